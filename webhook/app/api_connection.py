@@ -1,6 +1,4 @@
-"""The connection to the API server, as the settings name it, and where in the cluster this process
-is.
-"""
+"""The configured connection to the API server, and the namespace of the process."""
 
 from pathlib import Path
 
@@ -10,15 +8,13 @@ from webhook.kubeclient.location import load_of
 
 
 def connection(config: Path | None) -> Load:
-    """Return how the connection is configured: by a kubeconfig, or by what a pod has inside the
-    cluster.
-    """
+    """Return the loader of the connection: a kubeconfig, or the service account of the pod."""
     return load_of(str(config or ""))
 
 
 def own_namespace(named: str, file: Path = NAMESPACE_FILE) -> str:
-    """Return the namespace that `installation.namespace` names, or the pod's own. Raises
-    ConfigurationError where there is neither.
+    """Return `installation.namespace`, or the namespace of the pod. Raises ConfigurationError if
+    there is neither.
     """
     try:
         return named or file.read_text().strip()

@@ -1,5 +1,4 @@
-"""The composition root of `controller`: from settings to a process that writes to the cluster. No
-logic.
+"""The composition root of `controller`: builds the process that writes to the cluster. No logic.
 
 See docs/contributing/decisions/0019-a-controller-of-its-own.md.
 """
@@ -54,10 +53,10 @@ def build(
     discovery: float = DISCOVERY_SECONDS,
     publishing: PublishingTiming | None = None,
 ) -> Process:
-    """Return the process: it follows the cluster, and while it leads it writes events on
-    RayClusters and keeps the PodGroups of those that ask for them, as far as the settings say so.
+    """Return the process: while it is the leader, it records events on RayClusters and manages
+    PodGroups, ComputeDomains, headless Services and repairs, as configured.
 
-    Raises ConfigurationError when it is not known where its Lease is.
+    Raises ConfigurationError if the namespace of its Lease is unknown.
     """
     log = Log(output, "controller", form_of(settings.log.format, output))
     follow_logs(log)
@@ -199,7 +198,9 @@ def _repairer(
 
 
 def replica_metrics(metrics: Metrics, last: Callable[[], Look], counters: EventCounters) -> None:
-    """Expose what the last look found, a series for each group and state, and the events."""
+    """Expose the numbers of the last report, a series for each group and state, and those of
+    events.
+    """
 
     def by_group(value: Callable[[Tally], float | None]) -> Callable[[], dict[_Group, float]]:
         return lambda: {

@@ -1,4 +1,4 @@
-"""The composition root of `dashboard`: what it shows, to whom, and where it listens. No logic.
+"""The composition root of `dashboard`. No logic.
 
 See docs/contributing/decisions/0036-a-page-of-its-own-beside-headlamp.md.
 """
@@ -34,19 +34,19 @@ from webhook.metrics.collector import Metrics
 
 @dataclass(frozen=True)
 class Page:
-    """The page, and what keeps it up to date."""
+    """The page, and the tasks that update it."""
 
     live: Live
     server: HttpServer
     runnables: dict[str, Runnable] = field(default_factory=dict)
 
     async def drain(self) -> None:
-        """Let those go who wait for news."""
+        """Close the streams of live updates."""
         self.live.close()
 
 
 def build(settings: Settings, output: Output) -> Process:
-    """Return the process as it runs in a cluster, for all whose token the API server knows."""
+    """Return the process for a cluster, for every user with a token of the API server."""
     log = Log(output, "dashboard", form_of(settings.log.format, output))
     metrics, own = Metrics("dashboard"), settings.dashboard
     follow_logs(log)
@@ -85,7 +85,7 @@ def build(settings: Settings, output: Output) -> Process:
 
 
 def build_own(load: Load, namespace: str, port: int, *, ignoring: bool) -> tuple[Page, OwnAccess]:
-    """Return the page for one person, by whose kubeconfig a cluster is looked at."""
+    """Return the page for one user, read from the cluster of a kubeconfig."""
     api, world, access = Api(load), ObjectCache(ignoring=ignoring), OwnAccess()
     observing = Observing(api, world, [namespace] if namespace else [], person=True)
     page = _page(observing, world, access, "127.0.0.1", port, LOOPBACK)
@@ -94,7 +94,7 @@ def build_own(load: Load, namespace: str, port: int, *, ignoring: bool) -> tuple
 
 
 def build_stated(observed: Observed, port: int, *, ignoring: bool) -> tuple[Page, OwnAccess]:
-    """Return the page of what was read from files."""
+    """Return the page of objects read from files."""
     world, access = ObjectCache(ignoring=ignoring), OwnAccess()
     world.load(observed)
     return _page(Stated(observed), world, access, "127.0.0.1", port, LOOPBACK), access

@@ -1,4 +1,4 @@
-"""What every process that follows a cluster has: an open connection, and metrics of its watches."""
+"""Parts of every process that watches a cluster: an open connection, and metrics of its watches."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
@@ -18,13 +18,13 @@ Watches = Callable[[], Iterable[ListWatch[Any]]]
 
 @dataclass(frozen=True)
 class Connected:
-    """Parts of a process, by name, that run while its connection to the API server is open."""
+    """Parts of a process, by name, that run while the connection to the API server is open."""
 
     api: Api
     parts: Mapping[str, Runnable]
 
     async def run(self) -> None:
-        """Run until cancelled. Raises ConfigurationError without a connection to configure."""
+        """Run until cancelled. Raises ConfigurationError if no connection is configured."""
         await self.api.open()
         try:
             async with asyncio.TaskGroup() as group:
@@ -45,7 +45,7 @@ def follow_metrics(metrics: Metrics, cluster: ClusterState) -> None:
 def watch_metrics(
     metrics: Metrics, watches: Watches, clock: Callable[[], float] = monotonic
 ) -> None:
-    """Expose what each list-watch has done, and whether it is in step."""
+    """Expose the counters of each list-watch, and whether it is synced."""
 
     def by_watch(
         value: Callable[[ListWatch[Any]], float],

@@ -1,4 +1,4 @@
-"""The process: named runnables under one supervisor, ended by a signal or the first failure."""
+"""The process: named runnables under one supervisor, stopped by a signal or the first failure."""
 
 import asyncio
 import signal
@@ -11,22 +11,22 @@ from webhook.logging.log import Log
 
 
 class Runnable(Protocol):
-    """Something that runs until it is cancelled."""
+    """A task that runs until cancelled."""
 
     async def run(self) -> None:
-        """Run. Returning or raising before being cancelled ends the process."""
+        """Run until cancelled. Returning or raising earlier ends the process."""
 
 
 @dataclass(frozen=True)
 class Process:
-    """Everything that runs, by name; its servers, that of probes last; what a stop does first."""
+    """The runnables by name, the servers (that of probes last), and the drain at a stop."""
 
     runnables: Mapping[str, Runnable]
     servers: tuple[HttpServer, ...]
     drain: Callable[[], Awaitable[None]]
     log: Log
     flush: Callable[[], None] = lambda: None
-    """Writes what the log still holds back."""
+    """Writes buffered log lines."""
 
     def bind(self) -> list[int]:
         """Bind all servers and return their ports. Raises OSError."""
@@ -34,15 +34,15 @@ class Process:
 
 
 class RunnableEndedError(Exception):
-    """A part of the service ended by itself, so the process must not go on without it."""
+    """A runnable returned before it was cancelled, which ends the process."""
 
 
 async def supervise(
     runnables: Mapping[str, Runnable], drain: Callable[[], Awaitable[None]]
 ) -> None:
-    """Run all until SIGTERM or SIGINT, then await `drain` and cancel them; a second signal skips
-    the drain. One after the other ends, in their order: first what answers requests, then what the
-    answers need.
+    """Run all until SIGTERM or SIGINT, then await `drain` and cancel the runnables; a second signal
+    skips the drain. Runnables are stopped in their order: first those that answer requests, then
+    those that the answers depend on.
 
     Raises ExceptionGroup when a runnable fails.
     """
@@ -73,7 +73,7 @@ async def _run(name: str, runnable: Runnable) -> None:
 
 
 async def _first(*awaitables: Awaitable[object]) -> None:
-    """Wait until one of them is done, and cancel the others."""
+    """Wait until one awaitable is done, and cancel the others."""
     tasks = [asyncio.ensure_future(awaitable) for awaitable in awaitables]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

@@ -1,4 +1,4 @@
-"""The composition root of `serve`: from settings to a service of named runnables. No logic."""
+"""The composition root of `serve`: builds a service of named runnables. No logic."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -67,7 +67,7 @@ from webhook.validation.finding import KubeRay
 
 @dataclass(frozen=True)
 class _Cluster:
-    """What is known of the cluster, how it is kept, and what readiness waits for."""
+    """The caches of the cluster, the tasks that fill them, and the conditions of readiness."""
 
     clusters: ClusterIndex
     members: Membership
@@ -77,7 +77,7 @@ class _Cluster:
     runnables: Mapping[str, Runnable] = field(default_factory=dict)
     conditions: Mapping[str, Condition] = field(default_factory=dict)
     inform: Callable[[PodHandler, RayHandler], None] | None = None
-    """Keeps handlers informed of what the API server serves; None without one."""
+    """Updates handlers with the APIs that the API server serves; None if standalone."""
     bindings: BindingHandler | None = None
 
 
@@ -88,8 +88,8 @@ def build(
     *,
     discovery: float = DISCOVERY_SECONDS,
 ) -> Process:
-    """Return the service; standalone, it begins with `state`. Every `discovery` seconds, it asks
-    the API server what it serves.
+    """Return the service; standalone, it begins with `state`. Discovery of the served APIs is
+    repeated every `discovery` seconds.
 
     Raises CertificateError, or ManifestError for the state.
     """
@@ -139,7 +139,7 @@ def _endpoints(
     gate: Readiness,
     observer: ReviewObserver,
 ) -> dict[str, ReviewEndpoint]:
-    """Return what answers reviews, by path."""
+    """Return the endpoints of reviews, by path."""
     ignoring = settings.ignore.rayclusters
     kept = settings.scheduling.publish or settings.standalone
     metrics.expose(table.SCHEDULING_KEPT, lambda: kept)
@@ -175,7 +175,7 @@ def _endpoints(
 def _admin(
     settings: Settings, metrics: Metrics, gate: Readiness, observer: ReviewObserver
 ) -> HttpServer:
-    """Return what answers probes and scrapes."""
+    """Return the server of probes and metrics."""
 
     def exposition() -> tuple[bytes, str]:
         observer.flush()
@@ -252,14 +252,14 @@ def _reservation_metrics(metrics: Metrics, reservations: Reservations) -> None:
 
 
 def _tell(pods: PodHandler, rays: RayHandler, *, pod_groups: bool) -> None:
-    """Let pods be completed, and RayClusters be checked, by what the API server serves."""
+    """Set whether the API server serves PodGroups."""
     pods.policy = structs.replace(pods.policy, pod_groups=pod_groups)
     rays.settings = structs.replace(rays.settings, pod_groups=pod_groups)
 
 
 def _join(pods: PodHandler, rays: RayHandler, missing: str, version: str | None = None) -> None:
-    """Let pods be in ComputeDomains where they are kept; `missing` says why they are not without a
-    version.
+    """Set whether ComputeDomains are served; without a version, `missing` is the reason why they
+    are not.
     """
     why = "" if version else missing
     pods.policy = structs.replace(pods.policy, no_domains=why)
@@ -267,17 +267,17 @@ def _join(pods: PodHandler, rays: RayHandler, missing: str, version: str | None 
 
 
 def _place(pods: PodHandler, release: tuple[int, int] | None) -> None:
-    """Give pods their zone and region where this release of Kubernetes supplies them."""
+    """Set whether this release of Kubernetes supplies the zone and region of pods."""
     pods.policy = structs.replace(pods.policy, zones=release is not None and release >= ZONES_SINCE)
 
 
 def _go_by(rays: RayHandler, release: KubeRay | None) -> None:
-    """Let Ray objects be checked as this release of KubeRay does."""
+    """Set the release of KubeRay that the rules assume."""
     rays.settings = structs.replace(rays.settings, kuberay=release)
 
 
 def _closing(settings: Settings) -> dict[str, Runnable]:
-    """Return what lets the webhook configurations fail closed, where that is asked for."""
+    """Return the task that sets `failurePolicy: Fail`, if configured."""
     own = settings.installation
     if not own.fail_closed:
         return {}
@@ -289,8 +289,8 @@ def _closing(settings: Settings) -> dict[str, Runnable]:
 def _keepers(
     settings: Settings, context: SwappingContext, observer: CertificateObserver
 ) -> dict[str, Runnable]:
-    """Return what looks after the certificate. A pair in files has to be usable at the start.
-    Raises CertificateError, or ConfigurationError.
+    """Return the tasks that manage the certificate. A certificate in files has to be usable at the
+    start. Raises CertificateError or ConfigurationError.
     """
     tls = settings.tls
     if tls.source == "files":

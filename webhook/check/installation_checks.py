@@ -1,6 +1,4 @@
-"""Checks of an installation: judgements on what the API server said, each with what to do when it
-is not right.
-"""
+"""Checks of an installation, based on responses of the API server, with remedies."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,16 +18,16 @@ from webhook.diagnostics.report import ClusterReport
 from webhook.validation.rule_settings import GATES, RuleSettings
 
 CLUSTERS_WEBHOOK: Final = f"clusters{OURS}"
-"""The one that is asked about RayClusters."""
+"""The webhook for RayClusters."""
 
 SHARDS_WEBHOOK: Final = f"shards{OURS}"
-"""The one that gives the indices of shard groups."""
+"""The webhook that assigns the indices of shard groups."""
 
 DEFINITIONS: Final = "customresourcedefinitions"
-"""What tells the webhook which release of KubeRay the rules speak for; it can do without."""
+"""The source of the KubeRay release that the rules assume; optional."""
 
 LEASES: Final = "leases"
-"""What processes agree on seats by; without them no pod gets a seat."""
+"""The store of reservations, required for every seat."""
 
 KUBERNETES_VERSION: Final = "kubernetes-version"
 KUBERAY_SERVED: Final = "kuberay-served"
@@ -50,17 +48,17 @@ PAGE: Final = "docs/troubleshooting.md"
 OLDEST_KUBERNETES: Final = (1, 30)
 OLDEST_KUBERAY: Final = (1, 1)
 _RELEASE: Final = re.compile(r"v?([0-9]{1,9})\.([0-9]{1,9})(?![0-9])")
-"""In a tag of an image, which may be any text; longer numbers are of no release."""
+"""A release in an image tag, which may be any text; longer numbers are not a release."""
 
 _ON: Final = ("true", "t", "1")
-"""What Go reads as true."""
+"""Values that Go parses as true."""
 
 Verdict = Literal["fine", "warning", "error", "unknown"]
 Object = dict[str, Any]
 
 
 class Result(Struct, frozen=True, omit_defaults=True):
-    """What a check found. `remedy` is empty where it is fine."""
+    """The result of a check. `remedy` is empty if the verdict is `fine`."""
 
     id: str
     verdict: Verdict
@@ -69,13 +67,13 @@ class Result(Struct, frozen=True, omit_defaults=True):
 
     @property
     def page(self) -> str:
-        """Where it is explained."""
+        """Link to the documentation of the check."""
         return f"{PAGE}#{self.id}"
 
 
 class Tried(Struct, frozen=True):
-    """What became of a dry run: the object as it would be stored, or why it is refused. With
-    neither it was not made.
+    """The result of a dry run: the object as it would be stored, or the rejection. Both are empty
+    if the dry run was not made.
     """
 
     stored: Object | None = None
@@ -84,43 +82,43 @@ class Tried(Struct, frozen=True):
 
 
 class Probed(Struct, frozen=True):
-    """What the API server said. None is what could not be asked; `unread` says why, by name."""
+    """Responses of the API server. Values that could not be read are None; `unread` has the
+    reasons, by resource.
+    """
 
     version: Object
     served: bool | None
-    """Whether RayClusters are."""
+    """Whether the RayCluster API is served."""
     cert_manager: bool | None
     operators: Sequence[Object] | None
-    """The Deployments of KubeRay's operator."""
+    """The Deployments of the KubeRay operator."""
     mutating: Sequence[WebhookConfiguration] | None
     validating: Sequence[WebhookConfiguration] | None
     ready: dict[str, int | None]
-    """Ready endpoints by `namespace/service` of our webhooks."""
+    """Numbers of ready endpoints, by `namespace/service` of the webhooks of this program."""
     accounts: tuple[str, ...] = ()
-    """The service accounts of the pods behind them."""
+    """The service accounts of the pods behind these Services."""
     settings: tuple[str, ...] | None = ()
-    """The texts of the ConfigMaps that these pods mount, settings among them."""
+    """The contents of the ConfigMaps that these pods mount, including their settings."""
     rights: dict[str, bool | None] = {}
-    """Whether the first account may do something, by `verb resource`, or `verb resource in
+    """Whether the first account has a permission, by `verb resource` or `verb resource in
     namespace`.
     """
     reservations: dict[str, Tried] = {}
-    """Dry runs of a Lease that does not exist, and of each that holds reservations, by namespace
-    and name.
-    """
+    """Dry runs of a new Lease and of each Lease with reservations, by namespace and name."""
     broken: Tried = Tried()
-    """A RayCluster with two groups of one name."""
+    """Dry run of a RayCluster with two groups of the same name."""
     worker: Tried = Tried()
-    """A worker pod; of a RayCluster that exists, when `owner` names one."""
+    """Dry run of a worker pod, of the existing RayCluster `owner` if set."""
     owner: str = ""
     picture: ClusterReport | None = None
     scope: str = ""
-    """The namespace of the picture; all when it is empty."""
+    """Namespace of the report; empty for all."""
     unread: dict[str, str] = {}
 
 
 def before(probed: Probed) -> Iterator[Result]:
-    """Yield what an installation needs."""
+    """Yield the results of the checks of what an installation requires."""
     yield _kubernetes(probed)
     yield from _kuberay(probed)
     yield _certificates(probed)
@@ -132,8 +130,8 @@ def after(
     gates_in: Callable[[str], Mapping[str, bool]],
     now: float,
 ) -> Iterator[Result]:
-    """Yield whether the installation works. `expiry` returns when a caBundle (base64 of PEM)
-    expires, None if unreadable; `gates_in` the feature gates that a text with settings names.
+    """Yield the results of the checks of an installation. `expiry` returns when a caBundle (base64
+    of PEM) expires, None if unreadable; `gates_in` returns the feature gates in a settings text.
     """
     ours = [*_ours(probed.mutating), *_ours(probed.validating)]
     yield from _registered(probed, ours)
@@ -150,7 +148,7 @@ def after(
 
 
 def where(probed: Probed) -> str:
-    """Return which namespaces' RayClusters and pods were looked at."""
+    """Return the namespaces whose RayClusters and pods were read, in words."""
     return f"namespace {probed.scope}" if probed.scope else "all namespaces"
 
 
@@ -196,7 +194,7 @@ def _kuberay(probed: Probed) -> Iterator[Result]:
 
 
 def _started(deployment: Object) -> tuple[str, str]:
-    """Return the image of an operator and its argument with feature gates."""
+    """Return the image of an operator and its `feature-gates` argument."""
     containers = deployment.get("spec", {}).get("template", {}).get("spec", {}).get(
         "containers"
     ) or [{}]
@@ -210,9 +208,9 @@ def _started(deployment: Object) -> tuple[str, str]:
 
 
 def _gates(probed: Probed, gates_in: Callable[[str], Mapping[str, bool]]) -> Iterator[Result]:
-    """Yield whether the rules assume the feature gates that the operator runs with."""
+    """Yield whether the feature gates that the rules assume are those of the operator."""
     if not probed.operators or len(probed.operators) > 1:
-        return  # which of several looks after a RayCluster is not known
+        return  # the operator that manages a RayCluster is unknown
     if probed.settings is None:
         text = "the feature gates in the settings are not known"
         yield _unread(probed, FEATURE_GATES, "configmaps", text)
@@ -334,7 +332,7 @@ _LOST: Final = {
         "a RayCluster of a shard group that is created while the webhook is away gets no index"
     ),
 }
-"""What is lost for good when a call fails, by webhook."""
+"""Permanent effect of a failed call, by webhook."""
 
 
 def _policies(ours: list[tuple[str, Webhook]]) -> Iterator[Result]:
@@ -416,7 +414,7 @@ _LACKS_RIGHT: Final = re.compile(r'User "[^"]*" cannot ')
 
 
 def _reservations(probed: Probed) -> Iterator[Result]:
-    """Yield whether identities can be reserved: Leases created and replaced."""
+    """Yield whether reservations can be written: Leases created and replaced."""
     refused = {name: tried for name, tried in probed.reservations.items() if tried.refused}
     own = [tried.refused for tried in refused.values() if _LACKS_RIGHT.search(tried.refused)]
     if own:
@@ -454,7 +452,7 @@ def _second(probed: Probed) -> Iterator[Result]:
 
 
 def _denial(tried: Tried) -> Result:
-    """Judge what became of a RayCluster that has to be refused."""
+    """Return the result of the dry run of a RayCluster that has to be denied."""
     if tried.stored is not None:
         advice = (
             "see the namespaceSelector of its configuration, and whether its pods are ready: with "
@@ -472,8 +470,8 @@ def _denial(tried: Tried) -> Result:
 
 
 def _patch(probed: Probed) -> Result:
-    """Judge what became of a worker pod: it gets its seat, or is denied when its RayCluster does
-    not exist.
+    """Return the result of the dry run of a worker pod: the pod gets its seat, or is denied if its
+    RayCluster does not exist.
     """
     tried, what = probed.worker, "a worker pod"
     if probed.owner:
@@ -524,7 +522,9 @@ _CAUSES: Final = (
 
 
 def _other_refusal(name: str, tried: Tried, what: str) -> Result:
-    """Judge a refusal that is not a denial by us: a call that failed, a right, or somebody else."""
+    """Return the result of a rejection that is not a denial by this webhook: a failed call, a
+    missing permission, or another admission plugin.
+    """
     failed = _FAILED.search(tried.refused)
     if failed is not None:
         advice = next(

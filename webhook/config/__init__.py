@@ -1,1 +1,1 @@
-"""Settings: model, sources and help."""
+"""Settings: model, sources and help texts."""

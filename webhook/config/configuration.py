@@ -1,4 +1,4 @@
-"""Settings of the processes: every section with its defaults, and the JSON Schema of a file."""
+"""Settings of the processes: all sections with their defaults, and the JSON Schema of the file."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
@@ -24,7 +24,7 @@ from webhook.validation.ruleset import RULES, unknown_names
 
 API_VERSION: Final = "config.ray-webhook.dev/v1alpha1"
 KIND: Final = "Configuration"
-"""Of a file with settings."""
+"""Kind of the settings file."""
 
 Port = Annotated[int, Field(ge=0, le=65535)]
 Seconds = Annotated[float, Field(ge=0, le=600)]
@@ -37,7 +37,7 @@ Level = Annotated[
 
 
 def _names(known: Iterable[str]) -> Any:  # noqa: ANN401 - pydantic's metadata
-    """Return what limits the names of a map in the schema."""
+    """Return a field that restricts the keys of a map in the schema."""
 
     def limit(schema: dict[str, Any]) -> None:
         schema["patternProperties"] = {f"^({'|'.join(known)})$": schema["additionalProperties"]}
@@ -58,7 +58,7 @@ class _Section(BaseModel):
 
 
 class Installation(_Section):
-    """Where in the cluster the program is installed. Set it for all processes alike."""
+    """Where the program is installed in the cluster. Use the same values for all processes."""
 
     name: str = "ray-webhook"
     """Name of the Service and of both webhook configurations. The Secret of self-signed
@@ -69,9 +69,9 @@ class Installation(_Section):
     """Namespace of the Service, the Secret and the Leases; empty means that of the pod."""
 
     fail_closed: bool = False
-    """Whether `serve` sets `failurePolicy: Fail` in both webhook configurations, once a dry run
-    through the API server has reached it, where their annotation
-    `admission.ray.io/failure-policy` asks for it. The manifests set this.
+    """Whether `serve` sets `failurePolicy: Fail` in both webhook configurations after a dry run
+    through the API server has reached it. Applies to configurations whose annotation
+    `admission.ray.io/failure-policy` requests it. The manifests set this.
     """
 
 
@@ -79,48 +79,48 @@ class Listen(_Section):
     """The listeners of every process."""
 
     host: str = "0.0.0.0"  # noqa: S104 - a pod serves its own address
-    """Address of all listeners but that of the dashboard's page."""
+    """Address of all listeners except that of the dashboard's page."""
 
     admin_port: Port = 8080
-    """Plain HTTP port for `/livez`, `/readyz` and `/metrics`; 0 takes any free one."""
+    """Plain HTTP port for `/livez`, `/readyz` and `/metrics`; 0 selects a free port."""
 
 
 class Serving(_Section):
-    """`ray-webhook serve`: the process that answers reviews."""
+    """`ray-webhook serve`: the process that answers admission reviews."""
 
     port: Port = 10250
-    """HTTPS port for reviews; 0 takes any free one. Besides 443, which needs a privilege, private
-    GKE clusters let the control plane reach this port of nodes alone.
+    """HTTPS port for admission reviews; 0 selects a free port. The control plane of a private GKE
+    cluster can reach only this port and 443 of nodes, and 443 requires a privilege.
     """
 
     drain_seconds: Seconds = 0
-    """How long a stopping process continues answering, until endpoints and connections have moved
-    away.
+    """Seconds for which a stopping process continues to answer, until endpoints and connections
+    have moved to other replicas.
     """
 
 
 class Tls(_Section):
-    """The serving certificate, and those of clients."""
+    """The serving certificate, and client certificates."""
 
     source: Literal["files", "self-signed"] = "files"
-    """Where the certificate comes from: `files`, such as a Secret of cert-manager, or
-    `self-signed`, made by the webhook, which keeps it in a Secret that has to exist and may be
+    """Source of the certificate: `files`, such as those of a Secret of cert-manager, or
+    `self-signed`, issued by the webhook and stored in a Secret, which has to exist and may be
     empty.
     """
 
     cert_dir: Path = Path("/etc/ray-webhook/tls")
     """Directory of `tls.crt`, the certificate chain in PEM, and `tls.key`, its private key without
-    a password. These are the names in a Secret of cert-manager.
+    a password. cert-manager uses these names in its Secrets.
     """
 
     client_ca: Path | None = None
-    """Authorities in PEM; with them, only clients with a certificate of one of these are served.
-    kube-apiserver shows one only when its admission configuration names it.
+    """Certificate authorities in PEM. If set, only clients with a certificate of one of them are
+    served. kube-apiserver presents a certificate only if its admission configuration contains one.
     """
 
     client_names: list[str] = []
-    """Names (common name or DNS name) that a client's certificate may bear; empty allows every
-    name. Needs `tls.clientCa`.
+    """Allowed names (common name or DNS name) of client certificates; empty allows every name.
+    Requires `tls.clientCa`.
     """
 
     @model_validator(mode="after")
@@ -134,11 +134,11 @@ class Log(_Section):
     """The log on standard output."""
 
     admissions: Literal["all", "denied"] = "all"
-    """Which reviews get a line. `denied` saves a few microseconds a review."""
+    """Reviews to log. `denied` saves a few microseconds per review."""
 
     format: Literal["auto", "json", "text"] = "auto"
-    """How lines look: `json` for machines, `text` for people. `auto` is `text` on a terminal, else
-    `json`.
+    """Format of log lines: `json` for machines, `text` for people. `auto` is `text` on a terminal,
+    `json` otherwise.
     """
 
 
@@ -146,24 +146,26 @@ class Validation(_Section):
     """The rules for Ray objects; `docs/rules.md` lists them."""
 
     levels: Annotated[dict[str, Level], _names([rule.id for rule in RULES])] = {}
-    """Level of a rule by its id, where it is not the default: `off`, `warn` or `deny`."""
+    """Enforcement actions of rules that differ from the default, by rule id: `off`, `warn` or
+    `deny`.
+    """
 
     gates: Annotated[dict[str, bool], _names(GATES)] = {}
-    """Feature gates of the KubeRay operator, where they are not the defaults of KubeRay 1.7."""
+    """Feature gates of the KubeRay operator that differ from the defaults of KubeRay 1.7."""
 
     kuberay: Annotated[str, Field(pattern=r"^([0-9]{1,3}\.[0-9]{1,3})?$")] = ""
-    """Release of KubeRay, such as `1.6`. Without it `serve` goes by the fields of the stored CRD of
-    RayClusters; where these tell nothing, the rules speak for the newest release that they know,
-    and only warn of what no earlier one checks.
+    """Release of KubeRay, such as `1.6`. If empty, `serve` derives it from the fields of the stored
+    RayCluster CRD; if that is not possible, the rules assume the newest release that they support,
+    and only warn about checks that no earlier release makes.
     """
 
     operators: list[str] = [
         "system:serviceaccount:ray-system:kuberay-operator",
         "system:serviceaccount:default:kuberay-operator",
     ]
-    """Accounts of the KubeRay operator, by default those of its two ways of installation. Denials
-    of a Ray object that one of these makes for another become warnings: the owner was judged, and
-    could not recover, upgrade or run again.
+    """Service accounts of the KubeRay operator, by default those of its two installation methods.
+    Denials of a Ray object that one of them creates for another Ray object become warnings: the
+    owner was validated already, and could not recover, upgrade or run again.
     """
 
     @model_validator(mode="after")
@@ -174,7 +176,7 @@ class Validation(_Section):
         return self
 
     def rules(self, *, ignoring: bool = True) -> RuleSettings:
-        """Return them as the rule set takes them."""
+        """Return the settings of the rule set."""
         return RuleSettings(
             dict(self.levels),
             dict(self.gates),
@@ -186,32 +188,31 @@ class Validation(_Section):
 
 
 class Scheduling(_Section):
-    """Scheduling groups, for RayClusters that ask for them;
-    `docs/scheduling.md#gang-scheduling` tells more.
-    """
+    """Gang scheduling of RayClusters that request it; see `docs/scheduling.md#gang-scheduling`."""
 
     publish: bool = False
-    """Whether PodGroups are kept for these RayClusters: `controller` keeps them, `serve` warns each
-    pod when no one does. Set it for both alike.
+    """Whether `controller` creates PodGroups for these RayClusters. If false, `serve` warns for
+    each of their pods. Use the same value for both.
     """
 
 
 class Network(_Section):
-    """Names by which worker pods find each other; `docs/units.md` has more."""
+    """Host names of worker pods; see `docs/units.md`."""
 
     services: bool = False
     """Whether `controller` creates the headless Service `<cluster>-headless` for RayClusters whose
-    single hosts need names: KubeRay creates it only where a group has several hosts. It needs the
-    right to create Services. Set it for `serve` alike, which otherwise warns for each pod.
+    single-host groups need host names: KubeRay creates it only for multi-host groups. Requires the
+    permission to create Services. Use the same value for `serve`, which otherwise warns for each
+    pod.
     """
 
 
 class ComputeDomains(_Section):
-    """ComputeDomains of NVIDIA's DRA driver; `docs/scheduling.md#computedomains` tells more."""
+    """ComputeDomains of NVIDIA's DRA driver; see `docs/scheduling.md#computedomains`."""
 
     enabled: bool = False
-    """Whether they are kept for these RayClusters: `controller` keeps them, and `serve` gives pods
-    their claims. Set it for both alike.
+    """Whether `controller` creates ComputeDomains for RayClusters that request them, and `serve`
+    adds resource claims to their pods. Use the same value for both.
     """
 
 
@@ -219,98 +220,101 @@ class Controller(_Section):
     """`ray-webhook controller`: the process that writes to the cluster."""
 
     events: bool = True
-    """Whether RayClusters are told by events what is wrong with their replicas, and replicas are
-    counted in the metrics; `docs/status.md` lists the events.
+    """Whether to record problems of replicas as events on RayClusters, and to count replicas in
+    metrics; `docs/status.md` lists the events.
     """
 
 
 class Dashboard(_Section):
-    """`ray-webhook dashboard --in-cluster`: the page, for everybody whose token the API server
-    knows; `docs/status.md#dashboard` tells more.
+    """`ray-webhook dashboard --in-cluster`: the web page for every user with a token of the API
+    server; see `docs/status.md#dashboard`.
     """
 
     host: str = "127.0.0.1"
-    """Address of the page. On loopback, `kubectl port-forward` alone reaches it, over the TLS of
-    the API server; with another address, something before it has to speak TLS.
+    """Address of the page. On loopback, only `kubectl port-forward` reaches it, over TLS of the API
+    server. For another address, add a proxy that terminates TLS.
     """
 
     port: Port = 8090
-    """Plain HTTP port of the page; 0 takes any free one."""
+    """Plain HTTP port of the page; 0 selects a free port."""
 
     hosts: list[str] = []
-    """Names by which browsers may call it, beside `localhost` and the addresses of loopback."""
+    """Host names under which browsers may request the page, besides `localhost` and loopback
+    addresses.
+    """
 
 
 class Resize(_Section):
-    """Resize in place; `docs/lifecycle.md#in-place-resize` tells more."""
+    """In-place resize of pods; see `docs/lifecycle.md#in-place-resize`."""
 
     policy: Literal["listed", "all", "none"] = "listed"
-    """Which Ray pods get a resize policy: those of groups in the annotation `ray.io/ippr`, `all`,
-    or `none`.
+    """Ray pods that get a resize policy: those of the groups `listed` in the annotation
+    `ray.io/ippr`, `all`, or `none`.
     """
 
     beyond: Level = "warn"
-    """What happens to a resize beyond the maxima of `ray.io/ippr`, where the webhook is asked about
-    `pods/resize`.
+    """Enforcement action for a resize that exceeds the maxima of `ray.io/ippr`, if the webhook
+    configuration covers `pods/resize`.
     """
 
 
 class Affinity(_Section):
-    """Where the replicas of worker groups run."""
+    """Placement of the replicas of worker groups."""
 
     apart: Literal["all", "own"] = "all"
-    """From which replicas one of several hosts is kept apart: those of `all` namespaces, or of its
-    `own`. With `all`, pods of another namespace that carry seat labels can keep a slice from it;
-    with `own`, two namespaces can share a slice.
+    """Exclusive placement of a multi-host replica: against the replicas of `all` namespaces, or of
+    its `own`. With `all`, pods of another namespace with seat labels can block a slice; with `own`,
+    two namespaces can share a slice.
     """
 
 
 class Termination(_Section):
-    """The end of worker pods; `docs/lifecycle.md#termination` tells more."""
+    """Termination of worker pods; see `docs/lifecycle.md#termination`."""
 
     drain_seconds: Annotated[int, Field(ge=0, le=SECONDS_MAX)] = 0
-    """How long workers may finish what runs on them, in RayClusters without the annotation
-    `admission.ray.io/drain-seconds`; 0 leaves their pods as they are.
+    """Seconds for which terminating workers may finish their tasks, in RayClusters without the
+    annotation `admission.ray.io/drain-seconds`; 0 leaves their pods unchanged.
     """
 
 
 class Repair(_Section):
-    """Replicas of several hosts that lost one, in RayClusters that ask for repair;
-    `docs/lifecycle.md#repair` tells more.
+    """Repair of multi-host replicas that lost a host, in RayClusters that request it; see
+    `docs/lifecycle.md#repair`.
     """
 
     enabled: bool = False
-    """Whether `controller` repairs them. It needs the right to patch and delete pods."""
+    """Whether `controller` repairs replicas. Requires the permission to patch and delete pods."""
 
 
 class Topology(_Section):
-    """Where nodes of Ray are; `docs/scheduling.md#labels-of-ray-nodes` tells more."""
+    """Labels of Ray nodes; see `docs/scheduling.md#labels-of-ray-nodes`."""
 
     zones: Literal["auto", "on", "off"] = "auto"
-    """Whether Ray is told the zone and the region of its nodes. `auto` is: where the API server is
-    of Kubernetes 1.35 or later, which copies these labels from the Node to the pod.
+    """Whether Ray nodes get labels for their zone and region. `auto` enables them on Kubernetes
+    1.35 and later, where the API server copies these labels from the Node to the pod.
     """
 
     node_labels: list[str] = []
-    """Labels of Nodes that a RayCluster may pass on to Ray, such as `nvidia.com/gpu.clique`. With
-    any, every pod that is bound in the namespaces of the webhook gets them as annotations.
+    """Labels of Nodes that a RayCluster may pass on to Ray, such as `nvidia.com/gpu.clique`. If not
+    empty, every pod that is bound in the namespaces of the webhook gets them as annotations.
     """
 
 
 class Ignore(_Section):
-    """What the label `admission.ray.io/ignore` may take out of the webhook's hands.
+    """The label `admission.ray.io/ignore`, which exempts objects from the webhook.
 
-    On a namespace it always does, as API servers do not ask about objects there.
+    On a namespace the label always applies, because API servers do not call the webhook for objects
+    there.
     """
 
     rayclusters: bool = True
-    """Whether it does on RayClusters, RayJobs, RayServices and RayCronJobs, so that anyone who may
-    write one may also leave the rules. Set it for all processes alike.
+    """Honour the `ignore` label on RayClusters, RayJobs, RayServices and RayCronJobs. If true,
+    anyone who can edit an object can exempt it. Use the same value for all processes.
     """
 
 
 class Settings(_Section):
-    """Everything that can be set."""
+    """All settings."""
 
     installation: Installation = Installation()
     listen: Listen = Listen()
@@ -331,34 +335,30 @@ class Settings(_Section):
     dashboard: Dashboard = Dashboard()
 
     devices: dict[str, list[str]] = {}
-    """Devices beside the known ones, whose hosts have a rendezvous as those of GPUs: by name, the
-    extended resources by which containers ask for one, such as `habana.ai/gaudi`. A text without a
-    slash is the end of the names of claims.
+    """Additional devices, whose hosts get the same rendezvous as those of GPUs: by name, the
+    extended resources with which containers request them, such as `habana.ai/gaudi`. A text without
+    a slash is a suffix of the names of resource claims.
     """
 
     profiles: dict[str, dict[str, str]] = {}
-    """Profiles beside the shipped ones: by name, variables and their values, in which `{hosts}`,
-    `{rank}`, `{master}`, `{devices}` and variables such as `{MASTER_ADDR}` are filled in.
+    """Additional profiles: by name, variables and their values. `{hosts}`, `{rank}`, `{master}`,
+    `{devices}` and variables such as `{MASTER_ADDR}` are replaced in values.
     """
 
     standalone: bool = False
-    """Serve without Kubernetes: RayClusters and pods come from `state`, and a pod that was admitted
-    counts as created.
+    """Serve without Kubernetes: RayClusters and pods are read from `state`, and admitted pods count
+    as created.
     """
 
     state: list[Path] = []
-    """Files or directories (YAML or JSON) with the RayClusters and pods that stand in for the
-    cluster.
-    """
+    """Files or directories (YAML or JSON) with the RayClusters and pods of a standalone process."""
 
     kubeconfig: Path | None = None
-    """Kubeconfig for the API server; without it, the configuration that a pod has inside the
-    cluster.
-    """
+    """Kubeconfig for the API server; without it, the service account of the pod."""
 
     namespaces: list[str] = []
-    """Namespaces to watch; none means all. The webhook configuration must not ask about pods
-    elsewhere.
+    """Namespaces to watch; empty means all. The webhook configuration must not cover pods in other
+    namespaces.
     """
 
     @model_validator(mode="after")
@@ -372,7 +372,7 @@ class Settings(_Section):
         return devices, [own_profile(name, each) for name, each in self.profiles.items()]
 
     def extend(self) -> None:
-        """Add the devices and profiles to those that the program knows."""
+        """Add the devices and profiles to the built-in ones."""
         devices, profiles = self._rows()
         for device in devices:
             add_device(device)
@@ -382,7 +382,7 @@ class Settings(_Section):
 
 @cache
 def schema() -> dict[str, Any]:
-    """Return the JSON Schema of a file with settings, without references."""
+    """Return the JSON Schema of the settings file, without references."""
     found = Settings.model_json_schema()
     inlined: dict[str, Any] = _inlined(
         {key: value for key, value in found.items() if key != "$defs"}, found["$defs"]
@@ -411,8 +411,8 @@ def _leaves(
 
 
 def _inlined(node: Any, definitions: Mapping[str, Any]) -> Any:  # noqa: ANN401 - JSON
-    """Return a schema with what it refers to in place, and descriptions in one line; sections refer
-    to no section above them.
+    """Return a schema with its references inlined and descriptions in one line; sections do not
+    refer to their parents.
     """
     if isinstance(node, list):
         return [_inlined(item, definitions) for item in node]

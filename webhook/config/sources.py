@@ -1,7 +1,7 @@
-"""Reads settings: flags, then environment variables, then a file, then the defaults.
+"""Sources of settings: flags, then environment variables, then a file, then the defaults.
 
-Each process has flags for the settings that it reads. Variables and the file may have those of all
-processes, which share them.
+Each process has flags for the settings that it reads. Environment variables and the file are shared
+by all processes, and may contain the settings of each.
 """
 
 import argparse
@@ -29,7 +29,7 @@ PREFIX: Final = "RAY_WEBHOOK_"
 """Prefix of all environment variables."""
 
 CONFIG: Final = f"{PREFIX}CONFIG"
-"""The variable that names the file, in place of the flag `--config`."""
+"""The variable with the path of the file, in place of the flag `--config`."""
 
 _OF_ALL: Final = (
     "listen",
@@ -90,8 +90,8 @@ _BEGINNING: Final = f"begin it with the lines `apiVersion: {API_VERSION}` and `k
 
 
 class WrongSettingsError(Exception):
-    """Settings that cannot be used. The message has a line for each, with its name, its value and
-    the values that are allowed.
+    """Invalid settings. The message has a line for each, with its name, its value and the allowed
+    values.
     """
 
 
@@ -165,7 +165,7 @@ def read_settings(
 
 
 def allowed(node: Mapping[str, Any]) -> str:
-    """Return the values that a schema allows, in words."""
+    """Return the allowed values of a schema, in words."""
     node, choices = _plain(node), _choices(node)
     if choices:
         return f"one of {', '.join(choices)}"
@@ -181,7 +181,7 @@ def allowed(node: Mapping[str, Any]) -> str:
 
 
 def _plain(node: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the schema of a value that may be left out."""
+    """Return the schema of an optional value."""
     found: Mapping[str, Any] = node["anyOf"][0] if "anyOf" in node else node
     return found
 
@@ -206,7 +206,7 @@ def _put(document: dict[str, Any], name: str, value: str | list[str]) -> None:
     node: Any = document
     for section in sections:
         node = node.setdefault(section, {})
-        if not isinstance(node, dict):  # the file is wrong here, which is said later
+        if not isinstance(node, dict):  # the file is invalid; reported by the validation
             return
     kind = _plain(known()[name]).get("type")
     if isinstance(value, list):
@@ -215,7 +215,9 @@ def _put(document: dict[str, Any], name: str, value: str | list[str]) -> None:
 
 
 def _decoded(name: str, text: str) -> object:
-    """Return a list or a map, which is written as JSON, `a,b` or `key=value,other=value`."""
+    """Return a list or a map from JSON, `a,b` or `key=value,other=value`. Raises
+    WrongSettingsError.
+    """
     if text.lstrip()[:1] in {"[", "{"}:
         try:
             return json.loads(text)
@@ -231,7 +233,7 @@ def _decoded(name: str, text: str) -> object:
 
 
 def _refuse_unknown(environ: Mapping[str, str]) -> None:
-    """Raise WrongSettingsError for variables with our prefix that are none: a misspelt one would
+    """Raise WrongSettingsError for unknown variables with the prefix: a misspelt variable would
     have no effect.
     """
     variables = {CONFIG, *map(variable, known())}
@@ -249,7 +251,7 @@ def _refuse_unknown(environ: Mapping[str, str]) -> None:
 
 
 def _document(file: Path) -> dict[str, Any]:
-    """Return the settings in a file, without its first two lines. Raises WrongSettingsError."""
+    """Return the settings in a file, without `apiVersion` and `kind`. Raises WrongSettingsError."""
     try:
         documents = [manifest.document for manifest in read(str(file), file.read_bytes())]
     except (ManifestError, OSError) as error:
@@ -270,7 +272,7 @@ def _document(file: Path) -> dict[str, Any]:
 
 
 def _explain(item: Mapping[str, Any]) -> str:
-    """Return one line about a value that pydantic refuses."""
+    """Return one line about a value that pydantic rejects."""
     place, node = item["loc"], schema()
     name = ".".join(map(str, place))
     if item["type"] == "extra_forbidden":
@@ -292,7 +294,7 @@ def _explain(item: Mapping[str, Any]) -> str:
 
 
 def _siblings(section: str) -> list[str]:
-    """Return what a section has, settings and sections, in order."""
+    """Return the settings and sections in a section, in order."""
     depth = len(section.split(".")) if section else 0
     return list(
         dict.fromkeys(
@@ -304,6 +306,6 @@ def _siblings(section: str) -> list[str]:
 
 
 def _neighbour(name: str, others: Iterable[str]) -> str:
-    """Return a question, when one of the others looks like this name."""
+    """Return a suggestion if a name is similar; empty otherwise."""
     close = get_close_matches(name, sorted(others), n=1, cutoff=0.75)
     return f" (did you mean {close[0]}?)" if close else ""

@@ -1,4 +1,4 @@
-"""The names of time zones, as the system or the package `tzdata` has them."""
+"""Names of time zones, from the system or the package `tzdata`."""
 
 from collections.abc import Container
 from functools import cache
@@ -7,7 +7,7 @@ from typing import Final
 
 
 class _TimeZones(Container[str]):
-    """The names, looked up when the first one is asked for: there are some 600."""
+    """The names, loaded on first use: there are about 600."""
 
     def __contains__(self, name: object) -> bool:
         return name in _time_zones()
@@ -19,4 +19,4 @@ def _time_zones() -> frozenset[str]:
 
 
 TIME_ZONES: Final[Container[str]] = _TimeZones()
-"""What the time zone of a RayCronJob may be."""
+"""Allowed time zones of a RayCronJob."""

@@ -1,4 +1,4 @@
-"""What stands: the pods of each RayCluster, sorted into groups, replicas and hosts."""
+"""Assigned pods: the pods of each RayCluster, by group, replica and host."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
@@ -19,11 +19,11 @@ _NO_SEAT: Final = (Denied, DecodeError, UnicodeDecodeError)
 _REMOVED: Final = (
     "its labels were removed; its replica index stays reserved while it lives: write them again"
 )
-"""What reading a seat raises."""
+"""Shown for a pod without seat labels that was admitted with a seat."""
 
 
 class Replica(Struct):
-    """The live pods of one replica, by host. Of a replica that has none, `name` is empty."""
+    """The live pods of one replica, by host. `name` is empty if their labels have none."""
 
     group: "Group"
     index: int
@@ -32,42 +32,42 @@ class Replica(Struct):
 
     @property
     def everyone(self) -> list[LivePod]:
-        """All its pods, in the order of hosts."""
+        """All pods, ordered by host."""
         return [pod for host in sorted(self.pods) for pod in self.pods[host]]
 
     @property
     def peers(self) -> list[LivePod]:
-        """The pods of its unit: its own, or those of its group where that is one job."""
+        """The pods of its unit: its own, or those of its group if that is one job."""
         if not self.group.in_unit:
             return self.everyone
         return [pod for replica in self.group.replicas for pod in replica.everyone]
 
     @property
     def missing(self) -> list[int]:
-        """The hosts that have no pod."""
+        """The hosts without a pod."""
         return [host for host in range(self.group.hosts) if host not in self.pods]
 
     @property
     def newest(self) -> float | None:
-        """When its newest pod was created."""
+        """Creation time of the newest pod."""
         return newest(self.everyone)
 
     @property
     def leaving(self) -> list[tuple[int, LivePod]]:
-        """Its hosts that are being deleted, with their pods."""
+        """The hosts that are being deleted, with their pods."""
         return self.group.leaving.get((self.index, self.name), [])
 
 
 class Unseated(Struct, frozen=True):
-    """A live pod without a seat, and what is wrong with the labels that it has, if it has some."""
+    """A live pod without a seat, and what is wrong with its seat labels, if it has any."""
 
     pod: LivePod
     why: str
 
 
 class Group(Struct):
-    """One worker group. Replicas that should be there, and are not, are not among `replicas`.
-    `leaving` are the hosts that are being deleted, by index and name of their replica.
+    """One worker group. `replicas` does not contain missing replicas. `leaving` has the hosts that
+    are being deleted, by index and name of their replica.
     """
 
     cluster: "Cluster"
@@ -78,28 +78,27 @@ class Group(Struct):
 
     @property
     def name(self) -> str:
-        """The name of the group."""
         return self.spec.group_name
 
     @property
     def hosts(self) -> int:
-        """How many hosts a replica has; a number that no replica can have counts as the largest."""
+        """Number of hosts of a replica, at most MAX_HOSTS."""
         return min(self.spec.num_of_hosts, MAX_HOSTS)
 
     @property
     def in_unit(self) -> bool:
-        """Return whether its replicas are one job."""
+        """Return whether its replicas form one job."""
         return self.name in self.cluster.facts.units
 
     @property
     def desired(self) -> int:
-        """How many replicas there should be."""
+        """Number of desired replicas."""
         facts = self.cluster.facts
         return 0 if facts.suspended or facts.deleting else self.spec.desired
 
     @property
     def lost(self) -> list[Unseated]:
-        """The pods without a seat that need one: hosts among several, and those of a TPU slice."""
+        """The pods without a seat that need one: those of multi-host replicas and of TPU slices."""
         return [
             each for each in self.unseated if self.spec.num_of_hosts > 1 or asks_for_tpu(each.pod)
         ]
@@ -113,7 +112,7 @@ class Group(Struct):
 
 
 class Cluster(Struct):
-    """One RayCluster with its live pods; `leaving` are those that are being deleted."""
+    """One RayCluster with its live pods; `leaving` has those that are being deleted."""
 
     live: LiveCluster
     facts: RayClusterConfig
@@ -125,12 +124,10 @@ class Cluster(Struct):
 
     @property
     def namespace(self) -> str:
-        """The namespace."""
         return self.facts.namespace
 
     @property
     def name(self) -> str:
-        """The name."""
         return self.facts.name
 
     @property
@@ -140,7 +137,7 @@ class Cluster(Struct):
 
     @property
     def ignored(self) -> bool:
-        """Return whether the webhook leaves it alone, by its own label or those of its
+        """Return whether the webhook ignores the RayCluster, by its own label or those of its
         namespace.
         """
         label = self.lookups.namespace_label(self.namespace, names.LABEL_IGNORE)
@@ -149,13 +146,13 @@ class Cluster(Struct):
 
     @property
     def pods(self) -> Iterator[LivePod]:
-        """All its live workers."""
+        """All live workers."""
         for group in self.groups:
             yield from group.pods
 
 
 def stand(observed: Observed, lookups: Lookups) -> list[Cluster]:
-    """Return the RayClusters with their pods, by namespace and name."""
+    """Return the RayClusters with their assigned pods, by namespace and name."""
     by_owner: dict[str, list[LivePod]] = {}
     for pod in observed.pods:
         owner = pod.controller
@@ -179,7 +176,7 @@ def is_head(pod: LivePod) -> bool:
 
 
 def newest(pods: Iterable[LivePod]) -> float | None:
-    """Return when the newest of some pods was created."""
+    """Return the creation time of the newest pod."""
     return max((pod.created for pod in pods if pod.created is not None), default=None)
 
 
@@ -210,7 +207,7 @@ def _cluster(
 
 
 def _seat(pod: LivePod, group: Group, replicas: dict[tuple[str, int, str], Replica]) -> None:
-    """Put a pod into the replica that its labels say, or among those without a seat."""
+    """Add a pod to the replica in its labels, or to the pods without a seat."""
     try:
         seat = seat_of(group.name, pod.labels, lambda: pod.spec, group.spec.num_of_hosts)
     except _NO_SEAT as denied:
@@ -229,7 +226,7 @@ def _seat(pod: LivePod, group: Group, replicas: dict[tuple[str, int, str], Repli
 
 
 def _leave(pod: LivePod, group: Group) -> None:
-    """Note that a host of a group is being deleted; one without a seat is none's in particular."""
+    """Record that a host of a group is being deleted; pods without a seat are skipped."""
     try:
         seat = seat_of(group.name, pod.labels, lambda: pod.spec, group.spec.num_of_hosts)
     except _NO_SEAT:
@@ -239,5 +236,5 @@ def _leave(pod: LivePod, group: Group) -> None:
 
 
 def asks_for_tpu(pod: LivePod) -> bool:
-    """Return whether the host that a pod is has TPUs."""
+    """Return whether a pod requests TPUs."""
     return devices_of_pod(pod.spec).get(TPU.name, 0) > 0

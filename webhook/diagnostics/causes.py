@@ -1,4 +1,4 @@
-"""Causes: problems that are consequences of another one are not shown beside it."""
+"""Causes: a problem that is the consequence of another one is not shown."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
@@ -15,14 +15,15 @@ EXPLAINS: Final[Mapping[str, tuple[str, ...]]] = {
     ids.RESIZE_FAILED: (ids.RESIZE_STUCK,),
     ids.WORKER_ID_DIFFERS: (ids.HOSTNAME_DIFFERS,),
 }
-"""The consequences of each cause: its remedy ends them, and theirs do not end it."""
+"""The consequences of each cause: they end when the cause is fixed, not the other way round."""
 
 
 def causes(troubles: Sequence[Trouble]) -> Iterator[Trouble]:
-    """Yield the troubles of a RayCluster that no other one of it explains.
+    """Yield the problems of a RayCluster that no other problem of the same RayCluster explains.
 
-    A cause about a group or a replica explains what is there, and nothing elsewhere. One about pods
-    explains what is about these pods alone, and as many missing hosts as it has pods too many.
+    A cause about a group or a replica explains problems within that group or replica only. A cause
+    about pods explains the problems of these pods, and as many missing hosts as it has surplus
+    pods.
     """
     found = [trouble for trouble in troubles if trouble.id in EXPLAINS]
     surplus = [len(cause.pods) - len(cause.hosts) for cause in found]

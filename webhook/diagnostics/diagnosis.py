@@ -1,4 +1,4 @@
-"""A diagnosis: an id, a level, when it counts, and a small function that yields symptoms."""
+"""A diagnosis: an id, a level, a delay, and a function that yields symptoms."""
 
 from collections.abc import Callable, Iterable, Sequence
 from math import inf
@@ -18,14 +18,14 @@ WARNING: Final = "warning"
 INFO: Final = "info"
 
 LEVELS: Final = (ERROR, WARNING, INFO)
-"""The worst first."""
+"""The most severe first."""
 
 PAGE: Final = "docs/diagnoses.md"
 
 
 class Begin(NamedTuple):
-    """When something began, as far as that is known, and a time at which it was not so yet, both in
-    seconds since the epoch.
+    """The time at which a problem began, if known, and a time at which it did not exist yet. Both
+    in seconds since the epoch.
     """
 
     since: float | None
@@ -33,8 +33,8 @@ class Begin(NamedTuple):
 
 
 def begun(told: Iterable[float | None], others: Iterable[float | None]) -> Begin:
-    """Return when something began: at the last of the times that are `told` of it, unless one of
-    the `others`, at which it was not so yet, is later.
+    """Return the beginning of a problem: the latest of the times in `told`, unless a time in
+    `others`, at which the problem did not exist yet, is later.
     """
     last, bound = latest(told), latest(others)
     if last is not None and (bound is None or last >= bound):
@@ -43,35 +43,35 @@ def begun(told: Iterable[float | None], others: Iterable[float | None]) -> Begin
 
 
 def latest(times: Iterable[float | None]) -> float | None:
-    """Return the latest of the times that are known."""
+    """Return the latest of the known times."""
     return max((time for time in times if time is not None), default=None)
 
 
 def earliest(times: Iterable[float | None]) -> float | None:
-    """Return the earliest of the times that are known."""
+    """Return the earliest of the known times."""
     return min((time for time in times if time is not None), default=None)
 
 
 class Change(Struct, frozen=True):
-    """A command that changes the cluster, and what it does, with what a deletion takes with it."""
+    """A command that changes the cluster, and its effects, including what a deletion ends."""
 
     command: str
     does: str
 
 
 def deletion_of_pods(namespace: str, names: Sequence[str]) -> Change:
-    """Return the deletion of pods."""
+    """Return the change that deletes pods."""
     they = "them" if len(names) > 1 else "it"
     does = f"deletes {counted(len(names), 'pod')}, and ends what runs in {they}"
     return Change(delete_pods(namespace, names), does)
 
 
 class Symptom(Struct, frozen=True):
-    """What a diagnosis yields: what is wrong, what to do, and since when, as far as that is known.
-    Where it is not, `not_before` is a time at which it was not so yet.
+    """A problem that a diagnosis yields, with its remedy and its beginning, if known. Otherwise
+    `not_before` is a time at which the problem did not exist yet.
 
-    `command` reads, and shows more; a command of the remedy that changes the cluster is `change`.
-    `hosts` and `pods` are those it is about.
+    `command` only reads, and shows details; `change` is the command of the remedy that changes the
+    cluster. `hosts` and `pods` are those affected.
     """
 
     message: str
@@ -81,7 +81,7 @@ class Symptom(Struct, frozen=True):
     hosts: tuple[int, ...] = ()
     pods: tuple[str, ...] = ()
     replica: int | None = None
-    """The replica it is about, where the thing that is looked at is more than that."""
+    """Index of the affected replica, if the diagnosis is about more than one replica."""
     not_before: float | None = None
     change: Change | None = None
 
@@ -90,13 +90,13 @@ Check = Callable[[T], Iterable[Symptom]]
 
 
 Series = Literal["each", "at once", "group"]
-"""Which replicas of a group share a series of events: none, those found at once, or all."""
+"""The replicas of a group that share a series of events: none, those found at once, or all."""
 
 
 class Event(NamedTuple):
-    """The event that a diagnosis becomes: its reason, how many seconds the trouble lasts first, and
-    which replicas of a group share a series: all of them where they have it for one reason, those
-    that come to have it at once where that is likely.
+    """The event for a diagnosis: its reason, the number of seconds the problem has to last, and
+    which replicas of a group share a series: all if they have the problem for one reason, those
+    found at once if they are likely to get it together.
     """
 
     reason: str
@@ -105,12 +105,12 @@ class Event(NamedTuple):
 
 
 class Diagnosis(Struct, Generic[T], frozen=True):
-    """A diagnosis over things of type T.
+    """A diagnosis over objects of type T.
 
-    Its function's docstring is its documentation: what it shows, why it hurts, and the source.
+    The docstring of its function is its documentation: what is wrong, the effects, and the source.
 
-    It counts only after `seconds`: until then, what it shows may be a moment of a start that goes
-    well. With `event`, RayClusters get an event.
+    Symptoms are reported after `seconds`, because a normal start passes through the same states.
+    With `event`, RayClusters get an event.
     """
 
     id: str
@@ -121,13 +121,13 @@ class Diagnosis(Struct, Generic[T], frozen=True):
 
     @property
     def page(self) -> str:
-        """Where it is explained."""
+        """Link to its documentation."""
         return f"{PAGE}#{self.id}"
 
 
 class Trouble(Struct, frozen=True, omit_defaults=True):
-    """A symptom that counts, with its diagnosis and its place; `since` in seconds
-    since the epoch.
+    """A reported problem with its diagnosis and the affected objects; `since` in seconds since the
+    epoch.
     """
 
     id: str
@@ -144,18 +144,18 @@ class Trouble(Struct, frozen=True, omit_defaults=True):
     hosts: tuple[int, ...] = ()
     pods: tuple[str, ...] = ()
     change: Change | None = None
-    """Only of an error."""
+    """Only for errors."""
 
     @property
     def brief(self) -> str:
-        """What it says in a few words, for the row of a replica."""
+        """A few words, for the row of a replica."""
         if self.id == ids.HOST_MISSING:
             return f"{hosts(self.hosts)} missing"
         return self.id if len(self.hosts) != 1 else f"host {self.hosts[0]}: {self.id}"
 
     @property
     def rank(self) -> tuple[object, ...]:
-        """What to sort by: the worst first, in a RayCluster what began first, then by place."""
+        """Sort key: level, RayCluster, beginning, then group and replica."""
         replica = -1 if self.replica is None else self.replica
         return (
             LEVELS.index(self.level),
@@ -179,23 +179,25 @@ def error(
 def warning(
     id_: str, check: Check[T], *, seconds: float = 0.0, event: Event | None = None
 ) -> Diagnosis[T]:
-    """Return a diagnosis of something that works badly."""
+    """Return a diagnosis of something that may stop working."""
     return Diagnosis(id_, WARNING, seconds, check, event)
 
 
 def info(id_: str, check: Check[T], *, seconds: float = 0.0) -> Diagnosis[T]:
-    """Return a diagnosis of something that is so by choice."""
+    """Return a diagnosis of something intended."""
     return Diagnosis(id_, INFO, seconds, check)
 
 
 class Moment(Struct):
-    """The time of an examination. `next` is when a symptom counts that does not count yet."""
+    """The time of an examination. `next`: when the next pending symptom is reported."""
 
     now: float
     next: float = inf
 
     def counts(self, diagnosis: Diagnosis[T], symptom: Symptom) -> bool:
-        """Return whether a symptom has lasted long enough, or may have."""
+        """Return whether a symptom has lasted for the delay of its diagnosis, or its beginning is
+        unknown.
+        """
         begin = symptom.not_before if symptom.since is None else symptom.since
         if begin is None or self.now - begin >= diagnosis.seconds:
             return True

@@ -1,4 +1,4 @@
-"""The document of a picture, for programs: `status -o json` prints it, and the page serves it."""
+"""The report as a JSON document: the output of `status -o json`, also served by the dashboard."""
 
 from collections.abc import Iterator
 from typing import Any, Final, Literal
@@ -18,21 +18,21 @@ READY: Final = "Ready"
 DEGRADED: Final = "Degraded"
 
 _TIMES: Final = frozenset({"now", "since", "created"})
-"""Fields that are seconds since the epoch here, and RFC 3339 in the document."""
+"""Fields in seconds since the epoch, which are RFC 3339 in the document."""
 
 
 _NO_CLUSTERS: Final = b'"clusters":[]'
 
 
 class Condition(Struct, rename="camel", frozen=True, omit_defaults=True):
-    """A condition of a RayCluster, as those of the Kubernetes API."""
+    """A condition of a RayCluster, in the form of Kubernetes API conditions."""
 
     type: str
     status: Literal["True", "False", "Unknown"]
     reason: str
     message: str
     last_transition_time: str | None = None
-    """Left out where it is not known."""
+    """Omitted if unknown."""
 
 
 class ClusterStatus(report.Cluster, rename="camel", frozen=True, omit_defaults=True):
@@ -42,7 +42,7 @@ class ClusterStatus(report.Cluster, rename="camel", frozen=True, omit_defaults=T
 
 
 class Status(Struct, rename="camel", frozen=True):
-    """The document."""
+    """The report of `ray-webhook status`."""
 
     api_version: Literal["admission.ray.io/v1alpha1"]
     kind: Literal["RayStatus"]
@@ -54,12 +54,12 @@ class Status(Struct, rename="camel", frozen=True):
 
 
 def document(picture: report.ClusterReport) -> dict[str, Any]:
-    """Return a picture as the values of JSON."""
+    """Return a report as JSON values."""
     return written(_status(picture, tuple(_described(each) for each in picture.clusters)))
 
 
 def encoded(picture: report.ClusterReport) -> Iterator[bytes]:
-    """Yield the document of a picture as JSON, a RayCluster at a time."""
+    """Yield a report as JSON, in one chunk per RayCluster."""
     around = msgspec.json.encode(written(_status(picture, ())))
     begin, end = around.split(_NO_CLUSTERS, 1)
     yield begin + _NO_CLUSTERS[:-1]
@@ -78,13 +78,13 @@ def _status(picture: report.ClusterReport, clusters: tuple[ClusterStatus, ...]) 
 
 
 def written(value: Struct) -> dict[str, Any]:
-    """Return a value as the values of JSON, its times as RFC 3339."""
+    """Return a struct as JSON values, with times as RFC 3339."""
     found: dict[str, Any] = _timed(msgspec.to_builtins(value))
     return found
 
 
 def conditions(cluster: report.Cluster) -> tuple[Condition, ...]:
-    """Return whether all hosts of a RayCluster are ready, and whether something is wrong."""
+    """Return the conditions Ready and Degraded of a RayCluster."""
     if cluster.failure:
         failed = f"it could not be examined: {cluster.failure}"
         return tuple(
@@ -117,7 +117,9 @@ def _ready(cluster: report.Cluster, since: str | None) -> Condition:
 
 
 def described(types: tuple[type[Struct], ...], template: str) -> dict[str, Any]:
-    """Return JSON Schemas of what `written` returns for some types, by name, with their parts."""
+    """Return the JSON Schemas of what `written` returns for some types and the types they contain,
+    by name.
+    """
     _, found = msgspec.json.schema_components(types, ref_template=template)
     for schema in found.values():
         for name in schema.get("properties", {}).keys() & _TIMES:
@@ -135,7 +137,7 @@ def schema() -> dict[str, Any]:
     }
 
 
-def _timed(value: Any) -> Any:  # noqa: ANN401 - JSON has values of every type
+def _timed(value: Any) -> Any:  # noqa: ANN401 - any JSON value
     if isinstance(value, dict):
         shown = {
             key: text_of(each) if key in _TIMES and isinstance(each, int | float) else _timed(each)

@@ -1,4 +1,4 @@
-"""The examination: every diagnosis over everything that stands, in one picture."""
+"""The examination: all diagnoses over all assigned pods, combined in a report."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
@@ -51,8 +51,8 @@ DIAGNOSES: Final[tuple[Diagnosis[Any], ...]] = (
 
 
 class ReplicaProblems(Struct, frozen=True):
-    """What the diagnoses in TOLD say of a replica, whether it counts yet or not, and the numbers of
-    slices that its pods were told, or None when it is in no job over several slices.
+    """The symptoms of a replica from the diagnoses in TOLD, reported yet or not, and the numbers of
+    slices set in its pods; None if it is not part of a job over several slices.
     """
 
     symptoms: tuple[tuple[Diagnosis[Expected], Symptom], ...]
@@ -60,8 +60,8 @@ class ReplicaProblems(Struct, frozen=True):
 
 
 def tell_afresh(replica: Replica) -> ReplicaProblems:
-    """Return what the hosts of a replica were told: it follows from its pods, their nodes and the
-    facts of their RayCluster alone.
+    """Return the problems of the hosts of a replica. They depend only on its pods, their nodes and
+    the configuration of its RayCluster.
     """
     expected = Expected(replica)
     return ReplicaProblems(
@@ -71,8 +71,9 @@ def tell_afresh(replica: Replica) -> ReplicaProblems:
 
 
 _ABSENT: Final = 20_000
-"""Hosts that are shown, in all, of the replicas of a group that are not there: what a RayCluster
-asks for may be any number."""
+"""Maximum number of hosts shown for the missing replicas of a group: the desired number of a
+RayCluster is unbounded.
+"""
 
 _NOTHING: Final[Mapping[str, str]] = {}
 
@@ -85,11 +86,11 @@ def examine(
     ends: Ends | None = None,
     at: Moment | None = None,
 ) -> report.ClusterReport:
-    """Return the picture at `now`, in seconds since the epoch.
+    """Return the report as of `now`, in seconds since the epoch.
 
-    `unread` says what could not be read, and why; `tell` may remember what it told before, and
-    `ends` what events tell of pods that are gone. `at` is `now`, and receives when time alone
-    changes the picture.
+    `unread` has the resources that could not be read, with the reason. `tell` may memoize; `ends`
+    has the end times of deleted pods. `at` is the moment `now`, whose `next` is set to the time at
+    which the report changes without an event.
     """
     lookups, at = Lookups(observed, now, ends), at or Moment(now)
     clusters = [_shown(cluster, at, tell) for cluster in stand(observed, lookups)]
@@ -123,8 +124,8 @@ def _counted(found: Iterable[tuple[Diagnosis[T], Symptom]], at: Moment) -> Itera
 def _troubles(
     cluster: Cluster, at: Moment, tell: Callable[[Replica], ReplicaProblems]
 ) -> Iterator[Trouble]:
-    """Yield what is wrong with a RayCluster; of one that is left alone, only what is KubeRay's, and
-    of one that is being deleted, only that and what holds it up.
+    """Yield the problems of a RayCluster: of an ignored one only those of KubeRay, of one that is
+    being deleted only those and problems of the deletion.
     """
     yield from _run(LEAVING, cluster, at)
     if cluster.facts.deleting:
@@ -189,7 +190,7 @@ def _shown(
 
 
 def _pod_groups(cluster: Cluster) -> Iterator[report.PodGroup]:
-    """Yield the PodGroups that the pods of a RayCluster name."""
+    """Yield the PodGroups that pods of a RayCluster refer to."""
     named: dict[str, list[LivePod]] = {}
     for pod in (*cluster.heads, *cluster.pods):
         if pod.pod_group:

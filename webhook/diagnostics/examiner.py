@@ -1,4 +1,4 @@
-"""The survey: the picture of a world, kept up to date by examining only what may have changed."""
+"""The incremental report: only RayClusters whose report may have changed are examined again."""
 
 from collections.abc import Collection, Mapping
 from typing import Final
@@ -14,14 +14,15 @@ from webhook.diagnostics.observation import Lookups
 from webhook.groups.group_config import facts_of
 
 RESTLESS_SECONDS: Final = 5.0
-"""How often a RayCluster is examined that time alone may change at any moment."""
+"""Interval for RayClusters whose report may change with time alone."""
 QUIET_SECONDS: Final = 900.0
-"""How often every other one is, besides when something of it changes or a symptom begins to
-count."""
+"""Interval for all others, in addition to changes of their objects and pending symptoms."""
 
 
 class Examiner:
-    """Keeps `clusters`, the pictures of RayClusters by uid, and `troubles`, which are none's."""
+    """Maintains `clusters`, the reports of RayClusters by uid, and `troubles`, the problems of the
+    installation.
+    """
 
     def __init__(self, world: ObjectCache) -> None:
         self.world = world
@@ -33,29 +34,31 @@ class Examiner:
 
     @property
     def remembered(self) -> int:
-        """How many replicas needed no new examination of what they were told."""
+        """Number of replicas with memoized problems."""
         return sum(memory.hits for memory in self._memories.values())
 
     @property
     def worked_out(self) -> int:
-        """How many replicas did."""
+        """Number of replicas that were compared again."""
         return sum(memory.misses for memory in self._memories.values())
 
     def due(self, now: float) -> list[str]:
-        """Return the uids of the RayClusters that have to be examined, gone ones among them."""
+        """Return the uids of the RayClusters to examine, including deleted ones."""
         world = self.world
         late = [uid for uid, due in self._next.items() if now >= due]
         return list(dict.fromkeys((*world.take_changed(), *late)))
 
     def examine_installation(self, now: float) -> None:
-        """Examine what belongs to no RayCluster, when it may have changed."""
+        """Examine the installation, if it may have changed."""
         if self.world.installation:
             self.troubles = ()
             self.troubles = examine(self.world.beside(), now).troubles
             self.world.installation = False
 
     def examine(self, uid: str, now: float) -> bool:
-        """Examine a RayCluster; tell whether its picture is another one by now, or it is gone."""
+        """Examine a RayCluster, and return whether its report changed or the RayCluster was
+        deleted.
+        """
         live = self.world.clusters.get(uid)
         if live is None:
             self._next.pop(uid, None)
@@ -68,8 +71,8 @@ class Examiner:
         return self._show(uid, picture, at)
 
     def fail(self, uid: str, why: str, now: float) -> bool:
-        """Show nothing of a RayCluster but why it could not be examined; tell whether that is new.
-        What was true of it before may not be any more.
+        """Replace the report of a RayCluster with the reason why it could not be examined, and
+        return whether that changed the report. Previous problems may be outdated.
         """
         live = self.world.clusters.get(uid)
         if live is None:
@@ -80,7 +83,7 @@ class Examiner:
         return self._show(uid, report.Cluster(*place, head, (), uid=uid, failure=why), Moment(now))
 
     def catch_up(self, now: float) -> None:
-        """Examine all that is due."""
+        """Examine all RayClusters that are due."""
         self.examine_installation(now)
         for uid in self.due(now):
             self.examine(uid, now)
@@ -88,9 +91,9 @@ class Examiner:
     def picture(
         self, now: float, namespaces: Collection[str] | None, unread: Mapping[str, str]
     ) -> report.ClusterReport:
-        """Return the picture of some namespaces, or of all with None, by namespace and name.
+        """Return the report of some namespaces, or of all if None, by namespace and name.
 
-        What belongs to no namespace is only part of the picture of all.
+        Problems of the installation are included only in the report of all namespaces.
         """
         seen = [
             each
@@ -102,7 +105,7 @@ class Examiner:
         return report.ClusterReport(now, tuple(seen), troubles, dict(unread))
 
     def standing(self, uid: str, now: float) -> Cluster | None:
-        """Return what stands of a RayCluster."""
+        """Return a RayCluster with its assigned pods; None if it does not exist."""
         live = self.world.clusters.get(uid)
         if live is None:
             return None
@@ -111,12 +114,12 @@ class Examiner:
         return cluster
 
     def named(self, namespace: str, name: str) -> str:
-        """Return the uid of the RayCluster of a name; nothing when there is none."""
+        """Return the uid of a RayCluster by its name; empty if it does not exist."""
         found = self.world.clusters.of(namespace)
         return next((each.metadata.uid or "" for each in found if each.metadata.name == name), "")
 
     def pod(self, namespace: str, name: str) -> LivePod | None:
-        """Return a pod of Ray."""
+        """Return a Ray pod; None if it does not exist."""
         for pod in self.world.pods.all:
             if (pod.metadata.namespace, pod.metadata.name) == (namespace, name):
                 return pod
@@ -132,8 +135,8 @@ class Examiner:
 
 
 def _restless(cluster: report.Cluster) -> bool:
-    """Return whether time changes more of a RayCluster than which symptoms count: it could not be
-    examined, a pod of it is to end by some time, or a refusal is forgotten when it is old.
+    """Return whether the report of a RayCluster changes with time other than by pending symptoms:
+    it could not be examined, a pod is terminating, or a rejection expires.
     """
     refused = any(each.id == ids.POD_REFUSED for each in cluster.troubles)
     return bool(cluster.failure or cluster.leaving or refused)

@@ -1,4 +1,4 @@
-"""What a pod in its seat should have: what the mutators would give to one without it."""
+"""The expected state of a pod in its seat: what the mutators set on a pod that has none of it."""
 
 from msgspec import Struct, structs
 
@@ -29,11 +29,11 @@ from webhook.mutation.ray_pod import (
 )
 
 _SIZES = (names.TPU_WORKER_HOSTNAMES, names.NNODES)
-"""Variables that say how many hosts a replica has."""
+"""Variables that contain the number of hosts of a replica."""
 
 
 class Difference(Struct, frozen=True):
-    """What a pod should have in another way; `actual` is None when it does not have it at all."""
+    """A value of a pod that differs from the expected one; `actual` is None if it is not set."""
 
     pod: LivePod
     host: int
@@ -43,12 +43,12 @@ class Difference(Struct, frozen=True):
 
     @property
     def shown(self) -> str:
-        """What it has, for a message."""
+        """The actual value, for a message."""
         return "not set" if self.actual is None else f"{self.actual}"
 
 
 class Expected:
-    """What the hosts of one replica should have, worked out once: they come from one template."""
+    """The expected state of the hosts of one replica, computed once from their common template."""
 
     def __init__(self, replica: Replica, policy: Policy = DEFAULT_POLICY) -> None:
         self.replica = replica
@@ -59,13 +59,13 @@ class Expected:
 
     @property
     def service(self) -> str:
-        """The headless service that resolves its hosts' names, or nothing when it needs none."""
+        """The headless Service that resolves the names of the hosts; empty if none is needed."""
         template = self._template
         return template.service if template is not None and template.needs_names else ""
 
     @property
     def topology_key(self) -> str:
-        """The node label whose value all its hosts should share, or nothing."""
+        """The node label whose value all hosts should share; empty if none."""
         for edit in self._shared:
             if type(edit) is AppendTerm and edit.kind == TOGETHER:
                 return str(edit.term["topologyKey"])
@@ -76,16 +76,16 @@ class Expected:
 
     @property
     def placed(self) -> bool:
-        """Return whether Kueue chooses the nodes of its hosts."""
+        """Return whether Kueue selects the nodes of the hosts."""
         return self._template is not None and self._template.slice.placed
 
     @property
     def multi_slice(self) -> bool:
-        """Return whether it takes part in a job over several TPU slices."""
+        """Return whether the replica is part of a job over several TPU slices."""
         return self._template is not None and self._template.multi_slice
 
     def slice_counts(self) -> list[str]:
-        """Return the numbers of slices that its pods were told."""
+        """Return the numbers of slices set in the pods."""
         slots = [slot.name for slot in self._template.slots] if self._template is not None else []
         told = [
             _variables(pod, name).get(names.MEGASCALE_NUM_SLICES)
@@ -95,7 +95,7 @@ class Expected:
         return [each.value for each in told if each is not None and each.value]
 
     def host_names(self) -> list[Difference]:
-        """Return the pods whose host name is not the one by which their peers look for them."""
+        """Return the pods whose host name differs from the name that their peers use."""
         found = []
         for host, pod in _seated(self.replica):
             for edit in self._own(host):
@@ -109,10 +109,10 @@ class Expected:
         return found
 
     def places(self) -> list[Difference]:
-        """Return the variables that say another place than the seat; of each pod the first.
+        """Return the variables that differ from the seat, the first of each pod.
 
-        Of a pod without seat labels the variables themselves are the seat: what another webhook
-        left out, such as those of init containers, is no other place.
+        For a pod without seat labels the variables define the seat: variables that another webhook
+        did not set, such as those of init containers, do not differ.
         """
         found = []
         for host, pod in _seated(self.replica):
@@ -131,7 +131,7 @@ class Expected:
         return found
 
     def sizes(self) -> list[Difference]:
-        """Return the pods that were told another number of hosts than their group has."""
+        """Return the pods whose variables contain another number of hosts than their group has."""
         edits = [edit for edit in self._shared if type(edit) is SetEnv and edit.name in _SIZES]
         found = []
         for host, pod in _seated(self.replica):
@@ -147,11 +147,10 @@ class Expected:
         return found
 
     def edits_for(self, host: int) -> list[Edit]:
-        """Return all that a host without anything would be given."""
+        """Return all edits for a host."""
         return [*self._own(host), *self._shared]
 
     def container(self, edit: SetEnv) -> str:
-        """Return the name of the container of an edit."""
         return self.name_of(edit.container)
 
     def name_of(self, path: str) -> str:
@@ -167,8 +166,8 @@ class Expected:
         return found
 
     def actual(self, pod: LivePod, edit: SetEnv) -> str | None:
-        """Return what a variable is where an edit sets it, None when unset. A field counts as
-        right.
+        """Return the value of the variable of an edit; None if not set. A value from a field counts
+        as expected.
         """
         key = pod.name, self.container(edit)
         variables = self._variables.get(key)
@@ -185,7 +184,7 @@ def _seated(replica: Replica) -> list[tuple[int, LivePod]]:
 
 
 def _template(replica: Replica, policy: Policy) -> Template | None:
-    """Return the replica as the mutators see it before they gave anything; None if unreadable."""
+    """Return the replica as the mutators receive it, before any edit; None if unreadable."""
     group = replica.group
     usual = headless_service(group.cluster.facts.name)
     if group.spec.num_of_hosts > MAX_HOSTS:
@@ -223,15 +222,15 @@ def _template(replica: Replica, policy: Policy) -> Template | None:
 
 
 def _strip(slot: Slot) -> None:
-    """Take all variables from a container but the one by which the user asks for others."""
+    """Remove all variables of a container but the one by which the user requests others."""
     asked = slot.variable(names.MEGASCALE_NUM_SLICES) if in_multi_slice(slot) else None
     slot.variables = [asked] if asked else []
     slot.env = {asked.name: 0} if asked else {}
 
 
 def _variables(pod: LivePod, container: str) -> dict[str, EnvVar]:
-    """Return the variables of a container by name: of several entries, the kubelet
-    takes the last.
+    """Return the variables of a container by name; of several entries with the same name, kubelet
+    uses the last.
     """
     for each in (*(pod.spec.containers or ()), *(pod.spec.init_containers or ())):
         if each.name == container:

@@ -1,4 +1,4 @@
-"""Ids of diagnoses: how pages, metrics, events and tests name them."""
+"""Ids of diagnoses, as used in docs, metrics, events and tests."""
 
 from typing import Final
 

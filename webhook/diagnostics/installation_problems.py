@@ -1,4 +1,4 @@
-"""Diagnoses of the installation: what else is asked about the pods of Ray."""
+"""Diagnoses of the installation: other webhooks that are called for Ray pods."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -16,11 +16,11 @@ from webhook.diagnostics.messages import counted, listed
 from webhook.diagnostics.observation import PODS, Observed
 
 OURS: Final = f".{names.PREFIX.rstrip('/')}"
-"""How the names of our webhooks end."""
+"""Suffix of the names of webhooks of this program."""
 
 FORMER: Final = "kuberay-tpu-webhook"
-"""The name of the Deployment and the Service of Google's webhook for TPUs, and a part of those of
-its webhooks.
+"""Name of the Deployment and the Service of Google's TPU webhook, and a part of its webhooks'
+names.
 """
 
 _NAME: Final = "app.kubernetes.io/name"
@@ -28,11 +28,11 @@ _KUBERAY: Final = "kuberay"
 
 
 def second_webhook(observed: Observed) -> Iterator[Symptom]:
-    """Another webhook that is made for the pods of Ray, or this one twice.
+    """Another webhook for Ray pods, or a second installation of this one.
 
-    GKE's TPU webhook selects the pods of KubeRay and gives `TPU_WORKER_ID` and host names by a
-    count of its own: which of the two is right then depends on their order. Two installations of
-    this webhook know nothing of each other's seats.
+    GKE's TPU webhook selects KubeRay's pods and sets `TPU_WORKER_ID` and host names by its own
+    count: the order of the two webhooks decides which values pods get. Two installations of this
+    webhook do not share their seats.
 
     https://github.com/GoogleCloudPlatform/ai-on-gke/tree/main/ray-on-gke/tpu/kuberay-tpu-webhook
     """
@@ -56,8 +56,8 @@ def second_webhook(observed: Observed) -> Iterator[Symptom]:
 
 
 def made_for_ray(webhook: Webhook) -> bool:
-    """Return whether another's webhook changes pods that it selects by a label of KubeRay or
-    Ray.
+    """Return whether a webhook of another program mutates pods that it selects by a label of
+    KubeRay or Ray.
     """
     if webhook.name.endswith(OURS) or not webhook.asked("", "pods", "CREATE"):
         return False

@@ -1,4 +1,4 @@
-"""Bugs of ours that looks at RayClusters bring out: each keeps only the RayCluster that did."""
+"""Internal errors during examinations, each isolated to the RayCluster that raised it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,15 +7,13 @@ from typing import Final
 from webhook.diagnostics.object_cache import ObjectCache
 
 UNEXPECTED: Final = "unexpected"
-"""The reason that a failure which is a bug of ours is counted by."""
+"""The label by which metrics count internal errors."""
 INSTALLATION: Final = ""
-"""In place of a uid, the installation, and what all RayClusters are compared by."""
+"""Stands in for the uid in errors of the installation and of lookups shared by all RayClusters."""
 
 
 class Bugs:
-    """Notes the bugs that looks bring out. `found` are those since the last `news`, by the uid of
-    the RayCluster.
-    """
+    """Collects internal errors. `found`: those since the last `news`, by RayCluster uid."""
 
     def __init__(self) -> None:
         self.found: dict[str, Exception] = {}
@@ -24,22 +22,23 @@ class Bugs:
 
     @contextmanager
     def alone(self, uid: str) -> Iterator[None]:
-        """Note a bug, and go on: other RayClusters are looked at all the same."""
+        """Record an exception and continue with other RayClusters."""
         self._looked.add(uid)
         try:
             yield
-        # Whatever it is: there is no failure here that is not a bug of ours
+        # Examinations do no I/O: every exception is a bug
         except Exception as error:  # noqa: BLE001
             self.found[uid] = error
 
     def why(self, uid: str) -> str:
-        """Return of what type the bug is that a RayCluster brought out; nothing without one."""
+        """Return the type of the exception that a RayCluster raised; empty if none."""
         error = self.found.get(uid)
         return "" if error is None else type(error).__name__
 
     def news(self) -> dict[str, Exception]:
-        """Return what was found that was not told of the same RayCluster before, and forget what
-        was found: a bug is told once, until its RayCluster was looked at without one.
+        """Return the errors that were not yet reported for their RayCluster, and clear `found`.
+
+        An error is reported again only after an examination of its RayCluster without errors.
         """
         kinds = {uid: self.why(uid) for uid in self.found}
         new = {uid: self.found[uid] for uid, kind in kinds.items() if self._told.get(uid) != kind}
@@ -50,7 +49,7 @@ class Bugs:
 
 
 def named(uid: str, world: ObjectCache) -> str:
-    """Return how a log names a RayCluster."""
+    """Return the name of a RayCluster for the log."""
     cluster = world.clusters.get(uid)
     if cluster is None:
         return "the installation" if uid == INSTALLATION else f"RayCluster {uid}"

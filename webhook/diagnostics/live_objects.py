@@ -1,4 +1,4 @@
-"""Views of live objects: what `kube.objects` reads, and what only an object that lives has."""
+"""Views of live objects: those of `webhook.api.objects` with status and server-side metadata."""
 
 from msgspec import Struct, field
 
@@ -18,7 +18,7 @@ from webhook.api.times import seconds_of
 
 
 class LiveMeta(ObjectMeta, rename="camel", frozen=True, gc=False):
-    """The metadata of an object that lives."""
+    """The metadata of a live object."""
 
     creation_timestamp: str = ""
     deletion_grace_period_seconds: int | None = None
@@ -26,13 +26,13 @@ class LiveMeta(ObjectMeta, rename="camel", frozen=True, gc=False):
 
     @property
     def created(self) -> float | None:
-        """When the object was created, in seconds since the epoch."""
+        """Creation time, in seconds since the epoch."""
         return seconds_of(self.creation_timestamp)
 
     @property
     def deleted(self) -> float | None:
-        """When its deletion was asked for: the timestamp is when it has to be over. None where the
-        grace period, which may be any number, says no time at which it was there.
+        """Time of the deletion request: `deletionTimestamp` minus the grace period. None if the
+        grace period, which may be any number, reaches back before the creation.
         """
         due, grace = seconds_of(self.deletion_timestamp), self.deletion_grace_period_seconds or 0
         if due is None or not 0 <= grace <= due - (self.created or 0.0):
@@ -41,7 +41,7 @@ class LiveMeta(ObjectMeta, rename="camel", frozen=True, gc=False):
 
 
 class OwnedSpec(Struct, frozen=True, gc=False):
-    """That a manager has set fields of `spec`; which, no one asks."""
+    """Marks that a manager has set fields of `spec`; the fields are not decoded."""
 
 
 class OwnedFields(Struct, frozen=True, gc=False):
@@ -51,21 +51,21 @@ class OwnedFields(Struct, frozen=True, gc=False):
 
 
 class Manager(Struct, rename="camel", frozen=True, gc=False):
-    """One entry of `metadata.managedFields`: who set what, and when they changed it last."""
+    """One entry of `metadata.managedFields`."""
 
     time: str | None = None
     fields_v1: OwnedFields | None = None
 
 
 class ClusterMeta(LiveMeta, rename="camel", frozen=True, gc=False):
-    """The metadata of a RayCluster that lives."""
+    """The metadata of a live RayCluster."""
 
     generation: int = 0
     managed_fields: list[Manager] | None = None
 
     @property
     def edited(self) -> float | None:
-        """When its `spec` was changed last, in seconds since the epoch."""
+        """Time of the last change of `spec`, in seconds since the epoch."""
         times = [
             seconds_of(each.time)
             for each in self.managed_fields or ()
@@ -75,7 +75,7 @@ class ClusterMeta(LiveMeta, rename="camel", frozen=True, gc=False):
 
 
 class Named(Struct, frozen=True, gc=False):
-    """An object of any kind, of which only the metadata matter: a Service, a Node, a Namespace."""
+    """An object of which only the metadata are used: a Service, a Node, a Namespace."""
 
     metadata: LiveMeta = field(default_factory=LiveMeta)
 
@@ -91,7 +91,6 @@ class Condition(Struct, rename="camel", frozen=True, gc=False):
 
     @property
     def since(self) -> float | None:
-        """When it took this status."""
         return seconds_of(self.last_transition_time)
 
 
@@ -102,17 +101,16 @@ class GroupReference(SchedulingGroup, rename="camel", frozen=True, gc=False):
 
 
 class LiveContainer(Container, rename="camel", frozen=True, gc=False):
-    """One container or init container of a pod that lives: its variables are read at once."""
+    """One container or init container of a live pod, with decoded variables."""
 
     env: list[EnvVar] | None = None  # type: ignore[assignment] # views are read-only
 
     def variables(self) -> list[EnvVar]:
-        """Return `env`."""
         return list(self.env or ())
 
 
 class LiveSpec(PodSpec, rename="camel", frozen=True, gc=False):
-    """The part of a live pod's `spec` that we read."""
+    """The part of a live pod's `spec` that is decoded."""
 
     containers: list[LiveContainer] | None = None  # type: ignore[assignment] # views are read-only
     init_containers: list[LiveContainer] | None = None  # type: ignore[assignment] # the same
@@ -121,18 +119,18 @@ class LiveSpec(PodSpec, rename="camel", frozen=True, gc=False):
 
 
 class Waiting(Struct, frozen=True, gc=False):
-    """Why a container does not run."""
+    """`waiting` of a container state."""
 
     reason: str = ""
     message: str = ""
 
 
 class Running(Struct, frozen=True, gc=False):
-    """That a container runs."""
+    """`running` of a container state."""
 
 
 class Terminated(Struct, rename="camel", frozen=True, gc=False):
-    """How and when a container ended."""
+    """`terminated` of a container state."""
 
     reason: str = ""
     exit_code: int = 0
@@ -140,7 +138,7 @@ class Terminated(Struct, rename="camel", frozen=True, gc=False):
 
 
 class ContainerState(Struct, frozen=True, gc=False):
-    """`state` of a container: one of three."""
+    """`state` of a container; one of the fields is set."""
 
     waiting: Waiting | None = None
     running: Running | None = None
@@ -148,7 +146,7 @@ class ContainerState(Struct, frozen=True, gc=False):
 
 
 class LastState(Struct, frozen=True, gc=False):
-    """`lastState` of a container: how it ended before it was started again."""
+    """`lastState` of a container: the end of its previous run."""
 
     terminated: Terminated | None = None
 
@@ -165,7 +163,7 @@ class ContainerStatus(Struct, rename="camel", frozen=True, gc=False):
 
 
 class PodStatus(Struct, rename="camel", frozen=True, gc=False):
-    """The part of a pod's `status` that we read."""
+    """The part of a pod's `status` that is decoded."""
 
     phase: str = ""
     reason: str = ""
@@ -176,7 +174,7 @@ class PodStatus(Struct, rename="camel", frozen=True, gc=False):
 
 
 class LivePod(Pod, frozen=True, gc=False):
-    """A pod that lives."""
+    """A live pod."""
 
     metadata: LiveMeta = field(default_factory=LiveMeta)
     spec: LiveSpec = field(default_factory=LiveSpec)
@@ -184,60 +182,59 @@ class LivePod(Pod, frozen=True, gc=False):
 
     @property
     def name(self) -> str:
-        """The name."""
         return self.metadata.name or ""
 
     @property
     def created(self) -> float | None:
-        """When it was created."""
+        """Creation time, in seconds since the epoch."""
         return self.metadata.created
 
     @property
     def due(self) -> float | None:
-        """When its deletion has to be over, its grace period included."""
+        """End of the grace period of its deletion."""
         return seconds_of(self.metadata.deletion_timestamp)
 
     @property
     def leaves(self) -> bool:
-        """Return whether it is being deleted: then its seat is free."""
+        """Return whether the pod is being deleted: then its seat is free."""
         return self.metadata.deletion_timestamp is not None
 
     @property
     def ready(self) -> bool:
-        """Return whether all its containers are ready."""
+        """Return whether all containers are ready."""
         condition = self.condition("Ready")
         return condition is not None and condition.status == "True"
 
     @property
     def ended(self) -> bool:
-        """Return whether it has ended: none of its containers starts again."""
+        """Return whether the pod has ended: its containers never start again."""
         return self.status.phase in ("Failed", "Succeeded")
 
     @property
     def unscheduled(self) -> bool:
-        """Return whether no node was found for it yet."""
+        """Return whether the pod has no node yet."""
         return self.status.phase in ("", "Pending") and not self.spec.node_name
 
     @property
     def ray_status(self) -> ContainerStatus | None:
-        """The status of Ray's container, None before it has one."""
+        """The status of Ray's container; None before it has one."""
         ray = self.spec.ray
         statuses = self.status.container_statuses or ()
         return next((each for each in statuses if ray and each.name == ray.name), None)
 
     @property
     def pod_group(self) -> str:
-        """The PodGroup it is scheduled with, or nothing."""
+        """Name of its PodGroup; empty if none."""
         group = self.spec.scheduling_group
         return group.pod_group_name if group else ""
 
     def condition(self, kind: str) -> Condition | None:
-        """Return a condition of its status."""
+        """Return a condition of the pod's status."""
         return find(self.status.conditions, kind)
 
 
 class ClusterStatus(Struct, frozen=True, gc=False):
-    """The part of a RayCluster's `status` that we read."""
+    """The part of a RayCluster's `status` that is decoded."""
 
     state: str = ""
     conditions: list[Condition] | None = None
@@ -250,7 +247,7 @@ class ScaleStrategy(Struct, rename="camel", frozen=True, gc=False):
 
 
 class LiveGroup(WorkerGroup, rename="camel", frozen=True, gc=False):
-    """A worker group of a RayCluster that lives."""
+    """A worker group of a live RayCluster."""
 
     scale_strategy: ScaleStrategy | None = None
 
@@ -262,13 +259,13 @@ class LiveGroup(WorkerGroup, rename="camel", frozen=True, gc=False):
 
 
 class LiveClusterSpec(RayClusterSpec, rename="camel", frozen=True, gc=False):
-    """The part of a live RayCluster's `spec` that we read."""
+    """The part of a live RayCluster's `spec` that is decoded."""
 
     worker_group_specs: list[LiveGroup] | None = None  # type: ignore[assignment] # views are read-only
 
 
 class LiveCluster(RayCluster, frozen=True, gc=False):
-    """A RayCluster that lives."""
+    """A live RayCluster."""
 
     metadata: ClusterMeta = field(default_factory=ClusterMeta)
     spec: LiveClusterSpec = field(default_factory=LiveClusterSpec)
@@ -288,7 +285,7 @@ class SchedulingPolicy(Struct, frozen=True, gc=False):
 
 
 class PodGroupSpec(Struct, rename="camel", frozen=True, gc=False):
-    """The part of a PodGroup's `spec` that we read."""
+    """The part of a PodGroup's `spec` that is decoded."""
 
     scheduling_policy: SchedulingPolicy = field(default_factory=SchedulingPolicy)
 
@@ -308,13 +305,13 @@ class LivePodGroup(Struct, frozen=True, gc=False):
 
     @property
     def min_count(self) -> int:
-        """How many pods are scheduled at once at least; 0 when they are scheduled one by one."""
+        """Minimum number of pods that are scheduled at once; 0 without gang scheduling."""
         gang = self.spec.scheduling_policy.gang
         return gang.min_count if gang else 0
 
 
 class EventObject(Struct, frozen=True, gc=False):
-    """What an event is about."""
+    """The object of an event."""
 
     kind: str = ""
     name: str = ""
@@ -322,7 +319,7 @@ class EventObject(Struct, frozen=True, gc=False):
 
 
 class EventSeries(Struct, rename="camel", frozen=True, gc=False):
-    """How an event went on."""
+    """`series` of an event."""
 
     last_observed_time: str | None = None
 
@@ -341,7 +338,7 @@ class LiveEvent(Struct, rename="camel", frozen=True, gc=False):
 
     @property
     def last(self) -> float | None:
-        """When it happened last."""
+        """Time of the last occurrence."""
         series = self.series.last_observed_time if self.series else None
         for text in (series, self.last_timestamp, self.event_time):
             if (seconds := seconds_of(text)) is not None:
@@ -350,7 +347,7 @@ class LiveEvent(Struct, rename="camel", frozen=True, gc=False):
 
     @property
     def first(self) -> float | None:
-        """When it happened first."""
+        """Time of the first occurrence."""
         for text in (self.first_timestamp, self.event_time):
             if (seconds := seconds_of(text)) is not None:
                 return seconds
@@ -365,7 +362,7 @@ class Requirement(Struct, frozen=True, gc=False):
     values: list[str] | None = None
 
     def holds(self, labels: Strings) -> bool:
-        """Return whether an object with these labels is what it requires.
+        """Return whether labels fulfil the requirement.
 
         https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#resources-that-support-set-based-requirements
         """
@@ -382,7 +379,9 @@ class Selector(Struct, rename="camel", frozen=True, gc=False):
 
     @property
     def wanted(self) -> dict[str, list[str]]:
-        """The labels that an object must have, each with its possible values; none means any."""
+        """The labels that an object must have, each with its allowed values; an empty list allows
+        any value.
+        """
         found = {key: [value] for key, value in (self.match_labels or {}).items()}
         for each in self.match_expressions or ():
             if each.operator in ("In", "Exists"):
@@ -390,7 +389,7 @@ class Selector(Struct, rename="camel", frozen=True, gc=False):
         return found
 
     def selects(self, labels: Strings) -> bool:
-        """Return whether it selects an object with these labels."""
+        """Return whether labels match the selector."""
         wanted = (self.match_labels or {}).items()
         return all(labels.get(key) == value for key, value in wanted) and all(
             each.holds(labels) for each in self.match_expressions or ()
@@ -398,7 +397,7 @@ class Selector(Struct, rename="camel", frozen=True, gc=False):
 
 
 class WebhookRule(Struct, rename="camel", frozen=True, gc=False):
-    """What a webhook is asked about."""
+    """One entry of a webhook's `rules`."""
 
     api_groups: list[str] | None = None
     operations: list[str] | None = None
@@ -406,7 +405,7 @@ class WebhookRule(Struct, rename="camel", frozen=True, gc=False):
 
 
 class ServiceReference(Struct, frozen=True, gc=False):
-    """The Service that a webhook is behind."""
+    """The Service of a webhook."""
 
     namespace: str = ""
     name: str = ""
@@ -432,7 +431,7 @@ class Webhook(Struct, rename="camel", frozen=True, gc=False):
     failure_policy: str = "Fail"
 
     def asked(self, group: str, resource: str, operation: str) -> bool:
-        """Return whether the API server asks it about an operation."""
+        """Return whether the API server calls the webhook for an operation."""
         return any(
             _has(rule.api_groups, group)
             and _has(rule.resources, resource)
@@ -449,7 +448,7 @@ class WebhookConfiguration(Struct, frozen=True, gc=False):
 
 
 def find(conditions: list[Condition] | None, kind: str) -> Condition | None:
-    """Return the condition of a type, if it is there."""
+    """Return the condition of a type; None if it does not exist."""
     for condition in conditions or ():
         if condition.type == kind:
             return condition

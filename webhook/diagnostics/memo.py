@@ -1,5 +1,5 @@
-"""Memory of what was told of replicas: working it out again is most of a look at a RayCluster, and
-of most replicas nothing has changed since the look before.
+"""Memoized problems of replicas: comparing hosts with their expected state is most of an
+examination, and most replicas have not changed since the previous one.
 """
 
 from msgspec import Struct
@@ -13,14 +13,14 @@ Key = tuple[str, int, str]
 
 
 class _Entry(Struct):
-    """What was told, and what that followed from: objects that never change."""
+    """The problems of a replica, and the immutable objects that they were computed from."""
 
     reasons: tuple[object, ...]
     told: ReplicaProblems
 
 
 class Memory:
-    """Tells of the replicas of one RayCluster what `tell_afresh` does."""
+    """Memoizes `tell_afresh` for the replicas of one RayCluster."""
 
     def __init__(self) -> None:
         self.hits = 0
@@ -30,13 +30,13 @@ class Memory:
         self._used: dict[Key, _Entry] = {}
 
     def begin(self, facts: RayClusterConfig) -> None:
-        """Begin a look. What was not asked for in the one before is forgotten."""
+        """Begin an examination. Entries that the previous one did not use are dropped."""
         same = facts == self._facts
         self._entries, self._used = self._used if same else {}, {}
         self._facts = facts
 
     def tell(self, replica: Replica) -> ReplicaProblems:
-        """Return what is wrong with what its hosts were told."""
+        """Return the problems of the hosts of a replica."""
         key = replica.group.name, replica.index, replica.name
         node = replica.group.cluster.lookups.node
         pods = replica.peers

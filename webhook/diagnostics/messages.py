@@ -1,12 +1,12 @@
-"""Words of messages and remedies: lists of hosts and of names, time spans, kubectl commands."""
+"""Phrases of messages and remedies: lists of hosts and names, durations, kubectl commands."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
 
 _SHOWN: Final = 4
-"""Names that a message gives: enough to go and look."""
+"""Maximum number of names in a message."""
 _NUMBERS_MAX: Final = 300
-"""Characters that say which other replicas a message is about; of more, only how many."""
+"""Maximum length of a list of other replicas in a message; a longer list becomes a count."""
 
 
 def hosts(numbers: Iterable[int]) -> str:
@@ -24,7 +24,7 @@ def numbered(numbers: Iterable[int]) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return names, cut to what fits in a message."""
+    """Return names as a list, cut to the length of a message."""
     rest = len(names) - _SHOWN
     return ", ".join(names[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
 
@@ -35,7 +35,9 @@ def counted(number: int, noun: str) -> str:
 
 
 def others(more: Sequence[int | None]) -> str:
-    """Return how many replicas have the same problem, and which, as far as that is short."""
+    """Return the number of other replicas with the same problem, with their indices if the list is
+    short.
+    """
     if not more:
         return ""
     which = numbered(index for index in more if index is not None)
@@ -59,12 +61,12 @@ def describe(kind: str, namespace: str, name: str) -> str:
 
 
 def show(kind: str, namespace: str, name: str) -> str:
-    """Return the command that shows an object as it is written."""
+    """Return the command that prints an object as YAML."""
     return f"kubectl get {kind} -n {namespace} {name} -o yaml"
 
 
 def duration(seconds: float) -> str:
-    """Return a time span in the largest unit that it fills: `45 s`, `12 min`, `3 h`, `5 d`."""
+    """Return a duration in its largest unit: `45 s`, `12 min`, `3 h`, `5 d`."""
     whole = max(0, int(seconds))
     for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
         if whole >= size:

@@ -1,6 +1,4 @@
-"""The world: every live object that the page is about, and which RayClusters have to be looked at
-again.
-"""
+"""The object cache: all objects that reports are made of, and the RayClusters to examine again."""
 
 from collections.abc import Callable, Collection, Iterable
 from typing import Generic, Protocol, TypeVar
@@ -23,23 +21,23 @@ from webhook.groups.naming import headless_service
 
 
 class Live(Protocol):
-    """An object that lives."""
+    """An object with metadata."""
 
     @property
     def metadata(self) -> LiveMeta:
-        """The metadata."""
+        """Its metadata."""
 
 
 T = TypeVar("T", bound=Live)
 Handler = Callable[[T | None, T | None], None]
-"""Receives a change: the object before and after, None where it did not or does not exist."""
+"""Receives a change: the object before and after it; None before creation and after deletion."""
 
 
 class Table(Generic[T]):
-    """Objects of one kind by uid, and by what `index` says of them.
+    """Objects of one kind by uid, and by the key that `index` returns.
 
-    `changed` receives each object that is created, deleted, or differs from what it was; the latter
-    twice, as it was and as it is. `transform` returns what is kept of an object.
+    `changed` receives each created, deleted or modified object; a modified object twice, before and
+    after the change. `transform` returns the object to store.
     """
 
     def __init__(
@@ -58,11 +56,11 @@ class Table(Generic[T]):
         self._indexed: dict[str, dict[str, T]] = {}
 
     def subscribe(self, handler: Handler[T]) -> None:
-        """Call `handler` for every change from now on."""
+        """Call `handler` for every later change."""
         self._handlers.append(handler)
 
     def put(self, uid: str, value: T) -> None:
-        """Take in an object that came or changed."""
+        """Add or replace an object."""
         value, old = self._transform(value), self._all.get(uid)
         if old is not None and _same(old, value):
             return
@@ -73,14 +71,13 @@ class Table(Generic[T]):
         self._notify(old, value)
 
     def remove(self, uid: str) -> None:
-        """Take in that an object is gone."""
         old = self._all.get(uid)
         if old is not None:
             self._forget(uid, old)
             self._notify(old, None)
 
     def get(self, uid: str) -> T | None:
-        """Return an object, if it is there."""
+        """Return an object; None if it does not exist."""
         return self._all.get(uid)
 
     def items(self) -> Iterable[tuple[str, T]]:
@@ -88,16 +85,15 @@ class Table(Generic[T]):
         return self._all.items()
 
     def of(self, key: str) -> Collection[T]:
-        """Return the objects of which `index` says this."""
+        """Return the objects with this key of `index`."""
         return self._indexed.get(key, {}).values()
 
     @property
     def all(self) -> Collection[T]:
-        """Every object."""
         return self._all.values()
 
     def asked(self, values: Collection[T]) -> list[T] | None:
-        """Return objects; None when none of this kind were ever listed."""
+        """Return the objects as a list; None if the kind was never listed."""
         return list(values) if self.known else None
 
     def _forget(self, uid: str, old: T) -> None:
@@ -117,10 +113,11 @@ class Table(Generic[T]):
 
 
 class ObjectCache:
-    """All tables. From `begin` to `end`, `take_changed` returns the uids of RayClusters that may
-    look different by now, and `installation` says that of what belongs to no RayCluster.
+    """The tables of all kinds. Between `begin` and `end`, `take_changed` returns the uids of
+    RayClusters whose report may have changed, and `installation` is true if that of the
+    installation may have.
 
-    With `ignoring`, RayClusters may be left alone by their label.
+    With `ignoring`, the `ignore` label of RayClusters is honoured.
     """
 
     def __init__(self, *, ignoring: bool = True) -> None:
@@ -142,18 +139,18 @@ class ObjectCache:
         self.configurations: Table[WebhookConfiguration] = Table(_name, self._installation_changed)
 
     def begin(self) -> None:
-        """Note that changes are examined from now on: everything is new."""
+        """Start tracking changes; all RayClusters count as changed."""
         self._examined = True
         self.installation = True
         self._changed = {each.metadata.uid or "" for each in self.clusters.all}
 
     def end(self) -> None:
-        """Note that changes are not examined any more: none is kept."""
+        """Stop tracking changes."""
         self._examined = False
         self.take_changed()
 
     def take_changed(self) -> set[str]:
-        """Return the uids of the RayClusters that may look different since the call before."""
+        """Return the uids of RayClusters whose report may have changed since the last call."""
         nodes, groups, services = self._nodes_changed, self._groups_changed, self._services_changed
         if nodes or groups or services:
             self._mark(
@@ -173,9 +170,7 @@ class ObjectCache:
         return changed
 
     def around(self, cluster: LiveCluster) -> Observed:
-        """Return all that says something about a RayCluster: with `ends`, enough to examine it
-        alone.
-        """
+        """Return all objects that the report of a RayCluster depends on, apart from `ends`."""
         namespace = cluster.metadata.namespace or ""
         pods = list(self.pods.of(cluster.metadata.uid or ""))
         refusals = [event for event in self.events.of(namespace) if event.reason in REFUSALS]
@@ -195,8 +190,8 @@ class ObjectCache:
         )
 
     def ends(self, cluster: LiveCluster) -> Ends:
-        """Return when pods of the namespace of a RayCluster ended; it is sorted out once for all
-        looks between two events.
+        """Return the end times of pods in the namespace of a RayCluster; cached until the next
+        event there.
         """
         namespace = cluster.metadata.namespace or ""
         if namespace not in self._ends:
@@ -205,16 +200,16 @@ class ObjectCache:
         return self._ends[namespace]
 
     def beside(self) -> Observed:
-        """Return what belongs to no RayCluster."""
+        """Return the objects that belong to no RayCluster."""
         every = self.configurations
         return Observed([], [], configurations=every.asked(every.all))
 
     def occupied(self) -> set[str]:
-        """Return the namespaces that have RayClusters."""
+        """Return the namespaces with RayClusters."""
         return {each.metadata.namespace or "" for each in self.clusters.all}
 
     def load(self, observed: Observed) -> None:
-        """Take in all that was read at once."""
+        """Add all objects of a snapshot."""
         _fill(self.clusters, observed.clusters)
         _fill(self.pods, observed.pods)
         _fill(self.pod_groups, observed.pod_groups)
@@ -262,7 +257,7 @@ class ObjectCache:
 
 
 def owner_of(pod: LivePod) -> str:
-    """Return the uid of the RayCluster that controls a pod; nothing for any other pod."""
+    """Return the uid of the RayCluster that controls a pod; empty for any other pod."""
     owner = pod.controller
     return owner.uid if owner is not None and owner.kind == names.RAYCLUSTER_KIND else ""
 
@@ -282,17 +277,17 @@ def _place(value: Live) -> str:
 
 
 def _pod_group(pod: LivePod) -> str:
-    """Return the place of the PodGroup of a pod that has one."""
+    """Return `namespace/name` of the PodGroup of a pod."""
     return f"{pod.metadata.namespace or ''}/{pod.pod_group}"
 
 
 def _subdomain(pod: LivePod) -> str:
-    """Return the place of the service that resolves the names of a pod and its peers."""
+    """Return `namespace/name` of the Service that resolves host names of a pod and its peers."""
     return f"{pod.metadata.namespace or ''}/{pod.spec.subdomain or ''}"
 
 
 def _service(cluster: LiveCluster) -> str:
-    """Return the place of the service that KubeRay creates for that."""
+    """Return `namespace/name` of the headless Service that KubeRay creates."""
     return f"{cluster.metadata.namespace or ''}/{headless_service(cluster.metadata.name or '')}"
 
 
@@ -301,6 +296,6 @@ def _name(value: Live) -> str:
 
 
 def _same(old: T, new: T) -> bool:
-    """Return whether an object has only another version: what we read of it is as it was."""
+    """Return whether two versions of an object differ in `resourceVersion` only."""
     meta = structs.replace(new.metadata, resource_version=old.metadata.resource_version)
     return bool(structs.replace(new, metadata=meta) == old)  # type: ignore[type-var]  # a Struct

@@ -1,4 +1,4 @@
-"""What was read of a cluster at one moment; what could not be read is None."""
+"""A snapshot of a cluster; resources that could not be read are None."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
@@ -16,7 +16,7 @@ from webhook.diagnostics.live_objects import (
 )
 
 PODS: Final = f"pods.{names.PREFIX.rstrip('/')}"
-"""The webhook of this program that is asked about pods, by its name in each configuration."""
+"""Name of the webhook of this program for pods, in each configuration."""
 
 _NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
 """The label that every namespace has.
@@ -25,13 +25,12 @@ https://kubernetes.io/docs/concepts/overview/working-with-objects/namespaces/#au
 """
 
 REFUSALS: Final = ("FailedToCreateWorkerPod", "FailedToCreateHeadPod")
-"""Reasons of KubeRay's events about pods that it was refused.
+"""Reasons of KubeRay's events for rejected pods.
 
 https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/constant.go
 """
 END: Final = "Killing"
-"""The reason of kubelet's events about containers that it ends, anyone who deleted or evicted their
-pod.
+"""Reason of kubelet's events for containers that it stops, as on deletion or eviction.
 
 https://github.com/kubernetes/kubernetes/blob/master/pkg/kubelet/events/event.go
 """
@@ -40,8 +39,8 @@ https://github.com/kubernetes/kubernetes/blob/master/pkg/kubelet/events/event.go
 class Observed(Struct, frozen=True):
     """The objects; `pods` are heads and workers, `events` those about RayClusters and pods.
 
-    `ignoring` is no object: whether RayClusters may be left alone by their label, as the setting
-    `ignore.rayclusters` says.
+    `ignoring` is the setting `ignore.rayclusters`: whether the `ignore` label of RayClusters is
+    honoured.
     """
 
     clusters: Sequence[LiveCluster]
@@ -56,8 +55,8 @@ class Observed(Struct, frozen=True):
 
 
 class Ends:
-    """When pods ended, as far as events tell of it: sorted out when somebody first asks, as no one
-    does where all is well. `lives` tells whether the pod of a uid is still there.
+    """End times of pods according to events, indexed on first use. `lives` returns whether the pod
+    of a uid still exists.
     """
 
     def __init__(self, events: Iterable[LiveEvent], lives: Callable[[str], bool]) -> None:
@@ -66,8 +65,8 @@ class Ends:
         self._by_name: dict[tuple[str, str], dict[str, float]] | None = None
 
     def of(self, namespace: str, name: str) -> list[float]:
-        """Return in order when pods that are gone by now ended: those of this name, or of one that
-        is made of it and of what the API server puts behind a `generateName`.
+        """Return the sorted end times of deleted pods with this name, or with this `generateName`
+        and a suffix of the API server.
         """
         if self._by_name is None:
             self._by_name, self._events = _ends(self._events), ()
@@ -76,9 +75,7 @@ class Ends:
 
 
 class Lookups:
-    """The observed objects by what they are looked up by, and the time of looking. `ends` are those
-    of pods, where somebody has sorted them out before.
-    """
+    """Indexes of the observed objects, as of `now`. `ends` are reused end times of pods."""
 
     def __init__(self, observed: Observed, now: float, ends: Ends | None = None) -> None:
         self.now = now
@@ -101,37 +98,35 @@ class Lookups:
         self._ended: dict[tuple[str, str], list[float]] = {}
 
     def has_service(self, namespace: str, name: str) -> bool | None:
-        """Return whether a Service exists; None when no one could look."""
+        """Return whether a Service exists; None if Services could not be read."""
         return None if self._services is None else (namespace, name) in self._services
 
     @property
     def pod_groups_known(self) -> bool:
-        """Return whether PodGroups could be looked at."""
+        """Return whether PodGroups could be read."""
         return self._pod_groups is not None
 
     def pod_group(self, namespace: str, name: str) -> LivePodGroup | None:
-        """Return a PodGroup, if it exists."""
         return (self._pod_groups or {}).get((namespace, name))
 
     def node(self, name: str) -> Named | None:
-        """Return a node, if it is known."""
         return self._nodes.get(name)
 
     def node_label(self, node: str, key: str) -> str | None:
-        """Return a label of a node, None when it has none or the node is not known."""
+        """Return a label of a node; None if the label or the node does not exist."""
         found = self._nodes.get(node)
         return (found.metadata.labels or {}).get(key) if found else None
 
     def namespace_label(self, namespace: str, key: str) -> str | None:
-        """Return a label of a namespace, None when it has none or the namespace is not known."""
+        """Return a label of a namespace; None if the label or the namespace does not exist."""
         found = self._namespaces.get(namespace)
         return (found.metadata.labels or {}).get(key) if found else None
 
     def passed_by(self, namespace: str) -> str:
-        """Return the configuration whose `namespaceSelector` leaves a namespace out, so that this
-        webhook is not asked about its pods; nothing where it is asked, or no one could look.
+        """Return the configuration whose `namespaceSelector` excludes a namespace, so that the API
+        server does not call this webhook for its pods; empty if it does, or if that is unknown.
         """
-        if namespace not in self._passing:  # each of its RayClusters asks
+        if namespace not in self._passing:  # once for all its RayClusters
             self._passing[namespace] = self._left_out(namespace)
         return self._passing[namespace]
 
@@ -144,14 +139,14 @@ class Lookups:
         return "" if asked else self._selectors[0][0]
 
     def ends(self, namespace: str, name: str) -> list[float]:
-        """Return what `Ends.of` does."""
+        """Return the result of `Ends.of`, cached."""
         key = namespace, name
-        if key not in self._ended:  # each replica that lacks hosts asks
+        if key not in self._ended:  # once for all its replicas
             self._ended[key] = self._ends.of(namespace, name)
         return self._ended[key]
 
     def refusals(self, uid: str) -> Iterator[LiveEvent]:
-        """Yield KubeRay's events about pods that it was refused for the RayCluster of a uid."""
+        """Yield KubeRay's events for rejected pods of a RayCluster."""
         if self._refusals is None:
             self._refusals = {}
             for event in self._events:
@@ -161,8 +156,8 @@ class Lookups:
 
 
 def _ends(events: Iterable[LiveEvent]) -> dict[tuple[str, str], dict[str, float]]:
-    """Return when pods ended, by uid, by namespace and both names. Each container of a pod may have
-    told of its end.
+    """Return the end times of pods by uid, by namespace and by both names. Each container of a pod
+    may have an event.
     """
     found: dict[tuple[str, str], dict[str, float]] = {}
     for event in events:

@@ -1,4 +1,4 @@
-"""Diagnoses of pods: heads and workers that are created, and do not run."""
+"""Diagnoses of pods: heads and workers that exist, and do not run."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
@@ -30,21 +30,21 @@ from webhook.diagnostics.live_objects import (
 from webhook.diagnostics.messages import describe, hosts, listed
 
 _FINE: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
-"""Reasons of waiting that a start has."""
+"""Waiting reasons of a normal start."""
 
 _CRASHES: Final = "CrashLoopBackOff"
 _ON_FAILURE: Final = "OnFailure"
 _STUCK: Final = frozenset({"Deferred", "Infeasible"})
 _WORDS_MAX: Final = 300
 _SUBMITTER: Final = "ray-job-submitter"
-"""The container that KubeRay puts into the head for a RayJob's `SidecarMode`.
+"""The container that KubeRay adds to the head for `SidecarMode` of a RayJob.
 
 https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/constant.go
 """
 
 
 class PodSet(Struct, frozen=True):
-    """Pods that are told of together: a replica's, the head, or a group's without a seat."""
+    """Pods that share a message: those of a replica, the head, or the unseated of a group."""
 
     cluster: Cluster
     called: str
@@ -53,7 +53,7 @@ class PodSet(Struct, frozen=True):
 
 
 def parties(cluster: Cluster) -> Iterator[PodSet]:
-    """Yield all live pods of a RayCluster, each in one party."""
+    """Yield all live pods of a RayCluster, each in one set."""
     if cluster.heads:
         yield PodSet(cluster, "the head", tuple(cluster.heads))
     for group in cluster.groups:
@@ -67,8 +67,8 @@ def parties(cluster: Cluster) -> Iterator[PodSet]:
 def pod_pending(party: PodSet) -> Iterator[Symptom]:
     """Pods for which the scheduler finds no node.
 
-    The message ends with the scheduler's own words. While one host of a replica has no node, all
-    wait. Pods that wait for their PodGroup, or have scheduling gates, have diagnoses of their own.
+    The message ends with the scheduler's own message. While a host of a replica has no node, all
+    wait. Pods of a PodGroup, and pods with scheduling gates, have their own diagnoses.
 
     https://kubernetes.io/docs/concepts/scheduling-eviction/kube-scheduler/
     """
@@ -87,10 +87,10 @@ def pod_pending(party: PodSet) -> Iterator[Symptom]:
 
 
 def pod_gated(party: PodSet) -> Iterator[Symptom]:
-    """Pods that the scheduler does not look at yet, as they have scheduling gates.
+    """Pods that the scheduler does not consider yet, because they have scheduling gates.
 
-    Anyone who put a gate there removes it: Kueue does when it has admitted the workload of the
-    pods, and has chosen their nodes. Until then no new node helps.
+    The component that added a gate removes it: Kueue does so when it has admitted the workload of
+    the pods and has chosen their nodes. Until then new nodes do not help.
 
     https://kubernetes.io/docs/concepts/scheduling-eviction/pod-scheduling-readiness/
     """
@@ -114,12 +114,13 @@ def pod_gated(party: PodSet) -> Iterator[Symptom]:
 
 
 def container_waits(party: PodSet) -> Iterator[Symptom]:
-    """Pods on a node, a container of which does not start, or has ended.
+    """Pods on a node with a container that does not start, or has ended.
 
-    The image cannot be pulled, a Secret is not there, the container ends again and again, or it has
-    ended and its pod's `restartPolicy` leaves it at that. A container beside Ray's may end with
-    exit code 0, and the one that submits a RayJob with any. What ends again and again counts from
-    the scheduling of its pod, which may have been ready in between; since when is not said.
+    The image cannot be pulled, a Secret does not exist, the container ends repeatedly, or it has
+    ended and the pod's `restartPolicy` does not restart it. Containers other than Ray's may end
+    with exit code 0, and the one that submits a RayJob with any. For a container that ends
+    repeatedly the delay begins with the scheduling of its pod, which may have been ready in
+    between; the beginning is not shown.
 
     https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#container-states
     """
@@ -138,11 +139,12 @@ def container_waits(party: PodSet) -> Iterator[Symptom]:
 
 
 def pod_ended(party: PodSet) -> Iterator[Symptom]:
-    """Pods that have ended, and are still there.
+    """Pods that have ended, and still exist.
 
-    A node evicted the pod, its containers were killed for their memory, or Ray ended. Nothing of it
-    starts again, and its seat is taken while it is there. KubeRay deletes such a pod when it next
-    looks at the RayCluster, within seconds, and creates another; so it counts only after a minute.
+    A node evicted the pod, its containers were killed for exceeding their memory, or Ray ended.
+    Such a pod never starts again, and its seat is reserved while it exists. KubeRay deletes and
+    replaces it when it next reconciles the RayCluster, within seconds, so the problem is shown
+    after a minute.
 
     https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-phase
     """
@@ -161,12 +163,12 @@ def pod_ended(party: PodSet) -> Iterator[Symptom]:
 def pod_not_ready(party: PodSet) -> Iterator[Symptom]:
     """Pods on a node that do not become ready.
 
-    An init container does not end, a probe does not succeed, or kubelet does not get as far. The
-    pull of a large image and the loading of a model take minutes, and KubeRay's liveness probe
-    gives a Ray that hangs ten; so it counts only after a quarter of an hour, for workers not before
-    a quarter of an hour in which the head is ready. Workers whose `wait-gcs-ready` waits for a head
-    that is not ready are not told of, as the head is; nor are workers of a RayService whose
-    readiness probe fails, as it does where Serve has no replica.
+    An init container does not end, a probe does not succeed, or kubelet does not get as far.
+    Pulling a large image and loading a model take minutes, and KubeRay's liveness probe ends a
+    hanging Ray after ten, so the problem is shown after 15 minutes; for workers, after 15 minutes
+    with a ready head. Workers whose `wait-gcs-ready` waits for a head that is not ready are not
+    shown, because the head is; nor are workers of a RayService whose readiness probe fails, as it
+    does without Serve replicas.
 
     https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-conditions
     """
@@ -181,9 +183,9 @@ def pod_not_ready(party: PodSet) -> Iterator[Symptom]:
 
 
 def podgroup_missing(party: PodSet) -> Iterator[Symptom]:
-    """Pods that name a PodGroup which does not exist.
+    """Pods that refer to a PodGroup which does not exist.
 
-    They stay pending until somebody creates it; only the creation of a pod can name another one.
+    They stay pending until the PodGroup is created; the reference of an existing pod cannot change.
 
     https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
     """
@@ -206,7 +208,7 @@ def podgroup_missing(party: PodSet) -> Iterator[Symptom]:
 def podgroup_waits(party: PodSet) -> Iterator[Symptom]:
     """Pods whose PodGroup is not scheduled.
 
-    Either there are fewer pods than it needs, or no placement has room for all of them.
+    Either fewer pods exist than the PodGroup needs, or the nodes have no room for all of them.
 
     https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
     """
@@ -227,10 +229,10 @@ def podgroup_waits(party: PodSet) -> Iterator[Symptom]:
 
 
 def resize_stuck(party: PodSet) -> Iterator[Symptom]:
-    """Pods that Ray's autoscaler resizes in place, and that stay as they are.
+    """Pods whose in-place resize by Ray's autoscaler is pending.
 
     The node has no room (Deferred), or never will (Infeasible): Ray continues with less than it
-    asked for.
+    requested.
 
     https://kubernetes.io/docs/tasks/configure-pod-container/resize-container-resources/
     """
@@ -245,11 +247,10 @@ def resize_stuck(party: PodSet) -> Iterator[Symptom]:
 
 
 def resize_failed(party: PodSet) -> Iterator[Symptom]:
-    """Pods for which Ray's autoscaler has given up resizing in place.
+    """Pods for which Ray's autoscaler has given up in-place resizing.
 
-    It writes the reason into the annotation `ray.io/ippr-status`, and does not resize such a pod
-    again while the pod exists: tasks and actors that need more than the pod has wait, or go to
-    other pods.
+    The autoscaler writes the reason into the annotation `ray.io/ippr-status`, and does not resize
+    this pod again: tasks and actors that need more than the pod has wait, or run on other pods.
 
     https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-ippr.html
     """
@@ -266,21 +267,21 @@ def resize_failed(party: PodSet) -> Iterator[Symptom]:
 
 
 class _ResizeStatus(Struct, rename="kebab", frozen=True):
-    """What Ray's autoscaler writes of the resize of a pod: as its `IPPRStatus`."""
+    """The resize status that Ray's autoscaler writes: its `IPPRStatus`."""
 
     last_failed_at: float | None = None
     last_failed_reason: str | None = None
 
 
 class _Failure(Struct, frozen=True):
-    """Why and when the resize of a pod failed, in seconds since the epoch."""
+    """The reason and the time of a failed resize, in seconds since the epoch."""
 
     reason: str = ""
     at: float | None = None
 
 
 def _resize_failure(pod: LivePod) -> _Failure:
-    """Return how the resize of a pod failed, without a reason where it has not."""
+    """Return the failure of the resize of a pod, with an empty reason if it has not failed."""
     text = pod.annotations.get(names.ANNOTATION_IPPR_STATUS)
     if not text:
         return _Failure()
@@ -295,7 +296,7 @@ def _cut(text: str) -> str:
     return " ".join(text.split())[:_WORDS_MAX]
 
 
-def _symptom(  # noqa: PLR0913 - what a symptom has
+def _symptom(  # noqa: PLR0913 - the fields of a symptom
     party: PodSet,
     pods: list[LivePod],
     says: str,
@@ -305,8 +306,8 @@ def _symptom(  # noqa: PLR0913 - what a symptom has
     begin: Begin,
     deletes: bool = False,
 ) -> Symptom:
-    """Return a symptom of pods; without a command, the first of them is described. If `deletes`,
-    the remedy is to delete them.
+    """Return a symptom of pods; the default command describes the first. If `deletes`, the remedy
+    is the deletion of the pods.
     """
     called = tuple(pod.name for pod in pods)
     namespace = party.cluster.namespace
@@ -323,7 +324,7 @@ def _symptom(  # noqa: PLR0913 - what a symptom has
 
 
 def _scheduler(pod: LivePod) -> str:
-    """Return why a pod has no node, in the scheduler's words."""
+    """Return the scheduler's message for a pod without a node."""
     if not pod.unscheduled or pod.gates:
         return ""
     condition = pod.condition("PodScheduled")
@@ -333,7 +334,7 @@ def _scheduler(pod: LivePod) -> str:
 
 
 def _container(pod: LivePod) -> str:
-    """Return why a container of a pod does not run, nothing while that is part of a start."""
+    """Return why a container of a pod does not run; empty during a normal start."""
     if pod.ready or pod.ended:
         return ""
     for status in (
@@ -352,20 +353,20 @@ def _container(pod: LivePod) -> str:
 
 
 def _crashes(pod: LivePod) -> bool:
-    """Return whether a container of a pod ends again and again."""
+    """Return whether a container of a pod is in CrashLoopBackOff."""
     every = (*(pod.status.init_container_statuses or ()), *(pod.status.container_statuses or ()))
     return any(each.state.waiting and each.state.waiting.reason == _CRASHES for each in every)
 
 
 def _restarts(pod: LivePod, status: ContainerStatus) -> bool:
-    """Return whether kubelet starts a container again that has ended."""
+    """Return whether kubelet will restart an ended container."""
     end, policy = status.state.terminated, pod.spec.restart_policy
     return policy == ALWAYS or (policy == _ON_FAILURE and bool(end and end.exit_code))
 
 
 def _done(pod: LivePod, status: ContainerStatus) -> bool:
-    """Return whether a container beside Ray's has ended as it should: its pod is
-    not ready from then on. How that of a RayJob ends is the job's matter.
+    """Return whether a container other than Ray's has ended normally: its pod is not ready from
+    then on. The submitter of a RayJob may end with any exit code.
     """
     end, ray = status.state.terminated, pod.spec.ray
     if end is None or (ray is not None and status.name == ray.name):
@@ -374,7 +375,7 @@ def _done(pod: LivePod, status: ContainerStatus) -> bool:
 
 
 def _terminated(statuses: Iterable[ContainerStatus]) -> str:
-    """Return how a container ended: one that failed, if there is one."""
+    """Return how a container ended, preferring one that failed."""
     found = [
         (end.exit_code == 0, f"{status.name}: {end.reason or 'ended'}, exit code {end.exit_code}")
         for status in statuses
@@ -384,7 +385,6 @@ def _terminated(statuses: Iterable[ContainerStatus]) -> str:
 
 
 def _end(pod: LivePod) -> str:
-    """Return how a pod ended."""
     if not pod.ended:
         return ""
     status = pod.status
@@ -396,7 +396,7 @@ def _end(pod: LivePod) -> str:
 
 
 def _ended_at(pod: LivePod) -> float | None:
-    """Return when the last container of a pod ended, else since when it is not ready."""
+    """Return when the last container of a pod ended, otherwise since when the pod is not ready."""
     ends = [status.state.terminated for status in pod.status.container_statuses or ()]
     times = [seconds_of(end.finished_at) for end in ends if end is not None]
     last = max((time for time in times if time is not None), default=None)
@@ -404,7 +404,7 @@ def _ended_at(pod: LivePod) -> float | None:
 
 
 def _unready(party: PodSet, pod: LivePod) -> str:
-    """Return what keeps a pod on a node from being ready, nothing where that is told otherwise."""
+    """Return why a pod on a node is not ready; empty if another diagnosis reports it."""
     if pod.ready or pod.ended or pod.unscheduled or _container(pod):
         return ""
     sidecars = {
@@ -421,7 +421,7 @@ def _unready(party: PodSet, pod: LivePod) -> str:
             return "" if waits else f"init container {init.name} has not ended"
         if not init.started:
             return f"sidecar {init.name} has not started"
-    # Of the init containers only sidecars are left, which the pod's readiness needs too.
+    # The remaining init containers are sidecars, which the pod's readiness includes.
     unready = [each for each in (*(pod.status.container_statuses or ()), *inits) if not each.ready]
     if unready:
         status = next((each for each in unready if not _done(pod, each)), None)
@@ -431,7 +431,7 @@ def _unready(party: PodSet, pod: LivePod) -> str:
 
 
 def _unready_container(pod: LivePod, status: ContainerStatus) -> str:
-    """Return what keeps a container from being ready, nothing where it need not be."""
+    """Return why a container is not ready; empty if it need not be."""
     if status.state.running is None:
         waiting = status.state.waiting
         return f"{status.name}: {waiting.reason if waiting and waiting.reason else 'not started'}"
@@ -450,7 +450,7 @@ def _unready_since(pod: LivePod) -> float | None:
 
 
 def _late_since(cluster: Cluster, pod: LivePod) -> float | None:
-    """Return since when a pod on a node could have become ready: a worker waits for the head."""
+    """Return since when a pod on a node could have become ready: workers wait for the head."""
     if is_head(pod):
         return _unready_since(pod)
     ready = [head.condition("Ready") for head in cluster.heads if head.ready]
@@ -482,7 +482,7 @@ def _words(condition: Condition) -> str:
 
 
 def _sorted(party: PodSet, words: Callable[[LivePod], str]) -> dict[str, list[LivePod]]:
-    """Return the pods by what is said of them, without those of which nothing is said."""
+    """Return the pods by the text that `words` returns, without those for which it is empty."""
     found: dict[str, list[LivePod]] = {}
     for pod in party.pods:
         if text := words(pod):

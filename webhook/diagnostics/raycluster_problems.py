@@ -1,4 +1,6 @@
-"""Diagnoses of RayClusters: what KubeRay is refused or does not create, and who is left alone."""
+"""Diagnoses of RayClusters: rejected pods, objects that KubeRay does not create, ignored
+RayClusters.
+"""
 
 from collections.abc import Iterator
 from typing import Final
@@ -40,17 +42,17 @@ _HEAD_READY: Final = "HeadPodReady"
 _SUSPENDED: Final = "RayClusterSuspended"
 _FOREGROUND: Final = "foregroundDeletion"
 _FRESH_SECONDS: Final = 1100.0
-"""How old the last of KubeRay's refusals may be: it tries again after 1,000 s at the latest."""
+"""Maximum age of KubeRay's last rejection: KubeRay retries after 1,000 s at the latest."""
 
 _WORDS_MAX: Final = 600
 _OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 
 
 def pod_refused(cluster: Cluster) -> Iterator[Symptom]:
-    """A RayCluster of which the API server refuses a pod.
+    """A RayCluster with a pod that the API server rejects.
 
-    The message has the words of who refused it: this webhook, another one, or a quota. KubeRay
-    creates no further pod of the RayCluster before this one, and tries again ever more seldom.
+    The message is that of the rejection, by this webhook, another one, or a quota. KubeRay creates
+    no further pod of the RayCluster before this one, and retries with increasing delays.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/raycluster_controller.go
     """
@@ -69,7 +71,7 @@ def pod_refused(cluster: Cluster) -> Iterator[Symptom]:
 
 
 def _last_refusal(cluster: Cluster) -> tuple[str, float | None]:
-    """Return the last refusal, unless a pod was created since or nothing is missing."""
+    """Return the last rejection, unless a pod was created since or all pods exist."""
     if _complete(cluster):
         return "", None
     lookups = cluster.lookups
@@ -86,7 +88,7 @@ def _last_refusal(cluster: Cluster) -> tuple[str, float | None]:
 
 
 def _complete(cluster: Cluster) -> bool:
-    """Return whether all pods are there that should be."""
+    """Return whether all desired pods exist."""
     return bool(cluster.heads) and all(
         len(group.replicas) >= group.desired
         and not any(replica.missing for replica in group.replicas)
@@ -97,10 +99,10 @@ def _complete(cluster: Cluster) -> bool:
 def head_missing(cluster: Cluster) -> Iterator[Symptom]:
     """A RayCluster without a head.
 
-    Its workers wait for the head before they start. It counts from the deletion or the end of the
-    head, as far as one of these is known; without them from the last change of the RayCluster, or
-    from when KubeRay first said that the head is not ready, as it may have been there until then,
-    and since when it is so is not said.
+    Its workers wait for the head before they start. The problem begins with the deletion or the end
+    of the head, if known; otherwise with the last change of the RayCluster, or when KubeRay first
+    reported that the head is not ready, because the head may have existed until then; the beginning
+    is not shown in these cases.
 
     https://docs.ray.io/en/master/cluster/key-concepts.html#head-node
     """
@@ -116,9 +118,9 @@ def head_missing(cluster: Cluster) -> Iterator[Symptom]:
 
 
 def _beheaded(cluster: Cluster) -> Begin:
-    """Return when a RayCluster lost its head."""
+    """Return when the head of a RayCluster was lost."""
     prefix, meta = pod_prefix(cluster.name, None), cluster.live.metadata
-    # KubeRay may give the head a name that nothing follows.
+    # The head may have a name without a suffix.
     names_ = (prefix, prefix.removesuffix("-"))
     ends = [time for name in names_ for time in cluster.lookups.ends(cluster.namespace, name)]
     leaving = [pod.metadata.deleted for pod in cluster.leaving if is_head(pod)]
@@ -130,12 +132,12 @@ def _beheaded(cluster: Cluster) -> Begin:
 
 
 def headless_service_missing(cluster: Cluster) -> Iterator[Symptom]:
-    """A RayCluster without the service that resolves the names of its hosts.
+    """A RayCluster without the Service that resolves the names of its hosts.
 
-    KubeRay 1.4 and later create `<cluster>-headless` where a group has several hosts; earlier
-    releases name it otherwise, and none creates it for single hosts, whose names a unit of a worker
-    group or a job over several slices needs. The setting `network.services` lets the controller
-    create it. Without it no host finds its peers.
+    KubeRay 1.4 and later create `<cluster>-headless` if a group has several hosts; earlier releases
+    use another name, and none creates it for single hosts, whose names are needed by a unit of a
+    worker group and by a job over several slices. With the setting `network.services` the
+    controller creates it. Without it hosts cannot find their peers.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/service.go
     """
@@ -151,7 +153,7 @@ def headless_service_missing(cluster: Cluster) -> Iterator[Symptom]:
 
 
 def _create(cluster: Cluster, name: str) -> str:
-    """Return the command that creates the service as KubeRay would."""
+    """Return the command that creates the Service as KubeRay would."""
     selector = {names.LABEL_CLUSTER: cluster.name, names.LABEL_NODE_TYPE: names.NODE_TYPE_WORKER}
     change = {"spec": {"publishNotReadyAddresses": True, "selector": {"app": None, **selector}}}
     where = f"{name} -n {cluster.namespace}"
@@ -167,10 +169,11 @@ def _service(group: Group) -> str:
 
 
 def pod_without_group(cluster: Cluster) -> Iterator[Symptom]:
-    """Worker pods whose group the RayCluster does not have, as it was removed or renamed.
+    """Worker pods whose group was removed from the RayCluster or renamed.
 
-    KubeRay no longer looks after them: they run on, hold their devices, and no one replaces them.
-    Ray's autoscaler crashes on them. Pods whose label `ray.io/group` was removed are like them.
+    KubeRay no longer manages them: they keep running, occupy their devices, and are not replaced.
+    Ray's autoscaler crashes on them. The same holds for pods whose label `ray.io/group` was
+    removed.
 
     https://github.com/ray-project/kuberay/issues/1739
     """
@@ -204,11 +207,12 @@ def _group_of(pod: LivePod) -> str:
 
 
 def pod_stuck_terminating(cluster: Cluster) -> Iterator[Symptom]:
-    """Pods that should be gone, and are still Terminating.
+    """Pods that are still Terminating after their grace period.
 
-    kubelet has not said that their containers have ended, as on a node that is lost, or a finalizer
-    holds them. To KubeRay such a pod is still there, so nothing takes its place; repair leaves it
-    alone too, as its containers may still run. The deletion of a RayCluster may wait for it too.
+    kubelet has not reported the end of their containers, as on a lost node, or a finalizer blocks
+    the deletion. For KubeRay such a pod still exists, so it is not replaced; repair does not delete
+    it either, because its containers may still run. The deletion of a RayCluster may also wait for
+    it.
 
     https://kubernetes.io/docs/concepts/cluster-administration/node-shutdown/#non-graceful-node-shutdown
     """
@@ -234,7 +238,7 @@ def pod_stuck_terminating(cluster: Cluster) -> Iterator[Symptom]:
 
 
 def _stuck(cluster: Cluster) -> dict[tuple[str, tuple[str, ...]], list[LivePod]]:
-    """Return the pods whose time to end is over, by node and finalizers."""
+    """Return the pods whose grace period is over, by node and finalizers."""
     found: dict[tuple[str, tuple[str, ...]], list[LivePod]] = {}
     for pod in cluster.leaving:
         node, held = pod.spec.node_name or "", tuple(pod.metadata.finalizers or ())
@@ -246,9 +250,8 @@ def _stuck(cluster: Cluster) -> dict[tuple[str, tuple[str, ...]], list[LivePod]]
 def being_deleted(cluster: Cluster) -> Iterator[Symptom]:
     """A RayCluster that is being deleted.
 
-    KubeRay does nothing for it any more but what a finalizer of its own asks for. Its pods go when
-    it is gone, or before it where the deletion waits for them; only what holds that up is looked
-    for.
+    KubeRay only removes its own finalizer. The pods are deleted after the RayCluster, or before it
+    if the deletion waits for them; only problems that block the deletion are shown.
 
     https://kubernetes.io/docs/concepts/architecture/garbage-collection/#cascading-deletion
     """
@@ -261,11 +264,12 @@ def being_deleted(cluster: Cluster) -> Iterator[Symptom]:
 
 
 def deletion_held(cluster: Cluster) -> Iterator[Symptom]:
-    """A RayCluster whose deletion a finalizer holds up.
+    """A RayCluster whose deletion is blocked by a finalizer.
 
-    It is gone only when each of its finalizers has been removed, by anyone who put it there:
-    KubeRay removes `ray.io/gcs-ft-redis-cleanup-finalizer` after five minutes at the latest, and
-    `foregroundDeletion` waits for its pods. Until then its name is taken, and pods may run on.
+    The RayCluster exists until each finalizer is removed by the component that added it: KubeRay
+    removes `ray.io/gcs-ft-redis-cleanup-finalizer` after five minutes at the latest, and
+    `foregroundDeletion` waits for the pods. Until then its name is in use, and pods may keep
+    running.
 
     https://kubernetes.io/docs/concepts/overview/working-with-objects/finalizers/
     """
@@ -287,13 +291,13 @@ def deletion_held(cluster: Cluster) -> Iterator[Symptom]:
 
 
 def ignored(cluster: Cluster) -> Iterator[Symptom]:
-    """A RayCluster that the webhook leaves alone.
+    """A RayCluster that the webhook ignores.
 
-    It or its namespace is labelled `admission.ray.io/ignore: "true"`, or its namespace lacks the
-    label by which an installation selects namespaces. So its pods get no seat and nothing else, and
-    nothing else is looked for here. The label of a RayCluster has no effect where
-    the setting `ignore.rayclusters` is off. The controller and the dashboard of an installation
-    know that setting; the commands of a person do not, and take `--ignore.rayclusters=false`.
+    The RayCluster or its namespace has the label `admission.ray.io/ignore: "true"`, or the
+    namespace lacks the label by which an installation selects namespaces. Its pods get no seat and
+    no variables, and its groups and replicas are not diagnosed. The label of a RayCluster has no
+    effect if the setting `ignore.rayclusters` is false. The controller and the dashboard of an
+    installation read that setting; commands do not, and take `--ignore.rayclusters=false`.
 
     https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
     """

@@ -1,4 +1,6 @@
-"""Diagnoses of replicas: hosts that are missing, doubled, apart, or told the wrong place."""
+"""Diagnoses of replicas: missing or duplicate hosts, several topology domains, wrong values in
+pods.
+"""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
@@ -34,19 +36,20 @@ from webhook.diagnostics.messages import (
 from webhook.groups.naming import pod_prefix
 
 _APART: Final = 150.0
-"""Seconds without the end of a pod after which the next one begins a matter of its own: enough for
-a missing host to count, and to become an event, while others of its group come and go."""
+"""Seconds between two pod ends from which they count as separate incidents: long enough for a
+missing host to be reported, and to become an event, while other pods of its group are replaced.
+"""
 _LONG: Final = 60
-"""Characters of a value that a message shows."""
+"""Maximum length of a value in a message."""
 
 
 def host_missing(replica: Replica) -> Iterator[Symptom]:
-    """A replica that lacks hosts.
+    """A replica with missing hosts.
 
-    All hosts of a replica work together: while one is missing, the others wait for it. It counts
-    from the deletion of the host's pod, or from the ends of pods of its group after the newest host
-    was created, as far as events tell of them; without those from the creation of the newest host.
-    Since when it is so is said only where as many pods ended as hosts are missing.
+    All hosts of a replica work together: while a host is missing, the others wait for it. The
+    problem begins with the deletion of the host's pod, or with the ends of pods of its group after
+    the newest host was created, if events show them; otherwise with the creation of the newest
+    host. The beginning is shown only if as many pods ended as hosts are missing.
 
     https://docs.ray.io/en/master/cluster/kubernetes/user-guides/tpu.html
     """
@@ -70,9 +73,9 @@ def host_missing(replica: Replica) -> Iterator[Symptom]:
 def _lost(replica: Replica, missing: list[int]) -> Begin:
     """Return when the first of the missing hosts was lost.
 
-    Events do not say whose host a pod was. Where another number of pods of the group ended than
-    hosts are missing, it may have been any of these: those that ended one soon after the other
-    count from the first, so that they cannot put it off for ever.
+    Events do not contain the host of a pod. If the number of ended pods of the group differs from
+    the number of missing hosts, any of these pods may have been a missing host: ends in quick
+    succession count from the first, so that they cannot postpone the problem forever.
     """
     cluster = replica.group.cluster
     leaving = {host: pod.metadata.deleted for host, pod in replica.leaving if host in missing}
@@ -89,7 +92,7 @@ def _lost(replica: Replica, missing: list[int]) -> Begin:
 
 
 def _run(ends: list[float]) -> float:
-    """Return the first of the last ends between which there was no long time."""
+    """Return the first of the last ends that are less than `_APART` seconds apart."""
     first = ends[-1]
     for end in reversed(ends):
         if first - end > _APART:
@@ -99,9 +102,9 @@ def _run(ends: list[float]) -> float:
 
 
 def replica_missing(group: Group) -> Iterator[Symptom]:
-    """A group with fewer replicas than it should have.
+    """A group with fewer replicas than desired.
 
-    KubeRay has not created their pods, or the API server has not let it.
+    KubeRay has not created their pods, or the API server has rejected them.
 
     https://docs.ray.io/en/master/cluster/kubernetes/user-guides/config.html
     """
@@ -126,7 +129,9 @@ def replica_missing(group: Group) -> Iterator[Symptom]:
 
 
 def _departures(group: Group) -> list[float | None]:
-    """Return when pods of a group that are gone ended, and the deletion of those that go began."""
+    """Return when the deleted pods of a group ended, and when the deletion of its terminating pods
+    began.
+    """
     cluster = group.cluster
     ends = cluster.lookups.ends(cluster.namespace, pod_prefix(cluster.name, group.name))
     leaving = [pod for each in group.leaving.values() for _, pod in each]
@@ -134,11 +139,11 @@ def _departures(group: Group) -> list[float | None]:
 
 
 def replica_beyond_desired(group: Group) -> Iterator[Symptom]:
-    """A group with more replicas than it should have.
+    """A group with more replicas than desired.
 
-    They hold devices that no one asked for. With autoscaling, KubeRay deletes only what the
-    autoscaler names; and pods of a time before its indexing are no replica to KubeRay 1.6 and
-    later, so that it creates all of them again.
+    They occupy devices that are not requested. With autoscaling, KubeRay deletes only the pods that
+    the autoscaler selects. Pods created before KubeRay's indexing are not part of a replica for
+    KubeRay 1.6 and later, which creates all replicas again.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/raycluster_controller.go
     """
@@ -164,8 +169,8 @@ def replica_beyond_desired(group: Group) -> Iterator[Symptom]:
 def seat_held_twice(group: Group) -> Iterator[Symptom]:
     """Two pods in one seat.
 
-    Both believe to be the same host, under the same name: the peers of the one reach the other, and
-    the job hangs or fails.
+    Both act as the same host under the same name: peers of one reach the other, and the job hangs
+    or fails.
 
     https://github.com/GoogleCloudPlatform/ai-on-gke/issues/858
     """
@@ -209,16 +214,15 @@ def _twice(group: Group, index: int, double: list[int], pods: list[LivePod]) -> 
 def replica_split(expected: Expected) -> Iterator[Symptom]:
     """A replica whose hosts run in several topology domains.
 
-    The domain is the node pool of a TPU slice, what the annotation `admission.ray.io/topology-key`
-    names, or the level of Kueue's annotations. Links between the hosts of a slice or an NVLink
-    domain end at its border, so the job hangs when it starts. Kueue does not know which pods of a
-    group are one replica, so hosts of two replicas may change places.
+    The domain is the node pool of a TPU slice, the value of the node label in the annotation
+    `admission.ray.io/topology-key`, or the level of Kueue's annotations. Links between the hosts of
+    a slice or an NVLink domain end at its border, so the job hangs when it starts. Kueue cannot
+    tell which pods of a group are one replica, so hosts of two replicas may be interchanged.
 
     https://cloud.google.com/kubernetes-engine/docs/concepts/tpus
     """
     replica = expected.replica
     cluster = replica.group.cluster
-    # Several
     if not cluster.lookups.nodes_known or replica.group.spec.num_of_hosts < 2:  # noqa: PLR2004
         return
     placed = [pod for pod in replica.everyone if pod.spec.node_name]
@@ -246,11 +250,10 @@ def replica_split(expected: Expected) -> Iterator[Symptom]:
 
 
 def hosts_changed(expected: Expected) -> Iterator[Symptom]:
-    """A replica that was made when its group had another number of hosts.
+    """A replica created when its group had another number of hosts.
 
-    KubeRay keeps replicas that have too many, and the hosts were told names and a number of peers
-    that are no longer right. The hosts of a worker group that is one job have the number of its
-    replicas at the time when each was created.
+    KubeRay keeps replicas with too many hosts, and running pods keep outdated host names and
+    counts. In a worker group that is one job, hosts have the number of replicas at their creation.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/raycluster_controller.go
     """
@@ -297,8 +300,8 @@ def hosts_changed(expected: Expected) -> Iterator[Symptom]:
 
 
 def _made_since_the_last_edit(replica: Replica) -> bool:
-    """Return whether all pods of a replica are of the present spec of their RayCluster, so that
-    others in their place would be given the same.
+    """Return whether all pods of a replica are newer than the last change of the RayCluster's spec,
+    so that recreated pods would get the same values.
     """
     edited = replica.group.cluster.live.metadata.edited
     created = [pod.created for pod in replica.everyone]
@@ -306,8 +309,8 @@ def _made_since_the_last_edit(replica: Replica) -> bool:
 
 
 class Slice(Struct, frozen=True):
-    """A replica of a job over several TPU slices, with the numbers of slices that its pods were
-    told, and how many slices the groups of the job have.
+    """A replica of a job over several TPU slices, with the numbers of slices set in its pods, and
+    the number of slices of all groups of the job.
     """
 
     replica: Replica
@@ -316,11 +319,12 @@ class Slice(Struct, frozen=True):
 
 
 def slice_left_out(found: Slice) -> Iterator[Symptom]:
-    """A slice of a multi-slice job that has an id, or was told a number of slices, that do not fit.
+    """A slice of a multi-slice job with an id, or a number of slices, that does not fit the job.
 
-    The id of a slice is the index of its replica. After a scale-down KubeRay leaves replicas such
-    as 0 and 2, and the variables of running pods cannot change. The job waits for the ids 0 to n-1
-    of as many slices as it was told. A replica that comes up again takes the lowest free index.
+    The id of a slice is the index of its replica. After a scale-down KubeRay may leave replicas
+    such as 0 and 2, and the variables of running pods cannot change. The job waits for the ids 0 to
+    n-1, n being the number of slices set in its pods. A recreated replica gets the lowest free
+    index.
 
     https://github.com/ray-project/ray/blob/master/python/ray/util/tpu.py
     """
@@ -353,16 +357,16 @@ def slice_left_out(found: Slice) -> Iterator[Symptom]:
 
 
 def _in_job(group: Group) -> bool:
-    """Return whether a group takes part in a job over several TPU slices."""
+    """Return whether a group is part of a job over several TPU slices."""
     return any(Expected(replica).multi_slice for replica in group.replicas[:1])
 
 
 def worker_id_differs(expected: Expected) -> Iterator[Symptom]:
-    """A host that was told another place than its seat, or none.
+    """A host whose index in its variables differs from its seat, or is not set.
 
-    `TPU_WORKER_ID` or `NODE_RANK` says another number than the labels, because the pod was created
-    while the webhook was away, because a template sets it by hand, or because a second webhook sets
-    it. Two hosts with one number never finish their rendezvous.
+    `TPU_WORKER_ID` or `NODE_RANK` differs from the labels, because the pod was created while the
+    webhook was unavailable, because the template sets it, or because a second webhook sets it. Two
+    hosts with the same index never finish their rendezvous.
 
     https://github.com/ray-project/ray/blob/master/python/ray/_private/accelerators/tpu.py
     """
@@ -372,10 +376,10 @@ def worker_id_differs(expected: Expected) -> Iterator[Symptom]:
 
 
 def hostname_differs(expected: Expected) -> Iterator[Symptom]:
-    """A host whose name is not the one by which its peers look for it.
+    """A host whose name differs from the name that its peers use.
 
-    The pod was created while the webhook was away, or its template sets `hostname`. Its peers wait
-    for a name that does not resolve.
+    The pod was created while the webhook was unavailable, or its template sets `hostname`. Its
+    peers wait for a name that does not resolve.
 
     https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/#pod-hostname-and-subdomain-field
     """
@@ -407,10 +411,10 @@ def _differing(replica: Replica, found: list[Difference], why: str) -> Iterator[
 def pod_without_seat(group: Group) -> Iterator[Symptom]:
     """A worker pod without a seat.
 
-    It was created while the webhook was away or did not see it, and no one else gave it its labels:
-    it does not know its replica, its place there, or its peers. The label of a former webhook,
-    `replicaIndex`, counts as a seat only together with a literal `TPU_WORKER_ID`. A worker that is
-    a replica by itself, and has no TPU, needs none.
+    The pod was created while the webhook was unavailable or not called for it, and has no labels
+    from elsewhere: it has no replica index, no host index and no peers. The label of the previous
+    webhook, `replicaIndex`, is a seat only together with a literal `TPU_WORKER_ID`. A single-host
+    worker without TPUs needs no seat.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
     """
@@ -431,14 +435,14 @@ def pod_without_seat(group: Group) -> Iterator[Symptom]:
 
 
 def host_restarted(expected: Expected) -> Iterator[Symptom]:
-    """A replica, or a worker group that is one job, of which some hosts have restarted and the
-    others have not.
+    """A replica, or a worker group that is one job, in which some hosts have restarted and others
+    have not.
 
     Ray's container ended on these hosts and kubelet started it again, so every pod is ready. The
     processes of the other hosts still wait for the ranks that ended: collective operations of JAX
-    and NCCL do not finish, and often no error is logged. A replica whose hosts have all restarted
-    equally often starts together. Restarts before the newest pod of the replica was created do not
-    count. The controller repairs such a replica that has the annotation
+    and NCCL do not finish, often without an error in the logs. A replica whose hosts have all
+    restarted equally often starts together. Restarts before the creation of the newest pod of the
+    replica do not count. The controller repairs such a replica if it has the annotation
     `admission.ray.io/restart`.
 
     https://docs.jax.dev/en/latest/multi_process.html
@@ -482,7 +486,7 @@ def _last_end(status: ContainerStatus) -> float | None:
 
 
 def _last_words(statuses: Iterable[ContainerStatus]) -> str:
-    """Return how the first of some containers ended before it was started again."""
+    """Return the end of the previous run of the first restarted container, for a message."""
     for each in statuses:
         if each.last_state is not None and (end := each.last_state.terminated) is not None:
             return f"; the last end: {end.reason or 'ended'}, exit code {end.exit_code}"
@@ -490,12 +494,10 @@ def _last_words(statuses: Iterable[ContainerStatus]) -> str:
 
 
 def _called(replica: Replica) -> str:
-    """Return the index and name of a replica."""
     return f"{replica.index} ({replica.name})" if replica.name else f"{replica.index}"
 
 
 def _short(difference: Difference) -> str:
-    """Return a value that may be long."""
     return _cut(difference.shown)
 
 

@@ -1,4 +1,4 @@
-"""The picture: RayClusters, their groups, replicas and hosts, and what is wrong with them."""
+"""The report: RayClusters with their groups, replicas and hosts, and the problems found."""
 
 from typing import Final, Literal
 
@@ -15,7 +15,7 @@ FAILED: Final = "failed"
 MISSING: Final = "missing"
 TWICE: Final = "twice"
 UNKNOWN: Final = "unknown"
-"""Of the head of a RayCluster that could not be examined."""
+"""State of the head of a RayCluster that could not be examined."""
 
 COMPLETE: Final = "complete"
 COMING: Final = "coming"
@@ -26,8 +26,8 @@ ReplicaState = Literal["complete", "coming", "waits", "missing", "leaving"]
 
 
 class Host(Struct, frozen=True, omit_defaults=True):
-    """A host: its state, its pod (or all that hold its seat), its node, when the
-    pod was created.
+    """A host: its state, its pods (several if they share one seat), its node, and the creation time
+    of its pod.
     """
 
     index: int
@@ -38,9 +38,9 @@ class Host(Struct, frozen=True, omit_defaults=True):
 
 
 class Replica(Struct, frozen=True, omit_defaults=True):
-    """A replica. One that should be there and is not has no index.
+    """A replica. A missing replica has no index.
 
-    `complete`: all hosts are ready. `coming`: nothing is wrong yet. `waits`: something is.
+    `complete`: all hosts are ready. `coming`: starting, without problems. `waits`: has problems.
     `leaving`: its RayCluster is being deleted.
     """
 
@@ -52,12 +52,12 @@ class Replica(Struct, frozen=True, omit_defaults=True):
 
     @property
     def ready(self) -> int:
-        """How many hosts are ready."""
+        """Number of ready hosts."""
         return sum(host.state == READY for host in self.hosts)
 
 
 class Group(Struct, frozen=True, omit_defaults=True):
-    """A worker group. `unseated` are the pods without a seat. `unit`: its replicas are one job."""
+    """A worker group. `unseated`: pods without a seat. `unit`: its replicas form one job."""
 
     name: str
     hosts: int
@@ -68,13 +68,13 @@ class Group(Struct, frozen=True, omit_defaults=True):
 
     @property
     def every_host(self) -> tuple[Host, ...]:
-        """The hosts of all its replicas."""
+        """The hosts of all replicas."""
         return tuple(host for replica in self.replicas for host in replica.hosts)
 
 
 class PodGroup(Struct, frozen=True, omit_defaults=True):
-    """A PodGroup that pods of a RayCluster name: `pods` of them, of which `needed` have to be
-    placed at once. `waits` says whether one of them has no node.
+    """A PodGroup that pods of a RayCluster refer to: `pods` of them, of which `needed` have to be
+    scheduled at once. `waits`: a pod has no node.
     """
 
     name: str
@@ -85,11 +85,11 @@ class PodGroup(Struct, frozen=True, omit_defaults=True):
 
 
 class Cluster(Struct, rename="camel", frozen=True, omit_defaults=True):
-    """A RayCluster. The head is a group of one replica of one host.
+    """A RayCluster. The head is a group of one replica with one host.
 
-    `failure` says why it could not be examined: of what type a bug of ours is. Nothing else is
-    known of it then. `owner` is the RayJob or RayService that created it, such as `RayJob/train`;
-    `queue` the queue of Kueue that it is in.
+    `failure`: the type of the internal error for which it could not be examined; other fields are
+    empty then. `owner`: the RayJob or RayService that created it, such as `RayJob/train`. `queue`:
+    its Kueue queue.
     """
 
     namespace: str
@@ -109,14 +109,14 @@ class Cluster(Struct, rename="camel", frozen=True, omit_defaults=True):
     queue: str = ""
 
     def pod_at(self, group: str, replica: int, host: int) -> str:
-        """Return the pod of a host, or nothing."""
+        """Return the name of the pod of a host; empty if there is none."""
         replicas = (each for found in self.groups if found.name == group for each in found.replicas)
         hosts = (each for found in replicas if found.index == replica for each in found.hosts)
         return next((each.pods[0] for each in hosts if each.index == host and each.pods), "")
 
     @property
     def waits(self) -> bool:
-        """Return whether something is wrong with it, or may be: it could not be examined."""
+        """Return whether the RayCluster has a problem or could not be examined."""
         return (
             bool(self.failure)
             or any(trouble.level == ERROR for trouble in self.troubles)
@@ -129,9 +129,10 @@ class Cluster(Struct, rename="camel", frozen=True, omit_defaults=True):
 
 
 class ClusterReport(Struct, frozen=True, omit_defaults=True):
-    """All that was looked at, `now`.
+    """The report as of `now`, in seconds since the epoch.
 
-    `troubles` are those that are no RayCluster's; `unread` says what could not be looked at.
+    `troubles`: problems that belong to no RayCluster. `unread`: resources that could not be read,
+    with the reason.
     """
 
     now: float
@@ -141,7 +142,7 @@ class ClusterReport(Struct, frozen=True, omit_defaults=True):
 
     @property
     def every_trouble(self) -> list[Trouble]:
-        """All troubles, the worst first."""
+        """All problems, the most severe first."""
         found = [
             *self.troubles,
             *(trouble for cluster in self.clusters for trouble in cluster.troubles),
@@ -150,7 +151,7 @@ class ClusterReport(Struct, frozen=True, omit_defaults=True):
 
     @property
     def waits(self) -> bool:
-        """Return whether something is wrong."""
+        """Return whether a problem was found."""
         return any(trouble.level == ERROR for trouble in self.troubles) or any(
             cluster.waits for cluster in self.clusters
         )

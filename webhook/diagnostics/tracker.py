@@ -1,4 +1,4 @@
-"""The tracker: what changes from picture to picture, and what RayClusters are to be told of it."""
+"""The tracker: changes between reports, and the events to record for them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
@@ -13,33 +13,33 @@ from webhook.diagnostics.messages import others
 Kind = Literal["Normal", "Warning"]
 
 NOTE_MAX: Final = 1024
-"""Characters of the note of an event, as the API server allows.
+"""Maximum length of the note of an event, as enforced by the API server.
 
 https://github.com/kubernetes/api/blob/master/events/v1/types.go
 """
 _EVENTS: Final[Mapping[str, Event]] = {
     each.id: each.event for each in DIAGNOSES if each.event is not None
 }
-"""The events that diagnoses become, by their ids."""
+"""The events of diagnoses, by id."""
 
 COMPLETE: Final = "ReplicaComplete"
 RESOLVED: Final = "Resolved"
-"""What the reason of an event ends with that says the end of what another one reported."""
+"""Suffix of the reason of an event that reports the end of a problem."""
 
 
 class Key(NamedTuple):
-    """What makes events one series: the RayCluster, the replica or what else it is about, why."""
+    """Identity of a series of events: RayCluster, replica or other object, and reason."""
 
     uid: str
     place: tuple[str, str]
-    """Group, and name or index of the replica, or of all that share the series from its first
-    event on; empty where it is about more than that.
+    """Group, and name or index of the replica, or of all replicas that share the series from its
+    first event on; empty if the event is about more than a replica.
     """
     reason: str
 
 
 class EventRequest(Struct, frozen=True):
-    """Something that a RayCluster is to be told."""
+    """An event to record on a RayCluster."""
 
     key: Key
     kind: Kind
@@ -49,10 +49,10 @@ class EventRequest(Struct, frozen=True):
 
 
 class Tally(Struct, frozen=True):
-    """The replicas of one group, by state, and its pods without a seat that need one.
+    """Numbers of replicas of one group by state, and of its pods that lack a seat.
 
-    `incomplete_since` is when the first of those that are not complete was so, in seconds since
-    the epoch.
+    `incomplete_since`: when the first of the incomplete replicas became incomplete, in seconds
+    since the epoch.
     """
 
     namespace: str
@@ -64,12 +64,14 @@ class Tally(Struct, frozen=True):
 
 
 class Look(Struct, frozen=True):
-    """What came of a look: what is to be told now, and the numbers of it all."""
+    """The result of a report: the events to record now, and the numbers for metrics."""
 
     notices: tuple[EventRequest, ...]
     tallies: tuple[Tally, ...]
     troubles: dict[tuple[str, str, str], int]
-    """Troubles by namespace, RayCluster and diagnosis; those of no RayCluster have neither."""
+    """Numbers of problems by namespace, RayCluster and diagnosis; problems of the installation have
+    neither namespace nor RayCluster.
+    """
 
 
 Place = tuple[str, str, str]
@@ -77,19 +79,21 @@ Place = tuple[str, str, str]
 
 
 class Tracker(Struct):
-    """Remembers since when something has been so, from look to look."""
+    """Keeps the beginnings of problems from report to report."""
 
     troubled: dict[Key, float] = field(default_factory=dict)
     series: dict[Key, Key] = field(default_factory=dict)
-    """Of each replica and reason that is told of, the series."""
+    """The series of each reported replica and reason."""
     open: dict[Key, EventRequest] = field(default_factory=dict)
-    """What was reported at the last look, by series."""
+    """The events of the previous report, by series."""
     incomplete: dict[Place, float] = field(default_factory=dict)
     complete: set[Place] | None = None
-    """The replicas that were complete at the last look; None before the first."""
+    """The replicas that were complete in the previous report; None before the first report."""
 
     def look(self, picture: report.ClusterReport) -> Look:
-        """Take in a picture. RayClusters that are left alone, or may be, are told nothing."""
+        """Process a report. Ignored RayClusters, and those that could not be examined, get no
+        events.
+        """
         left_alone = {
             cluster.uid for cluster in picture.clusters if cluster.failure or _left_alone(cluster)
         }
@@ -110,7 +114,7 @@ class Tracker(Struct):
         return Look(notices, tallies, troubles)
 
     def _wrong(self, picture: report.ClusterReport) -> Iterator[EventRequest]:
-        """Yield what is wrong for long enough, a notice for each series."""
+        """Yield an event for each series of problems that have lasted long enough."""
         found: dict[Key, tuple[report.Cluster, Trouble]] = {}
         for cluster in picture.clusters:
             names = _names(cluster)
@@ -144,9 +148,7 @@ class Tracker(Struct):
                 yield _resolved(notice)
 
     def _series(self, lasting: Mapping[Key, Series]) -> dict[Key, Key]:
-        """Return the series of each replica and reason: what was told of before continues with its
-        own.
-        """
+        """Return the series of each replica and reason: a reported problem keeps its series."""
         new = [key for key, series in lasting.items() if series == "at once"]
         at_once = _at_once(key for key in new if key not in self.series)
         return {
@@ -157,8 +159,8 @@ class Tracker(Struct):
         }
 
     def _completed(self, picture: report.ClusterReport) -> Iterator[EventRequest]:
-        """Yield the replicas of several hosts that have become complete since the last look, a
-        notice for each group.
+        """Yield an event per group for multi-host replicas that became complete since the previous
+        report.
         """
         before, self.complete = self.complete, set()
         done: dict[Key, tuple[report.Cluster, report.Group, report.Replica]] = {}
@@ -201,7 +203,7 @@ class Tracker(Struct):
 
 
 def _resolved(notice: EventRequest) -> EventRequest:
-    """Return that what was reported is no longer so."""
+    """Return the event that reports the end of a problem."""
     key = notice.key._replace(reason=f"{notice.key.reason}{RESOLVED}")
     note = f"no longer so: {notice.note}"[:NOTE_MAX].partition(". To fix it: ")[0]
     return structs.replace(notice, key=key, kind="Normal", note=note)
@@ -212,8 +214,8 @@ def _of_group(key: Key) -> Key:
 
 
 def _at_once(keys: Iterable[Key]) -> dict[Key, Key]:
-    """Return by replica and reason the series of what was found at once: one for each group, named
-    by all its replicas, so that what is found of others later is another.
+    """Return the series of problems found at once, by replica and reason: one series per group,
+    named after all its replicas, so that replicas found later get another series.
     """
     groups: dict[Key, list[Key]] = {}
     for key in keys:
@@ -245,12 +247,12 @@ def _replicas(
 
 
 def _called(replica: report.Replica) -> str:
-    """Return the name of a replica, else its index, or `missing` of one that is not there."""
+    """Return the name of a replica, otherwise its index, or `missing` for a missing replica."""
     return replica.name or ("missing" if replica.index is None else str(replica.index))
 
 
 def _names(cluster: report.Cluster) -> dict[tuple[str, int | None], str]:
-    """Return what replicas are called, by group and index."""
+    """Return the names of replicas, by group and index."""
     return {
         (group.name, replica.index): _called(replica)
         for group in cluster.groups
@@ -260,7 +262,7 @@ def _names(cluster: report.Cluster) -> dict[tuple[str, int | None], str]:
 
 
 def _note(trouble: Trouble, more: Sequence[int | None]) -> str:
-    """Return what is wrong, with which replicas more, and what to do: as much as an event holds."""
+    """Return the note of an event: problem, other replicas and remedy, within NOTE_MAX."""
     place = f"{trouble.group}: " if trouble.group else ""
     said = f"{place}{trouble.message}{others(more)}. To fix it: {trouble.remedy}"
     whole = f"{said}: {trouble.command}"

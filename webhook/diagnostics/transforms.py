@@ -1,4 +1,4 @@
-"""What the store keeps of pods and nodes: of equal parts, one object.
+"""Transforms of pods and nodes before they are stored: equal parts become one object.
 
 The pods of a worker group differ in a few labels and variables. Objects are read-only, so that they
 can share the rest.
@@ -28,13 +28,14 @@ from webhook.diagnostics.live_objects import (
 T = TypeVar("T")
 
 _SHARED: Final = 1 << 13
-"""Different parts of one kind that are remembered: pods with others share less, and are larger."""
+"""Maximum number of distinct parts of one kind in a cache; pods with other parts share less memory.
+"""
 
 _encode: Final = msgspec.json.Encoder().encode
 
 
 def kept(pod: LivePod) -> LivePod:
-    """Return a pod that is equal to `pod` and takes less memory."""
+    """Return an equal pod that takes less memory."""
     meta, spec, status = pod.metadata, pod.spec, pod.status
     return replace(
         pod,
@@ -58,13 +59,13 @@ def kept(pod: LivePod) -> LivePod:
 
 
 def kept_node(node: Named) -> Named:
-    """Return a node without its annotations, which nothing reads."""
+    """Return a node without its annotations, which are not used."""
     meta = node.metadata
     return Named(replace(meta, labels=_strings(meta.labels), annotations=None))
 
 
 def _sharing(kind: type[T]) -> Callable[[T | None], T | None]:
-    """Return a function that returns one object for equal ones of a kind."""
+    """Return a function that maps equal values to one object."""
     decode = msgspec.json.Decoder(kind).decode
 
     @lru_cache(maxsize=_SHARED)

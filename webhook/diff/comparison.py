@@ -1,4 +1,4 @@
-"""A comparison: what an object of a file would change in the one that lives."""
+"""The changes that applying an object from a file would make to the live object."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -28,7 +28,7 @@ from webhook.validation.ruleset import check, check_update
 
 Object = dict[str, Any]
 Hosts = dict[tuple[str, int, int], dict[str, str]]
-"""What each host is given, by group, replica and host."""
+"""The edits of each host, by group, replica and host."""
 
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _IDENTITIES: Final = ("groupName", "name")
@@ -36,7 +36,7 @@ _LONG: Final = 80
 
 
 class Change(Struct, frozen=True, omit_defaults=True):
-    """A field that changes; an absent value is None."""
+    """A field that changes; a missing value is None."""
 
     path: str
     old: str | None
@@ -44,9 +44,7 @@ class Change(Struct, frozen=True, omit_defaults=True):
 
 
 class HostChange(Struct, frozen=True):
-    """Something that hosts of a group are given in another way: how many of them, and that of the
-    first.
-    """
+    """A changed value on hosts of a group: the number of hosts, and the values of the first."""
 
     group: str
     what: str
@@ -57,8 +55,8 @@ class HostChange(Struct, frozen=True):
 
 
 class Comparison(Struct, frozen=True):
-    """What changes: fields, findings that are new or gone, hosts of the RayCluster or of that which
-    is made of the object.
+    """Changed fields, new and resolved findings, and changed hosts of the RayCluster that the
+    object is or creates.
     """
 
     changes: tuple[Change, ...]
@@ -68,19 +66,20 @@ class Comparison(Struct, frozen=True):
 
     @property
     def any(self) -> bool:
-        """Return whether there is a difference at all."""
+        """Return whether there is a difference."""
         return bool(self.changes)
 
 
 def _key(finding: Finding) -> tuple[object, ...]:
-    """Return what identifies a finding in two versions of an object."""
+    """Return the key of a finding that is the same in two versions of an object."""
     return (*finding.place, finding.message)
 
 
 def compare(kind: str, live: Object, new: Object) -> Comparison:
-    """Return what applying `new` would change in `live`.
+    """Return the changes that applying `new` would make to `live`.
 
-    What `new` leaves out stays as it is, defaults among it, unless the last `kubectl apply` had it.
+    Fields that `new` omits are unchanged, including defaults, unless the last `kubectl apply` set
+    them.
     """
     meta = live.get("metadata") or {}
     after = {**live, **_applied(live, _last(meta), _wanted(new))}
@@ -110,8 +109,8 @@ def _map(value: object) -> Object:
 
 
 def _last(meta: Object) -> Object:
-    """Return the fields that users write of the object in the last `kubectl apply`. Its name and
-    namespace are not among them: they are never removed by an apply.
+    """Return the fields of the last `kubectl apply` that users write, without name and namespace,
+    which an apply never removes.
     """
     try:
         last = msgspec.json.decode(_map(meta.get("annotations")).get(_LAST_APPLIED, "{}"))
@@ -120,9 +119,9 @@ def _last(meta: Object) -> Object:
     return _wanted(_map(last))
 
 
-def _applied(live: Any, last: Any, new: Any) -> Any:  # noqa: ANN401 - JSON has values of every type
-    """Return a value after an apply: maps are merged, elements of lists by name, all else is
-    replaced.
+def _applied(live: Any, last: Any, new: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """Return a value after an apply: maps are merged, list elements are merged by name, other
+    values are replaced.
     """
     if isinstance(live, dict) and isinstance(new, dict):
         before = last if isinstance(last, dict) else {}
@@ -177,7 +176,7 @@ def _shown(value: object) -> str | None:
 
 
 def _host_changes(live: Object, after: Object) -> Iterator[HostChange]:
-    """Yield hosts that come and go, and what stays with another name, place or peers."""
+    """Yield added and removed hosts, and changed names, indices and peers of the others."""
     before, then = _hosts(live), _hosts(after)
     if before is None or then is None:
         return
@@ -200,8 +199,8 @@ def _host_changes(live: Object, after: Object) -> Iterator[HostChange]:
 
 
 def _hosts(document: Object) -> Hosts | None:
-    """Return what each host of a RayCluster, or of that which an object makes, would be given; None
-    when that cannot be said. What is suspended, or makes none, has no hosts, nor a head.
+    """Return the edits of each host of the RayCluster that the object is or creates; None if
+    unknown. A suspended object, or one that creates no RayCluster, has no hosts and no head.
     """
     try:
         made = document if document["kind"] == names.RAYCLUSTER_KIND else _made(document)
@@ -218,8 +217,8 @@ def _hosts(document: Object) -> Hosts | None:
 
 
 def _made(document: Object) -> Object | None:
-    """Return the RayCluster that KubeRay makes of an object; None where it makes none, as while it
-    is suspended.
+    """Return the RayCluster that KubeRay creates for an object; None if it creates none, as while
+    the object is suspended.
     """
     require_owner(Manifest("live", document))
     spec = document.get("spec") or {}

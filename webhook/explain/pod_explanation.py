@@ -1,5 +1,5 @@
-"""The account of one pod: what the mutators give it, in its seat or as a head, why, and whether it
-has that.
+"""Explanation of one pod: the edits that the mutators make to it, by seat or as a head, their
+reasons, and whether the pod has them.
 """
 
 from collections.abc import Iterator
@@ -42,11 +42,11 @@ MISSING: Final = "missing"
 
 
 _NOBODY: Final = LivePod()
-"""Stands for the pod of a missing host."""
+"""Placeholder for the pod of a missing host."""
 
 
 class Given(Struct, frozen=True):
-    """Something that a pod should have been given. `containers` are those of a variable."""
+    """An edit to a pod. `containers`: the containers with the variable."""
 
     what: str
     expected: str
@@ -56,23 +56,21 @@ class Given(Struct, frozen=True):
 
     @property
     def held(self) -> Held:
-        """Whether the pod has it, has another value, or lacks it."""
+        """Whether the pod has the value, another value, or none."""
         if self.actual is None:
             return "missing"
         return "has it" if self.actual == self.expected else "other"
 
 
 class Remark(Struct, frozen=True):
-    """What the mutators say beside what they give: a warning, or why something is left out."""
+    """A remark of the mutators: a warning, or the reason of an edit that is left out."""
 
     level: Literal["warning", "info"]
     text: str
 
 
 class Account(Struct, frozen=True):
-    """What is to be said of a worker in its seat, or of a head: the only host of a group of its
-    own.
-    """
+    """The explanation of a worker in its seat, or of a head: the only host of its group."""
 
     group: str
     replica: int
@@ -89,9 +87,7 @@ class Account(Struct, frozen=True):
 
 
 def tell(cluster: Cluster | None, pod: LivePod) -> tuple[str, Account | None]:
-    """Return in a sentence what a pod of Ray is, and its account where it is a head or has a
-    seat.
-    """
+    """Return a sentence about a Ray pod, and its explanation if it is a head or has a seat."""
     if cluster is None:
         return "its RayCluster does not exist, or is being replaced", None
     if cluster.ignored:
@@ -110,7 +106,7 @@ def tell(cluster: Cluster | None, pod: LivePod) -> tuple[str, Account | None]:
 
 
 def account_due(cluster: Cluster, group_name: str, index: int, host: int) -> Account | None:
-    """Return what the pod of a missing host will be given; None where no replica tells."""
+    """Return the explanation of the next pod of a missing host; None if its replica has no pods."""
     for group in cluster.groups:
         for replica in group.replicas:
             if (group.name, replica.index) == (group_name, index) and replica.everyone:
@@ -119,7 +115,7 @@ def account_due(cluster: Cluster, group_name: str, index: int, host: int) -> Acc
 
 
 def account_of(cluster: Cluster, pod: LivePod) -> Account | None:
-    """Return the account of a pod of a RayCluster; None for one that has no seat there."""
+    """Return the explanation of a worker pod; None if it has no seat."""
     for group in cluster.groups:
         found = _find(group, pod)
         if found is not None:
@@ -129,7 +125,7 @@ def account_of(cluster: Cluster, pod: LivePod) -> Account | None:
 
 
 def _head_account(cluster: Cluster, pod: LivePod) -> Account:
-    """Return the account of a head, which admission treats as a replica of one host too."""
+    """Return the explanation of a head, which admission treats as a replica of one host."""
     group = Group(cluster, HEAD_GROUP, [], [])
     replica = Replica(group, HEAD_SEAT.replica, HEAD_SEAT.name, {HEAD_SEAT.host: [pod]})
     account = _account(replica, HEAD_SEAT.host, pod, _policy_of(pod))
@@ -137,7 +133,7 @@ def _head_account(cluster: Cluster, pod: LivePod) -> Account:
 
 
 def _head_share(account: Account) -> str:
-    """Return in words what a head has: no seat, and why it is given nothing, if so."""
+    """Return a phrase about a head: it has no seat, and the reason if it gets no edits."""
     if account.given:
         return "which has no seat"
     asked = f"{', '.join(HEAD_ASKED)}, or settings"
@@ -145,9 +141,7 @@ def _head_share(account: Account) -> str:
 
 
 def _account(replica: Replica, host: int, pod: LivePod | None, policy: Policy) -> Account:
-    """Return what a host of a replica is given; of the pod that it has, if any, whether it has
-    that.
-    """
+    """Return the edits of a host of a replica, and whether its pod, if any, has them."""
     expected = Expected(replica, policy)
     given = tuple(_joined(_given(expected, pod, host)))
     remarks = tuple(dict.fromkeys(_remarks(expected, host)))
@@ -218,7 +212,7 @@ def _in_spec(
 
 
 def _claimed(pod: LivePod, name: str) -> str | None:
-    """Return the template of a claim of a pod, None without such a claim."""
+    """Return the template of a resource claim of a pod; None without this claim."""
     claims = pod.spec.resource_claims or ()
     return next((each.resource_claim_template_name for each in claims if each.name == name), None)
 
@@ -239,7 +233,7 @@ def _field(pod: LivePod, edit: SetField) -> Given | None:
 
 
 def _joined(every: Iterator[Given]) -> Iterator[Given]:
-    """Yield what is given, each once, with all the containers of a variable."""
+    """Yield distinct edits, with all containers of a variable."""
     found: dict[tuple[str, str, str | None, str], list[str]] = {}
     for each in every:
         found.setdefault((each.what, each.expected, each.actual, each.why), []).extend(
@@ -255,8 +249,8 @@ def _has_term(pod: LivePod, kind: str, term: dict[str, object]) -> bool:
 
 
 def _hook(pod: LivePod, name: str, value: str, why: str) -> Given | None:
-    """Return the `preStop` of a container, of which is known only whether there is one. A container
-    with another hook of its own is given none.
+    """Return the `preStop` edit of a container; only the presence of a hook is known. A container
+    with another hook of its own gets none.
     """
     found = next((each for each in pod.spec.containers or () if each.name == name), None)
     lifecycle = (found and found.lifecycle) or Lifecycle()
@@ -266,8 +260,8 @@ def _hook(pod: LivePod, name: str, value: str, why: str) -> Given | None:
 
 
 def _policy_of(pod: LivePod) -> Policy:
-    """Return the policy that a pod was given its own by: a person's commands cannot see the
-    settings of the installation. Where nothing tells, it is the usual one, by which less is given.
+    """Return the policy under which a pod was admitted, derived from the pod: commands cannot read
+    the settings of the installation. Without evidence, the default policy, which makes fewer edits.
     """
     container = pod.spec.ray or Container()
     variables = {each.name: each for each in container.variables()}
@@ -290,7 +284,7 @@ def _policy_of(pod: LivePod) -> Policy:
 
 
 def _within_namespace(term: dict[str, Any]) -> bool:
-    """Return whether a term keeps a pod apart from other replicas of its own namespace only."""
+    """Return whether a term separates a pod from other replicas in its own namespace only."""
     expressions = (term.get("labelSelector") or {}).get("matchExpressions") or ()
     keys = {each.get("key") for each in expressions if each.get("operator") == "NotIn"}
     ours = not keys.isdisjoint((names.LABEL_REPLICA_NAME, names.LABEL_CLUSTER))
@@ -303,6 +297,6 @@ def _resize_policy(pod: LivePod, resource: str) -> str | None:
 
 
 def seat_labels(pod: LivePod) -> list[tuple[str, str]]:
-    """Return the labels of a pod that say its seat."""
+    """Return the seat labels of a pod."""
     keys = (*names.SEAT_LABELS, names.LABEL_LEGACY_REPLICA_INDEX)
     return [(key, pod.labels[key]) for key in keys if key in pod.labels]

@@ -1,4 +1,4 @@
-"""The variables that pods are given: found by asking the mutators about workers of every kind."""
+"""The variables that the webhook sets, derived by running the mutators on workers of every kind."""
 
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
@@ -20,8 +20,8 @@ Object = dict[str, Any]
 
 
 class GivenVariable(Struct, frozen=True):
-    """A variable: why it is given, and its value on a host of an example. `given` says which
-    workers get it.
+    """A variable: its reason, and its value on a host of an example. `given`: the workers that get
+    it.
     """
 
     name: str
@@ -31,13 +31,11 @@ class GivenVariable(Struct, frozen=True):
 
 
 _HOST: Final = 1
-"""The host whose values are the examples."""
+"""The host of the example values."""
 
 
 def given_variables() -> dict[str, GivenVariable]:
-    """Return every variable by its name; of several kinds of workers that get it,
-    the first counts.
-    """
+    """Return every variable by name; if several kinds of workers get it, the first kind is used."""
     found: dict[str, GivenVariable] = {}
     for kind in _KINDS:
         for edit in _edits(kind):
@@ -47,7 +45,7 @@ def given_variables() -> dict[str, GivenVariable]:
 
 
 class _Kind(NamedTuple):
-    """A kind of workers, in words, by the annotations of their RayCluster, and by their spec."""
+    """A kind of workers: a description, the annotations of their RayCluster, and their pod spec."""
 
     given: str
     annotations: dict[str, str]

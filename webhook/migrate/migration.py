@@ -1,4 +1,4 @@
-"""The way over from Google's webhook for TPUs: what its pods are worth here, and what to do next.
+"""Migration from Google's TPU webhook: the worker groups that can be adopted, and the next steps.
 
 https://github.com/ai-on-gke/kuberay-tpu-webhook
 """
@@ -25,7 +25,7 @@ from webhook.groups.naming import headless_service
 from webhook.mutation.edit import SetEnv
 
 SELECTOR: Final = f"app={FORMER}"
-"""Of its Deployment."""
+"""Label selector of its Deployment."""
 
 _CHART: Final = "ray-webhook manifests/chart --namespace ray-webhook"
 _RELEASE: Final = "meta.helm.sh/release-name"
@@ -36,30 +36,30 @@ _PLACES: Final = (
     names.TPU_WORKER_HOSTNAMES,
     names.TPU_PROCESS_ADDRESSES,
 )
-"""Variables on which the hosts of a replica have to agree. Init containers got none of them."""
+"""Variables that have to be consistent across the hosts of a replica. Init containers have none."""
 
 State = Literal["done", "next", "later"]
 
 
 class Installed(Struct, frozen=True):
-    """Both webhooks as the API server shows them; None is what could not be read."""
+    """The state of both webhooks in the cluster; resources that could not be read are None."""
 
     observed: Observed
-    """All RayClusters and pods; of the configurations, those that mutate."""
+    """All RayClusters and pods, and the mutating webhook configurations."""
     validating: Sequence[WebhookConfiguration] | None
     deployments: Sequence[Named] | None
-    """Those of the former webhook."""
+    """Deployments of the previous webhook."""
     ready: bool | None
-    """Whether an endpoint is ready behind the Service of this webhook; where API servers call it by
-    a URL, no one can look.
+    """Whether the Service of this webhook has a ready endpoint; None if API servers call it by a
+    URL.
     """
 
 
 class GroupVerdict(Struct, frozen=True):
-    """What becomes of the pods of a worker group that asks for TPUs.
+    """The migration of a worker group with TPUs.
 
-    `carried` and `adopted` count pods whose seat is in their labels, or given by the former
-    webhook. `restart` says why the group has to be created again; empty when it need not.
+    `carried` and `adopted` count the pods whose seat is in their labels, or was set by the previous
+    webhook. `restart`: why the group has to be recreated; empty if it need not be.
     """
 
     namespace: str
@@ -71,13 +71,13 @@ class GroupVerdict(Struct, frozen=True):
 
     @property
     def command(self) -> str:
-        """What deletes its pods, for KubeRay to create them again."""
+        """The command that deletes its pods, so that KubeRay recreates them."""
         selector = f"{names.LABEL_CLUSTER}={self.cluster},{names.LABEL_GROUP}={self.group}"
         return f"kubectl delete pod -n {self.namespace} -l {selector}"
 
 
 class Step(Struct, frozen=True):
-    """One step, in order. `check` is what says that it was done, beside looking again."""
+    """One step of the migration, in order. `check`: a command that verifies it."""
 
     id: str
     state: State
@@ -87,19 +87,19 @@ class Step(Struct, frozen=True):
 
 
 class Migration(Struct, frozen=True):
-    """The groups and the steps."""
+    """The verdicts of all groups, and the steps in order."""
 
     groups: tuple[GroupVerdict, ...]
     steps: tuple[Step, ...]
 
     @property
     def done(self) -> bool:
-        """Return whether nothing is left to do."""
+        """Return whether all steps are done."""
         return all(step.state == "done" for step in self.steps)
 
 
 def migration(installed: Installed, now: float) -> Migration:
-    """Return what becomes of the pods, and the steps that are done and those that are left."""
+    """Return the migration of all groups, and the steps with their state."""
     observed = installed.observed
     groups = tuple(
         verdict
@@ -112,7 +112,7 @@ def migration(installed: Installed, now: float) -> Migration:
 
 
 def _verdict(group: Group) -> GroupVerdict | None:
-    """Return what becomes of a group's pods; None for one without a pod that asks for TPUs."""
+    """Return the migration of a group; None if no pod requests TPUs."""
     pods = list(group.pods)
     if not any(asks_for_tpu(pod) for pod in pods):
         return None
@@ -129,7 +129,7 @@ def _verdict(group: Group) -> GroupVerdict | None:
 
 
 def _reasons(group: Group) -> Iterator[str]:
-    """Yield why a group has to be created again, the gravest first."""
+    """Yield the reasons to recreate a group, the most important first."""
     if group.lost:
         have = "has" if len(group.lost) == 1 else "have"
         yield f"{counted(len(group.lost), 'pod')} {have} no seat, {group.lost[0].pod.name} first"
@@ -143,7 +143,9 @@ def _reasons(group: Group) -> Iterator[str]:
 
 
 def _misnamed(group: Group, replica: Replica) -> Iterator[str]:
-    """Yield what a new host of a replica would call otherwise than those that are there."""
+    """Yield differences between the names in the pods of a replica and those that a new host would
+    get.
+    """
     service = headless_service(group.cluster.name)
     for pod in replica.everyone:
         if pod.spec.subdomain and pod.spec.subdomain != service:
