@@ -1,7 +1,5 @@
-"""What can be wrong with a certificate."""
+"""Errors of certificates."""
 
 
 class CertificateError(Exception):
-    """A certificate and key that cannot serve. The message says where they come from, what is
-    wrong, and what to do.
-    """
+    """An unusable certificate or key. The message has the location, the error and the fix."""

@@ -10,10 +10,10 @@ _TRIES: Final = 4
 
 
 class CertificateFiles:
-    """Reads a certificate and its key each time it is asked.
+    """Reads a certificate and its key at each fetch.
 
-    kubelet replaces a mounted Secret by moving the symlink `..data`, so between two reads the
-    directory may have changed under us:
+    The kubelet replaces a mounted Secret by moving the symlink `..data`, so the directory may
+    change between two reads:
     https://github.com/kubernetes/kubernetes/blob/v1.36.0/pkg/volume/util/atomic_writer.go
     """
 
@@ -23,15 +23,15 @@ class CertificateFiles:
 
     @property
     def place(self) -> str:
-        """Where the pair comes from."""
+        """The paths of the pair."""
         return f"{self._certificate} and {self._key}"
 
     async def fetch(self) -> Pair:
-        """Return the pair as it is now. Raises CertificateError."""
+        """Return the current pair. Raises CertificateError."""
         return self.read()
 
     def read(self) -> Pair:
-        """Return the pair, the same in two reads in a row. Raises CertificateError."""
+        """Return the pair once two consecutive reads are equal. Raises CertificateError."""
         pair = self._read()
         for _ in range(_TRIES):
             before, pair = pair, self._read()

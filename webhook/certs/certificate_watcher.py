@@ -1,6 +1,4 @@
-"""The keeper of the certificate: asks its source again and again, and swaps in what is new and
-usable.
-"""
+"""Watcher of the certificate: polls its source, and loads a new usable pair."""
 
 import asyncio
 import time
@@ -17,27 +15,27 @@ from webhook.certs.validity import read_validity
 
 
 class CertificateSource(Protocol):
-    """Where the certificate comes from."""
+    """The source of the certificate."""
 
     @property
     def place(self) -> str:
-        """The place, for people."""
+        """The location, for messages."""
 
     async def fetch(self) -> Pair:
-        """Return the pair to serve with now. Raises CertificateError."""
+        """Return the pair to serve now. Raises CertificateError."""
 
 
 class Observer(Protocol):
-    """Observes changes of certificates."""
+    """Observer of certificate changes."""
 
     def loaded(self, expires: datetime) -> None:
-        """Note that a pair is served from now on."""
+        """Record that a new pair is served."""
 
     def rejected(self, reason: str) -> None:
-        """Note that the newest pair is kept out, and the one before, if any, is still served."""
+        """Record that the newest pair was rejected; the previous pair, if any, is still served."""
 
     def recovered(self) -> None:
-        """Note that the source gives the served pair again."""
+        """Record that the source returns the served pair again."""
 
 
 class _Material(NamedTuple):
@@ -46,14 +44,14 @@ class _Material(NamedTuple):
 
 
 POLL_SECONDS: Final = 10.0
-"""How often the source is asked. kubelet takes a minute or two to bring a new Secret into a pod."""
+"""The period of polls. The kubelet takes a minute or two to update a mounted Secret."""
 
 
 class CertificateWatcher:
-    """Keeps `context` at the newest usable pair of `source`, which it asks every `seconds`.
+    """Keeps `context` at the newest usable pair of `source`, polled every `seconds`.
 
-    Content is compared, not times: kubelet may restore an old one. With `client_ca`, that file is
-    kept up to date as well.
+    Content is compared, not times: the kubelet may restore an old pair. With `client_ca`, that file
+    is kept up to date as well.
     """
 
     def __init__(
@@ -76,8 +74,8 @@ class CertificateWatcher:
         self._clock = clock
 
     def take(self, pair: Pair) -> bool:
-        """Serve with this pair, and return whether it is a new one. Raises CertificateError, and
-        continues with the old one.
+        """Serve this pair, and return whether it is new. Raises CertificateError, and keeps the old
+        pair.
         """
         material = _Material(pair, b"" if self._client_ca is None else read_file(self._client_ca))
         if material == self._served:
@@ -91,7 +89,7 @@ class CertificateWatcher:
         return True
 
     async def run(self) -> None:
-        """Look for a new pair until cancelled. A pair that was taken before is reported now."""
+        """Poll until cancelled. A pair that was loaded before is reported first."""
         if self._served is not None:
             self._tell_loaded()
         while True:
@@ -99,7 +97,7 @@ class CertificateWatcher:
             await asyncio.sleep(self._seconds)
 
     async def look(self) -> None:
-        """Check once, and report the same failure to the observer once."""
+        """Poll once. A repeated failure is reported to the observer only once."""
         try:
             new = self.take(await self._source.fetch())
         except CertificateError as error:
@@ -117,8 +115,9 @@ class CertificateWatcher:
         self._observer.loaded(datetime.fromtimestamp(self._context.expires, UTC))
 
     def _refuse_invalid(self, pair: Pair) -> None:
-        """Prefer the served pair to one that has expired or is not valid yet; with none to prefer,
-        the error of the client names the problem. Raises CertificateError.
+        """Reject a pair that has expired or is not valid yet if the served pair is valid; otherwise
+        the new pair is loaded, so that the client's error names the problem. Raises
+        CertificateError.
         """
         now = self._clock()
         start, end = read_validity(pair.certificate)

@@ -1,4 +1,4 @@
-"""The listener's TLS context, which hands the newest certificate to each handshake."""
+"""The listener's TLS context, with the newest certificate for each handshake."""
 
 import os
 import ssl
@@ -12,7 +12,7 @@ from webhook.certs.issue import Pair
 from webhook.certs.validity import read_validity
 
 _CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
-"""Of TLS 1.2: with forward secrecy, and none in CBC mode. Those of TLS 1.3 are all like that."""
+"""TLS 1.2 cipher suites with forward secrecy and without CBC mode, as all of TLS 1.3."""
 
 _ENCRYPTED: Final = "the key is encrypted; store it without a password"
 
@@ -20,13 +20,13 @@ _ENCRYPTED: Final = "the key is encrypted; store it without a password"
 class SwappingContext:
     """A listening context whose certificate can be replaced while it serves.
 
-    `load_cert_chain` on a live context breaks every later handshake once the pair does not match,
-    so each pair gets a context of its own, and `sni_callback`, which runs for each handshake with
-    or without a server name, hands over the newest.
+    `load_cert_chain` on a live context breaks every later handshake if the pair does not match, so
+    each pair has its own context, and `sni_callback`, which runs for each handshake with or without
+    a server name, returns the newest.
 
-    With `verify_clients`, a client without a certificate of an authority that `load` was given is
-    refused. OpenSSL reads the verify mode from the context that listens and the authorities from
-    the one that was handed over, so both have both.
+    With `verify_clients`, a client without a certificate of an authority given to `load` is
+    rejected. OpenSSL reads the verify mode from the listening context and the authorities from the
+    returned one, so both have both.
     """
 
     def __init__(self, *, verify_clients: bool = False) -> None:
@@ -36,17 +36,15 @@ class SwappingContext:
         self._current: ssl.SSLContext | None = None
         self._starts = 0.0
         self.expires = 0.0
-        """When the certificate expires, in seconds since 1970; 0 without one."""
+        """When the certificate expires, in seconds since 1970; 0 without a certificate."""
 
     def valid(self, now: float) -> bool:
-        """Return whether there is a certificate to serve with that is valid at `now`, in seconds
-        since 1970.
-        """
+        """Return whether a certificate is loaded that is valid at `now`, in seconds since 1970."""
         return self._current is not None and self._starts <= now < self.expires
 
     def load(self, pair: Pair, client_authorities: bytes = b"") -> None:
-        """Serve with this pair from now on. Raises CertificateError, and keeps the old pair, when
-        it cannot be used.
+        """Serve this pair from now on. Raises CertificateError, and keeps the old pair, if the pair
+        is unusable.
         """
         context = self._fresh()
         start, end = read_validity(pair.certificate)
@@ -91,8 +89,8 @@ def _trust(context: ssl.SSLContext, authorities: bytes) -> None:
 
 @contextmanager
 def _as_file(content: bytes) -> Iterator[str]:
-    """Give `content` a path, which is all that OpenSSL's loader takes: in memory, so no key reaches
-    a disk.
+    """Yield a path to `content`, since OpenSSL's loader only reads files: in memory, so that keys
+    are never on a disk.
     """
     descriptor = os.memfd_create("pair") if hasattr(os, "memfd_create") else _unnamed_file()
     try:

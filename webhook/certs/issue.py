@@ -1,4 +1,4 @@
-"""Issues a certificate authority and a server certificate under it."""
+"""Issuance of a certificate authority and of server certificates signed by it."""
 
 import ipaddress
 from collections.abc import Sequence
@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 CLOCK_SKEW: Final = timedelta(minutes=5)
-"""How far the clocks of two machines may differ: certificates are valid from so long before their
-issue on.
+"""The maximum difference between the clocks of two machines: certificates are valid from this long
+before their issue.
 """
 
 
@@ -43,8 +43,8 @@ def issue_server(
     now: datetime | None = None,
     usage: x509.ObjectIdentifier = ExtendedKeyUsageOID.SERVER_AUTH,
 ) -> Pair:
-    """Return a server certificate for DNS names and IP addresses, signed by `authority`, which it
-    does not outlive.
+    """Return a server certificate for DNS names and IP addresses, signed by `authority` and
+    expiring no later.
     """
     issuer = x509.load_pem_x509_certificate(authority.certificate)
     start, end = _period(now, days)
@@ -130,7 +130,7 @@ def _pair(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> Pai
 def described(pem: bytes) -> str:
     """Return subject, issuer, names, validity and SHA-256 fingerprint of each certificate.
 
-    Raises ValueError when there is none.
+    Raises ValueError without a certificate.
     """
     return "".join(map(_description, x509.load_pem_x509_certificates(pem)))
 

@@ -1,10 +1,11 @@
-"""What to do next about the certificates that the webhook makes for itself: pure decisions over
-what its Secret holds.
+"""The next step in the renewal of self-signed certificates: pure decisions on the contents of the
+Secret.
 
-A leaf is renewed after two thirds of its time, under the authority that every API server already
-trusts. An authority is renewed after two thirds of its own: the new one is published beside the old
-one first, and signs its first leaf when the bundle has been published for `PUBLISHED_FIRST`. So
-whatever pair a replica serves, its authority is in every bundle.
+A leaf is renewed after two thirds of its lifetime, signed by the authority that every API server
+already trusts. An authority is renewed after two thirds of its own lifetime: the new authority is
+first published together with the old one, and signs its first leaf after the bundle has been
+published for `PUBLISHED_FIRST`. The authority of each pair that a replica serves is therefore in
+every bundle.
 
 See docs/contributing/decisions/0008-self-signed-certificates.md.
 """
@@ -23,16 +24,16 @@ from webhook.certs.validity import read_validity
 AUTHORITY_DAYS: Final = 3650
 SERVER_DAYS: Final = 90
 PUBLISHED_FIRST: Final = timedelta(minutes=10)
-"""How long the bundle of a new authority is published before it signs: API servers receive the new
-bundle within seconds, a replica within a poll.
+"""The time from the publication of a new authority to its first signature: API servers receive the
+new bundle within seconds, a replica within a poll.
 """
 
 _FILES: Final = ("ca.crt", "ca.key", "tls.crt", "tls.key")
 
 
 class Holdings(NamedTuple):
-    """What the Secret holds. `previous` is the certificate of the authority before, until it has
-    expired.
+    """The contents of the Secret. `previous` is the certificate of the previous authority until it
+    expires.
     """
 
     authority: Pair
@@ -41,13 +42,13 @@ class Holdings(NamedTuple):
 
     @property
     def bundle(self) -> bytes:
-        """The authorities that API servers have to trust, the newest first."""
+        """The authorities for API servers to trust, the newest first."""
         return self.authority.certificate + self.previous
 
 
 def read_holdings(data: Mapping[str, bytes]) -> Holdings | None:
-    """Return what a Secret holds, None for an empty one. Raises CertificateError for one that holds
-    something else.
+    """Return the contents of a Secret, None if empty. Raises CertificateError for other
+    contents.
     """
     if not data:
         return None
@@ -81,11 +82,11 @@ def advance(
     now: datetime,
     published: timedelta = timedelta(),
 ) -> Holdings:
-    """Return what the Secret should hold at `now`: the same value when there is nothing to do, else
-    one step further.
+    """Return the desired contents of the Secret at `now`: the same value if nothing is due, else
+    the next step.
 
-    `published` is for how long the bundle of `held` has been in the configurations, as far as this
-    process knows. It is not read from certificates, whose times are those of another clock.
+    `published` is the time since when this process has observed the bundle of `held` in the
+    configurations, not a time in certificates, which are from another clock.
     """
     if held is None or _expired(held.authority.certificate, now):
         authority = issue_authority(names[0], AUTHORITY_DAYS, now)
@@ -113,9 +114,7 @@ def _leaf(authority: Pair, names: Sequence[str], now: datetime) -> Pair:
 
 
 def _server_due(held: Holdings, names: Sequence[str], now: datetime, published: timedelta) -> bool:
-    """Return whether to issue a leaf now; a leaf that cannot serve at all does not wait for a new
-    authority.
-    """
+    """Return whether to issue a leaf now; an unusable leaf is replaced without a new authority."""
     if _expired(held.server.certificate, now) or _names(held.server.certificate) != set(names):
         return True
     trusted = published >= PUBLISHED_FIRST or _signed(held.authority, held.server)

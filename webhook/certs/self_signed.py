@@ -1,4 +1,4 @@
-"""Certificates that the webhook makes for itself, shared by its replicas through a Secret."""
+"""Self-signed certificates, which replicas share in a Secret."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -13,27 +13,27 @@ _TRIES: Final = 5
 
 
 class Vault(Protocol):
-    """The Secret, and the webhook configurations in which API servers look up whom to trust."""
+    """The Secret, and the webhook configurations that contain the `caBundle` for API servers."""
 
     async def read(self) -> tuple[Mapping[str, bytes], str]:
         """Return the data of the Secret and its resourceVersion."""
 
     async def write(self, data: Mapping[str, bytes], version: str) -> bool:
-        """Replace the data unless the Secret has changed since `version`; return whether it was
+        """Replace the data if the resourceVersion is unchanged; return whether the data was
         replaced.
         """
 
     async def publish(self, bundle: bytes) -> bool:
-        """Make `bundle` the `caBundle` of the configurations, where it is not yet; return whether
-        it was in all of them.
+        """Set the `caBundle` of all configurations to `bundle`; return whether all of them had it
+        before.
         """
 
 
 class SelfSigned:
-    """Reads, renews and publishes. The replica that writes first wins; the others find their
-    version outdated, and read again.
+    """Reads, renews and publishes certificates. The first replica to write wins; writes of the
+    others are conflicts, and they read again.
 
-    `unavailable` is what the vault raises when it cannot be reached.
+    `unavailable` is the exception of the vault if the API server is unreachable.
     """
 
     def __init__(self, vault: Vault, names: Sequence[str], unavailable: type[Exception]) -> None:
@@ -47,11 +47,11 @@ class SelfSigned:
 
     @property
     def place(self) -> str:
-        """Where the pair comes from."""
+        """The source of the pair, for messages."""
         return "the self-signed certificate"
 
     async def fetch(self) -> Pair:
-        """Return the pair to serve with, after what is due is done and published. Raises
+        """Return the pair to serve, after due steps are done and published. Raises
         CertificateError.
         """
         try:
@@ -77,7 +77,7 @@ class SelfSigned:
         raise CertificateError(f"the Secret was changed by others {_TRIES} times in a row")
 
     async def _publish(self, bundle: bytes) -> timedelta:
-        """Publish a bundle, and return for how long it has been in all configurations."""
+        """Publish a bundle, and return how long all configurations have had it."""
         unchanged = await self._vault.publish(bundle)
         now = self._timer()
         if not unchanged or bundle != self._bundle:

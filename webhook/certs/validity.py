@@ -1,4 +1,4 @@
-"""The time in which a certificate is valid."""
+"""The validity of a certificate."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -9,14 +9,14 @@ from webhook.certs.certificate_error import CertificateError
 
 
 class Validity(NamedTuple):
-    """From when to when, in UTC."""
+    """The start and the end of validity, in UTC."""
 
     start: datetime
     end: datetime
 
     def worn(self, now: datetime) -> bool:
-        """Return whether two thirds of the time are over: then cert-manager renews too, unless it
-        is given otherwise.
+        """Return whether two thirds of the time have passed, when cert-manager renews by
+        default.
         """
         return now >= self.start + (self.end - self.start) * 2 / 3
 

@@ -1,6 +1,4 @@
-"""`ray-webhook certs`: issue a certificate for trying things out, and read what
-a certificate says.
-"""
+"""`ray-webhook certs`: issue a certificate for tests, and print the contents of a certificate."""
 
 import argparse
 import ipaddress
@@ -19,7 +17,7 @@ _ADVICE: Final = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the arguments."""
+    """Add the command's arguments."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
         "examples:\n"
@@ -53,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         return _issue(arguments) if arguments.action == "issue" else _inspect(arguments.file)
     except OSError as error:
-        if error.filename is None:  # not of the files: the output cannot be written
+        if error.filename is None:  # an error of the output, not of a file
             raise
         return refuse("certs", f"{error.filename}: {error.strerror}: {_ADVICE[arguments.action]}")
 
@@ -71,7 +69,7 @@ def _name(text: str) -> str:
         return str(ipaddress.ip_address(text))
     except ValueError:
         labels = text.lower().removeprefix("*.").split(".")
-        # The longest name that DNS carries
+        # The maximum length of a DNS name
         if len(text) > 253 or not all(map(is_dns_label, labels)):  # noqa: PLR2004
             msg = f"{text!r} is not a DNS name or IP address"
             raise argparse.ArgumentTypeError(msg) from None

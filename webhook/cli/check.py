@@ -1,5 +1,5 @@
-"""`ray-webhook check`: whether an installation works, or what one needs is there; each failure with
-what to do.
+"""`ray-webhook check`: whether an installation works, or the preconditions of one are met; each
+failure with its fix.
 """
 
 import argparse
@@ -47,18 +47,18 @@ FINE: Final = 0
 WRONG: Final = 1
 
 _PERIOD: Final = 2.0
-"""Seconds between two looks of --wait."""
+"""The period of --wait in seconds."""
 
 
 class _Section(NamedTuple):
     title: str
     results: list[Result]
     scope: str = ""
-    """Where RayClusters and pods were looked at."""
+    """The namespaces in which RayClusters and pods were checked."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the arguments."""
+    """Add the command's arguments."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
         "examples:\n"
@@ -85,7 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Look, until all is right or the time is over."""
+    """Check once, or until all checks pass or the timeout is over."""
     deadline = time.monotonic() + arguments.wait
     while True:
         sections = look(arguments, lambda cluster: _sections(cluster, arguments))
@@ -126,8 +126,8 @@ async def _sections(cluster: Cluster, arguments: argparse.Namespace) -> list[_Se
 
 
 def worker_of(cluster: dict[str, Any], *, ignoring: bool = True) -> dict[str, Any] | None:
-    """Return the first worker of a live RayCluster, as KubeRay would send it; None when it has
-    none, or is left alone.
+    """Return the first worker of a live RayCluster as KubeRay would send it; None if the RayCluster
+    has no worker, or is ignored.
     """
     document = {**cluster, "apiVersion": "ray.io/v1", "kind": names.RAYCLUSTER_KIND}
     try:
@@ -146,14 +146,14 @@ def worker_of(cluster: dict[str, Any], *, ignoring: bool = True) -> dict[str, An
         )
     except (ManifestError, ValueError):
         return None
-    if worker is not None:  # only they who may delete the RayCluster may block its deletion
+    if worker is not None:  # only users who can delete the RayCluster may block its deletion
         worker["metadata"]["ownerReferences"][0].pop("blockOwnerDeletion")
     return worker
 
 
 def expiry(bundle: str) -> float | None:
-    """Return when the certificate in a caBundle expires, in seconds since the epoch; None when
-    there is none.
+    """Return when the certificate in a caBundle expires, in seconds since the epoch; None without a
+    certificate.
     """
     try:
         return read_validity(base64.b64decode(bundle, validate=True)).end.timestamp()
@@ -162,7 +162,7 @@ def expiry(bundle: str) -> float | None:
 
 
 def gates_in(text: str) -> dict[str, bool]:
-    """Return the feature gates that a text with settings names; none for another text."""
+    """Return the feature gates in a text with settings; none for any other text."""
     try:
         documents = [each.document for each in read("settings", text.encode())]
     except ManifestError:

@@ -1,5 +1,5 @@
-"""The picture of a cluster, drawn: a row for each replica with its hosts, then what is wrong and
-what to do.
+"""The report of a cluster as text: a row for each replica with its hosts, then problems
+and fixes.
 """
 
 from collections.abc import Iterable, Iterator
@@ -38,35 +38,36 @@ _STATES: Final = {
     report.LEAVING: "dim",
 }
 _DRAWN: Final = 64
-"""Hosts that are drawn; more do not fit beside the rest of a row."""
+"""The maximum of hosts in a row."""
 _ROWS: Final = 12
-"""Replicas of a group that have a row each; of more, those that are complete share one, and the
-rest of those in one state too."""
+"""Replicas of a group with a row each; above this number, complete replicas share one row, and
+other replicas share one for each state.
+"""
 _ALIKE: Final = 4
-"""Problems of one kind of a group or RayCluster that are shown, where no replica has them."""
+"""The maximum of problems of one kind for a group or RayCluster that are not of a replica."""
 _COLUMNS: Final[tuple[Column, ...]] = (
-    "whole",  # empty: it indents
-    "folds",  # the group
-    "whole",  # the replica
+    "whole",  # empty, for indentation
+    "folds",  # group
+    "whole",  # replica
     "folds",  # its hosts
-    "whole",  # how many are ready
-    "whole",  # its state
-    "folds",  # what is wrong
+    "whole",  # number of ready hosts
+    "whole",  # state
+    "folds",  # problem
 )
 _WIDE: Final[tuple[Column, ...]] = (*_COLUMNS, "folds", "folds")
 _LEAST, _LEAST_WIDE = 48, 68
-"""Columns of a terminal below which those that fold would have no room."""
+"""Minimum widths of a terminal in columns, so that folding columns have space."""
 
 Row = tuple[RenderableType, ...]
 
 
 def draw(console: Console, picture: report.ClusterReport, *, wide: bool = False) -> None:
-    """Print a picture. Commands are not broken into lines, so that they can be copied."""
+    """Print a report. Commands are not broken into lines, so that they can be copied."""
     console.print(drawing(picture, wide=wide), crop=False)
 
 
 def drawing(picture: report.ClusterReport, *, wide: bool = False) -> Lines:
-    """Return a picture, drawn."""
+    """Return a report as lines."""
     lines: list[RenderableType] = []
     for cluster in picture.clusters:
         lines += [
@@ -103,7 +104,7 @@ def _table(cluster: report.Cluster, now: float, *, wide: bool) -> Table:
 
 
 def _rows(group: report.Group, cluster: report.Cluster, now: float, *, wide: bool) -> Iterator[Row]:
-    """Yield the rows of a group. Many replicas share rows, unless all is asked for."""
+    """Yield the rows of a group. Replicas of a large group share rows, unless `wide`."""
     troubles = cluster.troubles
     if group.unit:
         yield _unit(group)
@@ -146,7 +147,9 @@ def _unit(group: report.Group) -> Row:
 def _parted(
     group: report.Group, *, wide: bool
 ) -> tuple[list[report.Replica], dict[report.ReplicaState, list[report.Replica]]]:
-    """Return the replicas of a group that have a row each, and by state those that share one."""
+    """Return the replicas of a group with a row each, and the others, which share rows,
+    by state.
+    """
     if wide or len(group.replicas) <= _ROWS:
         return list(group.replicas), {}
     late = [each for each in group.replicas if each.state != report.COMPLETE]
@@ -160,7 +163,7 @@ def _parted(
 
 
 def _between(replicas: list[report.Replica]) -> str:
-    """Return between which indices replicas are, nothing for those without one."""
+    """Return the range of replica indexes, empty for replicas without an index."""
     known = [each.index for each in replicas if each.index is not None]
     return f" of {known[0]}-{known[-1]}" if known else ""
 
@@ -189,9 +192,7 @@ def _row(
 def _what(
     group: report.Group, replica: report.Replica, troubles: tuple[Trouble, ...], now: float
 ) -> str:
-    """Return in a few words what is wrong with a replica: the hosts that are missing, or the ids of
-    its diagnoses.
-    """
+    """Return a summary of a replica's problem: the missing hosts, or the ids of its diagnoses."""
     if replica.state == report.COMPLETE or replica.index is None:
         return ""
     found = [each for each in troubles if (each.group, each.replica) == (group.name, replica.index)]
@@ -223,7 +224,7 @@ def _hosts(hosts: tuple[report.Host, ...]) -> Text:
 
 
 def joined_troubles(troubles: Iterable[Trouble], now: float) -> Iterator[RenderableType]:
-    """Yield what is wrong, one problem for all replicas of a group that have it."""
+    """Yield the problems, with one entry for all replicas of a group with the same problem."""
     joined: dict[tuple[str, str, bool], list[Trouble]] = {}
     for each in troubles:
         joined.setdefault((each.id, each.group, each.replica is None), []).append(each)
@@ -237,7 +238,7 @@ def joined_troubles(troubles: Iterable[Trouble], now: float) -> Iterator[Rendera
 
 
 def shown_troubles(troubles: Iterable[Trouble], now: float) -> Iterator[RenderableType]:
-    """Yield what is wrong: what, since when, what to do, the command."""
+    """Yield the problems: message, age, fix, and command."""
     for trouble in troubles:
         yield from _trouble(trouble, now, "")
 

@@ -1,4 +1,4 @@
-"""`ray-webhook completion`: the script by which a shell completes commands and flags."""
+"""`ray-webhook completion`: the completion script of a shell for commands and flags."""
 
 import argparse
 import sys
@@ -8,7 +8,7 @@ import shtab
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the arguments."""
+    """Add the command's arguments."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
         "examples:\n"
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the script, from the parsers of all commands."""
-    main = import_module("webhook.cli.main")  # which imports this module when it runs
+    main = import_module("webhook.cli.main")  # avoids an import cycle
     parser, _ = main.parser_of("ray-webhook", main.COMMANDS)
     sys.stdout.write(shtab.complete(parser, shell=arguments.shell))
     return 0

@@ -1,5 +1,5 @@
-"""The connection of a command to a cluster: the user's own kubeconfig and rights, as kubectl has
-them.
+"""The connection of a command to a cluster, with the user's own kubeconfig and rights, as in
+kubectl.
 """
 
 import argparse
@@ -22,12 +22,12 @@ from webhook.manifest.reader import Manifest
 T = TypeVar("T")
 
 UNREACHABLE: Final = 2
-"""The exit status of a command that could not look."""
+"""The exit status if the cluster could not be read."""
 
 _SECONDS: Final = 30.0
 """Deadline of a list."""
 _REPEATS: Final = 5
-"""How often a request is repeated that the API server refused because it is busy."""
+"""The number of retries after the API server was too busy."""
 _ADVICE: Final = {
     "refused": "is the API server up, and the address in the kubeconfig right?",
     "timeout": "is a firewall or a VPN between here and the API server?",
@@ -39,8 +39,8 @@ _ADVICE: Final = {
 
 
 class Cluster(NamedTuple):
-    """Where a command looks. `namespace` is empty for all of them. With `ignoring`, RayClusters may
-    be left alone by their label.
+    """The target of a command. `namespace` is empty for all namespaces. If `ignoring`, the `ignore`
+    label exempts a RayCluster.
     """
 
     api: Api
@@ -49,10 +49,10 @@ class Cluster(NamedTuple):
 
 
 def look(arguments: argparse.Namespace, ask: Callable[[Cluster], Awaitable[T]]) -> T | None:
-    """Return what `ask` finds in the cluster; None, after saying why, when the cluster cannot be
-    asked.
+    """Return the result of `ask` in the cluster; None after an error message if the cluster cannot
+    be reached.
     """
-    logging.getLogger("webhook").addHandler(logging.NullHandler())  # what it logs is shown here
+    logging.getLogger("webhook").addHandler(logging.NullHandler())  # log messages are printed below
     try:
         return asyncio.run(_look(arguments, ask))
     except (ApiError, ConfigurationError) as error:
@@ -62,9 +62,7 @@ def look(arguments: argparse.Namespace, ask: Callable[[Cluster], Awaitable[T]]) 
 
 
 def place_of(arguments: argparse.Namespace) -> tuple[str, str]:
-    """Return the kubeconfig that is meant, and the namespace, empty for all. Raises
-    ConfigurationError.
-    """
+    """Return the kubeconfig to use, and the namespace, empty for all. Raises ConfigurationError."""
     path = locate(arguments.kubeconfig)
     everywhere = getattr(arguments, "all_namespaces", False)
     current = namespace_of(path, arguments.context)
@@ -72,7 +70,7 @@ def place_of(arguments: argparse.Namespace) -> tuple[str, str]:
 
 
 def advice_on(error: ApiError) -> str:
-    """Return what to do about a failure, as the end of a sentence; nothing where that is open."""
+    """Return the fix of a failure as the end of a sentence, empty if unknown."""
     advice = _ADVICE.get(error.reason)
     return f"; {advice}" if advice else ""
 
@@ -88,8 +86,8 @@ async def _look(arguments: argparse.Namespace, ask: Callable[[Cluster], Awaitabl
 
 
 def ray_objects(arguments: argparse.Namespace) -> list[Manifest | ManifestError] | None:
-    """Return the Ray objects in the cluster, each under its kind, namespace and name; None, after
-    saying why, when the cluster cannot be read. A kind that is not served has none.
+    """Return the Ray objects in the cluster, each under its kind, namespace and name; None after an
+    error message if the cluster cannot be read. A kind that is not served has no objects.
     """
     return look(arguments, _read_ray_objects)
 

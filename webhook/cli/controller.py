@@ -15,13 +15,13 @@ from webhook.logging.log import DescriptorOutput
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the flags."""
+    """Add the command's arguments."""
     describe(parser)
     add_flags("controller", parser)
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
-    """Describe all but the flags."""
+    """Add the help text of the command, without the flags."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
         "examples:\n"
@@ -34,7 +34,7 @@ def describe(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: Sequence[str], parser: argparse.ArgumentParser) -> int:
-    """Work until a signal; return 0 then, 2 when the start is not possible, 1 when a part of the
+    """Run until a signal; return 0 then, 2 if the start failed, 1 if a part of the
     process failed.
     """
     try:

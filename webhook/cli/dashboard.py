@@ -1,4 +1,6 @@
-"""`ray-webhook dashboard`: the page, for one person on a laptop or for everybody in a cluster."""
+"""`ray-webhook dashboard`: the dashboard, for one person on a laptop or for all users of
+a cluster.
+"""
 
 import argparse
 import asyncio
@@ -29,11 +31,11 @@ from webhook.logging.log import DescriptorOutput
 from webhook.manifest.manifest_error import ManifestError
 
 IN_CLUSTER = "--in-cluster"
-"""The flag with which the command is a process with settings."""
+"""The flag that runs the command as a process with settings."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the arguments."""
+    """Add the command's arguments."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
         "examples:\n"
@@ -80,8 +82,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def dashboard(arguments: Sequence[str], parser: argparse.ArgumentParser) -> int:
-    """Serve everybody until a signal; return 0 then, 2 when the start is not possible, 1 when a
-    part of the process failed.
+    """Serve all users until a signal; return 0 then, 2 if the start failed, 1 if a part of the
+    process failed.
     """
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
@@ -112,7 +114,7 @@ def dashboard(arguments: Sequence[str], parser: argparse.ArgumentParser) -> int:
 
 
 async def _try(api: Api, namespace: str) -> None:
-    """Read a little, so that what cannot be read is said here and not in a browser."""
+    """Send a first request, so that errors are printed here and not in the browser."""
     await api.open()
     try:
         await Snapshot(api, namespace).probe()

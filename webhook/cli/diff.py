@@ -1,4 +1,4 @@
-"""`ray-webhook diff`: what applying a file would change: fields, findings, pods that restart,
+"""`ray-webhook diff`: the effects of applying a file: changed fields, findings, pod restarts, and
 hosts.
 """
 
@@ -41,11 +41,13 @@ _OWNERS: Final = {
     names.RAYJOB_KIND: " of the next RayCluster",
     names.RAYCRONJOB_KIND: " of the next RayCluster",
 }
-"""Whose groups are compared: KubeRay updates no RayCluster that it has made for a job."""
+"""The RayCluster whose groups are compared. KubeRay never updates the RayCluster of a
+running job.
+"""
 
 
 class _Compared(NamedTuple):
-    """An object of a file beside the one that lives, if it does."""
+    """An object in a file, and the live object if it exists."""
 
     kind: str
     name: str
@@ -54,7 +56,7 @@ class _Compared(NamedTuple):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the arguments."""
+    """Add the command's arguments."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
         "examples:\n"
@@ -103,7 +105,7 @@ async def _compare(cluster: Cluster, given: list[Manifest]) -> list[_Compared]:
 
 
 def _name(manifest: Manifest) -> str:
-    """Return the name of an object, nothing where it has none that can be one."""
+    """Return the name of an object, empty if it has no valid name."""
     meta = manifest.document.get("metadata")
     name = meta.get("name") if isinstance(meta, dict) else None
     return name if isinstance(name, str) else ""
@@ -124,7 +126,7 @@ async def _one(cluster: Cluster, manifest: Manifest) -> _Compared:
 
 
 def _lines(compared: _Compared) -> Iterator[str]:
-    """Yield what is different: fields, then what comes of them."""
+    """Yield the differences: fields, then their effects."""
     comparison = compared.comparison
     if comparison is None:
         yield f"{compared.name}: new"

@@ -1,5 +1,5 @@
-"""`ray-webhook explain`: what the webhook set in a pod and why, and what rules, variables,
-diagnoses and annotations mean.
+"""`ray-webhook explain`: the changes of a pod by the webhook with reasons, and the meaning of
+rules, variables, diagnoses and annotations.
 """
 
 import argparse
@@ -49,11 +49,11 @@ from webhook.validation.ruleset import RULES
 
 _KINDS: Final = ("pod", "rule", "variable", "diagnosis", "profile", "annotation")
 _LONG: Final = 70
-"""Characters of a value that are shown."""
+"""The maximum length of a printed value."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the arguments."""
+    """Add the command's arguments."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
         "examples:\n"
@@ -80,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Explain one thing."""
+    """Run the command."""
     if arguments.kind == "pod":
         if arguments.name is None:
             return refuse("explain", "name a pod; `kubectl get pods` lists them")
@@ -119,7 +119,7 @@ def _pod(state: State, name: str) -> int:
 
 
 def _about(pod: LivePod, cluster: Cluster | None, now: float) -> Iterator[RenderableType]:
-    """Yield what is to be said of a pod."""
+    """Yield the explanation of a pod."""
     age = "" if pod.created is None else f", created {duration(now - pod.created)} ago"
     yield Text.assemble(
         (f"{pod.metadata.namespace}/{pod.name}", "bold"), f"  {pod.status.phase or 'Pending'}{age}"
@@ -225,7 +225,7 @@ def _profile(name: str) -> int:
 
 
 def _extend(file: str) -> str:
-    """Add the profiles of a file with settings, and return what is wrong with it, or nothing."""
+    """Add the profiles in a file with settings, and return an error, or an empty string."""
     from webhook.config.sources import WrongSettingsError, read_settings  # noqa: PLC0415
 
     try:
@@ -249,7 +249,7 @@ def _annotation(name: str) -> int:
 
 
 def _first_line(check: Callable[..., Any]) -> str:
-    """Return the first sentence of a docstring, which may go over several lines."""
+    """Return the first paragraph of a docstring in one line."""
     return " ".join(cleandoc(check.__doc__ or "").partition("\n\n")[0].split())
 
 

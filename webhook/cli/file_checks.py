@@ -1,5 +1,5 @@
-"""Checks the documents of files by the rules: in several processes where there are many files, with
-a line of progress on a terminal.
+"""Checks of the documents in files: in several processes for many files, with a progress line on a
+terminal.
 """
 
 import os
@@ -25,19 +25,19 @@ from webhook.validation.ruleset import check_file
 Outcome = Checked | ManifestError | Skipped
 
 CHUNK: Final = 32
-"""Files that a process receives at a time."""
+"""Files per task of a process."""
 _APART_FROM: Final = 4 * CHUNK
-"""Files from which on other processes gain more time than they take to start."""
+"""The number of files from which several processes are faster despite their start time."""
 _QUIET: Final = 1.0
 _PERIOD: Final = 0.2
-"""Seconds before the first line of progress, and between two."""
+"""The delay before the first progress line and between updates, in seconds."""
 
 
 def check_files(
     files: Sequence[str | ManifestError], settings: RuleSettings, jobs: int
 ) -> Iterator[Outcome]:
-    """Yield what was found in each document of files, in order. With `jobs` of 0, there is a
-    process for each core.
+    """Yield the findings of each document of files, in order. With `jobs` of 0, there is a process
+    for each core.
     """
     chunks = [files[at : at + CHUNK] for at in range(0, len(files), CHUNK)]
     jobs = min(jobs or os.cpu_count() or 1, len(chunks))
@@ -58,7 +58,7 @@ def check_files(
 def check_documents(
     found: Iterable[Manifest | ManifestError], settings: RuleSettings
 ) -> Iterator[Outcome]:
-    """Yield what was found in each document."""
+    """Yield the findings of each document."""
     for item in found:
         if isinstance(item, ManifestError):
             yield item
@@ -79,12 +79,12 @@ def _chunk(files: Sequence[str | ManifestError], settings: RuleSettings) -> list
 
 
 def _ignore_interrupts() -> None:
-    """Leave Ctrl-C to the process that started this one."""
+    """Ignore Ctrl-C, which the parent process handles."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 class _Progress:
-    """A line on a terminal that says how many files were checked, while that takes a while."""
+    """A progress line on a terminal with the number of checked files."""
 
     def __init__(self, total: int) -> None:
         self._total = total
@@ -93,7 +93,7 @@ class _Progress:
         self._shown = False
 
     def advance(self, files: int) -> None:
-        """Count files that were checked."""
+        """Count checked files."""
         self._done += files
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + _PERIOD
@@ -133,22 +133,22 @@ def _checked(item: Manifest, settings: RuleSettings) -> Checked | ManifestError:
 
 
 def _name(item: Manifest) -> str:
-    """Return `RayCluster namespace/name`; nothing behind the slash for a name that is generated."""
+    """Return `RayCluster namespace/name`; with nothing after the slash for a generated name."""
     meta = item.document.get("metadata")
     held = meta if isinstance(meta, dict) else {}
     return f"{item.kind} {held.get('namespace') or 'default'}/{held.get('name') or ''}"
 
 
 def _misnamed(item: Manifest) -> ManifestError | None:
-    """Return what is wrong with an object that should be one of Ray's, by its kind or its group,
-    and is not by the other.
+    """Return the error of an object that is of Ray by either its kind or its group, but not by
+    both.
     """
     held = item.document if isinstance(item.document, dict) else {}
     version, kind = _text(held, "apiVersion"), _text(held, "kind")
     alike = next((each for each in names.RAY_KINDS if each.lower() == kind.strip().lower()), "")
     if not alike and version.partition("/")[0] != names.RAY_GROUP:
         return None
-    said = [kind, *(_text(held, key) for key in held)]  # behind a misspelt key, too
+    said = [kind, *(_text(held, key) for key in held)]  # also for misspelt keys
     near = next((each for text in said for each in _alike(text)), names.RAYCLUSTER_KIND)
     missing = next((key for key in ("apiVersion", "kind") if not _text(held, key)), "")
     what = f"it has no {missing}" if missing else f"there is no {kind[:63]} in {version[:63]}"

@@ -1,6 +1,4 @@
-"""The files that commands read: paths, folders and standard input, opened and handed to the reader
-of manifests.
-"""
+"""The input of commands: files, folders and standard input, as manifests."""
 
 import os
 import sys
@@ -22,8 +20,8 @@ _ADVICE: Final = "give the path of a YAML or JSON file, or of a folder with such
 def read_files(paths: Iterable[str | Path]) -> Iterator[Manifest | ManifestError]:
     """Yield the documents of files, of all files below folders, and of standard input for `-`.
 
-    What cannot be read, folders among it, is yielded as an error, and the next file is read.
-    Folders and files below a folder whose names begin with a dot are left out.
+    A file or folder that cannot be read is yielded as an error, and the next file is read. Files
+    and folders below a folder whose names begin with a dot are skipped.
     """
     for file in listed(paths):
         if isinstance(file, ManifestError):
@@ -46,7 +44,7 @@ def listed(paths: Iterable[str | Path]) -> Iterator[str | ManifestError]:
 def read_manifests(paths: Iterable[str | Path]) -> list[Manifest]:
     """Return the Ray objects and Pods of files and folders, in order.
 
-    Raises ManifestError for the first that cannot be read, and for a path that has none of them.
+    Raises ManifestError for the first that cannot be read, and for a path without any of them.
     """
     found = []
     for path in paths:
@@ -79,7 +77,7 @@ def _read(file: str) -> Iterator[Manifest]:
 
 
 def _chart_of(file: str) -> Path | None:
-    """Return the folder of the chart that a file is a template of, or None."""
+    """Return the folder of the chart that has a file as a template, or None."""
     above = Path(file).absolute().parents
     for folder in above:
         if folder.name == "templates" and (folder.parent / "Chart.yaml").is_file():

@@ -20,7 +20,7 @@ from webhook.cli.parsing import (
     unknown,
 )
 
-# Command -> what it is for. Each is a module beside this one, imported only when its command runs.
+# Command -> summary. Each command is a module of this package, imported only when the command runs.
 COMMANDS: Final = {
     "serve": "answer admission reviews over HTTPS",
     "controller": "write events on RayClusters, and create PodGroups if enabled",
@@ -44,35 +44,34 @@ EXTRAS: Final = {
     **dict.fromkeys(("status", "explain", "check", "diff", "migrate"), "cluster"),
     "validate": "cluster",
 }
-"""What has to be installed beside the package for a command; for `validate`, to look at a cluster.
-"""
+"""The extra that a command requires; for `validate`, only to read from a cluster."""
 
 SOURCE: Final = "."
-"""What pip installs: a checkout, or the wheel of a release. No index has the package yet."""
+"""The requirement for pip: a checkout, or the wheel of a release. The package is not on PyPI."""
 
 _WORDS: Final = ("help", "version")
-"""Words that mean a flag: `help COMMAND` is `COMMAND --help`."""
+"""Words that are read as flags: `help COMMAND` is `COMMAND --help`."""
 
 INTERRUPTED: Final = 130
-"""128 and the number of SIGINT, as shells have it."""
+"""The exit status after SIGINT, as in shells: 128 plus the number of the signal."""
 
 
 # One return for each way to end
 def main(  # noqa: PLR0911
     arguments: Sequence[str] | None = None, program: str = "ray-webhook"
 ) -> int:
-    """Run one command and return its exit code: 0 done, 1 the object was refused,
-    2 unusable input, or a bug.
+    """Run one command and return its exit code: 0 success, 1 the object was denied, 2 unusable
+    input, or a bug.
     """
     _fill_closed()
     words = _conventional(list(sys.argv[1:] if arguments is None else arguments))
     command = words[0] if words and words[0] in COMMANDS else None
     try:
-        if words[:2] == ["dashboard", "--in-cluster"]:  # the page as a process with settings
+        if words[:2] == ["dashboard", "--in-cluster"]:  # the dashboard as a process with settings
             text = _sentence(COMMANDS["dashboard"])
             process = Parser(prog=f"{program} dashboard --in-cluster", description=text)
             return _live("dashboard", "dashboard", words[2:], process)
-        if command in _PROCESSES:  # its flags are the settings', so its parser is theirs
+        if command in _PROCESSES:  # the parser of the settings parses the flags
             text = _sentence(COMMANDS[command])
             process = Parser(prog=f"{program} {command}", description=text)
             return _live(command, "run", words[1:], process)
@@ -85,7 +84,7 @@ def main(  # noqa: PLR0911
         return refuse(command, text)
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:  # the reader of our output, such as head, has had enough
+    except BrokenPipeError:  # the reader of the output, such as head, has exited
         _forget_output()
         return 0
     except OSError as error:
@@ -111,8 +110,8 @@ def plugin() -> int:
 def parser_of(
     program: str, wanted: Collection[str]
 ) -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
-    """Return the parser of all commands, the arguments of those that are wanted among them, and
-    that of the last of these.
+    """Return the parser of all commands, with the arguments of the `wanted` commands, and the
+    parser of the last of these.
     """
     description = "Admission webhook for Ray on Kubernetes, and commands that inspect Ray clusters."
     parser = Parser(prog=program, description=description)
@@ -133,8 +132,8 @@ def parser_of(
 
 
 def _live(module: str, function: str, words: list[str], parser: Parser) -> int:
-    """Run a process. No cycles are looked for until it lives: what a start makes stays, and looking
-    through that again and again takes a tenth of the start.
+    """Run a process. Garbage collection is off until it has started: objects of the start are kept,
+    and repeated collections take a tenth of the start.
     """
     gc.disable()
     try:
@@ -169,8 +168,8 @@ def _sentence(text: str) -> str:
 
 
 def _fill_closed() -> None:
-    """Let standard streams that are closed be empty, or go nowhere. What is opened takes the lowest
-    descriptor that is free, so that no file gets theirs.
+    """Replace closed standard streams by empty ones. A file that is opened gets the lowest free
+    descriptor, which must not be that of a standard stream.
     """
     if sys.stdin is None:
         sys.stdin = os.fdopen(os.open(os.devnull, os.O_RDONLY))
@@ -180,9 +179,7 @@ def _fill_closed() -> None:
 
 
 def _forget_output() -> None:
-    """Let what is left of the output go nowhere, so that the end of the program says
-    nothing of it.
-    """
+    """Discard the rest of the output, so that the interpreter reports no error at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

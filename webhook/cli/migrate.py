@@ -1,4 +1,6 @@
-"""`ray-webhook migrate`: the way over from another webhook, step by step, as the cluster stands."""
+"""`ray-webhook migrate`: the migration from another webhook, step by step, from the cluster's
+state.
+"""
 
 import argparse
 import json
@@ -36,11 +38,11 @@ OVER: Final = 0
 LEFT: Final = 1
 
 _PERIOD: Final = 2.0
-"""Seconds between two looks of --wait."""
+"""The period of --wait in seconds."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the arguments."""
+    """Add the command's arguments."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
         "examples:\n"
@@ -59,8 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Look, and once more after each step."""
-    arguments.all_namespaces = not arguments.namespace  # a webhook is that of the whole cluster
+    """Print the migration steps; with --wait, after another step is done."""
+    arguments.all_namespaces = not arguments.namespace  # a webhook applies to the whole cluster
     deadline = time.monotonic() + arguments.wait
     first: Migration | None = None
     while True:

@@ -1,4 +1,4 @@
-"""The parser of commands, which names what was probably meant, and the arguments they share."""
+"""The parser of commands, with suggestions for misspelt words, and shared arguments."""
 
 import argparse
 import re
@@ -11,12 +11,12 @@ from webhook.api import names
 from webhook.api.printable import many_lines
 
 WRONG: Final = 2
-"""The exit status of a command that was not understood."""
+"""The exit status for an invalid command line."""
 
 NO_PATHS: Final = "name at least one file, folder, or - for standard input"
 
 _SIMILAR: Final = 0.65
-"""Similarity from which a known word is suggested, as difflib measures it: 1 is the same word."""
+"""The minimum similarity of a suggestion by difflib's ratio, where 1 is the same word."""
 
 _SPAN: Final = re.compile(r"([0-9]{1,6})(s|m|h)?")
 _SECONDS: Final = {"s": 1, None: 1, "m": 60, "h": 3600}
@@ -27,10 +27,10 @@ _UNKNOWN: Final = re.compile(r"unrecognized arguments: (\S+)")
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one sentence, with what was probably meant."""
+    """A parser with one-sentence errors and suggestions."""
 
     def error(self, message: str) -> NoReturn:
-        """End the program."""
+        """Print the error and exit."""
         choice, flag = _CHOICE.fullmatch(message), _UNKNOWN.match(message)
         if choice:
             what, word, known = choice.groups()
@@ -43,7 +43,7 @@ class Parser(argparse.ArgumentParser):
         _exit(self, message)
 
     def _near(self, word: str) -> str:
-        """Return the flag that is meant, which may lack what is before its last dot."""
+        """Return the most similar flag, also if the part before the last dot is missing."""
         flags = _FLAG.findall(self.format_help())
         known = {f"--{flag.lstrip('-').rpartition('.')[2]}": flag for flag in flags}
         near = get_close_matches(word.partition("=")[0], [*flags, *known], n=1, cutoff=_SIMILAR)
@@ -57,20 +57,20 @@ def meant(word: str, known: Iterable[str]) -> str:
 
 
 def unknown(what: str, word: str, known: Sequence[str]) -> str:
-    """Return that there is no such thing, and what was probably meant or what there is."""
+    """Return that a word is unknown, with the most similar known word, or else all of them."""
     verb = "is only" if len(known) == 1 else "are"
     there = meant(word, known) or f": there {verb} {', '.join(sorted(known))}"
     return f"there is no {' '.join(filter(None, (what, word)))}{there}"
 
 
 def refuse(command: str, message: str) -> int:
-    """Say why a command cannot do what it was asked for, and return its exit status."""
+    """Print why a command cannot run, and return its exit status."""
     sys.stderr.write(f"ray-webhook {command}: {many_lines(message)}\n")
     return WRONG
 
 
 def bug(error: Exception) -> str:
-    """Return the end of a message about an exception that is a bug of ray-webhook."""
+    """Return the end of a message about a bug of ray-webhook."""
     return f"a bug of ray-webhook, please report it: {type(error).__name__}: {error}"
 
 
@@ -79,7 +79,7 @@ def _exit(parser: argparse.ArgumentParser, message: str) -> NoReturn:
 
 
 def add_paths(parser: argparse.ArgumentParser) -> None:
-    """Describe the files that a command reads."""
+    """Add the arguments for the files to read."""
     parser.add_argument(
         "paths", nargs="*", metavar="PATH", help="a file, a folder, or - for standard input"
     )
@@ -94,12 +94,12 @@ def add_paths(parser: argparse.ArgumentParser) -> None:
 
 
 def paths_of(arguments: argparse.Namespace) -> list[str]:
-    """Return the files that a command was given, with or without a flag."""
+    """Return the files of the command line, with or without a flag."""
     return [*arguments.filename, *arguments.paths]
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
-    """Describe the argument by which a command's result is text or JSON."""
+    """Add the argument for text or JSON output."""
     parser.add_argument(
         "-o",
         "--output",
@@ -110,7 +110,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 
 
 def add_wait(parser: argparse.ArgumentParser, until: str) -> None:
-    """Describe the argument by which a command looks again."""
+    """Add the argument to repeat the command until a condition is met."""
     parser.add_argument(
         "--wait",
         type=span,
@@ -121,7 +121,7 @@ def add_wait(parser: argparse.ArgumentParser, until: str) -> None:
 
 
 def port(text: str) -> int:
-    """Return the port in a text, 0 for any free one. Raises ArgumentTypeError."""
+    """Return the port in a text, 0 for any free port. Raises ArgumentTypeError."""
     if not re.fullmatch(r"[0-9]{1,5}", text) or int(text) > _PORT_MAX:
         msg = f"{text!r} is not a port from 0 to {_PORT_MAX}"
         raise argparse.ArgumentTypeError(msg)
@@ -143,7 +143,7 @@ def add_connection(
     all_namespaces: bool = True,
     namespaces: str = "the context's",
 ) -> None:
-    """Describe the arguments that say where to look: in `namespaces` unless told otherwise."""
+    """Add the arguments for kubeconfig, context and namespace. `namespaces` names the default."""
     where = parser.add_argument_group("where to look")
     where.add_argument(
         "-n",
@@ -166,7 +166,9 @@ def add_connection(
 
 
 def add_ignoring(parser: argparse.ArgumentParser) -> None:
-    """Describe the argument for the one setting of the webhook that changes what is shown."""
+    """Add the argument for the `ignore` label, the only setting of the webhook that changes the
+    output.
+    """
     parser.add_argument(
         "--ignore.rayclusters",
         dest="ignoring",
@@ -181,7 +183,7 @@ def add_ignoring(parser: argparse.ArgumentParser) -> None:
 
 
 def _truth(text: str) -> bool:
-    """Return the value of a flag, as Kubernetes commands write it. Raises ArgumentTypeError."""
+    """Return the value of a flag, as in Kubernetes commands. Raises ArgumentTypeError."""
     if text not in ("true", "false"):
         msg = f"{text!r} is neither true nor false"
         raise argparse.ArgumentTypeError(msg)

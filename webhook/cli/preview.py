@@ -1,4 +1,4 @@
-"""`ray-webhook preview`: what the pods that KubeRay would create receive, and why, without a
+"""`ray-webhook preview`: the values that KubeRay's pods would receive and the reasons, without a
 cluster or a server.
 """
 
@@ -67,8 +67,8 @@ _NO_PODS: Final = (
 
 
 class _Result(NamedTuple):
-    """What happens to one pod: its placement, or why it is refused; with neither it passes
-    untouched.
+    """The result for one pod: its placement, or the reason of a denial; neither for an unchanged
+    pod.
     """
 
     pod: dict[str, Any]
@@ -87,7 +87,7 @@ class _Result(NamedTuple):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the arguments."""
+    """Add the command's arguments."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
         "examples:\n"
@@ -126,8 +126,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command: 0 when every pod is admitted, 1 when one is refused, 2 when the input cannot
-    be read.
+    """Run the command: 0 if every pod is admitted, 1 if a pod is denied, 2 if the input cannot be
+    read.
     """
     paths = paths_of(arguments)
     if not paths:
@@ -149,7 +149,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _print(arguments: argparse.Namespace, clusters: list[Sharded], results: list[_Result]) -> None:
-    """Print what the arguments ask for."""
+    """Print the requested output."""
     summary = arguments.summary or (_many(results) and _free(arguments))
     if arguments.explain or not (arguments.output or summary):
         for cluster in clusters:
@@ -166,7 +166,7 @@ def _print(arguments: argparse.Namespace, clusters: list[Sharded], results: list
 async def _play(
     paths: list[str], arguments: argparse.Namespace
 ) -> tuple[list[Sharded], list[_Result]]:
-    """Return what becomes of the given RayClusters, and of all pods. Raises ManifestError."""
+    """Return the results of the RayClusters, and of all pods. Raises ManifestError."""
     given = [each for each in map(_made, read_manifests(paths)) if each is not None]
     state = read_manifests(arguments.state)
     sent = sharded(
@@ -178,8 +178,8 @@ async def _play(
 
 
 def _made(manifest: Manifest) -> Manifest | None:
-    """Return the RayCluster that a RayJob, RayService or RayCronJob makes; None when it makes none.
-    What is another object stays as it is.
+    """Return the RayCluster that a RayJob, RayService or RayCronJob creates, None if it creates
+    none; any other object unchanged.
     """
     if manifest.kind not in names.RAY_KINDS or manifest.kind == names.RAYCLUSTER_KIND:
         return manifest
@@ -189,22 +189,22 @@ def _made(manifest: Manifest) -> Manifest | None:
 
 
 def _many(results: list[_Result]) -> bool:
-    """Return whether there is more than one replica."""
+    """Return whether the results have more than one replica."""
     seats = [each.placed for each in results if each.placed is not None and each.placed.seated]
     return len({(each.key, each.seat.replica) for each in seats}) > 1
 
 
 def _free(arguments: argparse.Namespace) -> bool:
-    """Return whether the way of showing is left open, and somebody reads along."""
+    """Return whether no output format was requested and the output is a terminal."""
     return not (arguments.explain or arguments.output) and sys.stdout.isatty()
 
 
 async def _results(
     given: list[Manifest], sent: list[Sharded], state: list[Manifest], *, indexed: bool
 ) -> AsyncIterator[_Result]:
-    """Play KubeRay and the API server: each pod is created after the one before it was admitted.
+    """Simulate KubeRay and the API server: each pod is created after the previous one was admitted.
 
-    `sent` are the RayClusters among the given ones; one that is refused has no pods.
+    `sent` are the RayClusters among the given objects; a denied RayCluster has no pods.
     """
     pods = [manifest for manifest in given if manifest.kind == POD_KIND]
     clusters = [cluster.manifest for cluster in sent if not cluster.refused]
@@ -219,7 +219,7 @@ async def _results(
 
 
 def _playable(manifest: Manifest, pods: Sequence[Pod]) -> RayCluster:
-    """Return the view of a RayCluster whose pods can be played. Raises ManifestError."""
+    """Return the view of a RayCluster whose pods can be simulated. Raises ManifestError."""
     view = as_cluster(manifest, pods)
     if not view.metadata.name:
         raise problem_in(manifest, "metadata.name: set it: every object needs a name", ["metadata"])
@@ -234,7 +234,7 @@ def _playable(manifest: Manifest, pods: Sequence[Pod]) -> RayCluster:
 
 
 def _owners(pods: list[Manifest]) -> list[Manifest]:
-    """Return the given pods without labels: they hold no seat yet, but know the uid of their
+    """Return the given pods without labels: they have no identity yet, but the uid of their
     RayCluster.
     """
     return [msgspec.structs.replace(pod, document=_unlabelled(pod.document)) for pod in pods]
@@ -283,7 +283,7 @@ def _explain(number: int, result: _Result) -> str:
 
 
 def _where(placed: PodDecision) -> str:
-    """Return the place of a pod in its RayCluster."""
+    """Return the identity of a pod in its RayCluster."""
     if not placed.seated:
         return "head"
     seat = placed.seat
@@ -292,14 +292,14 @@ def _where(placed: PodDecision) -> str:
 
 
 def _describe(edit: Edit) -> tuple[str, str]:
-    """Return what an edit does, and why."""
+    """Return the description of an edit, and the reason."""
     if isinstance(edit, Warn | Note):
         return f"{'!' if isinstance(edit, Warn) else '-'} {edit.text}", ""
     return _done(edit), f"# {edit.why}"
 
 
 def _done(edit: Change) -> str:
-    """Return what an edit does."""
+    """Return the description of an edit."""
     match edit:
         case SetLabel(key, value) | SetAnnotation(key, value):
             kind = "label" if isinstance(edit, SetLabel) else "annotation"
@@ -341,7 +341,7 @@ def _selector(term: dict[str, Any]) -> str:
 
 
 def _patches(results: list[_Result]) -> str:
-    """One pod: its patch. Several: one line for each, in order."""
+    """Return the patch of one pod, or a line with the patch for each of several pods, in order."""
     lines = [json.dumps(result.patch) for result in results]
     return "\n".join(lines) + "\n"
 

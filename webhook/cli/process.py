@@ -1,4 +1,4 @@
-"""The life of a process that runs until a signal, as its log tells it."""
+"""Running a process until a signal, with log messages of its start and end."""
 
 import ctypes
 import gc
@@ -13,19 +13,18 @@ from webhook.logging.text_format import Format, form_of
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
 _LARGE: Final = 512 * 1024
-"""Bytes, above the 256 KiB that uvloop takes for each read of a TLS connection: taking those from
-the system, and giving them back, cost a review a tenth of its time.
+"""A size in bytes above the 256 KiB that uvloop allocates for each read of a TLS connection:
+allocating these from the system, and returning them, took a tenth of the time of a review.
 """
 
 _SPARE: Final = 1024 * 1024
 
 
 def give_back() -> None:
-    """Have each large piece of memory taken from the system and given back by itself, and the end
-    of the heap too.
+    """Return large allocations and the end of the heap to the system when they are freed.
 
-    Without this, glibc raises both thresholds to the size of the first large piece that is freed.
-    Other C libraries than glibc have no such thresholds.
+    Without this, glibc raises both thresholds to the size of the first large allocation that is
+    freed. C libraries other than glibc have no such thresholds.
     """
     with suppress(AttributeError, OSError):
         glibc = ctypes.CDLL(None)
@@ -34,14 +33,15 @@ def give_back() -> None:
 
 
 _YOUNG_OBJECTS: Final = 2_000
-"""After how many new objects Python looks for cycles; 700 unless told otherwise. Reviews make none
-that last, so 3 % of their CPU went into looking; with 10,000 the objects leave the CPU's caches.
+"""The threshold of the youngest generation of the garbage collector, 700 by default. Reviews create
+no lasting cycles, and collections took 3 % of their CPU time; with 10,000, the objects no longer
+fit into the CPU's caches.
 """
 
 
 def announce(text: str, process: str, wanted: Format) -> None:
-    """Write to standard error where the process listens, before it runs: a line for people on a
-    terminal, else in the form of the log, as a container has one log of both streams.
+    """Write to standard error where the process listens, before it runs: text on a terminal, else a
+    line in the format of the log, since a container has one log of both streams.
     """
     log, errors = DescriptorOutput(sys.stdout.fileno()), DescriptorOutput(sys.stderr.fileno())
     if errors.terminal or form_of(wanted, log) is not as_json:
@@ -52,10 +52,9 @@ def announce(text: str, process: str, wanted: Format) -> None:
 
 
 async def live(process: Process, started: str) -> int:
-    """Run until a signal and return 0, or 1 when a part failed."""
+    """Run until a signal and return 0, or 1 if a part failed."""
     give_back()
-    # what is there now stays, so no collection need look at it again: that takes tens of
-    # milliseconds
+    # Objects that exist now are kept: collections of them would take tens of milliseconds
     gc.freeze()
     gc.set_threshold(_YOUNG_OBJECTS)
     gc.enable()

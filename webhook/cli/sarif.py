@@ -1,4 +1,4 @@
-"""A report as SARIF 2.1.0, as code scanning takes it."""
+"""A report as SARIF 2.1.0, for code scanning."""
 
 import hashlib
 import json
@@ -25,7 +25,7 @@ _ADDRESS: Final = re.compile(r"https://[^\s)]+")
 
 
 def sarif(report: Report) -> str:
-    """Return a SARIF 2.1.0 log, as code scanning takes it.
+    """Return a SARIF 2.1.0 log, for code scanning.
 
     https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
     """

@@ -1,4 +1,4 @@
-"""The screen of a terminal, on which a picture that changes is drawn over the one before."""
+"""A terminal screen on which changing output is redrawn in place."""
 
 from math import ceil
 
@@ -8,19 +8,21 @@ from rich.segment import ControlType, Segment, Segments
 
 
 class Screen:
-    """Draws pictures, one over the other. Nothing is cut: the terminal breaks a line that is longer
-    than it is wide, so that commands can be copied, and a picture that is taller stands below what
-    came before, where one can scroll to it.
+    """Redraws output over the previous one. Nothing is cut: the terminal breaks long lines, so that
+    commands can be copied, and output that is too tall is printed below the previous one, to be
+    scrolled.
     """
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._lines: list[int] = []
-        """How long the lines are that the next picture is drawn over."""
+        """The lengths of the lines to overwrite."""
         self._width = 0
 
     def show(self, picture: RenderableType, *, new: bool) -> None:
-        """Draw a picture. One that does not fit is drawn when it is `new`, more than its times."""
+        """Draw the output. Output that does not fit is only drawn if `new`: more than its times has
+        changed.
+        """
         width, height = self._console.size
         segments = list(self._console.render(picture))
         lines = [Segment.get_line_length(line) for line in Segment.split_lines(segments)]
@@ -37,5 +39,5 @@ class Screen:
 
 
 def _rows(lines: list[int], width: int) -> int:
-    """Return how many rows of a terminal lines of these lengths take."""
+    """Return how many terminal rows lines of these lengths take."""
     return sum(max(1, ceil(length / width)) for length in lines)

@@ -1,4 +1,4 @@
-"""`ray-webhook serve`: the service."""
+"""`ray-webhook serve`: the webhook service."""
 
 import argparse
 import sys
@@ -19,13 +19,13 @@ from webhook.manifest.manifest_error import ManifestError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the flags."""
+    """Add the command's arguments."""
     describe(parser)
     add_flags("serve", parser)
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
-    """Describe all but the flags."""
+    """Add the help text of the command, without the flags."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
         "examples:\n"
@@ -38,8 +38,8 @@ def describe(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: Sequence[str], parser: argparse.ArgumentParser) -> int:
-    """Serve until a signal; return 0 then, 2 when the start is not possible, 1 when a part of the
-    service failed.
+    """Serve until a signal; return 0 then, 2 if the start failed, 1 if a part of the service
+    failed.
     """
     try:
         describe(parser)
@@ -70,7 +70,7 @@ def run(arguments: Sequence[str], parser: argparse.ArgumentParser) -> int:
 
 
 def _addresses(settings: Settings, port: int, admin: int) -> str:
-    """Return where reviews and probes are answered."""
+    """Return the addresses of reviews and probes."""
     # Only compared
     host = "127.0.0.1" if settings.listen.host in {"0.0.0.0", "::"} else settings.listen.host  # noqa: S104
     state = "is ready" if settings.standalone else "listens"

@@ -9,7 +9,7 @@ from webhook.config.sources import WrongSettingsError, read_settings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the arguments."""
+    """Add the command's arguments."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
         "examples:\n"
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Return 0 when all can be used, and 2 when not: as the service would refuse to start."""
+    """Return 0 if all settings are valid, 2 if the service would not start with them."""
     if arguments.what == "schema":
         sys.stdout.write(json.dumps(schema(), indent=2) + "\n")
         return 0

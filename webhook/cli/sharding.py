@@ -1,6 +1,4 @@
-"""What the webhook would write into a RayCluster in a file when it is created: its shard index, and
-slices for Kueue.
-"""
+"""The review of a RayCluster in a file at its creation: its shard index, and slices for Kueue."""
 
 import json
 from collections.abc import AsyncIterator, Sequence
@@ -35,7 +33,7 @@ from webhook.reservation.indices import standalone_indices
 
 
 class Sharded(NamedTuple):
-    """A RayCluster as the API server would store it, what it was told, and why it is refused."""
+    """A RayCluster as the API server would store it, the changes, and the reason of a denial."""
 
     manifest: Manifest
     told: tuple[tuple[str, str], ...] = ()
@@ -44,12 +42,12 @@ class Sharded(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What to call it."""
+        """The name in output."""
         meta = self.manifest.document.get("metadata") or {}
         return f"{names.RAYCLUSTER_KIND} {meta.get('name') or meta.get('generateName', '')}"
 
     def explained(self) -> str:
-        """Return what `--explain` says of it: nothing, when it was told nothing."""
+        """Return the text of `--explain`, empty if nothing was changed."""
         if self.refused:
             return f"{self.name}: REFUSED: {self.refused}\n"
         if not self.told and not self.warnings:
@@ -69,10 +67,10 @@ class Sharded(NamedTuple):
 async def sharded(
     clusters: Sequence[Manifest], state: Sequence[Manifest]
 ) -> AsyncIterator[Sharded]:
-    """Yield each RayCluster as it comes out of its review, one after the other; one of the state's
-    name is an update of it.
+    """Yield each RayCluster after its review, one after the other; a RayCluster that exists in the
+    state is updated.
 
-    Raises ManifestError when the shape of one is wrong.
+    Raises ManifestError for a RayCluster of a wrong shape.
     """
     known = ClusterIndex()
     there = {}
@@ -112,7 +110,7 @@ async def sharded(
 
 
 def _told(operation: dict[str, Any]) -> tuple[str, str]:
-    """Return what is written into a RayCluster, and why."""
+    """Return the value that is written into a RayCluster, and the reason."""
     path, value = operation["path"], operation["value"]
     if path == SHARD_INDEX:
         return f"annotation {names.ANNOTATION_SHARD_INDEX}={value}", "its place in its shard group"

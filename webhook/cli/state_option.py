@@ -1,4 +1,4 @@
-"""`--state`: the objects in files, such as `ray-webhook status -o state` writes them, in place of a
+"""`--state`: read objects from files, such as those of `ray-webhook status -o state`, instead of a
 cluster.
 """
 
@@ -19,7 +19,9 @@ from webhook.manifest.reader import Manifest
 
 
 class State(Struct, frozen=True):
-    """What was read, when, in seconds since the epoch, and why the rest was not."""
+    """The objects that were read, the time in seconds since the epoch, and why other kinds were not
+    read.
+    """
 
     observed: Observed
     now: float
@@ -27,7 +29,7 @@ class State(Struct, frozen=True):
 
 
 def add_state(parser: argparse.ArgumentParser) -> None:
-    """Describe the argument."""
+    """Add the argument."""
     parser.add_argument(
         "--state",
         action="append",
@@ -40,8 +42,8 @@ def add_state(parser: argparse.ArgumentParser) -> None:
 
 
 def read_state(arguments: argparse.Namespace) -> State | None:
-    """Return the state in the files of `--state`, else that of the cluster; None, after saying why,
-    when it cannot be read.
+    """Return the state in the files of `--state`, else that of the cluster; None after an error
+    message if the state cannot be read.
     """
     if not arguments.state:
         return look(arguments, _take)
@@ -53,7 +55,7 @@ def read_state(arguments: argparse.Namespace) -> State | None:
 
 
 def state_in(arguments: argparse.Namespace) -> State:
-    """Return the state in files, of one namespace if one is asked for. Raises ManifestError."""
+    """Return the state in files, of one namespace if given. Raises ManifestError."""
     manifests = [_certain(each) for each in read_files(arguments.state)]
     observed = structs.replace(observed_in(manifests), ignoring=arguments.ignoring)
     if arguments.namespace:

@@ -1,4 +1,4 @@
-"""`ray-webhook status`: what is running in a cluster, what is missing, and what to do about it."""
+"""`ray-webhook status`: the replicas in a cluster, their problems, and how to fix these."""
 
 import argparse
 import asyncio
@@ -32,14 +32,14 @@ FINE: Final = 0
 WAITS: Final = 1
 
 _DRAWN: Final = ("table", "wide")
-"""Outputs that are for people."""
+"""Output formats for people."""
 
 _PERIOD: Final = 1.0
-"""Seconds between two pictures of --watch, which follows the cluster by watches."""
+"""The period between two outputs of --watch in seconds; the objects are watched."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the arguments."""
+    """Add the command's arguments."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
         "examples:\n"
@@ -69,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Look once, or again and again."""
+    """Print a report once, or on each change."""
     if arguments.watch:
         if arguments.state or arguments.output == STATE:
             return refuse("status", f"--watch follows a cluster: leave out --state and -o {STATE}")
@@ -92,8 +92,8 @@ async def _take(cluster: Cluster) -> ClusterReport:
 
 
 async def _watch(cluster: Cluster, arguments: argparse.Namespace) -> ClusterReport:
-    """Follow the cluster. Returns the last picture. Raises ApiError when the cluster cannot be
-    looked at.
+    """Watch the cluster, and return the last report. Raises ApiError if the cluster
+    cannot be read.
     """
     show = _follower(arguments.output)
     picture = only(await _take(cluster), arguments.raycluster)
@@ -110,7 +110,7 @@ async def _watch(cluster: Cluster, arguments: argparse.Namespace) -> ClusterRepo
                 picture = only(_seen(survey, observing), arguments.raycluster)
             show(picture, _timeless(picture) != _timeless(before))
         following.result()
-    except asyncio.CancelledError:  # Ctrl-C: what is on the screen stays
+    except asyncio.CancelledError:  # on Ctrl-C, the last output stays on the screen
         pass
     finally:
         following.cancel()
@@ -119,8 +119,8 @@ async def _watch(cluster: Cluster, arguments: argparse.Namespace) -> ClusterRepo
 
 
 def _follower(output: str) -> Callable[[ClusterReport, bool], None]:
-    """Return what shows a picture, and is told whether it is new: on a terminal in place, else only
-    what is new.
+    """Return the function that prints a report, which receives whether the report is new: on a
+    terminal in place, else only new reports.
     """
     shown = console()
     if output in _DRAWN and shown.is_terminal and not shown.is_dumb_terminal:
@@ -136,7 +136,7 @@ def _follower(output: str) -> Callable[[ClusterReport, bool], None]:
 
 
 def _seen(survey: Examiner, observing: Observing) -> ClusterReport:
-    """Return the picture of what is known now."""
+    """Return the current report."""
     now = time.time()
     survey.catch_up(now)
     stale = {"changes": observing.trouble} if observing.trouble else {}
@@ -148,7 +148,7 @@ def _timeless(picture: ClusterReport) -> ClusterReport:
 
 
 def only(picture: ClusterReport, name: str) -> ClusterReport:
-    """Return the part of a picture that one RayCluster has, or all of it for an empty name."""
+    """Return the part of a report about one RayCluster, or the whole report for an empty name."""
     if not name:
         return picture
     return structs.replace(
@@ -161,7 +161,7 @@ def _report(
     arguments: argparse.Namespace,
     show: Callable[[ClusterReport], None] | None = None,
 ) -> int:
-    """Print a picture, and return the exit status that it has."""
+    """Print a report, and return the exit status."""
     if picture is None:
         return UNREACHABLE
     chosen = only(picture, arguments.raycluster)

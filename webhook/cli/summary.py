@@ -1,4 +1,6 @@
-"""What pods receive, a row each: place, host name, and the variables of Ray's container."""
+"""A table of the values that pods receive: identity, host name, and variables of Ray's
+container.
+"""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
@@ -17,16 +19,16 @@ SHOWN: Final = (
     names.MASTER_ADDR,
     names.RAY_SHARD_INDEX,
 )
-"""The variables that tell hosts apart."""
+"""The variables that differ between hosts."""
 
 _ALL: Final = 13
 _FIRST: Final = 3
 _LAST: Final = 2
-"""Of a group of more than `_ALL` workers, this many at each end have a row."""
+"""Workers shown at each end of a group of more than `_ALL` workers."""
 
 
 def table(pods: Iterable[Object]) -> Iterator[str]:
-    """Yield the lines of a table of workers, as they are stored; others are left out."""
+    """Yield the lines of a table of worker pods, as they are stored; other pods are skipped."""
     groups: dict[tuple[str, str], list[Object]] = {}
     for pod in pods:
         labels = pod["metadata"].get("labels") or {}

@@ -1,4 +1,4 @@
-"""The terminal: the only user of `rich`, with colours and symbols only where they are seen."""
+"""Terminal output with `rich`: colours and symbols only where the stream supports them."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ from rich.table import Table
 from webhook.api.printable import one_line
 
 _WIDE: Final = 400
-"""Columns where no one looks: lines are not broken in a file or a pipe."""
+"""The width of output to a file or a pipe, where lines are not broken."""
 
 Column = Literal["whole", "folds"]
 
@@ -33,9 +33,9 @@ _MARKS: Final = {
 
 
 class Text(rich_text.Text):
-    """A line of text that anybody may have written: what a terminal would obey is not in it.
+    """A line of untrusted text, without terminal control characters.
 
-    All text for a console is made of these; rich leaves ESC and bidi overrides in its own.
+    All text for a console has this type, since rich keeps ESC and bidi overrides.
     """
 
     def __init__(
@@ -47,13 +47,13 @@ class Text(rich_text.Text):
         super().__init__(one_line(text), style, **options)
 
     def append(self, text: rich_text.Text | str, style: str | Style | None = None) -> Self:
-        """Append another text, cleaned too."""
+        """Append another text without its control characters."""
         super().append(one_line(text) if isinstance(text, str) else text, style)
         return self
 
 
 def console(stream: TextIO | None = None) -> Console:
-    """Return a console; a terminal gets colours unless NO_COLOR or TERM=dumb says otherwise."""
+    """Return a console; a terminal has colours unless NO_COLOR or TERM=dumb is set."""
     stream = stream or sys.stdout
     plain = not stream.isatty() or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
     return Console(
@@ -69,8 +69,8 @@ def console(stream: TextIO | None = None) -> Console:
 
 
 def grid(*columns: Column, padding: int = 1) -> Table:
-    """Return a table without lines. Where a terminal is not wide enough, the text of columns that
-    fold is broken into lines, so that none of it is lost.
+    """Return a table without borders. On a narrow terminal, the text of folding columns is broken
+    into lines, so that nothing is cut.
     """
     table = Table.grid(padding=(0, padding))
     for column in columns:
@@ -79,8 +79,8 @@ def grid(*columns: Column, padding: int = 1) -> Table:
 
 
 class AtLeast:
-    """What is not drawn narrower than some columns: a terminal that has fewer breaks its lines, so
-    that nothing of it vanishes.
+    """A renderable with a minimum width: a narrower terminal breaks its lines, so that nothing is
+    cut.
     """
 
     def __init__(self, drawn: RenderableType, columns: int) -> None:
@@ -88,13 +88,12 @@ class AtLeast:
         self._columns = columns
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Draw it."""
         columns = max(self._columns, options.max_width)
         yield from console.render(self._drawn, options.update_width(columns))
 
 
 def symbols(stream: TextIO | None = None) -> bool:
-    """Return whether a stream can take characters beyond ASCII."""
+    """Return whether a stream can encode characters beyond ASCII."""
     try:
         "■✗".encode((stream or sys.stdout).encoding or "ascii")
     except UnicodeEncodeError:
@@ -103,11 +102,11 @@ def symbols(stream: TextIO | None = None) -> bool:
 
 
 def style(name: str) -> str:
-    """Return the style of a level, or of what is fine."""
+    """Return the style of a level, or of `ok`."""
     return _STYLES.get(name, "")
 
 
 def mark(name: str) -> Text:
-    """Return the mark of a level, which is told by its shape as well as by its colour."""
+    """Return the symbol of a level, which differs in shape as well as in colour."""
     pretty, plain = _MARKS[name]
     return Text(pretty if symbols() else plain, style=style(name))

@@ -1,4 +1,4 @@
-"""`ray-webhook validate`: check the Ray objects in files by the rules of the webhook."""
+"""`ray-webhook validate`: check the Ray objects in files by the validation rules of the webhook."""
 
 import argparse
 import os
@@ -39,7 +39,7 @@ _OFF: Final = ("false", "off", "0", "no")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the arguments."""
+    """Add the command's arguments."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
         "examples:\n"
@@ -104,9 +104,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Check the files, or what lives in a cluster, print the findings, and return the exit status.
+    """Check the objects in files or in a cluster, print the findings, and return the exit status.
 
-    It is 2 when something could not be read, 1 for a denial, or with `--strict` for a warning.
+    The exit status is 2 if a file could not be read, 1 for a denial, or with `--strict` for a
+    warning.
     """
     paths = paths_of(arguments)
     settings, problems = _settings(arguments)
@@ -159,10 +160,10 @@ def _status(report: Report, *, strict: bool) -> int:
 
 
 def collect(outcomes: Iterable[Outcome]) -> Report:
-    """Return what was found in all documents, by file and line."""
+    """Return the findings of all documents, by file and line."""
     report = Report()
     first: dict[str, str] = {}
-    """The file in which each object is found first."""
+    """The first file of each object."""
     for item in outcomes:
         if isinstance(item, ManifestError):
             report.problems.append(item)
@@ -180,7 +181,7 @@ def collect(outcomes: Iterable[Outcome]) -> Report:
 
 
 def _baseline(path: str) -> tuple[list[Entry], list[str]]:
-    """Return the findings of an earlier run, which `-o json` printed, or what is wrong with it."""
+    """Return the findings of an earlier run with `-o json`, or an error."""
     if not path:
         return [], []
     try:
@@ -191,9 +192,10 @@ def _baseline(path: str) -> tuple[list[Entry], list[str]]:
 
 
 def _live(arguments: argparse.Namespace) -> Iterable[Manifest | ManifestError] | None:
-    """Return the Ray objects that live in a cluster; None, after saying why, when no one can look.
+    """Return the live Ray objects in a cluster; None after an error message if the cluster cannot
+    be read.
 
-    Only here the client of the API server is needed, which takes a second to load.
+    The client of the API server, which takes a second to load, is only imported here.
     """
     connection = import_module("webhook.cli.connection")
     found: list[Manifest | ManifestError] | None = connection.ray_objects(arguments)
@@ -201,7 +203,7 @@ def _live(arguments: argparse.Namespace) -> Iterable[Manifest | ManifestError] |
 
 
 def summary(report: Report) -> str:
-    """Return one line about the whole run."""
+    """Return a summary of the run in one line."""
     denied = sum(entry.level == DENY for entry in report.entries)
     warned = len(report.entries) - denied
     known = f"; {report.known} known from the baseline" if report.known else ""
@@ -238,9 +240,7 @@ def _colourful(stream: TextIO) -> bool:
 
 
 def _encodable(output: str, stream: TextIO) -> str:
-    """Return what a stream can take; names in a file may have characters that
-    its encoding lacks.
-    """
+    """Return a text that a stream can encode; names in a file may contain other characters."""
     encoding = stream.encoding or "utf-8"
     return output.encode(encoding, "backslashreplace").decode(encoding)
 

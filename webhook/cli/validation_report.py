@@ -1,6 +1,4 @@
-"""What a run of `validate` has found, as text for people, or as JSON, GitHub annotations or SARIF
-for machines.
-"""
+"""The report of a `validate` run: text, JSON, GitHub annotations or SARIF."""
 
 import json
 from collections import Counter
@@ -16,14 +14,14 @@ from webhook.manifest.manifest_error import ManifestError
 from webhook.validation.finding import DENY, WARN, Level
 
 UNREAD: Final = "unreadable"
-"""Stands for a rule where something could not be read or checked."""
+"""The rule id of objects that could not be read or checked."""
 _COLOURS: Final = {DENY: "\x1b[31m", WARN: "\x1b[33m"}
 _BOLD: Final = "\x1b[1m"
 _PLAIN: Final = "\x1b[0m"
 
 
 class Entry(Struct, frozen=True):
-    """One finding and its line."""
+    """A finding and its line."""
 
     file: str
     line: int
@@ -34,7 +32,7 @@ class Entry(Struct, frozen=True):
 
 
 class Checked(Struct, frozen=True):
-    """One object that was checked, by its kind and name, and what was found in it."""
+    """A checked object by its kind and name, with its findings."""
 
     file: str
     name: str
@@ -43,12 +41,12 @@ class Checked(Struct, frozen=True):
 
 
 class Skipped(Struct, frozen=True):
-    """An object that is none of Ray's."""
+    """An object that is not of Ray."""
 
 
 class Report(Struct):
-    """What a run has found. `problems` are what could not be read or is not an object of Ray that
-    can be checked; `notes` are what is wrong between objects.
+    """The result of a run. `problems` are errors of objects that could not be read or checked;
+    `notes` are problems between objects.
     """
 
     checked: list[Checked] = field(default_factory=list)
@@ -56,11 +54,10 @@ class Report(Struct):
     notes: list[ManifestError] = field(default_factory=list)
     skipped: int = 0
     known: int = 0
-    """Findings that a baseline has."""
+    """The number of findings in the baseline."""
 
     @property
     def entries(self) -> list[Entry]:
-        """All findings, in order."""
         return [entry for each in self.checked for entry in each.entries]
 
 
@@ -88,7 +85,7 @@ def coloured(report: Report) -> str:
 
 
 def as_json(report: Report) -> str:
-    """Return a JSON list of the findings, and of what could not be read or checked."""
+    """Return a JSON list of the findings, and of objects that could not be read or checked."""
     fields = Entry.__struct_fields__
     entries = [*report.entries, *map(_unread, report.problems)]
     found = [{name: getattr(entry, name) for name in fields} for entry in entries]
@@ -109,20 +106,21 @@ def github(report: Report) -> str:
 
 
 def _unread(problem: ManifestError) -> Entry:
-    """Return a problem as a finding, for formats that have nothing else."""
+    """Return a problem as a finding, for formats that contain only findings."""
     return Entry(problem.file, max(problem.line, 1), DENY, UNREAD, "", problem.problem)
 
 
 def sarif(report: Report) -> str:
-    """Return a SARIF 2.1.0 log, by the module for it, which is imported when it is asked for."""
+    """Return a SARIF 2.1.0 log. The module for it is only imported here."""
     written: str = import_module("webhook.cli.sarif").sarif(report)
     return written
 
 
 def without_known(checked: Sequence[Checked], known: Iterable[Entry]) -> tuple[list[Checked], int]:
-    """Return what was checked without the findings that a baseline has, and how many those are.
+    """Return the checked objects without the findings of a baseline, and the number of these
+    findings.
 
-    Lines and messages may have changed: findings are told by file, rule and path.
+    Lines and messages may have changed: findings are compared by file, rule and path.
     """
     left = Counter(identity(entry) for entry in known)
     kept: list[Checked] = []
@@ -140,12 +138,12 @@ def without_known(checked: Sequence[Checked], known: Iterable[Entry]) -> tuple[l
 
 
 def identity(entry: Entry) -> tuple[str, str, str]:
-    """Return what makes a finding the same in two runs."""
+    """Return the key by which findings of two runs are compared."""
     return relative(entry.file), entry.rule, entry.path
 
 
 def relative(file: str) -> str:
-    """Return a path below where the program runs without what is above, as repositories name it."""
+    """Return a path relative to the working directory if the file is below it."""
     path = Path(file)
     if not path.is_absolute():
         return path.as_posix()

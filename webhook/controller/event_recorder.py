@@ -20,16 +20,16 @@ from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.wire import decoded
 
 _SECONDS: Final = 10.0
-"""Deadline of a request. None is on the path of a review."""
+"""Deadline of a request, which is never in the path of a review."""
 _AT_ONCE: Final = 100
-"""Writes of one look; what is left comes with the next ones."""
+"""Maximum writes per report; the rest is written with the next reports."""
 _AGAIN: Final = 300.0
-"""Seconds between two writes of one series, when its condition has ended in the meantime."""
+"""Minimum seconds between two writes of one series, if its condition has ended in between."""
 _STILL: Final = 1800.0
-"""The same while the condition lasts. An API server forgets an event after an hour."""
+"""The same while the condition lasts. The API server deletes an event after an hour."""
 _FORGET: Final = 2 * 3600.0
 _LOST: Final = frozenset({"missing", "forbidden", "invalid", "status"})
-"""Failures of one event, which say nothing of the next: its namespace may be going."""
+"""Failures of one event, unrelated to other events: its namespace may be terminating."""
 
 CONTROLLER: Final = f"{names.PREFIX.rstrip('/')}/ray-webhook-controller"
 ACTION: Final = "Examine"
@@ -44,8 +44,8 @@ class _Event(Struct):
 
 
 class _Told(Struct):
-    """What was written of a series: how often, and when last, in seconds since the epoch. `bug` is
-    of what type a bug of ours was that kept it.
+    """The written state of a series: its count, and the time of the last write in seconds since the
+    epoch. `bug` is the type of our own exception that prevented a write.
     """
 
     count: int
@@ -55,7 +55,7 @@ class _Told(Struct):
 
 
 class EventCounters(Struct):
-    """What was written since the start, for metrics."""
+    """Counters since the start, for metrics."""
 
     written: dict[str, int] = field(default_factory=dict)
     """By reason of the event."""
@@ -63,16 +63,15 @@ class EventCounters(Struct):
     """By reason of the failure."""
 
     def count(self, error: Exception) -> None:
-        """Count a failure."""
         reason = reason_of(error)
         self.failures[reason] = self.failures.get(reason, 0) + 1
 
 
 class EventRecorder:
-    """Writes notices as events. `instance` is this process, as events name who reported them.
+    """Writes notices as events. `instance` is the `reportingInstance`.
 
-    The name of an event follows from its series, so that another process continues it. The API
-    server lets nothing of an event change but its count and when it was last observed.
+    The name of an event is derived from its series, so that another process continues the series.
+    The API server allows changes only of an event's count and last observed time.
     """
 
     def __init__(self, api: Api, instance: str) -> None:
@@ -84,7 +83,7 @@ class EventRecorder:
         self._trouble = ""
 
     async def record(self, notices: Iterable[EventRequest], now: float) -> None:
-        """Write what is new, and what still is so from time to time."""
+        """Write new notices, and repeat lasting ones periodically."""
         current = {notice.key: notice for notice in notices}
         for key, one in self._series.items():
             one.lasting = one.lasting and key in current
@@ -100,7 +99,7 @@ class EventRecorder:
                 if error.reason not in _LOST:
                     return
                 self._series[key] = _Told(0, now)
-            # Our own bug, which one notice brings out: the others are written all the same
+            # Includes our own bugs, so that one notice does not block the others
             except Exception as error:  # noqa: BLE001
                 self._stumbled(notice, error)
                 self._series[key] = _Told(0, now, bug=kind_of(error))
@@ -116,13 +115,13 @@ class EventRecorder:
         return now - at >= wait
 
     async def _write(self, notice: EventRequest, now: float) -> int:
-        """Create an event or continue with its series, and return its count. Raises ApiError."""
+        """Create an event or continue its series, and return the count. Raises ApiError."""
         series = self._series.get(notice.key)
         if series is not None and series.count:
             try:
                 return await self._repeat(notice, series.count + 1, now)
             except ApiError as error:
-                if error.reason != "missing":  # it was forgotten
+                if error.reason != "missing":  # the event has expired
                     raise
         try:
             await self._api.create(_collection(notice), self._body(notice, now), _SECONDS)
@@ -163,14 +162,14 @@ class EventRecorder:
         }
 
     def _failed(self, error: ApiError) -> None:
-        """Count a failure, and say so when it is a new one."""
+        """Count a failure, and log it if it is new."""
         self.counters.count(error)
         if error.reason != self._trouble:
             self._trouble = error.reason
             log_failure(error, "events: one cannot be written: %s (%s)")
 
     def _stumbled(self, notice: EventRequest, error: Exception) -> None:
-        """Count a bug of ours, and say so when it is a new one of a series."""
+        """Count our own bug, and log it if it is new for the series."""
         self.counters.count(error)
         series = self._series.get(notice.key)
         if series is None or series.bug != kind_of(error):
@@ -179,7 +178,7 @@ class EventRecorder:
 
 
 def timestamp(seconds: float) -> str:
-    """Return an instant, in seconds since the epoch, as a MicroTime has it."""
+    """Return an instant, in seconds since the epoch, as a MicroTime."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 

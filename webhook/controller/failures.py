@@ -1,4 +1,4 @@
-"""Failures of work on one object: of the API server, or of our own."""
+"""Failures of work on one object: errors of the API server, or our own bugs."""
 
 import logging
 from typing import Final
@@ -10,25 +10,25 @@ _log: Final = logging.getLogger("webhook.controller")
 
 
 def reason_of(error: Exception) -> str:
-    """Return the reason that a failure is counted by."""
+    """Return the reason under which a failure is counted."""
     return error.reason if isinstance(error, ApiError) else UNEXPECTED
 
 
 def kind_of(error: Exception) -> str:
-    """Return what distinguishes a failure from the previous one: its reason, or the type of a
-    bug.
+    """Return the key that distinguishes a failure from the previous one: the reason, or the type of
+    a bug.
     """
     return error.reason if isinstance(error, ApiError) else type(error).__name__
 
 
 def pause_of(error: Exception) -> float:
-    """Return for how many seconds the API server asked to be left alone; 0 where it did not."""
+    """Return the seconds of the API server's Retry-After, 0 without one."""
     return (error.retry_after or 0.0) if isinstance(error, ApiError) else 0.0
 
 
 def log_failure(error: Exception, text: str, *words: object) -> None:
-    """Log a failure, which `text` names by the last two places: a bug as an error with its
-    traceback, what the API server answered as a warning.
+    """Log a failure. `text` has placeholders for the failure in the last two places: a bug is an
+    error with its traceback, an answer of the API server a warning.
     """
     bug = None if isinstance(error, ApiError) else error
     said = str(error) if bug is None else f"{type(error).__name__}: {error}"

@@ -1,6 +1,6 @@
-"""The index of worker groups: what the controller knows of them, derived from the store of objects.
+"""The index of worker groups, derived from the object store.
 
-It holds no objects: the store's handlers keep the index up to date.
+The handlers of the store keep the index up to date; the index itself contains no objects.
 """
 
 import msgspec
@@ -16,7 +16,7 @@ from webhook.groups.identity_index import Member, Membership
 
 
 class GroupIndex:
-    """The configuration of RayClusters, and the replica and host indexes that their pods have.
+    """The configuration of RayClusters, and the replica and host indexes of their pods.
 
     A terminating pod has none, and a live pod keeps its own when its labels are removed.
     `malformed` counts changes of pods whose labels are no indexes; the process that answers reviews
@@ -47,7 +47,8 @@ class GroupIndex:
     def _member(self, pod: LivePod) -> Member | None:
         """Return the group of a worker pod and its indexes, None for any other pod.
 
-        One whose labels and owner disagree is in no group: KubeRay does not count it either.
+        A pod whose labels and owner disagree is in no group: KubeRay does not count such a pod
+        either.
         """
         labels, owner = pod.labels, pod.controller
         group = labels.get(names.LABEL_GROUP)

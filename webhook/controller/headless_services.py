@@ -1,7 +1,7 @@
-"""The headless services of RayClusters whose single hosts need names.
+"""The headless services of RayClusters with single-host groups that need DNS names.
 
-KubeRay creates `<cluster>-headless` only where a group has several hosts. The one made here is the
-same, so that KubeRay keeps it when such a group is added.
+KubeRay creates `<cluster>-headless` only for multi-host groups. The service created here is
+identical, so that KubeRay keeps it when a multi-host group is added.
 
 https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/service.go
 (`BuildHeadlessServiceForRayCluster`)
@@ -30,15 +30,17 @@ class ServiceTiming(Struct, frozen=True):
     """Times in seconds."""
 
     poll: float = 1.0
-    """From one check of all RayClusters to the next."""
+    """The period between two checks of all RayClusters."""
     again: float = 600.0
-    """After which a service is created again, which fails while it exists."""
+    """The period after which a service is created again, which fails while the service exists."""
     delay: float = 30.0
-    """After which a service is tried again that could not be created."""
+    """The delay before a failed creation is retried."""
 
 
 class HeadlessServices:
-    """Creates the services. It needs no other right: one that exists is a conflict."""
+    """Creates the services, with no other permission than `create`: an existing service is a
+    conflict.
+    """
 
     def __init__(
         self,
@@ -55,7 +57,6 @@ class HeadlessServices:
         self._failure = ""
 
     async def run(self) -> None:
-        """Create services until cancelled."""
         self._due.clear()
         while True:
             if self._observing.synced:
@@ -89,7 +90,7 @@ def _wanted(facts: RayClusterConfig) -> bool:
 
 
 def service_of(facts: RayClusterConfig) -> dict[str, Any]:
-    """Return the headless service of a RayCluster, as KubeRay makes it."""
+    """Return the headless service of a RayCluster, as KubeRay creates it."""
     owner = {
         "apiVersion": f"{names.RAY_GROUP}/{names.RAY_VERSIONS[0]}",
         "kind": names.RAYCLUSTER_KIND,

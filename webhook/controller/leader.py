@@ -18,49 +18,50 @@ from webhook.kubeclient.timeouts import Clock
 _log: Final = logging.getLogger("webhook.controller")
 _REQUEST_SECONDS: Final = 5.0
 _RELEASE_SECONDS: Final = 1.0
-"""Deadline of a request that gives the Lease back: the process is ending."""
+"""Deadline of the request that releases the Lease at shutdown."""
 
 
 class LeaderTiming(Struct, frozen=True):
     """Times in seconds."""
 
     lease: float = 15.0
-    """Others may take the Lease over when they have seen no renewal for this long."""
+    """The duration of the Lease: another process may acquire it after this time without a
+    renewal.
+    """
     renew: float = 10.0
-    """Work ends when no renewal has succeeded for this long: well before another
-    process can begin.
+    """The renew deadline: work ends after this time without a successful renewal, well before
+    another process can begin.
     """
     retry: float = 2.0
-    """From one renewal to the next."""
+    """The period between two renewals."""
     look: float = 0.5
-    """From one look of a process that stands by to the next. A Lease that was given back is taken
-    within about this.
+    """The period between two reads by a process that is not the leader. A released Lease is
+    acquired within about this time.
     """
 
 
 class Work(Protocol):
-    """What only the leader does."""
+    """The work of the leader."""
 
     async def run(self) -> None:
-        """Work until cancelled; it may be run again."""
+        """Work until cancelled; may be called again."""
 
 
 class Works:
-    """Several at once: what one raises ends all."""
+    """Several works that run concurrently: an exception in any of them ends all."""
 
     def __init__(self, works: Sequence[Work]) -> None:
         self._works = works
 
     async def run(self) -> None:
-        """Work until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for work in self._works:
                 tasks.create_task(work.run())
 
 
 class Lock(Protocol):
-    """A Lease. Reading and writing raise ApiError, of reason `conflict` when another process was
-    faster.
+    """A Lease. Reading and writing raise ApiError, with reason `conflict` if another process has
+    written since.
     """
 
     @property
@@ -68,17 +69,17 @@ class Lock(Protocol):
         """Namespace and name."""
 
     async def read(self, seconds: float) -> tuple[Holding, str]:
-        """Return who holds it and its version, which is empty when there is none yet."""
+        """Return the holder and the resourceVersion, which is empty if the Lease does not exist."""
 
     async def write(self, holding: Holding, version: str, seconds: float) -> None:
-        """Write who holds it if it is still of this version, or create it."""
+        """Write the holder if the resourceVersion is unchanged, or create the Lease."""
 
 
 class Leader:
-    """Runs `work` while this process holds the Lease, and gives the Lease back when cancelled.
+    """Runs `work` while this process holds the Lease, and releases the Lease when cancelled.
 
-    Time is measured by each process on its own clock, from when it saw the Lease change: clocks
-    need not agree.
+    Each process measures time on its own clock, from when it observed the Lease change: clocks need
+    not be synchronized.
     """
 
     def __init__(
@@ -91,7 +92,7 @@ class Leader:
     ) -> None:
         self.leading = False
         self.answered = False
-        """Whether the leader is known from the API server: a condition of readiness."""
+        """Whether the API server has returned the current leader: a condition of readiness."""
         self._lease = lease
         self._identity = identity
         self._work = work
@@ -103,7 +104,7 @@ class Leader:
         self._trouble = ""
 
     async def run(self) -> None:
-        """Take part until cancelled. Raises what the work raises."""
+        """Take part in the election until cancelled. Raises the exceptions of the work."""
         try:
             while True:
                 while not await self._try():
@@ -129,8 +130,8 @@ class Leader:
             self.leading = False
 
     async def _keep(self) -> None:
-        """Renew the Lease again and again; return when another process has it, or when it cannot be
-        renewed in time.
+        """Renew the Lease periodically; return when another process has acquired it, or when the
+        renew deadline has passed.
         """
         renewed = self._world.clock()
         while (left := renewed + self._timing.renew - self._world.clock()) > 0:
@@ -152,7 +153,7 @@ class Leader:
         )
 
     async def _try(self, seconds: float = _REQUEST_SECONDS) -> bool:
-        """Take or renew the Lease, and return whether this process holds it now."""
+        """Acquire or renew the Lease, and return whether this process holds it."""
         seconds = min(seconds, _REQUEST_SECONDS)
         try:
             holding, version = await self._lease.read(seconds)
@@ -167,7 +168,7 @@ class Leader:
         return True
 
     def _see(self, holding: Holding) -> None:
-        """Note what the Lease says, and who else leads by it."""
+        """Record the observed Lease, and log a new leader."""
         self.answered = True
         now = self._world.clock()
         if holding != self._seen:
@@ -182,7 +183,7 @@ class Leader:
         self._other = other
 
     def _own(self, holding: Holding) -> Holding:
-        """Return the Lease as this process holds it, after it was held as given."""
+        """Return the Lease as held by this process, after the given holder."""
         now = timestamp()
         mine = holding.holder_identity == self._identity
         return Holding(
@@ -194,9 +195,7 @@ class Leader:
         )
 
     async def _release(self) -> None:
-        """Give the Lease back if this process still has it; where that fails, others wait until its
-        time is up.
-        """
+        """Release the Lease if this process still holds it; if that fails, the Lease expires."""
         try:
             holding, version = await self._lease.read(_RELEASE_SECONDS)
             if holding.holder_identity != self._identity:
@@ -215,7 +214,7 @@ class Leader:
             _log.info("leader: Lease %s was given back", self._lease.name)
 
     def _warn_once(self, error: ApiError) -> None:
-        """Say once why the Lease cannot be had; that another process was faster is no trouble."""
+        """Log once why the Lease cannot be acquired; a conflict is no error."""
         if error.reason not in {"conflict", self._trouble}:
             self._trouble = error.reason
             _log.warning(

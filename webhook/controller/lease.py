@@ -1,4 +1,4 @@
-"""The Lease by which processes agree who leads.
+"""The Lease for leader election.
 
 https://kubernetes.io/docs/concepts/architecture/leases/
 """
@@ -19,8 +19,8 @@ _API: Final = "coordination.k8s.io/v1"
 
 
 class Holding(Struct, rename="camel", frozen=True):
-    """The `spec` of a Lease: who leads and since when, and for how long others have to wait after
-    the last renewal.
+    """The `spec` of a Lease: the leader, the times of acquisition and renewal, and the duration
+    after the last renewal.
     """
 
     holder_identity: str | None = None
@@ -36,8 +36,8 @@ class _Lease(Struct):
 
 
 class Lease:
-    """One Lease in the API server. Everything raises ApiError, of reason `conflict` when another
-    process was faster.
+    """One Lease in the API server. All methods raise ApiError, with reason `conflict` if another
+    process has written since.
     """
 
     def __init__(self, api: Api, namespace: str, name: str) -> None:
@@ -48,7 +48,7 @@ class Lease:
         self._path = f"{self._collection}/{quote(name)}"
 
     async def read(self, seconds: float) -> tuple[Holding, str]:
-        """Return who holds it and its resourceVersion, which is empty when there is none yet."""
+        """Return the holder and the resourceVersion, which is empty if the Lease does not exist."""
         try:
             body = await self._api.get(self._path, (), seconds)
         except ApiError as error:
@@ -59,7 +59,7 @@ class Lease:
         return lease.spec, lease.metadata.resource_version
 
     async def write(self, holding: Holding, version: str, seconds: float) -> None:
-        """Write who holds it if it is still of this version, or create it."""
+        """Write the holder if the resourceVersion is unchanged, or create the Lease."""
         spec = _spec(holding)
         if not version:
             body = {"apiVersion": _API, "kind": "Lease", "metadata": self._metadata, "spec": spec}
@@ -72,8 +72,8 @@ class Lease:
 
 
 def timestamp() -> str:
-    """Return the time of day as a Lease has it. It is for people: no process compares it with its
-    own.
+    """Return the time of day as a MicroTime, for people only: no process compares it with its own
+    clock.
     """
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 

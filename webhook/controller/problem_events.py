@@ -1,4 +1,5 @@
-"""The reporter: looks at everything again and again, for events on RayClusters and for metrics.
+"""Reporter of problems: examines all objects periodically, for events on RayClusters and for
+metrics.
 
 See docs/contributing/decisions/0024-events-from-the-controller.md.
 """
@@ -20,21 +21,21 @@ from webhook.diagnostics.tracker import Look, Tracker
 from webhook.kubeclient.timeouts import Clock
 
 NOTHING: Final = Look((), (), {})
-"""What a process knows that does not lead."""
+"""The report of a process that is not the leader."""
 
 
 class ReportTiming(Struct, frozen=True):
     """Times of the reporter, in seconds."""
 
     period: float = 10.0
-    """From one look to the next."""
+    """The period between two reports."""
     poll: float = 0.25
-    """How often it asks whether the first lists are complete."""
+    """The period between two checks of whether the first lists are complete."""
 
 
 class ProblemReporter:
-    """Examines what has changed in the objects that the process observes. `last` is what it has
-    found. Each run begins by examining all of them.
+    """Examines the objects that have changed. `last` is the last report. Each run begins with all
+    objects.
     """
 
     def __init__(
@@ -56,11 +57,9 @@ class ProblemReporter:
 
     @property
     def counters(self) -> EventCounters:
-        """What was written."""
         return self._recorder.counters
 
     async def run(self) -> None:
-        """Look until cancelled."""
         survey, tracker, bugs = Examiner(self._world), Tracker(), Bugs()
         try:
             while not self._observing.listed:
@@ -86,7 +85,7 @@ class ProblemReporter:
                 survey.examine(uid, now)
             if why := bugs.why(uid):
                 survey.fail(uid, why, now)
-            await asyncio.sleep(0)  # the probes and the Lease do not wait for all RayClusters
+            await asyncio.sleep(0)  # lets probes and the Lease run between RayClusters
         with bugs.alone(INSTALLATION):
             self.last = tracker.look(survey.picture(now, None, unread))
         for error in bugs.found.values():

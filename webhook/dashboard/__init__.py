@@ -1,1 +1,1 @@
-"""The read-only page that shows RayClusters and their problems, with its routes."""
+"""The read-only dashboard of RayClusters and their problems, with its routes."""

@@ -1,4 +1,4 @@
-"""The detail of a pod: where it runs and since when, its events, and commands that show more."""
+"""The details of a pod: its node and age, its events, and commands that show more."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -9,7 +9,7 @@ from webhook.diagnostics.live_objects import LiveEvent, LivePod
 from webhook.diagnostics.messages import describe
 
 _EVENTS: Final = 10
-"""Events of a pod that are shown: the latest."""
+"""The number of events shown: the latest of a pod."""
 _DASHBOARD_PORT: Final = 8265
 """The port of the Ray dashboard.
 
@@ -18,7 +18,7 @@ https://docs.ray.io/en/latest/ray-observability/getting-started.html
 
 
 def facts_of(pod: LivePod, cluster: report.Cluster | None) -> Iterator[tuple[str, str]]:
-    """Yield what is known of a pod, by name."""
+    """Yield the facts of a pod, by name."""
     ray, status = pod.spec.ray, pod.ray_status
     every = {
         "Node": pod.spec.node_name or "",
@@ -33,7 +33,7 @@ def facts_of(pod: LivePod, cluster: report.Cluster | None) -> Iterator[tuple[str
 
 
 def commands_of(pod: LivePod, cluster: report.Cluster | None) -> Iterator[tuple[str, str]]:
-    """Yield commands that read, each with what it shows."""
+    """Yield read-only commands, each with a description of its output."""
     namespace = pod.metadata.namespace or ""
     ray, status = pod.spec.ray, pod.ray_status
     yield "Conditions and events", describe("pod", namespace, pod.name)
@@ -48,7 +48,7 @@ def commands_of(pod: LivePod, cluster: report.Cluster | None) -> Iterator[tuple[
 
 
 def events_of(pod: LivePod, events: Iterable[LiveEvent]) -> list[tuple[str, str, Instant | None]]:
-    """Return reason, message and time of the latest events of a pod, among those that were read."""
+    """Return reason, message and time of the latest events of a pod."""
     about = [each for each in events if each.involved_object.uid == pod.metadata.uid]
     about.sort(key=lambda event: event.last or 0.0)
     return [(each.reason, each.message, instant(each.last)) for each in about[: -_EVENTS - 1 : -1]]

@@ -1,4 +1,4 @@
-"""The feed of an open page: messages that replace the parts that changed."""
+"""Updates of an open page: messages that replace the changed parts."""
 
 from collections.abc import Mapping
 from hashlib import sha256
@@ -11,8 +11,8 @@ _LINES: Final = pattern(r"\r\n|\r|\n")
 
 
 class Shown(Struct, frozen=True):
-    """What a page shows: RayClusters by the ids of their elements, in order, and the elements
-    around them, each with how it is replaced.
+    """The content of a page: RayClusters by the ids of their elements, in order, and the other
+    elements, each with the way in which it is replaced.
     """
 
     sections: Mapping[str, str]
@@ -25,15 +25,15 @@ class Shown(Struct, frozen=True):
 
     @property
     def version(self) -> str:
-        """A digest: pages with the same one are equal."""
+        """A digest: pages with the same digest are equal."""
         every = "\0".join((*self.sections.values(), *self.around))
         return sha256(every.encode()).hexdigest()[:20]
 
     def since(self, before: "Shown | None") -> list[str]:
-        """Return the messages that make this page of another one, or of an unknown one with None.
+        """Return the messages that turn page `before` into this one; all parts if `before` is None.
 
-        RayClusters of which one was added, removed or moved are replaced together: they are no more
-        than a page has.
+        If a RayCluster was added, removed or moved, all RayClusters of the page are replaced
+        together.
         """
         known: Mapping[str, str] = before.around if before else {}
         messages = [_replacing(html, how) for html, how in self.around.items() if html not in known]
@@ -44,7 +44,7 @@ class Shown(Struct, frozen=True):
 
 
 def framed(html: str, version: str) -> bytes:
-    """Return a message of the stream. Whatever a tenant wrote, it stays one message."""
+    """Return one message of the stream, whatever text of tenants `html` contains."""
     lines = "".join(f"data: {line}\n" for line in _LINES.split(html))
     return (f"id: {version}\n{lines}\n" if version else f"{lines}\n").encode()
 

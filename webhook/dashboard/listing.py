@@ -1,4 +1,4 @@
-"""The listing: the page, and what of it changes while it is open."""
+"""The list of RayClusters: the page, and the parts that change while it is open."""
 
 from collections.abc import Mapping
 from urllib.parse import urlencode
@@ -18,7 +18,7 @@ from webhook.diagnostics.messages import counted
 
 
 class Chip(Struct, frozen=True):
-    """A filter of the page: its link, and whether it is chosen."""
+    """A filter of the page: its link, and whether the filter is active."""
 
     id: str
     text: str
@@ -27,14 +27,13 @@ class Chip(Struct, frozen=True):
 
 
 class Listing:
-    """Draws what a query finds of what is live."""
+    """Renders the result of a query on the current state."""
 
     def __init__(self, live: Live, drawer: HtmlDrawer) -> None:
         self._live = live
         self._drawer = drawer
 
     def page(self, sight: UserScope, parameters: Mapping[str, str]) -> str:
-        """Return the page."""
         query = query_of(parameters)
         found = self._live.board.find(query, sight.namespaces)
         shown = self._with(sight, query, found)
@@ -54,7 +53,7 @@ class Listing:
         )
 
     def shown(self, sight: UserScope, query: Query) -> Shown:
-        """Return what a page shows now."""
+        """Return the current parts of a page."""
         return self._with(sight, query, self._live.board.find(query, sight.namespaces))
 
     def _with(self, sight: UserScope, query: Query, found: Found) -> Shown:
@@ -67,7 +66,7 @@ class Listing:
         return Shown(found.shown, around)
 
     def _problems(self, sight: UserScope, query: Query, found: Found) -> int:
-        """Return how many errors there are: those of RayClusters, and those that are none's."""
+        """Return the number of errors: of RayClusters, and of the installation."""
         return found.errors + sum(each.level == ERROR for each in self._troubles(sight, query))
 
     def _troubles(self, sight: UserScope, query: Query) -> tuple[Trouble, ...]:
@@ -75,7 +74,9 @@ class Listing:
         return self._live.survey.troubles if everything else ()
 
     def _beside(self, sight: UserScope, query: Query, found: Found) -> str:
-        """Return what the page says of all RayClusters together, and of none of them."""
+        """Return the part of the page about all RayClusters together, and about the
+        installation.
+        """
         live, states, troubles = self._live, found.states, self._troubles(sight, query)
         outage = (
             f"No news from the API server ({live.source.trouble}): showing the last known state."
@@ -100,7 +101,9 @@ class Listing:
         )
 
     def _after(self, query: Query, found: Found) -> str:
-        """Return what follows the RayClusters: other pages, and what was not read."""
+        """Return the part after the RayClusters: links to other pages, and the kinds that were not
+        read.
+        """
         nothing = ""
         if not found.shown:
             nothing = (
@@ -123,8 +126,8 @@ class Listing:
 
 
 def _summary(found: Found, installation: int) -> str:
-    """Return in a sentence how many RayClusters there are, how many cannot be shown, and how many
-    problems the installation has.
+    """Return a sentence with the numbers of RayClusters, of RayClusters that cannot be shown, and
+    of problems of the installation.
     """
     what = counted(found.every, "RayCluster")
     if found.failed:

@@ -1,4 +1,4 @@
-"""Live: looks again at what has changed, draws it, and tells those who wait, within a share of a
+"""Live updates: examines and renders changed objects, and notifies open pages, within a share of a
 core.
 """
 
@@ -22,38 +22,39 @@ T = TypeVar("T")
 _log: Final = logging.getLogger("webhook.dashboard")
 
 PAUSE: Final = 1.0
-"""Seconds between two examinations, and within one between two versions of the page: what changes
-in between is one change."""
+"""The period in seconds between two examinations, and between two versions of the page within an
+examination: changes in between are combined.
+"""
 SHARE: Final = 16.0
-"""An examination that took a second of a core is followed by a pause of so many: however much
-changes, it costs no more than a sixteenth of a core. The first one is followed by no such pause."""
+"""The pause after an examination, in seconds per second of CPU time: at any rate of changes,
+examinations use at most a sixteenth of a core. The first examination is followed by `PAUSE`.
+"""
 _SLICE: Final = 0.02
-"""Seconds of work after which others get their turn."""
+"""Seconds of work before yielding to other tasks."""
 
 
 class Source(Protocol):
-    """Where the world comes from. `unread` says what is not looked at, `trouble` why nothing new
-    comes, by a failure's reason.
+    """The source of objects. `unread` has the kinds that are not read, `trouble` the reason of a
+    failure that stops updates.
     """
 
     @property
     def synced(self) -> bool:
-        """Whether RayClusters and pods are known."""
+        """Whether RayClusters and pods were listed."""
 
     @property
     def unread(self) -> dict[str, str]:
-        """What is not looked at, and why."""
+        """The kinds that are not read, each with the reason."""
 
     @property
     def trouble(self) -> str:
-        """Why nothing new comes; nothing when all is well."""
+        """The reason why updates have stopped; empty otherwise."""
 
 
 class Live:
-    """Keeps a board in step with a survey. `closing` says that no one should wait any more.
+    """Keeps the rendered RayClusters up to date. `closing` is set at shutdown.
 
-    A RayCluster that brings out a bug of ours is shown as one that cannot be; all others are shown
-    as they are.
+    A RayCluster that causes a bug of ours is shown as failed, without effect on the others.
     """
 
     def __init__(
@@ -69,11 +70,11 @@ class Live:
         self.clock = clock
         self.closing = False
         self.looks = 0
-        """How often it looked, for metrics."""
+        """Number of examinations, for metrics."""
         self.seconds = 0.0
-        """Seconds of a core that took."""
+        """Total CPU time of examinations in seconds."""
         self.failures = {UNEXPECTED: 0}
-        """How often a RayCluster could not be looked at, by reason, for metrics."""
+        """Failed examinations of RayClusters by reason, for metrics."""
         self._bugs = Bugs()
         self._unexamined: dict[str, str] = {}
         self._news = asyncio.Event()
@@ -81,17 +82,17 @@ class Live:
 
     @property
     def unread(self) -> dict[str, str]:
-        """What is not looked at, or could not be, and why."""
+        """The kinds that are not or could not be read, each with the reason."""
         return self.source.unread | self._unexamined
 
     async def run(self) -> None:
-        """Look again and again, until cancelled."""
+        """Examine periodically until cancelled."""
         while True:
             first, took = not self.looks, await self.look()
             await asyncio.sleep(PAUSE if first else max(PAUSE, took * SHARE))
 
     async def look(self) -> float:
-        """Look at what has changed, and return how many seconds of a core that took."""
+        """Examine the changed objects, and return the CPU time in seconds."""
         if not self.source.synced:
             return 0.0
         now, took, begun, shown = self.clock(), 0.0, thread_time(), 0.0
@@ -125,7 +126,7 @@ class Live:
             self.tell()
 
     def _stumbled(self) -> None:
-        """Count the bugs of ours that a look brought out, and log those that are new."""
+        """Count our own bugs in an examination, and log new ones."""
         self.failures[UNEXPECTED] += len(self._bugs.found)
         for uid, error in self._bugs.news().items():
             what, kind = named(uid, self.survey.world), type(error).__name__
@@ -133,18 +134,18 @@ class Live:
             _log.error(text, what, kind, error, UNEXPECTED, exc_info=error)
 
     def tell(self) -> None:
-        """Wake all that wait."""
+        """Notify all open pages."""
         self._news.set()
         self._news = asyncio.Event()
 
     def close(self) -> None:
-        """Let no one wait any more."""
+        """End all waits at shutdown."""
         self.closing = True
         self._closed.set()
         self.tell()
 
     async def unless_closed(self, awaited: Awaitable[T]) -> T | None:
-        """Return a result, or None when the process ends before there is one."""
+        """Return a result, or None if the process ends first."""
         task = asyncio.ensure_future(awaited)
         closed = asyncio.ensure_future(self._closed.wait())
         try:
@@ -156,14 +157,14 @@ class Live:
 
     @property
     def news(self) -> asyncio.Event:
-        """What is set when there is something newer than now. Take it before the board is read:
-        what comes between the reading and the waiting would not be noticed.
+        """The event that is set at the next change. Get it before reading the state, or changes
+        between reading and waiting are missed.
         """
         return self._news
 
     @staticmethod
     async def wait(news: asyncio.Event, seconds: float) -> None:
-        """Wait for news, or for some seconds."""
+        """Wait for a change, at most some seconds."""
         try:
             async with asyncio.timeout(seconds):
                 await news.wait()

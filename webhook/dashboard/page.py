@@ -1,4 +1,6 @@
-"""The site: what the application of `webhook.dashboard.routes` shows, out of what `Live` keeps."""
+"""The site: pages and data for the application of `webhook.dashboard.routes`, from the state of
+`Live`.
+"""
 
 import asyncio
 from collections import Counter
@@ -23,13 +25,15 @@ from webhook.diagnostics.document import (
 )
 
 STREAMS: Final = 16
-"""How many streams of changes a user may have open."""
+"""The maximum of open streams per user."""
 BEAT_SECONDS: Final = 15.0
-"""How often a stream says something: who looks is asked again then, and proxies see it lives."""
+"""The period of heartbeats on a stream: access is checked again, and proxies keep the
+connection.
+"""
 
 
 class DashboardSite:
-    """Shows what is live to those whom `access` knows."""
+    """Pages and data of the current state, for users that `access` accepts."""
 
     def __init__(self, live: Live, access: Access, drawer: HtmlDrawer) -> None:
         self._live = live
@@ -47,21 +51,21 @@ class DashboardSite:
 
     @property
     def schemas(self) -> dict[str, Any]:
-        """JSON Schemas of `Status` and `Pod`, and what these refer to."""
+        """JSON Schemas of `Status` and `Pod`, and of the types that these refer to."""
         found = described((Status, PodStory), "#/components/schemas/{name}")
         pod = found.pop(PodStory.__name__)
         return {**found, "Pod": pod | {"title": "Pod"}}
 
     def asset(self, name: str) -> tuple[bytes, str] | None:
-        """Return a file that every page needs: content and type."""
+        """Return content and type of a static file."""
         return self._drawer.assets.get(name)
 
     def sign_in(self, wrong: str) -> str:
-        """Return the page that asks for a token."""
+        """Return the page with the form for a token."""
         return self._drawer.page("enter", wrong=wrong, tokens=self._access.tokens)
 
     def streams(self, sight: UserScope) -> bool:
-        """Return whether a user may open another stream of changes."""
+        """Return whether a user can open another stream of changes."""
         return self._streams[sight.user] < STREAMS
 
     async def events(
@@ -82,10 +86,10 @@ class DashboardSite:
                 yield message
         finally:
             self._streams[first.user] -= 1
-            self._streams += Counter()  # without users that have none
+            self._streams += Counter()  # drops users without streams
 
     async def _sight(self, look: Callable[[], Awaitable[UserScope | None]]) -> UserScope | None:
-        """Return who has a stream; None also when the process ends first, or the API server does
+        """Return the user of a stream; None also if the process ends first, or the API server does
         not answer.
         """
         try:
@@ -112,7 +116,7 @@ class DashboardSite:
             await self._live.wait(news, BEAT_SECONDS)
 
     async def status_json(self, sight: UserScope, namespace: str) -> AsyncIterator[bytes]:
-        """Yield the picture as JSON. Others get their turn between two RayClusters."""
+        """Yield the status as JSON, and yield to other tasks between two RayClusters."""
         live = self._live
         picture = live.survey.picture(live.clock(), _scope(sight, namespace), live.unread)
         for part in encoded(picture):
@@ -120,13 +124,13 @@ class DashboardSite:
             await asyncio.sleep(0)
 
     def pod_json(self, sight: UserScope, namespace: str, name: str) -> bytes | None:
-        """Return what there is to tell of a pod as JSON."""
+        """Return the explanation of a pod as JSON."""
         story = self._panels.story(sight, namespace, name)
         return None if story is None else msgspec.json.encode(written(story))
 
 
 def _scope(sight: UserScope, namespace: str) -> frozenset[str] | None:
-    """Return the namespaces that are shown: those that may be seen, or one of them."""
+    """Return the namespaces to show: all that the user can see, or one of them."""
     if not namespace:
         return sight.namespaces
     return frozenset({namespace} if sight.sees(namespace) else ())

@@ -1,4 +1,4 @@
-"""Panels: what the page shows beside the list, of a pod, a host or a diagnosis."""
+"""Panels of the page: a pod, a host or a diagnosis."""
 
 from inspect import cleandoc
 from re import compile as pattern
@@ -27,7 +27,7 @@ _NUMBER: Final = pattern(r"\d{1,6}")
 
 
 class PodStory(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What there is to tell of a pod. Without `account` it is neither a head nor has it a seat."""
+    """The explanation of a pod. Without `account`, the pod is no head and has no identity."""
 
     namespace: str
     name: str
@@ -39,14 +39,14 @@ class PodStory(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Panels:
-    """Draws panels as parts of the page, or as pages of their own."""
+    """Renders panels as parts of the page, or as separate pages."""
 
     def __init__(self, live: Live, drawer: HtmlDrawer) -> None:
         self._live = live
         self._drawer = drawer
 
     def pod(self, sight: UserScope, namespace: str, name: str, *, part: bool) -> str | None:
-        """Return what there is to tell of a pod."""
+        """Return the panel of a pod."""
         story = self.story(sight, namespace, name)
         if story is None:
             return self._absent(f"{namespace}/{name}", part=part)
@@ -69,8 +69,8 @@ class Panels:
         )
 
     def host(self, sight: UserScope, place: dict[str, str], *, part: bool) -> str | None:
-        """Return what there is to tell of a host, which may have a pod by now: its place is its
-        namespace, cluster, group, replica and host.
+        """Return the panel of a host, which may have a pod since. `place` has its namespace,
+        cluster, group, replica and host.
         """
         namespace, group = place.get("namespace", ""), place.get("group", "")
         numbers = [place.get("replica", ""), place.get("host", "")]
@@ -105,7 +105,7 @@ class Panels:
         )
 
     def diagnosis(self, name: str, *, part: bool) -> str | None:
-        """Return what a diagnosis means."""
+        """Return the panel that describes a diagnosis."""
         found = next((each for each in DIAGNOSES if each.id == name), None)
         if found is None:
             return None
@@ -117,7 +117,9 @@ class Panels:
         )
 
     def story(self, sight: UserScope, namespace: str, name: str) -> PodStory | None:
-        """Return what there is to tell of a pod; None when it is not to be seen."""
+        """Return the explanation of a pod; None if the pod does not exist or the user cannot see
+        it.
+        """
         survey = self._live.survey
         pod = survey.pod(namespace, name) if sight.sees(namespace) else None
         if pod is None:
@@ -130,7 +132,7 @@ class Panels:
         return PodStory(namespace, name, _phase(pod), what, labels, account, tuple(about))
 
     def _absent(self, title: str, *, part: bool) -> str | None:
-        """Return what an open page shows of a thing that is gone since; there is no page of it."""
+        """Return the panel for a deleted object in an open page; a separate page is not found."""
         if not part:
             return None
         return self._panel(title, part=True, lines=["It is not there, or you may not see it."])

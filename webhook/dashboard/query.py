@@ -1,4 +1,4 @@
-"""The query of a page: which RayClusters it lists, in which order, and which part of that list."""
+"""The query of a page: filter, order and page of the list of RayClusters."""
 
 from collections.abc import Mapping
 from re import ASCII
@@ -23,7 +23,8 @@ class Query(Struct, frozen=True, omit_defaults=True):
     """The parameters of an address. Each word of `q` is in a listed RayCluster, `state` is its
     state, and `problem` the id of one of its problems.
 
-    With `cluster`, the page shows all replicas of one RayCluster, and `page` is one of these.
+    With `cluster`, the page shows all replicas of one RayCluster, and `page` counts pages of
+    replicas.
     """
 
     namespace: str = ""
@@ -46,8 +47,8 @@ class Query(Struct, frozen=True, omit_defaults=True):
         return {name: str(value) for name, value in every if value not in ("", 1)}
 
     def toggled(self, name: str, value: str) -> str:
-        """Return the address of the first page with another value of a parameter, or without it if
-        it has that value.
+        """Return the address of the first page with another value of a parameter, or without the
+        parameter if it has that value.
         """
         new = "" if getattr(self, name) == value else value
         return structs.replace(self, page=1, **{name: new}).address
@@ -58,7 +59,7 @@ class Query(Struct, frozen=True, omit_defaults=True):
 
 
 def query_of(parameters: Mapping[str, str]) -> Query:
-    """Return the query of an address. Values that no link of the page has count as not set."""
+    """Return the query of an address. Values that no link of the page has are ignored."""
     text = {name: parameters.get(name, "") for name in ("namespace", "cluster", "state", "problem")}
     page, sort = parameters.get("page", ""), parameters.get("sort", "")
     return Query(

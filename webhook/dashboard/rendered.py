@@ -1,4 +1,4 @@
-"""The board: every RayCluster as the list shows it, and what a query finds among them."""
+"""The rendered RayClusters of the list, and queries on them."""
 
 from collections import Counter
 from collections.abc import Callable, Collection
@@ -19,21 +19,21 @@ from webhook.diagnostics import report
 from webhook.diagnostics.diagnosis import ERROR
 
 LISTED: Final = 50
-"""RayClusters on one page of the list."""
+"""RayClusters per page of the list."""
 
 _RANKS: Final = {state: number for number, state in enumerate(STATES)}
 
 
 class Drawer(Protocol):
-    """Draws a RayCluster as HTML."""
+    """Renderer of RayClusters as HTML."""
 
     def section(self, section: Section) -> str:
-        """Return a RayCluster."""
+        """Return the HTML of a RayCluster."""
 
 
 class Entry(Struct):
-    """A RayCluster, and what queries read of it. `words` are what a search finds, `nodes` likewise,
-    from the first search that needs them.
+    """A RayCluster with the values for queries. `words` is the text for searches, and `nodes` that
+    of node names, from the first search that needs them.
     """
 
     id: str
@@ -46,7 +46,7 @@ class Entry(Struct):
     nodes: str | None = None
 
     def has(self, word: str) -> bool:
-        """Return whether a RayCluster has a word, in lower case, in anything that is searched."""
+        """Return whether any searched field of a RayCluster contains a word in lower case."""
         if word in self.words:
             return True
         if self.nodes is None:
@@ -57,8 +57,8 @@ class Entry(Struct):
 
 
 class Found(Struct, frozen=True):
-    """What a query finds: of all that it may see and whose words match, how many have each state
-    and each problem; of those that it lists, how many there are, and those of its page.
+    """The result of a query: the numbers of visible RayClusters with matching words by state and by
+    problem; the number of listed RayClusters, and those of the page.
     """
 
     every: int
@@ -75,7 +75,7 @@ class Found(Struct, frozen=True):
 
 
 class Board:
-    """Keeps an entry for each RayCluster."""
+    """Entries of all RayClusters."""
 
     def __init__(self, drawer: Drawer) -> None:
         self._drawer = drawer
@@ -83,7 +83,7 @@ class Board:
         self._changed = False
 
     def put(self, uid: str, cluster: report.Cluster | None) -> None:
-        """Take in how a RayCluster looks by now, None for one that is gone."""
+        """Store the report of a RayCluster, None for a deleted RayCluster."""
         if cluster is None:
             self._changed |= self._entries.pop(uid, None) is not None
             return
@@ -103,12 +103,12 @@ class Board:
         self._changed = True
 
     def publish(self) -> bool:
-        """Return whether anything was put since the last call."""
+        """Return whether an entry has changed since the last call."""
         changed, self._changed = self._changed, False
         return changed
 
     def find(self, query: Query, namespaces: Collection[str] | None) -> Found:
-        """Return what a query finds in some namespaces, or in all with None."""
+        """Return the result of a query in the given namespaces, in all if None."""
         seen = [
             each
             for each in self._entries.values()
@@ -144,7 +144,7 @@ class Board:
         )
 
     def _shown(self, query: Query, chosen: list[Entry]) -> tuple[dict[str, str], int, int]:
-        """Return the HTML of a page, its number, and how many there are."""
+        """Return the HTML of the RayClusters of a page, its number, and the number of pages."""
         if query.cluster and len(chosen) == 1:
             cluster = chosen[0].cluster
             pages = pages_of(cluster)

@@ -1,4 +1,4 @@
-"""The rights of a user: the namespaces in which they may list what the page shows."""
+"""The rights of a user: the namespaces in which the user can list the objects of the dashboard."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -20,16 +20,16 @@ from webhook.kubeclient.client import Query
 from webhook.kubeclient.errors import ApiError
 
 ALLOWED_SECONDS: Final = 30.0
-"""How long rights are kept before they are read again."""
+"""The lifetime of cached rights."""
 NEEDED: Final[tuple[Resource, ...]] = ((names.RAY_GROUP, "rayclusters"), ("", "pods"))
-"""What a user has to be allowed to list in a namespace to see it."""
+"""The resources that a user must be allowed to list in a namespace to see it."""
 _USERS: Final = 1000
 _AT_ONCE: Final = 8
 _DEADLINE: Final = 10.0
 _RBAC: Final = "/apis/rbac.authorization.k8s.io/v1"
 _ACCESS_REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _CACHED: Final = (("resourceVersion", "0"),)
-"""What the API server answers out of its cache."""
+"""The API server answers from its cache."""
 
 User = dict[str, Any]
 """`status.user` of a TokenReview."""
@@ -48,7 +48,7 @@ class Requests(Protocol):
 
 
 class Reviews:
-    """Reviews by the API server, a bounded number at once."""
+    """Requests for reviews to the API server, with bounded concurrency."""
 
     def __init__(self, requests: Requests) -> None:
         self._requests = requests
@@ -69,7 +69,7 @@ class Reviews:
         return found
 
     async def grants(self) -> Grants:
-        """Return what RoleBindings grant in all namespaces. Raises NotNowError."""
+        """Return the grants of the RoleBindings in all namespaces. Raises NotNowError."""
         try:
             async with self._room:
                 bodies = [
@@ -85,12 +85,12 @@ class Reviews:
 
 
 class Rights:
-    """Reads the rights of users, once for all requests of a user in a while.
+    """Reads the rights of users, once for all requests of a user within their lifetime.
 
-    The API server has no request for the namespaces that a user may read, and one for each
-    namespace would be too many. So it is asked for all namespaces at once; where it refuses that,
-    RoleBindings say in which namespaces a user may list, and the API server has to confirm one
-    of these, since an authorizer before RBAC may refuse what RBAC grants.
+    The API server has no request for the namespaces that a user can read, and a request for each
+    namespace would be too many. The first request is for all namespaces; if it is denied,
+    RoleBindings list the namespaces of a user, and the API server has to confirm one of these,
+    since an authorizer before RBAC may deny what RBAC grants.
     """
 
     def __init__(self, reviews: Reviews, clock: Callable[[], float]) -> None:
@@ -99,7 +99,7 @@ class Rights:
         self._grants: Shared[None, Grants] = Shared(1, ALLOWED_SECONDS, clock)
 
     async def namespaces(self, user: User) -> frozenset[str] | None:
-        """Return the namespaces that a user may see; all with None. Raises NotNowError."""
+        """Return the namespaces that a user can see, None for all. Raises NotNowError."""
         key = sha256(msgspec.json.encode(user, order="sorted")).digest()
         return await self._users.get(key, lambda: self._read(user))
 

@@ -1,4 +1,5 @@
-"""The namespaces in which RBAC grants a user something, out of the roles and bindings of a cluster.
+"""The namespaces in which RBAC grants a user a permission, from the roles and bindings of a
+cluster.
 
 Source of the rules: the RBAC authorizer of Kubernetes, plugin/pkg/auth/authorizer/rbac.
 """
@@ -12,7 +13,7 @@ from msgspec import Struct
 T = TypeVar("T")
 
 Resource = tuple[str, str]
-"""An API group and a resource of it."""
+"""An API group and a resource of the group."""
 
 _EVERY: Final = "*"
 
@@ -25,7 +26,7 @@ class Metadata(Struct, frozen=True):
 
 
 class Rule(Struct, frozen=True, rename="camel"):
-    """One of `rules`: PolicyRule."""
+    """A PolicyRule of `rules`."""
 
     verbs: tuple[str, ...] | None = None
     api_groups: tuple[str, ...] | None = None
@@ -66,7 +67,7 @@ class Binding(Struct, frozen=True, rename="camel"):
 
 
 class Listed(Struct, Generic[T], frozen=True):
-    """What a list request returns."""
+    """The response to a list request."""
 
     items: tuple[T, ...] | None = None
 
@@ -76,8 +77,8 @@ BINDINGS: Final = msgspec.json.Decoder(Listed[Binding])
 
 
 class Grants:
-    """What the RoleBindings of a cluster grant: for each subject and resource, the namespaces in
-    which all objects of the resource may be listed.
+    """The grants of the RoleBindings of a cluster: for each subject and resource, the namespaces in
+    which all objects of the resource can be listed.
     """
 
     def __init__(
@@ -104,7 +105,9 @@ class Grants:
                     self._namespaces.setdefault((*who, resource), set()).add(namespace)
 
     def namespaces(self, user: dict[str, Any], resource: Resource) -> set[str]:
-        """Return the namespaces in which a user (`status.user` of a TokenReview) may list."""
+        """Return the namespaces in which a user (`status.user` of a TokenReview) can list the
+        resource.
+        """
         subjects = [("User", str(user.get("username", "")))]
         subjects += [("Group", str(group)) for group in user.get("groups") or ()]
         found = (self._namespaces.get((*each, resource), set()) for each in subjects)
@@ -120,7 +123,7 @@ def _has(values: tuple[str, ...] | None, wanted: str) -> bool:
 
 
 def _subject(subject: Named, namespace: str) -> tuple[str, str]:
-    """Return the kind and the name of a subject; a ServiceAccount is a user."""
+    """Return kind and name of a subject; a ServiceAccount is a user."""
     if subject.kind == "ServiceAccount":
         place = subject.namespace or namespace
         return "User", f"system:serviceaccount:{place}:{subject.name}"

@@ -1,4 +1,6 @@
-"""The FastAPI application of the dashboard: the page, its parts, the stream of changes, JSON."""
+"""The FastAPI application of the dashboard: the page, its parts, the stream of changes,
+and JSON.
+"""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from typing import Annotated, Any, Final, Protocol
@@ -20,11 +22,11 @@ from webhook.httpserver.asgi import (
 )
 
 LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
-"""Names by which a browser on the same machine calls a listener on loopback."""
+"""Host names for a loopback listener in a browser on the same machine."""
 
 _FORM_BYTES: Final = 64 * 1024
 _COMPRESSED_BYTES: Final = 1024
-"""Answers of at least so many bytes are compressed, but for the stream of changes."""
+"""The minimum size of compressed responses; the stream of changes is never compressed."""
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -33,7 +35,7 @@ _HEADERS: Final = {
     "content-security-policy": _POLICY,
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
-    "referrer-policy": "same-origin",  # with none, a browser sends no Origin with our own forms
+    "referrer-policy": "same-origin",  # without it, browsers send no Origin with own forms
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
@@ -41,62 +43,66 @@ _FOR_EVER: Final = "public, max-age=31536000, immutable"
 
 
 class UserScope(Struct, frozen=True):
-    """Who looks, and what they may see: some namespaces, or everything with None."""
+    """A user and the namespaces that the user can see, None for all."""
 
     user: str
     namespaces: frozenset[str] | None
 
     def sees(self, namespace: str) -> bool:
-        """Return whether a namespace may be seen."""
+        """Return whether the user can see a namespace."""
         return self.namespaces is None or namespace in self.namespaces
 
 
 class NotNowError(Exception):
-    """Something cannot be answered now, but may be in a moment."""
+    """A request cannot be answered now, but may be retried in a moment."""
 
 
 class Site(Protocol):
-    """What the application shows. What a Sight does not have does not exist for it."""
+    """The content of the application. An object outside of a UserScope is reported as not found."""
 
     @property
     def schemas(self) -> dict[str, Any]:
-        """JSON Schemas of `Status` and `Pod`, and what these refer to."""
+        """JSON Schemas of `Status` and `Pod`, and of the types that these refer to."""
 
     @property
     def links(self) -> bool:
-        """Whether the address of /enter may carry the token: one of this page, not of a user."""
+        """Whether the address of /enter may carry the token: only if it is the dashboard's, not a
+        user's.
+        """
 
     async def enter(self, token: str) -> str | None:
-        """Return a new session for a token; None when it is not accepted. Raises NotNowError."""
+        """Return a new session for a token, None if the token is not accepted. Raises
+        NotNowError.
+        """
 
     def leave(self, session: str) -> None:
         """End a session."""
 
     async def sight(self, session: str, bearer: str) -> UserScope | None:
-        """Return who looks, by a session or a bearer token. Raises NotNowError."""
+        """Return the user of a session or a bearer token. Raises NotNowError."""
 
     def asset(self, name: str) -> tuple[bytes, str] | None:
-        """Return a file that every page needs: content and type."""
+        """Return content and type of a static file."""
 
     def sign_in(self, wrong: str) -> str:
-        """Return the page that asks for a token; `wrong` says why again."""
+        """Return the page with the form for a token; `wrong` is the error of the last attempt."""
 
     def page(self, sight: UserScope, parameters: Mapping[str, str]) -> str:
-        """Return the page that the parameters of its address choose."""
+        """Return the page for the parameters of an address."""
 
     def pod(self, sight: UserScope, namespace: str, name: str, *, part: bool) -> str | None:
-        """Return the details of a pod, as a page or as a part of one, which shows also
-        that there is none.
+        """Return the details of a pod, as a page or as a part of one. A part also reports that the
+        pod does not exist.
         """
 
     def host(self, sight: UserScope, place: dict[str, str], *, part: bool) -> str | None:
-        """Return the details of a host without a pod, in the same ways."""
+        """Return the details of a host without a pod, as a page or as a part of one."""
 
     def diagnosis(self, name: str, *, part: bool) -> str | None:
-        """Return what a diagnosis means."""
+        """Return the description of a diagnosis."""
 
     def streams(self, sight: UserScope) -> bool:
-        """Return whether a user may open another stream of changes."""
+        """Return whether a user can open another stream of changes."""
 
     def events(
         self,
@@ -107,18 +113,18 @@ class Site(Protocol):
         """Yield messages that keep a page up to date, until the browser disconnects."""
 
     def status_json(self, sight: UserScope, namespace: str) -> AsyncIterator[bytes]:
-        """Yield the picture as JSON."""
+        """Yield the status as JSON."""
 
     def pod_json(self, sight: UserScope, namespace: str, name: str) -> bytes | None:
         """Return the details of a pod as JSON."""
 
 
 class _Guard:
-    """Answers no request that names another host, no form of another site, and lets no answer leave
-    without its headers.
+    """Middleware that rejects requests with another host and forms of other sites, and adds headers
+    to all responses.
 
-    A page of another site can make a browser ask a listener on loopback under a name of its own;
-    it cannot make it send another `Host`, nor another `Origin`.
+    A page of another site can make a browser send requests to a loopback listener under a DNS name
+    of that site, but not with another `Host` or `Origin`.
     """
 
     def __init__(self, app: ASGIApp, hosts: Collection[str]) -> None:
@@ -126,8 +132,6 @@ class _Guard:
         self._hosts = hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
-
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
@@ -151,7 +155,9 @@ class _Guard:
 
 
 def site_application(site: Site, hosts: Collection[str], cookie: str) -> FastAPI:
-    """Return the application. `cookie` names the session; `hosts` are the names it answers to."""
+    """Return the application. `cookie` is the name of the session cookie; `hosts` are the accepted
+    host names.
+    """
     app = FastAPI(
         title="ray-webhook dashboard",
         version=__version__,
@@ -192,7 +198,7 @@ def _add_pages(
     look: Callable[[Request], Awaitable[UserScope | None]],
     viewer: Callable[[Request], Awaitable[UserScope]],
 ) -> None:
-    """Add the routes that a browser opens."""
+    """Add the routes for browsers."""
     Viewer = Annotated[UserScope, Depends(viewer)]  # noqa: N806 - a type
 
     @app.get("/", include_in_schema=False)
@@ -233,17 +239,19 @@ def _add_pages(
 
 
 def _add_data(app: FastAPI, site: Site, viewer: Callable[[Request], Awaitable[UserScope]]) -> None:
-    """Add the routes that programs read."""
+    """Add the routes for programs."""
     Viewer = Annotated[UserScope, Depends(viewer)]  # noqa: N806 - a type
 
     @app.get("/api/v1/status", responses=_json("Status"), response_class=Response)
     async def status(sight: Viewer, namespace: str = "") -> Response:
-        """Return the RayClusters of a namespace, or of all that you may see, and their troubles."""
+        """Return the RayClusters of a namespace, or of all that you can see, and their problems."""
         return StreamingResponse(site.status_json(sight, namespace), media_type="application/json")
 
     @app.get("/api/v1/pods/{namespace}/{name}", responses=_json("Pod"), response_class=Response)
     async def pod_json(sight: Viewer, namespace: str, name: str) -> Response:
-        """Return what a pod is, what it was given in its seat, why, and whether it has it still."""
+        """Return the facts of a pod, the values that it was given for its identity, the reasons,
+        and whether it still has them.
+        """
         found = site.pod_json(sight, namespace, name)
         if found is None:
             raise HTTPException(404, "there is no such pod of Ray that you may see")
@@ -255,7 +263,7 @@ def _add_data(app: FastAPI, site: Site, viewer: Callable[[Request], Awaitable[Us
 
 
 def _add_sessions(app: FastAPI, site: Site, cookie: str) -> None:
-    """Add the routes that begin and end a session."""
+    """Add the routes to sign in and out."""
 
     @app.get("/enter", include_in_schema=False)
     async def enter(request: Request, token: str = "") -> Response:
@@ -278,7 +286,8 @@ def _add_sessions(app: FastAPI, site: Site, cookie: str) -> None:
         if session is None:
             return HTMLResponse(site.sign_in("This token is not accepted."), 401)
         answer = RedirectResponse("/", 303)
-        # A browser sends a secure cookie to loopback only over TLS, where no one can listen in.
+        # A browser sends a secure cookie to loopback only over TLS, and loopback traffic stays on
+        # the host
         secure = _hostname(request.headers.get("host", "")) not in LOOPBACK
         name = _of_port(cookie, request)
         answer.set_cookie(name, session, httponly=True, samesite="strict", secure=secure)
@@ -294,7 +303,7 @@ def _add_sessions(app: FastAPI, site: Site, cookie: str) -> None:
 
 
 def _describe(app: FastAPI, schemas: dict[str, Any]) -> None:
-    """Let the OpenAPI document have schemas that are not made by pydantic."""
+    """Add schemas that pydantic does not create to the OpenAPI document."""
     plain = app.openapi
 
     def described() -> dict[str, Any]:
@@ -321,29 +330,29 @@ def _found(html: str | None) -> Response:
 
 
 def _part(request: Request) -> bool:
-    """Return whether the page itself asks, to show the answer within."""
+    """Return whether a script of the page requests a part of it."""
     return request.headers.get("hx-request") == "true"
 
 
 def _own(headers: Headers) -> bool:
-    """Return whether a form is of this site, or was sent by no page."""
+    """Return whether a form is from this site, or was not sent by a browser page."""
     site = headers.get("sec-fetch-site")
-    if site is not None:  # it also counts where a proxy sends another Host
+    if site is not None:  # also valid if a proxy changes the Host header
         return site in {"same-origin", "none"}
     origin = headers.get("origin")
     return origin is None or origin.partition("://")[2] == headers.get("host", "")
 
 
 def _of_port(cookie: str, request: Request) -> str:
-    """Return the name of a cookie with the port that the browser uses. Cookies are shared by all
-    ports of a host, and two dashboards on one machine must not replace each other's.
+    """Return the name of a cookie with the port of the request. Cookies are shared by all ports of
+    a host, and two dashboards on one machine must not overwrite each other's.
     """
     port = request.headers.get("host", "").rpartition(":")[2]
     return f"{cookie}-{port}" if port.isdecimal() and port.isascii() else cookie
 
 
 def _hostname(host: str) -> str:
-    """Return the name in a `Host` header, without its port."""
+    """Return the name in a `Host` header, without the port."""
     if host.startswith("["):
         return host[1:].partition("]")[0]
     return host.partition(":")[0].lower()

@@ -1,4 +1,4 @@
-"""Access to the page: sessions, and the users behind tokens."""
+"""Access to the dashboard: sessions, and the users of tokens."""
 
 from collections.abc import Callable, Collection
 from hashlib import sha256
@@ -19,35 +19,37 @@ from webhook.dashboard.routes import NotNowError, UserScope
 from webhook.dashboard.shared_values import Shared
 
 REVIEWED_SECONDS: Final = 60.0
-"""How long the result of a TokenReview is kept."""
+"""The lifetime of a cached TokenReview."""
 SESSION_SECONDS: Final = 12 * 3600.0
-"""How long a session without requests lasts."""
+"""The lifetime of a session without requests."""
 UNKNOWN_AT_ONCE: Final = 20
-"""How many tokens that were never accepted are reviewed at once."""
+"""The burst of reviews for tokens that were never accepted."""
 UNKNOWN_EACH_SECOND: Final = 2.0
-"""How many are reviewed each second after these."""
+"""The rate of reviews per second after the burst."""
 _SESSIONS: Final = 1000
 _TOKENS: Final = 1000
 _TOKEN_REVIEWS: Final = "/apis/authentication.k8s.io/v1/tokenreviews"  # noqa: S105 - a path
 
 
 class Access(Protocol):
-    """Tells who looks. `tokens` says whether people have tokens of their own."""
+    """Authentication of requests. `tokens`: whether users have tokens of their own."""
 
     tokens: bool
 
     async def enter(self, token: str) -> str | None:
-        """Return a new session for a token, None when it is not accepted. Raises NotNowError."""
+        """Return a new session for a token, None if the token is not accepted. Raises
+        NotNowError.
+        """
 
     def leave(self, session: str) -> None:
         """End a session."""
 
     async def sight(self, session: str, bearer: str) -> UserScope | None:
-        """Return who looks, by a session or a bearer token. Raises NotNowError."""
+        """Return the user of a session or a bearer token. Raises NotNowError."""
 
 
 class OwnAccess:
-    """Lets in anyone who has the address that was printed: to all that this process may read.
+    """Grants anyone with the printed address access to all that this process can read.
 
     See docs/contributing/decisions/0025-who-may-look.md.
     """
@@ -59,16 +61,15 @@ class OwnAccess:
         self._session = token_urlsafe(32)
 
     async def enter(self, token: str) -> str | None:
-        """Return the session, for the token."""
         return self._session if _equal(token, self.token) else None
 
     def leave(self, session: str) -> None:
-        """Let all that have the session lose it."""
+        """Invalidate the session for all who share it."""
         if _equal(session, self._session):
             self._session = token_urlsafe(32)
 
     async def sight(self, session: str, bearer: str) -> UserScope | None:
-        """Return that everything may be seen."""
+        """Return the scope of all namespaces."""
         if _equal(session, self._session) or _equal(bearer, self.token):
             return UserScope("", None)
         return None
@@ -80,8 +81,8 @@ class _Session(Struct):
 
 
 class TokenAccess:
-    """Lets in users whose token the API server accepts, to the namespaces in which they may list
-    RayClusters and pods. `namespaces` are those that have any.
+    """Grants users whose token the API server accepts access to the namespaces in which they can
+    list RayClusters and pods. `namespaces` are the namespaces with any of these.
     """
 
     tokens = True
@@ -118,11 +119,10 @@ class TokenAccess:
         return session
 
     def leave(self, session: str) -> None:
-        """End a session."""
         self._sessions.pop(session, None)
 
     async def sight(self, session: str, bearer: str) -> UserScope | None:
-        """Return a user and the namespaces that they may see. Raises NotNowError."""
+        """Return a user and the namespaces that the user can see. Raises NotNowError."""
         token = bearer or self._token(session)
         user = await self._user(token) if token else None
         if user is None:
@@ -138,7 +138,7 @@ class TokenAccess:
         return held.token
 
     async def _user(self, token: str) -> User | None:
-        """Return the user of a token; None when the API server does not accept it."""
+        """Return the user of a token; None if the API server does not accept the token."""
         key = sha256(token.encode()).digest()
         if key in self._accepted:
             return await self._accepted.get(key, lambda: self._review(token))
@@ -162,14 +162,14 @@ class TokenAccess:
 
 
 class _Pace:
-    """Bounds how often something is done: some times at once, then some times each second."""
+    """A rate limit: a burst, then a number per second."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._left, self._since = float(UNKNOWN_AT_ONCE), clock()
 
     def spend(self) -> bool:
-        """Return whether it may be done now, and count it."""
+        """Return whether the limit allows another use, and count it."""
         now = self._clock()
         gained = (now - self._since) * UNKNOWN_EACH_SECOND
         self._left, self._since = min(self._left + gained, float(UNKNOWN_AT_ONCE)), now

@@ -1,4 +1,4 @@
-"""Values that several requests need at the same time: computed once, and kept for a while."""
+"""Values that concurrent requests share: computed once, and cached for a limited time."""
 
 import asyncio
 from collections import OrderedDict
@@ -10,8 +10,8 @@ V = TypeVar("V")
 
 
 class Shared(Generic[K, V]):
-    """A cache with a limit and a lifetime. All that request a key while its value is computed wait
-    for one computation, which continues when one of them is cancelled; a failure is not kept.
+    """A cache with a size limit and a lifetime. All requests for a key share one computation, which
+    continues when a request is cancelled; failures are not cached.
     """
 
     def __init__(self, limit: int, seconds: float, clock: Callable[[], float]) -> None:
@@ -22,11 +22,13 @@ class Shared(Generic[K, V]):
         self._computed: dict[K, asyncio.Task[V]] = {}
 
     def __contains__(self, key: K) -> bool:
-        """Return whether a value was kept for a key, though its lifetime may be over."""
+        """Return whether a value was stored for a key, even if expired."""
         return key in self._kept
 
     async def get(self, key: K, compute: Callable[[], Awaitable[V]]) -> V:
-        """Return the value of a key, from the cache or computed. Raises what `compute` raises."""
+        """Return the value of a key, from the cache or computed. Raises the exceptions of
+        `compute`.
+        """
         kept = self._kept.get(key)
         if kept is not None and self._clock() < kept[0]:
             self._kept.move_to_end(key)
@@ -34,11 +36,11 @@ class Shared(Generic[K, V]):
         task = self._computed.get(key)
         if task is None:
             task = self._computed[key] = asyncio.create_task(self._compute(key, compute))
-            task.add_done_callback(_retrieve)  # all that waited for it may have been cancelled
+            task.add_done_callback(_retrieve)  # all requests may have been cancelled
         return await asyncio.shield(task)
 
     def put(self, key: K, value: V) -> None:
-        """Keep a value; of too many, the one that was requested longest ago is dropped."""
+        """Store a value; above the limit, the least recently requested value is dropped."""
         self._kept[key] = (self._clock() + self._seconds, value)
         self._kept.move_to_end(key)
         if len(self._kept) > self._limit:

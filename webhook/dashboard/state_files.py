@@ -1,4 +1,4 @@
-"""A state in files, such as `kubectl get -o yaml` writes it, as what was read of a cluster."""
+"""Cluster state from files, such as the output of `kubectl get -o yaml`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeVar
@@ -36,24 +36,24 @@ _FIELDS: Final[dict[str, tuple[str, type[Struct]]]] = {
     "Namespace": ("namespaces", Named),
     "MutatingWebhookConfiguration": ("configurations", WebhookConfiguration),
 }
-"""The kinds beside RayClusters and pods: one that no file has counts as not looked at."""
+"""The kinds besides RayClusters and pods; a kind that no file contains counts as not read."""
 
 _VERSIONS: Final = {
     names.RAYCLUSTER_KIND: f"{names.RAY_GROUP}/v1",
     "PodGroup": f"{names.SCHEDULING_GROUP}/v1beta1",
     "MutatingWebhookConfiguration": "admissionregistration.k8s.io/v1",
 }
-"""Those that are not of the core API."""
+"""The API versions of kinds outside the core API."""
 
 
 STATE_KIND: Final = "RayState"
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
-"""The annotation in which `kubectl apply` keeps a whole manifest, with values of variables."""
+"""The annotation in which `kubectl apply` stores the whole manifest, with values of variables."""
 
 
 class _Collected(Struct, frozen=True):
-    """What a file of `status -o state` says of itself: when it was read, in RFC 3339, which kinds
-    could be read, and why the others could not.
+    """Metadata of a file of `status -o state`: the time of the reads in RFC 3339, the kinds that
+    were read, and why the others could not be read.
     """
 
     now: str
@@ -62,7 +62,7 @@ class _Collected(Struct, frozen=True):
 
 
 class Stated:
-    """A source that never changes."""
+    """A source without changes."""
 
     synced = True
     trouble = ""
@@ -76,7 +76,7 @@ class Stated:
 
 
 def observed_in(manifests: Sequence[Manifest]) -> Observed:
-    """Return what files show. Raises ManifestError for an object whose shape is wrong."""
+    """Return the objects in files. Raises ManifestError for an object of a wrong shape."""
     pods = [each for each in manifests if each.kind == POD_KIND]
     views = [as_pod(each) for each in pods]
     clusters = []
@@ -102,8 +102,8 @@ def observed_in(manifests: Sequence[Manifest]) -> Observed:
 
 
 def collected_in(manifests: Sequence[Manifest]) -> tuple[float | None, dict[str, str]]:
-    """Return when files were written by `status -o state`, None for others, and what could not be
-    read then, and why. Raises ManifestError.
+    """Return the time at which `status -o state` wrote the files, None for other files, and the
+    kinds that could not be read, each with the reason. Raises ManifestError.
     """
     found = _collected(manifests)
     times = [time for each in found if (time := seconds_of(each.now)) is not None]
@@ -113,8 +113,8 @@ def collected_in(manifests: Sequence[Manifest]) -> tuple[float | None, dict[str,
 
 
 def state_of(observed: Observed, now: float, unread: Mapping[str, str]) -> dict[str, Any]:
-    """Return what was read as a List of objects that `observed_in` reads: the fields that are read,
-    and of the variables of containers only values of those that the webhook gives or reads.
+    """Return the state as a List of objects for `observed_in`, with the fields that are read. Of
+    container variables, only values of those that the webhook injects or reads are included.
     """
     parts = {field: (kind, getattr(observed, field)) for kind, (field, _) in _FIELDS.items()}
     read = [field for field, (_, objects) in parts.items() if objects is not None]
@@ -140,8 +140,8 @@ def state_of(observed: Observed, now: float, unread: Mapping[str, str]) -> dict[
 
 
 def _plain(value: Any, kept: frozenset[str]) -> Any:  # noqa: ANN401 - JSON has values of every type
-    """Return a value as JSON has it, without fields that are null, and without values of variables
-    that are not `kept`.
+    """Return a value as JSON, without null fields and without values of variables that are not
+    `kept`.
     """
     if isinstance(value, Struct):
         fields = {each.encode_name: getattr(value, each.name) for each in structs.fields(value)}
@@ -175,7 +175,7 @@ def _view(manifest: Manifest, kind: type[T]) -> T:
 
 
 def _identified(value: T, manifest: Manifest) -> T:
-    """Return an object with a namespace and a uid, which a file need not have."""
+    """Return an object with a namespace and a uid, which an object in a file may lack."""
     meta: LiveMeta = getattr(value, "metadata")  # noqa: B009 - of every kind here
     if not meta.name:
         raise ManifestError(manifest.file, manifest.line(("metadata",)), "the object has no name")

@@ -1,4 +1,4 @@
-"""The only user of Jinja2: templates, in which every value is escaped and none may be missing."""
+"""Jinja2 templates, in which every value is escaped and missing values are errors."""
 
 from hashlib import sha256
 from importlib.resources import files
@@ -10,7 +10,7 @@ from webhook.dashboard.view import Section
 
 
 class HtmlDrawer:
-    """Draws views by the templates of this package."""
+    """Renders views with the templates of this package."""
 
     def __init__(self) -> None:
         environment = Environment(
@@ -21,18 +21,18 @@ class HtmlDrawer:
             lstrip_blocks=True,
         )
         self.assets = assets()
-        """The files that a browser asks for, by name: content and type."""
+        """The static files by name: content and type."""
         digest = sha256(b"".join(body for body, _ in self.assets.values())).hexdigest()[:10]
         environment.globals["asset"] = lambda name: f"/static/{name}?v={digest}"
         self._environment = environment
         self._section = environment.get_template("section.html")
 
     def section(self, section: Section) -> str:
-        """Return a RayCluster."""
+        """Return the HTML of a RayCluster."""
         return self._section.render(section=section)
 
     def page(self, name: str, **values: Any) -> str:  # noqa: ANN401 - what the template shows
-        """Return a template by its name."""
+        """Return a rendered template."""
         return self._environment.get_template(f"{name}.html").render(values)
 
 
@@ -40,12 +40,11 @@ _KINDS: Final = {".js": "text/javascript", ".css": "text/css", ".svg": "image/sv
 
 
 _BUNDLE: Final = ("htmx.min.js", "hx-sse.min.js", "page.js")
-"""What is one file for the browser: htmx begins when the script that it is in has ended, and
-everything else has to be there by then."""
+"""Scripts in one file: htmx starts at the end of its script, when the others have to be loaded."""
 
 
 def assets() -> dict[str, tuple[bytes, str]]:
-    """Return the files that a browser asks for, by name: content and type."""
+    """Return the static files by name: content and type."""
     folder = files("webhook.dashboard") / "static"
     found = {}
     for file in folder.iterdir():

@@ -1,6 +1,6 @@
-"""The view: what the page shows of a RayCluster, in the words and parts that its template needs.
+"""The view: the parts of a RayCluster as its template needs them.
 
-Ids of elements are made of numbers and digests only: no name of a tenant is part of one.
+Ids of elements consist of numbers and digests only, and contain no name of a tenant.
 """
 
 from collections.abc import Iterator
@@ -24,19 +24,21 @@ from webhook.diagnostics.diagnosis import (
 from webhook.diagnostics.messages import counted
 
 COMPACT: Final = 12
-"""Replicas of a group that have a line each; of more, those without problems share lines."""
+"""Replicas of a group with one line each; above this number, replicas without problems
+share lines.
+"""
 TROUBLES: Final = 50
-"""Problems of a RayCluster that its own page shows; of more, how many."""
+"""Problems shown on the page of a RayCluster; more are only counted."""
 LISTED_TROUBLES: Final = 10
-"""Problems of a RayCluster that the list shows."""
+"""Problems of a RayCluster in the list."""
 LISTED_ROWS: Final = 5
-"""Replicas with problems that the list shows of a RayCluster."""
+"""Replicas with problems of a RayCluster in the list."""
 LISTED_CELLS: Final = 64
-"""Hosts that the list shows of a replica."""
+"""Hosts of a replica in the list."""
 CELLS: Final = 256
-"""Hosts that the page of a RayCluster shows of a replica."""
+"""Hosts of a replica on the page of a RayCluster."""
 PAGE_HOSTS: Final = 1024
-"""Hosts that one page of a RayCluster shows, unless one replica alone has more."""
+"""Hosts on one page of a RayCluster, unless a single replica has more."""
 
 DEGRADED: Final = "degraded"
 WARNINGS: Final = "warnings"
@@ -48,7 +50,7 @@ STATES: Final = {
     PROGRESSING: "in progress",
     READY: "ready",
 }
-"""The states of RayClusters, the worst first, and what they are called."""
+"""The states of RayClusters with their labels, the worst first."""
 
 HOST_STATES: Final = {
     report.READY: "ready",
@@ -58,11 +60,11 @@ HOST_STATES: Final = {
     report.FAILED: "has ended",
     report.TWICE: "two pods",
 }
-"""What the state of a host is called."""
+"""The labels of host states."""
 
 
 class Cell(Struct, frozen=True):
-    """A host, drawn. Without `href` there is nothing more to show of it."""
+    """A rendered host. Without `href`, the host has no panel."""
 
     id: str
     host: int
@@ -72,7 +74,7 @@ class Cell(Struct, frozen=True):
 
 
 class Row(Struct, frozen=True):
-    """A replica, drawn. `size` says how wide its hosts are, `what` what is wrong in a few words."""
+    """A rendered replica. `size` is the width of its hosts, `what` a summary of the problem."""
 
     id: str
     called: str
@@ -89,14 +91,14 @@ class Row(Struct, frozen=True):
 
 
 class Instant(Struct, frozen=True):
-    """A time, for machines and for people."""
+    """A time, for programs and for people."""
 
     machine: str
     people: str
 
 
 class Told(Struct, frozen=True):
-    """A problem, drawn."""
+    """A rendered problem."""
 
     id: str
     level: str
@@ -120,8 +122,8 @@ class GroupView(Struct, frozen=True):
 
 
 class Section(Struct, frozen=True):
-    """A RayCluster: in the list with its problems alone, or `whole` on a page of its own. One with
-    a `failure` has only its name.
+    """A RayCluster: with its problems in the list, or `whole` on a page of its own. A RayCluster
+    with a `failure` has only a name.
     """
 
     key: str
@@ -142,12 +144,12 @@ class Section(Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        """The id of its element."""
+        """The id of the HTML element."""
         return f"c-{self.key}"
 
 
 class _Place(NamedTuple):
-    """A replica of a group, the id of its row, and what is wrong with it."""
+    """A replica of a group, the id of its row, and a summary of its problem."""
 
     group: int
     id: str
@@ -160,12 +162,12 @@ class _Place(NamedTuple):
 
 
 def key_of(cluster: report.Cluster) -> str:
-    """Return what the ids of the elements of a RayCluster have in common."""
+    """Return the common prefix of the ids of a RayCluster's elements."""
     return blake2b(f"{cluster.namespace}/{cluster.name}".encode(), digest_size=5).hexdigest()
 
 
 def listed(cluster: report.Cluster) -> Section:
-    """Return a RayCluster as the list shows it."""
+    """Return a RayCluster for the list."""
     shown = [each for each in _places(cluster) if each.troubled][:LISTED_ROWS]
     return _section(cluster, shown, LISTED_TROUBLES, LISTED_CELLS, whole=False)
 
@@ -178,7 +180,7 @@ def whole(cluster: report.Cluster, page: int) -> Section:
 
 
 def pages_of(cluster: report.Cluster) -> int:
-    """Return how many pages a RayCluster has."""
+    """Return the number of pages of a RayCluster."""
     replicas = sum(len(group.replicas) for group in cluster.groups)
     return max(1, -(-replicas // _page_size(cluster)))
 
@@ -238,7 +240,6 @@ def _group(
 
 
 def _places(cluster: report.Cluster) -> Iterator[_Place]:
-    """Yield the replicas of a RayCluster."""
     wrong: dict[tuple[str, int | None], list[Trouble]] = {}
     for trouble in cluster.troubles:
         if trouble.level != INFO and trouble.replica is not None:
@@ -279,7 +280,7 @@ def _row(place: _Place, cluster: report.Cluster, group: report.Group, most: int)
 
 
 def _size_of(group: report.Group) -> str:
-    """Return how much room the hosts of a replica need, in words that the style sheet has."""
+    """Return the width of a replica's hosts, as a class of the style sheet."""
     for size, most in (("one", 1), ("few", 4), ("some", 8), ("many", 16)):
         if group.hosts <= most:
             return size
@@ -287,8 +288,8 @@ def _size_of(group: report.Group) -> str:
 
 
 def state_of(cluster: report.Cluster) -> str:
-    """Return the state of a RayCluster. One that is being deleted is in progress, as one that
-    starts.
+    """Return the state of a RayCluster. A RayCluster that is being deleted is in progress, like one
+    that starts.
     """
     if cluster.waits:
         return DEGRADED
@@ -316,8 +317,8 @@ def told(trouble: Trouble) -> Told:
 
 
 def instant(seconds: float | None) -> Instant | None:
-    """Return seconds since the epoch as machines and people read them; None for what no calendar
-    has.
+    """Return seconds since the epoch as a time for programs and people; None outside of the
+    calendar.
     """
     machine = text_of(seconds)
     if seconds is None or machine is None:

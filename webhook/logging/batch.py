@@ -1,4 +1,4 @@
-"""Batches: work that can wait a moment is done for many things at once, from warm CPU caches.
+"""Batches: deferred work on many items at once, with warm CPU caches.
 
 See docs/contributing/decisions/0023-layers-that-gain-too-little.md.
 """
@@ -10,15 +10,15 @@ from typing import Final, Generic, TypeVar
 T = TypeVar("T")
 
 SECONDS: Final = 0.25
-"""Delay of a batch. A timer that fires after each review wakes the process a second time, which at
-50 reviews a second takes a fifth of its CPU time.
+"""Delay of a batch. A timer after each review wakes the process a second time, which at 50 reviews
+a second takes a fifth of its CPU time.
 """
 
 _FULL: Final = 256
 
 
 class Batch(Generic[T]):
-    """Collects things and hands them over a moment later, in order; without a loop, at once."""
+    """Collects items and passes them on after a delay, in order; without an event loop, at once."""
 
     def __init__(self, take: Callable[[list[T]], None]) -> None:
         self._take = take
@@ -26,7 +26,7 @@ class Batch(Generic[T]):
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, thing: T) -> None:
-        """Take one thing, which should be small: large ones leave the CPU caches as they wait."""
+        """Add an item, which should be small: large items leave the CPU caches during the delay."""
         self._things.append(thing)
         if len(self._things) >= _FULL:
             self.flush()
@@ -37,7 +37,7 @@ class Batch(Generic[T]):
                 self.flush()
 
     def flush(self) -> None:
-        """Hand over all that was taken. Call it before the process ends."""
+        """Pass all items on. Call this before the process ends."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -1,4 +1,4 @@
-"""The log: one line of JSON for each thing that happened."""
+"""The log: one line of JSON for each event."""
 
 import logging
 import os
@@ -14,15 +14,15 @@ from msgspec import Struct
 
 
 class Output(Protocol):
-    """Where lines go."""
+    """The output of lines."""
 
     def write(self, lines: bytes, /) -> object:
-        """Write one line or more."""
+        """Write one or more lines."""
 
 
 class DescriptorOutput:
-    """Writes to a file descriptor, at once. Lines that it does not take are lost: reviews go on,
-    and there is nowhere to say it.
+    """Writes to a file descriptor without buffering. Lines that cannot be written are lost without
+    an error, so that reviews continue.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -30,11 +30,11 @@ class DescriptorOutput:
 
     @property
     def terminal(self) -> bool:
-        """Return whether somebody may be reading along."""
+        """Return whether the output is a terminal."""
         return os.isatty(self._descriptor)
 
     def write(self, lines: bytes, /) -> None:
-        """Write one line or more, all of it."""
+        """Write one or more lines completely."""
         rest = memoryview(lines)
         try:
             while rest:
@@ -44,10 +44,10 @@ class DescriptorOutput:
 
 
 class Admission(Struct, omit_defaults=True, gc=False):
-    """One review. `name` is the object's, or the `generateName` it will get its name from.
+    """One review. `name` is the object's name or `generateName`.
 
-    `rules` are those that refused it or warned of it; a worker that was admitted has a replica and
-    a host, and every pod of Ray the names of its RayCluster and group.
+    `rules` are those that denied the object or warned of it; an admitted worker has a replica and a
+    host, and every pod of Ray the names of its RayCluster and group.
     """
 
     time: str
@@ -71,7 +71,7 @@ class Admission(Struct, omit_defaults=True, gc=False):
 
 
 class Event(Struct, omit_defaults=True):
-    """Anything else, with the process that it happened in: `serve` or `controller`."""
+    """Any other event, with its process: `serve` or `controller`."""
 
     time: str
     level: str
@@ -86,19 +86,19 @@ Record = Admission | Event
 
 _FOLLOWED: Final = {
     "webhook": logging.INFO,
-    "uvicorn.error": logging.WARNING,  # we say ourselves when a process starts and stops
+    "uvicorn.error": logging.WARNING,  # the start and the stop are logged by this package
     "asyncio": logging.WARNING,
 }
-"""Loggers whose lines become ours, from which level on."""
+"""Loggers whose records are written to the log, with the minimum level of each."""
 
 Form = Callable[[Sequence[Record]], bytes]
-"""Makes lines of records."""
+"""A function that formats records as lines."""
 
 as_json: Final[Form] = msgspec.json.Encoder().encode_lines
 
 
 class Log:
-    """Writes lines to a stream. Reasons name fields, never values: those may be secrets."""
+    """Writes lines to a stream. Reasons name fields, never values, which may be secrets."""
 
     def __init__(self, output: Output, process: str = "serve", form: Form = as_json) -> None:
         self._output = output
@@ -106,11 +106,11 @@ class Log:
         self._form = form
 
     def write(self, records: Sequence[Record]) -> None:
-        """Write records, a line each."""
+        """Write a line for each record."""
         self._output.write(self._form(records))
 
     def event(self, level: str, event: str, message: str, status: int = 0, trace: str = "") -> None:
-        """Write what happened, with its level (`info`, `warning`, `error`)."""
+        """Write an event with its level (`info`, `warning`, `error`)."""
         self.write([Event(timestamp(time()), level, self._process, event, message, status, trace)])
 
 
@@ -122,7 +122,6 @@ class _Follower(logging.Handler):
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one record."""
         trace = "".join(format_exception(error)) if (error := _error_of(record)) else ""
         text = record.getMessage()
         self._log.event(record.levelname.lower(), record.name, text.strip(), trace=trace)
@@ -133,7 +132,7 @@ def _error_of(record: logging.LogRecord) -> BaseException | None:
 
 
 def follow_logs(log: Log) -> None:
-    """Let what our own modules, uvicorn and the event loop say go to the log, and nowhere else."""
+    """Send the records of this package, uvicorn and the event loop to the log only."""
     for name, level in _FOLLOWED.items():
         logger = logging.getLogger(name)
         logger.handlers = [_Follower(log)]

@@ -1,4 +1,4 @@
-"""Log lines for people: a record in one line, with what matters first."""
+"""Log lines as text: a record per line, the most important part first."""
 
 from collections.abc import Sequence
 from textwrap import indent
@@ -19,17 +19,13 @@ Format = Literal["auto", "json", "text"]
 
 
 def form_of(wanted: Format, output: Output) -> Form:
-    """Return how lines are made: `auto` is text where somebody reads it on a
-    terminal, else JSON.
-    """
+    """Return the function that formats lines: `auto` is text on a terminal, else JSON."""
     terminal = isinstance(output, DescriptorOutput) and output.terminal
     return readable if wanted == "text" or (wanted == "auto" and terminal) else as_json
 
 
 def readable(records: Sequence[Record]) -> bytes:
-    """Return records as lines of text. What somebody else wrote starts no line: a trace is
-    indented.
-    """
+    """Return records as lines of text. Untrusted text never starts a line: a trace is indented."""
     shown = (_admission(each) if isinstance(each, Admission) else _event(each) for each in records)
     return "".join(f"{text}\n" for text in shown).encode(errors="replace")
 

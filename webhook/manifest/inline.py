@@ -1,4 +1,4 @@
-"""YAML that stands in a field of an object, as Go reads it."""
+"""YAML in a string field of an object, as Go parses it."""
 
 import base64
 import binascii
@@ -38,11 +38,13 @@ _SCALAR: Final = "a scalar"
 
 
 class _RefusedError(Exception):
-    """What is wrong with the text."""
+    """An error in the text."""
 
 
 class _Open(Struct):
-    """A map or list that is being read; `merges` is the depth of what `<<` still has to find."""
+    """A map or list that is being read; `merges`: whether its next values have to be maps
+    for `<<`.
+    """
 
     kind: str
     anchor: str
@@ -51,8 +53,8 @@ class _Open(Struct):
 
 
 class Inline(Struct, frozen=True, eq=False):
-    """A text that should be a YAML map: its value, or why it has none. `twice` says which key is
-    there twice; Go takes the last, so there is a value.
+    """A text that should be a YAML map: its value, or an error. `twice` is a duplicate key; Go uses
+    the last value, so the map has a value.
     """
 
     value: dict[str, Any] | None
@@ -62,7 +64,7 @@ class Inline(Struct, frozen=True, eq=False):
 
 @lru_cache(maxsize=8)  # several rules, and both sides of an update, read the same text
 def read_map(text: str, example: str) -> Inline:
-    """Return the YAML map in a text. No one may change it."""
+    """Return the YAML map in a text. The result is shared, and must not be changed."""
     problem = _problem(text, example)
     if problem:
         return Inline(None, problem)
@@ -74,10 +76,10 @@ def read_map(text: str, example: str) -> Inline:
 
 
 def _problem(text: str, example: str) -> str:
-    """Return what is wrong with a text that should be a YAML map such as `example`, or nothing.
+    """Return the error of a text that should be a YAML map such as `example`, or an empty string.
 
-    Only the first document counts, as for Go. Events are read, and never composed: the composer in
-    C does not survive deep nesting.
+    Only the first document counts, as in Go. Events are read, and never composed: the composer in C
+    crashes on deep nesting.
     """
     try:
         first = _Reader().read(_first_document(text))
@@ -112,14 +114,14 @@ def _value(event: ScalarEvent) -> object:
 
 
 class _Reader:
-    """Walks through the events of a document."""
+    """A reader of the events of a document."""
 
     def __init__(self) -> None:
         self._open: list[_Open] = []
         self._anchors: dict[str, str] = {}
 
     def read(self, events: Iterator[Event]) -> Event | None:
-        """Return the first node. Raises _RefusedError for what Go does not take."""
+        """Return the first node. Raises _RefusedError for YAML that Go rejects."""
         first = None
         for event in events:
             if isinstance(event, CollectionEndEvent):
@@ -152,7 +154,7 @@ class _Reader:
         return _MAP if isinstance(event, MappingStartEvent) else _LIST
 
     def _place(self, event: NodeEvent, kind: str) -> bool:
-        """Check a node where it stands; return whether its elements have to be maps for `<<`."""
+        """Check a node in its collection; return whether its elements have to be maps for `<<`."""
         holder = self._open[-1] if self._open else None
         if holder is None:
             return False
@@ -180,7 +182,7 @@ def _check_key(event: NodeEvent, kind: str) -> None:
 
 
 def _check_tag(event: ScalarEvent) -> None:
-    """Raise _RefusedError for a value that its own tag contradicts."""
+    """Raise _RefusedError for a value that contradicts its tag."""
     name = str(event.tag or "").removeprefix(_CORE)
     if name == "binary" and not _is_base64(event.value):
         raise _RefusedError("!!binary needs base64")

@@ -1,6 +1,4 @@
-"""The pods that KubeRay would create for a RayCluster, in its order, as its template for admission
-sees them.
-"""
+"""The pods that KubeRay would create for a RayCluster, in its order, as admission receives them."""
 
 import copy
 from collections.abc import Iterator
@@ -14,7 +12,7 @@ from webhook.groups.naming import pod_prefix, replica_name
 Object = dict[str, Any]
 
 MOST_PODS: Final = 150_000
-"""More pods than this Kubernetes is not made for in one cluster.
+"""The maximum of pods that Kubernetes supports in one cluster.
 
 https://kubernetes.io/docs/setup/best-practices/cluster-large/
 """
@@ -25,8 +23,8 @@ def expand(document: Object, cluster: RayCluster, *, indexed: bool = False) -> I
     hosts by index.
 
     `document` is the RayCluster as written, `cluster` its view with namespace and uid. `indexed`
-    writes the seat labels, as KubeRay 1.6+ does by default (feature gate RayMultiHostIndexing).
-    Left out, because no mutation reads them: probes, volumes, the start command and its defaults.
+    adds the identity labels, as KubeRay 1.6+ does by default (feature gate RayMultiHostIndexing).
+    Probes, volumes, the start command and its defaults are omitted, because no mutation reads them.
     """
     spec = document.get("spec") or {}
     head = spec.get("headGroupSpec") or {}
@@ -43,17 +41,17 @@ def expand(document: Object, cluster: RayCluster, *, indexed: bool = False) -> I
 
 
 def count_pods(cluster: RayCluster) -> int:
-    """Return how many pods `expand` yields."""
+    """Return the number of pods that `expand` yields."""
     hosts = (group.desired * max(min(group.num_of_hosts, MAX_HOSTS), 0) for group in cluster.groups)
     return 1 + sum(hosts)
 
 
 def cluster_for(document: Object) -> Object | None:
-    """Return the RayCluster that KubeRay makes for a RayJob, RayService or RayCronJob; None for one
-    that runs on an existing RayCluster.
+    """Return the RayCluster that KubeRay creates for a RayJob, RayService or RayCronJob; None if an
+    existing RayCluster is used.
 
-    The suffix of its name, which KubeRay draws, is the same for the same object. Labels and
-    annotations are those of the RayJob or RayService; a RayCronJob passes none on.
+    The suffix of its name, which is random in KubeRay, is the same for the same object. Labels and
+    annotations are those of the RayJob or RayService, but not those of a RayCronJob.
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/rayjob_controller.go
     (`constructRayClusterForRayJob`)
     """

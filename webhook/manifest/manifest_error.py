@@ -1,4 +1,4 @@
-"""What is wrong with a file that should hold manifests."""
+"""Errors of files with manifests."""
 
 from typing import Final, Self
 
@@ -6,7 +6,7 @@ TEMPLATE: Final = ": a template, such as Helm's, has to be rendered first"
 
 
 class ManifestError(Exception):
-    """A file, or a place in it, that cannot be read. `line` counts from 1; 0 is the whole file."""
+    """A file, or a part of it, that cannot be read. `line` counts from 1; 0 is the whole file."""
 
     def __init__(self, file: str, line: int, problem: str) -> None:
         super().__init__(f"{file}:{line}: {problem}" if line else f"{file}: {problem}")
@@ -15,5 +15,5 @@ class ManifestError(Exception):
         self.problem = problem
 
     def __reduce__(self) -> tuple[type[Self], tuple[str, int, str]]:
-        """Return how another process gets the same error."""
+        """Return the arguments from which pickle recreates the error in another process."""
         return type(self), (self.file, self.line, self.problem)

@@ -1,5 +1,5 @@
-"""How deep YAML is nested: libyaml's composer, which is recursive C, does not survive what its
-parser reads with ease.
+"""The nesting depth of YAML. libyaml's composer is recursive C, and crashes on a depth that its
+parser supports.
 """
 
 from typing import Final
@@ -8,11 +8,11 @@ import yaml
 from yaml.events import CollectionEndEvent, CollectionStartEvent
 
 DEEPEST: Final = 200
-"""Collections within one another. A Kubernetes object has about twenty."""
+"""The maximum of nested collections. A Kubernetes object has about twenty."""
 
 
 def too_deep_at(text: str) -> int | None:
-    """Return the line, from 1, where a text is nested deeper than `DEEPEST`, or None. Raises
+    """Return the line, from 1, at which a text is nested deeper than `DEEPEST`, or None. Raises
     yaml.YAMLError.
     """
     depth = 0

@@ -1,4 +1,4 @@
-"""Where the fields of an object stand in its file."""
+"""The positions of an object's fields in its file."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ _MERGE: Final = "<<"
 
 
 def _loader() -> type[Any]:
-    """Return a loader that marks plain scalars, whose types YAML leaves open."""
+    """Return a loader that marks plain scalars, whose types depend on the schema."""
     base: type[Any] = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     loader: Any = type("_Loader", (base,), {})
     loader.add_implicit_resolver(PLAIN, re.compile(""), None)
@@ -26,7 +26,7 @@ LOADER: Final = _loader()
 
 
 def first_node(text: str) -> Node | None:
-    """Return the first document of a text, None when it has none. Raises yaml.YAMLError."""
+    """Return the first document of a text, None without a document. Raises yaml.YAMLError."""
     found: Node | None = next(iter(yaml.compose_all(text, Loader=LOADER)), None)
     return found
 
@@ -38,8 +38,8 @@ def line_of(node: Node) -> int:
 
 
 def line_at(node: Node, tokens: Sequence[str | int]) -> int:
-    """Return the line of a field, or of the deepest part of the way to it that there is, which may
-    lead into a text that is YAML itself.
+    """Return the line of a field, or of its deepest existing parent, which may be inside a text
+    that is YAML itself.
     """
     line, above = line_of(node), 0
     for token in tokens:
@@ -56,7 +56,7 @@ def line_at(node: Node, tokens: Sequence[str | int]) -> int:
 
 
 def _inner(node: ScalarNode) -> Node | None:
-    """Return what is in a block of text whose lines are those of the file, None for other texts."""
+    """Return the node in a block text whose lines are those of the file, None for other texts."""
     if node.style != "|":
         return None
     try:
@@ -88,7 +88,7 @@ def is_merge(key: Node) -> bool:
 
 
 def merged(node: MappingNode) -> Iterator[MappingNode]:
-    """Yield the maps that a map merges in with `<<`, the strongest first."""
+    """Yield the maps that a map merges with `<<`, in order of precedence."""
     for key, value in node.value:
         if is_merge(key):
             parents = value.value if isinstance(value, SequenceNode) else [value]

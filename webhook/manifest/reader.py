@@ -1,5 +1,5 @@
-"""The one reader of manifests: the bytes of a file in, its objects out, each with the line of every
-field.
+"""The reader of manifests: from the bytes of a file to its objects, with the line of
+every field.
 """
 
 import re
@@ -23,7 +23,7 @@ _SURROGATES: Final = re.compile(
 
 
 class Manifest(Struct, frozen=True):
-    """One document of a file: an object most often, or whatever else YAML can hold."""
+    """One document of a file: usually an object, but possibly any other YAML value."""
 
     file: str
     document: Any
@@ -31,22 +31,20 @@ class Manifest(Struct, frozen=True):
 
     @property
     def kind(self) -> str:
-        """The kind of a Ray object or a Pod, of a version that we know; nothing
-        for anything else.
-        """
+        """The kind of a Ray object or a Pod of a supported version, empty for anything else."""
         held = self.document if isinstance(self.document, dict) else {}
         return known_kind(held.get("apiVersion"), held.get("kind"))
 
     def line(self, tokens: Sequence[str | int]) -> int:
-        """Return the line of a field, or of the nearest thing around it; 0 if it has no file."""
+        """Return the line of a field, or of the nearest enclosing field; 0 without a file."""
         return line_at(self.node, tokens) if self.node is not None else 0
 
 
 def read(name: str, data: bytes) -> Iterator[Manifest]:
-    """Yield the documents of a file; a `List` gives its items.
+    """Yield the documents of a file, and the items of a `List`.
 
-    A document that is no Kubernetes object is yielded as well. Raises ManifestError where the file
-    cannot be read any further.
+    A document that is no Kubernetes object is yielded as well. Raises ManifestError at the first
+    document that cannot be read.
     """
     try:
         text = _text(name, data)
@@ -75,7 +73,9 @@ def _text(name: str, data: bytes) -> str:
 
 
 def _json_as_yaml(text: str) -> str:
-    """Return JSON as YAML can read it: without tabs between tokens, and without surrogates."""
+    """Return JSON in a form that YAML can read: without tabs between tokens, and without
+    surrogates.
+    """
     return _SURROGATES.sub(_joined, text.replace("\t", " "))
 
 
@@ -87,7 +87,7 @@ def _joined(match: re.Match[str]) -> str:
 
 
 def _unfolded(found: Manifest) -> Iterator[Manifest]:
-    """Yield the items of a `List` one by one, and any other document as it is."""
+    """Yield the items of a `List`, and any other document unchanged."""
     held = found.document if isinstance(found.document, dict) else {}
     kind, items = held.get("kind"), held.get("items")
     if not isinstance(kind, str) or not kind.endswith("List") or not isinstance(items, list):
@@ -100,9 +100,7 @@ def _unfolded(found: Manifest) -> Iterator[Manifest]:
 
 
 def _headed(item: Any, listed: dict[str, Any]) -> Any:  # noqa: ANN401 - whatever a file holds
-    """Return an item with version and kind; the API server leaves them out in a list
-    of one kind.
-    """
+    """Return an item with version and kind, which the API server omits in a list of one kind."""
     kind = listed["kind"].removesuffix("List")
     if not kind or not isinstance(item, dict):
         return item

@@ -1,10 +1,10 @@
-"""The values of YAML's scalars, as Kubernetes reads them."""
+"""The values of YAML scalars, as Kubernetes parses them."""
 
 import re
 from typing import Final
 
 PLAIN: Final = "!plain"
-"""The tag of a scalar that has neither quotes nor a tag, so that its type depends on its text."""
+"""The tag of a scalar without quotes and without a tag, whose type depends on its text."""
 
 _TAGS: Final = (
     PLAIN,

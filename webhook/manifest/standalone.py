@@ -1,6 +1,4 @@
-"""A cluster made of manifests: RayClusters into the index, their seated pods
-into the membership.
-"""
+"""Cluster state from manifests: the index of RayClusters, and the pods with an identity."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +22,7 @@ from webhook.reservation.indices import standalone_indices
 
 @dataclass(frozen=True)
 class Standalone:
-    """What stands in for a cluster that is watched."""
+    """The state in place of a watched cluster."""
 
     clusters: ClusterIndex
     members: Membership
@@ -32,13 +30,14 @@ class Standalone:
 
 
 def load_state(manifests: Sequence[Manifest], *, ignoring: bool = True) -> Standalone:
-    """Return the state that RayClusters and pods make; other kinds, head pods and terminating pods
-    have no part in it.
+    """Return the state from RayClusters and pods; other kinds, head pods and terminating pods are
+    ignored.
 
-    A RayCluster of a shard group that has no index yet gets one. With `ignoring`, RayClusters may
-    be left alone by their label.
+    A RayCluster of a shard group without an index receives one. If `ignoring`, the `ignore` label
+    exempts a RayCluster.
 
-    Raises ManifestError for an object whose shape is wrong, and for a pod whose seat labels are.
+    Raises ManifestError for an object of an invalid shape, and for a pod with invalid identity
+    labels.
     """
     members = Membership()
     state = Standalone(ClusterIndex(ignoring=ignoring), members, StandaloneIdentities(members))
@@ -56,8 +55,8 @@ def load_state(manifests: Sequence[Manifest], *, ignoring: bool = True) -> Stand
 
 
 def _shard(clusters: ClusterIndex) -> None:
-    """Give the RayClusters of shard groups the index that they would have got when they were
-    created.
+    """Assign the RayClusters of shard groups the indexes that they would have received at
+    creation.
     """
     indices = standalone_indices(clusters)
     lacking = [facts for facts in clusters if facts.shard_group and not facts.shard_index]
@@ -68,7 +67,9 @@ def _shard(clusters: ClusterIndex) -> None:
 
 
 def _seat(state: Standalone, pod: Pod, stand_in: str) -> None:
-    """Put a pod into its seat, under its uid or, for a pod that was never stored, `stand_in`."""
+    """Add a pod with its identity, under its uid, or under `stand_in` if the pod was
+    never stored.
+    """
     if (
         pod.labels.get(names.LABEL_NODE_TYPE) != names.NODE_TYPE_WORKER
         or pod.metadata.deletion_timestamp

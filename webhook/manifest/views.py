@@ -36,7 +36,7 @@ _TYPES: Final = {
 }
 _SCALARS: Final[dict[type, str]] = {int: "an integer", float: "a number", bool: "a boolean"}
 _SHOWN: Final = 40
-"""Characters of a wrong value that a message repeats."""
+"""The maximum length of an invalid value in a message."""
 _TOKEN: Final = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
 
 
@@ -56,7 +56,7 @@ class _Spec(Struct, rename="camel"):
 
 
 class _Templates(Struct):
-    """The part of a RayCluster that its pods are made from; only its shape matters here."""
+    """The pod templates of a RayCluster, to check their shape."""
 
     spec: _Spec | None = None
 
@@ -72,31 +72,31 @@ class _Made(Struct, rename="camel"):
 
 
 class _Owner(Struct):
-    """The part of a RayJob, RayService or RayCronJob that its RayCluster is made from."""
+    """The RayCluster template of a RayJob, RayService or RayCronJob, to check its shape."""
 
     metadata: ObjectMeta | None = None
     spec: _Made | None = None
 
 
 def require_owner(manifest: Manifest) -> None:
-    """Raise ManifestError when no RayCluster can be made from a RayJob, RayService or RayCronJob
-    for its shape.
+    """Raise ManifestError if the shape of a RayJob, RayService or RayCronJob allows no
+    RayCluster.
     """
     _convert(manifest, _Owner)
 
 
 def as_pod(manifest: Manifest) -> Pod:
-    """Return the view of a Pod. Raises ManifestError when its shape is wrong."""
+    """Return the view of a Pod. Raises ManifestError for an invalid shape."""
     pod = _convert(manifest, Pod)
     _check_variables(manifest, "$.spec", pod.spec)
     return pod
 
 
 def as_cluster(manifest: Manifest, pods: Sequence[Pod] = ()) -> RayCluster:
-    """Return the view of a RayCluster with the namespace and uid that it would have got.
+    """Return the view of a RayCluster with the namespace and uid that it would receive.
 
-    A uid that the file does not have is that of the owner of its pods, if one is among `pods`.
-    Raises ManifestError when the shape is wrong.
+    A uid that is not in the file is that of the owner of its pods, if one of them is in `pods`.
+    Raises ManifestError for an invalid shape.
     """
     cluster = _convert(manifest, RayCluster)
     _check_templates(manifest)
@@ -118,7 +118,7 @@ def problem_in(manifest: Manifest, problem: str, tokens: Sequence[str | int] = (
 
 
 def _check_templates(manifest: Manifest) -> None:
-    """Raise ManifestError when the pods of a RayCluster could not be made from it."""
+    """Raise ManifestError if the pods of a RayCluster could not be created from it."""
     spec = _convert(manifest, _Templates).spec or _Spec()
     workers = enumerate(spec.worker_group_specs or ())
     groups = {"headGroupSpec": spec.head_group_spec}
@@ -129,7 +129,7 @@ def _check_templates(manifest: Manifest) -> None:
 
 
 def _check_variables(manifest: Manifest, path: str, spec: PodSpec) -> None:
-    """Raise ManifestError when the variables of a container have a wrong shape."""
+    """Raise ManifestError if the variables of a container have an invalid shape."""
     lists = (("containers", spec.containers), ("initContainers", spec.init_containers))
     for name, containers in lists:
         for i, container in enumerate(containers or ()):
@@ -163,7 +163,7 @@ def _wrong_shape(manifest: Manifest, problem: str) -> ManifestError:
 
 
 def _in_words(problem: str) -> str:
-    """Return a message of msgspec in the words of the rules, where it is about a type."""
+    """Return a message of msgspec, with type errors in the words of the validation rules."""
     match = _TYPE_EXPECTED.fullmatch(problem)
     if match is None:
         return problem
@@ -172,8 +172,8 @@ def _in_words(problem: str) -> str:
 
 
 def _unquoted(document: object, tokens: Sequence[str | int], problem: str) -> str:
-    """Return what to do about a number or boolean where a string is expected, in the words of the
-    rules; nothing for any other problem, or where the place of the value is not written out.
+    """Return the fix for a number or boolean in place of a string, in the words of the validation
+    rules; empty for any other problem, or if the path of the value is incomplete.
     """
     if not _STRING_EXPECTED.match(problem):
         return ""
@@ -194,7 +194,9 @@ def _unquoted(document: object, tokens: Sequence[str | int], problem: str) -> st
 
 
 def _tokens(problem: str) -> list[str | int]:
-    """Return the path in a message of msgspec, as far as it is written out."""
+    """Return the path in a message of msgspec, up to the first part that the message
+    leaves open.
+    """
     place = _PLACE.search(problem)
     path = place[1].partition("[...]")[0] if place else ""
     return [int(match[2]) if match[2] else match[1] for match in _TOKEN.finditer(path)]

@@ -1,4 +1,4 @@
-"""The values of YAML's nodes, as JSON has them."""
+"""The values of YAML nodes, as JSON types."""
 
 from typing import Any
 
@@ -11,8 +11,8 @@ from webhook.manifest.scalars import scalar
 
 
 class Converter:
-    """Turns the nodes of a file into values, each shared node once, so that
-    aliases cost nothing.
+    """Converts the nodes of a file to values, and each shared node once, so that aliases
+    are cheap.
     """
 
     def __init__(self, file: str) -> None:
@@ -21,7 +21,9 @@ class Converter:
         self._open: set[int] = set()
 
     def value(self, node: Node) -> Any:  # noqa: ANN401 - JSON has values of every type
-        """Return the value of a node. Raises ManifestError for what JSON cannot have."""
+        """Return the value of a node. Raises ManifestError for a value that JSON does not
+        support.
+        """
         if isinstance(node, ScalarNode):
             return scalar(node.tag, node.value)
         key = id(node)
@@ -56,7 +58,7 @@ class Converter:
 
     def _key(self, key: Node) -> str:
         if not isinstance(key, ScalarNode):
-            hint = TEMPLATE if isinstance(key, MappingNode) else ""  # what {{ x }} is in YAML
+            hint = TEMPLATE if isinstance(key, MappingNode) else ""  # how YAML parses {{ x }}
             raise self._error(key, f"a key that is not a scalar{hint}")
         name: str = key.value
         return name

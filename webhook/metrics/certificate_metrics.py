@@ -1,4 +1,4 @@
-"""What becomes of certificates, in the log and in the metrics."""
+"""Log messages and metrics of certificates."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -9,7 +9,7 @@ from webhook.metrics.table import CERTIFICATE_EXPIRY, CERTIFICATE_LOADS, CERTIFI
 
 
 class CertificateObserver:
-    """Tells of certificates that were loaded or kept out. `expires` is in seconds since 1970, 0
+    """Logs and counts loaded and rejected certificates. `expires` is in seconds since 1970, 0
     without a certificate.
     """
 
@@ -23,11 +23,10 @@ class CertificateObserver:
         metrics.expose(CERTIFICATE_REJECTED, lambda: self._rejected)
 
     def expiry(self) -> str:
-        """Say when the served certificate expires."""
+        """Return a sentence with the expiry of the served certificate."""
         return f"expires {datetime.fromtimestamp(self._expires(), UTC):%Y-%m-%dT%H:%M:%SZ}"
 
     def loaded(self, expires: datetime) -> None:
-        """Note that a pair is served from now on."""
         self._loads += 1
         self._rejected = False
         self._log.event(
@@ -37,11 +36,10 @@ class CertificateObserver:
         )
 
     def rejected(self, reason: str) -> None:
-        """Note that the newest pair is kept out."""
         self._rejected = True
         self._log.event("error", "certificate", reason)
 
     def recovered(self) -> None:
-        """Note that the source gives the served pair again."""
+        """Record that the source returns the served pair again."""
         self._rejected = False
         self._log.event("info", "certificate", "the source has the served certificate again")

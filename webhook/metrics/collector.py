@@ -1,4 +1,4 @@
-"""The metrics of a process: the one collector, which reads the values when they are scraped."""
+"""The collector of a process, which reads all values when metrics are scraped."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from time import monotonic
@@ -14,13 +14,11 @@ from webhook.metrics.table import BUILD_INFO, Metric
 
 _BURST: Final = 20
 _A_SECOND: Final = 5
-"""How many expositions a second are made in the long run. Each takes milliseconds, in which no
-review is answered.
-"""
+"""The rate of expositions per second in the long run. Each blocks reviews for milliseconds."""
 
 
 class Buckets(NamedTuple):
-    """A histogram: how many values each upper bound has, those below included, and their sum."""
+    """A histogram: the cumulative count of each upper bound, and the sum of the values."""
 
     counts: Sequence[tuple[str, float]]
     total: float
@@ -31,7 +29,9 @@ Values = float | Mapping[Any, float] | Mapping[Any, Buckets]
 
 
 class Metrics(Collector):
-    """What a process exposes, besides its version, memory, CPU, descriptors and collections."""
+    """The metrics of a process, besides version, memory, CPU, descriptors and garbage
+    collections.
+    """
 
     def __init__(self, process: str) -> None:
         self._read: dict[Metric, Callable[[], Values]] = {}
@@ -50,7 +50,6 @@ class Metrics(Collector):
         return generate_latest(self._registry), CONTENT_TYPE_LATEST
 
     def collect(self) -> Iterator[families.Metric]:
-        """Yield the metrics."""
         for metric, read in self._read.items():
             values = read()
             yield _family(metric, values if isinstance(values, Mapping) else {(): values})
@@ -72,8 +71,8 @@ def _family(metric: Metric, values: Mapping[Any, Any]) -> families.Metric:
 
 
 class PacedScrapes:
-    """Makes expositions, a number at once and then so many a second; above that, the last one is
-    shown again.
+    """Limits expositions to a burst and a rate per second; above that, the last exposition is
+    returned.
     """
 
     def __init__(

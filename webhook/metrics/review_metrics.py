@@ -1,4 +1,4 @@
-"""Counts of reviews: how many there were, how long each took, and why some were refused."""
+"""Counts of reviews: their number, durations, and reasons of denials."""
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
@@ -15,14 +15,14 @@ _KINDS: Final = frozenset({"Pod", "RayCluster", "RayJob", "RayService", "RayCron
 _OTHER: Final = "other"
 
 _BOUNDS: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1.0, 5.0)
-"""Seconds. A review alone takes well under a millisecond, and waits for those that came with it;
-25 ms is the second bucket of kube-apiserver's own histogram.
+"""Seconds. A single review takes well under a millisecond, plus the time of concurrent reviews; 25
+ms is the second bucket of kube-apiserver's own histogram.
 """
 
 
 class _Reviews:
-    """Reviews of one kind, operation and verdict: how many took as long as each bucket says, and
-    how many seconds all of them took.
+    """Reviews of one kind, operation and verdict: the count of each bucket, and the sum of
+    durations in seconds.
     """
 
     __slots__ = ("buckets", "seconds")
@@ -33,10 +33,10 @@ class _Reviews:
 
 
 class ReviewCounts:
-    """Counts reviews in plain numbers, from which a scrape makes metrics.
+    """Counts reviews in plain numbers, which a scrape converts to metrics.
 
-    It is used on the event loop alone, so it needs none of the locks of a Counter and a Histogram,
-    which account for a third of the cost of recording a review. Labels have few values, whatever
+    Only the event loop uses the counts, so they need none of the locks of a Counter and a
+    Histogram, which take a third of the time to record a review. Labels have few values, whatever
     clients send.
     """
 
@@ -56,7 +56,6 @@ class ReviewCounts:
         metrics.expose(table.UNDECIDED_REVIEWS, lambda: self.undecided)
 
     def reviewed(self, kind: str, operation: str, verdict: str, seconds: float) -> None:
-        """Count one review."""
         if kind not in _KINDS:
             kind = _OTHER
         if operation not in _OPERATIONS:
@@ -71,7 +70,7 @@ class ReviewCounts:
         self._denials[known] += 1
 
     def ruled_out(self, rule: str) -> None:
-        """Count one object that a rule refused."""
+        """Count one object that a rule denied."""
         self._rules[rule] += 1
 
     def warned_of(self, rule: str) -> None:

@@ -1,4 +1,4 @@
-"""The observer of reviews: each becomes a line of the log and a count in the metrics."""
+"""The observer of reviews: a log line and a count for each."""
 
 import traceback
 from collections.abc import Callable
@@ -14,13 +14,15 @@ from webhook.logging.log import Admission, Log, timestamp
 from webhook.metrics.review_metrics import ReviewCounts
 
 REFUSALS_A_SECOND: Final = 10
-"""Log lines of refused requests in one second, as anyone who reaches the port can send them."""
+"""Maximum log lines of rejected requests per second, since any client that reaches the port can
+send them.
+"""
 
 
 class ReviewObserver:
-    """Tells log and metrics of reviews. `quiet` leaves out the line of a review that was allowed.
+    """Logs and counts reviews. `quiet` omits the log lines of allowed reviews.
 
-    Both are written a moment later; `flush` writes them now.
+    Both are written in batches; `flush` writes them at once.
     """
 
     def __init__(self, log: Log, counts: ReviewCounts, *, quiet: bool = False) -> None:
@@ -32,12 +34,12 @@ class ReviewObserver:
         self._undecided = "", 0.0
 
     def flush(self) -> None:
-        """Write now what was noted."""
+        """Write the current batch."""
         self._batch.flush()
         self._tell_rest()
 
     def reviewed(self, outcome: Outcome, seconds: float) -> None:
-        """Note a review that was answered."""
+        """Record an answered review."""
         request, answer = outcome.request, outcome.answer
         causes, rules, place = answer.causes, answer.rules + answer.warned, answer.place
         kind = request.kind.kind
@@ -81,18 +83,18 @@ class ReviewObserver:
             self._counts.warned_of(rule)
 
     def undecided(self, reason: str) -> None:
-        """Note a review that could not be decided."""
+        """Record a review without a decision."""
         self._counts.undecided += 1
         self._undecided = reason, time()
 
     def undecided_reviews(self) -> str:
-        """Return how many reviews could not be decided, and why the last one was not."""
+        """Return the number of reviews without a decision, and the reason of the last."""
         reason, at = self._undecided
         last = f"; the last one at {timestamp(at)}: {reason}" if reason else ""
         return f"{self._counts.undecided} since the start{last}"
 
     def refused(self, status: int, reason: str) -> None:
-        """Note a request that got another answer than a review."""
+        """Record a request with another response than a review."""
         self._counts.refused(status)
         self._tell_rest()
         if self._pace.line():
@@ -100,7 +102,7 @@ class ReviewObserver:
             self._log.event("warning", "refused", reason, status)
 
     def failed(self, error: Exception) -> None:
-        """Note a bug of ours, with its traceback."""
+        """Record a bug of ours, with its traceback."""
         self.flush()
         trace = "".join(traceback.format_exception(error))
         self._log.event("error", "failed", f"{type(error).__name__} in a review", trace=trace)
@@ -115,7 +117,7 @@ class ReviewObserver:
             )
 
     def _note(self, reviews: list[tuple[Admission, float, float]]) -> None:
-        """Tell of reviews: the line of each, when it was, and how many seconds it took."""
+        """Log reviews: for each its line, its time, and its duration in seconds."""
         for line, at, seconds in reviews:
             line.time = timestamp(at)
             line.ms = round(seconds * 1e6) / 1000
@@ -126,7 +128,7 @@ class ReviewObserver:
 
 
 class RefusalPace:
-    """Limits the log lines of refusals, and counts those that got none."""
+    """Limits the log lines of rejected requests, and counts the omitted ones."""
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
@@ -135,7 +137,7 @@ class RefusalPace:
         self._left_out = 0
 
     def line(self) -> bool:
-        """Return whether a refusal gets a line now, and count it if not."""
+        """Return whether a rejected request is logged, and count it if not."""
         second = int(self._clock())
         if second != self._second:
             self._second, self._lines = second, 0
@@ -146,7 +148,9 @@ class RefusalPace:
         return False
 
     def rest(self) -> int:
-        """Return how many got none since the last call, once their second is over, else 0."""
+        """Return the number of omitted lines since the last call once their second is
+        over, else 0.
+        """
         if int(self._clock()) == self._second:
             return 0
         rest, self._left_out = self._left_out, 0

@@ -1,11 +1,11 @@
-"""The table of metrics: every one that a process exposes, as a row."""
+"""The table of all metrics that a process exposes."""
 
 from typing import Literal, NamedTuple
 
 
 class Metric(NamedTuple):
-    """A row of the table. The name is without the suffixes that its kind adds, such as `_total`.
-    Labels have few values, whatever clients send.
+    """A row of the table. The name is without the suffixes of its kind, such as `_total`. Labels
+    have few values, whatever clients send.
     """
 
     kind: Literal["counter", "gauge", "histogram"]
@@ -23,7 +23,7 @@ def _gauge(name: str, text: str, labels: tuple[str, ...] = ()) -> Metric:
 
 
 _CLUSTER = ("raycluster_namespace", "raycluster")
-"""A label `namespace` would be that of the process that was scraped."""
+"""Not `namespace`: that label is the namespace of the scraped process."""
 _GROUP = (*_CLUSTER, "group")
 _WATCH = ("watch", "watched_namespace")
 

@@ -1,4 +1,4 @@
-"""Where ComputeDomains are kept: the API server, by the CRD of NVIDIA's DRA driver."""
+"""ComputeDomains in the API server, as defined by the CRD of NVIDIA's DRA driver."""
 
 from typing import Any, Final
 from urllib.parse import quote
@@ -34,31 +34,33 @@ class _Status(Struct):
 
 
 class _Pod(Struct):
-    """A pod: which templates its claims are made from, and whether it has ended."""
+    """A pod: the templates of its claims, and whether it has ended."""
 
     metadata: _Meta
     spec: _Spec = field(default_factory=_Spec)
     status: _Status = field(default_factory=_Status)
 
     def templates(self) -> set[str]:
-        """Return the templates of its claims; one that has ended holds none."""
+        """Return the templates of the claims, none if the pod has ended."""
         claims = () if self.status.phase in _ENDED else self.spec.resource_claims or ()
         return {each.resource_claim_template_name or "" for each in claims}
 
 
 class DomainApi(PodGroupApi, frozen=True, gc=False):
-    """The API of ComputeDomains. Their spec cannot be changed."""
+    """The API of ComputeDomains. Their spec is immutable."""
 
     def path(self, resource: str, namespace: str = "", name: str = "") -> str:
-        """Return the path of a collection, of all namespaces if none is named, or of one object."""
+        """Return the path of an object, or of a collection: in all namespaces if `namespace` is
+        empty.
+        """
         del resource
         place = f"/namespaces/{namespace}" if namespace else ""
         path = f"/apis/{names.COMPUTE_DOMAIN_GROUP}/{self.version}{place}/computedomains"
         return f"{path}/{name}" if name else path
 
     def body(self, facts: RayClusterConfig, creation: Create) -> dict[str, Any]:
-        """Return the object to create. NVIDIA recommends no number of nodes: a domain grows with
-        its pods.
+        """Return the object to create, without a number of nodes, as NVIDIA recommends: a domain
+        grows with its pods.
         """
         name = creation.wanted.name
         return {
@@ -70,14 +72,14 @@ class DomainApi(PodGroupApi, frozen=True, gc=False):
 
 
 class DomainStore(PodGroupStore):
-    """Lists, makes and deletes ComputeDomains."""
+    """Lists, creates and deletes ComputeDomains."""
 
     def __init__(self, api: Api, version: str) -> None:
         super().__init__(api, DomainApi(version, resizable=False))
 
     async def possible(self, facts: RayClusterConfig, actions: list[Action]) -> list[Action]:
-        """Return the actions without deletions of ComputeDomains that a pod still uses: its
-        deletion would stop them at once, also while they drain.
+        """Return the actions without deletions of ComputeDomains in use: a deletion would stop
+        their pods at once, even while they drain.
         """
         if not any(isinstance(action, Delete) for action in actions):
             return actions
@@ -96,7 +98,7 @@ class DomainStore(PodGroupStore):
         ]
 
     async def _workloads(self, namespace: str, selector: Selector) -> list[ReadWorkload]:
-        """Return nothing: ComputeDomains stand alone."""
+        """Return an empty list: ComputeDomains have no Workload."""
         del namespace, selector
         return []
 

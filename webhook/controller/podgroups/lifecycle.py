@@ -1,10 +1,10 @@
-"""The lifecycle of a RayCluster's Workload and PodGroups: from what should exist and what does, the
-next actions.
+"""The lifecycle of a RayCluster's Workload and PodGroups: the next actions, from the desired and
+the actual objects.
 
-An object that this RayCluster does not control is never touched. What cannot be changed is left
-until no pod depends on it, then deleted, and created again when it is gone. Pods keep a PodGroup
-that is being deleted, and those that come after them name the next one by the same name: so that it
-can come, the protection is taken off the one that goes.
+Objects that the RayCluster does not control are never changed. An object with an immutable
+difference is kept until no pod depends on it, then deleted and recreated. Pods protect a PodGroup
+that is being deleted by a finalizer, and later pods refer to its successor of the same name: the
+finalizer is removed, so that the successor can be created.
 """
 
 from msgspec import Struct
@@ -19,8 +19,8 @@ from webhook.groups.pod_groups import (
 
 
 class Identity(Struct, frozen=True, gc=False):
-    """An object as the API server has it. `controller` is the uid of the RayCluster that controls
-    it, if one does.
+    """An object in the API server. `controller` is the uid of the RayCluster that controls the
+    object, if any.
     """
 
     name: str
@@ -29,19 +29,19 @@ class Identity(Struct, frozen=True, gc=False):
     controller: str
     deleting: bool = False
     labelled: bool = True
-    """It bears the labels by which we find it again."""
+    """Whether the object has the labels of managed objects."""
     labels: dict[str, str] = {}
 
     @property
     def goes(self) -> bool:
-        """Return whether it was made here, for this or a former RayCluster of the name, and is
-        being deleted.
+        """Return whether the object was created for a RayCluster of this name, current or previous,
+        and is being deleted.
         """
         return self.deleting and self.labelled and bool(self.controller)
 
 
 class SeenPodGroup(Struct, frozen=True, gc=False):
-    """A PodGroup that exists; `workload` and `template` are empty when it stands alone."""
+    """An existing PodGroup; `workload` and `template` are empty for one without a Workload."""
 
     identity: Identity
     min_count: int
@@ -49,18 +49,18 @@ class SeenPodGroup(Struct, frozen=True, gc=False):
     workload: str = ""
     template: str = ""
     protection: int | None = None
-    """The place of the finalizer by which pods keep it, among its finalizers."""
+    """The index of the finalizer that protects the PodGroup while pods use it."""
 
     @property
     def lingers(self) -> bool:
-        """Return whether pods keep it from going, those of today or those that name it by the name
-        of the next one.
+        """Return whether the finalizer keeps a deleted PodGroup, for its own pods or for pods that
+        refer to the successor of the same name.
         """
         return self.identity.goes and self.protection is not None
 
 
 class SeenWorkload(Struct, frozen=True, gc=False):
-    """A Workload that exists."""
+    """An existing Workload."""
 
     identity: Identity
     templates: tuple[Template, ...]
@@ -71,41 +71,38 @@ Seen = SeenPodGroup | SeenWorkload
 
 
 class Actual(Struct, frozen=True, gc=False):
-    """What exists, of the names that are desired and of those that we made."""
+    """The existing objects: those with desired names, and the managed ones."""
 
     pod_groups: tuple[SeenPodGroup, ...] = ()
     workloads: tuple[SeenWorkload, ...] = ()
 
     @property
     def all(self) -> tuple[Seen, ...]:
-        """Everything."""
         return self.workloads + self.pod_groups
 
 
 class Create(Struct, frozen=True, gc=False):
-    """Make a Workload, or a PodGroup from a template of the workload that it names, or alone."""
+    """Create a Workload, or a PodGroup: from a template of a Workload, or without one."""
 
     wanted: Workload | PodGroup
     workload: str = ""
 
 
 class Resize(Struct, frozen=True, gc=False):
-    """Change minimal counts: of a PodGroup its own, of a Workload those of its templates in their
-    order.
-    """
+    """Change minimal counts: of a PodGroup, or of the templates of a Workload in their order."""
 
     seen: Seen
     min_counts: tuple[int, ...]
 
 
 class Label(Struct, frozen=True, gc=False):
-    """Put our labels back."""
+    """Restore the labels of managed objects."""
 
     seen: Seen
 
 
 class Release(Struct, frozen=True, gc=False):
-    """Take the protection off a PodGroup that is being deleted."""
+    """Remove the finalizer from a PodGroup that is being deleted."""
 
     seen: SeenPodGroup
 
@@ -122,10 +119,11 @@ Action = Create | Resize | Label | Release | Delete
 def decide(
     desired: Desired, actual: Actual, *, resizable: bool, live: frozenset[str]
 ) -> list[Action]:
-    """Return what to do next, in order; nothing when only time can help, or nothing is left to do.
+    """Return the next actions in order; none if nothing is left to do or an event must happen
+    first.
 
-    `resizable`: whether minimal counts can be changed; `live` names PodGroups that must not be
-    deleted for a difference.
+    `resizable`: whether minimal counts are mutable; `live`: PodGroups that must not be deleted for
+    a difference.
     """
     wanted = {group.name: group for group in desired.pod_groups}
     groups = [
@@ -141,7 +139,7 @@ def decide(
         isinstance(action, Delete) and action.seen.identity.name == desired.workload.name
         for action in before
     ):
-        return [*done, *before]  # PodGroups are made once the new Workload exists
+        return [*done, *before]  # PodGroups are created after the new Workload
     missing = desired.workload is not None and desired.workload.name not in {
         seen.identity.name for seen in actual.workloads
     }
@@ -159,8 +157,8 @@ def decide(
 
 
 def waits(desired: Desired, actual: Actual) -> bool:
-    """Return whether something that is desired is not there yet as it should be, so that another
-    look is due.
+    """Return whether a desired object is missing or differs, so that another
+    reconciliation is due.
     """
     seen = {
         group.identity.name: group for group in actual.pod_groups if _ours(group.identity, desired)
@@ -175,8 +173,8 @@ def waits(desired: Desired, actual: Actual) -> bool:
 
 
 def foreign(desired: Desired, actual: Actual) -> list[str]:
-    """Return the names that are desired, but that objects have which are not this RayCluster's,
-    and do not go by themselves.
+    """Return the desired names that are in use by objects that this RayCluster does not control and
+    that are not about to be deleted.
     """
     wanted = {group.name for group in desired.pod_groups} | (
         {desired.workload.name} if desired.workload else set()
@@ -193,7 +191,7 @@ def _fate(
     *,
     resizable: bool,
 ) -> Action | None:
-    """Return what becomes of a PodGroup."""
+    """Return the action for a PodGroup."""
     if want is not None and seen.lingers:
         return Release(seen)
     if not _ours(seen.identity, desired):
@@ -210,8 +208,8 @@ def _fate(
 def _fate_of_workload(
     seen: SeenWorkload, desired: Desired, actual: Actual, *, resizable: bool
 ) -> Action | None:
-    """Return what becomes of a Workload. One that should be another is kept while any PodGroup
-    refers to it.
+    """Return the action for a Workload. A Workload that differs is kept while a PodGroup refers to
+    it.
     """
     if not _ours(seen.identity, desired):
         return None
@@ -236,8 +234,8 @@ def _fate_of_workload(
 
 
 def _templates(desired: Desired, actual: Actual) -> set[str]:
-    """Return the templates that new PodGroups can refer to: of the Workload that is to be made,
-    else of the one there is.
+    """Return the templates for new PodGroups: of the Workload to be created, else of the existing
+    one.
     """
     want = desired.workload
     if want is None:
@@ -251,7 +249,7 @@ def _templates(desired: Desired, actual: Actual) -> set[str]:
 
 
 def _ours(identity: Identity, desired: Desired) -> bool:
-    """Return whether an object is this RayCluster's, and not on its way out."""
+    """Return whether this RayCluster controls the object, and the object is not being deleted."""
     return identity.controller == desired.uid and not identity.deleting
 
 
@@ -260,10 +258,10 @@ def _equal(seen: SeenPodGroup, want: PodGroup) -> bool:
 
 
 def _fixed(group: SeenPodGroup | PodGroup, *, resizable: bool) -> tuple[str, int]:
-    """Return what of a PodGroup can never be changed."""
+    """Return the immutable fields of a PodGroup."""
     return group.priority_class, group.min_count != BASIC if resizable else group.min_count
 
 
 def _shape(templates: tuple[Template, ...]) -> set[tuple[str, bool]]:
-    """Return names, and whether each is a gang: what can never be changed."""
+    """Return the immutable fields of templates: the name, and whether the template is a gang."""
     return {(template.name, template.min_count != BASIC) for template in templates}

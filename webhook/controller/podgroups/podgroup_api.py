@@ -1,8 +1,7 @@
-"""The two versions of `scheduling.k8s.io` that PodGroups are written in: v1beta1 of Kubernetes
-1.37, v1alpha2 of 1.36.
+"""The supported versions of `scheduling.k8s.io`: v1beta1 of Kubernetes 1.37, and v1alpha2 of 1.36.
 
-They differ in how a PodGroup names its template, and in whether the minimal count of a gang can be
-changed. https://github.com/kubernetes/api/tree/master/scheduling
+They differ in the reference from a PodGroup to its template, and in whether the minimal count of a
+gang is mutable. https://github.com/kubernetes/api/tree/master/scheduling
 """
 
 from collections.abc import Mapping, Sequence
@@ -86,7 +85,6 @@ class ReadPodGroup(Struct):
     spec: _PodGroupSpec = field(default_factory=_PodGroupSpec)
 
     def seen(self) -> SeenPodGroup:
-        """Return what counts of it."""
         old = self.spec.pod_group_template_ref
         reference = self.spec.workload_ref or (old and old.workload) or _Reference()
         priority = (self.metadata.annotations or {}).get(
@@ -111,7 +109,6 @@ class ReadWorkload(Struct):
     spec: _WorkloadSpec = field(default_factory=_WorkloadSpec)
 
     def seen(self) -> SeenWorkload:
-        """Return what counts of it."""
         templates = self.spec.pod_group_templates or []
         priority = templates[0].priority_class_name if templates else ""
         return SeenWorkload(
@@ -131,16 +128,17 @@ class PodGroupApi(Struct, frozen=True):
 
     version: str
     resizable: bool
-    """The minimal count of a gang can be changed."""
+    """Whether the minimal count of a gang is mutable."""
 
     def path(self, resource: str, namespace: str = "", name: str = "") -> str:
-        """Return the path of a collection, of all namespaces if none is named, or of one object."""
+        """Return the path of an object, or of a collection: in all namespaces if `namespace` is
+        empty.
+        """
         place = f"/namespaces/{namespace}" if namespace else ""
         path = f"/apis/{names.SCHEDULING_GROUP}/{self.version}{place}/{resource}"
         return f"{path}/{name}" if name else path
 
     def body(self, facts: RayClusterConfig, creation: Create) -> Body:
-        """Return the object to create."""
         wanted = creation.wanted
         resource, spec = (
             (WORKLOADS, _workload_spec(facts, wanted))
@@ -174,19 +172,19 @@ class PodGroupApi(Struct, frozen=True):
 VERSIONS: Final = {
     version: PodGroupApi(version, resizable=version != "v1alpha2") for version in KNOWN_VERSIONS
 }
-"""Each version that discovery looks for; later ones are taken to be like the latest of these."""
+"""Each version that discovery accepts; later versions are treated as the latest of these."""
 
 V1BETA1: Final = VERSIONS["v1beta1"]
 V1ALPHA2: Final = VERSIONS["v1alpha2"]
 
 
 def labels(cluster: str) -> dict[str, str]:
-    """Return the labels by which the objects of a RayCluster are found."""
+    """Return the labels that select the objects of a RayCluster."""
     return {names.LABEL_CLUSTER: cluster, names.LABEL_MANAGED_BY: names.MANAGER}
 
 
 def metadata(facts: RayClusterConfig, name: str) -> Body:
-    """Return the metadata of an object of a RayCluster, which owns it."""
+    """Return the metadata of an object that a RayCluster owns."""
     owner = {
         "apiVersion": f"{names.RAY_GROUP}/{names.RAY_VERSIONS[0]}",
         "kind": names.RAYCLUSTER_KIND,
@@ -203,14 +201,12 @@ def metadata(facts: RayClusterConfig, name: str) -> Body:
 
 
 def resource_of(what: Seen | Workload | PodGroup) -> str:
-    """Return the resource that an object is one of."""
+    """Return the resource (plural) of an object."""
     return WORKLOADS if isinstance(what, Workload | SeenWorkload) else POD_GROUPS
 
 
 def operations(action: Resize | Label | Release, cluster: str) -> Sequence[Operation]:
-    """Return the JSON Patch of an action, which does nothing to an object that has changed since:
-    that is a conflict.
-    """
+    """Return the JSON Patch of an action. A change of the object since is a conflict."""
     identity = action.seen.identity
     pinned: list[Mapping[str, object]] = [
         {"op": "replace", "path": "/metadata/resourceVersion", "value": identity.version}

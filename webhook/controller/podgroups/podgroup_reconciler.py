@@ -1,5 +1,5 @@
-"""The publisher: keeps the Workloads and PodGroups of RayClusters, or their ComputeDomains, as they
-should be. Any number of processes may run one.
+"""Reconciler of the Workloads and PodGroups, or the ComputeDomains, of RayClusters. Several
+processes may run it at the same time.
 
 See docs/contributing/decisions/0016-publishing-scheduling-groups.md.
 """
@@ -46,17 +46,15 @@ from webhook.kubeclient.timeouts import Backoff, Clock, PublishingTiming
 
 _log: Final = logging.getLogger("webhook.controller")
 _SLOTS: Final = 8
-"""RayClusters that are worked on at the same time."""
+"""RayClusters that are reconciled concurrently."""
 _ROUNDS: Final = 6
-"""Looks at a RayCluster's objects in a row, each after something was done; the longest way needs
-five.
-"""
+"""Reconciliations of a RayCluster in a row; the longest sequence needs five."""
 _OVERTAKEN: Final = frozenset({"conflict", "missing"})
-"""Failures that mean that the object is another by now: look again."""
+"""Failures that mean that the object has changed: reconcile again."""
 _REFUSED: Final = frozenset({"forbidden", "invalid", "status"})
-"""Failures of one object, which say nothing about the next one."""
+"""Failures of one object, unrelated to other objects."""
 _OWN: Final = _OVERTAKEN | _REFUSED | {UNEXPECTED}
-"""Failures of one RayCluster, which say nothing about the others."""
+"""Failures of one RayCluster, unrelated to other RayClusters."""
 _VERBS: Final = {
     "Create": "created",
     "Delete": "deleted",
@@ -67,7 +65,7 @@ _VERBS: Final = {
 
 
 class PublishCounters(Struct):
-    """What the publisher has done since the start, for metrics."""
+    """Counters since the start, for metrics."""
 
     done: dict[tuple[str, str], int] = field(
         default_factory=lambda: {
@@ -81,13 +79,12 @@ class PublishCounters(Struct):
     """By reason."""
 
     def fail(self, error: Exception) -> None:
-        """Count a failure."""
         reason = reason_of(error)
         self.failures[reason] = self.failures.get(reason, 0) + 1
 
 
 class _Convergence(Struct, frozen=True):
-    """Work on the objects of one RayCluster."""
+    """A reconciliation of the objects of one RayCluster."""
 
     store: PodGroupStore
     state: ReconcileState
@@ -96,8 +93,8 @@ class _Convergence(Struct, frozen=True):
     title: str
 
     async def reach(self, desired: Desired) -> bool:
-        """Reconcile until nothing is left to do, and return whether something is still
-        missing. Raises ApiError.
+        """Reconcile until no action is left, and return whether an object is still missing. Raises
+        ApiError.
         """
         for _ in range(_ROUNDS):
             actual = await self.store.of(self.facts, sorted(self.state.names))
@@ -125,15 +122,15 @@ class _Convergence(Struct, frozen=True):
         self.state.foreign = names
 
     async def _decide(self, desired: Desired, actual: Actual) -> list[Action]:
-        """Return what to do. Whether the head lives is only asked where something depends on it."""
+        """Return the next actions. The head pod is only queried if an action depends on it."""
         resizable = self.store.podgroup_api.resizable
         careful = decide(desired, actual, resizable=resizable, live=desired.live | desired.heads)
         bold = decide(desired, actual, resizable=resizable, live=desired.live)
         return careful if careful == bold or await self.store.has_head(self.facts) else bold
 
     async def _perform(self, actions: list[Action]) -> None:
-        """Do it all. Raises ApiError: at once when the API server is in trouble, else the first
-        refusal, after all the rest.
+        """Perform all actions. Raises ApiError: at once if the API server failed, else the first
+        refusal, after all other actions.
         """
         refusal: ApiError | None = None
         for action in actions:
@@ -159,8 +156,8 @@ class _Convergence(Struct, frozen=True):
 
 
 class Subject(Struct, frozen=True):
-    """What a publisher keeps of each RayCluster: the name of it in the log, which RayClusters ask
-    for it, what should exist, and where the API server keeps it in the version that is served.
+    """The kind of objects that a reconciler manages: its name in the log, the RayClusters that
+    request it, the desired objects, and the store for an API version.
     """
 
     title: str
@@ -178,10 +175,10 @@ SCHEDULING_GROUPS: Final = Subject(
 
 
 class PodGroupReconciler:
-    """Reads the index of worker groups, from when the objects that it is made from were listed.
+    """Reconciles RayClusters by the index of worker groups, once that is complete.
 
-    It does nothing until `serve` has named a version of the API. What fails for one RayCluster is
-    tried again later, and does not keep the others.
+    Inactive until `serve` has set a version of the API. A failure of one RayCluster is retried and
+    does not block the others.
     """
 
     def __init__(
@@ -211,19 +208,19 @@ class PodGroupReconciler:
 
     @property
     def taken_names(self) -> int:
-        """The number of names that are wanted, but that objects of others have."""
+        """The number of desired names that are in use by objects of other owners."""
         return sum(len(state.foreign) for state in self._states.values())
 
     def serve(self, version: str | None) -> None:
-        """Speak this version of the API from now on, or be silent."""
+        """Set the version of the API; None stops reconciliation."""
         self._store = self._subject.store(self._observing.api, version) if version else None
         self._sweep_at = 0.0
         for state in self._states.values():
             state.reconciled = None
 
     async def run(self) -> None:
-        """Publish until cancelled. It begins with a look at everything: another process may have
-        published until then.
+        """Reconcile until cancelled, beginning with a resync: another process may have written
+        before.
         """
         self._states.clear()
         self._sweeping, self._sweep_at = False, 0.0
@@ -234,7 +231,7 @@ class PodGroupReconciler:
                 await self._world.sleep(self._timing.poll)
 
     def _tick(self, store: PodGroupStore, tasks: asyncio.TaskGroup) -> None:
-        """Start what is due."""
+        """Start the reconciliations that are due."""
         now = self._world.clock()
         if now >= self._sweep_at and not self._sweeping:
             self._sweeping = True
@@ -247,8 +244,8 @@ class PodGroupReconciler:
                     tasks.create_task(self._converge(store, state, facts, taken))
 
     def _current(self) -> Iterator[tuple[ReconcileState, RayClusterConfig]]:
-        """Yield the RayClusters that want objects or may have some, and forget those that are gone
-        or left alone.
+        """Yield the RayClusters that request objects or may own some, and drop the state of those
+        that were deleted or are ignored.
         """
         asked = self._subject.asked
         for facts in self._clusters:
@@ -276,16 +273,16 @@ class PodGroupReconciler:
         return state
 
     async def _sweep(self, store: PodGroupStore) -> None:
-        """List everything that we made, and let RayClusters be worked on where it is not as it
-        should be.
+        """List all managed objects, and schedule the RayClusters whose objects differ from the
+        desired state.
 
-        Objects whose RayCluster is not known are left to garbage collection.
+        Objects whose RayCluster does not exist are left to garbage collection.
         """
         try:
             found: dict[Place, Actual] = {}
             for namespace in self._observing.namespaces:
                 found |= await store.all(namespace)
-        # Also our own bug, which one object brings out: RayClusters are worked on all the same
+        # Includes our own bugs, so that one object does not stop the resync of the others
         except Exception as error:  # noqa: BLE001
             self.counters.fail(error)
             self._warn_once(error, "what was made for RayClusters cannot be listed")
@@ -300,7 +297,7 @@ class PodGroupReconciler:
             self._sweeping = False
 
     def _compare(self, store: PodGroupStore, place: Place, actual: Actual) -> None:
-        """Let a RayCluster be worked on when its objects are not as they should be."""
+        """Schedule a RayCluster if its objects differ from the desired state."""
         facts = self._clusters.get(*place)
         if facts is None or _left_alone(facts):
             return
@@ -314,7 +311,7 @@ class PodGroupReconciler:
     async def _converge(
         self, store: PodGroupStore, state: ReconcileState, facts: RayClusterConfig, taken: Occupied
     ) -> None:
-        """Bring about what a RayCluster wants, or note why it cannot be done yet."""
+        """Reconcile a RayCluster, and record the result."""
         try:
             with self._alone(facts):
                 async with self._slots:
@@ -335,15 +332,15 @@ class PodGroupReconciler:
 
     @contextmanager
     def _alone(self, facts: RayClusterConfig) -> Iterator[None]:
-        """Note what fails for one RayCluster, and go on: the others are worked on all the same."""
+        """Record a failure of one RayCluster, and continue with the others."""
         try:
             yield
-        # Also our own bug, which this RayCluster brings out
+        # Includes our own bugs
         except Exception as error:  # noqa: BLE001
             self._failed(self._begin((facts.namespace, facts.name)), facts, error)
 
     def _failed(self, state: ReconcileState, facts: RayClusterConfig, error: Exception) -> None:
-        """Note a failure; say so when it is a new one."""
+        """Record a failure, and log it if it is new."""
         self.counters.fail(error)
         reason = reason_of(error)
         own = reason in _OWN
@@ -358,7 +355,7 @@ class PodGroupReconciler:
             log_failure(error, text, facts.namespace, facts.name)
 
     def _warn_once(self, error: Exception, what: str) -> None:
-        """Say once that something is wrong which is not one RayCluster's."""
+        """Log once a failure that is not specific to one RayCluster."""
         if self._outage != reason_of(error):
             self._outage = reason_of(error)
             text = f"{self._subject.title}: %s: %s (%s); asking again with growing delays"
@@ -366,7 +363,7 @@ class PodGroupReconciler:
 
 
 def _left_alone(facts: RayClusterConfig) -> bool:
-    """Return whether nothing is done for a RayCluster: it says so, or it is being deleted and its
-    objects with it.
+    """Return whether a RayCluster is ignored or being deleted (garbage collection deletes its
+    objects).
     """
     return facts.ignored or facts.deleting

@@ -1,4 +1,4 @@
-"""Where Workloads and PodGroups are kept: the API server, in one version of its API."""
+"""Workloads and PodGroups in the API server, in one version of its API."""
 
 import logging
 from collections.abc import Iterable
@@ -42,11 +42,11 @@ Named = tuple[str, str]
 """Resource and name of an object."""
 
 _SECONDS: Final = 10.0
-"""Deadline of a request. None is on the path of a review."""
+"""Deadline of a request, which is never in the path of a review."""
 _PAGE_ITEMS: Final = 500
 
 Selector = tuple[str, str]
-"""A parameter of a list."""
+"""A selector parameter of a list request."""
 
 T = TypeVar("T", bound=Watched)
 
@@ -59,14 +59,14 @@ class _StoredSpec(Struct, rename="camel"):
 
 
 class _Stored(Struct):
-    """What the API server made of a new object."""
+    """A created object, as the API server returns it."""
 
     spec: _StoredSpec = field(default_factory=_StoredSpec)
 
 
 class PodGroupStore:
-    """Lists, makes, changes and deletes. Everything raises ApiError; changes of a version that is
-    gone are conflicts.
+    """Lists, creates, changes and deletes objects. All methods raise ApiError; a change of an
+    outdated version is a conflict.
     """
 
     def __init__(self, api: Api, podgroup_api: PodGroupApi) -> None:
@@ -75,7 +75,7 @@ class PodGroupStore:
         self._warned = False
 
     async def all(self, namespace: str) -> dict[Place, Actual]:
-        """Return what we made, by RayCluster, in a namespace or in all when it is empty."""
+        """Return the managed objects by RayCluster, in all namespaces if `namespace` is empty."""
         selector = f"{names.LABEL_MANAGED_BY}={names.MANAGER}"
         found: dict[Place, tuple[list[ReadPodGroup], list[ReadWorkload]]] = {}
         for group in await self._pod_groups(namespace, ("labelSelector", selector)):
@@ -85,8 +85,8 @@ class PodGroupStore:
         return {place: _actual(*objects) for place, objects in found.items()}
 
     async def of(self, facts: RayClusterConfig, others: Iterable[Named] = ()) -> Actual:
-        """Return what we made for a RayCluster, and the objects of the given names, which may lack
-        our labels.
+        """Return the managed objects of a RayCluster, and the objects of the given names, which may
+        lack the labels of managed objects.
         """
         selector = ",".join(f"{key}={value}" for key, value in labels(facts.name).items())
         groups = await self._pod_groups(facts.namespace, ("labelSelector", selector))
@@ -105,7 +105,6 @@ class PodGroupStore:
         return _actual(groups, workloads)
 
     async def has_head(self, facts: RayClusterConfig) -> bool:
-        """Return whether a RayCluster has a head pod."""
         selector = (
             f"{names.LABEL_CLUSTER}={facts.name},{names.LABEL_NODE_TYPE}={names.NODE_TYPE_HEAD}"
         )
@@ -114,12 +113,11 @@ class PodGroupStore:
         return bool(listed(body, Page[Stub])[1])
 
     async def possible(self, facts: RayClusterConfig, actions: list[Action]) -> list[Action]:
-        """Return which of the actions can be performed now."""
+        """Return the actions that can be performed now."""
         del facts
         return actions
 
     async def perform(self, facts: RayClusterConfig, action: Action) -> None:
-        """Do what was decided for a RayCluster."""
         namespace = quote(facts.namespace)
         if isinstance(action, Create):
             path = self.podgroup_api.path(resource_of(action.wanted), namespace)
@@ -136,7 +134,7 @@ class PodGroupStore:
             await self._api.patch(path, operations(action, facts.name), _SECONDS)
 
     def _warn_of_dropped_constraint(self, facts: RayClusterConfig, name: str) -> None:
-        """Log, once, that the API server drops the topology constraint of PodGroups."""
+        """Log once that the API server drops the topology constraint of PodGroups."""
         if not self._warned:
             self._warned = True
             text = (

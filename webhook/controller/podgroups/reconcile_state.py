@@ -1,6 +1,4 @@
-"""The reconcile state of one RayCluster: what was last brought about, and when to look
-again.
-"""
+"""The reconcile state of one RayCluster: the last reconciled state and the next due time."""
 
 from math import inf
 from typing import Final
@@ -16,31 +14,31 @@ _NEVER: Final = inf
 
 
 class ReconcileState(Struct):
-    """Kept for a RayCluster that wants scheduling groups, or may have some. Times are monotonic, in
+    """State of a RayCluster that requests pod groups or may own some. Times are monotonic, in
     seconds.
     """
 
     retries: Backoff
     looks: Backoff
     reconciled: tuple[RayClusterConfig, Occupied] | None = None
-    """What was brought about, as far as it can be now; None when something is to be done."""
+    """The last reconciled input, None while a reconciliation is due."""
     hold: float = 0.0
-    """Nothing is tried before this, after a failure."""
+    """The earliest time of a retry after a failure."""
     refused: RayClusterConfig | None = None
-    """Facts for which the API server refused something: others are tried at once, since
-    the change may have fixed it.
+    """The configuration for which the API server refused a request. Another configuration is tried
+    at once, since the change may have fixed the error.
     """
     look: float = _NEVER
-    """Another look is due at this, for what only time can change."""
+    """The time of the next reconciliation for changes that no watch reports."""
     running: bool = False
     names: set[Named] = field(default_factory=set)
-    """Objects that are looked up by their names, as we could not create them."""
+    """Objects to get by name, since creating them was a conflict."""
     foreign: tuple[str, ...] = ()
-    """Names that objects of others have."""
+    """Desired names that are in use by objects of other owners."""
     trouble: str = ""
 
     def due(self, facts: RayClusterConfig, taken: Occupied, now: float) -> bool:
-        """Return whether there is something to do now."""
+        """Return whether a reconciliation is due."""
         fixed = self.refused is not None and self.refused is not facts
         if self.running or (now < self.hold and not fixed):
             return False
@@ -49,15 +47,16 @@ class ReconcileState(Struct):
         return self.reconciled[0] is not facts or self.reconciled[1] != taken
 
     def over(self, facts: RayClusterConfig) -> bool:
-        """Return whether all was done for a RayCluster that wants nothing any more."""
+        """Return whether a RayCluster that requests no pod groups is fully cleaned up."""
         done = self.reconciled is not None and self.reconciled[0] is facts and self.look == _NEVER
         return done and not self.running
 
     def failed(self, now: float, at_least: float, refused: RayClusterConfig | None = None) -> None:
-        """Note a failure: a retry is due after a delay that grows, and that starts again from the
-        shortest for other facts.
+        """Record a failure and schedule a retry with exponential backoff, which is reset when the
+        configuration changes.
 
-        `refused` are the facts that the failure came from, None when the API server is in trouble.
+        `refused` is the configuration that caused the failure, None if the API server itself
+        failed.
         """
         if refused is not None and self.refused is not None and refused is not self.refused:
             self.retries.reset()
@@ -66,8 +65,8 @@ class ReconcileState(Struct):
         self.hold = now + self.retries.next(at_least)
 
     def record(self, what: tuple[RayClusterConfig, Occupied], now: float, *, waits: bool) -> None:
-        """Note that nothing more can be done now. Another look is due later if something is still
-        missing.
+        """Record a reconciliation. If `waits`, an object is still missing, and a reconciliation is
+        scheduled.
         """
         if self.reconciled != what:
             self.looks.reset()
@@ -78,7 +77,7 @@ class ReconcileState(Struct):
 
 
 def new_state(timing: PublishingTiming, world: Clock) -> ReconcileState:
-    """Return the state of a RayCluster about which nothing is known."""
+    """Return the initial state of a RayCluster."""
     return ReconcileState(
         Backoff(timing.first_delay, timing.longest_delay, world.random),
         Backoff(timing.first_look, timing.longest_delay, world.random),

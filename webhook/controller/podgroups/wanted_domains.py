@@ -1,5 +1,5 @@
-"""The ComputeDomains that a RayCluster should have. Each goes through the lifecycle of a PodGroup
-that stands alone and has no count.
+"""The ComputeDomains that a RayCluster should have. Each has the lifecycle of a PodGroup without a
+Workload and without a count.
 """
 
 from collections.abc import Iterator
@@ -16,8 +16,8 @@ from webhook.groups.pod_groups import (
 
 
 def desired_domains(facts: RayClusterConfig, taken: Occupied) -> Desired:
-    """Return the ComputeDomains that should exist: of a replica from its first pod on, others as
-    long as the RayCluster asks for them.
+    """Return the desired ComputeDomains: of each replica that has a pod, and others while the
+    RayCluster requests them.
     """
     wanted = [PodGroup(name, "", BASIC, "") for name in _names(facts, taken)]
     return Desired(facts.uid, pod_groups=tuple(wanted))

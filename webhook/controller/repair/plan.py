@@ -1,10 +1,10 @@
-"""The plan: from a worker group and its record, the next record and the next actions.
+"""The repair plan: the next record and the next actions, from a worker group and its record.
 
-A replica of which all hosts run is recorded with the uids of these hosts. A recorded replica that
-lacks one of them has lost a host, even if another pod has its identity; one that was never recorded
-has lost nothing. A replica that is to be deleted is recorded first, then marked, pod by pod, so
-that admission assigns no further host of it, and then deleted. Any process continues from the
-record where another one stopped; nothing that others can write on a pod is a reason to delete one.
+A replica with all hosts running is recorded with the uids of the hosts. A recorded replica without
+one of them has lost a host, even if another pod has its identity; a replica that was never recorded
+has lost nothing. A replica to delete is recorded first, then its pods are marked, so that admission
+assigns no further host of it, and then deleted. Another process continues from the record; nothing
+that other users can write on a pod is a reason to delete a pod.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,9 +29,9 @@ HOUR: Final = 3600.0
 LOST: Final = "host-lost"
 RESTARTED: Final = "container-restarted"
 INCOMPLETE: Final = "replica-incomplete"
-"""Reasons for which a replica is deleted; they are label values."""
+"""Reasons to delete a replica; they are label values."""
 DUPLICATE: Final = "host-duplicate"
-"""The reason for which one pod is deleted: a recorded pod that lives has its identity."""
+"""The reason to delete one pod: a recorded, live pod has the same identity."""
 
 CHANGING: Final = "the RayCluster has just changed"
 SUSPENDED: Final = "the RayCluster or the group is suspended"
@@ -43,26 +43,24 @@ TOO_NEW: Final = "it has not been broken long enough"
 
 
 class Limits(Struct, frozen=True, gc=False):
-    """How long a replica is broken before it is replaced, in seconds, and how many are in an
-    hour.
-    """
+    """The delay before a broken replica is replaced, in seconds, and the replacements per hour."""
 
     wait: float = 30.0
     per_hour: int = 6
 
 
 class Memory(Struct):
-    """Times that one process remembers of a group; a process that starts remembers nothing."""
+    """Times that one process remembers of a group; empty after a restart."""
 
     version: str | None = None
     since: float = 0.0
     broken: dict[str, float] = field(default_factory=dict)
-    """By replica, since when it was seen broken."""
+    """The time when each replica was first observed broken, by name."""
 
 
 class Plan(Struct, frozen=True):
-    """The record to write first, and the actions after it. `waiting` has the reason why a broken
-    replica is left as it is.
+    """The record to write first, and the actions after it. `waiting` has the reasons why broken
+    replicas are not replaced.
     """
 
     record: Record
@@ -73,9 +71,9 @@ class Plan(Struct, frozen=True):
 def plan(
     group: Group, record: Record, memory: Memory, limits: Limits, now: float, date: float
 ) -> Plan:
-    """Return the next record and actions of a group; times are noted in `memory`.
+    """Return the next record and actions of a group; times are stored in `memory`.
 
-    `now` is of a monotonic clock; `date`, in seconds since the epoch, is what processes share.
+    `now` is monotonic; `date`, in seconds since the epoch, is comparable across processes.
     """
     if memory.version != group.version:
         memory.version, memory.since = group.version, now
@@ -96,7 +94,7 @@ def plan(
     hold = broken and _hold(group, record, memory, limits, now, date)
     if hold or not ripe:
         return Plan(record, _actions(record, replicas), dict.fromkeys(broken, hold or TOO_NEW))
-    # What is left of an incomplete one may yet be filled, in place of one that goes before it.
+    # An incomplete replica may still be filled by pods of another replica that is deleted first.
     first = min(
         ripe,
         key=lambda name: (
@@ -112,9 +110,7 @@ def plan(
 
 
 def _duplicates(group: Group, record: Record) -> list[Host]:
-    """Return the pods that have the identity of a recorded pod that lives, and are not recorded
-    themselves.
-    """
+    """Return the unrecorded pods that have the identity of a recorded, live pod."""
     owners = {
         host.seat
         for host in group.pods
@@ -137,8 +133,8 @@ def _replicas(pods: Iterable[Host]) -> dict[str, list[Host]]:
 
 
 def _settled(record: Record, replicas: Mapping[str, Sequence[Host]], date: float) -> Record:
-    """Return a record without what is over: the budget is spent by a replica whose pods are all
-    deleted.
+    """Return a record without obsolete entries: a replica whose pods are all being deleted counts
+    as replaced.
     """
     gone = {name for name in record.going if _all_deleting(replicas.get(name, ()))}
     replaced = {**record.replaced, **dict.fromkeys(sorted(gone), date)}
@@ -154,7 +150,7 @@ def _all_deleting(pods: Sequence[Host]) -> bool:
 
 
 def _recent(at: float, date: float) -> bool:
-    """Return whether a time is of the last hour, or at most one hour ahead of a clock that was set
+    """Return whether a time is in the last hour, or at most one hour ahead, if the clock was set
     back.
     """
     return abs(date - at) < HOUR
@@ -166,7 +162,7 @@ def _leaving(record: Record, replicas: Mapping[str, Sequence[Host]]) -> bool:
 
 
 def _actions(record: Record, replicas: Mapping[str, Sequence[Host]]) -> list[Action]:
-    """Return the next actions on each replica: mark the pods of one that is going, or delete them
+    """Return the next actions on each replica: mark the pods of a replica to delete, or delete them
     when all are marked; remove the mark elsewhere.
     """
     actions: list[Action] = []
@@ -186,8 +182,8 @@ def _actions(record: Record, replicas: Mapping[str, Sequence[Host]]) -> list[Act
 def _whole(
     group: Group, record: Record, replicas: Mapping[str, Sequence[Host]]
 ) -> dict[str, dict[str, int]]:
-    """Return the replicas of which all hosts run, and that are not recorded yet or have restarted
-    since as a whole.
+    """Return the replicas with all hosts running that are not recorded yet, or whose hosts have all
+    restarted since.
     """
     return {
         name: {host.id: host.restarts for host in pods}
@@ -198,7 +194,7 @@ def _whole(
 
 
 def _restarted(whole: Mapping[str, int], pods: Iterable[Host]) -> int:
-    """Return how many recorded hosts have restarted since."""
+    """Return the number of recorded hosts that have restarted since."""
     return sum(host.restarts > whole.get(host.id, host.restarts) for host in pods)
 
 
@@ -214,8 +210,8 @@ def _broken(
     memory: Memory,
     now: float,
 ) -> dict[str, str]:
-    """Return the replicas that are broken and to be repaired, each with the reason, and remember
-    since when.
+    """Return the replicas to repair with the reason of each, and remember the time of the first
+    observation.
     """
     found = {
         name: reason
@@ -227,7 +223,7 @@ def _broken(
 
 
 def _fault(group: Group, whole: Mapping[str, int] | None, pods: Sequence[Host]) -> str:
-    """Return the fault of a replica for which repair is asked, or nothing."""
+    """Return the fault of a replica with repair enabled, or an empty string."""
     live = {host.id: host for host in pods if host.lives}
     if _all_deleting(pods):
         return ""
@@ -240,14 +236,14 @@ def _fault(group: Group, whole: Mapping[str, int] | None, pods: Sequence[Host]) 
 
 
 def _full(group: Group) -> bool:
-    """Return whether a group has all its pods, so that KubeRay creates no further one."""
+    """Return whether a group has all its pods, so that KubeRay creates no more."""
     return sum(host.lives for host in group.pods) >= group.desired * group.hosts
 
 
 def _hold(
     group: Group, record: Record, memory: Memory, limits: Limits, now: float, date: float
 ) -> str:
-    """Return why nothing of a group is replaced now, or nothing."""
+    """Return the reason why no replica of a group is replaced now, or an empty string."""
     if not group.head:
         return HEADLESS
     if group.suspended:

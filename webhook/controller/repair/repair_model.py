@@ -1,5 +1,5 @@
-"""A worker group as the API server and the controller's record describe it, and the actions on its
-pods.
+"""A worker group as the API server and the repair record describe it, and the actions on
+its pods.
 """
 
 from binascii import crc32
@@ -11,11 +11,11 @@ from webhook.groups.identity import HostIdentity
 
 
 class Host(Struct, frozen=True, gc=False):
-    """A worker pod with its identity, at a version of the API server.
+    """A worker pod with its identity, at one resourceVersion.
 
-    `ours`: admission assigned the identity. `ended`: the pod Failed or Succeeded. `restarts` are
-    those of Ray's container, which `runs` or does not. `marked`: it has the label that keeps
-    admission from assigning further hosts of its replica. The label is no reason to delete a pod.
+    `ours`: admission assigned the identity. `ended`: the pod Failed or Succeeded. `restarts` and
+    `runs` are of Ray's container. `marked`: the pod has the label that keeps admission from
+    assigning further hosts of its replica. The label is no reason to delete a pod.
     """
 
     name: str
@@ -31,21 +31,21 @@ class Host(Struct, frozen=True, gc=False):
 
     @property
     def id(self) -> str:
-        """Its uid, as a record has it: 8 hexadecimal digits."""
+        """The uid as a record has it: 8 hexadecimal digits."""
         return f"{crc32(self.uid.encode()):08x}"
 
     @property
     def lives(self) -> bool:
-        """Return whether it neither ended nor is being deleted."""
+        """Whether the pod has neither ended nor is being deleted."""
         return not self.deleting and not self.ended
 
 
 class Record(Struct, frozen=True, omit_defaults=True):
-    """The state of repair of one worker group, which only the controller can write.
+    """The repair state of one worker group, which only the controller can write.
 
     `whole` has, by replica name and id of the host, the restarts at the time when all hosts of the
     replica ran. `going` has the replicas that are being deleted, each with the reason. `replaced`
-    has those whose deletion succeeded, each with the time in seconds since the epoch.
+    has the deleted replicas, each with the time in seconds since the epoch.
     """
 
     whole: dict[str, dict[str, int]] = {}
@@ -57,11 +57,11 @@ EMPTY: Final = Record()
 
 
 class Group(Struct, frozen=True):
-    """A worker group of several hosts of one RayCluster: its wanted size, and its pods.
+    """A multi-host worker group of one RayCluster: its desired size, and its pods.
 
     `version` changes with the spec of the RayCluster. `leaving` are the names in `workersToDelete`,
-    which may stay there when their pods are gone. `repair` and `restart` are the opt-ins of the
-    RayCluster. `head`: it has a head pod that neither ended nor is being deleted.
+    which may remain there after their pods are deleted. `repair` and `restart` are the opt-ins of
+    the RayCluster. `head`: a head pod exists that has neither ended nor is being deleted.
     """
 
     version: str
@@ -90,7 +90,7 @@ class Delete(Struct, frozen=True, gc=False):
 
 
 class Unmark(Struct, frozen=True, gc=False):
-    """Remove the label from a pod whose replica is not being deleted: somebody else wrote it."""
+    """Remove the label from a pod whose replica is not being deleted: another user wrote it."""
 
     host: Host
 

@@ -1,4 +1,4 @@
-"""The repairer: replaces replicas that lost a host, where their RayCluster asks for repair."""
+"""Reconciler that replaces replicas that lost a host, for RayClusters with repair enabled."""
 
 import asyncio
 import logging
@@ -32,18 +32,18 @@ from webhook.kubeclient.timeouts import Clock
 
 _log: Final = logging.getLogger("webhook.controller")
 EVERY: Final = 5.0
-"""Seconds between two looks."""
+"""The period between two checks, in seconds."""
 _CHECK_EVERY: Final = 60.0
-"""Seconds between two reads of the policy for tenants."""
+"""The period between two reads of the tenant policy, in seconds."""
 RECORDS: Final = "the records"
 POLICY: Final = "the policy for tenants"
-"""Parts of a round that concern all RayClusters, as failures name them."""
+"""Parts of a check that concern all RayClusters, as failures name them."""
 UNPROTECTED: Final = "unprotected"
-"""The reason of a failure: the policy is absent, or denies nothing."""
+"""The reason of a failure: the policy is absent, or does not deny."""
 _ROUNDS: Final = 3
-"""Looks at one RayCluster in a row: pods that were marked are deleted at the next."""
+"""Reconciliations of one RayCluster in a row: pods marked in one are deleted in the next."""
 _OVERTAKEN: Final = frozenset({"conflict", "missing"})
-"""Failures that mean that the pod is another by now, which the next look shows."""
+"""Failures that mean that the pod has changed, which the next reconciliation observes."""
 
 REPLACED: Final = "ReplicaReplaced"
 DUPLICATED: Final = "DuplicateDeleted"
@@ -54,7 +54,7 @@ Place = tuple[str, str]
 
 
 class State(Protocol):
-    """The store of objects."""
+    """The object store."""
 
     @property
     def synced(self) -> bool:
@@ -62,14 +62,14 @@ class State(Protocol):
 
 
 class Events(Protocol):
-    """Writes events on RayClusters."""
+    """Writer of events on RayClusters."""
 
     async def record(self, notices: Iterable[EventRequest], now: float) -> None:
-        """Write events. What cannot be written is tried again with the next."""
+        """Write events. A failed write is retried with the next call."""
 
 
 class RepairCounters(Struct):
-    """What was done since the start, for metrics."""
+    """Counters since the start, for metrics."""
 
     deleted: dict[str, int] = field(default_factory=dict)
     """Pods, by reason."""
@@ -78,7 +78,7 @@ class RepairCounters(Struct):
 
 
 class RepairReconciler:
-    """Looks every few seconds. What fails for one RayCluster does not keep the others."""
+    """Reconciles every few seconds. A failure of one RayCluster does not block the others."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class RepairReconciler:
     ) -> None:
         self.counters = RepairCounters()
         self.waiting: dict[Place, dict[str, str]] = {}
-        """Of each group, the broken replicas that are left as they are, and why."""
+        """By group, the broken replicas that are not replaced, each with the reason."""
         self._state = state
         self._clusters = clusters
         self._store = store
@@ -105,8 +105,8 @@ class RepairReconciler:
         self._obstacle = ""
 
     async def run(self) -> None:
-        """Look until cancelled. It begins with the records as they are now, and an empty memory: a
-        broken replica waits its full time again.
+        """Reconcile until cancelled, with records that are read again and an empty memory: a broken
+        replica is replaced after the full delay again.
         """
         self._memories.clear()
         self._store.records.forget()
@@ -116,8 +116,8 @@ class RepairReconciler:
             await self._world.sleep(EVERY)
 
     async def _protected(self) -> bool:
-        """Return whether the policy for tenants is in force, which is asked for once a minute:
-        without it everybody who may create pods could make one that counts as a host.
+        """Return whether the tenant policy is in force, checked once a minute: without the policy,
+        anyone who can create pods can create one that counts as a host.
         """
         now = self._world.clock()
         if now >= self._check_at:
@@ -127,7 +127,7 @@ class RepairReconciler:
         return self._allowed
 
     async def _check(self) -> None:
-        """Note whether repair is allowed, and log it when it is new. Raises ApiError."""
+        """Record whether repair is allowed, and log a change. Raises ApiError."""
         obstacle = await self._store.unprotected()
         self._allowed = not obstacle
         if obstacle:
@@ -157,10 +157,10 @@ class RepairReconciler:
             await self._attempt(facts.uid, name, self._repair(facts))
 
     async def _attempt(self, key: str, name: str, work: Awaitable[None]) -> None:
-        """Count what fails, and log it when it is new; the rest of the round continues."""
+        """Count a failure and log it if new; the other steps continue."""
         try:
             await work
-        # Also our own bug, which one RayCluster brings out
+        # Includes our own bugs, so that one RayCluster does not block the others
         except Exception as error:  # noqa: BLE001
             reason, kind = reason_of(error), kind_of(error)
             self.counters.failures[reason] = self.counters.failures.get(reason, 0) + 1
@@ -171,7 +171,7 @@ class RepairReconciler:
             self._trouble.pop(key, None)
 
     async def _repair(self, facts: RayClusterConfig) -> None:
-        """Look and act, until nothing is left to do at once. Raises ApiError."""
+        """Reconcile until no action is left. Raises ApiError."""
         for _ in range(_ROUNDS):
             done = False
             groups = await self._store.groups(facts)
@@ -185,9 +185,10 @@ class RepairReconciler:
     async def _act(
         self, facts: RayClusterConfig, name: str, group: Group, records: Records
     ) -> bool:
-        """Record and do what is planned for a group, and return whether more may be due at once.
+        """Record and perform the plan of a group, and return whether more actions may be due at
+        once.
 
-        What is not recorded is not done. Raises ApiError.
+        An action is performed only after its record is written. Raises ApiError.
         """
         place = facts.uid, name
         memory = self._memories.setdefault(place, Memory())
@@ -205,8 +206,9 @@ class RepairReconciler:
         return any(not isinstance(action, Unmark) for action in found.actions)
 
     async def _delete(self, facts: RayClusterConfig, group: str, actions: Sequence[Delete]) -> None:
-        """Delete pods at once, and report those that were: KubeRay replaces the first one that is
-        gone, and the index of a replica is free when all are on their way. Raises ApiError.
+        """Delete pods concurrently, and report the deleted ones: KubeRay replaces a pod as soon as
+        it is deleted, and the index of a replica is free once all its pods are being deleted.
+        Raises ApiError.
         """
         results = await asyncio.gather(
             *(self._perform(facts, action) for action in actions), return_exceptions=True
@@ -224,7 +226,7 @@ class RepairReconciler:
                 raise error
 
     async def _perform(self, facts: RayClusterConfig, action: Action) -> bool:
-        """Do one action, and return whether it was done: not if another process was faster."""
+        """Perform an action, and return whether it succeeded: False on a conflict."""
         try:
             await self._store.perform(facts, action)
         except ApiError as error:
@@ -242,7 +244,7 @@ class RepairReconciler:
     def _say(
         self, facts: RayClusterConfig, group: str, before: dict[str, str], now: dict[str, str]
     ) -> None:
-        """Log why a broken replica is left as it is, when that is new."""
+        """Log the reason why a broken replica is not replaced, if the reason is new."""
         for replica, why in now.items():
             if before.get(replica) != why:
                 text = "repair: replica %s of group %s of RayCluster %s/%s is broken, and waits: %s"
@@ -252,7 +254,7 @@ class RepairReconciler:
 def _notice(
     facts: RayClusterConfig, group: str, replica: str, reason: str, pods: list[str]
 ) -> EventRequest:
-    """Return the event on a RayCluster about a replica of which pods were deleted."""
+    """Return the event on a RayCluster for a replica whose pods were deleted."""
     names = ", ".join(pods)
     kind, text = REPLACED, f"replica {replica} is replaced, {reason}: deleted {names}"
     if reason == DUPLICATE:

@@ -1,4 +1,4 @@
-"""The ConfigMap with the records of repair: the controller's own, in its own namespace.
+"""The ConfigMap with the repair records, in the controller's namespace.
 
 See docs/contributing/decisions/0034-repair-keeps-its-own-record.md.
 """
@@ -19,20 +19,20 @@ from webhook.kubeclient.wire import decoded
 
 _log: Final = logging.getLogger("webhook.controller")
 _SECONDS: Final = 10.0
-"""Deadline of a request. None is on the path of a review."""
+"""Deadline of a request, which is never in the path of a review."""
 
 Records = Mapping[str, Record]
 """By worker group."""
 
 
 class RecordApi(Protocol):
-    """The API server, as far as records need it. Everything raises ApiError."""
+    """The requests to the API server for records. All methods raise ApiError."""
 
     async def get(self, path: str, query: Query, deadline: float) -> bytes:
         """Return an object."""
 
     async def create(self, path: str, body: Mapping[str, object], deadline: float) -> bytes:
-        """Create an object; a conflict when there is one of its name."""
+        """Create an object; an existing object of the name is a conflict."""
 
     async def patch(self, path: str, operations: list[Operation], deadline: float) -> object:
         """Apply a JSON Patch."""
@@ -44,10 +44,11 @@ class _ConfigMap(Struct):
 
 
 class RepairRecords:
-    """One ConfigMap: for each RayCluster a key, its uid, with the records of its worker groups.
+    """One ConfigMap, with a key for the uid of each RayCluster and the records of its worker
+    groups.
 
-    It is read once, and again after each write. A write of another process in between is a
-    conflict: a former leader cannot act on a record that the new one has changed.
+    The ConfigMap is read once, and again after each write. A write of another process since the
+    read is a conflict: a previous leader cannot act on a record that the new leader has changed.
     """
 
     def __init__(self, api: RecordApi, namespace: str, name: str) -> None:
@@ -59,7 +60,7 @@ class RepairRecords:
         self._known: _ConfigMap | None = None
 
     def forget(self) -> None:
-        """Read again before the next use."""
+        """Read the ConfigMap again at the next use."""
         self._known = None
 
     async def of(self, uid: str) -> Records:
@@ -76,8 +77,8 @@ class RepairRecords:
             return {}
 
     async def write(self, uid: str, records: Records) -> None:
-        """Write the records of a RayCluster. Raises ApiError, of reason `conflict` if the ConfigMap
-        has changed since it was read.
+        """Write the records of a RayCluster. Raises ApiError, with reason `conflict` if the
+        ConfigMap has changed since the read.
         """
         kept = {group: record for group, record in records.items() if record != EMPTY}
         value = json.encode(kept, order="deterministic").decode()

@@ -1,4 +1,4 @@
-"""What repair looks at and does: RayClusters and worker pods in the API server."""
+"""The objects of repair in the API server: RayClusters and worker pods."""
 
 from collections.abc import Sequence
 from typing import Final, Protocol, TypeVar
@@ -34,10 +34,12 @@ from webhook.kubeclient.wire import (
 )
 
 _SECONDS: Final = 10.0
-"""Deadline of a request. None is on the path of a review."""
+"""Deadline of a request, which is never in the path of a review."""
 _PAGE_ITEMS: Final = 500
 POLICY: Final = "ray-webhook-seat-labels"
-"""In `manifests/policies/tenants`, with a binding of this name: who may write identity labels."""
+"""The policy in `manifests/policies/tenants`, and its binding: which users may write identity
+labels.
+"""
 _POLICY_KINDS: Final = {
     "validatingadmissionpolicies": "ValidatingAdmissionPolicy",
     "validatingadmissionpolicybindings": "ValidatingAdmissionPolicyBinding",
@@ -47,7 +49,7 @@ T = TypeVar("T", bound=Watched)
 
 
 class PodApi(Protocol):
-    """The API server, as far as repair asks it. Everything raises ApiError."""
+    """The requests to the API server for repair. All methods raise ApiError."""
 
     async def get(self, path: str, query: Query, deadline: float) -> bytes:
         """Return a list, or an object."""
@@ -56,7 +58,7 @@ class PodApi(Protocol):
         """Apply a JSON Patch."""
 
     async def delete(self, path: str, uid: str, version: str, deadline: float) -> None:
-        """Delete an object that is still of this uid and version."""
+        """Delete an object with a precondition on its uid and resourceVersion."""
 
 
 class _PolicySpec(Struct, rename="camel", frozen=True):
@@ -70,8 +72,8 @@ class _Policy(Struct, frozen=True):
 
 
 class RepairStore:
-    """Everything raises ApiError; a change of a version that is gone is a conflict. With
-    `ignoring`, RayClusters may be left alone by their label.
+    """Reads worker groups and changes pods. All methods raise ApiError; a change of an outdated
+    version is a conflict. If `ignoring`, the `ignore` label exempts a RayCluster.
     """
 
     def __init__(self, api: PodApi, records: RepairRecords, *, ignoring: bool = True) -> None:
@@ -80,8 +82,8 @@ class RepairStore:
         self._ignoring = ignoring
 
     async def unprotected(self) -> str:
-        """Return why pods are not protected from hosts that people make by hand, or nothing where
-        the policy for tenants is in force.
+        """Return why manually created pods can pass as hosts, or an empty string if the tenant
+        policy is in force.
         """
         for plural, kind in _POLICY_KINDS.items():
             path = f"/apis/admissionregistration.k8s.io/v1/{plural}/{POLICY}"
@@ -97,8 +99,8 @@ class RepairStore:
         return ""
 
     async def groups(self, known: RayClusterConfig) -> dict[str, Group]:
-        """Return the worker groups of several hosts of a RayCluster, as they are now, by name;
-        nothing for one that is gone, replaced, or not to be touched any more.
+        """Return the current multi-host worker groups of a RayCluster by name; none if the
+        RayCluster was deleted, recreated, or is ignored.
         """
         path = f"/apis/{names.RAY_GROUP}/v1/namespaces/{quote(known.namespace)}/rayclusters"
         found = await self._list(
@@ -130,7 +132,7 @@ class RepairStore:
         }
 
     async def perform(self, facts: RayClusterConfig, action: Action) -> None:
-        """Do one thing to one pod, as it was seen."""
+        """Perform an action on a pod, at the observed version."""
         host = action.host
         path = f"/api/v1/namespaces/{quote(facts.namespace)}/pods/{quote(host.name)}"
         if isinstance(action, Delete):
@@ -146,7 +148,7 @@ class RepairStore:
         await self._api.patch(path, [version, change], _SECONDS)
 
     async def _pods(self, facts: RayClusterConfig) -> list[LivePod]:
-        """Return the head and worker pods that are a RayCluster's own."""
+        """Return the head and worker pods that a RayCluster owns."""
         types = f"{names.NODE_TYPE_HEAD},{names.NODE_TYPE_WORKER}"
         selector = f"{names.LABEL_CLUSTER}={facts.name},{names.LABEL_NODE_TYPE} in ({types})"
         path = f"/api/v1/namespaces/{quote(facts.namespace)}/pods"
@@ -167,13 +169,13 @@ class RepairStore:
 
 
 def _is_lasting_head(pod: LivePod) -> bool:
-    """Return whether a pod is a head that neither ended nor is being deleted."""
+    """Return whether a pod is a head that has neither ended nor is being deleted."""
     is_head = pod.labels.get(names.LABEL_NODE_TYPE) == names.NODE_TYPE_HEAD
     return is_head and not pod.leaves and not pod.ended
 
 
 def _hosts_of(pods: Sequence[LivePod]) -> dict[str, list[Host]]:
-    """Return the seated worker pods, by group."""
+    """Return the worker pods with an identity, by group."""
     found: dict[str, list[Host]] = {}
     for pod in pods:
         labels = pod.labels
@@ -186,7 +188,7 @@ def _hosts_of(pods: Sequence[LivePod]) -> dict[str, list[Host]]:
 
 
 def _host_of(pod: LivePod) -> Host | None:
-    """Return a pod in its seat, or None for one that has none."""
+    """Return a pod with its identity, or None if the pod has none."""
     meta, labels = pod.metadata, pod.labels
     try:
         seat = seat_of(labels.get(names.LABEL_GROUP, ""), labels, None, MAX_HOSTS)
