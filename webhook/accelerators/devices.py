@@ -1,4 +1,4 @@
-"""Devices: one row for each kind that the webhook knows, and how many of each a host has.
+"""Devices: each kind that the webhook supports, and the number of each on a host.
 
 To add an accelerator, add its names to `webhook/api/names.py` and a row to `DEVICES`.
 """
@@ -23,9 +23,7 @@ from webhook.api.quantity import parse_count
 A = TypeVar("A")
 
 Counts = Mapping[str, int]
-"""How many devices of each kind, by the name of the kind; a kind that is not asked
-for is absent.
-"""
+"""Numbers of devices by the name of their kind; kinds that are not requested are absent."""
 
 NO_DEVICES: Final[Counts] = MappingProxyType({})
 
@@ -33,13 +31,13 @@ NO_DEVICES: Final[Counts] = MappingProxyType({})
 class Device(Struct, frozen=True, gc=False):
     """A kind of device.
 
-    A container asks for it by an extended resource: one of `resources`, or any that begins with
+    A container requests it by an extended resource: one of `resources`, or any that begins with
     `prefix` or ends with `suffix`; or by a claim (DRA) whose name ends with one of `claims`, which
-    counts as one device, as nothing in the pod says how many it has. `selectors` are the node
-    labels by which its pods must be placed, which a rule asks of TPUs alone. The hosts of a replica
-    stay together within one value of the node label `topology_key`. With `rendezvous`, the hosts of
-    a replica meet at an address, as torchrun does it. With `processes`, each device is one process
-    of torchrun.
+    counts as one device, because the pod does not contain the number. `selectors` are the node
+    labels that its pods must select, which a rule requires for TPUs only. The hosts of a replica
+    are scheduled within one value of the node label `topology_key`. With `rendezvous`, the hosts of
+    a replica meet at an address, as with torchrun. With `processes`, each device is one process of
+    torchrun.
     """
 
     name: str
@@ -53,7 +51,6 @@ class Device(Struct, frozen=True, gc=False):
     claims: tuple[str, ...] = ()
 
     def named_by(self, resource: str) -> bool:
-        """Return whether a resource is this device."""
         return (
             resource in self.resources
             or bool(self.prefix and resource.startswith(self.prefix))
@@ -69,7 +66,7 @@ TPU: Final = Device(
     topology_key=names.NODE_POOL,
 )
 
-# Any resource whose name ends with `gpu`, as KubeRay and Ray recognise them, and a part of one.
+# Any resource whose name ends with `gpu`, as KubeRay and Ray recognise them, or a fraction of one.
 # https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
 GPU: Final = Device(
     "GPU",
@@ -79,7 +76,7 @@ GPU: Final = Device(
     processes=True,
 )
 
-# The class of a claim is in its template, so that its name in the pod is all that is known.
+# The class of a claim is in its template; the pod contains only the name of the claim.
 # https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/
 CLAIMED_GPU: Final = Device("GPU claim", claims=("gpu", "gpus"), rendezvous=True)
 
@@ -95,18 +92,18 @@ NEURON_CORE: Final = Device(
 SHIPPED: Final = (TPU, GPU, CLAIMED_GPU, NEURON, NEURON_CORE)
 
 DEVICES: Final = [*SHIPPED]
-"""Those that are shipped, and those of the settings."""
+"""The built-in devices, and those of the configuration."""
 
 
 def add_device(device: Device) -> None:
-    """Add a device to the known ones, or replace the one of its name."""
+    """Add a device, or replace the device with the same name."""
     DEVICES[:] = [*(each for each in DEVICES if each.name != device.name), device]
     device_of.cache_clear()
 
 
 def own_device(name: str, keys: Iterable[str]) -> Device:
-    """Return a device of the settings, by extended resources, and by endings of the names of claims
-    (DRA), which have no slash. Raises ValueError for one that cannot be.
+    """Return a device of the configuration, given its extended resources, and the suffixes of its
+    claims (DRA), which contain no slash. Raises ValueError if it is invalid.
     """
     if any(name == device.name for device in SHIPPED):
         msg = f"device {name} exists: use another name"
@@ -131,15 +128,15 @@ IDENTITIES: Final[Mapping[str, str]] = MappingProxyType(
         names.PET_NODE_RANK: "",
     }
 )
-"""Variables that say which host of which replica a pod is, so that no template can have them.
+"""Variables that identify the host and replica of a pod, so that a template cannot set them.
 
-Each with the value that images and templates have as a placeholder, which counts as unset.
+Each with the placeholder value in images and templates, which counts as unset.
 """
 
 
 @lru_cache(maxsize=1024)
 def device_of(resource: str) -> Device | None:
-    """Return the device that a resource is, or None for cores, memory and whatever else."""
+    """Return the device of a resource, or None if it is none, such as cores and memory."""
     for device in DEVICES:
         if device.named_by(resource):
             return device
@@ -152,10 +149,10 @@ def count_devices(
     count: Callable[[str, A], int],
     claims: Iterable[str] = (),
 ) -> Counts:
-    """Return the devices that one container asks for, by its limits, else by its requests, and by
-    the names of its claims.
+    """Return the devices that a container requests: by its limits, otherwise by its requests, and
+    by the names of its claims.
 
-    `count` turns the amount of a resource into a number.
+    `count` converts the amount of a resource to a number.
     """
     found = {
         device.name: 1
@@ -173,9 +170,10 @@ def count_devices(
 def devices_of_host(containers: Iterable[Counts], inits: Iterable[tuple[Counts, bool]]) -> Counts:
     """Return the devices of a host, as the scheduler and the kubelet count them for its pod.
 
-    Containers and sidecars run together, so theirs add up. An init container borrows what the
-    containers get later, and counts only where it wants more, with the sidecars before it. `inits`
-    are the init containers in order, each with whether it is a sidecar.
+    Containers and sidecars run together, so their devices add up. An init container uses the
+    devices of the containers that start later, and counts only if it requests more, together with
+    the sidecars before it. `inits` are the init containers in order, each with whether it is a
+    sidecar.
 
     https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/#resource-sharing-within-containers
     """
@@ -195,7 +193,7 @@ def devices_of_host(containers: Iterable[Counts], inits: Iterable[tuple[Counts, 
 
 
 def devices_of_container(container: Container | TemplateContainer) -> Counts:
-    """Return the devices that a container of a pod asks for; an amount that is none counts as 0."""
+    """Return the devices that a container requests; invalid amounts count as 0."""
     resources = container.resources
     if resources is None:
         return NO_DEVICES
@@ -205,7 +203,7 @@ def devices_of_container(container: Container | TemplateContainer) -> Counts:
 
 
 def devices_of_pod(spec: PodSpec) -> Counts:
-    """Return the devices of the host that a pod is; an amount that is none counts as 0."""
+    """Return the devices that a pod requests; invalid amounts count as 0."""
     return devices_of_host(
         map(devices_of_container, spec.containers or ()),
         [
@@ -216,7 +214,7 @@ def devices_of_pod(spec: PodSpec) -> Counts:
 
 
 def number_of(amount: object) -> int:
-    """Return a number of devices as somebody wrote it, 0 when it is none."""
+    """Return a number of devices from user input, 0 if it is invalid."""
     if isinstance(amount, bool) or not isinstance(amount, str | int | float):
         return 0
     try:

@@ -1,4 +1,4 @@
-"""Profiles: the variables that frameworks read on the hosts of a replica, one row for each.
+"""Profiles: environment variables of frameworks for the hosts of a replica.
 
 To add a profile, add its variables to `webhook/api/names.py` and a row to `PROFILES`.
 """
@@ -20,14 +20,13 @@ SHAPE: Final = "shape"
 PROCESSES: Final = "processes"
 
 MASTER_PORT: Final = "29500"
-"""torchrun's default, which no port of Ray meets."""
+"""torchrun's default, which Ray does not use."""
 
 NEURON_PORT: Final = "41000"
-"""Where the Neuron runtime of host 0 listens, as in AWS' examples; torchrun has a port of its own.
-"""
+"""The port of the Neuron runtime on host 0, as in AWS' examples; torchrun uses another port."""
 
 NONE: Final = "none"
-"""Stands in place of profiles, and turns all variables of the rendezvous off."""
+"""Used instead of profile names to disable all rendezvous variables."""
 
 _HOLE: Final = re.compile(r"\{(\w+)\}")
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?")
@@ -37,12 +36,12 @@ _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 class Setting(Struct, frozen=True, gc=False):
     """A variable of a profile.
 
-    The value may refer to `{hosts}`, the number of hosts; `{rank}`, the place of a host, which must
-    come last; `{master}`, the address of host 0; `{devices}`, those of a container; in profiles of
-    slices, to `{shape}`, the sizes of the slice, and `{processes}`, the address of each device of
-    it; and to another variable by its name, such as `{MASTER_ADDR}`: what the user gave that one
-    counts. Without a value, the variable is the field of the pod at `field_path`. `identity` marks
-    a value that only this replica can have, so that another one set by hand is worth a warning.
+    The value may refer to `{hosts}`, the number of hosts; `{rank}`, the host index, which must come
+    last; `{master}`, the address of host 0; `{devices}`, the devices of a container; in profiles of
+    slices, to `{shape}`, the sizes of the slice, and `{processes}`, the address of each device; and
+    to another variable by its name, such as `{MASTER_ADDR}`, with the value of the user if there is
+    one. Without a value, the variable refers to the pod field at `field_path`. `identity` marks a
+    value that is specific to the replica: a different value set by the user causes a warning.
     """
 
     variable: str
@@ -53,18 +52,18 @@ class Setting(Struct, frozen=True, gc=False):
 
     @property
     def holes(self) -> frozenset[str]:
-        """What the value refers to."""
+        """Return the names that the value refers to."""
         return frozenset(_HOLE.findall(self.value))
 
     def filled(self, known: Mapping[str, str]) -> str | None:
-        """Return the value, or None when something that it refers to is not known."""
+        """Return the value, or None if a name that it refers to has no value."""
         return self.value.format_map(known) if self.holes <= known.keys() else None
 
 
 class Profile(Struct, frozen=True, gc=False):
-    """A named list of variables, and what it is for.
+    """A named list of variables, with a description.
 
-    Those of a slice go to hosts of TPU slices, the others to hosts that have a rendezvous.
+    Profiles of slices apply to hosts of TPU slices, the others to hosts with a rendezvous.
     """
 
     name: str
@@ -83,7 +82,7 @@ RENDEZVOUS: Final = Profile(
         Setting(names.MASTER_PORT, MASTER_PORT, "torchrun's default port"),
     ),
 )
-"""What every replica has whose devices need a rendezvous, before its profiles."""
+"""Variables of every replica whose devices need a rendezvous, before those of its profiles."""
 
 _TORCHRUN: Final = "profile torchrun: read in place of a flag"
 _TORCH_TPU: Final = "profile torch-tpu: TorchTPU builds its slice from it"
@@ -161,7 +160,7 @@ PROFILES: Final = (
 )
 
 BY_NAME: Final = {profile.name: profile for profile in PROFILES}
-"""Those that are shipped, and those of the settings."""
+"""The built-in profiles, and those of the configuration."""
 
 _OWN_HOLES: Final = (
     HOSTS,
@@ -171,21 +170,21 @@ _OWN_HOLES: Final = (
     *(setting.variable for setting in RENDEZVOUS.settings),
 )
 _OF_PROCESSES: Final = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "CUDA_VISIBLE_DEVICES")
-"""Variables of one process, which Ray sets."""
+"""Variables of a single process, which Ray sets."""
 
 
 def allowed() -> tuple[str, ...]:
-    """Return what people may write."""
+    """Return the valid values of the annotation."""
     return (*sorted(BY_NAME), NONE)
 
 
 def add_profile(profile: Profile) -> None:
-    """Add a profile to the known ones."""
+    """Add a profile."""
     BY_NAME[profile.name] = profile
 
 
 def own_profile(name: str, variables: Mapping[str, str]) -> Profile:
-    """Return a profile of the settings. Raises ValueError for one that cannot be."""
+    """Return a profile of the configuration. Raises ValueError if it is invalid."""
     if not _NAME.fullmatch(name) or name == NONE:
         msg = f"{name!r} is not a name of a profile: use lower-case letters, digits and '-'"
         raise ValueError(msg)
@@ -218,13 +217,13 @@ def _own_setting(profile: str, variable: str, value: str) -> Setting:
 
 
 def of_slices(chosen: Collection[str]) -> list[Profile]:
-    """Return the profiles of slices among the chosen ones, none where NONE is one of them."""
+    """Return the profiles of slices among the chosen ones; none if NONE is chosen."""
     known = [BY_NAME[name] for name in chosen if name in BY_NAME]
     return [] if NONE in chosen else [profile for profile in known if profile.of_slice]
 
 
 def of_hosts(chosen: Collection[str]) -> tuple[Profile, ...]:
-    """Return the profiles of hosts with a rendezvous among the chosen ones."""
+    """Return the profiles for hosts with a rendezvous among the chosen ones."""
     known = [BY_NAME[name] for name in chosen if name in BY_NAME]
     return tuple([profile for profile in known if not profile.of_slice])
 

@@ -1,6 +1,4 @@
-"""TPU slices: what slice the hosts of a replica form, by whichever of the ways to say it a template
-uses.
-"""
+"""TPU slices: the slice that the hosts of a replica form, from any notation in a template."""
 
 import re
 from collections.abc import Mapping
@@ -19,7 +17,7 @@ from webhook.accelerators.topology import (
 )
 from webhook.api import names
 
-# A level of GKE's topology that is a slice or a partition of one shape.
+# A level of GKE's topology: a slice or a partition of a given shape.
 # https://cloud.google.com/kubernetes-engine/docs/how-to/tpu-dynamic-slicing
 _LEVEL: Final = re.compile(
     r"cloud\.google\.com/gke-tpu-(?:slice|partition)-([0-9]+(?:x[0-9]+){1,2})-id"
@@ -31,11 +29,11 @@ _LEVELS: Final = (
 
 
 class Slice(Struct, frozen=True, gc=False):
-    """The slice that the hosts of a replica form; with an empty topology if it is unknown.
+    """The slice that the hosts of a replica form; its topology is empty if unknown.
 
-    `selected` is the topology by which the pods select nodes: that of the slice itself, or of the
-    `parent` which it is a part of. `annotated`: an annotation names the slice. `placed`:
-    Kueue chooses its nodes. `unchecked`: the user wants no check of it.
+    `selected` is the topology in the node selector of the pods: that of the slice, or of the
+    `parent` that it is a part of. `annotated`: an annotation contains the slice. `placed`: Kueue
+    chooses its nodes. `unchecked`: the user disabled topology checks.
     """
 
     accelerator: str = ""
@@ -47,13 +45,13 @@ class Slice(Struct, frozen=True, gc=False):
 
     @property
     def parent(self) -> str:
-        """The topology that this slice is carved out of, or nothing for a slice of its own."""
+        """Return the topology that this slice is a part of; empty for a slice of its own."""
         return self.selected if self.annotated and self.selected != self.topology else ""
 
     @property
     def owns_pool(self) -> bool:
-        """Return whether the slice is all of one node pool, as slices are that no one carves or
-        joins.
+        """Return whether the slice consists of exactly one node pool, neither partitioned nor
+        joined.
         """
         return not (
             self.placed or self.parent or (self.annotated and (self.v7x or not self.selected))
@@ -61,21 +59,20 @@ class Slice(Struct, frozen=True, gc=False):
 
     @property
     def v7x(self) -> bool:
-        """Return whether it is of TPU v7x."""
+        """Return whether the accelerator is TPU v7x."""
         return is_v7x(self.accelerator)
 
     def devices(self, chips: int) -> int:
-        """Return how many devices so many chips are; a chip of v7x is two."""
+        """Return the number of devices of so many chips; a chip of v7x has two."""
         return chips * 2 if self.v7x else chips
 
     @property
     def generation(self) -> Generation | None:
-        """The generation of its TPUs, if known."""
         return generation_of(self.accelerator)
 
     @property
     def readable(self) -> bool:
-        """Return whether the topology is known and is one."""
+        """Return whether the topology is known and valid."""
         try:
             parse_topology(self.topology)
         except TopologyError:
@@ -84,8 +81,8 @@ class Slice(Struct, frozen=True, gc=False):
 
     @property
     def too_large(self) -> bool:
-        """Return whether it does not fit into its parent. Raises TopologyError for one that cannot
-        be read.
+        """Return whether the slice does not fit into its parent. Raises TopologyError for an
+        invalid topology.
         """
         if not self.parent:
             return False
@@ -102,12 +99,13 @@ def read_slice(
     *,
     placed: bool,
 ) -> Slice:
-    """Return the slice that a template asks for, whose replicas have `chips` chips over all hosts,
-    and whose nodes Kueue chooses where they are `placed`.
+    """Return the slice of a template whose replicas have `chips` chips over all hosts; `placed` if
+    Kueue chooses the nodes.
 
-    The annotation names it, else the node selector does. Where Kueue chooses nodes and neither is
-    there, it follows from the shape by which Kueue's annotation names a level of the topology, or
-    from the number of chips, if only one topology of the generation has as many.
+    The topology is taken from the annotation, otherwise from the node selector. If Kueue chooses
+    nodes and neither is present, the topology is derived from the shape in the topology level of
+    Kueue's annotation, or from the number of chips, if a single topology of the generation has as
+    many.
 
     https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/tpu.html
     """
@@ -126,7 +124,7 @@ def read_slice(
 
 
 def _inferred(accelerator: str, annotations: Mapping[str, str], chips: int) -> str:
-    """Return the only topology that a slice of so many chips can have, or nothing."""
+    """Return the only possible topology of a slice with so many chips, or an empty text."""
     for key in _LEVELS:
         level = _LEVEL.fullmatch(annotations.get(key, ""))
         if level and chips_of(level[1]) == chips:

@@ -1,6 +1,4 @@
-"""TPU topologies: `2x2x2` read strictly, and the hosts and accelerator type that
-follow from one.
-"""
+"""TPU topologies such as `2x2x2`: strict parsing, number of hosts and accelerator type."""
 
 import re
 from difflib import get_close_matches
@@ -13,7 +11,7 @@ _TOPOLOGY: Final = re.compile(r"[1-9][0-9]{0,4}(x[1-9][0-9]{0,4}){1,2}")
 
 
 class TopologyError(ValueError):
-    """A topology that cannot be read, or that does not fit the chips and hosts of its group."""
+    """A topology that is invalid, or that does not fit the chips and hosts of its group."""
 
 
 class Generation(NamedTuple):
@@ -25,7 +23,7 @@ class Generation(NamedTuple):
     cores: int
 
 
-# Value of the node label cloud.google.com/gke-tpu-accelerator -> generation.
+# From values of the node label cloud.google.com/gke-tpu-accelerator to generations.
 # https://github.com/ray-project/ray/blob/master/python/ray/_private/accelerators/tpu.py
 GENERATIONS: Final = {
     "tpu-v4-podslice": Generation("v4", 2),
@@ -56,13 +54,13 @@ LISTED: Final[dict[str, frozenset[tuple[int, ...]]]] = {
         (*_SMALL, (4, 4, 4), (4, 4, 8), (4, 8, 8), (8, 8, 8), (8, 8, 16), (8, 16, 16))
     ),
 }
-"""The topologies that Ray knows of each generation."""
+"""The topologies of each generation that Ray lists."""
 
 
 @lru_cache(maxsize=256)
 def parse_topology(text: str) -> tuple[int, ...]:
-    """Return the sizes of a topology such as `4x4` or `2x2x2`. Raises TopologyError for anything
-    else.
+    """Return the sizes of a topology such as `4x4` or `2x2x2`. Raises TopologyError if it is
+    invalid.
     """
     if not _TOPOLOGY.fullmatch(text):
         msg = (
@@ -74,9 +72,9 @@ def parse_topology(text: str) -> tuple[int, ...]:
 
 
 def hosts_of(text: str, chips_per_host: int) -> int:
-    """Return how many hosts a topology has.
+    """Return the number of hosts of a topology.
 
-    Raises TopologyError when it cannot be read, or when its chips do not divide evenly over hosts.
+    Raises TopologyError if it is invalid, or if its chips do not divide evenly over hosts.
     """
     chips = prod(parse_topology(text))
     if chips_per_host < 1:
@@ -97,7 +95,7 @@ def hosts_of(text: str, chips_per_host: int) -> int:
 
 
 def chips_of(text: str) -> int:
-    """Return the chips of a topology, 0 for one that cannot be read."""
+    """Return the number of chips of a topology, 0 if it is invalid."""
     try:
         return prod(parse_topology(text))
     except TopologyError:
@@ -106,27 +104,27 @@ def chips_of(text: str) -> int:
 
 @lru_cache(maxsize=256)
 def listed_with(generation: Generation | None, chips: int) -> tuple[str, ...]:
-    """Return the listed topologies of a generation that have so many chips, written out."""
+    """Return the listed topologies of a generation with so many chips."""
     known = LISTED.get(generation.name, frozenset()) if generation else frozenset()
     return tuple("x".join(map(str, sizes)) for sizes in sorted(known) if prod(sizes) == chips)
 
 
 def advice(generation: Generation | None, chips: int, otherwise: str) -> str:
-    """Return which topologies of a generation have so many chips, for a message."""
+    """Return advice for a message: the topologies of a generation with so many chips."""
     fitting = listed_with(generation, chips)
     return f"use topology {' or '.join(fitting[:2])}" if fitting else otherwise
 
 
 def generation_of(accelerator: str) -> Generation | None:
-    """Return the generation that a value of the node label `cloud.google.com/gke-tpu-accelerator`
-    names, if known.
+    """Return the generation for a value of the node label `cloud.google.com/gke-tpu-accelerator`,
+    if known.
     """
     return _V7X if is_v7x(accelerator) else GENERATIONS.get(accelerator)
 
 
 def nearest_accelerator(accelerator: str) -> str:
-    """Return the accelerator that is meant by one that names a known generation and does not
-    exist, such as tpu-v4-podslice by tpu-v4; nothing for any other.
+    """Return the accelerator that an invalid name of a known generation stands for, such as
+    tpu-v4-podslice for tpu-v4; empty for any other name.
     """
     if _KNOWN_PREFIX.match(accelerator.lower()) is None:
         return ""
@@ -134,14 +132,14 @@ def nearest_accelerator(accelerator: str) -> str:
 
 
 def is_v7x(accelerator: str) -> bool:
-    """Return whether an accelerator is a TPU v7x (Ironwood), whose hosts may run one process per
-    NUMA node.
+    """Return whether an accelerator is a TPU v7x (Ironwood), whose hosts may run a process per NUMA
+    node.
     """
     return accelerator.startswith(_V7X_PREFIX)
 
 
 def accelerator_type(accelerator: str, chips: int) -> str | None:
-    """Return the accelerator type of a slice of so many chips, such as `v4-16`, or None for an
+    """Return the accelerator type of a slice with so many chips, such as `v4-16`, or None for an
     unknown generation.
     """
     generation = generation_of(accelerator)

@@ -1,4 +1,4 @@
-"""The shapes that the API server demands of names and label values, as predicates and limits."""
+"""Formats that the API server requires of names and label values, as predicates and limits."""
 
 import re
 from typing import Final
@@ -9,7 +9,7 @@ LABEL_VALUE_MAX: Final = 63
 LABEL_VALUE_ADVICE: Final = (
     f"use up to {LABEL_VALUE_MAX} letters, digits, '-', '_' and '.'; letter or digit at both ends"
 )
-"""What to do about a text that is not one."""
+"""Advice for a text that is not a label value."""
 
 _DNS_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _DNS_SUBDOMAIN: Final = re.compile(
@@ -31,7 +31,7 @@ def is_dns_label(text: str) -> bool:
 
 def is_dns_subdomain(text: str) -> bool:
     """Return whether `text` is an RFC 1123 subdomain, as most names of objects must be."""
-    # The API's limit
+    # The limit of the Kubernetes API.
     return len(text) <= 253 and _DNS_SUBDOMAIN.fullmatch(text) is not None  # noqa: PLR2004
 
 
@@ -45,5 +45,5 @@ def is_qualified_name(text: str) -> bool:
     or `name`).
     """
     match = _QUALIFIED_NAME.fullmatch(text)
-    # The API's limits
+    # The limits of the Kubernetes API.
     return match is not None and len(match["prefix"] or "") <= 253 and len(match["name"]) <= 63  # noqa: PLR2004

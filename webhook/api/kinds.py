@@ -1,4 +1,4 @@
-"""The kinds of objects that this program reads, by their group and version."""
+"""Kinds of objects that this program reads, by API group and version."""
 
 from typing import Final
 
@@ -8,12 +8,12 @@ POD_KIND: Final = "Pod"
 
 
 def is_ray(group: str, version: str, kind: str) -> bool:
-    """Return whether an object is a Ray object of a version that we know."""
+    """Return whether an object is a Ray object of a supported version."""
     return group == names.RAY_GROUP and version in names.RAY_VERSIONS and kind in names.RAY_KINDS
 
 
 def known_kind(api_version: object, kind: object) -> str:
-    """Return the kind of a Ray object or a Pod; nothing for any other object, and for no object."""
+    """Return the kind of a Ray object or a Pod; empty for anything else."""
     if not isinstance(api_version, str) or not isinstance(kind, str):
         return ""
     if (api_version, kind) == ("v1", POD_KIND):

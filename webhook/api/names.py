@@ -1,10 +1,10 @@
-"""Every label, annotation, variable, resource and file name that the webhook reads or writes, once,
-with its source.
+"""Labels, annotations, variables, resources and file names that the webhook reads or writes, each
+defined once, with its source.
 """
 
 from typing import Final
 
-# Labels that KubeRay puts on every Ray pod; a template cannot override these three.
+# KubeRay puts these labels on every Ray pod; a template cannot override them.
 # https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/constant.go
 LABEL_CLUSTER: Final = "ray.io/cluster"
 LABEL_GROUP: Final = "ray.io/group"
@@ -13,52 +13,55 @@ NODE_TYPE_HEAD: Final = "head"
 NODE_TYPE_WORKER: Final = "worker"
 HEAD_GROUP: Final = "headgroup"
 WAIT_FOR_HEAD: Final = "wait-gcs-ready"
-"""KubeRay's init container of workers, which ends when the head is ready.
+"""KubeRay's init container of worker pods, which ends when the head is ready.
 
 https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
 """
 
-# `"true"` on the workers of a RayService, whose readiness probe asks whether Serve runs there.
+# `"true"` on the workers of a RayService, whose readiness probe checks Ray Serve.
 LABEL_SERVE: Final = "ray.io/serve"
 
 LABEL_HEADLESS_SERVICE: Final = "ray.io/headless-worker-svc"
-"""On the headless service of a RayCluster, with the name of the RayCluster."""
+"""On the headless service of a RayCluster: the name of the RayCluster."""
 
-# The seat of a worker pod. KubeRay 1.5+ writes them behind its feature gate RayMultiHostIndexing.
+# The identity of a worker pod. KubeRay 1.5+ sets these behind its feature gate
+# RayMultiHostIndexing.
 LABEL_REPLICA_INDEX: Final = "ray.io/worker-group-replica-index"
 LABEL_REPLICA_NAME: Final = "ray.io/worker-group-replica-name"
 LABEL_HOST_INDEX: Final = "ray.io/replica-host-index"
 SEAT_LABELS: Final = (LABEL_REPLICA_INDEX, LABEL_REPLICA_NAME, LABEL_HOST_INDEX)
 
-# `<group>-<n>`, read by Ray's first autoscaler to delete the pods of a TPU slice together.
+# `<group>-<n>`: Ray's autoscaler (v1) reads it to delete the pods of a TPU slice together.
 # https://github.com/ray-project/ray/pull/43470
 LABEL_LEGACY_REPLICA_INDEX: Final = "replicaIndex"
 
-# Our own labels and annotations, all on the RayCluster; `webhook/groups/annotations.py` says what
-# each may be.
+# Labels and annotations of this webhook, all on the RayCluster. `webhook/groups/annotations.py`
+# defines their values.
 PREFIX: Final = "admission.ray.io/"
 LABEL_IGNORE: Final = PREFIX + "ignore"
 LABEL_RESERVATIONS: Final = PREFIX + "reservations"
 ANNOTATION_RESERVATIONS: Final = PREFIX + "reservations"
-"""On the Leases with reservations: the label that selects them, the annotation with the content."""
+"""On Leases that contain reservations: the label that selects them, and the annotation with the
+content.
+"""
 LABEL_CLAIMS: Final = PREFIX + "claims"
-"""On the Leases of versions up to 0.9, which are deleted."""
+"""On Leases of versions up to 0.9, which are deleted."""
 ANNOTATION_HOLDER: Final = PREFIX + "holder"
 """On a worker pod: the holder of its reservation."""
 LABEL_PROBE: Final = PREFIX + "probe"
 PROBE_WEBHOOK: Final = "probe.admission.ray.io"
 BINDINGS_WEBHOOK: Final = "bindings.admission.ray.io"
 OPEN_WEBHOOKS: Final = (PROBE_WEBHOOK, BINDINGS_WEBHOOK)
-"""Entries that never fail closed: the second one is asked about every pod that is bound."""
+"""Webhooks that never fail closed. The second one receives the binding of every pod."""
 ANNOTATION_ADMITTED: Final = PREFIX + "admitted"
-"""Of dry runs of a Lease: the label that the entry of this name selects, and the annotation that
-the webhook adds, which proves that the API server reached it.
+"""On dry runs of a Lease: the label that the webhook of this name selects, and the annotation that
+this webhook adds, which proves that the API server reached it.
 """
 ANNOTATION_FAILURE_POLICY: Final = PREFIX + "failure-policy"
-"""On a webhook configuration: the failurePolicy of its entries once the webhook is reached."""
+"""On a webhook configuration: the failurePolicy of its webhooks once the server is reachable."""
 ANNOTATION_UNIT: Final = PREFIX + "unit"
 LABEL_UNIT: Final = ANNOTATION_UNIT
-"""The label of pods whose unit is their worker group."""
+"""On pods whose scheduling unit is their worker group."""
 ANNOTATION_HOST_NAMES: Final = PREFIX + "host-names"
 ANNOTATION_TOPOLOGY_KEY: Final = PREFIX + "topology-key"
 ANNOTATION_PROFILES: Final = PREFIX + "profiles"
@@ -72,29 +75,29 @@ ANNOTATION_KUEUE_SLICES: Final = PREFIX + "kueue-slices"
 ANNOTATION_SCHEDULING_GROUP: Final = PREFIX + "scheduling-group"
 ANNOTATION_COMPUTE_DOMAIN: Final = PREFIX + "compute-domain"
 LABEL_COMPUTE_DOMAIN: Final = ANNOTATION_COMPUTE_DOMAIN
-"""On the RayCluster, which pods share a ComputeDomain; on these pods, the same value."""
+"""On a RayCluster: which pods share a ComputeDomain. On these pods: the same value."""
 ANNOTATION_SHARD_GROUP: Final = PREFIX + "shard-group"
 ANNOTATION_SHARD_INDEX: Final = PREFIX + "shard-index"
 ANNOTATION_SHARD_COUNT: Final = PREFIX + "shard-count"
 
-# On worker pods of RayClusters that ask for repair: that admission assigned the identity, and why
+# On worker pods of RayClusters with repair enabled: that admission assigned the identity, and why
 # the pod is about to be deleted.
 ANNOTATION_SEAT: Final = PREFIX + "seat"
 SEAT_ASSIGNED: Final = "assigned"
 LABEL_MARKED_FOR_DELETION: Final = PREFIX + "marked-for-deletion"
 
-# On our PodGroups: the API server fills in the default priority class where we ask for none.
+# On PodGroups of this webhook: the API server sets the default priority class if none is given.
 ANNOTATION_PRIORITY_CLASS: Final = PREFIX + "priority-class"
 
 # https://kubernetes.io/docs/concepts/overview/working-with-objects/common-labels/
 LABEL_MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 MANAGER: Final = "ray-webhook"
 
-# The opt-in of a proposal for KubeRay that was not merged; people have it in their manifests.
+# The opt-in of a KubeRay proposal that was not merged; existing manifests contain it.
 # https://github.com/ray-project/kuberay/pull/4723
 ANNOTATION_NATIVE_SCHEDULING: Final = "ray.io/native-workload-scheduling"
 
-# Which shard a RayCluster is, for those who run one cluster per shard.
+# The shard group and shard index of a RayCluster, for deployments with one cluster per shard.
 RAY_SHARD_GROUP: Final = "RAY_SHARD_GROUP"
 RAY_SHARD_INDEX: Final = "RAY_SHARD_INDEX"
 RAY_SHARD_COUNT: Final = "RAY_SHARD_COUNT"
@@ -106,13 +109,13 @@ RAY_GROUP: Final = "ray.io"
 SCHEDULING_GROUP: Final = "scheduling.k8s.io"
 FINALIZER_POD_GROUP: Final = "scheduling.k8s.io/podgroup-protection"
 
-# ComputeDomains of NVIDIA's DRA driver, and the API of resource claims that it needs.
+# ComputeDomains of NVIDIA's DRA driver, and the API of resource claims that they need.
 # https://github.com/NVIDIA/k8s-dra-driver-gpu/blob/main/api/nvidia.com/resource/v1beta1/computedomain.go
 COMPUTE_DOMAIN_GROUP: Final = "resource.nvidia.com"
 COMPUTE_DOMAIN_VERSION: Final = "v1beta1"
 COMPUTE_DOMAIN_KIND: Final = "ComputeDomain"
 CLAIM_COMPUTE_DOMAIN: Final = "imex-channel"
-"""The name of our claim in a pod."""
+"""The name of the webhook's claim in a pod."""
 RESOURCE_CLAIM_GROUP: Final = "resource.k8s.io"
 LABEL_HOSTNAME: Final = "kubernetes.io/hostname"
 
@@ -131,8 +134,8 @@ NODE_TPU_TOPOLOGY: Final = "cloud.google.com/gke-tpu-topology"
 NODE_POOL: Final = "cloud.google.com/gke-nodepool"
 COMPUTE_CLASS: Final = "cloud.google.com/compute-class"
 
-# Annotations of pods: the slice that a replica is, where the selected nodes belong to a larger one,
-# or to none yet; and that the user wants no checks of topologies.
+# Annotations of pods: the slice of a replica, if the selected nodes belong to a larger slice or to
+# none yet; and the opt-out of topology checks.
 # https://github.com/ai-on-gke/kuberay-tpu-webhook
 ANNOTATION_SLICE_TOPOLOGY: Final = "cloud.google.com/gke-tpu-slice-topology"
 ANNOTATION_SKIP_TPU_CHECK: Final = "cloud.google.com/skip-tpu-webhook-check"
@@ -181,7 +184,7 @@ NCCL_MNNVL_ENABLE: Final = "NCCL_MNNVL_ENABLE"
 NCCL_CUMEM_ENABLE: Final = "NCCL_CUMEM_ENABLE"
 NCCL_NVLS_ENABLE: Final = "NCCL_NVLS_ENABLE"
 
-# What the rules of validation read: kinds, annotations and labels of the objects that people apply.
+# Kinds, annotations and labels of user objects that validation rules read.
 # https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/constant.go
 RAYJOB_KIND: Final = "RayJob"
 RAYSERVICE_KIND: Final = "RayService"
@@ -191,7 +194,7 @@ RAY_VERSIONS: Final = ("v1", "v1alpha1")
 HEAD_GROUP_SPEC: Final = "headGroupSpec"
 ANNOTATION_IPPR: Final = "ray.io/ippr"
 ANNOTATION_IPPR_STATUS: Final = "ray.io/ippr-status"
-"""Of a pod: Ray's autoscaler writes what came of resizing it in place, as JSON."""
+"""On a pod: the result of an in-place resize, as JSON written by Ray's autoscaler."""
 ANNOTATION_FT_ENABLED: Final = "ray.io/ft-enabled"
 ANNOTATION_EXTERNAL_STORAGE: Final = "ray.io/external-storage-namespace"
 ANNOTATION_INITIALIZING_TIMEOUT: Final = "ray.io/initializing-timeout"
@@ -231,31 +234,33 @@ DEFAULT_SCHEDULER: Final = "default-scheduler"
 BATCH_SCHEDULERS: Final = frozenset(
     {"volcano", "yunikorn", "kai-scheduler", "scheduler-plugins-scheduler"}
 )
-"""Values of `schedulerName` that KubeRay's batch scheduler plugins write; these bring a gang of
-their own.
+"""Values of `schedulerName` that KubeRay's batch scheduler plugins write; these create pod groups
+of their own.
 """
 
-# How many seconds a node drains when `ray start --block` gets SIGTERM; Ray 2.57 and later know it.
+# Seconds that a Ray node drains after `ray start --block` receives SIGTERM; Ray 2.57 and later.
 # https://github.com/ray-project/ray/pull/64454
 RAY_DRAIN_TIMEOUT: Final = "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S"
 
-# Where a node of Ray is: variables that become its labels, and the labels that Kubernetes 1.35 and
-# later copies from the Node to the pod. RAY_OVERRIDE_LABELS is JSON, and overrides all others.
+# The location of a Ray node: variables that become its labels, and the labels that Kubernetes 1.35
+# and later copies from the Node to the pod. RAY_OVERRIDE_LABELS is JSON, and overrides all others.
 # https://github.com/ray-project/ray/blob/master/python/ray/_private/resource_and_label_spec.py
 # https://github.com/kubernetes/enhancements/tree/master/keps/sig-node/4742-node-topology-downward-api
 RAY_NODE_ZONE: Final = "RAY_NODE_ZONE"
 RAY_NODE_REGION: Final = "RAY_NODE_REGION"
 RAY_OVERRIDE_LABELS: Final = "RAY_OVERRIDE_LABELS"
 NODE_LABEL: Final = "RAY_WEBHOOK_NODE_LABEL_"
-"""Before a number: a variable with one label of the Node, which RAY_OVERRIDE_LABELS refers to."""
+"""Prefix of a number: a variable with one label of the Node, which RAY_OVERRIDE_LABELS refers
+to.
+"""
 KUBERAY_NODE_LABELS: Final = "RAY_NODE_LABELS_JSON"
-"""By which KubeRay delivers labels of Nodes: https://github.com/ray-project/kuberay/pull/5300"""
+"""KubeRay's variable for labels of Nodes: https://github.com/ray-project/kuberay/pull/5300"""
 RAY_LABEL_ZONE: Final = "ray.io/availability-zone"
 RAY_LABEL_REGION: Final = "ray.io/availability-region"
 LABEL_ZONE: Final = "topology.kubernetes.io/zone"
 LABEL_REGION: Final = "topology.kubernetes.io/region"
 
-# Variables that KubeRay or Ray give a meaning to.
+# Variables that KubeRay or Ray define.
 RAY_REDIS_ADDRESS: Final = "RAY_REDIS_ADDRESS"
 REDIS_PASSWORD: Final = "REDIS_PASSWORD"  # noqa: S105 - the name of a variable
 REDIS_USERNAME: Final = "REDIS_USERNAME"
@@ -264,7 +269,8 @@ RAY_GCS_STORAGE_PATH: Final = "RAY_gcs_storage_path"
 RAY_ENABLE_AUTOSCALER_V2: Final = "RAY_enable_autoscaler_v2"
 AUTOSCALER_START_COMMAND: Final = "KUBERAY_GEN_AUTOSCALER_START_CMD"
 
-# KubeRay writes the command that starts Ray into Ray's container; its samples call that so.
+# KubeRay writes the command that starts Ray into this variable of Ray's container; its samples name
+# that container so.
 # https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
 RAY_START_COMMAND: Final = "KUBERAY_GEN_RAY_START_CMD"
 RAY_CONTAINERS: Final = ("ray-worker", "ray-head")

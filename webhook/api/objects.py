@@ -1,7 +1,6 @@
-"""Read-only views of the objects we meet: only the fields the code reads, decoded straight from the
-bytes.
+"""Read-only views of API objects: only the fields that the code reads, decoded from the bytes.
 
-Views are trees, so the garbage collector need not look at them (`gc=False`).
+Views are trees without cycles, so the garbage collector skips them (`gc=False`).
 """
 
 from collections.abc import Collection, Iterable
@@ -16,11 +15,11 @@ from webhook.api import names
 Strings = dict[str, str]
 
 _EMPTY: Strings = {}
-"""Shared by all views of absent maps; views are read-only, so it stays empty."""
+"""Shared by all views of absent maps; never modified."""
 
 
 class OwnerReference(Struct, rename="camel", frozen=True, gc=False):
-    """One entry of `metadata.ownerReferences`."""
+    """An entry of `metadata.ownerReferences`."""
 
     api_version: str = ""
     kind: str = ""
@@ -30,7 +29,7 @@ class OwnerReference(Struct, rename="camel", frozen=True, gc=False):
 
 
 class ObjectMeta(Struct, rename="camel", frozen=True, gc=False):
-    """The part of `metadata` that we read."""
+    """The fields of `metadata` that are read."""
 
     name: str | None = None
     generate_name: str | None = None
@@ -44,7 +43,7 @@ class ObjectMeta(Struct, rename="camel", frozen=True, gc=False):
 
     @property
     def controller(self) -> OwnerReference | None:
-        """Return the owner that manages this object, if any."""
+        """Return the owner reference with `controller: true`, or None."""
         for owner in self.owner_references or ():
             if owner.controller:
                 return owner
@@ -52,17 +51,17 @@ class ObjectMeta(Struct, rename="camel", frozen=True, gc=False):
 
 
 class Bare(Struct, frozen=True, gc=False):
-    """An object of any kind, of which only the metadata matter."""
+    """An object of any kind, of which only the metadata is read."""
 
     metadata: ObjectMeta = field(default_factory=ObjectMeta)
 
 
 class ValueFrom(Struct, frozen=True, gc=False):
-    """`valueFrom` of a variable: only known to be there."""
+    """`valueFrom` of a variable, of which only the presence is read."""
 
 
 class EnvVar(Struct, rename="camel", frozen=True, gc=False):
-    """One environment variable."""
+    """An environment variable."""
 
     name: str = ""
     value: str | None = None
@@ -72,11 +71,11 @@ class EnvVar(Struct, rename="camel", frozen=True, gc=False):
 _variables = msgspec.json.Decoder(list[EnvVar] | None).decode
 
 Amounts = dict[str, str | int | float]
-"""Resource amounts as people write them: `4`, `"4"`, `"500m"`."""
+"""Resource amounts as users write them: `4`, `"4"`, `"500m"`."""
 
 
 class ResourceClaim(Struct, rename="camel", frozen=True, gc=False):
-    """One entry of `spec.resourceClaims`, or of `resources.claims`, which has a name alone."""
+    """An entry of `spec.resourceClaims`, or of `resources.claims`, which has only a name."""
 
     name: str = ""
     resource_claim_template_name: str | None = None
@@ -91,14 +90,11 @@ class Resources(Struct, frozen=True, gc=False):
 
     @property
     def claimed(self) -> list[str]:
-        """Return the names of the claims."""
         return [claim.name for claim in self.claims or ()]
 
 
 class ResizeRule(Struct, rename="camel", frozen=True, gc=False):
-    """One entry of `resizePolicy`: whether a container restarts when a resource of
-    it is resized.
-    """
+    """An entry of `resizePolicy`: whether a container restarts when a resource is resized."""
 
     resource_name: str = ""
     restart_policy: str = ""
@@ -109,7 +105,7 @@ ALWAYS: Final = "Always"
 
 
 class Handler(Struct, frozen=True, gc=False):
-    """`preStop` or `postStart` of a container: only known to be there."""
+    """`preStop` or `postStart` of a container, of which only the presence is read."""
 
 
 class Lifecycle(Struct, rename="camel", frozen=True, gc=False):
@@ -120,10 +116,10 @@ class Lifecycle(Struct, rename="camel", frozen=True, gc=False):
 
 
 class Container(Struct, rename="camel", frozen=True, gc=False):
-    """One container or init container; its variables stay JSON until they are asked for.
+    """A container or init container; its variables remain JSON until they are read.
 
-    Variables are most of a pod's text, and the same in all pods of a group, so it pays to compare
-    before reading. An init container that restarts always is a sidecar.
+    Variables are most of a pod's text, and the same in all pods of a group, so comparing bytes
+    before decoding saves time. An init container with `restartPolicy: Always` is a sidecar.
     """
 
     name: str = ""
@@ -135,24 +131,24 @@ class Container(Struct, rename="camel", frozen=True, gc=False):
     lifecycle: Lifecycle | None = None
 
     def variables(self) -> list[EnvVar]:
-        """Return `env`. Raises msgspec.DecodeError or UnicodeDecodeError when it is not a list of
+        """Return `env`. Raises msgspec.DecodeError or UnicodeDecodeError if it is not a list of
         variables.
         """
         return _variables(self.env) or [] if bytes(self.env) else []
 
     def described(self) -> tuple[str, list[str]]:
-        """Return the name, and the names of the variables, none where `env` cannot be read."""
+        """Return the name, and the names of the variables; none if `env` cannot be decoded."""
         with suppress(msgspec.DecodeError, UnicodeDecodeError):
             return self.name, [variable.name for variable in self.variables()]
         return self.name, []
 
 
 def ray_container(containers: Iterable[tuple[str, Collection[str]]]) -> int:
-    """Return the index of Ray's container among containers, each given by its name and the names of
-    its variables: sidecars may have been put before it.
+    """Return the index of Ray's container, given the name and variable names of each container;
+    sidecars may precede it.
 
-    It is the one with KubeRay's start command, else the one that is named as in KubeRay's samples,
-    else the first.
+    Ray's container has KubeRay's start command; otherwise, it is the first with a name from
+    KubeRay's samples; otherwise, the first container.
     """
     named = 0
     for index, (name, variables) in enumerate(containers):
@@ -177,29 +173,27 @@ class Affinity(Struct, rename="camel", frozen=True, gc=False):
 
     @property
     def together(self) -> list[dict[str, Any]]:
-        """Return the required terms of `podAffinity`."""
         present = self.pod_affinity or PodAffinity()
         return present.required_during_scheduling_ignored_during_execution or []
 
     @property
     def apart(self) -> list[dict[str, Any]]:
-        """Return the required terms of `podAntiAffinity`."""
         present = self.pod_anti_affinity or PodAffinity()
         return present.required_during_scheduling_ignored_during_execution or []
 
 
 class SchedulingGroup(Struct, frozen=True, gc=False):
-    """`spec.schedulingGroup`: only known to be there."""
+    """`spec.schedulingGroup`, of which only the presence is read."""
 
 
 class SchedulingGate(Struct, frozen=True, gc=False):
-    """One entry of `spec.schedulingGates`."""
+    """An entry of `spec.schedulingGates`."""
 
     name: str = ""
 
 
 class PodSpec(Struct, rename="camel", frozen=True, gc=False):
-    """The part of a pod's `spec` that we read."""
+    """The fields of a pod's `spec` that are read."""
 
     containers: list[Container] | None = None
     init_containers: list[Container] | None = None
@@ -218,7 +212,6 @@ class PodSpec(Struct, rename="camel", frozen=True, gc=False):
 
     @property
     def ray(self) -> Container | None:
-        """Return Ray's container, None where there is no container."""
         found = self.containers or ()
         return found[ray_container(map(Container.described, found))] if found else None
 
@@ -232,35 +225,33 @@ class Pod(Struct, rename="camel", frozen=True, gc=False):
 
     @property
     def labels(self) -> Strings:
-        """Return the labels, empty when there are none."""
         return self.metadata.labels or _EMPTY
 
     @property
     def annotations(self) -> Strings:
-        """Return the annotations, empty when there are none."""
         return self.metadata.annotations or _EMPTY
 
     @property
     def gates(self) -> tuple[str, ...]:
-        """Return the names of the gates that keep this pod from being scheduled."""
         return tuple([gate.name for gate in self.spec.scheduling_gates or ()])
 
     @property
     def controller(self) -> OwnerReference | None:
-        """Return the owner that manages this pod, if any."""
         return self.metadata.controller
 
 
 class TemplateContainer(Struct, frozen=True, gc=False):
-    """A container of a template: what says whether it takes part in a job over TPU slices."""
+    """A container of a template: the fields that decide whether it takes part in a multi-slice TPU
+    job.
+    """
 
     env: list[EnvVar] | None = None
     resources: Resources | None = None
 
 
 class TemplateSpec(Struct, rename="camel", frozen=True, gc=False):
-    """The part of a pod template's `spec` that decides whether its pods can be in a gang, and in
-    which job over TPU slices or which ComputeDomain they are.
+    """The fields of a pod template's `spec` that decide whether its pods can be in a pod group, in
+    which multi-slice TPU job and in which ComputeDomain.
     """
 
     priority_class_name: str = ""
@@ -272,15 +263,15 @@ class TemplateSpec(Struct, rename="camel", frozen=True, gc=False):
 
 
 class Template(Struct, frozen=True, gc=False):
-    """The template of a group's pods."""
+    """The pod template of a group."""
 
     spec: TemplateSpec = field(default_factory=TemplateSpec)
 
 
 class LabelMapping(Struct, rename="camel", frozen=True, gc=False):
-    """A label of the Node that KubeRay makes one of the Ray node; without `map_to`, of that name.
+    """A Node label that KubeRay copies to the Ray node, under the same name unless `map_to` is set.
 
-    KubeRay 1.8 plans it: https://github.com/ray-project/kuberay/pull/5260
+    Planned for KubeRay 1.8: https://github.com/ray-project/kuberay/pull/5260
     """
 
     node_label: str = ""
@@ -288,9 +279,9 @@ class LabelMapping(Struct, rename="camel", frozen=True, gc=False):
 
 
 class WorkerGroup(Struct, rename="camel", frozen=True, gc=False):
-    """One entry of `spec.workerGroupSpecs`; defaults are those of the RayCluster CRD.
+    """An entry of `spec.workerGroupSpecs`, with the defaults of the RayCluster CRD.
 
-    `topology` and `label_mappings` are in no CRD yet, so they may have any shape.
+    `topology` and `label_mappings` are not in a released CRD, so they may have any type.
     """
 
     group_name: str = ""
@@ -305,8 +296,8 @@ class WorkerGroup(Struct, rename="camel", frozen=True, gc=False):
 
     @property
     def mappings(self) -> list[LabelMapping]:
-        """Return the mappings of labels, at either place that KubeRay has had for them; none of
-        another shape.
+        """Return the label mappings from either location that KubeRay has used; invalid ones are
+        skipped.
         """
         inner = self.topology.get("labelMappings") if isinstance(self.topology, dict) else None
         found: list[LabelMapping] = []
@@ -317,8 +308,7 @@ class WorkerGroup(Struct, rename="camel", frozen=True, gc=False):
 
     @property
     def desired(self) -> int:
-        """Return how many replicas KubeRay wants: `replicas` clamped into [min, max], 0 while
-        suspended.
+        """Return the desired replicas: `replicas` clamped into [min, max], 0 while suspended.
 
         KubeRay:
         https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/util.go
@@ -338,7 +328,7 @@ class HeadGroup(Struct, frozen=True, gc=False):
 
 
 class RayClusterSpec(Struct, rename="camel", frozen=True, gc=False):
-    """The part of a RayCluster's `spec` that seating and mutation read."""
+    """The fields of a RayCluster's `spec` that identity assignment and mutation read."""
 
     head_group_spec: HeadGroup = field(default_factory=HeadGroup)
     enable_in_tree_autoscaling: bool | None = None
@@ -355,5 +345,4 @@ class RayCluster(Struct, frozen=True, gc=False):
 
     @property
     def groups(self) -> list[WorkerGroup]:
-        """Return the worker groups, in the order of the spec."""
         return self.spec.worker_group_specs or []

@@ -1,11 +1,11 @@
-"""What may be shown of a text that anybody wrote: a terminal obeys control characters, and bidi
-overrides let a line read as another.
+"""Sanitized output of untrusted text: terminals obey control characters, and bidi overrides reorder
+a line.
 """
 
 
 def one_line(text: str) -> str:
-    """Return a text with a space for each character that ends a line or is not shown: the C0 and C1
-    controls, ESC and DEL among them, what orders text from right to left, and the like.
+    """Return a text with a space for each line break and each non-printable character, such as the
+    C0 and C1 controls, ESC, DEL and bidi overrides.
     """
     if text.isprintable():
         return text
@@ -13,5 +13,5 @@ def one_line(text: str) -> str:
 
 
 def many_lines(text: str) -> str:
-    """Return a text of several lines, each of which is cleaned like that."""
+    """Return a text of several lines, each sanitized by `one_line`."""
     return text if text.isprintable() else "\n".join(map(one_line, text.split("\n")))

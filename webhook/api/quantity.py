@@ -1,11 +1,11 @@
-"""Kubernetes quantities (`4`, `500m`, `1.5Gi`, `2e3`) and whole numbers, read strictly."""
+"""Kubernetes quantities (`4`, `500m`, `1.5Gi`, `2e3`) and whole numbers, parsed strictly."""
 
 import re
 from decimal import Decimal
 from typing import Final
 
-# https://github.com/kubernetes/apimachinery/blob/master/pkg/api/resource/quantity.go (the grammar
-# in the type's comment)
+# The grammar in the comment of the type `Quantity`:
+# https://github.com/kubernetes/apimachinery/blob/master/pkg/api/resource/quantity.go
 _QUANTITY: Final = re.compile(
     r"(?P<number>[+-]?(?:\d+\.?\d*|\.\d+))(?:(?P<suffix>Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE])|[eE](?P<exponent>[+-]?\d+))?",
     re.ASCII,
@@ -18,13 +18,13 @@ _SCALE: Final = {
     "Ti": Decimal(2**40), "Pi": Decimal(2**50), "Ei": Decimal(2**60),
 }  # fmt: skip
 _LONGEST: Final = 64
-"""Characters; a longer number is not an amount of anything, and exponents must stay affordable."""
+"""Characters. No real amount is longer, and the limit keeps exponents affordable."""
 
 
 def parse_quantity(text: str | float) -> Decimal:
     """Return the amount in base units (cores, bytes, devices).
 
-    Raises ValueError when the API server would not accept the text as a quantity.
+    Raises ValueError if the API server would reject the text as a quantity.
     """
     text = str(text)
     match = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST else None
@@ -37,7 +37,7 @@ def parse_quantity(text: str | float) -> Decimal:
     number = Decimal(match["number"])
     if match["exponent"]:
         exponent = int(match["exponent"])
-        # The API server caps amounts at 2^63; this only keeps the arithmetic small
+        # The API server caps amounts at 2^63; this limit only bounds the cost of the arithmetic.
         if abs(exponent) > 100:  # noqa: PLR2004
             msg = (
                 f"{text!r} has an exponent out of range: write the amount with a suffix such as Gi"
@@ -50,9 +50,9 @@ def parse_quantity(text: str | float) -> Decimal:
 def parse_count(text: str | float) -> int:
     """Return a number of whole devices.
 
-    Raises ValueError for an amount that is negative or not whole: extended resources are integers.
+    Raises ValueError for a negative or fractional amount: extended resources are integers.
     """
-    # The common case, cheap
+    # Fast path of the common case.
     if isinstance(text, str) and text.isascii() and text.isdigit() and len(text) < 10:  # noqa: PLR2004
         return int(text)
     amount = parse_quantity(text)
@@ -63,8 +63,8 @@ def parse_count(text: str | float) -> int:
 
 
 def read_number(text: str, most: int) -> int | None:
-    """Return the whole number in the text of an annotation, or None for any other text: decimal,
-    without sign or leading zeros, at most `most`.
+    """Return the decimal number in the text of an annotation, at most `most`; None for any other
+    text, including signs and leading zeros.
     """
     if (
         not (text.isascii() and text.isdigit())

@@ -1,4 +1,4 @@
-"""The values of an `admission.k8s.io/v1` AdmissionReview: what is asked and what is answered."""
+"""The values of an `admission.k8s.io/v1` AdmissionReview: request and response."""
 
 from typing import Final, Generic, TypeVar
 
@@ -27,9 +27,7 @@ class GroupVersionResource(Struct, frozen=True, gc=False):
 
 
 class UserInfo(Struct, frozen=True, gc=False):
-    """Who asks: the name of a user or, as
-    `system:serviceaccount:<namespace>:<name>`, an account.
-    """
+    """The requesting user, or a service account as `system:serviceaccount:<namespace>:<name>`."""
 
     username: str = ""
 
@@ -38,7 +36,7 @@ NOBODY: Final = UserInfo()
 
 
 class AdmissionRequest(Struct, Generic[T], rename="camel", frozen=True, gc=False):
-    """The question. `object` is absent on DELETE, `old_object` on CREATE and CONNECT."""
+    """The request. `object` is absent on DELETE, `old_object` on CREATE and CONNECT."""
 
     uid: str
     kind: GroupVersionKind
@@ -54,7 +52,7 @@ class AdmissionRequest(Struct, Generic[T], rename="camel", frozen=True, gc=False
 
 
 class Cause(Struct, frozen=True, gc=False):
-    """One reason of a denial, as `status.details.causes` carries it.
+    """A reason of a denial, as in `status.details.causes`.
 
     `reason` is a Kubernetes cause type such as `FieldValueInvalid`, `field` a path such as
     `metadata.labels[ray.io/group]`.
@@ -85,11 +83,11 @@ class Place(Struct, frozen=True, gc=False):
 
 
 class Answer(Struct, frozen=True, gc=False):
-    """The answer: allowed unless there are causes. `patch` is a JSON Patch (RFC 6902) as
-    text, or None.
+    """The response: allowed unless there are causes. `patch` is a JSON Patch (RFC 6902) as text, or
+    None.
 
-    `rules` are those of ours that refused the object, `warned` those that warned of it, each once.
-    They and the `place` of a worker appear in audit and log only.
+    `rules` are the validation rules that denied the object, `warned` those that warned, without
+    duplicates. They and the `place` of a worker appear only in audit annotations and log.
     """
 
     causes: tuple[Cause, ...] = ()
@@ -101,7 +99,6 @@ class Answer(Struct, frozen=True, gc=False):
 
     @property
     def allowed(self) -> bool:
-        """Return whether the object may pass."""
         return not self.causes
 
 
@@ -109,8 +106,8 @@ ALLOWED: Final = Answer()
 
 
 class Denied(Exception):  # noqa: N818 - named for what happened, as the API server reports it
-    """The user's object cannot be admitted: answered with HTTP 200 and a denial that carries every
-    cause. `rules` are those that say the same of the RayCluster.
+    """The user's object cannot be admitted: answered with HTTP 200 and a denial with every cause.
+    `rules` are the validation rules that report the same problem for the RayCluster.
     """
 
     def __init__(self, *causes: Cause, rules: tuple[str, ...] = ()) -> None:
@@ -119,10 +116,12 @@ class Denied(Exception):  # noqa: N818 - named for what happened, as the API ser
 
 
 class NotNow(Exception):  # noqa: N818 - named for what it is
-    """A review cannot be decided now: HTTP 503, and `failurePolicy` decides. The message says why.
+    """A review cannot be decided now: HTTP 503, and `failurePolicy` applies. The message has the
+    cause.
 
-    There is no Retry-After, as the cause lasts: the API server would repeat the call until its
-    timeout, and report that in place of the message. `subject` names the object in the message.
+    There is no Retry-After header, because the cause persists: the API server would retry until its
+    timeout, and report the timeout instead of the message. `subject` names the object in the
+    message.
     """
 
     subject = ""

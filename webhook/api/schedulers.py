@@ -1,4 +1,4 @@
-"""Placers: who decides on which nodes a pod runs, where that is not left to the scheduler alone."""
+"""Schedulers that choose the nodes of a pod instead of, or together with, the default scheduler."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,8 @@ from webhook.api import names
 
 
 def kueue_level(annotations: Mapping[str, str]) -> str:
-    """Return the node label whose every value Kueue keeps a slice of pods within, or nothing.
+    """Return the node label within one value of which Kueue keeps each slice of pods, or an empty
+    text.
 
     https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/
     """

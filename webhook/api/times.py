@@ -1,4 +1,4 @@
-"""Instants as the API server writes them: RFC 3339 in UTC, to the second or to the microsecond."""
+"""Timestamps in the format of the API server: RFC 3339 in UTC, in seconds or microseconds."""
 
 import re
 from calendar import timegm
@@ -13,17 +13,19 @@ _INSTANT: Final = re.compile(
 
 _DAY: Final = 86400
 _CENTURIES: Final = 146097
-"""Days of 400 years, after which the calendar repeats itself."""
+"""Days of 400 years, the period of the Gregorian calendar."""
 _EPOCH: Final = 719468
-"""Days from 1 March of the year 0, when leap days come last in a year, to 1970."""
+"""Days from 1 March of the year 0 to 1970. Years start in March, so that leap days come last."""
 _END: Final = 253402300800
 """The year 10000, in seconds since the epoch."""
 
 
-@lru_cache(maxsize=1 << 13)  # a replica's pods are made within few seconds, and asked often
+@lru_cache(
+    maxsize=1 << 13
+)  # pods of a replica are created within few seconds, and their times are parsed often
 def seconds_of(text: str | None) -> float | None:
-    """Return the seconds since the epoch, or None for a text that is not an instant, such as one of
-    the year 0, which the API server takes for the times of an Event.
+    """Return the seconds since the epoch, or None for an invalid timestamp, such as one of the year
+    0, which the API server accepts in Events.
     """
     match = _INSTANT.fullmatch(text) if text else None
     if match is None:
@@ -37,8 +39,8 @@ def seconds_of(text: str | None) -> float | None:
 
 
 def text_of(seconds: float | None) -> str | None:
-    """Return seconds since the epoch as an instant, to the second; None for None, and for what is
-    not from 1970 to 9999.
+    """Return seconds since the epoch as a timestamp in seconds; None for None, and for times
+    outside of 1970 to 9999.
 
     https://howardhinnant.github.io/date_algorithms.html#civil_from_days
     """

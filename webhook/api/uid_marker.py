@@ -1,14 +1,18 @@
-"""Marks that our processes write on a pod. Each ends with the uid of its pod, which no pod template
-can know: what a template carries is no mark.
+"""Markers that the webhook writes on a pod. Each ends with the uid of its pod, which no pod
+template can contain, so that copied markers are invalid.
 """
 
 
 def mark(text: str, uid: str) -> str:
-    """Return a text as it is written on the pod of a uid; a label value for up to 26 characters."""
+    """Return the marker of a text for the pod of a uid; a valid label value if the text has at most
+    26 characters.
+    """
     return f"{text}.{uid}"
 
 
 def marked(text: str, uid: str) -> str:
-    """Return what was written on the pod of a uid, or nothing for a mark of anything else."""
+    """Return the text of a marker for the pod of a uid, or an empty text if the marker is of
+    another pod.
+    """
     end = f".{uid}"
     return text.removesuffix(end) if uid and text.endswith(end) else ""
