@@ -1,5 +1,5 @@
-"""TPUs and GPUs of worker groups: topology against hosts, node selectors, amounts, and identities
-set by hand.
+"""Rules of TPUs and GPUs of worker groups: topology and hosts, node selectors, amounts, and
+identities set by hand.
 """
 
 from collections.abc import Iterator
@@ -39,20 +39,20 @@ from webhook.validation.finding import Fault
 from webhook.validation.rule import RAY, deny, warn
 
 _NEURON_CORES: Final = "neuron_cores"
-"""Ray's name for NeuronCores."""
+"""Ray's resource name for NeuronCores."""
 _ROCR: Final = "ROCR_VISIBLE_DEVICES"
 _HIP: Final = "HIP_VISIBLE_DEVICES"
 _CUDA: Final = "CUDA_VISIBLE_DEVICES"
 
 _POOLS: Final = (names.NODE_POOL, names.COMPUTE_CLASS)
-"""Labels that choose nodes of one machine type, and so of one TPU."""
+"""Node labels that select nodes of a single machine type, and so of a single TPU generation."""
 
 
 def tpu_topology_mismatch(cluster: Cluster) -> Iterator[Fault]:
-    """A TPU topology whose chips do not make `numOfHosts` hosts.
+    """A TPU topology whose number of chips does not match `numOfHosts`.
 
-    A slice comes up only when all of its hosts do. With another number of pods it waits for ever,
-    or pods find no node.
+    A slice starts only when all of its hosts are running. With another number of pods, the slice
+    never becomes ready, or pods find no node.
 
     https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus
     """
@@ -77,7 +77,7 @@ def tpu_topology_mismatch(cluster: Cluster) -> Iterator[Fault]:
 def tpu_subslice_larger(cluster: Cluster) -> Iterator[Fault]:
     """A sub-slice that does not fit into the slice that its pods select.
 
-    The annotation names a part of the slice that the node selector names: it has as many
+    The annotation names a part of the slice in the node selector: it must have the same number of
     dimensions, none of them larger.
 
     https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/tpu.html
@@ -89,7 +89,7 @@ def tpu_subslice_larger(cluster: Cluster) -> Iterator[Fault]:
         try:
             too_large = part.too_large
         except TopologyError as error:
-            if part.readable:  # else another rule says so, of the annotation
+            if part.readable:  # otherwise another rule reports the annotation
                 yield Fault(group.selector.key(names.NODE_TPU_TOPOLOGY), str(error))
             continue
         if too_large:
@@ -101,11 +101,11 @@ def tpu_subslice_larger(cluster: Cluster) -> Iterator[Fault]:
 
 
 def tpu_subslice_apart(cluster: Cluster) -> Iterator[Fault]:
-    """A sub-slice of several hosts that nothing keeps together.
+    """A sub-slice of several hosts without a constraint that keeps its hosts together.
 
-    Sub-slices share a node pool, so the hosts of one may land in two of them, and the slice does
-    not come up. GKE labels nodes by closeness; the label whose every value has as many nodes as the
-    group has hosts keeps them together.
+    Sub-slices share a node pool, so the hosts of one replica may be placed in two of them, and the
+    slice does not start. GKE labels nodes by their distance; the label for which each value has as
+    many nodes as the group has hosts keeps the hosts together.
 
     https://cloud.google.com/compute/docs/instances/view-vm-topology
     """
@@ -123,10 +123,11 @@ def tpu_node_selector_missing(cluster: Cluster) -> Iterator[Fault]:
     """A TPU group that does not select both the accelerator and the topology.
 
     The scheduler may then mix slices, and Ray's autoscaler does not recognise the group's slices. A
-    required node affinity on the label does as well. Where Kueue chooses the nodes, the slice may
-    be formed after that, so only the accelerator is needed. This is a warning for the accelerator,
-    for the topology of a single host that selects a node pool or a compute class, and in a queue of
-    Kueue, whose ResourceFlavor may have the labels: it writes them into templates on admission.
+    required node affinity on the label is accepted too. With Kueue's topology-aware scheduling, the
+    slice may be formed after nodes are chosen, so only the accelerator is needed. A missing
+    accelerator is a warning. A missing topology is a warning if the group has a single host and
+    selects a node pool or a compute class, or if the cluster is in a queue of Kueue, which writes
+    the labels of its ResourceFlavor into templates on admission.
 
     https://github.com/ray-project/ray/blob/master/python/ray/autoscaler/_private/kuberay/autoscaling_config.py
     """
@@ -148,7 +149,7 @@ def tpu_node_selector_missing(cluster: Cluster) -> Iterator[Fault]:
 
 
 def _selections(group: Group, label: str) -> str:
-    """Return the values of a label of nodes that fit the chips and the hosts of a group."""
+    """Return the values of a node label that fit the chips and hosts of a group."""
     chips = group.count(TPU)
     known = group.slice.generation
     if label == names.NODE_TPU_TOPOLOGY and known is not None:
@@ -169,14 +170,14 @@ def _selections(group: Group, label: str) -> str:
 
 
 def _lists(generation: Generation, topology: str, chips: int) -> bool:
-    """Return whether a generation has a topology; without one, any of so many chips."""
+    """Return whether a generation has a topology, by default any with this number of chips."""
     fitting = listed_with(generation, chips)
     return topology in fitting if topology else bool(fitting)
 
 
 def _queued(cluster: Cluster, group: Group) -> bool:
-    """Return whether Kueue may queue a group. Annotations of its template show that it
-    takes RayClusters without a label, too.
+    """Return whether Kueue may queue a group. Kueue's annotations in its template show that
+    RayClusters without a queue label are queued too.
     """
     return cluster.kueue.queued or bool(
         group.annotations.strings.keys() & set(names.KUEUE_TOPOLOGIES)
@@ -184,8 +185,8 @@ def _queued(cluster: Cluster, group: Group) -> bool:
 
 
 def _sliced_later(cluster: Cluster, group: Group) -> bool:
-    """Return whether the slice is formed of nodes that Kueue chooses, so that no node has its
-    topology yet. A file does not have the annotations yet which the webhook writes on creation.
+    """Return whether the slice is formed from nodes that Kueue chooses, so that no node has its
+    topology yet. A file lacks the annotations that the webhook adds on creation.
     """
     written = cluster.kueue.slices and bool(TOPOLOGY_KEY.read(cluster.annotations))
     return (
@@ -196,7 +197,7 @@ def _sliced_later(cluster: Cluster, group: Group) -> bool:
 
 
 def _affinity_keys(group: Group) -> set[str]:
-    """Return the keys that the required node affinity of a group's pods mentions."""
+    """Return the keys in the required node affinity of a group's pods."""
     if "affinity" not in group.pod.map:
         return set()
     required = (
@@ -211,10 +212,10 @@ def _affinity_keys(group: Group) -> set[str]:
 
 
 def tpu_topology_unlisted(cluster: Cluster) -> Iterator[Fault]:
-    """A TPU topology that the generation is not known to have.
+    """A TPU topology that is not in the list of its generation.
 
-    Ray refuses to reserve such a slice. The list is Ray's, and a cloud may add shapes to it, hence
-    a warning.
+    Ray refuses to reserve such a slice. The list is Ray's, and a cloud may add shapes, so this is a
+    warning.
 
     https://github.com/ray-project/ray/blob/master/python/ray/_private/accelerators/tpu.py
     """
@@ -234,11 +235,11 @@ def tpu_topology_unlisted(cluster: Cluster) -> Iterator[Fault]:
 
 
 def variables_too_large(cluster: Cluster) -> Iterator[Fault]:
-    """Variables that would make pods too large: those of a TPU slice list all of its hosts, in
+    """Variables that make pods too large: the variables of a TPU slice list all of its hosts, in
     every container.
 
-    The webhook refuses pods to which it would add more than 1 MB, where 2 kB are counted for what
-    lists nothing in a container: etcd stores no object above 1.5 MiB.
+    The webhook refuses pods to which it would add more than 1 MB, counting 2 kB for the variables
+    of a container that list no hosts: etcd stores no object above 1.5 MiB.
 
     https://etcd.io/docs/latest/dev-guide/limit/
     """
@@ -246,7 +247,7 @@ def variables_too_large(cluster: Cluster) -> Iterator[Fault]:
     for group in cluster.everyone:
         chips = 0 if group is cluster.head else group.count(TPU)
         hosts, endpoints = listed(group.slice, group.hosts, chips, group.processes, profiles)
-        # KubeRay gives workers one that waits for the head
+        # KubeRay adds an init container to workers that blocks until the head is ready
         containers = len(group.containers) + len(group.inits) + (group is not cluster.head)
         subdomain = (group.pod / "subdomain").text
         address = address_size(group.name, cluster.name, hosts, subdomain)
@@ -257,10 +258,10 @@ def variables_too_large(cluster: Cluster) -> Iterator[Fault]:
 
 
 def device_outside_first_container(cluster: Cluster) -> Iterator[Fault]:
-    """TPUs or GPUs of a container that is not Ray's.
+    """TPUs or GPUs of a container other than Ray's.
 
-    Ray runs in the first container and offers only that one's devices. Hosts of TPU v7x may have
-    several such containers.
+    Ray runs in the first container and offers only the devices of that container. Hosts of TPU v7x
+    may have several such containers.
 
     https://github.com/ray-project/kuberay/issues/1379
     """
@@ -277,10 +278,10 @@ def device_outside_first_container(cluster: Cluster) -> Iterator[Fault]:
 
 
 def neuron_cores_missing(cluster: Cluster) -> Iterator[Fault]:
-    """A group that asks for Neuron devices, and offers Ray no NeuronCores.
+    """A group that requests Neuron devices and offers Ray no NeuronCores.
 
-    KubeRay makes `neuron_cores` of `aws.amazon.com/neuroncore` alone, so that no task or actor that
-    asks for NeuronCores is placed on the group.
+    KubeRay derives `neuron_cores` from `aws.amazon.com/neuroncore` only, so tasks and actors that
+    request NeuronCores are never placed on the group.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
     (`addWellKnownAcceleratorResources`)
@@ -303,10 +304,10 @@ def neuron_cores_missing(cluster: Cluster) -> Iterator[Fault]:
 
 
 def amd_visible_devices(cluster: Cluster) -> Iterator[Fault]:
-    """Variables of visible devices that Ray does not take on AMD GPUs.
+    """Variables of visible devices that Ray rejects on AMD GPUs.
 
-    Ray raises where `ROCR_VISIBLE_DEVICES` is set, and where `CUDA_VISIBLE_DEVICES` is not what
-    `HIP_VISIBLE_DEVICES` is, so that the node does not start.
+    Ray raises an error if `ROCR_VISIBLE_DEVICES` is set, or if `CUDA_VISIBLE_DEVICES` differs from
+    `HIP_VISIBLE_DEVICES`, so the node does not start.
 
     https://github.com/ray-project/ray/blob/master/python/ray/_private/accelerators/amd_gpu.py
     """
@@ -328,10 +329,11 @@ def amd_visible_devices(cluster: Cluster) -> Iterator[Fault]:
 
 
 def identity_by_hand(cluster: Cluster) -> Iterator[Fault]:
-    """The identity of one host, written into the template of a multi-host group.
+    """The identity of a single host, written into the template of a multi-host group.
 
-    Every host of every replica then claims the same place, and the slice does not come up. With a
-    `hostname`, no peer finds the others. A `valueFrom` that reads the pod's own labels is fine.
+    All hosts of all replicas then have the same identity, and the slice does not start. With a
+    `hostname`, hosts cannot resolve each other. A `valueFrom` that reads the pod's own labels is
+    allowed.
 
     https://github.com/ray-project/ray/blob/master/python/ray/_private/accelerators/tpu.py
     """
@@ -355,7 +357,7 @@ def identity_by_hand(cluster: Cluster) -> Iterator[Fault]:
 
 
 def _containers(cluster: Cluster) -> Iterator[tuple[Group, Container]]:
-    """Yield all containers, init containers too, with their groups."""
+    """Yield all containers, including init containers, with their groups."""
     return (
         (group, container)
         for group in cluster.everyone
@@ -368,7 +370,7 @@ def _main_containers(cluster: Cluster) -> Iterator[tuple[Group, Container]]:
 
 
 def _devices(container: Container, kind: str) -> Iterator[tuple[str, Field]]:
-    """Yield the resources that are devices, with their fields."""
+    """Yield the resources of a container that are devices, with their fields."""
     for key in container.limits if kind == "limits" else container.requests:
         if device_of(key) is not None:
             field = container.amounts(kind).key(key)

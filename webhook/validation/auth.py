@@ -1,4 +1,4 @@
-"""Token authentication of a Ray cluster."""
+"""Rules of token authentication."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -16,9 +16,9 @@ KUBERNETES_SINCE: Final = (2, 55)
 
 
 def auth_ray_too_old(cluster: Cluster) -> Iterator[Fault]:
-    """Token authentication with a Ray release that does not have it, or with none given.
+    """Token authentication with a Ray release that does not support it, or without a release.
 
-    KubeRay goes by `rayVersion`, and refuses the RayCluster rather than run it without
+    KubeRay reads `rayVersion`, and refuses the RayCluster rather than run it without
     authentication.
 
     KubeRay validation.go (`ValidateRayClusterSpec`)
@@ -39,7 +39,7 @@ def auth_ray_too_old(cluster: Cluster) -> Iterator[Fault]:
 
 
 def auth_kubernetes_conflict(cluster: Cluster) -> Iterator[Fault]:
-    """Authentication by Kubernetes tokens without mode token, or with a secret.
+    """Authentication by Kubernetes tokens without mode `token`, or with a secret.
 
     The settings contradict each other, so KubeRay refuses the RayCluster.
 

@@ -1,4 +1,4 @@
-"""Ray's autoscaler: options that KubeRay refuses, and values that end the autoscaler."""
+"""Rules of Ray's autoscaler: options that KubeRay refuses, and values that crash the autoscaler."""
 
 import json
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ _NEVER: Final = ("", "Never")
 
 
 def idle_timeout_negative(cluster: Cluster) -> Iterator[Fault]:
-    """An idle timeout below 0, of a group or of all.
+    """An idle timeout below 0, of a group or of the autoscaler.
 
     KubeRay refuses the whole RayCluster and creates no pods.
 
@@ -40,10 +40,10 @@ def idle_timeout_negative(cluster: Cluster) -> Iterator[Fault]:
 
 
 def idle_timeout_without_v2(cluster: Cluster) -> Iterator[Fault]:
-    """An idle timeout of a group without autoscaler v2 asked for.
+    """An idle timeout of a group without an explicit autoscaler v2.
 
-    Only v2 has timeouts by group. KubeRay does not infer v2 from the Ray release here, and refuses
-    the RayCluster.
+    Only v2 supports timeouts per group. KubeRay does not infer v2 from the Ray release here, and
+    refuses the RayCluster.
 
     KubeRay validation.go (`validateWorkerGroupIdleTimeout`)
     """
@@ -61,8 +61,8 @@ def idle_timeout_without_v2(cluster: Cluster) -> Iterator[Fault]:
 def idle_timeout_short(cluster: Cluster) -> Iterator[Fault]:
     """An idle timeout below 300 s of an autoscaled group of several hosts.
 
-    The hosts of a replica come up one after the other, and those that are ready are idle until the
-    last one is: the autoscaler deletes the replica before its work can start.
+    The hosts of a replica start one after the other, and the first ones are idle until the last one
+    is ready: the autoscaler deletes the replica before its work can start.
 
     https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/configuring-autoscaling.html
     """
@@ -79,9 +79,9 @@ def idle_timeout_short(cluster: Cluster) -> Iterator[Fault]:
 
 
 def priority_unsupported(cluster: Cluster) -> Iterator[Fault]:
-    """A priority of a group without autoscaler v2 asked for, or without Ray 2.56.
+    """A priority of a group without an explicit autoscaler v2, or without Ray 2.56.
 
-    Earlier autoscalers do not know priorities, so KubeRay refuses the RayCluster; it goes by
+    Earlier autoscalers do not support priorities, so KubeRay refuses the RayCluster; it reads
     `rayVersion`.
 
     KubeRay validation.go (`validateWorkerGroupPriority`)
@@ -100,7 +100,7 @@ def priority_unsupported(cluster: Cluster) -> Iterator[Fault]:
 def group_suspend_autoscaled(cluster: Cluster) -> Iterator[Fault]:
     """A suspended worker group in a cluster that autoscales.
 
-    The autoscaler would bring the group's pods back, so KubeRay refuses the RayCluster.
+    The autoscaler would recreate the group's pods, so KubeRay refuses the RayCluster.
 
     KubeRay validation.go (`ValidateRayClusterSpec`)
     """
@@ -118,7 +118,7 @@ def group_suspend_autoscaled(cluster: Cluster) -> Iterator[Fault]:
 def autoscaler_v2_switch_alone(cluster: Cluster) -> Iterator[Fault]:
     """The variable that chooses autoscaler v2, in a cluster that does not autoscale.
 
-    KubeRay takes it for a mistake and refuses the RayCluster.
+    KubeRay regards the variable as a mistake and refuses the RayCluster.
 
     KubeRay validation.go (`ValidateRayClusterSpec`)
     """
@@ -132,7 +132,7 @@ def autoscaler_v2_switch_alone(cluster: Cluster) -> Iterator[Fault]:
 
 
 def autoscaler_version_twice(cluster: Cluster) -> Iterator[Fault]:
-    """The version of the autoscaler, as an option and as a variable of the head.
+    """The version of the autoscaler, set as an option and as a variable of the head.
 
     The two may contradict each other, so KubeRay refuses the RayCluster.
 
@@ -148,8 +148,8 @@ def autoscaler_version_twice(cluster: Cluster) -> Iterator[Fault]:
 def restart_policy_with_v2(cluster: Cluster) -> Iterator[Fault]:
     """A restart policy other than Never together with autoscaler v2.
 
-    v2 replaces pods itself, and loses track of containers that restart in place, so KubeRay refuses
-    the RayCluster.
+    Autoscaler v2 replaces pods itself and does not detect containers that restart in place, so
+    KubeRay refuses the RayCluster.
 
     KubeRay validation.go (`ValidateRayClusterSpec`)
     """
@@ -167,7 +167,7 @@ def restart_policy_not_never(cluster: Cluster) -> Iterator[Fault]:
     """A restart policy other than Never in an autoscaled cluster whose autoscaler version KubeRay
     does not check.
 
-    Both autoscalers expect that a Ray node that ended stays ended. From Ray 2.47 on, v2 runs when
+    Both autoscalers expect that a terminated Ray node is not restarted. Since Ray 2.47, v2 runs if
     no version is set.
 
     https://github.com/ray-project/kuberay/issues/4810
@@ -187,10 +187,10 @@ def _restart_policy(group: Group) -> Field:
 
 
 def multi_host_with_v1(cluster: Cluster) -> Iterator[Fault]:
-    """A group of several hosts in a cluster that Ray's first autoscaler scales.
+    """A group of several hosts in a cluster that Ray's autoscaler v1 scales.
 
-    That one counts hosts and writes their number as `replicas`: a group of four hosts that should
-    have two replicas gets eight, until `maxReplicas` stops it. Autoscaler v2 divides by
+    Autoscaler v1 counts hosts and writes their number as `replicas`: a group of 4 hosts that should
+    have 2 replicas gets 8, or `maxReplicas` if that is lower. Autoscaler v2 divides by
     `numOfHosts`.
 
     https://github.com/ray-project/ray/blob/ray-2.60.0/python/ray/autoscaler/_private/kuberay/node_provider.py
@@ -208,8 +208,8 @@ def multi_host_with_v1(cluster: Cluster) -> Iterator[Fault]:
 def autoscaler_command_variable(cluster: Cluster) -> Iterator[Fault]:
     """The variable with the autoscaler's start command, among the options.
 
-    KubeRay sets it itself; another value would silently take its place, so KubeRay refuses the
-    RayCluster.
+    KubeRay sets this variable itself, and another value would silently replace KubeRay's, so
+    KubeRay refuses the RayCluster.
 
     KubeRay validation.go (`ValidateRayClusterSpec`)
     """
@@ -222,7 +222,7 @@ def autoscaler_command_variable(cluster: Cluster) -> Iterator[Fault]:
 def autoscaler_options_unused(ray_object: RayObject) -> Iterator[Fault]:
     """Options of the autoscaler in a cluster that does not autoscale.
 
-    They have no effect, and you may believe that the cluster scales.
+    The options have no effect.
 
     https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/configuring-autoscaling.html
     """
@@ -239,7 +239,7 @@ def amount_not_integer(cluster: Cluster) -> Iterator[Fault]:
     """An amount among the start parameters of an autoscaled group that is negative or not an
     integer.
 
-    Ray's autoscaler reads these with int() and ends with an exception, so nothing scales.
+    Ray's autoscaler parses these values with int() and exits with an exception, so no group scales.
 
     https://github.com/ray-project/ray/blob/master/python/ray/autoscaler/_private/kuberay/autoscaling_config.py
     """
@@ -268,10 +268,10 @@ def _integer(text: str) -> bool:
 
 def resources_unreadable(cluster: Cluster) -> Iterator[Fault]:
     """Custom resources among the start parameters of an autoscaled group that the autoscaler cannot
-    read.
+    parse.
 
-    Ray's autoscaler drops the first and the last character and all backslashes, and wants JSON with
-    integers of 0 or more. Else it ends with an exception, so nothing scales.
+    Ray's autoscaler drops the first and the last character and all backslashes, and expects JSON
+    with integers of 0 or more. Otherwise it exits with an exception, so no group scales.
 
     https://github.com/ray-project/ray/blob/master/python/ray/autoscaler/_private/kuberay/autoscaling_config.py
     """
@@ -299,8 +299,8 @@ def _resources(text: str) -> bool:
 def autoscaled_without_groups(cluster: Cluster) -> Iterator[Fault]:
     """A cluster that autoscales and has no field `workerGroupSpecs`.
 
-    Ray's autoscaler ends with a KeyError. An empty list is enough in a RayCluster of its own, but
-    KubeRay does not pass it on from a RayJob or RayService.
+    Ray's autoscaler exits with a KeyError. An empty list is enough in a standalone RayCluster, but
+    KubeRay does not pass an empty list on from a RayJob or RayService.
 
     https://github.com/ray-project/ray/blob/master/python/ray/autoscaler/_private/kuberay/autoscaling_config.py
     """
@@ -316,7 +316,7 @@ def autoscaled_without_groups(cluster: Cluster) -> Iterator[Fault]:
 def group_resource_ends_autoscaler(cluster: Cluster) -> Iterator[Fault]:
     """An amount in the `resources` of an autoscaled group that is negative or not a quantity.
 
-    Ray's autoscaler reads all of them and ends with an exception, so nothing scales.
+    Ray's autoscaler parses all of them and exits with an exception, so no group scales.
 
     https://github.com/ray-project/ray/blob/master/python/ray/autoscaler/_private/kuberay/autoscaling_config.py
     """
@@ -338,10 +338,10 @@ def _readable(text: str) -> bool:
 
 
 def cpu_unknown(cluster: Cluster) -> Iterator[Fault]:
-    """An autoscaled group whose number of CPUs nothing tells.
+    """An autoscaled group without a number of CPUs.
 
-    Ray's autoscaler ends with "failed to detect CPU resources". It takes `num-cpus`, the limit, or
-    from Ray 2.41 on the request, of the first container.
+    Ray's autoscaler exits with "failed to detect CPU resources". It reads `num-cpus`, or the limit
+    of the first container, or, since Ray 2.41, its request.
 
     https://github.com/ray-project/ray/blob/master/python/ray/autoscaler/_private/kuberay/autoscaling_config.py
     """

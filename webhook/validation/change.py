@@ -1,5 +1,5 @@
-"""Two versions of an object: what an update leaves alone, and what of a
-cluster KubeRay compares.
+"""Differences of two versions of an object: which updates only scale or queue it, and the part of a
+cluster that KubeRay compares.
 """
 
 from collections.abc import Iterator
@@ -30,10 +30,10 @@ _CLUSTER_AT: Final = {
 
 
 def only_scaled(kind: str, old: object, new: object) -> bool:
-    """Return whether an update changes nothing that a rule reads but numbers of replicas and the
-    pods to delete.
+    """Return whether an update changes only numbers of replicas and the pods to delete, among the
+    fields that rules read.
 
-    Ray's autoscaler sends such updates all the time, and KubeRay sends ones that only change
+    Ray's autoscaler sends such updates constantly, and KubeRay sends updates that only change
     finalizers.
     """
     if not isinstance(old, dict) or not isinstance(new, dict):
@@ -50,8 +50,8 @@ def _same_metadata(old: object, new: object) -> bool:
 
 
 def _same(old: object, new: object, way: tuple[str, ...]) -> bool:
-    """Return whether two specs are the same but for the scale of the worker groups in the cluster
-    at the end of `way`.
+    """Return whether two specs are equal except for the scale of the worker groups in the cluster
+    at path `way`.
     """
     if not isinstance(old, dict) or not isinstance(new, dict):
         return old == new
@@ -82,11 +82,11 @@ def _same_group(old: object, new: object) -> bool:
 
 
 def only_queued(kind: str, old: object, new: object) -> bool:
-    """Return whether an update is what Kueue does to a queued object when it admits or stops it,
-    and nothing else.
+    """Return whether an update contains only the changes that Kueue makes when it admits or stops a
+    queued object.
 
-    It changes `suspend`, of a RayService that of its cluster, and of templates what says where pods
-    go. Kueue has decided by then, and no one can be told.
+    Kueue changes `suspend` (of a RayService, that of its cluster) and the fields of templates that
+    place pods. Kueue has admitted the object by then, and no user receives warnings.
 
     https://github.com/kubernetes-sigs/kueue/blob/v0.19.0/pkg/podset/podset.go
     """
@@ -106,7 +106,7 @@ def only_queued(kind: str, old: object, new: object) -> bool:
 
 
 def _suspends(spec: object, way: tuple[str, ...]) -> list[bool]:
-    """Return `suspend` of a spec and of what is on the way to its cluster."""
+    """Return `suspend` of a spec and of each object on the path to its cluster."""
     if not isinstance(spec, dict):
         return []
     below = _suspends(spec.get(way[0]), way[1:]) if way else []
@@ -114,14 +114,14 @@ def _suspends(spec: object, way: tuple[str, ...]) -> list[bool]:
 
 
 def queued(metadata: object) -> bool:
-    """Return whether an object waits in a queue of Kueue, or was let out of one."""
+    """Return whether an object is queued by Kueue, or was admitted by it."""
     labels = metadata.get("labels") if isinstance(metadata, dict) else None
     return isinstance(labels, dict) and bool(labels.get(names.LABEL_KUEUE_QUEUE))
 
 
 def _unplaced(spec: object, way: tuple[str, ...]) -> object:
-    """Return a spec without `suspend`, and its templates without what Kueue writes, in the cluster
-    at the end of `way`.
+    """Return a spec without `suspend` and without the fields that Kueue writes into the templates
+    of the cluster at path `way`.
     """
     if not isinstance(spec, dict):
         return spec
@@ -143,8 +143,8 @@ def _unplaced_group(group: object) -> object:
 
 
 def unplaced_template(template: object) -> object:
-    """Return a template without what Kueue writes into it: labels but those of seats, annotations,
-    selectors, tolerations, gates.
+    """Return a template without the fields that Kueue writes: labels other than those of
+    identities, annotations, selectors, tolerations and scheduling gates.
     """
     if not isinstance(template, dict):
         return template
@@ -209,7 +209,7 @@ def _rollout_group(group: object) -> object:
 
 
 class Update(Struct):
-    """The two versions of a cluster, alone or in a RayService."""
+    """The two versions of a cluster, standalone or in a RayService."""
 
     old: Cluster
     new: Cluster
@@ -217,23 +217,22 @@ class Update(Struct):
 
     @property
     def standalone(self) -> bool:
-        """Return whether people edit this RayCluster themselves, and its pods run."""
+        """Return whether users edit this RayCluster directly, and its pods run."""
         return not self.new.owner and not _suspended(self.old) and not _suspended(self.new)
 
     @property
     def recreates(self) -> bool:
-        """Return whether KubeRay recreates all pods when the spec changes."""
         return (self.new.field / "upgradeStrategy" / "type").text == RECREATE
 
     def pairs(self) -> Iterator[tuple[Group, Group]]:
-        """Yield the groups that both versions have, by name."""
+        """Yield the groups that exist in both versions, matched by name."""
         before = {group.name: group for group in reversed(self.old.groups)}
         return ((before[group.name], group) for group in self.new.groups if group.name in before)
 
 
 def read_update(old: RayObject, new: RayObject) -> Update | None:
-    """Return the view of an update, or None where none of these rules applies: a job's cluster does
-    not follow its RayJob.
+    """Return the view of an update, or None if update rules do not apply: the cluster of a RayJob
+    is not updated with its RayJob.
     """
     if old.cluster is None or new.cluster is None or new.job is not None:
         return None

@@ -1,5 +1,5 @@
-"""A RayCluster spec as the rules see it, alone or inside a RayJob or RayService: read once,
-tolerant of garbage.
+"""View of a RayCluster spec, standalone or inside a RayJob or RayService: read once, tolerant of
+values of wrong types.
 """
 
 from collections.abc import Iterator, Mapping
@@ -27,17 +27,17 @@ from webhook.validation.field import Field
 from webhook.validation.rule_settings import RuleSettings
 
 UNBOUNDED: Final = 2147483647
-"""What the CRD makes of an absent `maxReplicas`."""
+"""The CRD's default of `maxReplicas`."""
 
 GROUPS_MAX: Final = 1000
-"""Worker groups that the rules look at; it bounds the time that a hostile spec can take."""
+"""Number of worker groups that the rules check; it bounds the time that a hostile spec can take."""
 
 AUTOSCALER_V2_SINCE: Final = (2, 47)
-"""The first Ray release whose autoscaler is v2 unless told otherwise."""
+"""The first Ray release with autoscaler v2 by default."""
 
 
 class Container(Struct):
-    """One container of a template; `env` holds the index of the entry of each name."""
+    """One container of a template; `env` maps the name of a variable to the index of its entry."""
 
     field: Field
     name: str
@@ -48,7 +48,7 @@ class Container(Struct):
     devices: Counts
 
     def variable(self, name: str) -> Field | None:
-        """Return the entry of a variable, if there is one."""
+        """Return the entry of a variable, or None."""
         index = self.env.get(name)
         return (
             None
@@ -57,14 +57,12 @@ class Container(Struct):
         )
 
     def sets(self, name: str) -> bool:
-        """Return whether the template gives a variable a value, or a field or secret to
-        take it from.
-        """
+        """Return whether the template gives a variable a value or a source."""
         entry = self.variable(name)
         return entry is not None and (bool((entry / "value").text) or (entry / "valueFrom").given)
 
     def literal(self, name: str) -> str:
-        """Return the value that the template itself gives a variable, else nothing."""
+        """Return the literal value of a variable in the template, or an empty string."""
         entry = self.variable(name)
         return "" if entry is None else (entry / "value").text
 
@@ -74,7 +72,7 @@ class Container(Struct):
 
 
 class Group(Struct):
-    """A worker group, or the head as one; absent numbers have the CRD's defaults."""
+    """A worker group, or the head as a group; absent numbers have the CRD's defaults."""
 
     field: Field
     name: str
@@ -85,13 +83,13 @@ class Group(Struct):
     containers: list[Container]
     inits: list[Container]
     devices: Counts
-    """The devices of a pod, as the variables of its slice will count them."""
+    """The devices of a pod, as counted for the variables of its slice."""
     slice: Slice
     """The TPU slice of each replica."""
     is_unit: bool
-    """It is one job, by the annotation of units."""
+    """Whether the group is one job, by the annotation of units."""
     named: bool
-    """Its hosts have names by the annotation of host names."""
+    """Whether its hosts have names by the annotation of host names."""
 
     @property
     def first(self) -> Container | None:
@@ -99,12 +97,12 @@ class Group(Struct):
         return self.containers[0] if self.containers else None
 
     def count(self, device: Device) -> int:
-        """Return how many devices of a kind a pod has."""
+        """Return the number of devices of a kind in a pod."""
         return self.devices.get(device.name, 0)
 
     @property
     def processes(self) -> int:
-        """How many containers of a pod run a TPU process of their own, as those of v7x do."""
+        """The number of containers of a pod that run a TPU process of their own, as on v7x."""
         if not self.slice.v7x:
             return 0
         lasting = [init for init in self.inits if (init.field / "restartPolicy").text == ALWAYS]
@@ -117,8 +115,8 @@ class Group(Struct):
 
     @property
     def needs_names(self) -> bool:
-        """Return whether other hosts must reach these by name: several hosts, a group that is a
-        unit, several slices of one job, or names that were asked for.
+        """Return whether other hosts must resolve these hosts by name: several hosts, a group that
+        is a unit, several slices of one job, or host names by annotation.
         """
         if self.hosts > 1 or self.is_unit or self.named:
             return True
@@ -128,29 +126,27 @@ class Group(Struct):
 
     @property
     def label(self) -> str:
-        """What to call the group in a message."""
+        """The name of the group in a message."""
         return "the head" if self.field.token == names.HEAD_GROUP_SPEC else f"group {self.name}"
 
     @property
     def selector(self) -> Field:
-        """The node selector of the pods."""
         return self.pod / "nodeSelector"
 
     @property
     def annotations(self) -> Field:
-        """The annotations of the pods."""
         return self.field / "template" / "metadata" / "annotations"
 
     @property
     def slice_field(self) -> Field:
-        """What says which slice it is: the annotation, else the node selector."""
+        """The field that defines the slice: the annotation, else the node selector."""
         if self.slice.annotated:
             return self.annotations.key(names.ANNOTATION_SLICE_TOPOLOGY)
         return self.selector.key(names.NODE_TPU_TOPOLOGY)
 
     @property
     def replicas(self) -> int:
-        """`replicas` as Kueue counts it, whatever the bounds of autoscaling are."""
+        """`replicas` as Kueue counts it, without the bounds of autoscaling."""
         return max(self.scale.replicas or 0, 0)
 
     def param(self, name: str) -> Field:
@@ -159,9 +155,7 @@ class Group(Struct):
 
 
 class Cluster(Struct):
-    """A RayCluster spec with what belongs to it: annotations and labels are those of the object
-    that holds it.
-    """
+    """A RayCluster spec with the annotations and labels of the object that contains it."""
 
     field: Field
     meta: Field
@@ -186,17 +180,16 @@ class Cluster(Struct):
 
     @property
     def options(self) -> Field:
-        """The options of the autoscaler."""
         return self.field / "autoscalerOptions"
 
     @property
     def v2_switch(self) -> Field | None:
-        """The variable of the head that chose the autoscaler before there was an option."""
+        """The variable of the head that chooses the autoscaler; it predates the option."""
         return self.head.first.variable(names.RAY_ENABLE_AUTOSCALER_V2) if self.head.first else None
 
     @property
     def v2_on(self) -> bool:
-        """Return whether v2 is asked for outright, as KubeRay's own checks want it."""
+        """Return whether v2 is set explicitly, as KubeRay's own checks require."""
         switch = self.v2_switch
         return (self.options / "version").text == "v2" or (
             switch is not None and (switch / "value").text in ("1", "true")
@@ -204,7 +197,7 @@ class Cluster(Struct):
 
     @property
     def v2(self) -> bool | None:
-        """Tell which autoscaler runs; None when only the image knows."""
+        """Return whether autoscaler v2 runs; None if this depends on an unknown image."""
         if self.v2_on:
             return True
         switch = self.v2_switch
@@ -217,22 +210,21 @@ class Cluster(Struct):
 
     @property
     def release(self) -> Release | None:
-        """The Ray release: the image decides, `rayVersion` declares."""
+        """The Ray release: that of the image, else `rayVersion`."""
         image = self.head.first.image if self.head.first else ""
         return image_release(image)[0] or parse_release((self.field / "rayVersion").text)
 
     def groups_with(self, device: Device) -> Iterator[Group]:
-        """Yield the worker groups whose pods ask for a device."""
+        """Yield the worker groups whose pods request a device."""
         return (group for group in self.groups if group.count(device))
 
     def annotation(self, name: str) -> Field:
-        """Return the field of an annotation."""
         return (self.meta / "annotations").key(name)
 
 
 def read_cluster(field: Field, meta: Field, settings: RuleSettings, owner: str = "") -> Cluster:
-    """Return the view of the RayCluster spec at `field`, which the object with the metadata `meta`
-    holds for `owner`.
+    """Return the view of the RayCluster spec at `field`, part of an object with the metadata `meta`
+    and owned by `owner`.
     """
     labels = (meta / "labels").strings
     listed = field / "workerGroupSpecs"
@@ -260,8 +252,8 @@ def read_cluster(field: Field, meta: Field, settings: RuleSettings, owner: str =
 
 
 def _group(field: Field, name: str, kueue: Kueue) -> Group:
-    """Return the view of the group at `field`. Large objects have hundreds of groups, so all but
-    what rules point at is read from the plain values.
+    """Return the view of the group at `field`. Large objects have hundreds of groups, so only
+    fields that findings refer to become `Field` objects.
     """
     value = _map(field.value)
     template_field = field / "template"

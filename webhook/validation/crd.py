@@ -1,6 +1,6 @@
-"""KubeRay's CustomResourceDefinitions: which fields each release has, and their types and limits.
+"""KubeRay's CustomResourceDefinitions: the fields of each release, with their types and limits.
 
-`crd_table.json` has them; `make schema` writes it.
+The data is `crd_table.json`, written by `make schema`.
 """
 
 from functools import cache
@@ -16,13 +16,13 @@ INT32: Final = (-(2**31), 2**31 - 1)
 INT64: Final = (-(2**63), 2**63 - 1)
 
 NUMBERS: Final = {"int32": INT32, "int-or-string": INT32, "int64": INT64}
-"""The plain types that Go decodes into an integer, and what fits into it.
+"""The plain types that Go decodes into an integer, with their ranges.
 
 https://github.com/kubernetes/apimachinery/blob/master/pkg/util/intstr/intstr.go (`IntOrString`)
 """
 
 NEWEST: Final = (1, 7)
-"""The release of KubeRay that is meant when no one says which one runs."""
+"""The release of KubeRay that is assumed if none is configured or detected."""
 
 
 class Part(Struct, rename="camel", frozen=True):
@@ -58,7 +58,7 @@ class Schema(Struct, frozen=True):
     parts: list[Part] = field(default_factory=list)
 
     def part(self, name: str | int) -> Part:
-        """Return a part; a plain type is a part that has only a type."""
+        """Return a part; a plain type is a part with only a type."""
         return self.parts[name] if isinstance(name, int) else _plain(name)
 
 
@@ -73,12 +73,12 @@ def _table() -> _Table:
 
 
 def releases() -> list[KubeRay]:
-    """Return the releases whose schemas are known, the oldest first."""
+    """Return the releases with known schemas, the oldest first."""
     return sorted(_release(name) for name in _table().roots)
 
 
 def schema_of(release: KubeRay | None) -> Schema:
-    """Return the schemas of a release, or of the nearest one that is known."""
+    """Return the schemas of a release, or of the nearest known release."""
     known = releases()
     wanted = release or NEWEST
     nearest = max((each for each in known if each <= wanted), default=known[0])
@@ -86,10 +86,10 @@ def schema_of(release: KubeRay | None) -> Schema:
 
 
 def release_of(fields: frozenset[str]) -> KubeRay | None:
-    """Return the newest release that has no field of a RayCluster beyond these, or None.
+    """Return the newest release that has no field of a RayCluster outside `fields`, or None.
 
-    They are those of a spec and those one level below, such as `headGroupSpec.resources`: all
-    further down are Kubernetes' own. Each release has new ones.
+    `fields` are those of a spec and those one level below, such as `headGroupSpec.resources`: all
+    deeper fields are Kubernetes' own. Each release adds fields.
     """
     return max((each for each in releases() if _fields_of(each) <= fields), default=None)
 

@@ -1,7 +1,7 @@
-"""Values that KubeRay cannot decode: its Go types hold less than the schemas of its CRDs allow.
+"""Values that KubeRay cannot decode: its Go types have smaller ranges than the schemas of its CRDs.
 
-One such object stops KubeRay for everybody: its client lists all objects of a kind at once, and
-fails as a whole.
+One such object stops KubeRay for all users: its client lists all objects of a kind in one request,
+and the whole request fails.
 """
 
 import re
@@ -24,13 +24,14 @@ from webhook.validation.rule import KUBERAY, deny
 
 _QUANTITY: Final = "quantity"
 _EXPONENT: Final = re.compile(r"[^eE]*(?:Ei?|[eE][+-]?0*[0-9]{1,2})?", re.ASCII)
-"""A quantity of the CRD's pattern that Go reads too, and soon: its exponent is a whole number of at
-most two digits. Amounts go from 1e-9 to 2^63, and Go writes out each digit that an exponent stands
-for: for 1e-999999999 it takes minutes and gigabytes. The policy in the API server has the same.
+"""A quantity that matches the CRD's pattern and that Go parses in a short time: its exponent has at
+most two digits. Amounts range from 1e-9 to 2^63, and Go expands each digit of an exponent:
+1e-999999999 takes minutes and gigabytes. The ValidatingAdmissionPolicy in the API server has the
+same limit.
 """
 
 _NUMBER: Final = re.compile(r"[+-]?[0-9.]+[eE][-+.0-9]+", re.ASCII)
-"""A quantity with an exponent; other text with an `e` is refused by the pattern of the CRD."""
+"""A quantity with an exponent; the CRD's pattern refuses other text with an `e`."""
 
 _QUANTITIES: Final = (
     Annotated[str, Meta(pattern=rf"^(?:{_EXPONENT.pattern})\Z")] | float | int | None
@@ -38,7 +39,7 @@ _QUANTITIES: Final = (
 
 
 class Limited(Struct):
-    """The part of a schema below which some values are limited: by field, or for each entry."""
+    """The part of a schema that contains fields or entries with limited values."""
 
     low: int = 0
     high: int = 0
@@ -46,12 +47,12 @@ class Limited(Struct):
     fields: dict[str, "Limited"] = field(default_factory=dict)
     entries: "Limited | None" = None
     shape: Any = None
-    """The type by which msgspec finds out whether a value fits, once it was asked."""
+    """The type by which msgspec checks whether a value fits; built on first use."""
 
 
 @cache
 def limits_of(kind: str) -> Limited:
-    """Return what is limited in an object of a Ray kind."""
+    """Return the limited values of an object of a Ray kind."""
     schema = schema_of(None)
     return _limited(schema, schema.roots[f"v1/{kind}"]) or Limited()
 
@@ -72,8 +73,8 @@ def _limited(schema: Schema, name: str | int) -> Limited | None:
 
 
 def _shape(limited: Limited) -> Any:  # noqa: ANN401 - a type
-    """Return a type that whatever fits a part converts to, unless it has values of types that the
-    API server refuses.
+    """Return a type to which every value that fits a part converts, unless the value has types that
+    the API server refuses.
     """
     if limited.fields:
         return _fields(tuple((name, _shape(below)) for name, below in limited.fields.items()))
@@ -85,7 +86,7 @@ def _shape(limited: Limited) -> Any:  # noqa: ANN401 - a type
 
 @cache
 def _fields(fields: tuple[tuple[str, Any], ...]) -> Any:  # noqa: ANN401 - a type
-    """Return the type of a map; maps that are alike, of which there are many, share one."""
+    """Return the type of a map; equal maps, of which there are many, share a type."""
     return defstruct("Part", [(name, kind, None) for name, kind in fields], gc=False) | None
 
 
@@ -95,8 +96,8 @@ def _number(low: int, high: int) -> Any:  # noqa: ANN401 - a type
 
 
 def fits(value: object, limited: Limited) -> bool:
-    """Return whether Go can decode a value. What is of another type is the API server's to
-    refuse.
+    """Return whether Go can decode a value. Values of another type are accepted: the API server
+    refuses them.
     """
     if limited.shape is None:
         limited.shape = _shape(limited)
@@ -136,11 +137,11 @@ def _misfits(field: Field, limited: Limited) -> Iterator[tuple[Field, Limited]]:
 
 
 def value_not_decodable(ray_object: RayObject) -> Iterator[Fault]:
-    """A number that is too large for its field, or a quantity with a broken or huge exponent.
+    """A number that is too large for its field, or a quantity with a malformed or huge exponent.
 
-    The CRD lets it pass, and KubeRay cannot decode it, or does not come to an end of it. KubeRay
-    reads all objects of a kind at once, so it stops for every RayCluster, RayJob or RayService in
-    all namespaces.
+    The CRD allows the value, but KubeRay cannot decode it, or needs minutes. KubeRay lists all
+    objects of a kind in one request, so it stops for every RayCluster, RayJob or RayService in all
+    namespaces.
 
     https://github.com/kubernetes/apimachinery/blob/master/pkg/util/intstr/intstr.go (`IntOrString`)
     """

@@ -1,4 +1,4 @@
-"""What a RayJob deletes when it has finished: `deletionStrategy`, or `deletionPolicy` of old."""
+"""Rules of `deletionStrategy` of RayJobs and of the older `deletionPolicy`."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -17,9 +17,9 @@ _NONE: Final = "DeleteNone"
 
 
 def deletion_mixed(job: Job) -> Iterator[Fault]:
-    """Deletion rules together with another way to say what is deleted.
+    """Deletion rules together with another setting for deletion.
 
-    KubeRay cannot tell which of them counts, and refuses the RayJob.
+    The two may contradict each other, so KubeRay refuses the RayJob.
 
     KubeRay validation.go (`validateDeletionConfiguration`)
     """
@@ -39,9 +39,9 @@ def deletion_mixed(job: Job) -> Iterator[Fault]:
 
 
 def deletion_incomplete(job: Job) -> Iterator[Fault]:
-    """A deletion strategy that says nothing, or not all.
+    """A deletion strategy that is empty or incomplete.
 
-    It needs deletion rules, or a policy for success and one for failure.
+    A strategy needs deletion rules, or a policy for success and one for failure.
 
     KubeRay validation.go (`validateLegacyDeletionPolicies`)
     """
@@ -81,7 +81,7 @@ def deletion_none_with_shutdown(job: Job) -> Iterator[Fault]:
 def deletion_of_foreign_cluster(job: Job) -> Iterator[Fault]:
     """A policy to delete an existing cluster, or its workers.
 
-    The cluster is not the RayJob's, so KubeRay refuses to delete anything of it.
+    The RayJob does not own the cluster, so KubeRay refuses to delete any part of it.
 
     KubeRay validation.go (`validateDeletionRules`)
     """
@@ -98,7 +98,7 @@ def deletion_of_foreign_cluster(job: Job) -> Iterator[Fault]:
 def deletion_of_autoscaled_workers(job: Job) -> Iterator[Fault]:
     """A policy to delete the workers of a cluster that autoscales.
 
-    The autoscaler would bring them back, so KubeRay refuses the RayJob.
+    The autoscaler would recreate the workers, so KubeRay refuses the RayJob.
 
     KubeRay validation.go (`validateDeletionRules`)
     """
@@ -112,9 +112,9 @@ def deletion_of_autoscaled_workers(job: Job) -> Iterator[Fault]:
 
 
 def deletion_condition_invalid(job: Job) -> Iterator[Fault]:
-    """A condition of a deletion rule that does not name one status, or has a negative time.
+    """A condition of a deletion rule that does not name exactly one status, or has a negative time.
 
-    KubeRay would not know when to delete, and refuses the RayJob.
+    The time of the deletion is undefined, so KubeRay refuses the RayJob.
 
     KubeRay validation.go (`validateDeletionCondition`)
     """
@@ -134,7 +134,7 @@ def deletion_condition_invalid(job: Job) -> Iterator[Fault]:
 def deletion_rule_duplicate(job: Job) -> Iterator[Fault]:
     """Two deletion rules with one policy for one status.
 
-    KubeRay cannot tell which of the two times counts, and refuses the RayJob.
+    The two times may contradict each other, so KubeRay refuses the RayJob.
 
     KubeRay validation.go (`validateDeletionRules`)
     """
@@ -149,8 +149,8 @@ def deletion_rule_duplicate(job: Job) -> Iterator[Fault]:
 def deletion_order(job: Job) -> Iterator[Fault]:
     """Deletion rules in an impossible order.
 
-    Workers go before their cluster, and the cluster before the RayJob: a later one may not have the
-    shorter time.
+    Workers are deleted before their cluster, and the cluster before the RayJob: a later deletion
+    must not have the shorter time.
 
     KubeRay validation.go (`validateTTLConsistency`)
     """
@@ -175,12 +175,12 @@ def _strategy(job: Job) -> Field:
 
 
 def _policy(job: Job) -> Field:
-    """The oldest form, one policy for all."""
+    """The oldest form: a single policy."""
     return job.field / "deletionPolicy"
 
 
 def _legacy(job: Job) -> list[Field]:
-    """Return the policies of the older forms, as far as they are used."""
+    """Return the policies in the older forms that are set."""
     return [
         *(
             _strategy(job) / name / "policy"

@@ -1,4 +1,4 @@
-"""ComputeDomains: which pods an annotation reaches, and what keeps them from having one."""
+"""Rules of ComputeDomains: the pods that an annotation applies to, and unmet preconditions."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -15,10 +15,10 @@ from webhook.validation.rule import warn
 
 
 def compute_domain_not_kept(cluster: Cluster) -> Iterator[Fault]:
-    """A ComputeDomain where no one keeps any.
+    """A ComputeDomain in a Kubernetes cluster where ComputeDomains are not managed.
 
     Pods are created without the claim, and NCCL falls back to the network. `ray-webhook validate`
-    cannot know.
+    does not check this.
 
     https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/dra-cds.html
     """
@@ -27,10 +27,10 @@ def compute_domain_not_kept(cluster: Cluster) -> Iterator[Fault]:
 
 
 def compute_domain_without_effect(cluster: Cluster) -> Iterator[Fault]:
-    """A ComputeDomain that no pod would be in.
+    """A ComputeDomain that contains no pod.
 
-    Only pods with GPUs take part: by a resource such as `nvidia.com/gpu`, or by resource claims. A
-    replica of one host has no one to share memory with.
+    Only pods with GPUs are included: by a resource such as `nvidia.com/gpu`, or by resource claims.
+    A replica of 1 host has no other host to share memory with.
 
     https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/dra-cds.html
     """
@@ -48,7 +48,7 @@ def compute_domain_without_effect(cluster: Cluster) -> Iterator[Fault]:
 
 
 def compute_domain_head_outside(cluster: Cluster) -> Iterator[Fault]:
-    """A head with GPUs beside workers in ComputeDomains.
+    """A head with GPUs in a cluster whose workers are in ComputeDomains.
 
     The GPUs of the head do not share memory with those of the workers, and work that spans both
     falls back to the network.
@@ -63,7 +63,7 @@ def compute_domain_head_outside(cluster: Cluster) -> Iterator[Fault]:
 
 
 def compute_domain_claimed(cluster: Cluster) -> Iterator[Fault]:
-    """A claim of a ComputeDomain in a template, beside the annotation that asks for one.
+    """A claim of a ComputeDomain in a template, together with the annotation that adds one.
 
     A node is in one ComputeDomain at a time, so such pods keep their own claim and get no other.
 
@@ -80,8 +80,8 @@ def compute_domain_claimed(cluster: Cluster) -> Iterator[Fault]:
 def compute_domain_shared_node(cluster: Cluster) -> Iterator[Fault]:
     """Pods of a ComputeDomain that must share a node.
 
-    A node is in one ComputeDomain at a time, and has one channel for one pod, so the webhook keeps
-    these pods on nodes of their own. With an affinity for the same node, they stay pending.
+    A node is in one ComputeDomain at a time and has one channel for one pod, so the webhook places
+    these pods on separate nodes. With an affinity for the same node, they stay Pending.
 
     https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/dra-cds.html
     """

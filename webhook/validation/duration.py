@@ -16,7 +16,7 @@ _LONGEST: Final = 512
 
 
 def parse_duration(text: str) -> int | None:
-    """Return the nanoseconds, rounded towards zero, or None where Go cannot read the text."""
+    """Return nanoseconds, rounded towards zero, or None if Go cannot parse the text."""
     body = text.removeprefix("-") if text.startswith("-") else text.removeprefix("+")
     if body == "0":
         return 0

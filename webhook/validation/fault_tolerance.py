@@ -1,4 +1,4 @@
-"""Fault tolerance of Ray's global control store: Redis, or RocksDB on a volume."""
+"""Rules of GCS fault tolerance: Redis, or RocksDB on a volume."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -15,9 +15,9 @@ _MOUNT_PATH: Final = "/data/gcs"
 
 
 def fault_tolerance_twice(cluster: Cluster) -> Iterator[Fault]:
-    """Fault tolerance by the old annotation and by options at once.
+    """Fault tolerance set by the old annotation and by options.
 
-    KubeRay cannot tell which of the two counts, and refuses the RayCluster.
+    The two may contradict each other, so KubeRay refuses the RayCluster.
 
     KubeRay validation.go (`ValidateRayClusterSpec`)
     """
@@ -31,7 +31,7 @@ def fault_tolerance_twice(cluster: Cluster) -> Iterator[Fault]:
 def redis_address_alone(cluster: Cluster) -> Iterator[Fault]:
     """The variable with the address of Redis, without fault tolerance.
 
-    The variable turns fault tolerance on behind KubeRay's back, so KubeRay refuses the RayCluster.
+    Ray would use Redis without KubeRay's support, so KubeRay refuses the RayCluster.
 
     KubeRay validation.go (`ValidateRayClusterSpec`)
     """
@@ -46,9 +46,9 @@ def redis_address_alone(cluster: Cluster) -> Iterator[Fault]:
 
 
 def redis_settings_outside_options(cluster: Cluster) -> Iterator[Fault]:
-    """Settings of Redis outside of the options of fault tolerance, while there are options.
+    """Settings of Redis outside the options of fault tolerance, while options are set.
 
-    They would contradict each other, so KubeRay refuses the RayCluster.
+    The two may contradict each other, so KubeRay refuses the RayCluster.
 
     KubeRay validation.go (`ValidateRayClusterSpec`)
     """
@@ -68,9 +68,9 @@ def redis_settings_outside_options(cluster: Cluster) -> Iterator[Fault]:
 
 
 def redis_username_outside_options(cluster: Cluster) -> Iterator[Fault]:
-    """The user name for Redis outside of the options of fault tolerance.
+    """The user name for Redis outside the options of fault tolerance.
 
-    KubeRay takes it from the options only, and refuses the RayCluster.
+    KubeRay reads the user name from the options only, and refuses the RayCluster.
 
     KubeRay validation.go (`ValidateRayClusterSpec`)
     """
@@ -83,7 +83,7 @@ def redis_username_outside_options(cluster: Cluster) -> Iterator[Fault]:
 def rocksdb_with_redis_settings(cluster: Cluster) -> Iterator[Fault]:
     """Settings of Redis for the RocksDB backend.
 
-    KubeRay takes it for a mistake and refuses the RayCluster.
+    KubeRay regards these settings as a mistake and refuses the RayCluster.
 
     KubeRay validation.go (`validateGcsFaultToleranceBackend`)
     """
@@ -99,10 +99,10 @@ def rocksdb_with_redis_settings(cluster: Cluster) -> Iterator[Fault]:
 
 
 def rocksdb_claim_conflict(cluster: Cluster) -> Iterator[Fault]:
-    """An existing volume claim for RocksDB, and settings for a new one.
+    """An existing volume claim for RocksDB together with settings for a new one.
 
-    KubeRay takes a claim as it is, so these settings contradict it, and KubeRay refuses the
-    RayCluster.
+    KubeRay uses an existing claim unchanged, so these settings contradict it, and KubeRay refuses
+    the RayCluster.
 
     KubeRay validation.go (`validateGcsFaultToleranceBackend`)
     """
@@ -122,8 +122,8 @@ def rocksdb_claim_conflict(cluster: Cluster) -> Iterator[Fault]:
 def rocksdb_managed_storage(cluster: Cluster) -> Iterator[Fault]:
     """The storage of RocksDB, set by hand in the head's template.
 
-    KubeRay sets these variables, the volume and its mount itself, and refuses a template that has
-    them.
+    KubeRay sets these variables, the volume and its mount itself, and refuses a template that
+    contains them.
 
     KubeRay validation.go (`validateGcsFaultToleranceBackend`)
     """
@@ -148,7 +148,7 @@ def rocksdb_managed_storage(cluster: Cluster) -> Iterator[Fault]:
 def redis_with_storage(cluster: Cluster) -> Iterator[Fault]:
     """A volume for the Redis backend.
 
-    Only RocksDB has one; KubeRay refuses the RayCluster.
+    Only RocksDB uses a volume; KubeRay refuses the RayCluster.
 
     KubeRay validation.go (`validateGcsFaultToleranceBackend`)
     """

@@ -1,5 +1,4 @@
-"""A field of an object that may be garbage: its value, and its place, written out only for
-findings.
+"""A field of an object of any shape: its value, and its path, which is formatted only for findings.
 
 See docs/contributing/decisions/0006-rules-read-plain-json.md.
 """
@@ -17,33 +16,32 @@ _ENTRIES: Final = {
     "volumes": "volume",
     "env": "variable",
 }
-"""Lists whose entries a message calls by their names."""
+"""Lists whose entries messages refer to by name."""
 _PARTS: Final = {
     "headGroupSpec": "the head",
     "submitterPodTemplate": "the submitter",
     "autoscalerOptions": "the autoscaler",
 }
-"""Fields that a message calls by what they describe."""
+"""Fields that messages refer to by the component that they describe."""
 _OWN: Final = ("name", "groupName", "value", "template", "spec")
-"""Fields that say nothing beside the entry or the part that has them."""
+"""Fields that add nothing to the name of the entry or part that contains them."""
 _TOKEN: Final = re.compile(r"\[[^\]]*\]|\.?[^.\[]+")
-"""A part of a path."""
+"""One element of a path."""
 _NAME_MAX: Final = 40
-"""Characters of a name in a message."""
+"""Maximum characters of a name in a message."""
 
 
 class Key(str):
-    """A key that people choose, such as the name of a label; a path shows it in brackets."""
+    """A key that users choose, such as the name of a label; a path contains it in brackets."""
 
     __slots__ = ()
 
 
 class Field(Struct, frozen=True, eq=False):
-    """A value of decoded JSON with the way to it. An absent field has the value None.
+    """A value of decoded JSON with its path. An absent field has the value None.
 
-    Nothing is assumed about types: what is not of the asked type reads as absent. The API server
-    refuses such an object by the schema of its kind before or after us, so a rule has nothing to
-    say about it.
+    No types are assumed: a value of another type reads as absent. The API server refuses such an
+    object by the schema of its kind, so rules do not report it.
     """
 
     value: Any
@@ -56,7 +54,7 @@ class Field(Struct, frozen=True, eq=False):
         return Field(value.get(name) if type(value) is dict else None, self, name)
 
     def key(self, name: str) -> "Field":
-        """Return the entry `name` of this map, whose keys are people's choice."""
+        """Return the entry `name` of this map, whose keys users choose."""
         value = self.value
         return Field(value.get(name) if type(value) is dict else None, self, Key(name))
 
@@ -68,17 +66,17 @@ class Field(Struct, frozen=True, eq=False):
 
     @property
     def given(self) -> bool:
-        """Return whether the field is there, whatever its type."""
+        """Return whether the field exists, of any type."""
         return self.value is not None
 
     @property
     def text(self) -> str:
-        """The value, when it is a string; else nothing."""
+        """The value if it is a string, else an empty string."""
         return self.value if type(self.value) is str else ""
 
     @property
     def number(self) -> int | None:
-        """The value, when it is an integer."""
+        """The value if it is an integer, else None."""
         return self.value if type(self.value) is int else None
 
     @property
@@ -88,7 +86,7 @@ class Field(Struct, frozen=True, eq=False):
 
     @property
     def map(self) -> dict[str, Any]:
-        """The value, when it is a map; else an empty one."""
+        """The value if it is a map, else an empty map."""
         return self.value if type(self.value) is dict else {}
 
     @property
@@ -98,23 +96,23 @@ class Field(Struct, frozen=True, eq=False):
 
     @property
     def size(self) -> int:
-        """How many elements or entries there are."""
+        """The number of elements or entries."""
         return len(self.value) if type(self.value) in (list, dict) else 0
 
     @property
     def tokens(self) -> tuple[str | int, ...]:
-        """The way from the object to this field."""
+        """The path from the object to this field."""
         return (*self.parent.tokens, self.token) if self.parent is not None else ()
 
     @property
     def path(self) -> str:
-        """The way as Kubernetes writes it: `spec.workerGroupSpecs[2].numOfHosts`."""
+        """The path as Kubernetes writes it: `spec.workerGroupSpecs[2].numOfHosts`."""
         return "".join(_shown(token) for token in self.tokens).removeprefix(".")
 
     @property
     def subject(self) -> str:
-        """The part of the object that has the field, in the reader's terms, such as `worker group
-        "tpu", container "ray-worker"`; nothing for a field of the object itself.
+        """The part of the object that contains the field, in the reader's terms, such as `worker
+        group "tpu", container "ray-worker"`; empty for a field of the object itself.
         """
         names: list[str] = []
         field: Field | None = self
@@ -130,15 +128,15 @@ class Field(Struct, frozen=True, eq=False):
 
     @property
     def called(self) -> str:
-        """The name of the field; nothing for an element of a list, and for what every element has,
-        such as `name`.
+        """The name of the field; empty for an element of a list, and for a field that every element
+        has, such as `name`.
         """
         return "" if type(self.token) is int or self.token in _OWN else str(self.token)
 
     @property
     def identity(self) -> tuple[str | int, ...]:
-        """The way with names in place of indices, where an element has one: it survives that
-        elements move.
+        """The path with names in place of indices where elements have names, so that it does not
+        change when elements move.
         """
         if self.parent is None:
             return ()
@@ -146,15 +144,15 @@ class Field(Struct, frozen=True, eq=False):
 
     @property
     def name(self) -> str:
-        """The name of this element of a list, or nothing."""
+        """The name of this element of a list, or an empty string."""
         if type(self.token) is not int or type(self.value) is not dict:
             return ""
         name = self.value.get("groupName") or self.value.get("name")
         return name if type(name) is str else ""
 
     def renamed(self, old: "Field") -> bool:
-        """Return whether this was the field `old` of an earlier version: at the same indices, where
-        each element with another name took the place of one whose name is gone.
+        """Return whether this field replaced the field `old` of an earlier version: at the same
+        indices, where elements with new names replaced elements whose names are gone.
         """
         if self.parent is None or old.parent is None:
             return self.parent is old.parent
@@ -167,14 +165,14 @@ class Field(Struct, frozen=True, eq=False):
 
     @property
     def position(self) -> tuple[tuple[int, str], ...]:
-        """What to sort by: names by letter, elements by index."""
+        """The sort key: names by letter, elements by index."""
         return tuple(
             (token, "") if isinstance(token, int) else (-1, token) for token in self.tokens
         )
 
 
 def shortened(path: str, room: int) -> str:
-    """Return a path in at most `room` characters, from which the middle is left out."""
+    """Return a path in at most `room` characters, with its middle left out."""
     if len(path) <= room:
         return path
     first, *rest = _TOKEN.findall(path) or [path]

@@ -1,4 +1,4 @@
-"""Findings: what is wrong with a field, which rule says so, and whether the object may pass."""
+"""Findings: a problem of a field, the rule that reports it, and the enforcement action."""
 
 import re
 from typing import Final, Literal
@@ -10,24 +10,24 @@ from webhook.validation.field import Field
 
 Level = Literal["off", "warn", "deny"]
 KubeRay = tuple[int, int]
-"""A release of KubeRay."""
+"""A release of KubeRay (major, minor)."""
 
 OFF: Final = "off"
 WARN: Final = "warn"
 DENY: Final = "deny"
 
 _VALUE: Final = re.compile(r"""(?:'[^']*'|"[^"]*"|-?[0-9.]+)[:,] """)
-"""What a message begins with that begins with the value that was found."""
+"""The beginning of a message that starts with the value found."""
 
 ALWAYS: Final = (0, 0)
-"""The release since which there is what every KubeRay does."""
+"""The release of a check that all releases of KubeRay make."""
 
 
 class Fault(Struct, frozen=True):
-    """What a rule yields: the field, what to write instead, and the Kubernetes cause type.
+    """The result of a rule: the field, the value to write instead, and the Kubernetes cause type.
 
-    One that is `doubtful` is a warning at most: whether it is wrong depends on what the object does
-    not say. `since` is the release of KubeRay since which it is one, where the rule has none.
+    A `doubtful` fault is a warning at most: whether the value is wrong depends on facts outside the
+    object. `since` is the first release of KubeRay with this fault, if the rule has none.
     """
 
     field: Field
@@ -38,7 +38,7 @@ class Fault(Struct, frozen=True):
 
 
 class Finding(Struct, frozen=True):
-    """A fault with the rule that found it and the level that this rule has."""
+    """A fault with its rule and the enforcement action of the rule."""
 
     rule: str
     level: Level
@@ -53,8 +53,8 @@ class Finding(Struct, frozen=True):
 
     @property
     def named(self) -> str:
-        """The message, with the name of the field in front where its first part does not contain
-        it.
+        """The message, preceded by the name of the field if its first part does not contain the
+        name.
         """
         name = self.field.called
         if not name or name in self.message.partition(": ")[0]:
@@ -63,11 +63,11 @@ class Finding(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The message, with the part of the object that it is about in front."""
+        """The message, preceded by the part of the object that contains the field."""
         subject = self.field.subject
         return f"{subject}: {self.named}" if subject else self.named
 
     @property
     def place(self) -> tuple[object, ...]:
-        """Which rule it is of, and at which field, in all versions of an object."""
+        """The rule and the field, equal in all versions of an object."""
         return (self.rule, self.field.identity)

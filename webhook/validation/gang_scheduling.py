@@ -1,5 +1,5 @@
-"""Gang scheduling: KubeRay's, which a label asks for, and the webhook's own, which an annotation
-asks for.
+"""Rules of gang scheduling: KubeRay's, enabled by a label, and the webhook's own, enabled by an
+annotation.
 """
 
 from collections.abc import Iterator
@@ -26,14 +26,14 @@ from webhook.validation.rule import deny, warn
 
 _GATE: Final = "KubernetesWAS"
 _WORKER_GROUPS_MAX: Final = TEMPLATES_MAX - 1
-"""The head is one of the pod groups that a Workload has at most."""
+"""The head is one of the pod groups of a Workload, whose number is limited."""
 
 
 def gang_autoscaled(cluster: Cluster) -> Iterator[Fault]:
     """Gang scheduling of a cluster that autoscales.
 
-    Kubernetes' own scheduler cannot know how many pods will come, so KubeRay leaves the gang out
-    without a word.
+    The Kubernetes scheduler needs a fixed number of pods, so KubeRay silently omits gang
+    scheduling.
 
     https://github.com/ray-project/kuberay/pull/4962
     """
@@ -45,10 +45,10 @@ def gang_autoscaled(cluster: Cluster) -> Iterator[Fault]:
 
 
 def gang_other_scheduler(cluster: Cluster) -> Iterator[Fault]:
-    """Gang scheduling by Kubernetes' own scheduler, and settings for another scheduler.
+    """Gang scheduling by the Kubernetes scheduler together with settings for another scheduler.
 
-    With the feature gate KubernetesWAS on, the operator runs no other batch scheduler, and the pods
-    of a gang must have one scheduler.
+    With the feature gate KubernetesWAS on, the operator runs no other batch scheduler, and all pods
+    of a gang must have the same scheduler.
 
     https://github.com/ray-project/kuberay/pull/4962
     """
@@ -73,8 +73,8 @@ def gang_other_scheduler(cluster: Cluster) -> Iterator[Fault]:
 def gang_too_many_groups(cluster: Cluster) -> Iterator[Fault]:
     """Gang scheduling with more than seven worker groups.
 
-    A Workload has at most 8 pod groups, and the head is one. KubeRay 1.7 makes a single group of
-    all; others do not.
+    A Workload has at most 8 pod groups, and the head is one. KubeRay 1.7 creates a single group for
+    all pods; other releases do not.
 
     https://github.com/ray-project/kuberay/pull/4723
     """
@@ -88,10 +88,10 @@ def gang_too_many_groups(cluster: Cluster) -> Iterator[Fault]:
 
 
 def gang_label_value(cluster: Cluster) -> Iterator[Fault]:
-    """A value of the gang label that not all schedulers understand.
+    """A value of the gang scheduling label that only some schedulers accept.
 
-    Kubernetes' own scheduler wants `true`; Yunikorn and scheduler-plugins take any value as a yes,
-    even `false`.
+    The Kubernetes scheduler expects `true`; Yunikorn and scheduler-plugins enable gang scheduling
+    for any value, even `false`.
 
     https://github.com/ray-project/kuberay/pull/4962
     """
@@ -105,10 +105,10 @@ def gang_label_value(cluster: Cluster) -> Iterator[Fault]:
 
 
 def scheduling_group_in_template(cluster: Cluster) -> Iterator[Fault]:
-    """A scheduling group, written into a template.
+    """A scheduling group in a pod template.
 
-    All pods of the group stay pending until somebody creates the PodGroup, and with gang scheduling
-    KubeRay replaces it.
+    All pods of the group stay Pending until the PodGroup is created, and with gang scheduling
+    KubeRay replaces the scheduling group.
 
     https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
     """
@@ -133,7 +133,7 @@ def scheduling_group_in_template(cluster: Cluster) -> Iterator[Fault]:
 def scheduling_group_unknown(cluster: Cluster) -> Iterator[Fault]:
     """A scheduling group of a kind that does not exist.
 
-    The pods would be scheduled one by one, without a word.
+    The pods are silently scheduled one by one.
 
     https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
     """
@@ -142,9 +142,9 @@ def scheduling_group_unknown(cluster: Cluster) -> Iterator[Fault]:
 
 
 def native_scheduling_value(cluster: Cluster) -> Iterator[Fault]:
-    """A value of `ray.io/native-workload-scheduling` that is neither a yes nor a no.
+    """A value of `ray.io/native-workload-scheduling` other than `true` and `false`.
 
-    Only `true` is a yes, so the pods are scheduled one by one.
+    Only `true` enables it, so the pods are scheduled one by one.
 
     https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
     """
@@ -158,13 +158,13 @@ def native_scheduling_value(cluster: Cluster) -> Iterator[Fault]:
 
 
 def scheduling_group_obstacle(cluster: Cluster) -> Iterator[Fault]:
-    """A scheduling group that the cluster cannot have.
+    """A scheduling group whose preconditions are not met.
 
-    The pods are scheduled one by one. While a cluster autoscales the number of its pods changes, so
-    only replicas of several hosts and worker groups can be grouped, these with the pods that they
-    have at least; KubeRay and other schedulers bring gangs of their own; Kubernetes forbids a
-    scheduling group beside `evictionResponders`; and a PodGroup whose pods differ in priority or
-    scheduler is never scheduled.
+    The pods are scheduled one by one. The number of pods of an autoscaled cluster changes, so only
+    replicas of several hosts and worker groups can be grouped, worker groups with their minimum
+    number of pods; KubeRay and other schedulers create pod groups of their own; Kubernetes forbids
+    a scheduling group together with `evictionResponders`; and a PodGroup whose pods differ in
+    priority or scheduler is never scheduled.
 
     https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
     """
@@ -174,10 +174,10 @@ def scheduling_group_obstacle(cluster: Cluster) -> Iterator[Fault]:
 
 
 def scheduling_group_not_served(cluster: Cluster) -> Iterator[Fault]:
-    """A scheduling group where the API server serves no PodGroups.
+    """A scheduling group in a Kubernetes cluster whose API server serves no PodGroups.
 
-    It drops the field from pods without a word, and they are scheduled one by one. `ray-webhook
-    validate` cannot know.
+    The API server silently drops the field from pods, and they are scheduled one by one.
+    `ray-webhook validate` does not check this.
 
     https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
     """
@@ -189,7 +189,7 @@ def scheduling_group_not_served(cluster: Cluster) -> Iterator[Fault]:
 
 
 def _gang(cluster: Cluster) -> Gang:
-    """Return what the mutation of pods makes of the same object."""
+    """Return the gang that pod mutation derives from the same object."""
     if (
         not {names.ANNOTATION_SCHEDULING_GROUP, names.ANNOTATION_NATIVE_SCHEDULING}
         & cluster.annotations.keys()
@@ -218,8 +218,8 @@ def _template(group: Group) -> Template:
 
 
 def _annotation(cluster: Cluster) -> Field:
-    """Return the annotation that asks for scheduling groups: ours, else the one that KubeRay never
-    took.
+    """Return the annotation that enables scheduling groups: the webhook's, else the one that was
+    proposed for KubeRay and never added.
     """
     own = cluster.annotation(names.ANNOTATION_SCHEDULING_GROUP)
     return own if own.given else cluster.annotation(names.ANNOTATION_NATIVE_SCHEDULING)

@@ -16,8 +16,8 @@ Fields = Callable[[T], Iterable[Field]]
 
 
 def _row(name: str, gate: str, what: str, fields: Fields[T]) -> Rule[T]:
-    """Return the rule of a gate. Where the settings name no gates, a gate that is off by default
-    gives a warning: the operator may run with others than KubeRay's defaults.
+    """Return the rule of a gate. If the settings name no gates, a gate that is off by default gives
+    a warning, because the operator may run with other gates than KubeRay's defaults.
     """
 
     def check(view: T) -> Iterator[Fault]:

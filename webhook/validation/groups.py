@@ -1,4 +1,4 @@
-"""Worker groups: names, hosts, replicas, and the labels of their seats."""
+"""Rules of worker groups: names, hosts, replicas, and the labels of host identities."""
 
 import re
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ _POD_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-
 def containers_missing(cluster: Cluster) -> Iterator[Fault]:
     """A head or worker group whose template has no container.
 
-    The first container runs Ray; without it there is nothing to start.
+    The first container runs Ray.
 
     KubeRay validation.go (`ValidateRayClusterSpec`)
     """
@@ -47,10 +47,10 @@ def containers_missing(cluster: Cluster) -> Iterator[Fault]:
 
 
 def too_many_groups(cluster: Cluster) -> Iterator[Fault]:
-    """More worker groups than the rules look at.
+    """More worker groups than the rules check.
 
-    The time of an admission is bounded, so the groups beyond are not checked; KubeRay would take
-    minutes over them too.
+    The duration of a review is bounded, so further groups are not checked; KubeRay would need
+    minutes for them too.
 
     https://github.com/ray-project/kuberay/pull/5132
     """
@@ -64,10 +64,10 @@ def too_many_groups(cluster: Cluster) -> Iterator[Fault]:
 
 
 def group_name_duplicate(cluster: Cluster) -> Iterator[Fault]:
-    """Two worker groups with one name.
+    """Two worker groups with the same name.
 
-    KubeRay finds the pods of a group by its name, so each of the two deletes what the other one
-    creates, for ever.
+    KubeRay selects the pods of a group by its name, so each of the two groups deletes the pods of
+    the other, repeatedly.
 
     https://github.com/ray-project/kuberay/issues/718
     """
@@ -83,11 +83,11 @@ def group_name_duplicate(cluster: Cluster) -> Iterator[Fault]:
 
 
 def group_host_names_duplicate(cluster: Cluster) -> Iterator[Fault]:
-    """Two worker groups whose hosts would have the same host names.
+    """Two worker groups whose hosts have the same host names.
 
     Host names are in lower case and have at most 63 characters, so groups such as `TPU` and `tpu`
-    share theirs, and with them `TPU_WORKER_HOSTNAMES` and `MASTER_ADDR`. Groups whose hosts need no
-    names may be called so.
+    share their host names, and with them `TPU_WORKER_HOSTNAMES` and `MASTER_ADDR`. Groups whose
+    hosts need no names are exempt.
 
     https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/#pod-hostname-and-subdomain-field
     """
@@ -106,7 +106,7 @@ def group_host_names_duplicate(cluster: Cluster) -> Iterator[Fault]:
 
 
 def group_name_reserved(cluster: Cluster) -> Iterator[Fault]:
-    """A worker group named like the head's group.
+    """A worker group with the name of the head's group.
 
     KubeRay labels the head `ray.io/group=headgroup`, so it counts the head as a worker of this
     group, and may delete it.
@@ -125,8 +125,8 @@ def group_name_reserved(cluster: Cluster) -> Iterator[Fault]:
 def group_name_invalid(cluster: Cluster) -> Iterator[Fault]:
     """A group name that cannot be a label value, or part of a pod's name.
 
-    Pods carry the group's name in the label `ray.io/group` and in their own name; Kubernetes
-    refuses each of them.
+    The group's name is part of the label `ray.io/group` and of the names of pods; Kubernetes
+    refuses each pod.
 
     https://github.com/ray-project/kuberay/issues/5144
     """
@@ -135,7 +135,7 @@ def group_name_invalid(cluster: Cluster) -> Iterator[Fault]:
         if not name and (not field.given or len(cluster.groups) > 1 or group.hosts > 1):
             yield Fault(field, "groupName is empty: write a name", REQUIRED)
         elif not name:
-            continue  # KubeRay takes a single group without one
+            continue  # KubeRay accepts a single group without a name
         elif len(name) > LABEL_VALUE_MAX:
             yield Fault(
                 field,
@@ -151,16 +151,16 @@ def group_name_invalid(cluster: Cluster) -> Iterator[Fault]:
 
 
 def _pod_name(cluster: Cluster, group: Group) -> str:
-    """Return the name of a worker pod as KubeRay makes it (`PodName`): the group's may be cut out
-    of it.
+    """Return the name of a worker pod as KubeRay generates it (`PodName`), which may truncate the
+    group's name.
     """
     known = _known(cluster)
     return f"{pod_prefix(cluster.name, group.name)}xxxxx" if known else group.name.lower()
 
 
 def _known(cluster: Cluster) -> bool:
-    """Return whether the cluster's own name can be part of a pod's name; if not, another rule says
-    so.
+    """Return whether the cluster's own name can be part of a pod's name; otherwise another rule
+    reports it.
     """
     return _POD_NAME.fullmatch(cluster.name) is not None
 
@@ -168,7 +168,7 @@ def _known(cluster: Cluster) -> bool:
 def group_name_no_host_name(cluster: Cluster) -> Iterator[Fault]:
     """A group whose name is too long or unfit for the host names and replica names that it needs.
 
-    Hosts of a replica, and of a job over several slices, find each other as
+    Hosts of a replica, and of a job over several slices, resolve each other as
     `<group>-<replica>-<host>`, a DNS label of at most 63 characters, and KubeRay labels each
     replica of several hosts `<group>-<5 characters>`. The largest index that `maxReplicas` allows
     must fit too.
@@ -205,10 +205,10 @@ def group_name_no_host_name(cluster: Cluster) -> Iterator[Fault]:
 
 
 def fqdn_too_long(cluster: Cluster) -> Iterator[Fault]:
-    """A pod that is to have its full name as host name, where that is too long for the kernel.
+    """A pod with its FQDN as host name, where that is too long for the kernel.
 
-    The kubelet cannot start it. The name is that of the host, with the headless service, the
-    namespace and the domain of the Kubernetes cluster, which is taken to be `cluster.local`.
+    The kubelet cannot start the pod. The FQDN consists of the host name, the headless service, the
+    namespace and the domain of the Kubernetes cluster, which is assumed to be `cluster.local`.
 
     https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/#pod-sethostnameasfqdn-field
     """
@@ -227,9 +227,9 @@ def _last_replica(group: Group) -> int:
 
 
 def num_of_hosts_invalid(cluster: Cluster) -> Iterator[Fault]:
-    """A number of hosts below 1, or beyond what a replica can have.
+    """A number of hosts below 1, or above the maximum of a replica.
 
-    An explicit 0 makes no pods and deletes those there are; a negative number crashes KubeRay's
+    An explicit 0 creates no pods and deletes existing ones; a negative number crashes KubeRay's
     reconciler.
 
     https://github.com/ray-project/kuberay/issues/2084
@@ -263,10 +263,10 @@ def replica_bounds_invalid(cluster: Cluster) -> Iterator[Fault]:
 
 
 def replicas_out_of_bounds(cluster: Cluster) -> Iterator[Fault]:
-    """A number of replicas that KubeRay silently moves into its bounds.
+    """A number of replicas that KubeRay silently changes to fit its bounds.
 
-    You get another number of pods than you asked for. Replicas of 0, which the API server fills in,
-    are taken as not given.
+    The number of pods differs from the one requested. Replicas of 0, the API server's default,
+    count as not set.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/util.go
     (`GetWorkerGroupDesiredReplicas`)
@@ -288,7 +288,7 @@ def replicas_out_of_bounds(cluster: Cluster) -> Iterator[Fault]:
 def max_replicas_unbounded(cluster: Cluster) -> Iterator[Fault]:
     """An autoscaled group without an upper bound.
 
-    The CRD's default is 2147483647: one runaway job can fill the Kubernetes cluster.
+    The CRD's default is 2147483647: a single runaway job can fill the Kubernetes cluster.
 
     https://github.com/ray-project/kuberay/issues/1963
     """
@@ -302,11 +302,11 @@ def max_replicas_unbounded(cluster: Cluster) -> Iterator[Fault]:
 
 
 def seat_label_in_template(cluster: Cluster) -> Iterator[Fault]:
-    """A label of a seat, written into a template.
+    """A label of a host identity (its seat) in a pod template.
 
-    These labels say which replica and which host a pod is. From a template, every pod claims the
-    same seat, and none works. The label `replicaIndex` of the previous webhook does so, together
-    with `TPU_WORKER_ID`; most often both were copied from a pod.
+    These labels give the replica index and the host index of a pod. With a label in the template,
+    every pod has the same identity, and none works. The label `replicaIndex` of Google's webhook
+    has the same effect, together with `TPU_WORKER_ID`; usually both were copied from a pod.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
     (`DefaultWorkerPodTemplate`)

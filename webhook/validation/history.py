@@ -1,4 +1,4 @@
-"""The history server's collector, which KubeRay adds to Ray's pods."""
+"""Rules of the history server's collector, which KubeRay adds to Ray's pods."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -34,7 +34,7 @@ _AZURE_URL: Final = "AZURE_STORAGE_ACCOUNT_URL"
 def history_collector_missing(cluster: Cluster) -> Iterator[Fault]:
     """History options without a collector, or a collector without an image.
 
-    There is nothing that KubeRay could add to the pods, so it refuses the RayCluster.
+    KubeRay has no container to add to the pods, so it refuses the RayCluster.
 
     KubeRay validation.go (`validateCollectorOptions`)
     """
@@ -54,7 +54,7 @@ def history_collector_missing(cluster: Cluster) -> Iterator[Fault]:
 def history_managed_variable(cluster: Cluster) -> Iterator[Fault]:
     """A variable of the collector that KubeRay sets itself.
 
-    KubeRay refuses the RayCluster, as its own value would be lost.
+    The value would replace KubeRay's, so KubeRay refuses the RayCluster.
 
     KubeRay validation.go (`validateCollectorOptions`)
     """
@@ -66,9 +66,9 @@ def history_managed_variable(cluster: Cluster) -> Iterator[Fault]:
 
 
 def history_storage_incomplete(cluster: Cluster) -> Iterator[Fault]:
-    """A collector without its storage, or without what that storage needs.
+    """A collector without its storage, or with incomplete settings of its storage.
 
-    The collector could not store anything, so KubeRay refuses the RayCluster.
+    The collector could not store any data, so KubeRay refuses the RayCluster.
 
     KubeRay validation.go (`validateCollectorOptions`)
     """
@@ -106,7 +106,7 @@ def history_storage_incomplete(cluster: Cluster) -> Iterator[Fault]:
 
 
 def _azure(mode: str) -> tuple[str, ...]:
-    """Return the variables of which one is needed to log in to Azure."""
+    """Return the variables of which one is required to log in to Azure."""
     if mode == "connection_string":
         return (_AZURE_CONNECTION,)
     return (
@@ -119,7 +119,7 @@ def _azure(mode: str) -> tuple[str, ...]:
 def history_container_taken(cluster: Cluster) -> Iterator[Fault]:
     """A container with the name of the collector, in a template.
 
-    KubeRay adds a container of this name, so it refuses a template that has one.
+    KubeRay adds a container of this name, so it refuses a template that contains one.
 
     KubeRay validation.go (`ValidateRayClusterSpec`)
     """

@@ -1,4 +1,4 @@
-"""In-place resize of pods by Ray's autoscaler, which the annotation `ray.io/ippr` asks for."""
+"""Rules of in-place resize of pods by Ray's autoscaler, enabled by the annotation `ray.io/ippr`."""
 
 from collections.abc import Iterator
 from decimal import Decimal
@@ -27,17 +27,17 @@ RAY_SINCE: Final = (2, 56)
 _AMOUNTS: Final = {CPU: "cpu", MEMORY: "memory"}
 _KEYS: Final = (CPU, MEMORY, TIMEOUT)
 _FIXING: Final = ("num-cpus", "memory")
-"""Start parameters that fix what a resize would change."""
+"""Start parameters that fix an amount that a resize would change."""
 _Entry = tuple[str, dict[str, Any], Group | None]
 
 
 def ippr_malformed(cluster: Cluster) -> Iterator[Fault]:
-    """An annotation `ray.io/ippr` that Ray cannot read.
+    """An annotation `ray.io/ippr` that Ray cannot parse.
 
     Each group needs `max-cpu`, `max-memory` and `resize-timeout`: positive quantities, and whole
-    seconds. Ray's autoscaler raises otherwise, and in-place resize is off for all groups. A
-    quantity such as `NaN` or `1_000` makes Ray send resizes that Kubernetes refuses. This is a
-    warning where no autoscaler reads the annotation.
+    seconds. Otherwise Ray's autoscaler raises an error, and in-place resize is off for all groups.
+    A quantity such as `NaN` or `1_000` makes Ray send resizes that Kubernetes refuses. Without an
+    autoscaler that reads the annotation, this is a warning.
 
     https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-ippr.html
     """
@@ -56,7 +56,7 @@ def ippr_malformed(cluster: Cluster) -> Iterator[Fault]:
 
 
 def _unreadable(cluster: Cluster, group: str, entry: object) -> Iterator[Fault]:
-    """Yield why Ray cannot read the entry of a group."""
+    """Yield the reasons why Ray cannot parse the entry of a group."""
     if not isinstance(entry, dict):
         yield _fault(cluster, f"{group}: write an object with {', '.join(_KEYS)}")
         return
@@ -73,11 +73,11 @@ def _unreadable(cluster: Cluster, group: str, entry: object) -> Iterator[Fault]:
 
 
 def ippr_value_too_low(cluster: Cluster) -> Iterator[Fault]:
-    """A maximum below what the pods have from the start, or a timeout of 0 or less.
+    """A maximum below the initial amount of the pods, or a timeout of 0 or less.
 
-    Ray goes straight to the maxima, so the pod would shrink; what it has is the limit of Ray's
-    container, else its request. With such a timeout every resize times out at once. This is a
-    warning where no autoscaler reads the annotation.
+    Ray resizes directly to the maxima, so the pod would shrink; the initial amount is the limit of
+    Ray's container, else its request. With such a timeout every resize times out immediately.
+    Without an autoscaler that reads the annotation, this is a warning.
 
     https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-ippr.html
     """
@@ -99,10 +99,10 @@ def ippr_value_too_low(cluster: Cluster) -> Iterator[Fault]:
 def ippr_group_not_resizable(cluster: Cluster) -> Iterator[Fault]:
     """A group in `ray.io/ippr` whose pods cannot be resized in place.
 
-    Ray's container has to request cpu and memory, no start parameter or entry of `resources` may
-    fix them, and no resize policy may restart the container. Ray's autoscaler refuses the
-    annotation otherwise, or keeps the fixed amounts after a resize. This is a warning where no
-    autoscaler reads the annotation.
+    Ray's container must request cpu and memory, no start parameter or entry of `resources` may fix
+    them, and no resize policy may restart the container. Otherwise Ray's autoscaler refuses the
+    annotation, or keeps the fixed amounts after a resize. Without an autoscaler that reads the
+    annotation, this is a warning.
 
     https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-ippr.html
     """
@@ -114,7 +114,7 @@ def ippr_group_not_resizable(cluster: Cluster) -> Iterator[Fault]:
 
 
 def _obstacles(group: Group) -> Iterator[tuple[Field, str, str]]:
-    """Yield the fields that keep pods from being resized, with advice and the cause type."""
+    """Yield the fields that prevent a resize of pods, with advice and the cause type."""
     for param in _FIXING:
         if param in group.params:
             yield group.param(param), "a start parameter fixes the amount: remove it", FORBIDDEN
@@ -139,11 +139,11 @@ def _obstacles(group: Group) -> Iterator[tuple[Field, str, str]]:
 
 
 def ippr_without_effect(cluster: Cluster) -> Iterator[Fault]:
-    """In-place resize that never happens.
+    """In-place resize that has no effect.
 
-    Only autoscaler v2 of Ray 2.56 and later resizes, and only groups that exist, by maxima above
-    what their pods have from the start. One of the two maxima may be equal, to let only the other
-    one grow.
+    Only autoscaler v2 of Ray 2.56 and later resizes pods, and only those of existing groups with
+    maxima above their initial amounts. One of the two maxima may be equal to the initial amount, so
+    that only the other amount grows.
 
     https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-ippr.html
     """
@@ -193,7 +193,7 @@ def _fault(cluster: Cluster, message: str, reason: str = INVALID) -> Fault:
 
 
 def _entries(cluster: Cluster) -> Iterator[_Entry]:
-    """Yield each group of the annotation that can be read, with the group of the cluster that it
+    """Yield each group of the annotation that can be parsed, with the group of the cluster that it
     names.
     """
     text = _text(cluster)
@@ -212,12 +212,11 @@ def _entries(cluster: Cluster) -> Iterator[_Entry]:
 
 
 def _whole(value: object) -> bool:
-    """Return whether a value is a whole number."""
     return type(value) is int or (type(value) is float and value.is_integer())
 
 
 def _maximum(entry: dict[str, Any], key: str) -> Decimal | None:
-    """Return a maximum, or None when it is not a positive quantity of a type that Ray accepts."""
+    """Return a maximum, or None if it is not a positive quantity of a type that Ray accepts."""
     value = entry.get(key)
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
@@ -227,7 +226,7 @@ def _maximum(entry: dict[str, Any], key: str) -> Decimal | None:
 
 
 def _baseline(group: Group | None, resource: str) -> Decimal | None:
-    """Return what Ray's container has of a resource from the start: its limit, else its request."""
+    """Return the initial amount of a resource of Ray's container: its limit, else its request."""
     if group is None or group.first is None:
         return None
     return _quantity(group.first.limits.get(resource, group.first.requests.get(resource)))

@@ -1,4 +1,4 @@
-"""Environment variables of Ray's container that KubeRay manages."""
+"""Rules of environment variables of Ray's container that KubeRay manages."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -7,7 +7,7 @@ from webhook.validation.cluster import Cluster
 from webhook.validation.finding import Fault
 from webhook.validation.rule import warn
 
-# KubeRay appends these without looking, so its value wins; the first two only exist on workers.
+# KubeRay appends these unconditionally, so its value wins; the first two only exist on workers.
 # https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
 # (`setContainerEnvVars`)
 _WORKER_LOST: Final = ("FQ_RAY_IP", "RAY_IP")
@@ -18,7 +18,7 @@ _LOST: Final = (
     "RAY_NODE_TYPE_NAME",
     "KUBERAY_GEN_RAY_START_CMD",
 )
-# KubeRay sets these only when they are absent, so the user's value wins.
+# KubeRay sets these only if they are absent, so the user's value wins.
 _REPLACED: Final = ("RAY_ADDRESS", "RAY_PORT")
 _MANAGED: Final = frozenset((*_WORKER_LOST, *_LOST, *_REPLACED))
 
@@ -26,7 +26,7 @@ _MANAGED: Final = frozenset((*_WORKER_LOST, *_LOST, *_REPLACED))
 def variable_lost(cluster: Cluster) -> Iterator[Fault]:
     """A variable that KubeRay sets to its own value.
 
-    The value in the template silently loses.
+    KubeRay silently overrides the value in the template.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
     (`setContainerEnvVars`)
@@ -41,9 +41,9 @@ def variable_lost(cluster: Cluster) -> Iterator[Fault]:
 
 
 def variable_replaces_kuberay(cluster: Cluster) -> Iterator[Fault]:
-    """A variable that takes the place of what KubeRay would set.
+    """A variable that overrides KubeRay's value.
 
-    Pods then join whatever address it names, and not the head of their own cluster.
+    Pods then join the address in the variable, and not the head of their own cluster.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
     (`setContainerEnvVars`)

@@ -1,5 +1,5 @@
-"""Metadata of Ray objects: names, from which KubeRay derives those of pods and services, and what
-annotations say.
+"""Rules of metadata of Ray objects: names, from which KubeRay derives those of pods and services,
+and values of annotations.
 """
 
 import re
@@ -17,10 +17,10 @@ from webhook.validation.rule import KUBERAY, deny, warn
 
 
 def annotation_value_invalid(ray_object: RayObject) -> Iterator[Fault]:
-    """An annotation of the webhook with a value that it does not know.
+    """An annotation of the webhook with an unknown value.
 
-    The pods would come up without what the annotation asks for, and only KubeRay would be told.
-    Annotations with rules of their own are left to these.
+    The pods would start without the effect of the annotation, and only KubeRay would receive the
+    warning. Annotations with rules of their own are not included.
 
     https://kubernetes.io/docs/concepts/overview/working-with-objects/annotations/
     """
@@ -44,22 +44,22 @@ LONGEST: Final = {
 _DNS_1035: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _INT64_MAX: Final = 2**63 - 1
 _GENERATED: Final = 5
-"""Characters that the API server adds to `generateName`."""
+"""Number of characters that the API server adds to `generateName`."""
 _SUFFIX: Final = 6
-"""Characters that KubeRay adds to the name of a RayCronJob for that of a RayJob."""
+"""Number of characters that KubeRay adds to the name of a RayCronJob for that of a RayJob."""
 _GENERATED_BASE: Final = 58
-"""Characters of `generateName` that the API server keeps."""
+"""Number of characters of `generateName` that the API server keeps."""
 _KEY_MAX: Final = 63
-"""Characters of a key behind its prefix."""
+"""Maximum characters of a key without its prefix."""
 _SECONDS: Final = re.compile(r"[-+]?[0-9]{1,19}", re.ASCII)
 
 
 def name_too_long(ray_object: RayObject) -> Iterator[Fault]:
-    """A name that leaves no room for what KubeRay adds to it.
+    """A name that is too long for the characters that KubeRay adds.
 
-    KubeRay appends up to ten characters for services and clusters; Kubernetes allows 63 in all, so
-    nothing is created. A RayCronJob of KubeRay 1.6 is taken with any name, and each RayJob that it
-    makes of one with more than 41 characters is refused.
+    KubeRay appends up to 10 characters for services and clusters; Kubernetes allows 63 in total, so
+    no object is created. KubeRay 1.6 accepts a RayCronJob with any name, but each RayJob of a
+    RayCronJob whose name has more than 41 characters is refused.
 
     KubeRay validation.go (`ValidateRayClusterMetadata`,
     `ValidateRayJobMetadata`, `ValidateRayServiceMetadata`, `ValidateRayCronJobSpec`)
@@ -87,8 +87,8 @@ def name_too_long(ray_object: RayObject) -> Iterator[Fault]:
 def name_not_dns_label(ray_object: RayObject) -> Iterator[Fault]:
     """A name that cannot be the name of a service.
 
-    KubeRay names services after the object, and a service's name is a DNS label that starts with a
-    letter.
+    KubeRay names services after the object, and the name of a service is a DNS label that starts
+    with a letter.
 
     KubeRay validation.go (`ValidateRayClusterMetadata`,
     `ValidateRayJobMetadata`, `ValidateRayServiceMetadata`)
@@ -107,7 +107,7 @@ def name_not_dns_label(ray_object: RayObject) -> Iterator[Fault]:
 def initializing_timeout_invalid(ray_object: RayObject) -> Iterator[Fault]:
     """An initializing timeout of a RayService that is not a positive duration.
 
-    KubeRay does not start the service until the annotation can be read.
+    KubeRay does not start the service until the annotation can be parsed.
 
     KubeRay validation.go (`validateInitializingTimeout`)
     """
@@ -120,10 +120,10 @@ def initializing_timeout_invalid(ray_object: RayObject) -> Iterator[Fault]:
 
 
 def webhook_name_unknown(ray_object: RayObject) -> Iterator[Fault]:
-    """A label or annotation with the webhook's prefix that it does not know.
+    """An unknown label or annotation with the webhook's prefix.
 
-    It has no effect. Most often it is misspelt, or a label was written as an annotation, or the
-    other way round. The label `admission.ray.io/ignore` has none either where the setting
+    It has no effect. Usually the name is misspelt, or a label was written as an annotation or an
+    annotation as a label. The label `admission.ray.io/ignore` has no effect either if the setting
     `ignore.rayclusters` is off.
 
     https://kubernetes.io/docs/concepts/overview/working-with-objects/annotations/
@@ -152,7 +152,7 @@ def _unknown(key: str, known: tuple[str, ...]) -> str:
 
 
 def _positive(text: str) -> bool:
-    """Return whether Go reads a duration above zero, or whole seconds above zero."""
+    """Return whether Go parses a duration above zero, or whole seconds above zero."""
     duration = parse_duration(text)
     if duration is None and _SECONDS.fullmatch(text):
         return 0 < int(text) <= _INT64_MAX

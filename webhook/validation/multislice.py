@@ -1,4 +1,4 @@
-"""Jobs over several TPU slices, which a user asks for by setting MEGASCALE_NUM_SLICES."""
+"""Rules of jobs over several TPU slices, which users enable by setting MEGASCALE_NUM_SLICES."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -19,12 +19,12 @@ from webhook.validation.rule import warn
 
 
 def slice_count_mismatch(cluster: Cluster) -> Iterator[Fault]:
-    """A number of slices that is not the number of replicas.
+    """A number of slices that differs from the number of replicas.
 
-    Every replica is one slice. libtpu waits for the slices it was told of, and a slice beyond the
-    number cannot join. Groups of 0 replicas are taken as not scaled up yet. Groups that name one
-    number which none of them has alone are one job: ids run on over them, or are set in the
-    templates of all of them.
+    Every replica is one slice. libtpu blocks until all of the given number of slices have
+    connected, and further slices cannot join. Groups of 0 replicas count as not scaled up yet.
+    Groups with an equal number of slices that none of them has alone are one job: slice ids
+    continue over the groups, or are set in all of their templates.
 
     https://github.com/ray-project/ray/blob/master/python/ray/util/tpu.py
     """
@@ -54,8 +54,8 @@ def slice_count_mismatch(cluster: Cluster) -> Iterator[Fault]:
 def multi_slice_autoscaled(cluster: Cluster) -> Iterator[Fault]:
     """A job over several slices in a group that autoscales.
 
-    The number of slices is fixed when pods start; slices that come or go later break the job. Equal
-    bounds keep it fixed.
+    The number of slices is fixed when pods start; adding or deleting a slice later breaks the job.
+    Equal bounds keep the number fixed.
 
     https://github.com/ray-project/ray/blob/master/python/ray/util/tpu.py
     """
@@ -71,8 +71,8 @@ def multi_slice_autoscaled(cluster: Cluster) -> Iterator[Fault]:
 def multi_slice_unreachable(cluster: Cluster) -> Iterator[Fault]:
     """A job over several single-host slices in a cluster without a multi-host group.
 
-    Slices meet at a host name of the cluster's headless service, and KubeRay creates that only for
-    multi-host groups.
+    Slices connect to a host name of the cluster's headless service, and KubeRay creates this
+    service only for multi-host groups.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/raycluster_controller.go
     (`reconcileHeadlessService`)
@@ -89,12 +89,12 @@ def multi_slice_unreachable(cluster: Cluster) -> Iterator[Fault]:
 
 
 def slices_renumbered(update: Update) -> Iterator[Fault]:
-    """Fewer slices for a job that runs over several.
+    """Fewer slices for a job that runs over several slices.
 
-    KubeRay deletes replicas at random and renumbers none, so ids such as 0 and 2 may be left, and
-    variables of running pods cannot change. Which replica is out of range is known once they are
-    gone: `ray-webhook status` then names it (`slice-left-out`). Once it is deleted, its successor
-    gets the free id.
+    KubeRay deletes replicas at random and renumbers none, so ids such as 0 and 2 may remain, and
+    variables of running pods cannot change. Which replica is out of range is only known after the
+    deletion: `ray-webhook status` then reports it (`slice-left-out`). If you delete that replica,
+    its replacement receives the free id.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/raycluster_controller.go
     (`reconcileMultiHostWorkerGroup`)
@@ -122,7 +122,7 @@ def _multi_slice(cluster: Cluster) -> Iterator[tuple[Group, Container]]:
 
 
 def _jobs(cluster: Cluster) -> Mapping[str, SliceJob]:
-    """Return the groups of jobs that span several."""
+    """Return the groups of jobs that span several groups."""
     found = (
         slice_group(group.name, map(_variables, group.containers), group.scale.desired)
         for group in cluster.groups_with(TPU)

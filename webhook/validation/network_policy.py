@@ -1,4 +1,4 @@
-"""Network policies, which KubeRay writes for the head and the worker groups."""
+"""Rules of network policies, which KubeRay creates for the head and the worker groups."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -10,14 +10,14 @@ from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.rule import KUBERAY, deny
 
-# Mode -> the rules that cannot matter, because that direction is open.
+# Mode -> the rules without effect, because that direction is open.
 _OPEN: Final = {"DenyAllEgress": "ingressRules", "DenyAllIngress": "egressRules"}
 
 
 def network_policy_unused_rules(cluster: Cluster) -> Iterator[Fault]:
     """Rules for a direction that the mode leaves open.
 
-    They would close it, or do nothing; KubeRay takes it for a mistake and refuses the RayCluster.
+    The rules would close the direction, or have no effect, so KubeRay refuses the RayCluster.
 
     KubeRay validation.go (`validateNetworkPolicy`)
     """
@@ -36,8 +36,8 @@ def network_policy_unused_rules(cluster: Cluster) -> Iterator[Fault]:
 def network_policy_group_name(cluster: Cluster) -> Iterator[Fault]:
     """A worker group whose name cannot be part of a policy's name.
 
-    KubeRay names the policy of a group after it, so with network policies names are lower case and
-    without dots.
+    KubeRay names the policy of a group after the group, so with network policies group names are in
+    lower case and without dots.
 
     KubeRay validation.go (`validateNetworkPolicy`)
     """
@@ -54,7 +54,7 @@ def network_policy_group_name(cluster: Cluster) -> Iterator[Fault]:
 def network_policy_group_unknown(cluster: Cluster) -> Iterator[Fault]:
     """Rules for a worker group that the cluster does not have.
 
-    The group that was meant would be left without them, so KubeRay refuses the RayCluster.
+    The intended group would have no rules, so KubeRay refuses the RayCluster.
 
     KubeRay validation.go (`validateNetworkPolicy`)
     """

@@ -1,4 +1,4 @@
-"""Labels of Nodes that Ray is to know."""
+"""Rules of Node labels that the webhook copies to Ray nodes."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -10,10 +10,10 @@ from webhook.validation.rule import warn
 
 
 def node_label_not_allowed(cluster: Cluster) -> Iterator[Fault]:
-    """A label of the Node that the webhook does not pass on.
+    """A Node label that the webhook is not configured to copy.
 
-    Ray nodes come up without it, and placement groups that need it find no node. `ray-webhook
-    validate` cannot know.
+    Ray nodes start without the label, and placement groups that need it find no node. `ray-webhook
+    validate` does not check this.
 
     https://docs.ray.io/en/latest/ray-core/scheduling/labels.html
     """

@@ -1,4 +1,4 @@
-"""Start parameters, resources and labels of a group, from which KubeRay writes `ray start`."""
+"""Rules of start parameters, resources and labels, from which KubeRay builds `ray start`."""
 
 from collections.abc import Iterator
 from difflib import get_close_matches
@@ -43,9 +43,9 @@ _AMOUNTS: Final = ("num-cpus", "num-gpus", "memory", "resources")
 
 
 def resources_given_twice(cluster: Cluster) -> Iterator[Fault]:
-    """Resources of a group in `resources` and in `rayStartParams` at once.
+    """Resources of a group in both `resources` and `rayStartParams`.
 
-    KubeRay cannot tell which of the two counts, and refuses the RayCluster.
+    The two may contradict each other, so KubeRay refuses the RayCluster.
 
     KubeRay validation.go (`validateRayGroupResources`)
     """
@@ -62,7 +62,7 @@ def resources_given_twice(cluster: Cluster) -> Iterator[Fault]:
 def labels_in_ray_start_params(cluster: Cluster) -> Iterator[Fault]:
     """Ray node labels given as a start parameter.
 
-    KubeRay writes that parameter from the group's `labels`, and refuses another one.
+    KubeRay sets that parameter from the group's `labels`, and refuses another value.
 
     KubeRay validation.go (`validateRayGroupLabels`)
     """
@@ -76,9 +76,9 @@ def labels_in_ray_start_params(cluster: Cluster) -> Iterator[Fault]:
 
 
 def ray_label_invalid(cluster: Cluster) -> Iterator[Fault]:
-    """A Ray node label that is not a Kubernetes label.
+    """A Ray node label that is not a valid Kubernetes label.
 
-    KubeRay puts it on pods too, and refuses the RayCluster when Kubernetes would refuse the label.
+    KubeRay adds the label to pods too, and refuses a RayCluster with an invalid label.
 
     KubeRay validation.go (`validateRayGroupLabels`)
     """
@@ -101,7 +101,7 @@ def ray_label_invalid(cluster: Cluster) -> Iterator[Fault]:
 def group_resource_unreadable(cluster: Cluster) -> Iterator[Fault]:
     """An amount in a group's `resources` that is negative or, without autoscaling, not a quantity.
 
-    KubeRay leaves it out of `ray start` without a word, so Ray does not know that the group has it.
+    KubeRay silently omits the resource from `ray start`, so Ray schedules the group without it.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
     """
@@ -117,7 +117,7 @@ def group_resource_unreadable(cluster: Cluster) -> Iterator[Fault]:
 
 
 def _amount(text: str, *, autoscaling: bool) -> bool:
-    """Return whether a text is an amount. With autoscaling, another rule knows what is none."""
+    """Return whether a text is an amount. With autoscaling, another rule reports others."""
     try:
         return parse_quantity(text) >= 0
     except ValueError:
@@ -127,8 +127,8 @@ def _amount(text: str, *, autoscaling: bool) -> bool:
 def ray_start_param_unknown(cluster: Cluster) -> Iterator[Fault]:
     """A start parameter that `ray start` does not have.
 
-    `ray start` ends with a usage error, and the pod restarts for ever. The list of parameters grows
-    with Ray, hence a warning.
+    `ray start` exits with a usage error, and the pod restarts repeatedly. New releases of Ray add
+    parameters, so this is a warning.
 
     https://docs.ray.io/en/latest/cluster/cli.html#ray-start
     """

@@ -1,4 +1,4 @@
-"""Kueue: what it refuses of a queued cluster, and how it keeps the hosts of a replica together."""
+"""Rules of Kueue: clusters that it refuses, and slices that keep hosts of a replica together."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -11,23 +11,24 @@ from webhook.validation.finding import Fault
 from webhook.validation.rule import deny, warn
 
 _POD_SETS_MAX: Final = 18
-"""Pod sets of a Kueue workload: head and worker groups.
+"""Maximum pod sets of a Kueue Workload: head and worker groups.
 
 https://github.com/kubernetes-sigs/kueue/blob/v0.19.0/pkg/controller/jobframework/constants.go
 """
 
 _HEAD: Final = "head"
-"""What Kueue calls the pod set of the head."""
+"""Kueue's name for the pod set of the head."""
 
 
 def kueue_slices_missing(cluster: Cluster) -> Iterator[Fault]:
-    """A multi-host group of a queued cluster, without a word about which of its pods belong
+    """A multi-host group of a queued cluster without annotations that keep the pods of a replica
     together.
 
-    Where the ResourceFlavor of the queue has a topology, Kueue may then spread the hosts of one
-    replica over the cluster; on a flavor without one, a workload that asks for a level is never
-    admitted. Groups that have `podset-required-topology` are left out, as all their pods are kept
-    together, and so are those of 0 replicas: Kueue refuses a slice of more pods than there are.
+    If the ResourceFlavor of the queue has a topology, Kueue may spread the hosts of one replica
+    over the Kubernetes cluster; on a flavor without a topology, a Workload that requests a topology
+    level is never admitted. Groups with `podset-required-topology` are exempt, because all their
+    pods are kept together, and so are groups of 0 replicas: Kueue refuses a slice of more pods than
+    the group has.
 
     https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/
     """
@@ -42,9 +43,9 @@ def kueue_slices_missing(cluster: Cluster) -> Iterator[Fault]:
 
 
 def kueue_slices_without_effect(cluster: Cluster) -> Iterator[Fault]:
-    """Slices that the webhook is asked to write where Kueue would not read them.
+    """An annotation that adds Kueue slices to an object whose templates Kueue does not read.
 
-    Kueue reads the templates of what it queues: not those of a RayCluster without a queue, and
+    Kueue reads the templates of queued objects only: not those of a RayCluster without a queue, and
     those of a RayJob or RayService before their RayCluster exists.
 
     https://kueue.sigs.k8s.io/docs/tasks/run/rayclusters/
@@ -56,9 +57,9 @@ def kueue_slices_without_effect(cluster: Cluster) -> Iterator[Fault]:
 def kueue_replicas_mixed(cluster: Cluster) -> Iterator[Fault]:
     """Several multi-host replicas in one group of a queued cluster, each a slice of Kueue.
 
-    Kueue gives each topology domain as many pods of the group as a slice has, but is not told which
-    pods are one replica, so that hosts of two replicas may change places. Where each replica is a
-    group of its own, they cannot.
+    Kueue assigns to each topology domain as many pods of the group as a slice has, but has no
+    information about which pods form one replica, so hosts of two replicas may be exchanged. A
+    separate group per replica prevents this.
 
     https://github.com/kubernetes-sigs/kueue/blob/v0.19.0/pkg/controller/jobs/raycluster/common.go
     (`BuildPodSets`)
@@ -74,10 +75,10 @@ def kueue_replicas_mixed(cluster: Cluster) -> Iterator[Fault]:
 
 
 def kueue_slice_size(cluster: Cluster) -> Iterator[Fault]:
-    """A slice size for Kueue that cuts replicas into pieces.
+    """A slice size for Kueue that splits replicas.
 
-    A slice of Kueue is what stays in one topology domain. One that is not a whole number of
-    replicas tears a replica apart. Without a queue, which Kueue may add, this is a warning.
+    Kueue keeps the pods of a slice in one topology domain. A slice that is not a whole number of
+    replicas splits a replica. Without a queue, which Kueue may add, this is a warning.
 
     https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/
     """
@@ -95,10 +96,10 @@ def kueue_slice_size(cluster: Cluster) -> Iterator[Fault]:
 
 
 def kueue_too_many_groups(cluster: Cluster) -> Iterator[Fault]:
-    """More worker groups than a workload of Kueue has room for.
+    """More worker groups than a Kueue Workload can have.
 
-    Kueue refuses the cluster: a workload has at most 18 pod sets, and the head is one. Before Kueue
-    0.19 it had 10.
+    Kueue refuses the cluster: a Workload has at most 18 pod sets, and the head is one. Before Kueue
+    0.19 the maximum was 10.
 
     https://github.com/kubernetes-sigs/kueue/blob/v0.19.0/pkg/controller/jobs/raycluster/raycluster_webhook.go
     """
@@ -112,7 +113,7 @@ def kueue_too_many_groups(cluster: Cluster) -> Iterator[Fault]:
 
 
 def kueue_group_named_head(cluster: Cluster) -> Iterator[Fault]:
-    """A worker group of a queued cluster that is named like Kueue's pod set of the head.
+    """A worker group of a queued cluster with the name of Kueue's pod set of the head.
 
     Kueue refuses the cluster.
 
@@ -128,7 +129,7 @@ def kueue_group_named_head(cluster: Cluster) -> Iterator[Fault]:
 
 
 def _sliced(cluster: Cluster, group: Group) -> bool:
-    """Return whether Kueue is told which level keeps the pods of a slice together."""
+    """Return whether Kueue has the topology level that keeps the pods of a slice together."""
     return cluster.kueue.slices or bool(
         group.annotations.strings.keys()
         & {names.KUEUE_SLICE_REQUIRED_TOPOLOGY, names.KUEUE_SLICE_CONSTRAINTS}
@@ -136,8 +137,8 @@ def _sliced(cluster: Cluster, group: Group) -> bool:
 
 
 def _slice_size(group: Group) -> int:
-    """Return the pods of a slice: those of a replica unless an annotation says more, 0 if it is no
-    number.
+    """Return the pods of a slice: those of a replica unless an annotation gives a number, 0 if the
+    annotation is not a number.
     """
     field = group.annotations.key(names.KUEUE_SLICE_SIZE)
     text = field.text if field.given else str(group.hosts)

@@ -1,4 +1,4 @@
-"""The object under review, of whichever Ray kind: what all kinds have, and the cluster it holds."""
+"""View of the object under review, of any Ray kind, with the cluster in it."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -18,7 +18,7 @@ K8S_JOB: Final = "K8sJobMode"
 
 
 class Job(Struct):
-    """The spec of a RayJob, or of the RayJobs that a RayCronJob makes."""
+    """The spec of a RayJob, or of the RayJobs that a RayCronJob creates."""
 
     field: Field
     root: Field
@@ -27,12 +27,12 @@ class Job(Struct):
 
     @property
     def mode(self) -> str:
-        """How the job is submitted."""
+        """The submission mode."""
         return (self.field / "submissionMode").text
 
     @property
     def selector(self) -> Field:
-        """Which existing cluster runs the job."""
+        """The selector of the existing cluster that runs the job."""
         return self.field / "clusterSelector"
 
     @property
@@ -42,7 +42,7 @@ class Job(Struct):
 
     @property
     def shutdown(self) -> bool:
-        """Return whether the cluster goes when the job has finished."""
+        """Return whether the cluster is deleted after the job has finished."""
         return (self.field / "shutdownAfterJobFinishes").flag
 
     @property
@@ -67,7 +67,7 @@ class CronJob(Struct):
 
 
 class RayObject(Struct):
-    """One object; of the four views those are set that its kind has."""
+    """One object; of the four views, those of its kind are set."""
 
     kind: str
     root: Field
@@ -77,10 +77,10 @@ class RayObject(Struct):
     service: Service | None = None
     cron: CronJob | None = None
     pods: dict[str, list[Fault]] | UnsetType = UNSET
-    """What is wrong with the templates of pods, by family; unset until a rule asks."""
+    """Problems of pod templates, by family of checks; unset until the first rule reads them."""
 
     def faults_of(self, family: str) -> Iterable[Fault]:
-        """Return what is wrong with the templates of pods, of one family of checks."""
+        """Return the problems of pod templates of one family of checks."""
         if self.pods is UNSET:
             self.pods = self._pods()
         return self.pods.get(family, ())
@@ -102,11 +102,9 @@ class RayObject(Struct):
 
     @property
     def meta(self) -> Field:
-        """The object's metadata."""
         return self.root / "metadata"
 
     def annotation(self, name: str) -> Field:
-        """Return the field of an annotation."""
         return (self.meta / "annotations").key(name)
 
 

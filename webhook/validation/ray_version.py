@@ -1,4 +1,4 @@
-"""Ray releases: what `rayVersion` says against what the images are."""
+"""Rules of Ray releases: `rayVersion` and images."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -15,10 +15,10 @@ from webhook.validation.rule import warn
 
 
 def ray_version_mismatch(cluster: Cluster) -> Iterator[Fault]:
-    """A `rayVersion` that is not the release of the head's image.
+    """A `rayVersion` that differs from the release of the head's image.
 
-    KubeRay chooses commands, probes and the default autoscaler by `rayVersion`, and the image runs.
-    Only the tags of Ray's own images are read.
+    KubeRay chooses commands, probes and the default autoscaler by `rayVersion`, but the image runs.
+    Only the tags of Ray's own images are parsed.
 
     https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/config.html
     """
@@ -36,8 +36,8 @@ def ray_version_mismatch(cluster: Cluster) -> Iterator[Fault]:
 def image_version_mismatch(cluster: Cluster) -> Iterator[Fault]:
     """An image of workers or of the autoscaler with another Ray or Python than the head's image.
 
-    Ray refuses such a worker with "Version mismatch", and an autoscaler of another release does not
-    understand the head. Only the tags of Ray's own images are read.
+    The head refuses such a worker with "Version mismatch", and an autoscaler of another release may
+    not be compatible with the head. Only the tags of Ray's own images are parsed.
 
     https://github.com/ray-project/ray/issues/44063
     """

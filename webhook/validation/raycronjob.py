@@ -1,4 +1,4 @@
-"""RayCronJobs: when a RayJob is made."""
+"""Rules of RayCronJobs: schedule and time zone."""
 
 import re
 from collections.abc import Container, Iterator
@@ -13,16 +13,16 @@ from webhook.validation.schedule import problem_of
 _ZONE: Final = re.compile(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*")
 _ALWAYS: Final = ("UTC", "Local")
 _COPIES: Final = ("posix/", "right/")
-"""Folders of the time zone database that have all of it once more."""
+"""Directories of the time zone database that contain a second copy of all zones."""
 _OWN_ZONE: Final = re.compile(r"(?:CRON_)?TZ=([^ ]*) +")
-"""A time zone before a schedule, as KubeRay's parser has it."""
+"""A time zone in front of a schedule, in the syntax of KubeRay's parser."""
 
 
 def cron_schedule_invalid(cron: CronJob) -> Iterator[Fault]:
-    """A schedule that cannot be read, or that carries its own time zone.
+    """A schedule that cannot be parsed, or that contains its own time zone.
 
-    KubeRay would never start a job. The time zone has a field of its own since KubeRay 1.7; where
-    the release is not known, a time zone in the schedule is a warning.
+    KubeRay would never start a job. Since KubeRay 1.7 the time zone is a separate field; if the
+    release is unknown, a time zone in the schedule is a warning.
 
     KubeRay validation.go (`ValidateRayCronJobSpec`)
     """
@@ -46,7 +46,7 @@ def cron_schedule_invalid(cron: CronJob) -> Iterator[Fault]:
 def cron_time_zone_invalid(cron: CronJob) -> Iterator[Fault]:
     """A time zone that is empty or unknown.
 
-    KubeRay would never start a job. Without the field it takes the operator's own zone.
+    KubeRay would never start a job. Without the field, KubeRay uses the time zone of the operator.
 
     KubeRay validation.go (`ValidateRayCronJobSpec`)
     """

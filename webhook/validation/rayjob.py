@@ -1,4 +1,4 @@
-"""RayJobs: how the job is submitted, and on which cluster."""
+"""Rules of RayJobs: submission of the job, and its cluster."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -16,7 +16,7 @@ _CLUSTER_KEY: Final = "ray.io/cluster"
 def job_suspend_without_shutdown(job: Job) -> Iterator[Fault]:
     """A suspended RayJob that keeps its cluster.
 
-    Suspending deletes the cluster, so KubeRay wants `shutdownAfterJobFinishes` with it.
+    Suspending deletes the cluster, so KubeRay requires `shutdownAfterJobFinishes`.
 
     KubeRay validation.go (`ValidateRayJobSpec`)
     """
@@ -32,7 +32,7 @@ def job_suspend_without_shutdown(job: Job) -> Iterator[Fault]:
 def job_suspend_with_selector(job: Job) -> Iterator[Fault]:
     """A suspended RayJob on an existing cluster.
 
-    The cluster belongs to somebody else, so there is nothing that KubeRay could suspend.
+    The RayJob does not own the cluster, so KubeRay cannot suspend it.
 
     KubeRay validation.go (`ValidateRayJobSpec`)
     """
@@ -45,9 +45,9 @@ def job_suspend_with_selector(job: Job) -> Iterator[Fault]:
 
 
 def job_ttl_invalid(job: Job) -> Iterator[Fault]:
-    """A time to live of the finished job that is negative, or that nothing acts on.
+    """A time to live of the finished job that is negative or has no effect.
 
-    Without `shutdownAfterJobFinishes` nothing is deleted, so KubeRay refuses the RayJob.
+    Without `shutdownAfterJobFinishes` the cluster is not deleted, so KubeRay refuses the RayJob.
 
     KubeRay validation.go (`validateDeletionConfiguration`)
     """
@@ -60,9 +60,9 @@ def job_ttl_invalid(job: Job) -> Iterator[Fault]:
 
 
 def job_without_cluster(job: Job) -> Iterator[Fault]:
-    """A RayJob with neither a cluster of its own nor the name of one.
+    """A RayJob with neither a cluster of its own nor the name of an existing cluster.
 
-    There is nothing to run the job on.
+    The job has no cluster to run on.
 
     KubeRay validation.go (`ValidateRayJobSpec`)
     """
@@ -77,7 +77,7 @@ def job_without_cluster(job: Job) -> Iterator[Fault]:
 def job_selector_without_name(job: Job) -> Iterator[Fault]:
     """A cluster selector without the name of the cluster.
 
-    KubeRay looks up the cluster by this key only.
+    KubeRay selects the cluster by this key only.
 
     KubeRay validation.go (`ValidateRayJobSpec`)
     """
@@ -91,10 +91,10 @@ def job_selector_without_name(job: Job) -> Iterator[Fault]:
 
 
 def job_sidecar_conflict(job: Job) -> Iterator[Fault]:
-    """SidecarMode with settings that it does not have.
+    """SidecarMode with settings that it does not support.
 
-    The submitter runs in the head pod then: there is no pod of its own to configure, no existing
-    cluster to join, and the head must not restart.
+    In this mode the submitter runs in the head pod: it has no pod to configure and cannot use an
+    existing cluster, and the head must not restart.
 
     KubeRay validation.go (`ValidateRayJobSpec`)
     """
@@ -119,10 +119,10 @@ def job_sidecar_conflict(job: Job) -> Iterator[Fault]:
 
 
 def job_submitter_without_container(job: Job) -> Iterator[Fault]:
-    """A template of the submitter's pod that has no container.
+    """A template of the submitter's pod without a container.
 
-    KubeRay writes into the first one, without a look whether there is one, and never comes to
-    submit the job.
+    KubeRay writes to the first container without checking that it exists, and never submits the
+    job.
 
     https://github.com/ray-project/kuberay/blob/v1.6.2/ray-operator/controllers/ray/rayjob_controller.go
     (`getSubmitterTemplate`)
@@ -136,10 +136,10 @@ def job_submitter_without_container(job: Job) -> Iterator[Fault]:
 
 
 def job_backoff_unsupported(job: Job) -> Iterator[Fault]:
-    """Retries of a job that KubeRay cannot start again.
+    """Retries of a job that KubeRay cannot restart.
 
-    It does not make a new cluster for a job on an existing one, nor submit an interactive job
-    again.
+    KubeRay creates no new cluster for a job on an existing cluster, and does not resubmit an
+    interactive job.
 
     https://github.com/ray-project/kuberay/issues/3525
     """
@@ -171,7 +171,7 @@ def job_number_not_positive(job: Job) -> Iterator[Fault]:
 def job_runtime_env_unreadable(job: Job) -> Iterator[Fault]:
     """A runtime environment that is not a YAML map.
 
-    KubeRay sends it to Ray as JSON, and refuses a RayJob whose text it cannot read.
+    KubeRay sends it to Ray as JSON, and refuses a RayJob with a text that it cannot parse.
 
     KubeRay validation.go (`ValidateRayJobSpec`)
     """
@@ -181,10 +181,10 @@ def job_runtime_env_unreadable(job: Job) -> Iterator[Fault]:
 
 
 def job_waiting_not_interactive(job: Job) -> Iterator[Fault]:
-    """A RayJob that waits for its user while its mode is not InteractiveMode.
+    """A RayJob in status Waiting with a mode other than InteractiveMode.
 
-    It waits for ever: no other mode continues from there. The mode was changed after the RayJob had
-    started.
+    No other mode leaves this status, so the RayJob never continues. The mode was changed after the
+    RayJob had started.
 
     KubeRay validation.go (`ValidateRayJobStatus`)
     """

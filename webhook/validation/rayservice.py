@@ -1,4 +1,4 @@
-"""RayServices: how a new cluster takes over from the old one."""
+"""Rules of RayServices: replacement of the old cluster by a new one."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -17,7 +17,7 @@ _PERCENT_MAX: Final = 100
 def service_head_service_named(service: Service) -> Iterator[Fault]:
     """A name for the head's service in a RayService.
 
-    Two clusters exist during an upgrade, and both would claim the name.
+    Two clusters exist during an upgrade, and both would need the name.
 
     KubeRay validation.go (`ValidateRayServiceSpec`)
     """
@@ -31,10 +31,10 @@ def service_head_service_named(service: Service) -> Iterator[Fault]:
 
 
 def service_upgrade_type_unknown(service: Service) -> Iterator[Fault]:
-    """An upgrade strategy that a RayService does not have.
+    """An unknown upgrade strategy of a RayService.
 
-    The CRD lets any text through, and KubeRay then refuses the RayService. The incremental upgrade
-    came with KubeRay 1.5.
+    The CRD accepts any text, and KubeRay then refuses the RayService. The incremental upgrade was
+    added in KubeRay 1.5.
 
     KubeRay validation.go (`ValidateRayServiceSpec`)
     """
@@ -49,8 +49,8 @@ def service_upgrade_type_unknown(service: Service) -> Iterator[Fault]:
 def service_upgrade_type_missing(service: Service) -> Iterator[Fault]:
     """An upgrade strategy without a type.
 
-    KubeRay 1.5 and 1.6 panic over it when their feature gate RayServiceIncrementalUpgrade is on,
-    and never start the RayService. Where the release of KubeRay is not known, this is a warning.
+    KubeRay 1.5 and 1.6 panic if their feature gate RayServiceIncrementalUpgrade is on, and never
+    start the RayService. If the release of KubeRay is unknown, this is a warning.
 
     https://github.com/ray-project/kuberay/blob/v1.6.2/ray-operator/controllers/ray/utils/util.go
     (`IsIncrementalUpgradeEnabled`)
@@ -64,7 +64,7 @@ def service_upgrade_type_missing(service: Service) -> Iterator[Fault]:
 
 
 def service_deletion_delay_negative(service: Service) -> Iterator[Fault]:
-    """A negative delay before the old cluster goes.
+    """A negative delay before the old cluster is deleted.
 
     KubeRay refuses the RayService.
 
@@ -78,7 +78,7 @@ def service_deletion_delay_negative(service: Service) -> Iterator[Fault]:
 def incremental_without_autoscaling(service: Service) -> Iterator[Fault]:
     """An incremental upgrade of a cluster that does not autoscale.
 
-    The new cluster grows while the old one shrinks; without the autoscaler neither happens.
+    The new cluster grows while the old one shrinks; both need the autoscaler.
 
     KubeRay validation.go (`ValidateClusterUpgradeOptions`)
     """
@@ -90,7 +90,7 @@ def incremental_without_autoscaling(service: Service) -> Iterator[Fault]:
 def incremental_options_missing(service: Service) -> Iterator[Fault]:
     """An incremental upgrade without its options.
 
-    KubeRay needs the step, the interval and the gateway that moves the traffic.
+    KubeRay needs the step size, the interval and the gateway that shifts the traffic.
 
     KubeRay validation.go (`ValidateClusterUpgradeOptions`)
     """
@@ -113,7 +113,7 @@ def incremental_options_missing(service: Service) -> Iterator[Fault]:
 def incremental_option_invalid(service: Service) -> Iterator[Fault]:
     """A percentage or interval of an incremental upgrade that is out of range.
 
-    The traffic would never arrive at the new cluster, so KubeRay refuses the RayService.
+    The traffic would never reach the new cluster, so KubeRay refuses the RayService.
 
     KubeRay validation.go (`ValidateClusterUpgradeOptions`)
     """

@@ -1,4 +1,4 @@
-"""A rule: a name, a level, and a small function that yields faults."""
+"""A rule: a name, an enforcement action, and a function that yields faults."""
 
 from collections.abc import Callable, Iterable
 from typing import Final, Generic, TypeVar
@@ -26,8 +26,8 @@ NOBODY: Final = "no one else"
 
 
 class Rule(Struct, Generic[T], frozen=True):
-    """A rule over views of type T. Its function's docstring is its documentation: what it catches,
-    why, and the source. KubeRay makes the check since a release; before, it is left out.
+    """A rule over views of type T. Its function's docstring is its documentation: problem, reason
+    and source. The rule is skipped if KubeRay is older than `since`.
     """
 
     id: str
@@ -35,18 +35,16 @@ class Rule(Struct, Generic[T], frozen=True):
     check: Check[T]
     since: KubeRay = ALWAYS
     by: str = NOBODY
-    """The program that refuses the same later, in the object or in what is made of it."""
+    """The program that refuses the value later, in the object or in objects created from it."""
 
 
 def deny(check: Check[T], since: KubeRay = ALWAYS, *, by: str = NOBODY) -> Rule[T]:
-    """Return a rule named like its function that refuses objects, unless settings say otherwise."""
+    """Return a rule, named like its function, that denies unless settings override this."""
     return Rule(_name(check), DENY, check, since, by)
 
 
 def warn(check: Check[T], *, by: str = NOBODY) -> Rule[T]:
-    """Return a rule named like its function that lets objects pass with a warning, unless settings
-    say otherwise.
-    """
+    """Return a rule, named like its function, that warns unless settings override this."""
     return Rule(_name(check), WARN, check, by=by)
 
 

@@ -1,6 +1,4 @@
-"""What the owner of a cluster decides about the rules: levels, and what their KubeRay operator can
-do.
-"""
+"""Settings of the rules: enforcement actions, and the features of the KubeRay operator."""
 
 from collections.abc import Container, Mapping
 from typing import Final
@@ -9,7 +7,7 @@ from msgspec import Struct, field
 
 from webhook.validation.finding import KubeRay, Level
 
-# KubeRay 1.7's defaults, of the gates that its own checks depend on.
+# KubeRay 1.7's defaults of the gates that its own checks depend on.
 # https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/pkg/features/features.go
 GATES: Final[Mapping[str, bool]] = {
     "RayJobDeletionPolicy": True,
@@ -30,19 +28,20 @@ _OFF_BEFORE: Final[Mapping[str, tuple[int, int]]] = {
 
 
 _AT_LEAST: Final = (1, 6)
-"""The release that KubeRay is taken to have at least, where it is unknown it."""
+"""The minimum release of KubeRay that is assumed if the release is unknown."""
 
 
 class RuleSettings(Struct, frozen=True):
-    """Levels by rule id and operator feature gates by name, each where it differs from its default.
+    """Enforcement actions by rule id and operator feature gates by name, each only if it differs
+    from its default.
 
-    `time_zones` are the names that the time zone of a RayCronJob may have; when empty, only its
-    shape is checked. `pod_groups` tells whether the API server serves PodGroups; None, where no one
-    knows, says nothing about it. `no_domains` says why no one keeps ComputeDomains, or nothing.
-    `node_labels` are the labels of Nodes that are passed on; None is all of them. `operators` are
-    the accounts of KubeRay's operator, and `kuberay` is its release, where it is known; where it is
-    not, the rules speak for the newest, and only warn where the one before it differs. `ignoring`
-    tells whether a RayCluster may be left alone by its label.
+    `time_zones` are the valid time zones of a RayCronJob; if empty, only the syntax is checked.
+    `pod_groups` is whether the API server serves PodGroups, or None if unknown: then no rule
+    reports it. `no_domains` is the reason why ComputeDomains are not managed, or empty.
+    `node_labels` are the Node labels that are copied to Ray nodes; None means all. `operators` are
+    the accounts of KubeRay's operator, and `kuberay` is its release, if known; otherwise the rules
+    apply to the newest release, and only warn if the release before it differs. `ignoring` is
+    whether a label may exempt a RayCluster.
     """
 
     levels: Mapping[str, Level] = field(default_factory=dict)
@@ -62,14 +61,14 @@ class RuleSettings(Struct, frozen=True):
         return self.gates.get(gate, GATES[gate] and not old)
 
     def since(self, release: KubeRay) -> bool | None:
-        """Return whether KubeRay is of this release or a later one; None where it is unknown."""
+        """Return whether KubeRay has at least this release; None if unknown."""
         if self.kuberay is None:
             return True if release <= _AT_LEAST else None
         return self.kuberay >= release
 
 
 def parse_kuberay(text: str) -> KubeRay | None:
-    """Return the release in a text such as `1.6` or `v1.6.2`, or None. Raises ValueError."""
+    """Return the release in `1.6` or `v1.6.2`, or None for an empty text. Raises ValueError."""
     if not text:
         return None
     major, _, rest = text.removeprefix("v").partition(".")

@@ -1,4 +1,4 @@
-"""The rule set: every rule, in order, and what they find in an object or in an update of one."""
+"""All rules, in order, and the functions that apply them to an object or an update."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -67,15 +67,15 @@ from webhook.validation.updates import UPDATES, UPGRADE
 T = TypeVar("T")
 
 _STOPPING: Final = frozenset(rule.id for rule in DECODING)
-"""The rules of what stops KubeRay for all objects."""
+"""The rules of values that stop KubeRay for all objects."""
 
 Find = Callable[[RayObject, RuleSettings], Iterable[Finding]]
 
 MESSAGE_MAX: Final = 400
-"""Characters of a message; only what people write into names can make it longer."""
+"""Maximum characters of a message; only long user-chosen names make messages longer."""
 
 FAULTS_MAX: Final = 200
-"""Faults that one rule may find; it bounds the time that a hostile object can take."""
+"""Maximum faults of one rule; it bounds the time that a hostile object can take."""
 
 OBJECT_RULES: Final = (
     *DECODING,
@@ -132,18 +132,18 @@ RULES: Final[tuple[Rule[Any], ...]] = (
 
 
 def check(kind: str, value: object, settings: RuleSettings = DEFAULTS) -> list[Finding]:
-    """Return what the rules find in an object of one of the four Ray kinds: denials first, then by
-    field.
+    """Return the findings of all rules in an object of one of the four Ray kinds: denials first,
+    then sorted by field.
     """
     found = _findings(read_ray_object(kind, value, settings), settings)
     return _decided(value, found)
 
 
 def check_file(kind: str, value: object, settings: RuleSettings = DEFAULTS) -> list[Finding]:
-    """Return what the rules find in an object that no API server has seen yet.
+    """Return the findings in an object that no API server has processed yet.
 
-    The CRD is checked too, and the other rules see the object as the API server would keep it. What
-    one of them says of a field is not said again by the CRD.
+    The CRD is checked too, and the other rules read the object as the API server would store it. A
+    field with a finding of another rule has no second finding of the CRD.
     """
     kept = pruned(kind, value, settings.kuberay)
     found = check(kind, kept, settings)
@@ -153,10 +153,10 @@ def check_file(kind: str, value: object, settings: RuleSettings = DEFAULTS) -> l
 
 
 def check_owned(kind: str, value: object, settings: RuleSettings = DEFAULTS) -> list[Finding]:
-    """Return what the rules find in an object that KubeRay makes for one that was judged before.
+    """Return the findings in an object that KubeRay creates for a reviewed object.
 
-    Its owner would not recover or upgrade if it was refused, so only what stops KubeRay is a
-    denial.
+    A denial would prevent its owner from recovering or upgrading, so only values that stop KubeRay
+    are denials.
     """
     found = _findings(read_ray_object(kind, value, settings), settings)
     return _ordered(each if each.rule in _STOPPING else _softened(each) for each in found)
@@ -165,13 +165,13 @@ def check_owned(kind: str, value: object, settings: RuleSettings = DEFAULTS) -> 
 def check_update(
     kind: str, old: object, new: object, settings: RuleSettings = DEFAULTS
 ) -> list[Finding]:
-    """Return what the rules find in an update. Only what the old object did not have is a denial.
+    """Return the findings in an update. Only findings that the old object did not have are denials.
 
     An object that is being deleted, and an update that only scales or changes finalizers, or by
-    which Kueue admits or stops it, is only checked for what would stop KubeRay. That stops it for
-    everybody for as long as a finalizer keeps the object, so it is denied here too; a value that
-    the old object had is a warning, so a finalizer can always be removed. Of what a scale leaves
-    behind there is a warning.
+    which Kueue admits or stops the object, is only checked for values that stop KubeRay. Such a
+    value stops KubeRay for all users as long as a finalizer keeps the object, so it is denied here
+    too; a value that the old object had is a warning, so that a finalizer can always be removed.
+    Problems that a scaling leaves behind are warnings.
     """
     scaled = only_scaled(kind, old, new)
     moved = scaled or only_queued(kind, old, new)
@@ -191,9 +191,9 @@ def check_update(
 
 
 def _decided(value: object, found: Iterable[Finding]) -> list[Finding]:
-    """Return the findings of an object in order. Those of one that MultiKueue runs in another
-    cluster are warnings, unless they stop KubeRay. That a value cannot be decoded is left out where
-    another denial has the same field.
+    """Return the findings of an object in order. For an object that MultiKueue runs in another
+    cluster, only values that stop KubeRay are denials, other findings are warnings. A finding that
+    a value cannot be decoded is left out if another denial has the same field.
     """
     found = list(found)
     if _runs_elsewhere(value):
@@ -221,14 +221,14 @@ def _fewer(before: object, after: object) -> bool:
 
 
 def _left_behind(kind: str, old: object, new: object, settings: RuleSettings) -> list[Finding]:
-    """Return warnings of what an update leaves behind that does nothing but scale."""
+    """Return warnings of problems that an update which only scales leaves behind."""
     update = read_update(*(read_ray_object(kind, each, settings) for each in (old, new)))
     found = _run((*SLICE_UPDATES, *UNIT_UPDATES), update, settings) if update is not None else ()
     return _ordered(map(_softened, found))
 
 
 def _new(old: RayObject, new: RayObject, settings: RuleSettings, find: Find) -> list[Finding]:
-    """Return what is found in the new object; what the old one had as well is softened."""
+    """Return the findings in the new object; those that the old object had too become warnings."""
     found = list(find(new, settings))
     if any(finding.level == DENY for finding in found):
         before: dict[tuple[object, ...], list[Finding]] = {}
@@ -260,7 +260,7 @@ def _known(
 def _renamed(
     finding: Finding, former: Mapping[tuple[object, ...], Sequence[Finding]]
 ) -> Sequence[Finding]:
-    """Return what the old object had at a field whose group or container has another name now."""
+    """Return the findings of the old object at a field whose group or container was renamed."""
     before = former.get((finding.rule, finding.field.tokens), ())
     return [each for each in before if finding.field.renamed(each.field)]
 
@@ -270,14 +270,14 @@ def _undecodable(ray_object: RayObject, settings: RuleSettings) -> Iterator[Find
 
 
 def being_deleted(value: object) -> bool:
-    """Return whether an object only waits for its finalizers."""
+    """Return whether an object is being deleted: only its finalizers keep it."""
     metadata = value.get("metadata") if isinstance(value, dict) else None
     return isinstance(metadata, dict) and metadata.get("deletionTimestamp") is not None
 
 
 def unknown_names(settings: RuleSettings) -> list[str]:
-    """Return the rules, levels and gates in settings that do not exist, each with what is wrong,
-    for a message at start-up.
+    """Return an error message for each unknown rule, enforcement action and gate in settings,
+    printed at startup.
     """
     known = {rule.id for rule in RULES}
     problems = [

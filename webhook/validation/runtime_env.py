@@ -1,5 +1,4 @@
-"""Runtime environments of Ray: their keys and the types of their values, in RayJobs and in Serve
-configurations.
+"""Checks of Ray runtime environments in RayJobs and Serve configurations: keys and types of values.
 
 https://docs.ray.io/en/latest/ray-core/handling-dependencies.html#api-reference
 """
@@ -14,8 +13,8 @@ from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 
 YAML_MAX: Final = 65536
-"""Characters of YAML in a field that are read; a longer one would take too much of an admission's
-time.
+"""Maximum characters of YAML in a field that are parsed; parsing more would take too long in a
+review.
 """
 KEYS: Final = frozenset({
     "working_dir", "py_modules", "py_executable", "excludes", "pip", "uv", "conda", "env_vars",
@@ -27,19 +26,19 @@ _INSTALLERS: Final = ("pip", "conda", "uv")
 
 
 def read_runtime_env(text: str) -> Inline:
-    """Return the runtime environment in a text."""
+    """Return the runtime environment parsed from a text."""
     return read_map(text, "pip: [requests]")
 
 
 def runtime_env_keys(env: Field) -> Iterator[Fault]:
-    """Yield keys that Ray does not have."""
+    """Yield faults for keys that Ray does not have."""
     for key in env.map:
         if key not in KEYS:
             yield unknown_key(env, key, KEYS)
 
 
 def runtime_env_values(env: Field) -> Iterator[Fault]:
-    """Yield values by which Ray refuses a runtime environment."""
+    """Yield faults for values that make Ray refuse a runtime environment."""
     variables = env / "env_vars"
     if variables.given and type(variables.value) is not dict:
         yield Fault(variables, "write a map of variables, such as A: '1'")
@@ -55,7 +54,7 @@ def runtime_env_values(env: Field) -> Iterator[Fault]:
 
 
 def unknown_key(holder: Field, key: str, known: frozenset[str]) -> Fault:
-    """Return that a map has a key which Ray does not have, and the nearest that it has."""
+    """Return the fault of a key that Ray does not have, with the most similar known key."""
     near = get_close_matches(key[:64], known, 1)
     advice = f"write {near[0]}" if near else "remove it, unless your Ray is newer than this rule"
     return Fault(

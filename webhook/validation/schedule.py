@@ -1,4 +1,4 @@
-"""Cron schedules, read as strictly as KubeRay reads them."""
+"""Parser of cron schedules, as strict as KubeRay's."""
 
 import re
 from typing import Final, NamedTuple
@@ -44,7 +44,7 @@ _PARTS: Final = (
 
 
 def problem_of(schedule: str) -> str:
-    """Return why a schedule cannot be read, or nothing.
+    """Return why a schedule cannot be parsed, or an empty string.
 
     https://github.com/robfig/cron/blob/v3.0.1/parser.go (`ParseStandard`)
     """

@@ -1,8 +1,8 @@
-"""What the API server says of an object before KubeRay sees it: the CRD's types, limits and field
-names.
+"""Checks of the API server before KubeRay receives an object: types, limits, field names.
 
-For files only: a review shows an object that has passed all this. Left out are the CRD's CEL rules;
-those of `deletionStrategy` are rules of ours, and the others compare an object with its older self.
+For files only: an object in a review has passed these checks. The CRD's CEL rules are not included;
+those of `deletionStrategy` are separate rules, and the others compare an object with its previous
+version.
 """
 
 import re
@@ -60,8 +60,8 @@ _WANTED: Final = {
 def schema_violated(ray_object: RayObject) -> Iterator[Fault]:
     """A value in a file that KubeRay's CRD does not allow.
 
-    The API server refuses the object: a field that is required is missing, or a value has another
-    type, is not among those allowed, or is out of its limits.
+    The API server refuses the object: a required field is missing, or a value has another type, is
+    not among the allowed values, or is out of range.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/config/crd/bases/ray.io_rayclusters.yaml
     """
@@ -77,7 +77,7 @@ def schema_violated(ray_object: RayObject) -> Iterator[Fault]:
 
 
 def _metadata(meta: Field) -> Iterator[Fault]:
-    """Check what every object of Kubernetes has; the CRD says nothing of it."""
+    """Check the metadata that all Kubernetes objects have; the CRD does not describe it."""
     if type(meta.value) is not dict:
         yield Fault(meta / "name", "the name is not set: every object needs one", REQUIRED)
         return
@@ -96,7 +96,7 @@ def _metadata(meta: Field) -> Iterator[Fault]:
 
 
 def _masked(prefix: str) -> str:
-    """Return the beginning of a name as Kubernetes checks it, which may end with a dash.
+    """Return the prefix of a name as Kubernetes checks it, which may end with a dash.
 
     https://github.com/kubernetes/apimachinery/blob/master/pkg/api/validation/generic.go
     (`maskTrailingDash`)
@@ -125,10 +125,9 @@ def _labels(labels: Field) -> Iterator[Fault]:
 
 
 def field_unknown(ray_object: RayObject) -> Iterator[Fault]:
-    """A field in a file that KubeRay's CRD does not have, or that no object has in its `metadata`.
+    """A field in a file that is not in KubeRay's CRD, or not in the `metadata` of any object.
 
-    `kubectl apply` refuses it, and anyone who does not ask for that check loses the field without a
-    word.
+    `kubectl apply` refuses the object, and without field validation the field is silently dropped.
 
     https://kubernetes.io/docs/reference/using-api/api-concepts/#field-validation
     """
@@ -144,7 +143,7 @@ def field_unknown(ray_object: RayObject) -> Iterator[Fault]:
 
 
 def pruned(kind: str, value: Any, release: tuple[int, int] | None) -> Any:  # noqa: ANN401 - JSON
-    """Return an object as the API server keeps it: without status, unknown fields and nulls."""
+    """Return an object as the API server stores it: without status, unknown fields and nulls."""
     schema = schema_of(release)
     version = value.get("apiVersion") if isinstance(value, dict) else None
     root = schema.roots.get(f"{str(version).partition('/')[2]}/{kind}")
@@ -207,7 +206,7 @@ def _check_list(field: Field, schema: Schema, part: Part) -> Iterator[Fault]:
 
 
 def _identity(item: Field, part: Part) -> Any:  # noqa: ANN401 - JSON
-    """Return what must be different in each entry, or None."""
+    """Return the value that must be unique among the entries, or None."""
     if part.set:
         return item.value
     if not part.keys or type(item.value) is not dict:
@@ -237,7 +236,6 @@ def _has_type(value: Any, kind: str) -> bool:  # noqa: ANN401 - JSON has values 
 def _limits(field: Field, part: Part) -> Iterator[Fault]:
     value = field.value
     if part.enum and value not in part.enum:
-        # What fits
         allowed = " or ".join(map(str, part.enum)) if len(part.enum) < 7 else "a known value"  # noqa: PLR2004
         yield Fault(field, f"{str(value)[:_SHOWN]!r}: write {allowed}", NOT_SUPPORTED)
     if part.minimum is not None and value < part.minimum:
@@ -268,7 +266,7 @@ def _type(field: Field, wanted: str) -> Iterator[Fault]:
 
 
 def _unknown(field: Field, schema: Schema, name: str | int) -> Iterator[tuple[Field, list[str]]]:
-    """Yield the fields that no schema knows, each with the names that there are in its place."""
+    """Yield the fields that are not in the schema, each with the names that are allowed there."""
     part, value = schema.part(name), field.value
     if part.type == "any":
         return

@@ -1,7 +1,7 @@
-"""Serve configurations of RayServices: what Ray's REST API refuses, or ignores, of `serveConfigV2`.
+"""Rules of `serveConfigV2` of RayServices: values that Ray's REST API refuses or ignores.
 
-KubeRay sends the text to Ray when the cluster runs, and tries again for ever; nothing of it is
-checked before. Ray's schema: python/ray/serve/schema.py (`ServeDeploySchema`).
+KubeRay sends the text to Ray when the cluster runs, and retries without end; no earlier check
+exists. Ray's schema: python/ray/serve/schema.py (`ServeDeploySchema`).
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -31,7 +31,7 @@ from webhook.validation.runtime_env import (
 )
 
 _LOOKED_AT: Final = 2000
-"""Applications, and deployments, that are checked; aliases can make very many of a short text."""
+"""Maximum applications and deployments that are checked; YAML aliases can create very many."""
 _DEFAULT_NAME: Final = "default"
 _ROOT: Final = "/"
 _PORT_MAX: Final = 65535
@@ -39,8 +39,8 @@ _PERCENT_MAX: Final = 100
 
 
 class _Type(Struct, frozen=True):
-    """A type of a value: how messages call it, and what it accepts. Ray accepts numbers in strings,
-    and integers that are written as other numbers.
+    """A type of a value: its name in messages, and a predicate. Ray accepts numbers in strings, and
+    integers that are written as other numbers.
     """
 
     called: str
@@ -221,22 +221,22 @@ SINCE: Final[Mapping[str, Release]] = {
     "enable_reflection": (2, 60),
     "max_surge_percent": (2, 60),
 }
-"""The first release of Ray that has a key; the others are older than the rules."""
+"""The first release of Ray that has a key; other keys are older than the rules."""
 REPLACED: Final = {
     "max_concurrent_queries": "max_ongoing_requests",
     "target_num_ongoing_requests_per_replica": "target_ongoing_requests",
 }
-"""Keys that Ray does not have since `_REPLACED_SINCE`, and what it has in their place."""
+"""Keys that were removed from Ray in `_REPLACED_SINCE`, with their replacements."""
 _REPLACED_SINCE: Final = (2, 40)
 
 
 def serve_config_unreadable(service: Service) -> Iterator[Fault]:
     """A Serve configuration that is not a YAML map with a list of applications.
 
-    KubeRay reads it when the cluster runs, cannot send it to Ray, and tries again for ever; the
-    service never gets ready. The format with one application, whose `import_path` stands at the
-    top, is that of an API which Ray no longer has. A key that is there twice is a warning: the last
-    one counts.
+    KubeRay parses the configuration when the cluster runs, cannot send it to Ray, and retries
+    without end; the service never becomes ready. The format with a single application and
+    `import_path` at the top level belongs to an API that Ray has removed. A duplicate key is a
+    warning: the last value is used.
 
     https://docs.ray.io/en/latest/serve/production-guide/config.html
     """
@@ -262,11 +262,11 @@ def serve_config_unreadable(service: Service) -> Iterator[Fault]:
 
 def serve_application_invalid(service: Service) -> Iterator[Fault]:
     """An application that Ray refuses: without an `import_path` of the form `module:name`, or with
-    a name or a route prefix that another one has.
+    the name or route prefix of another application.
 
-    Ray refuses the whole configuration, and KubeRay sends it again for ever. Applications without a
-    name are called `default`, and without a route prefix they are served at `/`; before Ray 2.7
-    that was the prefix of the deployment, so two of these are a warning.
+    Ray refuses the whole configuration, and KubeRay sends it again without end. Applications
+    without a name are called `default`, and without a route prefix they are served at `/`; before
+    Ray 2.7 the prefix of the deployment was used, so two of these are a warning.
 
     https://docs.ray.io/en/latest/serve/production-guide/config.html
     """
@@ -304,11 +304,11 @@ def serve_application_invalid(service: Service) -> Iterator[Fault]:
 
 
 def serve_value_invalid(service: Service) -> Iterator[Fault]:
-    """A value of a Serve configuration that Ray refuses: of another type, out of its range, or next
-    to one that it excludes.
+    """A value of a Serve configuration that Ray refuses: of another type, out of range, or together
+    with a value that it excludes.
 
-    Ray refuses the whole configuration, and KubeRay sends it again for ever. A `working_dir` and
-    `py_modules` have to be at an address: the head cannot read files of yours.
+    Ray refuses the whole configuration, and KubeRay sends it again without end. A `working_dir` and
+    `py_modules` must be remote URIs: the head cannot read your local files.
 
     https://docs.ray.io/en/latest/serve/api/index.html#serve-rest-api
     """
@@ -336,11 +336,11 @@ def serve_value_invalid(service: Service) -> Iterator[Fault]:
 
 
 def serve_key_unknown(service: Service) -> Iterator[Fault]:
-    """A key of a Serve configuration that Ray, or this release of it, does not have.
+    """A key of a Serve configuration that Ray, or this release of Ray, does not have.
 
-    Ray ignores it, so that an option that is misspelt, newer than the release or replaced before it
-    has no effect; in `logging_config` Ray refuses it. At the top, where people keep what anchors
-    refer to, only a key that looks like one of Ray's is found.
+    Ray ignores the key, so an option that is misspelt, newer than the release or already replaced
+    has no effect; in `logging_config` Ray refuses it. At the top level, where users define YAML
+    anchors, only keys similar to one of Ray's are reported.
 
     https://docs.ray.io/en/latest/serve/api/index.html#serve-rest-api
     """
@@ -359,7 +359,7 @@ def serve_key_unknown(service: Service) -> Iterator[Fault]:
 
 
 def _of_another_release(key: str, release: Release) -> str:
-    """Return that a release of Ray does not have a key; nothing when it has."""
+    """Return a message that a release of Ray does not have a key, or an empty string."""
     newest, since = REPLACED.get(key), SINCE.get(key, release)
     if newest and release >= _REPLACED_SINCE:
         return f"Ray {shown(release)} has no {key} and ignores it: write {newest}"
@@ -383,7 +383,7 @@ def _read(service: Service) -> Inline:
 
 
 def _config(service: Service) -> Field:
-    """Return the configuration as a field, whose path leads on from the text that holds it."""
+    """Return the configuration as a field whose path continues that of the text."""
     return Field(_read(service).value, service.field, "serveConfigV2")
 
 
@@ -408,7 +408,7 @@ def _runtime_envs(service: Service) -> Iterator[Field]:
 
 
 def _maps(service: Service) -> Iterator[tuple[Field, Fields]]:
-    """Yield each map of the configuration with the keys that it may have."""
+    """Yield each map of the configuration with its allowed keys."""
     config = _config(service)
     yield config, TOP
     yield config / "http_options", HTTP
@@ -425,7 +425,7 @@ def _maps(service: Service) -> Iterator[tuple[Field, Fields]]:
 
 
 def _import_path(field: Field) -> Iterator[Fault]:
-    """Yield what is wrong with the place of an application. Ray also reads `module.name`."""
+    """Yield problems of the import path of an application. Ray also accepts `module.name`."""
     if not field.given:
         yield Fault(field, "import_path is not set: write module:name of the application", REQUIRED)
         return

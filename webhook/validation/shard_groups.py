@@ -1,5 +1,5 @@
-"""Shard groups: RayClusters that share one have an index each, which the webhook writes when they
-are created.
+"""Rules of shard groups: RayClusters of a group have an index each, which the webhook writes on
+creation.
 """
 
 from collections.abc import Iterator
@@ -20,14 +20,14 @@ from webhook.validation.ray_object import RayObject
 from webhook.validation.rule import deny, warn
 
 _COPIED: Final = (names.RAYJOB_KIND, names.RAYSERVICE_KIND)
-"""Kinds whose annotations KubeRay copies to the RayClusters that it makes of them."""
+"""Kinds whose annotations KubeRay copies to the RayClusters that it creates for them."""
 
 
 def shard_group_invalid(ray_object: RayObject) -> Iterator[Fault]:
-    """A name of a shard group that is no label value.
+    """A name of a shard group that is not a valid label value.
 
-    The webhook refuses such a RayCluster, and so KubeRay could not create the cluster of a RayJob
-    or RayService either.
+    The webhook refuses such a RayCluster, so KubeRay could not create the cluster of a RayJob or
+    RayService.
 
     https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set
     """
@@ -39,7 +39,7 @@ def shard_group_invalid(ray_object: RayObject) -> Iterator[Fault]:
 def shard_index_invalid(ray_object: RayObject) -> Iterator[Fault]:
     """An invalid shard index.
 
-    The pods of the cluster get no shard variables.
+    The pods of the cluster receive no shard variables.
 
     https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
     """
@@ -55,8 +55,8 @@ def shard_index_invalid(ray_object: RayObject) -> Iterator[Fault]:
 def shard_count_invalid(ray_object: RayObject) -> Iterator[Fault]:
     """An invalid number of shards.
 
-    The webhook refuses such a RayCluster, and so KubeRay could not create the cluster of a RayJob
-    or RayService either.
+    The webhook refuses such a RayCluster, so KubeRay could not create the cluster of a RayJob or
+    RayService.
 
     https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
     """
@@ -68,7 +68,7 @@ def shard_count_invalid(ray_object: RayObject) -> Iterator[Fault]:
 def shard_count_alone(ray_object: RayObject) -> Iterator[Fault]:
     """A number of shards without a shard group.
 
-    It has no effect: it is the number of the RayClusters of a group.
+    The number has no effect: it is the number of RayClusters of a group.
 
     https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
     """
@@ -82,7 +82,7 @@ def shard_count_alone(ray_object: RayObject) -> Iterator[Fault]:
 def shard_index_beyond_count(ray_object: RayObject) -> Iterator[Fault]:
     """A shard index that is not below the number of shards.
 
-    Anyone who spreads work over the shards never reaches this one.
+    A program that distributes work by the number of shards never uses this shard.
 
     https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
     """
@@ -96,7 +96,7 @@ def shard_index_beyond_count(ray_object: RayObject) -> Iterator[Fault]:
 def shard_index_alone(ray_object: RayObject) -> Iterator[Fault]:
     """A shard index without a shard group.
 
-    It has no effect: indices are counted per group.
+    The index has no effect: indices are assigned per group.
 
     https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
     """
@@ -114,8 +114,8 @@ def shard_index_alone(ray_object: RayObject) -> Iterator[Fault]:
 def shard_index_copied(ray_object: RayObject) -> Iterator[Fault]:
     """A shard index on a RayJob or RayService.
 
-    KubeRay copies annotations to every RayCluster that it makes of the object. Two exist during an
-    upgrade, and the second one would be refused, as its index is taken.
+    KubeRay copies annotations to every RayCluster that it creates for the object. Two exist during
+    an upgrade, and the second one would be refused because its index is in use.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/rayservice_controller.go
     """
@@ -131,7 +131,7 @@ def shard_index_copied(ray_object: RayObject) -> Iterator[Fault]:
 def shard_index_changed(update: Update) -> Iterator[Fault]:
     """Another shard index for a RayCluster that stays in its shard group.
 
-    Its pods know the index that it had, and do not learn the new one.
+    Its pods keep the previous index.
 
     https://kubernetes.io/docs/concepts/workloads/pods/#pod-update-and-replacement
     """

@@ -1,4 +1,4 @@
-"""Values of start parameters by which `ray start` ends, or by which the head cannot be reached."""
+"""Rules of start parameters with values that make `ray start` exit or the head unreachable."""
 
 import json
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from webhook.validation.rule import RAY, deny, warn
 
 _AMOUNTS: Final = ("num-cpus", "num-gpus", "memory", "object-store-memory")
 _AUTOSCALED: Final = ("num-cpus", "num-gpus", "memory")
-"""Amounts that Ray's autoscaler reads as well: another rule checks them where it runs."""
+"""Amounts that another rule checks if the cluster autoscales, as the autoscaler reads them."""
 _PORTS: Final = (
     "port", "object-manager-port", "node-manager-port", "gcs-server-port", "min-worker-port",
     "max-worker-port", "ray-client-server-port", "dashboard-port", "dashboard-agent-listen-port",
@@ -20,7 +20,7 @@ _PORTS: Final = (
     "metrics-export-port",
 )  # fmt: skip
 _DIGITS: Final = 20
-"""Of the largest number; Python itself reads none of more than 4,300."""
+"""Maximum digits of a number; Python itself parses at most 4,300."""
 _PORT_MAX: Final = 65535
 _OWN_HOSTS: Final = ("127.0.0.1", "localhost", "::1")
 _OWNERS: Final = (names.RAYJOB_KIND, names.RAYSERVICE_KIND)
@@ -29,11 +29,11 @@ _LONGEST: Final = 4096
 
 
 def ray_start_value_invalid(cluster: Cluster) -> Iterator[Fault]:
-    """A value of a start parameter by which `ray start` ends: a number that is none, a port that
-    does not exist, or custom resources that are not JSON.
+    """A value of a start parameter with which `ray start` exits: an invalid number or port, or
+    custom resources that are not JSON.
 
-    The container restarts for ever. KubeRay writes the values into a command of a shell, so one
-    with a variable is not checked.
+    The container restarts repeatedly. KubeRay inserts the values into a shell command, so a value
+    with a shell variable is not checked.
 
     https://docs.ray.io/en/latest/cluster/cli.html#ray-start
     """
@@ -48,7 +48,7 @@ def ray_start_value_invalid(cluster: Cluster) -> Iterator[Fault]:
 
 
 def _problem(name: str, text: str) -> str:
-    """Return what to write in place of a value, nothing when it can be used."""
+    """Return the advice for a value, or an empty string if the value is valid."""
     if name in _PORTS:
         number = _integer(text)
         fine = number is not None and number <= _PORT_MAX
@@ -74,10 +74,10 @@ def _is_map(text: str) -> bool:
 
 
 def dashboard_host_unreachable(cluster: Cluster) -> Iterator[Fault]:
-    """A head whose dashboard listens on loopback, of a RayJob or RayService.
+    """A head of a RayJob or RayService whose dashboard listens on loopback.
 
     KubeRay submits the job, and the configuration of Serve, to the dashboard by its Service, and
-    waits for ever. Without the parameter it listens on all addresses.
+    never succeeds. Without the parameter the dashboard listens on all addresses.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
     """
@@ -90,8 +90,8 @@ def dashboard_host_unreachable(cluster: Cluster) -> Iterator[Fault]:
 def ray_version_unreadable(cluster: Cluster) -> Iterator[Fault]:
     """A `rayVersion` that is not a version.
 
-    KubeRay chooses commands and defaults by it, and refuses RayJobs with metadata and the
-    authentication of Ray when it cannot read it.
+    KubeRay chooses commands and defaults by `rayVersion`. If it cannot parse the version, it
+    refuses token authentication, and RayJobs with metadata.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/util.go
     """

@@ -1,4 +1,4 @@
-"""Pods that the API server creates, and that cannot start or work."""
+"""Rules of pods that the API server creates, but that cannot start or work."""
 
 import re
 from collections.abc import Iterator
@@ -20,16 +20,16 @@ _MEMORY: Final = "Memory"
 _MEDIUMS: Final = ("", _MEMORY, "HugePages")
 _PAGES: Final = "HugePages-"
 _HEAD_LEAST: Final = 500 * 2**20
-"""Bytes below which the processes of a head do not fit: each of them is Python's."""
+"""Bytes below which the processes of a head do not fit: each is a Python process."""
 _LOCAL: Final = ("localhost", "127.0.0.1", "::1")
 _ADDRESSES: Final = (names.MASTER_ADDR, names.PET_MASTER_ADDR)
 
 
 def placeholder_unresolved(ray_object: RayObject) -> Iterator[Fault]:
-    """An image with a placeholder such as `$TAG`, which nothing replaces.
+    """An image with a placeholder such as `$TAG` that is never replaced.
 
-    Neither KubeRay nor Kubernetes expands variables in images, so no node can pull it. Replace it
-    before you apply the file.
+    Neither KubeRay nor Kubernetes expands variables in images, so no node can pull the image.
+    Replace the placeholder before you apply the file.
 
     https://kubernetes.io/docs/concepts/containers/images/#image-names
     """
@@ -56,8 +56,8 @@ def _images(ray_object: RayObject) -> Iterator[Field]:
 def shared_memory_above_limit(cluster: Cluster) -> Iterator[Fault]:
     """A volume at `/dev/shm` that is larger than the memory of Ray's container.
 
-    A volume in memory counts as memory of the container that writes into it. Ray sizes its object
-    store by `/dev/shm`, so the container is killed once objects fill it.
+    A volume in memory counts as memory of the container that writes to it. Ray sizes its object
+    store by `/dev/shm`, so the container is killed when objects fill the volume.
 
     https://kubernetes.io/docs/concepts/storage/volumes/#emptydir
     """
@@ -79,7 +79,7 @@ def shared_memory_above_limit(cluster: Cluster) -> Iterator[Fault]:
 
 
 def _in_memory(group: Group, container: Container) -> Iterator[tuple[int, str]]:
-    """Yield the volumes of memory that a container has at `/dev/shm`, with their indices."""
+    """Yield the in-memory volumes that a container mounts at `/dev/shm`, with their indices."""
     mounted = {
         (mount / "name").text
         for mount in (container.field / "volumeMounts").items()
@@ -92,9 +92,9 @@ def _in_memory(group: Group, container: Container) -> Iterator[tuple[int, str]]:
 
 
 def volume_medium_unknown(cluster: Cluster) -> Iterator[Fault]:
-    """An `emptyDir` of a medium that no node has, such as `memory`.
+    """An `emptyDir` with an unknown medium, such as `memory`.
 
-    The API server takes every text. The kubelet mounts only `Memory`, huge pages and disks, and the
+    The API server accepts any text. The kubelet mounts only `Memory`, huge pages and disks, and the
     pod stays in ContainerCreating.
 
     https://kubernetes.io/docs/concepts/storage/volumes/#emptydir
@@ -109,9 +109,9 @@ def volume_medium_unknown(cluster: Cluster) -> Iterator[Fault]:
 
 
 def accelerator_unknown(cluster: Cluster) -> Iterator[Fault]:
-    """A TPU accelerator that GKE does not have, of a generation that it has.
+    """A TPU accelerator that GKE does not have, of a known generation.
 
-    No node has the label, so the pods stay Pending. `tpu-v4` for `tpu-v4-podslice` is such a value.
+    No node has the label, so the pods stay Pending. An example is `tpu-v4` for `tpu-v4-podslice`.
 
     https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus
     """
@@ -124,10 +124,10 @@ def accelerator_unknown(cluster: Cluster) -> Iterator[Fault]:
 
 
 def head_memory_too_small(cluster: Cluster) -> Iterator[Fault]:
-    """A head with less memory than its processes take when they start.
+    """A head with less memory than its processes need to start.
 
     The head runs the GCS, the dashboard, its agents and the object store. With 200Mi it is killed
-    before it is ready, again and again.
+    repeatedly before it is ready.
 
     https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/config.html#resources
     """
@@ -142,8 +142,8 @@ def head_memory_too_small(cluster: Cluster) -> Iterator[Fault]:
 def master_address_local(cluster: Cluster) -> Iterator[Fault]:
     """A rendezvous address that is each host's own, in a group of several hosts.
 
-    Each host waits for the others at its own address, and the job never starts. The webhook sets
-    the address of the first host where the template has none.
+    Each host connects to its own address, and the job never starts. The webhook sets the address of
+    the first host if the template has no address.
 
     https://pytorch.org/docs/stable/distributed.html#environment-variable-initialization
     """
@@ -160,7 +160,7 @@ def master_address_local(cluster: Cluster) -> Iterator[Fault]:
 
 
 def ignore_label_not_true(ray_object: RayObject) -> Iterator[Fault]:
-    """A label `admission.ray.io/ignore` of another value than `true`.
+    """A label `admission.ray.io/ignore` with another value than `true`.
 
     Only `true` has an effect: the object is checked, and its pods are changed.
 
@@ -172,7 +172,7 @@ def ignore_label_not_true(ray_object: RayObject) -> Iterator[Fault]:
 
 
 def _bytes(value: object) -> Decimal | None:
-    """Return an amount of memory, None where there is none."""
+    """Return an amount of memory in bytes, or None if it is not set."""
     if not isinstance(value, str | int | float):
         return None
     try:

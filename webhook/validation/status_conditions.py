@@ -1,4 +1,4 @@
-"""The status of a RayCluster: states that contradict each other."""
+"""Rule of the status of a RayCluster: conditions that contradict each other."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -13,9 +13,9 @@ _SUSPENDED: Final = "RayClusterSuspended"
 
 
 def suspend_conditions_conflict(ray_object: RayObject) -> Iterator[Fault]:
-    """A RayCluster that is being suspended and is suspended at once.
+    """A RayCluster with the conditions Suspending and Suspended at the same time.
 
-    KubeRay stops reconciling it until the status is corrected.
+    KubeRay stops reconciling the RayCluster until the status is corrected.
 
     KubeRay validation.go (`ValidateRayClusterStatus`)
     """

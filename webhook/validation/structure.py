@@ -1,5 +1,5 @@
-"""The types of fields: what the schema of the CRD refuses as well, said with the line where it
-stands.
+"""Rule of the types of fields, which the CRD's schema refuses as well; findings in files have a
+line number.
 """
 
 from collections.abc import Iterable, Iterator
@@ -55,10 +55,10 @@ _TEXTS: Final = ("rayStartParams", "resources", "labels")
 
 
 def field_type_wrong(cluster: Cluster) -> Iterator[Fault]:
-    """A field with a value of another type than the CRD has for it.
+    """A field with a value of another type than in the CRD.
 
-    The API server refuses the object. Most often a value such as `2.46` or `1` lacks the quotes
-    that make it a string.
+    The API server refuses the object. Usually a value such as `2.46` or `1` lacks the quotes that
+    make it a string.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/config/crd/bases/ray.io_rayclusters.yaml
     """
@@ -127,7 +127,7 @@ class _Meta(Struct, gc=False):
 
 
 def _sound(value: object, kind: type[Struct]) -> bool:
-    """Return whether nothing is wrong, at a glance: the long look may find nothing either."""
+    """Return whether a fast check passes; if it fails, the full check may still pass."""
     try:
         convert(value, kind)
     except ValidationError:

@@ -1,4 +1,4 @@
-"""The submission of a RayJob: what is run, with which resources, and by which pod."""
+"""Rules of the submission of a RayJob: entrypoint, resources, environment, submitter's pod."""
 
 import json
 from collections.abc import Iterator
@@ -25,8 +25,8 @@ _JSON_MAX: Final = 4096
 def job_entrypoint_missing(job: Job) -> Iterator[Fault]:
     """A RayJob without an entrypoint.
 
-    There is nothing to run, and the submission ends with an error, unless the user submits the job
-    (InteractiveMode) or the submitter's container has a command of its own.
+    The submission ends with an error, unless the user submits the job (InteractiveMode) or the
+    submitter's container has its own command.
 
     https://docs.ray.io/en/latest/cluster/kubernetes/getting-started/rayjob-quick-start.html
     """
@@ -49,7 +49,7 @@ def _own_command(job: Job) -> bool:
 def job_entrypoint_resources_unreadable(job: Job) -> Iterator[Fault]:
     """Custom resources of the entrypoint that are not a JSON map of numbers.
 
-    Ray refuses the submission, and the RayJob fails when its cluster has been started.
+    Ray refuses the submission, and the RayJob fails after its cluster has started.
 
     https://docs.ray.io/en/latest/cluster/running-applications/job-submission/cli.html
     """
@@ -67,10 +67,10 @@ def job_entrypoint_resources_unreadable(job: Job) -> Iterator[Fault]:
 
 
 def job_submitter_restarts(job: Job) -> Iterator[Fault]:
-    """A template of the submitter's pod whose restart policy a Kubernetes Job cannot have.
+    """A template of the submitter's pod whose restart policy is not allowed in a Kubernetes Job.
 
-    KubeRay sets none in a template of yours; Kubernetes takes that for Always, and refuses the Job,
-    so that nothing is ever submitted.
+    KubeRay does not set a restart policy in a user's template; the default of Kubernetes is Always,
+    which is refused in a Job, so the RayJob is never submitted.
 
     https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-template
     """
@@ -90,10 +90,10 @@ def job_submitter_restarts(job: Job) -> Iterator[Fault]:
 
 
 def job_runtime_env_value_invalid(job: Job) -> Iterator[Fault]:
-    """A runtime environment of a RayJob whose values Ray refuses.
+    """A runtime environment of a RayJob with values that Ray refuses.
 
-    Variables that are not strings, and two installers of Python packages at once; Ray refuses the
-    job when its cluster has been started.
+    Examples are variables that are not strings, and two installers of Python packages at once; Ray
+    refuses the job after its cluster has started.
 
     https://docs.ray.io/en/latest/ray-core/handling-dependencies.html#api-reference
     """
@@ -103,7 +103,7 @@ def job_runtime_env_value_invalid(job: Job) -> Iterator[Fault]:
 def job_runtime_env_key_unknown(job: Job) -> Iterator[Fault]:
     """A key of a runtime environment that Ray does not have.
 
-    Ray ignores it, so that a misspelt one has no effect.
+    Ray ignores the key, so a misspelt key has no effect.
 
     https://docs.ray.io/en/latest/ray-core/handling-dependencies.html#api-reference
     """
@@ -111,7 +111,7 @@ def job_runtime_env_key_unknown(job: Job) -> Iterator[Fault]:
 
 
 def _runtime_env(job: Job) -> Field:
-    """Return the runtime environment as a field, whose path leads on from its text."""
+    """Return the runtime environment as a field whose path continues that of its text."""
     text = (job.field / "runtimeEnvYAML").text
     value = read_runtime_env(text).value if 0 < len(text) <= YAML_MAX else None
     return Field(value, job.field, "runtimeEnvYAML")

@@ -1,4 +1,4 @@
-"""The end of worker pods: for how long they drain, and what keeps them from it."""
+"""Rules of the termination of worker pods: drain time, grace period and `preStop` hooks."""
 
 import re
 from collections.abc import Iterator
@@ -22,9 +22,9 @@ _STOPS: Final = re.compile(r"\bray\s+stop\b")
 
 
 def drain_seconds_invalid(ray_object: RayObject) -> Iterator[Fault]:
-    """A drain of no whole seconds.
+    """A drain time that is not in whole seconds.
 
-    Workers would be killed as if the annotation was not there.
+    Workers would be killed as without the annotation.
 
     https://docs.ray.io/en/latest/ray-core/fault_tolerance/nodes.html
     """
@@ -34,10 +34,10 @@ def drain_seconds_invalid(ray_object: RayObject) -> Iterator[Fault]:
 
 
 def grace_too_short(cluster: Cluster) -> Iterator[Fault]:
-    """A drain that does not fit into the grace period of the pod.
+    """A drain time that exceeds the grace period of the pod.
 
-    Kubernetes kills the pod with work on it, `terminationGracePeriodSeconds` after its deletion.
-    Where the annotation asks for the drain, the webhook lengthens the period.
+    Kubernetes kills the pod `terminationGracePeriodSeconds` after its deletion, even if work is
+    running. If the drain time is set by the annotation, the webhook extends the grace period.
 
     https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination
     """
@@ -62,10 +62,10 @@ def grace_too_short(cluster: Cluster) -> Iterator[Fault]:
 
 
 def ray_stop_in_pre_stop(ray_object: RayObject) -> Iterator[Fault]:
-    """A `preStop` hook that does `ray stop`, in a worker group.
+    """A `preStop` hook with `ray stop`, in a worker group.
 
-    It ends all that runs on the node at once, before Ray can drain it. KubeRay had it once, and
-    took it out again. The first one of an object is found.
+    The hook ends all processes of the node immediately, before Ray can drain it. KubeRay had this
+    hook once and removed it. Only the first hook of an object is reported.
 
     https://github.com/ray-project/kuberay/pull/2724
     """
@@ -78,7 +78,7 @@ def ray_stop_in_pre_stop(ray_object: RayObject) -> Iterator[Fault]:
 
 
 def _own_drain(group: Group) -> int | None:
-    """Return the drain that a template gives Ray itself, None when it gives none."""
+    """Return the drain time that a template sets for Ray itself, or None."""
     return own_seconds(group.first.literal(names.RAY_DRAIN_TIMEOUT)) if group.first else None
 
 

@@ -1,4 +1,4 @@
-"""Mutual TLS between Ray's pods, which KubeRay sets up."""
+"""Rules of mutual TLS between Ray's pods, which KubeRay configures."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -15,9 +15,9 @@ _MOUNT_PATH: Final = "/etc/ray/tls"
 
 
 def tls_set_by_hand(cluster: Cluster) -> Iterator[Fault]:
-    """TLS by hand, in a template or in the autoscaler's options, where KubeRay sets it up.
+    """TLS settings in a template or in the autoscaler's options, where KubeRay configures TLS.
 
-    The settings by hand would silently win over KubeRay's, so it refuses the RayCluster.
+    These settings would silently override KubeRay's, so KubeRay refuses the RayCluster.
 
     KubeRay validation.go (`validateTLSOptions`)
     """

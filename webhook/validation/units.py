@@ -1,4 +1,4 @@
-"""Units: worker groups that are one job, and annotations of the webhook that reach no pod."""
+"""Rules of units (worker groups that are one job) and of annotations that apply to no pod."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -30,8 +30,8 @@ from webhook.validation.rule import deny, warn
 def unit_autoscaled(cluster: Cluster) -> Iterator[Fault]:
     """A worker group that is one job, and autoscales.
 
-    Each pod has the number of hosts of its unit when it is created, and no pod of the job starts
-    with another number than the rest.
+    Each pod receives the number of hosts of its unit on creation, and a job does not start if its
+    pods have different numbers.
 
     https://docs.pytorch.org/docs/stable/elastic/run.html
     """
@@ -46,10 +46,10 @@ def unit_autoscaled(cluster: Cluster) -> Iterator[Fault]:
 
 
 def annotation_without_effect(cluster: Cluster) -> Iterator[Fault]:
-    """An annotation of the webhook that reaches no pod of the object.
+    """An annotation of the webhook that applies to no pod of the object.
 
-    Its value is fine, but no worker group is of the kind that it is for, so that all pods come up
-    without it.
+    The value is valid, but no worker group is of the required kind, so all pods start without the
+    effect of the annotation.
 
     https://kubernetes.io/docs/concepts/overview/working-with-objects/annotations/
     """
@@ -146,8 +146,8 @@ _EFFECTS: Final[tuple[tuple[OptIn[Any], Callable[[Cluster, str], str]], ...]] = 
     (REPLICA_LABEL, _own_labels),
     (DRAIN_SECONDS, _own_drain),
 )
-"""By annotation, why it reaches no pod. Those of Kueue's slices and of shards have rules of their
-own.
+"""By annotation, the reason why it applies to no pod. The annotations of Kueue slices and of shards
+have separate rules.
 """
 
 UNITS: Final = (deny(unit_autoscaled), warn(annotation_without_effect))
@@ -161,10 +161,10 @@ def has_units(value: object) -> bool:
 
 
 def unit_resized(update: Update) -> Iterator[Fault]:
-    """Another number of replicas of a worker group that is one job, and runs.
+    """Another number of replicas of a worker group that is one job and has running pods.
 
-    Variables of running pods cannot change: pods that run keep the number of hosts that they were
-    created with, and only new ones have the new one.
+    Variables of running pods cannot change: running pods keep the number of hosts that they were
+    created with, and only new pods have the new number.
 
     https://docs.pytorch.org/docs/stable/elastic/run.html
     """
@@ -181,9 +181,9 @@ def unit_resized(update: Update) -> Iterator[Fault]:
 
 
 def annotation_for_new_pods(update: Update) -> Iterator[Fault]:
-    """An annotation of the webhook that was added or changed on a RayCluster whose pods run.
+    """An annotation of the webhook that was added or changed on a RayCluster with running pods.
 
-    Pods receive what it asks for when they are created, and are not changed later.
+    The annotation takes effect on pods when they are created; existing pods are not changed.
 
     https://kubernetes.io/docs/concepts/workloads/pods/#pod-update-and-replacement
     """
@@ -203,9 +203,9 @@ def annotation_for_new_pods(update: Update) -> Iterator[Fault]:
 
 
 _OF_PODS: Final[tuple[OptIn[Any], ...]] = tuple(row for row, _ in _EFFECTS)
-"""Opt-ins that pods receive when they are created."""
+"""Opt-ins that take effect when pods are created."""
 
 UNIT_UPDATES: Final = (warn(unit_resized),)
-"""Of an update that does nothing but scale, too."""
+"""Rules that also apply to an update that only scales."""
 
 OPT_IN_UPDATES: Final = (warn(annotation_for_new_pods),)

@@ -1,5 +1,5 @@
-"""Upgrade strategies, and the effects of an update on a running cluster: all of them are allowed,
-and some are not what people expect.
+"""Rules of upgrade strategies, and of updates of a running cluster that are allowed but have
+unexpected effects.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from webhook.validation.rule import KUBERAY, deny, warn
 
 
 def upgrade_strategy_unknown(cluster: Cluster) -> Iterator[Fault]:
-    """An upgrade strategy that KubeRay does not have.
+    """An unknown upgrade strategy.
 
     KubeRay refuses the whole RayCluster and creates no pods.
 
@@ -36,8 +36,8 @@ def upgrade_strategy_unknown(cluster: Cluster) -> Iterator[Fault]:
 def upgrade_strategy_not_own(cluster: Cluster) -> Iterator[Fault]:
     """An upgrade strategy on a RayCluster that a RayJob or RayService owns.
 
-    The owner decides when its cluster is replaced, so KubeRay refuses a cluster that has a strategy
-    of its own.
+    The owner decides when its cluster is replaced, so KubeRay refuses a cluster with its own
+    strategy.
 
     KubeRay validation.go (`ValidateRayClusterUpgradeOptions`)
     """
@@ -57,14 +57,14 @@ UPGRADE: Final = (
 
 
 _STARTED_WITH: Final = ("template", "rayStartParams", "resources", "labels")
-"""Fields of a group that its pods read when they are created, and never again."""
+"""Fields of a group that its pods read only when they are created."""
 
 
 def group_removed(update: Update) -> Iterator[Fault]:
     """A worker group removed or renamed.
 
-    KubeRay no longer looks after the group's pods, which go on running, and Ray's autoscaler ends
-    when it meets them. A group that was scaled to 0 before may go.
+    KubeRay no longer manages the group's pods, which continue to run, and Ray's autoscaler exits
+    when it finds them. A group that was scaled to 0 before can be removed.
 
     https://github.com/ray-project/kuberay/issues/1739
     """
@@ -85,7 +85,7 @@ def group_removed(update: Update) -> Iterator[Fault]:
 def group_reordered(update: Update) -> Iterator[Fault]:
     """Worker groups in another order while the cluster autoscales.
 
-    The autoscaler changes replicas by the group's place in the list, so for a moment it scales the
+    The autoscaler patches replicas by the group's index in the list, so it may briefly scale the
     wrong group.
 
     https://github.com/ray-project/kuberay/issues/5143
@@ -104,9 +104,9 @@ def group_reordered(update: Update) -> Iterator[Fault]:
 
 
 def num_of_hosts_changed(update: Update) -> Iterator[Fault]:
-    """Another number of hosts for a group that runs.
+    """Another number of hosts for a group with running pods.
 
-    With more hosts KubeRay takes every replica for incomplete and deletes it; with fewer, old
+    With more hosts, KubeRay regards every replica as incomplete and deletes it; with fewer, old
     replicas keep all their hosts.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/raycluster_controller.go
@@ -131,10 +131,10 @@ def num_of_hosts_changed(update: Update) -> Iterator[Fault]:
 
 
 def pods_stay_old(update: Update) -> Iterator[Fault]:
-    """An edit of a group that does not reach its running pods.
+    """An edit of a group that does not change its running pods.
 
     KubeRay never compares pods with their template. Unless the upgrade strategy is Recreate, only
-    new pods have the edit.
+    new pods have the change.
 
     https://github.com/ray-project/kuberay/issues/4051
     """
@@ -152,8 +152,8 @@ def pods_stay_old(update: Update) -> Iterator[Fault]:
 
 
 def _started_with(update: Update, group: Group, name: str) -> object:
-    """Return a field that pods read when they are created, without what Kueue writes into the
-    template of a queued cluster.
+    """Return a field that pods read when they are created, without the fields that Kueue writes
+    into the template of a queued cluster.
     """
     value = (group.field / name).value
     return (
@@ -162,9 +162,10 @@ def _started_with(update: Update, group: Group, name: str) -> object:
 
 
 def recreate_deletes_pods(update: Update) -> Iterator[Fault]:
-    """An edit for which KubeRay deletes all pods of the cluster.
+    """An edit that makes KubeRay delete all pods of the cluster.
 
-    The upgrade strategy is Recreate: the head and all workers go at once, and running work is lost.
+    The upgrade strategy is Recreate: the head and all workers are deleted, and running work is
+    lost.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/raycluster_controller.go
     """
@@ -176,10 +177,10 @@ def recreate_deletes_pods(update: Update) -> Iterator[Fault]:
 
 
 def service_starts_new_cluster(update: Update) -> Iterator[Fault]:
-    """An edit for which a RayService starts a second cluster.
+    """An edit that makes a RayService start a second cluster.
 
-    Both clusters run until the new one has taken over, so there must be room for both. Adding a
-    group at the end, or changing replicas, does not need a new cluster.
+    Both clusters run until the new one replaces the old one, and need capacity. Adding a group at
+    the end, or changing replicas, does not start a new cluster.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/rayservice_controller.go
     """
@@ -208,7 +209,7 @@ def _changed(update: Update) -> list[str]:
 
 
 def _appended(update: Update) -> bool:
-    """Return whether worker groups were only added, at the end."""
+    """Return whether the only change of the worker groups is that groups were appended."""
     old, new = _groups(update.old), _groups(update.new)
     return len(new) > len(old) and new[: len(old)] == old
 

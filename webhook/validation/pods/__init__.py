@@ -1,1 +1,1 @@
-"""Pod templates: what the API server would refuse of the pods that KubeRay creates."""
+"""Checks of pod templates that the API server makes of the pods that KubeRay creates."""

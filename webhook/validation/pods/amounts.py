@@ -1,4 +1,4 @@
-"""Resources of containers: names, quantities, limits, pages and claims."""
+"""Checks of container resources: names, quantities, limits, huge pages and claims."""
 
 from collections.abc import Mapping
 from decimal import ROUND_CEILING, Decimal
@@ -34,7 +34,7 @@ _MILLI: Final = Decimal("0.001")
 
 
 def resources(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
-    """Report resources that no node has by that name, and amounts that contradict each other."""
+    """Report resources with unknown names, and amounts that contradict each other."""
     if type(value) is not dict:
         return
     limits, requests = value.get("limits"), value.get("requests")
@@ -51,7 +51,7 @@ def resources(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
 
 
 def overhead(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
-    """Report an overhead of resources that no node has, or of less than nothing."""
+    """Report an overhead of unknown resources, or with negative amounts."""
     for name, amount in mapping(value).items():
         _amount(name, amount, way, pod)
 
@@ -96,7 +96,7 @@ def _amount(name: str, value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 
 
 @lru_cache(maxsize=4096)
 def _problem(name: str, value: str | float) -> str:
-    """Say what is wrong with an amount of a resource, or nothing."""
+    """Return the problem of an amount of a resource, or an empty string."""
     if not _known(name):
         near = nearest(name, _STANDARD)
         hint = f"did you mean {near}?" if near else "write cpu, memory or prefix/name"
@@ -117,7 +117,7 @@ def _problem(name: str, value: str | float) -> str:
 
 @lru_cache(maxsize=1024)
 def _known(name: str) -> bool:
-    """Return whether a container may ask for a resource of this name."""
+    """Return whether a container may request a resource of this name."""
     if not is_qualified_name(name):
         return False
     if "/" not in name:
@@ -159,12 +159,12 @@ def _parse(value: str | float) -> Decimal | None:
 
 
 def _parsed(value: object) -> Decimal | None:
-    """Return an amount as the API server rounds it, None for what is none."""
+    """Return an amount as the API server rounds it, or None if it is invalid."""
     return _parse(value) if isinstance(value, str | int | float) else None
 
 
 def claims_of_pod(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
-    """Report claims of devices that name no claim, or two."""
+    """Report claims of devices that refer to no claim, or to two."""
     seen: set[str] = set()
     for index, claim in entries(value):
         name = text_of(claim, "name")
@@ -197,7 +197,7 @@ def _claims(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
 
 
 def pod_resources(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
-    """Report resources of a whole pod other than cores, memory and pages."""
+    """Report resources of a whole pod other than cpu, memory and huge pages."""
     held = mapping(value)
     if held.get("claims") is not None:
         pod.report(QUANTITIES, (*way, "claims"), "a pod's resources have no claims", FORBIDDEN)

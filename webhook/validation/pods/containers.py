@@ -1,4 +1,4 @@
-"""Containers of a template: names, images, ports, variables, mounts, probes and handlers."""
+"""Checks of containers: names, images, ports, variables, mounts, probes and handlers."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -69,11 +69,11 @@ _PORT_NAME_ADVICE: Final = (
     "write up to 15 lower-case letters, digits and '-', with a letter among them"
 )
 _GRACE: Final = 30
-"""Seconds that a pod has to end, unless its template says otherwise."""
+"""Default grace period of a pod, in seconds."""
 
 
 def containers(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
-    """Report names that two containers share, and a host port that two ask for."""
+    """Report duplicate container names and host ports."""
     names = _names(pod.spec.get("containers")) if way[-1] == "initContainers" else set()
     ports: set[tuple[str, str, int]] = set()
     for index, container in entries(value):
@@ -109,7 +109,7 @@ def _named(container: Mapping[str, Any], way: Way, names: set[str], pod: Pod) ->
 
 
 def padded_image(image: object, way: Way, pod: Pod) -> None:
-    """Report an image with spaces around it."""
+    """Report an image with leading or trailing spaces."""
     if isinstance(image, str) and image != image.strip():
         pod.report(IMAGES, way, "image begins or ends with a space: remove the space")
 
@@ -133,7 +133,7 @@ def _host_ports(
 
 
 def ports(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
-    """Report ports of no number, and names that are unfit or taken."""
+    """Report ports without a number, and port names that are invalid or duplicate."""
     names: set[str] = set()
     for index, port in entries(value):
         number, name = port.get("containerPort"), text_of(port, "name")
@@ -151,7 +151,7 @@ def ports(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
 
 
 def variables(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
-    """Report variables without a name, and sources that contradict or say nothing."""
+    """Report variables without a name, and sources that contradict each other or are empty."""
     if type(value) is not list:
         return
     for index, entry in enumerate(value):
@@ -168,7 +168,7 @@ def variables(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
 
 
 def source_of(entry: Mapping[str, Any], source: Mapping[str, Any], way: Way, pod: Pod) -> None:
-    """Report a source of a variable that contradicts its value, or is none."""
+    """Report a source of a variable that contradicts its value, or is invalid."""
     there = (*way, "valueFrom")
     given = [name for name in _SOURCES if source.get(name) is not None]
     if not given:
@@ -248,7 +248,7 @@ def _key_ref(held: Mapping[str, Any], way: Way, pod: Pod) -> None:
 
 
 def variables_from(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
-    """Report sources of variables that name no object, or two."""
+    """Report sources of variables that refer to no object, or to two."""
     for index, entry in entries(value):
         place = (*way, index)
         prefix = text_of(entry, "prefix")
@@ -265,7 +265,7 @@ def variables_from(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JS
 
 
 def mounts(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
-    """Report mounts of no volume, and paths that two mounts share."""
+    """Report mounts of unknown volumes, and duplicate mount paths."""
     paths: set[str] = set()
     for index, mount in entries(value):
         name, path = text_of(mount, "name"), text_of(mount, "mountPath")
@@ -316,7 +316,7 @@ def _privileged(way: Way, pod: Pod) -> bool:
 
 
 def devices(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
-    """Report block devices of no volume, or of one that is no claim."""
+    """Report block devices of an unknown volume, or of a volume that is not a claim."""
     names: set[str] = set()
     for index, device in entries(value):
         name, path = text_of(device, "name"), text_of(device, "devicePath")
@@ -335,7 +335,7 @@ def devices(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
 
 
 def mounted_and_device(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
-    """Report what a container has as a block device and as a mount at once."""
+    """Report volumes that a container uses both as a block device and as a mount."""
     listed = value.get("volumeDevices") if type(value) is dict else None
     if not listed:
         return
@@ -351,7 +351,7 @@ def mounted_and_device(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 
 
 
 def probe(name: str) -> Examine:
-    """Return what examines a probe of a kind."""
+    """Return the function that examines a probe of a kind."""
 
     def examine(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
         if type(value) is not dict:
@@ -376,7 +376,7 @@ def lifecycle_handler(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 -
 
 
 def handler(value: Mapping[str, Any], way: Way, pod: Pod, family: str) -> None:
-    """Report a probe or hook that does nothing, or two things, or reaches no port."""
+    """Report a probe or hook without an action, with two actions, or with an invalid port."""
     given = [name for name in _HANDLERS if value.get(name) is not None]
     if family == PROBES and "sleep" in given:
         given.remove("sleep")
@@ -399,7 +399,7 @@ def _action(name: str, held: Mapping[str, Any], way: Way, pod: Pod, family: str)
             pod.report(family, (*way, "command"), f"{way[-2]} has no command: add one", REQUIRED)
     elif name == "sleep":
         grace = number_in(pod.spec, "terminationGracePeriodSeconds")
-        grace = _GRACE if grace is None else max(grace, 1)  # the API server makes 1 of less
+        grace = _GRACE if grace is None else max(grace, 1)  # the API server raises less to 1
         seconds = number_in(held, "seconds") or 0
         if not 0 <= seconds <= grace:
             text = f"sleep is {seconds} s: write 0 to terminationGracePeriodSeconds, {grace}"
@@ -415,7 +415,7 @@ def _action(name: str, held: Mapping[str, Any], way: Way, pod: Pod, family: str)
 
 
 def main_container(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
-    """Report a policy of restarting that is none. Kubernetes 1.34 drops the field."""
+    """Report an unknown restart policy. Kubernetes 1.34 drops the field."""
     mounted_and_device(value, way, pod)
     policy = value.get("restartPolicy") if type(value) is dict else None
     if type(policy) is str and policy not in RESTARTS:
@@ -424,7 +424,7 @@ def main_container(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JS
 
 
 def init_container(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
-    """Report what only containers that keep running may have."""
+    """Report fields of an init container that are allowed only in containers that keep running."""
     mounted_and_device(value, way, pod)
     if type(value) is not dict or text_of(value, "restartPolicy") == ALWAYS:
         return
@@ -440,11 +440,11 @@ def init_container(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JS
         if text_of(policy, "restartPolicy") == "RestartContainer":
             text = "an init container that ends cannot be restarted for a resize: NotRequired"
             place = (*way, "resizePolicy", index, "restartPolicy")
-            pod.report(LIFECYCLE, place, text, doubtful=True)  # Kubernetes 1.34 takes it
+            pod.report(LIFECYCLE, place, text, doubtful=True)  # Kubernetes 1.34 accepts it
 
 
 def restart_rules(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
-    """Report rules of restarting in a container that has no policy for the rest. Kubernetes 1.34
+    """Report restart rules in a container without a restart policy as default. Kubernetes 1.34
     drops them.
     """
     if type(value) is not list or not value:
@@ -459,7 +459,7 @@ def restart_rules(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSO
 
 
 def resize_policies(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
-    """Report policies of resizing that repeat, or restart what is never restarted."""
+    """Report duplicate resize policies, and restarts of a container that is never restarted."""
     seen: set[str] = set()
     for index, policy in entries(value):
         resource = text_of(policy, "resourceName")

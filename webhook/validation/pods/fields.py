@@ -1,4 +1,4 @@
-"""The rows: each field of a template that the API server checks, its family, and how."""
+"""Table of the fields of a template that the API server checks, with the family and the check."""
 
 from typing import Any, Final
 
@@ -278,7 +278,7 @@ def _dns_config(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
 
 
 def _labels(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
-    """Report keys and values that are no labels."""
+    """Report invalid label keys and values."""
     for name, text in mapping(value).items():
         place = (*way, key(name))
         if not is_qualified_name(name):
@@ -288,7 +288,7 @@ def _labels(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
 
 
 def _annotations(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
-    """Report keys that are no names, and more text than an object holds."""
+    """Report invalid annotation keys, and annotations above the maximum size."""
     size = 0
     for name, text in mapping(value).items():
         if not is_qualified_name(name.lower()):
@@ -301,7 +301,7 @@ def _annotations(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
 
 
 def _finalizers(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
-    """Report finalizers that are no names."""
+    """Report invalid names of finalizers."""
     for index, name in enumerate(value if type(value) is list else ()):
         if type(name) is str and not is_qualified_name(name):
             pod.report(LABELS, (*way, index), f"finalizer is {shown(name)}: {KEY_ADVICE}")
@@ -349,7 +349,7 @@ TEMPLATE: Final[Node] = tree(
         *_below("spec.initContainers[]", (*_CONTAINER_PARTS, *_PROBE_PARTS)),
     ),
 )
-"""What is checked of a template."""
+"""The checks of a template."""
 
 CONTAINER: Final[Node] = tree(_CONTAINER_ROWS, _CONTAINER_PARTS)
-"""What is checked of a container that KubeRay adds by options of its own."""
+"""The checks of a container that KubeRay adds for its own options."""

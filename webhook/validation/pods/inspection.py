@@ -1,4 +1,4 @@
-"""The walk over one pod template: a tree of rows, the facts that rows need, and the problems found.
+"""Traversal of one pod template: a tree of checks, the facts for them, and the problems found.
 
 See docs/contributing/decisions/0032-pod-templates-without-a-dry-run.md.
 """
@@ -16,13 +16,13 @@ Way = tuple[str | int, ...]
 """The keys and indices from a template to a field."""
 
 Check = Callable[[Any], str]
-"""Returns what to write instead of a value, or nothing where the value is sound."""
+"""Function that returns the advice for a value, or an empty string if the value is valid."""
 
 Examine = Callable[[Any, Way, "Pod"], None]
-"""Reports what is wrong with a part of a template."""
+"""Function that reports the problems of a part of a template."""
 
 PROBLEMS_MAX: Final = 200
-"""Problems kept of one template; it bounds the time that a hostile one can take."""
+"""Maximum problems of one template; it bounds the time that a hostile template can take."""
 
 SHARED_MEMORY: Final = "shared-mem"
 SHARED_MEMORY_PATH: Final = "/dev/shm"  # noqa: S108 - KubeRay mounts it there
@@ -30,13 +30,13 @@ OWN_LABELS: Final = frozenset({
     "ray.io/cluster", "ray.io/group", "ray.io/node-type", "ray.io/is-ray-node", "ray.io/identifier",
     "app.kubernetes.io/name", "app.kubernetes.io/created-by",
 })  # fmt: skip
-"""The labels that KubeRay gives every pod."""
+"""The labels that KubeRay adds to every pod."""
 
 _SHOWN: Final = 40
 
 
 class Node(Struct):
-    """A place in a template: the check of a single value, or what is examined and lies below."""
+    """A node of the tree of checks: the check of a value or of a part, and the nodes below."""
 
     family: str = ""
     check: Check | None = None
@@ -46,7 +46,7 @@ class Node(Struct):
 
 
 class Pod(Struct):
-    """One template, as the pod that KubeRay makes of it: the facts that checks need."""
+    """One template, as the pod that KubeRay creates from it: the facts that checks need."""
 
     place: Field
     """The template."""
@@ -95,7 +95,7 @@ class Pod(Struct):
 
     @property
     def spec(self) -> Mapping[str, Any]:
-        """The spec of the pods, empty where it is no map."""
+        """The spec of the pods, or an empty map if it is not a map."""
         return mapping(self.value.get("spec"))
 
     def report(
@@ -108,11 +108,11 @@ class Pod(Struct):
             self.problems.setdefault(family, []).append(fault)
 
     def wrong(self, family: str, way: Way, value: object, advice: str) -> None:
-        """Add that a field, the last of a path, has a value, and what to write."""
+        """Add a problem with the value of a field, the last of a path, and advice."""
         self.report(family, way, f"{way[-1]} is {shown(value)}: {advice}")
 
     def at(self, way: Way) -> Any:  # noqa: ANN401 - JSON
-        """Return the value at a place of the template, None where there is none."""
+        """Return the value at a path in the template, or None."""
         value: Any = self.value
         for token in way:
             value = value.get(token) if type(value) is dict else _entry(value, token)
@@ -128,7 +128,7 @@ class Pod(Struct):
 
 
 def walk(value: Any, node: Node, way: Way, pod: Pod) -> None:  # noqa: ANN401, C901 - one hot loop
-    """Check a value and what lies below it. Null values are absent ones."""
+    """Check a value and all values below it. Null values count as absent."""
     if node.examine is not None:
         node.examine(value, way, pod)
     if type(value) is dict:
@@ -153,7 +153,7 @@ def walk(value: Any, node: Node, way: Way, pod: Pod) -> None:  # noqa: ANN401, C
 def tree(rows: Iterable[tuple[str, str, Check]], parts: Iterable[tuple[str, Examine]]) -> Node:
     """Return the tree of rows (path, family, check) and parts (path, function).
 
-    A path such as `containers[].ports[]` names the entries of a list by brackets.
+    In a path such as `containers[].ports[]`, brackets stand for the entries of a list.
     """
     root = Node()
     for path, family, check in rows:
@@ -176,7 +176,7 @@ def _node(root: Node, path: str) -> Node:
 
 
 def mapping(value: object) -> Mapping[str, Any]:
-    """Return a map, or an empty one for anything else."""
+    """Return a map, or an empty map for any other value."""
     return value if type(value) is dict else {}
 
 
@@ -188,13 +188,13 @@ def entries(value: object) -> list[tuple[int, dict[str, Any]]]:
 
 
 def text_of(holder: Mapping[str, Any], name: str) -> str:
-    """Return a field that is a string, else nothing."""
+    """Return a field that is a string, else an empty string."""
     value = holder.get(name)
     return value if type(value) is str else ""
 
 
 def number_in(holder: Mapping[str, Any], name: str) -> int | None:
-    """Return a field that is a whole number."""
+    """Return a field that is a whole number, else None."""
     value = holder.get(name)
     if type(value) is float and value.is_integer():
         return int(value)
@@ -202,7 +202,7 @@ def number_in(holder: Mapping[str, Any], name: str) -> int | None:
 
 
 def shown(value: object) -> str:
-    """Return a value for a message, cut to what fits."""
+    """Return a value for a message, cut to the maximum length."""
     if type(value) is str:
         return f'"{_cut(value)}"'
     if type(value) is bool:
@@ -220,4 +220,4 @@ def _entry(value: object, index: object) -> object:
 
 
 key = Key
-"""A key of a map that people choose, as a path shows it."""
+"""A user-chosen key of a map, as a path shows it."""

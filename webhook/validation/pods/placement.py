@@ -1,4 +1,4 @@
-"""Where pods of a template may be placed: selectors, affinity, tolerations, spread."""
+"""Checks of pod placement in a template: selectors, affinity, tolerations, topology spread."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -32,7 +32,7 @@ _EFFECT: Final = "NoExecute"
 
 
 def node_selector(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
-    """Report keys and values that no node can be labelled with."""
+    """Report keys and values that cannot be node labels."""
     _labels(value, way, pod)
 
 
@@ -55,7 +55,7 @@ def _value(text: str, way: Way, pod: Pod) -> None:
 
 
 def required_terms(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
-    """Report a required node affinity that has no term."""
+    """Report a required node affinity without terms."""
     terms = mapping(value).get("nodeSelectorTerms")
     if type(value) is dict and not terms:
         text = "nodeSelectorTerms is empty: write a term, or remove the affinity"
@@ -65,14 +65,14 @@ def required_terms(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JS
 
 
 def preferred_term(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
-    """Report a preference whose term is none."""
+    """Report a preference with an invalid term."""
     term = mapping(value).get("preference")
     if type(term) is dict:
         node_term(term, (*way, "preference"), pod, strict=False)
 
 
 def node_term(term: Mapping[str, Any], way: Way, pod: Pod, *, strict: bool) -> None:
-    """Report requirements of nodes that are none. Values count only where a term is required."""
+    """Report invalid node requirements. Values are checked only if a term is required."""
     for index, each in entries(term.get("matchExpressions")):
         place = (*way, "matchExpressions", index)
         operator = text_of(each, "operator")
@@ -113,7 +113,7 @@ def _requirement(operator: str, many: list[str], known: Iterable[str], way: Way,
 
 
 def _selector(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
-    """Report a label selector that the API server cannot read."""
+    """Report a label selector that the API server cannot parse."""
     held = mapping(value)
     _labels(held.get("matchLabels"), (*way, "matchLabels"), pod)
     for index, each in entries(held.get("matchExpressions")):
@@ -126,7 +126,7 @@ def _selector(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
 
 
 def pod_term(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
-    """Report a term of pod affinity whose selectors, namespaces or topology are none."""
+    """Report a term of pod affinity with invalid selectors, namespaces or topology."""
     if type(value) is not dict:
         return
     _selector(value.get("labelSelector"), (*way, "labelSelector"), pod)
@@ -143,7 +143,7 @@ def pod_term(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
 
 
 def weighted_term(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
-    """Report a preferred term of pod affinity like a required one."""
+    """Report a preferred term of pod affinity, with the checks of a required term."""
     term = mapping(value).get("podAffinityTerm")
     if type(term) is dict:
         pod_term(term, (*way, "podAffinityTerm"), pod)
@@ -167,7 +167,7 @@ def _label_keys(value: Mapping[str, Any], way: Way, pod: Pod) -> None:
         for index, each in enumerate(lists[name]):
             place = (*way, name, index)
             _name(each, place, pod)
-            # The API server adds to the selector those keys that the pod has as labels
+            # The API server adds to the selector the keys that are labels of the pod
             if name == "matchLabelKeys" and each in selected and each in pod.labels:
                 pod.report(PLACEMENT, place, f"labelSelector has {shown(each)} too: keep one")
     both = set(lists["matchLabelKeys"]) & set(lists["mismatchLabelKeys"])
@@ -201,7 +201,7 @@ def toleration(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
 
 
 def constraints(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
-    """Report rules of spreading that repeat, or that no scheduler can follow."""
+    """Report duplicate topology spread constraints, and those that no scheduler can satisfy."""
     seen: set[tuple[str, str]] = set()
     for index, each in entries(value):
         place = (*way, index)
@@ -220,7 +220,7 @@ def constraints(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
 
 
 def conditions(name: str) -> Examine:
-    """Return what examines a list of gates, by the field that names them."""
+    """Return the function that examines a list of gates, by the field with their names."""
 
     def examine(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
         seen: set[str] = set()

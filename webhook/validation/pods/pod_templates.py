@@ -1,4 +1,4 @@
-"""The templates of a Ray object, as the pods that KubeRay makes of them.
+"""The templates of a Ray object, as the pods that KubeRay creates from them.
 
 https://github.com/ray-project/kuberay/blob/v1.6.2/ray-operator/controllers/ray/common/pod.go
 (`DefaultHeadPodTemplate`, `DefaultWorkerPodTemplate`, `BuildPod`)
@@ -38,7 +38,7 @@ _PLASMA: Final = "plasma-directory"
 _AUTOSCALER: Final = "autoscaler"
 _SUBMITTER: Final = "ray-job-submitter"
 _ADDED_TO_WORKERS: Final = {"wait-gcs-ready": False}
-"""An operator with ENABLE_INIT_CONTAINER_INJECTION=false adds none."""
+"""An operator with ENABLE_INIT_CONTAINER_INJECTION=false adds no container."""
 _MOUNTED: Final = {
     "tlsOptions": "ray-tls",
     "gcsFaultToleranceOptions": "gcs-storage",
@@ -47,12 +47,12 @@ _MOUNTED: Final = {
 """The volumes that KubeRay adds for options of the cluster."""
 _METRICS: Final = ("metrics", 8080)
 _NAME_KEPT: Final = 50
-"""Characters that KubeRay keeps of the name of the head's service account."""
+"""Number of characters that KubeRay keeps of the name of the head's service account."""
 
 
 def head_and_workers(cluster: Cluster, *, sidecar: bool = False) -> Iterator[Pod]:
-    """Yield the pods of a RayCluster, with what is wrong with them. A `sidecar` submits a RayJob
-    from within the head.
+    """Yield the pods of a RayCluster, with their problems. With `sidecar`, a container in the head
+    submits a RayJob.
     """
     autoscaling = cluster.autoscaling
     forced = autoscaling and cluster.v2_on
@@ -77,8 +77,8 @@ def head_and_workers(cluster: Cluster, *, sidecar: bool = False) -> Iterator[Pod
 
 
 def submitter(template: Field) -> Pod:
-    """Return the pod of the Job that submits a RayJob. Which restart policy a Job can have is a
-    rule of RayJobs.
+    """Return the pod of the Job that submits a RayJob. Another rule checks the restart policy of
+    this Job.
     """
     pod = Pod(template, _kept(template, forced=True))
     pod.never = mapping(template.map.get("spec")).get("restartPolicy") == _NEVER
@@ -94,7 +94,7 @@ def _walked(pod: Pod) -> Pod:
 
 
 def _kept(place: Field, *, forced: bool, account: bool = False) -> Mapping[str, Any]:
-    """Return a template without what KubeRay overwrites."""
+    """Return a template without the fields that KubeRay overwrites."""
     value = place.map
     spec = mapping(value.get("spec"))
     dropped = {
@@ -123,7 +123,7 @@ def _head(group: Group, added: tuple[str, ...], *, forced: bool, autoscaling: bo
 
 
 def _check_metrics(pod: Pod) -> None:
-    """Report a port that collides with the one that KubeRay adds for metrics."""
+    """Report a port that conflicts with the metrics port that KubeRay adds."""
     listed = entries(pod.spec.get("containers"))
     first = listed[0][1] if listed else {}
     if any(text_of(port, "name") == _METRICS[0] for _, port in entries(first.get("ports"))):
@@ -138,7 +138,7 @@ def _check_metrics(pod: Pod) -> None:
 
 
 def _check_account(name: str, pod: Pod) -> None:
-    """Report an account that KubeRay cannot create, by the name that it makes of it."""
+    """Report a service account that KubeRay cannot create, by the name that it derives."""
     made = name[-_NAME_KEPT:]
     if made and not made[0].isalpha():
         made = f"r{made[1:]}"
@@ -147,7 +147,7 @@ def _check_account(name: str, pod: Pod) -> None:
 
 
 def _autoscaler(cluster: Cluster, head: Pod) -> Pod:
-    """Return the container that KubeRay adds to the head by the options of the autoscaler."""
+    """Return the container that KubeRay adds to the head for the autoscaler."""
     options = cluster.options
     pod = Pod(options, options.map)
     pod.volumes_seen = {**head.volumes}
@@ -159,7 +159,7 @@ def _autoscaler(cluster: Cluster, head: Pod) -> Pod:
 
 
 def _options(cluster: Cluster) -> Iterator[Pod]:
-    """Yield the options of the cluster from which KubeRay makes variables of pods."""
+    """Yield the options of the cluster from which KubeRay derives variables of pods."""
     options = cluster.field / "gcsFaultToleranceOptions"
     if options.given:
         pod = Pod(options, options.map)

@@ -1,4 +1,4 @@
-"""The rules of pod templates, one for each family of checks."""
+"""Rules of pod templates, one for each family of checks."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -23,7 +23,7 @@ from webhook.validation.rule import API_SERVER, deny
 
 
 def pod_value_unknown(ray_object: RayObject) -> Iterable[Fault]:
-    """A value that is none of those that a field of a pod may have.
+    """A value that is not among the allowed values of a field of a pod.
 
     `restartPolicy: never` or `imagePullPolicy: always` pass the CRD of a RayCluster. The API server
     refuses each pod.
@@ -34,9 +34,9 @@ def pod_value_unknown(ray_object: RayObject) -> Iterable[Fault]:
 
 
 def pod_name_invalid(ray_object: RayObject) -> Iterable[Fault]:
-    """A name of a container, an account, a class or a host that is unfit, or taken.
+    """An invalid or duplicate name of a container, a service account, a class or a host.
 
-    A placeholder such as `$KSA_NAME` is one too: replace it before you apply the file. The API
+    A placeholder such as `$KSA_NAME` is invalid too: replace it before you apply the file. The API
     server refuses each pod.
 
     https://kubernetes.io/docs/concepts/overview/working-with-objects/names/
@@ -47,7 +47,7 @@ def pod_name_invalid(ray_object: RayObject) -> Iterable[Fault]:
 def pod_image_invalid(ray_object: RayObject) -> Iterable[Fault]:
     """A container without an image.
 
-    KubeRay fills in no image, and the API server refuses each pod.
+    KubeRay sets no default image, and the API server refuses each pod.
 
     https://kubernetes.io/docs/concepts/containers/images/
     """
@@ -55,10 +55,10 @@ def pod_image_invalid(ray_object: RayObject) -> Iterable[Fault]:
 
 
 def pod_quantity_invalid(ray_object: RayObject) -> Iterable[Fault]:
-    """A resource that no node has by that name, or an amount of it that no one can have.
+    """A resource with an unknown name or an impossible amount.
 
-    Cores and memory are not negative, devices come whole, huge pages by their size. The API server
-    refuses each pod.
+    CPU and memory are not negative, devices are whole numbers, and huge pages are multiples of
+    their size. The API server refuses each pod.
 
     https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/
     """
@@ -68,9 +68,9 @@ def pod_quantity_invalid(ray_object: RayObject) -> Iterable[Fault]:
 def pod_limit_invalid(ray_object: RayObject) -> Iterable[Fault]:
     """A request above its limit, or a device whose request and limit differ.
 
-    Devices cannot be overcommitted, and Ray and KubeRay read their limits: those of TPUs, GPUs,
-    Neuron cores and network cards must be given, and equal to the requests. The API server refuses
-    each pod.
+    Devices cannot be overcommitted, and Ray and KubeRay read their limits: the limits of TPUs,
+    GPUs, Neuron cores and network cards must be set, and equal to the requests. The API server
+    refuses each pod.
 
     https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/#extended-resources
     """
@@ -78,7 +78,7 @@ def pod_limit_invalid(ray_object: RayObject) -> Iterable[Fault]:
 
 
 def pod_variable_invalid(ray_object: RayObject) -> Iterable[Fault]:
-    """A variable that has no name, or a source that pods do not offer.
+    """A variable without a name, or with a source that pods do not offer.
 
     A variable has a value or one source. A source is a field of the pod, a resource of a container,
     or a key of a ConfigMap or Secret. The API server refuses each pod.
@@ -89,9 +89,9 @@ def pod_variable_invalid(ray_object: RayObject) -> Iterable[Fault]:
 
 
 def pod_port_invalid(ray_object: RayObject) -> Iterable[Fault]:
-    """A port that is out of range, or a name of a port that is unfit or taken.
+    """A port that is out of range, or an invalid or duplicate name of a port.
 
-    KubeRay finds the ports of the dashboard, of clients and of metrics by name. The API server
+    KubeRay selects the ports of the dashboard, of clients and of metrics by name. The API server
     refuses each pod.
 
     https://kubernetes.io/docs/concepts/services-networking/service/#field-spec-ports
@@ -100,7 +100,7 @@ def pod_port_invalid(ray_object: RayObject) -> Iterable[Fault]:
 
 
 def pod_volume_invalid(ray_object: RayObject) -> Iterable[Fault]:
-    """A volume with two sources, or with a source or a file that names nothing.
+    """A volume with two sources, or with a source or a file that lacks a required name.
 
     The API server refuses each pod.
 
@@ -112,7 +112,7 @@ def pod_volume_invalid(ray_object: RayObject) -> Iterable[Fault]:
 def pod_mount_invalid(ray_object: RayObject) -> Iterable[Fault]:
     """A mount of a volume that the template does not have.
 
-    KubeRay adds the volume `shared-mem` only when Ray's container mounts nothing at `/dev/shm`. The
+    KubeRay adds the volume `shared-mem` only if Ray's container mounts no volume at `/dev/shm`. The
     API server refuses each pod.
 
     https://kubernetes.io/docs/concepts/storage/volumes/#background
@@ -121,10 +121,10 @@ def pod_mount_invalid(ray_object: RayObject) -> Iterable[Fault]:
 
 
 def pod_probe_invalid(ray_object: RayObject) -> Iterable[Fault]:
-    """A probe that does nothing, or two things, or reaches no port.
+    """A probe without an action, with two actions, or with an invalid port.
 
-    KubeRay fills in the probes that Ray's container lacks, not parts of one. The API server refuses
-    each pod.
+    KubeRay adds the probes that Ray's container lacks, but does not complete partial ones. The API
+    server refuses each pod.
 
     https://kubernetes.io/docs/concepts/configuration/liveness-readiness-startup-probes/
     """
@@ -132,7 +132,7 @@ def pod_probe_invalid(ray_object: RayObject) -> Iterable[Fault]:
 
 
 def pod_lifecycle_invalid(ray_object: RayObject) -> Iterable[Fault]:
-    """A hook that does nothing, or a period or policy of restarting that a pod cannot have.
+    """A hook without an action, or a grace period or restart policy that a pod cannot have.
 
     The API server refuses each pod.
 
@@ -142,9 +142,9 @@ def pod_lifecycle_invalid(ray_object: RayObject) -> Iterable[Fault]:
 
 
 def pod_placement_invalid(ray_object: RayObject) -> Iterable[Fault]:
-    """A selector, affinity, toleration or rule of spreading that no scheduler can follow.
+    """A selector, affinity, toleration or topology spread constraint that no scheduler can satisfy.
 
-    An empty list of `nodeSelectorTerms` selects nothing, and a toleration `Exists` has no value.
+    An empty list of `nodeSelectorTerms` selects no node, and a toleration `Exists` has no value.
     The API server refuses each pod.
 
     https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/
@@ -153,7 +153,7 @@ def pod_placement_invalid(ray_object: RayObject) -> Iterable[Fault]:
 
 
 def pod_label_invalid(ray_object: RayObject) -> Iterable[Fault]:
-    """A label or an annotation of a template that is none.
+    """An invalid label or annotation of a template.
 
     The API server refuses each pod.
 
@@ -163,7 +163,7 @@ def pod_label_invalid(ray_object: RayObject) -> Iterable[Fault]:
 
 
 def pod_security_invalid(ray_object: RayObject) -> Iterable[Fault]:
-    """A security context that contradicts itself, or a kernel parameter that is none.
+    """A security context that contradicts itself, or an invalid kernel parameter.
 
     The API server refuses each pod.
 

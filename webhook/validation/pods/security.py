@@ -1,4 +1,4 @@
-"""Security contexts, kernel parameters and what a pod shares with its host."""
+"""Checks of security contexts, kernel parameters and host namespaces."""
 
 import re
 from collections.abc import Mapping
@@ -100,7 +100,7 @@ def _sysctls(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
 
 
 def host(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
-    """Report what a pod cannot share with its host at once."""
+    """Report host namespaces that a pod cannot share at the same time."""
     if type(value) is not dict:
         return
     if value.get("hostUsers") is False:

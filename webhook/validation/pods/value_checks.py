@@ -1,4 +1,4 @@
-"""Checks of single values in pod templates: each returns what to write instead, or nothing."""
+"""Checks of single values in pod templates: each returns advice, or an empty string."""
 
 import re
 from collections.abc import Iterable
@@ -24,8 +24,8 @@ _HEADER: Final = re.compile(r"[-A-Za-z0-9]+")
 
 
 def one_of(*allowed: str, empty: bool = False) -> Check:
-    """Return a check that a string is one of some; `empty` says whether the API server fills in
-    an empty one.
+    """Return a check that a string is among the allowed ones; `empty` is whether the API server
+    sets a default for an empty string.
     """
     known = frozenset((*allowed, "")) if empty else frozenset(allowed)
     choice = f"{', '.join(allowed[:-1])} or {allowed[-1]}" if len(allowed) > 1 else allowed[0]
@@ -40,9 +40,9 @@ def one_of(*allowed: str, empty: bool = False) -> Check:
 
 
 def within(low: int, high: int, *, zero: bool = False, wide: bool = False) -> Check:
-    """Return a check that a number lies between two; with `zero`, 0 stands for unset.
+    """Return a check that a number is in a range; with `zero`, 0 means unset.
 
-    A number that its field cannot hold, of 32 bits unless it is `wide`, is another rule's.
+    A number that exceeds its field, of 32 bits unless `wide`, is reported by another rule.
     """
     held = 2**63 - 1 if wide else INT32_MAX
     advice = f"write {low} or more" if high >= INT32_MAX else f"write {low} to {high}"
@@ -56,7 +56,7 @@ def within(low: int, high: int, *, zero: bool = False, wide: bool = False) -> Ch
 
 
 def string(sound: Any, advice: str, *, empty: bool = True) -> Check:  # noqa: ANN401 - a predicate
-    """Return a check of strings by a predicate; with `empty`, an empty one stands for unset."""
+    """Return a check of strings by a predicate; with `empty`, an empty string means unset."""
 
     def check(value: Any) -> str:  # noqa: ANN401 - JSON
         if type(value) is not str or (not value and empty) or sound(value):
@@ -73,19 +73,19 @@ def filled(value: Any) -> str:  # noqa: ANN401 - JSON
 
 @lru_cache(maxsize=1024)
 def is_port_name(text: str) -> bool:
-    """Return whether a text can name a port."""
+    """Return whether a text is a valid name of a port."""
     return len(text) <= PORT_NAME_MAX and _PORT_NAME.fullmatch(text) is not None
 
 
 @lru_cache(maxsize=4096)
 def is_variable_name(text: str) -> bool:
-    """Return whether a text can name an environment variable: printable ASCII without `=`."""
+    """Return whether a text is a valid variable name: printable ASCII without `=`."""
     return bool(text) and text.isascii() and text.isprintable() and "=" not in text
 
 
 @lru_cache(maxsize=1024)
 def is_data_key(text: str) -> bool:
-    """Return whether a text can be a key of a ConfigMap or Secret."""
+    """Return whether a text is a valid key of a ConfigMap or Secret."""
     return (
         len(text) <= 253  # noqa: PLR2004 - the API's limit
         and _DATA_KEY.fullmatch(text) is not None
@@ -95,7 +95,7 @@ def is_data_key(text: str) -> bool:
 
 
 def is_header(text: str) -> bool:
-    """Return whether a text can name an HTTP header."""
+    """Return whether a text is a valid name of an HTTP header."""
     return _HEADER.fullmatch(text) is not None
 
 
@@ -116,17 +116,17 @@ def _without_zeros(text: str) -> str:
 
 
 def climbs(path: str) -> bool:
-    """Return whether a path has a part `..`."""
+    """Return whether a path contains an element `..`."""
     return ".." in path and ".." in path.split("/")
 
 
 def descends(path: str) -> bool:
-    """Return whether a path stays below the folder it is taken from."""
+    """Return whether a path stays below its base directory."""
     return not path.startswith("/") and not climbs(path)
 
 
 def is_local(path: str) -> bool:
-    """Return whether a path names a file below a folder, and does not begin with `..`."""
+    """Return whether a path is relative and does not begin with `..`."""
     return descends(path) and not path.startswith("..")
 
 
@@ -138,7 +138,7 @@ def port_or_name(value: Any) -> str:  # noqa: ANN401 - JSON
 
 
 def nearest(text: str, known: Iterable[str]) -> str:
-    """Return the known name that is most like a text, or nothing."""
+    """Return the known name that is most similar to a text, or an empty string."""
     return next(iter(get_close_matches(text, tuple(known), 1)), "")
 
 

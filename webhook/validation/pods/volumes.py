@@ -1,4 +1,4 @@
-"""Volumes of a template: names, what they are made from, and the files in them."""
+"""Checks of volumes of a template: names, sources, and the files in them."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -62,11 +62,11 @@ _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
     "image": ("reference",),
     "ephemeral": ("volumeClaimTemplate",),
 }
-"""What each source cannot do without."""
+"""The required fields of each source."""
 
 
 def volumes(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
-    """Report volumes with two sources, and names that are unfit or taken."""
+    """Report volumes with two sources, and names that are invalid or duplicate."""
     names: set[str] = set()
     for index, volume in entries(value):
         name = text_of(volume, "name")
@@ -80,7 +80,7 @@ def volumes(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
         sources = [each for each, held in volume.items() if each != "name" and held is not None]
         if len(sources) == 1:
             _source(sources[0], volume[sources[0]], (*place, sources[0]), pod)
-        elif sources:  # a volume without one is an emptyDir
+        elif sources:  # a volume without a source is an emptyDir
             text = f"it has {' and '.join(sources[:4])}: keep one source"
             pod.report(VOLUMES, (*place, sources[1]), text, FORBIDDEN)
 
