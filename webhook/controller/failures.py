@@ -15,9 +15,7 @@ def reason_of(error: Exception) -> str:
 
 
 def kind_of(error: Exception) -> str:
-    """Return the key that distinguishes a failure from the previous one: the reason, or the type of
-    a bug.
-    """
+    """Return the key that distinguishes two failures: the reason, or the type of a bug."""
     return error.reason if isinstance(error, ApiError) else type(error).__name__
 
 

@@ -38,9 +38,7 @@ class ServiceTiming(Struct, frozen=True):
 
 
 class HeadlessServices:
-    """Creates the services, with no other permission than `create`: an existing service is a
-    conflict.
-    """
+    """Creates the services, with only the `create` permission: an existing one is a conflict."""
 
     def __init__(
         self,

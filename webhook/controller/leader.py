@@ -25,19 +25,13 @@ class LeaderTiming(Struct, frozen=True):
     """Times in seconds."""
 
     lease: float = 15.0
-    """The duration of the Lease: another process may acquire it after this time without a
-    renewal.
-    """
+    """The lease duration: another process may acquire it after this time without a renewal."""
     renew: float = 10.0
-    """The renew deadline: work ends after this time without a successful renewal, well before
-    another process can begin.
-    """
+    """The renew deadline: work ends then, well before another process can begin."""
     retry: float = 2.0
     """The period between two renewals."""
     look: float = 0.5
-    """The period between two reads by a process that is not the leader. A released Lease is
-    acquired within about this time.
-    """
+    """The period between two reads while not leading; a released Lease is acquired this soon."""
 
 
 class Work(Protocol):
@@ -60,9 +54,7 @@ class Works:
 
 
 class Lock(Protocol):
-    """A Lease. Reading and writing raise ApiError, with reason `conflict` if another process has
-    written since.
-    """
+    """A Lease. Reading and writing raise ApiError, with reason `conflict` after another write."""
 
     @property
     def name(self) -> str:
@@ -114,7 +106,6 @@ class Leader:
             await self._release()
 
     async def _lead(self) -> None:
-        """Work until the Lease is lost."""
         _log.info("leader: this process leads, by Lease %s", self._lease.name)
         self.leading = True
         keeping = asyncio.create_task(self._keep())
@@ -130,9 +121,7 @@ class Leader:
             self.leading = False
 
     async def _keep(self) -> None:
-        """Renew the Lease periodically; return when another process has acquired it, or when the
-        renew deadline has passed.
-        """
+        """Renew the Lease; return once it is lost or the renew deadline has passed."""
         renewed = self._world.clock()
         while (left := renewed + self._timing.renew - self._world.clock()) > 0:
             await self._world.sleep(min(self._timing.retry, left))

@@ -19,9 +19,7 @@ _API: Final = "coordination.k8s.io/v1"
 
 
 class Holding(Struct, rename="camel", frozen=True):
-    """The `spec` of a Lease: the leader, the times of acquisition and renewal, and the duration
-    after the last renewal.
-    """
+    """The `spec` of a Lease: the leader, the times of acquisition and renewal, and the duration."""
 
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
@@ -36,9 +34,7 @@ class _Lease(Struct):
 
 
 class Lease:
-    """One Lease in the API server. All methods raise ApiError, with reason `conflict` if another
-    process has written since.
-    """
+    """One Lease. All methods raise ApiError, with reason `conflict` after another write."""
 
     def __init__(self, api: Api, namespace: str, name: str) -> None:
         self.name = f"{namespace}/{name}"
@@ -72,9 +68,7 @@ class Lease:
 
 
 def timestamp() -> str:
-    """Return the time of day as a MicroTime, for people only: no process compares it with its own
-    clock.
-    """
+    """Return the time of day as a MicroTime, for people: it is never compared."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 

@@ -34,9 +34,7 @@ class ReportTiming(Struct, frozen=True):
 
 
 class ProblemReporter:
-    """Examines the objects that have changed. `last` is the last report. Each run begins with all
-    objects.
-    """
+    """Examines changed objects, and all objects at first. `last` is the last report."""
 
     def __init__(
         self,

@@ -50,18 +50,14 @@ class DomainApi(PodGroupApi, frozen=True, gc=False):
     """The API of ComputeDomains. Their spec is immutable."""
 
     def path(self, resource: str, namespace: str = "", name: str = "") -> str:
-        """Return the path of an object, or of a collection: in all namespaces if `namespace` is
-        empty.
-        """
+        """Return the path of an object or a collection, in all namespaces if none is given."""
         del resource
         place = f"/namespaces/{namespace}" if namespace else ""
         path = f"/apis/{names.COMPUTE_DOMAIN_GROUP}/{self.version}{place}/computedomains"
         return f"{path}/{name}" if name else path
 
     def body(self, facts: RayClusterConfig, creation: Create) -> dict[str, Any]:
-        """Return the object to create, without a number of nodes, as NVIDIA recommends: a domain
-        grows with its pods.
-        """
+        """Return the object, as NVIDIA recommends without a number of nodes: a domain grows."""
         name = creation.wanted.name
         return {
             "apiVersion": f"{names.COMPUTE_DOMAIN_GROUP}/{self.version}",

@@ -19,8 +19,8 @@ from webhook.groups.pod_groups import (
 
 
 class Identity(Struct, frozen=True, gc=False):
-    """An object in the API server. `controller` is the uid of the RayCluster that controls the
-    object, if any.
+    """An object in the API server. `controller` is the uid of the controlling RayCluster,
+    if any.
     """
 
     name: str
@@ -34,9 +34,7 @@ class Identity(Struct, frozen=True, gc=False):
 
     @property
     def goes(self) -> bool:
-        """Return whether the object was created for a RayCluster of this name, current or previous,
-        and is being deleted.
-        """
+        """Return whether it belongs to a RayCluster of this name and is being deleted."""
         return self.deleting and self.labelled and bool(self.controller)
 
 
@@ -157,9 +155,7 @@ def decide(
 
 
 def waits(desired: Desired, actual: Actual) -> bool:
-    """Return whether a desired object is missing or differs, so that another
-    reconciliation is due.
-    """
+    """Return whether a desired object is missing or differs, so that a retry is due."""
     seen = {
         group.identity.name: group for group in actual.pod_groups if _ours(group.identity, desired)
     }
@@ -191,7 +187,6 @@ def _fate(
     *,
     resizable: bool,
 ) -> Action | None:
-    """Return the action for a PodGroup."""
     if want is not None and seen.lingers:
         return Release(seen)
     if not _ours(seen.identity, desired):
@@ -208,9 +203,7 @@ def _fate(
 def _fate_of_workload(
     seen: SeenWorkload, desired: Desired, actual: Actual, *, resizable: bool
 ) -> Action | None:
-    """Return the action for a Workload. A Workload that differs is kept while a PodGroup refers to
-    it.
-    """
+    """Return the action for a Workload, which is kept while a PodGroup refers to it."""
     if not _ours(seen.identity, desired):
         return None
     name, want = seen.identity.name, desired.workload
@@ -234,9 +227,7 @@ def _fate_of_workload(
 
 
 def _templates(desired: Desired, actual: Actual) -> set[str]:
-    """Return the templates for new PodGroups: of the Workload to be created, else of the existing
-    one.
-    """
+    """Return the templates for new PodGroups: of the new Workload, else of the existing one."""
     want = desired.workload
     if want is None:
         return set()
@@ -258,7 +249,6 @@ def _equal(seen: SeenPodGroup, want: PodGroup) -> bool:
 
 
 def _fixed(group: SeenPodGroup | PodGroup, *, resizable: bool) -> tuple[str, int]:
-    """Return the immutable fields of a PodGroup."""
     return group.priority_class, group.min_count != BASIC if resizable else group.min_count
 
 

@@ -131,9 +131,7 @@ class PodGroupApi(Struct, frozen=True):
     """Whether the minimal count of a gang is mutable."""
 
     def path(self, resource: str, namespace: str = "", name: str = "") -> str:
-        """Return the path of an object, or of a collection: in all namespaces if `namespace` is
-        empty.
-        """
+        """Return the path of an object or a collection, in all namespaces if none is given."""
         place = f"/namespaces/{namespace}" if namespace else ""
         path = f"/apis/{names.SCHEDULING_GROUP}/{self.version}{place}/{resource}"
         return f"{path}/{name}" if name else path

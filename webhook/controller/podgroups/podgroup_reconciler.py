@@ -93,9 +93,7 @@ class _Convergence(Struct, frozen=True):
     title: str
 
     async def reach(self, desired: Desired) -> bool:
-        """Reconcile until no action is left, and return whether an object is still missing. Raises
-        ApiError.
-        """
+        """Reconcile until no action is left; return whether some are missing. Raises ApiError."""
         for _ in range(_ROUNDS):
             actual = await self.store.of(self.facts, sorted(self.state.names))
             self.state.names &= {(resource_of(seen), seen.identity.name) for seen in actual.all}
@@ -219,9 +217,7 @@ class PodGroupReconciler:
             state.reconciled = None
 
     async def run(self) -> None:
-        """Reconcile until cancelled, beginning with a resync: another process may have written
-        before.
-        """
+        """Reconcile until cancelled, after a resync for changes by another process."""
         self._states.clear()
         self._sweeping, self._sweep_at = False, 0.0
         async with asyncio.TaskGroup() as tasks:
@@ -231,7 +227,6 @@ class PodGroupReconciler:
                 await self._world.sleep(self._timing.poll)
 
     def _tick(self, store: PodGroupStore, tasks: asyncio.TaskGroup) -> None:
-        """Start the reconciliations that are due."""
         now = self._world.clock()
         if now >= self._sweep_at and not self._sweeping:
             self._sweeping = True
@@ -311,7 +306,6 @@ class PodGroupReconciler:
     async def _converge(
         self, store: PodGroupStore, state: ReconcileState, facts: RayClusterConfig, taken: Occupied
     ) -> None:
-        """Reconcile a RayCluster, and record the result."""
         try:
             with self._alone(facts):
                 async with self._slots:
@@ -363,7 +357,5 @@ class PodGroupReconciler:
 
 
 def _left_alone(facts: RayClusterConfig) -> bool:
-    """Return whether a RayCluster is ignored or being deleted (garbage collection deletes its
-    objects).
-    """
+    """Return whether a RayCluster is ignored or being deleted (its objects with it)."""
     return facts.ignored or facts.deleting

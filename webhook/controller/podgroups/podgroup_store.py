@@ -65,9 +65,7 @@ class _Stored(Struct):
 
 
 class PodGroupStore:
-    """Lists, creates, changes and deletes objects. All methods raise ApiError; a change of an
-    outdated version is a conflict.
-    """
+    """Store of objects. All methods raise ApiError; a change of an old version is a conflict."""
 
     def __init__(self, api: Api, podgroup_api: PodGroupApi) -> None:
         self.podgroup_api = podgroup_api
@@ -113,7 +111,6 @@ class PodGroupStore:
         return bool(listed(body, Page[Stub])[1])
 
     async def possible(self, facts: RayClusterConfig, actions: list[Action]) -> list[Action]:
-        """Return the actions that can be performed now."""
         del facts
         return actions
 

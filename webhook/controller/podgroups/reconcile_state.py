@@ -14,9 +14,7 @@ _NEVER: Final = inf
 
 
 class ReconcileState(Struct):
-    """State of a RayCluster that requests pod groups or may own some. Times are monotonic, in
-    seconds.
-    """
+    """State of a RayCluster that requests or may own pod groups. Times are monotonic seconds."""
 
     retries: Backoff
     looks: Backoff
@@ -26,8 +24,7 @@ class ReconcileState(Struct):
     """The earliest time of a retry after a failure."""
     refused: RayClusterConfig | None = None
     """The configuration for which the API server refused a request. Another configuration is tried
-    at once, since the change may have fixed the error.
-    """
+    at once, since the change may have fixed the error."""
     look: float = _NEVER
     """The time of the next reconciliation for changes that no watch reports."""
     running: bool = False
@@ -65,9 +62,7 @@ class ReconcileState(Struct):
         self.hold = now + self.retries.next(at_least)
 
     def record(self, what: tuple[RayClusterConfig, Occupied], now: float, *, waits: bool) -> None:
-        """Record a reconciliation. If `waits`, an object is still missing, and a reconciliation is
-        scheduled.
-        """
+        """Record a reconciliation; if `waits`, schedule another for missing objects."""
         if self.reconciled != what:
             self.looks.reset()
         self.retries.reset()

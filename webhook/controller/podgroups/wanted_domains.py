@@ -16,9 +16,7 @@ from webhook.groups.pod_groups import (
 
 
 def desired_domains(facts: RayClusterConfig, taken: Occupied) -> Desired:
-    """Return the desired ComputeDomains: of each replica that has a pod, and others while the
-    RayCluster requests them.
-    """
+    """Return the desired ComputeDomains: of replicas with pods, and of requested replicas."""
     wanted = [PodGroup(name, "", BASIC, "") for name in _names(facts, taken)]
     return Desired(facts.uid, pod_groups=tuple(wanted))
 

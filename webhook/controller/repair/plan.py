@@ -59,9 +59,7 @@ class Memory(Struct):
 
 
 class Plan(Struct, frozen=True):
-    """The record to write first, and the actions after it. `waiting` has the reasons why broken
-    replicas are not replaced.
-    """
+    """The record to write first, the actions after it, and why broken replicas have to wait."""
 
     record: Record
     actions: list[Action]
@@ -127,15 +125,12 @@ def _duplicates(group: Group, record: Record) -> list[Host]:
 
 
 def _replicas(pods: Iterable[Host]) -> dict[str, list[Host]]:
-    """Return the pods of each replica, by its name."""
     ordered = sorted(pods, key=lambda host: (host.seat.name, host.seat.host, host.uid))
     return {name: list(each) for name, each in groupby(ordered, lambda host: host.seat.name)}
 
 
 def _settled(record: Record, replicas: Mapping[str, Sequence[Host]], date: float) -> Record:
-    """Return a record without obsolete entries: a replica whose pods are all being deleted counts
-    as replaced.
-    """
+    """Return a record without obsolete entries, with deleted replicas as replaced."""
     gone = {name for name in record.going if _all_deleting(replicas.get(name, ()))}
     replaced = {**record.replaced, **dict.fromkeys(sorted(gone), date)}
     return Record(
@@ -150,9 +145,7 @@ def _all_deleting(pods: Sequence[Host]) -> bool:
 
 
 def _recent(at: float, date: float) -> bool:
-    """Return whether a time is in the last hour, or at most one hour ahead, if the clock was set
-    back.
-    """
+    """Return whether a time is in the last hour, or an hour ahead after a clock change."""
     return abs(date - at) < HOUR
 
 
@@ -182,9 +175,7 @@ def _actions(record: Record, replicas: Mapping[str, Sequence[Host]]) -> list[Act
 def _whole(
     group: Group, record: Record, replicas: Mapping[str, Sequence[Host]]
 ) -> dict[str, dict[str, int]]:
-    """Return the replicas with all hosts running that are not recorded yet, or whose hosts have all
-    restarted since.
-    """
+    """Return the complete replicas that are not recorded, or have fully restarted since."""
     return {
         name: {host.id: host.restarts for host in pods}
         for name, pods in replicas.items()
@@ -210,9 +201,7 @@ def _broken(
     memory: Memory,
     now: float,
 ) -> dict[str, str]:
-    """Return the replicas to repair with the reason of each, and remember the time of the first
-    observation.
-    """
+    """Return the replicas to repair with reasons, and remember the first observation."""
     found = {
         name: reason
         for name, pods in replicas.items()

@@ -1,6 +1,4 @@
-"""A worker group as the API server and the repair record describe it, and the actions on
-its pods.
-"""
+"""A worker group as described by the API server and its record, and the actions on its pods."""
 
 from binascii import crc32
 from typing import Final

@@ -37,9 +37,7 @@ _SECONDS: Final = 10.0
 """Deadline of a request, which is never in the path of a review."""
 _PAGE_ITEMS: Final = 500
 POLICY: Final = "ray-webhook-seat-labels"
-"""The policy in `manifests/policies/tenants`, and its binding: which users may write identity
-labels.
-"""
+"""The policy and binding in `manifests/policies/tenants`: who may write identity labels."""
 _POLICY_KINDS: Final = {
     "validatingadmissionpolicies": "ValidatingAdmissionPolicy",
     "validatingadmissionpolicybindings": "ValidatingAdmissionPolicyBinding",
@@ -82,9 +80,7 @@ class RepairStore:
         self._ignoring = ignoring
 
     async def unprotected(self) -> str:
-        """Return why manually created pods can pass as hosts, or an empty string if the tenant
-        policy is in force.
-        """
+        """Return why the tenant policy is not in force, or an empty string."""
         for plural, kind in _POLICY_KINDS.items():
             path = f"/apis/admissionregistration.k8s.io/v1/{plural}/{POLICY}"
             try:
