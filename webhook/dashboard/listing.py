@@ -74,9 +74,7 @@ class Listing:
         return self._live.survey.troubles if everything else ()
 
     def _beside(self, sight: UserScope, query: Query, found: Found) -> str:
-        """Return the part of the page about all RayClusters together, and about the
-        installation.
-        """
+        """Return the part of the page about all RayClusters and about the installation."""
         live, states, troubles = self._live, found.states, self._troubles(sight, query)
         outage = (
             f"No news from the API server ({live.source.trouble}): showing the last known state."
@@ -101,9 +99,7 @@ class Listing:
         )
 
     def _after(self, query: Query, found: Found) -> str:
-        """Return the part after the RayClusters: links to other pages, and the kinds that were not
-        read.
-        """
+        """Return the part after the RayClusters: other pages, and kinds that were not read."""
         nothing = ""
         if not found.shown:
             nothing = (

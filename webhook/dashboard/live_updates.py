@@ -1,6 +1,4 @@
-"""Live updates: examines and renders changed objects, and notifies open pages, within a share of a
-core.
-"""
+"""Live updates: examines changed objects and notifies open pages, within a share of a core."""
 
 import asyncio
 import logging
@@ -23,20 +21,16 @@ _log: Final = logging.getLogger("webhook.dashboard")
 
 PAUSE: Final = 1.0
 """The period in seconds between two examinations, and between two versions of the page within an
-examination: changes in between are combined.
-"""
+examination: changes in between are combined."""
 SHARE: Final = 16.0
 """The pause after an examination, in seconds per second of CPU time: at any rate of changes,
-examinations use at most a sixteenth of a core. The first examination is followed by `PAUSE`.
-"""
+examinations use at most a sixteenth of a core. The first examination is followed by `PAUSE`."""
 _SLICE: Final = 0.02
 """Seconds of work before yielding to other tasks."""
 
 
 class Source(Protocol):
-    """The source of objects. `unread` has the kinds that are not read, `trouble` the reason of a
-    failure that stops updates.
-    """
+    """The source of objects, the kinds that are not read, and the failure that stops updates."""
 
     @property
     def synced(self) -> bool:

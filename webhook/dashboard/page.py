@@ -1,6 +1,4 @@
-"""The site: pages and data for the application of `webhook.dashboard.routes`, from the state of
-`Live`.
-"""
+"""The site: pages and data for the application, from the state of `Live`."""
 
 import asyncio
 from collections import Counter
@@ -27,9 +25,7 @@ from webhook.diagnostics.document import (
 STREAMS: Final = 16
 """The maximum of open streams per user."""
 BEAT_SECONDS: Final = 15.0
-"""The period of heartbeats on a stream: access is checked again, and proxies keep the
-connection.
-"""
+"""The period of heartbeats on a stream, which check access again and keep proxies connected."""
 
 
 class DashboardSite:
@@ -89,9 +85,7 @@ class DashboardSite:
             self._streams += Counter()  # drops users without streams
 
     async def _sight(self, look: Callable[[], Awaitable[UserScope | None]]) -> UserScope | None:
-        """Return the user of a stream; None also if the process ends first, or the API server does
-        not answer.
-        """
+        """Return the user of a stream; None also at shutdown or without an answer."""
         try:
             return await self._live.unless_closed(look())
         except NotNowError:
@@ -124,7 +118,6 @@ class DashboardSite:
             await asyncio.sleep(0)
 
     def pod_json(self, sight: UserScope, namespace: str, name: str) -> bytes | None:
-        """Return the explanation of a pod as JSON."""
         story = self._panels.story(sight, namespace, name)
         return None if story is None else msgspec.json.encode(written(story))
 

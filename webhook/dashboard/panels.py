@@ -46,7 +46,6 @@ class Panels:
         self._drawer = drawer
 
     def pod(self, sight: UserScope, namespace: str, name: str, *, part: bool) -> str | None:
-        """Return the panel of a pod."""
         story = self.story(sight, namespace, name)
         if story is None:
             return self._absent(f"{namespace}/{name}", part=part)
@@ -69,9 +68,7 @@ class Panels:
         )
 
     def host(self, sight: UserScope, place: dict[str, str], *, part: bool) -> str | None:
-        """Return the panel of a host, which may have a pod since. `place` has its namespace,
-        cluster, group, replica and host.
-        """
+        """Return the panel of a host. `place`: namespace, cluster, group, replica, host."""
         namespace, group = place.get("namespace", ""), place.get("group", "")
         numbers = [place.get("replica", ""), place.get("host", "")]
         title = f"host {numbers[1]} of replica {numbers[0]}"
@@ -105,7 +102,6 @@ class Panels:
         )
 
     def diagnosis(self, name: str, *, part: bool) -> str | None:
-        """Return the panel that describes a diagnosis."""
         found = next((each for each in DIAGNOSES if each.id == name), None)
         if found is None:
             return None
@@ -117,9 +113,7 @@ class Panels:
         )
 
     def story(self, sight: UserScope, namespace: str, name: str) -> PodStory | None:
-        """Return the explanation of a pod; None if the pod does not exist or the user cannot see
-        it.
-        """
+        """Return the explanation of a pod; None if it does not exist or is not visible."""
         survey = self._live.survey
         pod = survey.pod(namespace, name) if sight.sees(namespace) else None
         if pod is None:

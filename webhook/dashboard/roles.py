@@ -105,9 +105,7 @@ class Grants:
                     self._namespaces.setdefault((*who, resource), set()).add(namespace)
 
     def namespaces(self, user: dict[str, Any], resource: Resource) -> set[str]:
-        """Return the namespaces in which a user (`status.user` of a TokenReview) can list the
-        resource.
-        """
+        """Return the namespaces in which a user (`status.user`) can list the resource."""
         subjects = [("User", str(user.get("username", "")))]
         subjects += [("Group", str(group)) for group in user.get("groups") or ()]
         found = (self._namespaces.get((*each, resource), set()) for each in subjects)

@@ -1,6 +1,4 @@
-"""The FastAPI application of the dashboard: the page, its parts, the stream of changes,
-and JSON.
-"""
+"""The FastAPI application of the dashboard: page, parts, stream of changes, and JSON."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from typing import Annotated, Any, Final, Protocol
@@ -66,14 +64,10 @@ class Site(Protocol):
 
     @property
     def links(self) -> bool:
-        """Whether the address of /enter may carry the token: only if it is the dashboard's, not a
-        user's.
-        """
+        """Whether the address of /enter may carry the token: only the dashboard's own."""
 
     async def enter(self, token: str) -> str | None:
-        """Return a new session for a token, None if the token is not accepted. Raises
-        NotNowError.
-        """
+        """Return a new session for a token, None if not accepted. Raises NotNowError."""
 
     def leave(self, session: str) -> None:
         """End a session."""
@@ -91,9 +85,7 @@ class Site(Protocol):
         """Return the page for the parameters of an address."""
 
     def pod(self, sight: UserScope, namespace: str, name: str, *, part: bool) -> str | None:
-        """Return the details of a pod, as a page or as a part of one. A part also reports that the
-        pod does not exist.
-        """
+        """Return the details of a pod, as a page or a part; a part reports a missing pod."""
 
     def host(self, sight: UserScope, place: dict[str, str], *, part: bool) -> str | None:
         """Return the details of a host without a pod, as a page or as a part of one."""
@@ -155,9 +147,7 @@ class _Guard:
 
 
 def site_application(site: Site, hosts: Collection[str], cookie: str) -> FastAPI:
-    """Return the application. `cookie` is the name of the session cookie; `hosts` are the accepted
-    host names.
-    """
+    """Return the application. `cookie` names the session; `hosts` are accepted host names."""
     app = FastAPI(
         title="ray-webhook dashboard",
         version=__version__,
@@ -249,9 +239,7 @@ def _add_data(app: FastAPI, site: Site, viewer: Callable[[Request], Awaitable[Us
 
     @app.get("/api/v1/pods/{namespace}/{name}", responses=_json("Pod"), response_class=Response)
     async def pod_json(sight: Viewer, namespace: str, name: str) -> Response:
-        """Return the facts of a pod, the values that it was given for its identity, the reasons,
-        and whether it still has them.
-        """
+        """Return the facts of a pod, its values with reasons, and whether it still has them."""
         found = site.pod_json(sight, namespace, name)
         if found is None:
             raise HTTPException(404, "there is no such pod of Ray that you may see")

@@ -37,9 +37,7 @@ class Access(Protocol):
     tokens: bool
 
     async def enter(self, token: str) -> str | None:
-        """Return a new session for a token, None if the token is not accepted. Raises
-        NotNowError.
-        """
+        """Return a new session for a token, None if not accepted. Raises NotNowError."""
 
     def leave(self, session: str) -> None:
         """End a session."""

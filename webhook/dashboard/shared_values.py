@@ -26,9 +26,7 @@ class Shared(Generic[K, V]):
         return key in self._kept
 
     async def get(self, key: K, compute: Callable[[], Awaitable[V]]) -> V:
-        """Return the value of a key, from the cache or computed. Raises the exceptions of
-        `compute`.
-        """
+        """Return the value of a key, cached or computed. Raises the exceptions of `compute`."""
         kept = self._kept.get(key)
         if kept is not None and self._clock() < kept[0]:
             self._kept.move_to_end(key)

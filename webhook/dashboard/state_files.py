@@ -140,9 +140,7 @@ def state_of(observed: Observed, now: float, unread: Mapping[str, str]) -> dict[
 
 
 def _plain(value: Any, kept: frozenset[str]) -> Any:  # noqa: ANN401 - JSON has values of every type
-    """Return a value as JSON, without null fields and without values of variables that are not
-    `kept`.
-    """
+    """Return a value as JSON, without nulls and values of variables that are not `kept`."""
     if isinstance(value, Struct):
         fields = {each.encode_name: getattr(value, each.name) for each in structs.fields(value)}
         if "env" in fields:

@@ -24,9 +24,7 @@ from webhook.diagnostics.diagnosis import (
 from webhook.diagnostics.messages import counted
 
 COMPACT: Final = 12
-"""Replicas of a group with one line each; above this number, replicas without problems
-share lines.
-"""
+"""Replicas of a group with one line each; above this, those without problems share lines."""
 TROUBLES: Final = 50
 """Problems shown on the page of a RayCluster; more are only counted."""
 LISTED_TROUBLES: Final = 10
@@ -288,9 +286,7 @@ def _size_of(group: report.Group) -> str:
 
 
 def state_of(cluster: report.Cluster) -> str:
-    """Return the state of a RayCluster. A RayCluster that is being deleted is in progress, like one
-    that starts.
-    """
+    """Return the state of a RayCluster: in progress if it starts or is being deleted."""
     if cluster.waits:
         return DEGRADED
     if any(trouble.level == WARNING for trouble in cluster.troubles):
@@ -317,9 +313,7 @@ def told(trouble: Trouble) -> Told:
 
 
 def instant(seconds: float | None) -> Instant | None:
-    """Return seconds since the epoch as a time for programs and people; None outside of the
-    calendar.
-    """
+    """Return seconds since the epoch as a time; None outside of the calendar."""
     machine = text_of(seconds)
     if seconds is None or machine is None:
         return None
