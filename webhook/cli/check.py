@@ -1,6 +1,4 @@
-"""`ray-webhook check`: whether an installation works, or the preconditions of one are met; each
-failure with its fix.
-"""
+"""`ray-webhook check`: check an installation, or its preconditions, and print the fixes."""
 
 import argparse
 import base64
@@ -152,9 +150,7 @@ def worker_of(cluster: dict[str, Any], *, ignoring: bool = True) -> dict[str, An
 
 
 def expiry(bundle: str) -> float | None:
-    """Return when the certificate in a caBundle expires, in seconds since the epoch; None without a
-    certificate.
-    """
+    """Return the expiry of a caBundle's certificate, in seconds since the epoch, or None."""
     try:
         return read_validity(base64.b64decode(bundle, validate=True)).end.timestamp()
     except (CertificateError, binascii.Error, ValueError):

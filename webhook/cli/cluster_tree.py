@@ -1,6 +1,4 @@
-"""The report of a cluster as text: a row for each replica with its hosts, then problems
-and fixes.
-"""
+"""The report of a cluster as text: a row for each replica, then problems and fixes."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -41,8 +39,7 @@ _DRAWN: Final = 64
 """The maximum of hosts in a row."""
 _ROWS: Final = 12
 """Replicas of a group with a row each; above this number, complete replicas share one row, and
-other replicas share one for each state.
-"""
+other replicas share one for each state."""
 _ALIKE: Final = 4
 """The maximum of problems of one kind for a group or RayCluster that are not of a replica."""
 _COLUMNS: Final[tuple[Column, ...]] = (
@@ -147,9 +144,7 @@ def _unit(group: report.Group) -> Row:
 def _parted(
     group: report.Group, *, wide: bool
 ) -> tuple[list[report.Replica], dict[report.ReplicaState, list[report.Replica]]]:
-    """Return the replicas of a group with a row each, and the others, which share rows,
-    by state.
-    """
+    """Return the replicas of a group with their own rows, and by state those that share one."""
     if wide or len(group.replicas) <= _ROWS:
         return list(group.replicas), {}
     late = [each for each in group.replicas if each.state != report.COMPLETE]

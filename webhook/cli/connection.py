@@ -1,6 +1,4 @@
-"""The connection of a command to a cluster, with the user's own kubeconfig and rights, as in
-kubectl.
-"""
+"""The connection of a command to a cluster, with the user's kubeconfig and rights."""
 
 import argparse
 import asyncio
@@ -39,9 +37,7 @@ _ADVICE: Final = {
 
 
 class Cluster(NamedTuple):
-    """The target of a command. `namespace` is empty for all namespaces. If `ignoring`, the `ignore`
-    label exempts a RayCluster.
-    """
+    """A cluster, a namespace or all if empty, and whether the `ignore` label is honoured."""
 
     api: Api
     namespace: str
@@ -49,9 +45,7 @@ class Cluster(NamedTuple):
 
 
 def look(arguments: argparse.Namespace, ask: Callable[[Cluster], Awaitable[T]]) -> T | None:
-    """Return the result of `ask` in the cluster; None after an error message if the cluster cannot
-    be reached.
-    """
+    """Return the result of `ask`; None after an error if the cluster cannot be reached."""
     logging.getLogger("webhook").addHandler(logging.NullHandler())  # log messages are printed below
     try:
         return asyncio.run(_look(arguments, ask))

@@ -34,9 +34,7 @@ def describe(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: Sequence[str], parser: argparse.ArgumentParser) -> int:
-    """Run until a signal; return 0 then, 2 if the start failed, 1 if a part of the
-    process failed.
-    """
+    """Run until a signal; return 0 then, 2 if the start failed, 1 if a part failed."""
     try:
         describe(parser)
         settings = read_settings(arguments, "controller", parser)

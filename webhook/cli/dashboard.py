@@ -1,6 +1,4 @@
-"""`ray-webhook dashboard`: the dashboard, for one person on a laptop or for all users of
-a cluster.
-"""
+"""`ray-webhook dashboard`: the dashboard, for one person or for all users of a cluster."""
 
 import argparse
 import asyncio
@@ -82,9 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def dashboard(arguments: Sequence[str], parser: argparse.ArgumentParser) -> int:
-    """Serve all users until a signal; return 0 then, 2 if the start failed, 1 if a part of the
-    process failed.
-    """
+    """Serve until a signal; return 0 then, 2 if the start failed, 1 if a part failed."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
         "examples:\n"

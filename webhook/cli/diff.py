@@ -1,6 +1,4 @@
-"""`ray-webhook diff`: the effects of applying a file: changed fields, findings, pod restarts, and
-hosts.
-"""
+"""`ray-webhook diff`: the changes by applying a file: fields, findings, restarts, and hosts."""
 
 import argparse
 import json
@@ -41,9 +39,7 @@ _OWNERS: Final = {
     names.RAYJOB_KIND: " of the next RayCluster",
     names.RAYCRONJOB_KIND: " of the next RayCluster",
 }
-"""The RayCluster whose groups are compared. KubeRay never updates the RayCluster of a
-running job.
-"""
+"""The RayCluster to compare. KubeRay never updates the RayCluster of a running job."""
 
 
 class _Compared(NamedTuple):

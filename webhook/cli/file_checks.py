@@ -1,6 +1,4 @@
-"""Checks of the documents in files: in several processes for many files, with a progress line on a
-terminal.
-"""
+"""Checks of documents, in several processes for many files, with progress on a terminal."""
 
 import os
 import signal
@@ -36,9 +34,7 @@ _PERIOD: Final = 0.2
 def check_files(
     files: Sequence[str | ManifestError], settings: RuleSettings, jobs: int
 ) -> Iterator[Outcome]:
-    """Yield the findings of each document of files, in order. With `jobs` of 0, there is a process
-    for each core.
-    """
+    """Yield the findings of each document in order. `jobs`: processes, 0 for one per core."""
     chunks = [files[at : at + CHUNK] for at in range(0, len(files), CHUNK)]
     jobs = min(jobs or os.cpu_count() or 1, len(chunks))
     progress = _Progress(len(files))
@@ -100,7 +96,6 @@ class _Progress:
             self._write(f"{self._done} of {self._total} files")
 
     def end(self) -> None:
-        """Remove the line."""
         if self._shown:
             self._write("")
 
@@ -140,9 +135,7 @@ def _name(item: Manifest) -> str:
 
 
 def _misnamed(item: Manifest) -> ManifestError | None:
-    """Return the error of an object that is of Ray by either its kind or its group, but not by
-    both.
-    """
+    """Return the error of an object that is of Ray only by its kind or only by its group."""
     held = item.document if isinstance(item.document, dict) else {}
     version, kind = _text(held, "apiVersion"), _text(held, "kind")
     alike = next((each for each in names.RAY_KINDS if each.lower() == kind.strip().lower()), "")

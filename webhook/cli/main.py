@@ -60,9 +60,7 @@ INTERRUPTED: Final = 130
 def main(  # noqa: PLR0911
     arguments: Sequence[str] | None = None, program: str = "ray-webhook"
 ) -> int:
-    """Run one command and return its exit code: 0 success, 1 the object was denied, 2 unusable
-    input, or a bug.
-    """
+    """Run a command; return 0 for success, 1 for a denial, 2 for unusable input or a bug."""
     _fill_closed()
     words = _conventional(list(sys.argv[1:] if arguments is None else arguments))
     command = words[0] if words and words[0] in COMMANDS else None
@@ -110,9 +108,7 @@ def plugin() -> int:
 def parser_of(
     program: str, wanted: Collection[str]
 ) -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
-    """Return the parser of all commands, with the arguments of the `wanted` commands, and the
-    parser of the last of these.
-    """
+    """Return the parser with the arguments of the `wanted` commands, and that of the last."""
     description = "Admission webhook for Ray on Kubernetes, and commands that inspect Ray clusters."
     parser = Parser(prog=program, description=description)
     parser.epilog = (

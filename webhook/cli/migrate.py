@@ -1,6 +1,4 @@
-"""`ray-webhook migrate`: the migration from another webhook, step by step, from the cluster's
-state.
-"""
+"""`ray-webhook migrate`: the migration from another webhook, step by step."""
 
 import argparse
 import json

@@ -30,7 +30,6 @@ class Parser(argparse.ArgumentParser):
     """A parser with one-sentence errors and suggestions."""
 
     def error(self, message: str) -> NoReturn:
-        """Print the error and exit."""
         choice, flag = _CHOICE.fullmatch(message), _UNKNOWN.match(message)
         if choice:
             what, word, known = choice.groups()
@@ -166,9 +165,7 @@ def add_connection(
 
 
 def add_ignoring(parser: argparse.ArgumentParser) -> None:
-    """Add the argument for the `ignore` label, the only setting of the webhook that changes the
-    output.
-    """
+    """Add the argument for the `ignore` label, the only setting that changes the output."""
     parser.add_argument(
         "--ignore.rayclusters",
         dest="ignoring",

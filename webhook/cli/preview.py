@@ -1,6 +1,4 @@
-"""`ray-webhook preview`: the values that KubeRay's pods would receive and the reasons, without a
-cluster or a server.
-"""
+"""`ray-webhook preview`: the values that KubeRay's pods would receive, without a cluster."""
 
 import argparse
 import json
@@ -67,9 +65,7 @@ _NO_PODS: Final = (
 
 
 class _Result(NamedTuple):
-    """The result for one pod: its placement, or the reason of a denial; neither for an unchanged
-    pod.
-    """
+    """The result for a pod: its placement, or the reason of a denial; neither if unchanged."""
 
     pod: dict[str, Any]
     placed: PodDecision | None = None
@@ -126,9 +122,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command: 0 if every pod is admitted, 1 if a pod is denied, 2 if the input cannot be
-    read.
-    """
+    """Return 0 if every pod is admitted, 1 for a denial, 2 if the input cannot be read."""
     paths = paths_of(arguments)
     if not paths:
         return refuse("preview", NO_PATHS)
@@ -149,7 +143,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _print(arguments: argparse.Namespace, clusters: list[Sharded], results: list[_Result]) -> None:
-    """Print the requested output."""
     summary = arguments.summary or (_many(results) and _free(arguments))
     if arguments.explain or not (arguments.output or summary):
         for cluster in clusters:
@@ -189,7 +182,6 @@ def _made(manifest: Manifest) -> Manifest | None:
 
 
 def _many(results: list[_Result]) -> bool:
-    """Return whether the results have more than one replica."""
     seats = [each.placed for each in results if each.placed is not None and each.placed.seated]
     return len({(each.key, each.seat.replica) for each in seats}) > 1
 
@@ -234,9 +226,7 @@ def _playable(manifest: Manifest, pods: Sequence[Pod]) -> RayCluster:
 
 
 def _owners(pods: list[Manifest]) -> list[Manifest]:
-    """Return the given pods without labels: they have no identity yet, but the uid of their
-    RayCluster.
-    """
+    """Return the pods without labels: with the uid of their RayCluster, but no identity."""
     return [msgspec.structs.replace(pod, document=_unlabelled(pod.document)) for pod in pods]
 
 
@@ -283,7 +273,6 @@ def _explain(number: int, result: _Result) -> str:
 
 
 def _where(placed: PodDecision) -> str:
-    """Return the identity of a pod in its RayCluster."""
     if not placed.seated:
         return "head"
     seat = placed.seat
@@ -299,7 +288,6 @@ def _describe(edit: Edit) -> tuple[str, str]:
 
 
 def _done(edit: Change) -> str:
-    """Return the description of an edit."""
     match edit:
         case SetLabel(key, value) | SetAnnotation(key, value):
             kind = "label" if isinstance(edit, SetLabel) else "annotation"

@@ -14,8 +14,7 @@ _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
 _LARGE: Final = 512 * 1024
 """A size in bytes above the 256 KiB that uvloop allocates for each read of a TLS connection:
-allocating these from the system, and returning them, took a tenth of the time of a review.
-"""
+allocating these from the system, and returning them, took a tenth of the time of a review."""
 
 _SPARE: Final = 1024 * 1024
 
@@ -35,8 +34,7 @@ def give_back() -> None:
 _YOUNG_OBJECTS: Final = 2_000
 """The threshold of the youngest generation of the garbage collector, 700 by default. Reviews create
 no lasting cycles, and collections took 3 % of their CPU time; with 10,000, the objects no longer
-fit into the CPU's caches.
-"""
+fit into the CPU's caches."""
 
 
 def announce(text: str, process: str, wanted: Format) -> None:

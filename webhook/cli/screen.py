@@ -20,9 +20,7 @@ class Screen:
         self._width = 0
 
     def show(self, picture: RenderableType, *, new: bool) -> None:
-        """Draw the output. Output that does not fit is only drawn if `new`: more than its times has
-        changed.
-        """
+        """Draw the output; if it does not fit, only when `new` (not only its times changed)."""
         width, height = self._console.size
         segments = list(self._console.render(picture))
         lines = [Segment.get_line_length(line) for line in Segment.split_lines(segments)]
@@ -39,5 +37,4 @@ class Screen:
 
 
 def _rows(lines: list[int], width: int) -> int:
-    """Return how many terminal rows lines of these lengths take."""
     return sum(max(1, ceil(length / width)) for length in lines)

@@ -38,9 +38,7 @@ def describe(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: Sequence[str], parser: argparse.ArgumentParser) -> int:
-    """Serve until a signal; return 0 then, 2 if the start failed, 1 if a part of the service
-    failed.
-    """
+    """Serve until a signal; return 0 then, 2 if the start failed, 1 if a part failed."""
     try:
         describe(parser)
         settings = read_settings(arguments, "serve", parser)

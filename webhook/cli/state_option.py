@@ -1,6 +1,4 @@
-"""`--state`: read objects from files, such as those of `ray-webhook status -o state`, instead of a
-cluster.
-"""
+"""`--state`: read objects from files, such as those of `status -o state`, not from a cluster."""
 
 import argparse
 import time
@@ -19,9 +17,7 @@ from webhook.manifest.reader import Manifest
 
 
 class State(Struct, frozen=True):
-    """The objects that were read, the time in seconds since the epoch, and why other kinds were not
-    read.
-    """
+    """The objects, when they were read in seconds since the epoch, and why others were not."""
 
     observed: Observed
     now: float

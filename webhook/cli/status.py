@@ -92,9 +92,7 @@ async def _take(cluster: Cluster) -> ClusterReport:
 
 
 async def _watch(cluster: Cluster, arguments: argparse.Namespace) -> ClusterReport:
-    """Watch the cluster, and return the last report. Raises ApiError if the cluster
-    cannot be read.
-    """
+    """Watch the cluster, and return the last report. Raises ApiError if unreachable."""
     show = _follower(arguments.output)
     picture = only(await _take(cluster), arguments.raycluster)
     show(picture, True)  # noqa: FBT003 - a Callable has no names
@@ -136,7 +134,6 @@ def _follower(output: str) -> Callable[[ClusterReport, bool], None]:
 
 
 def _seen(survey: Examiner, observing: Observing) -> ClusterReport:
-    """Return the current report."""
     now = time.time()
     survey.catch_up(now)
     stale = {"changes": observing.trouble} if observing.trouble else {}

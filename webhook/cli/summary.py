@@ -1,6 +1,4 @@
-"""A table of the values that pods receive: identity, host name, and variables of Ray's
-container.
-"""
+"""A table of the values of pods: identity, host name, and variables of Ray's container."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Final

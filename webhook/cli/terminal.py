@@ -79,9 +79,7 @@ def grid(*columns: Column, padding: int = 1) -> Table:
 
 
 class AtLeast:
-    """A renderable with a minimum width: a narrower terminal breaks its lines, so that nothing is
-    cut.
-    """
+    """A renderable with a minimum width: a narrower terminal breaks its lines, without a cut."""
 
     def __init__(self, drawn: RenderableType, columns: int) -> None:
         self._drawn = drawn
