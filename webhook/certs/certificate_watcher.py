@@ -74,9 +74,7 @@ class CertificateWatcher:
         self._clock = clock
 
     def take(self, pair: Pair) -> bool:
-        """Serve this pair, and return whether it is new. Raises CertificateError, and keeps the old
-        pair.
-        """
+        """Serve a pair, return whether it is new. On CertificateError, the old pair is kept."""
         material = _Material(pair, b"" if self._client_ca is None else read_file(self._client_ca))
         if material == self._served:
             return False

@@ -43,9 +43,7 @@ class SwappingContext:
         return self._current is not None and self._starts <= now < self.expires
 
     def load(self, pair: Pair, client_authorities: bytes = b"") -> None:
-        """Serve this pair from now on. Raises CertificateError, and keeps the old pair, if the pair
-        is unusable.
-        """
+        """Serve this pair. Raises CertificateError, and keeps the old pair, if unusable."""
         context = self._fresh()
         start, end = read_validity(pair.certificate)
         try:
@@ -89,9 +87,7 @@ def _trust(context: ssl.SSLContext, authorities: bytes) -> None:
 
 @contextmanager
 def _as_file(content: bytes) -> Iterator[str]:
-    """Yield a path to `content`, since OpenSSL's loader only reads files: in memory, so that keys
-    are never on a disk.
-    """
+    """Yield a path to `content` in memory, since OpenSSL only reads files."""
     descriptor = os.memfd_create("pair") if hasattr(os, "memfd_create") else _unnamed_file()
     try:
         os.write(descriptor, content)

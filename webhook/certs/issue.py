@@ -11,9 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 CLOCK_SKEW: Final = timedelta(minutes=5)
-"""The maximum difference between the clocks of two machines: certificates are valid from this long
-before their issue.
-"""
+"""The clock skew between machines: certificates are valid from this long before their issue."""
 
 
 class Pair(NamedTuple):
@@ -43,9 +41,7 @@ def issue_server(
     now: datetime | None = None,
     usage: x509.ObjectIdentifier = ExtendedKeyUsageOID.SERVER_AUTH,
 ) -> Pair:
-    """Return a server certificate for DNS names and IP addresses, signed by `authority` and
-    expiring no later.
-    """
+    """Return a server certificate for DNS names and IPs, not valid longer than `authority`."""
     issuer = x509.load_pem_x509_certificate(authority.certificate)
     start, end = _period(now, days)
     issuer_key = serialization.load_pem_private_key(authority.key, None)

@@ -25,16 +25,13 @@ AUTHORITY_DAYS: Final = 3650
 SERVER_DAYS: Final = 90
 PUBLISHED_FIRST: Final = timedelta(minutes=10)
 """The time from the publication of a new authority to its first signature: API servers receive the
-new bundle within seconds, a replica within a poll.
-"""
+new bundle within seconds, a replica within a poll."""
 
 _FILES: Final = ("ca.crt", "ca.key", "tls.crt", "tls.key")
 
 
 class Holdings(NamedTuple):
-    """The contents of the Secret. `previous` is the certificate of the previous authority until it
-    expires.
-    """
+    """The contents of the Secret. `previous` is the previous authority until it expires."""
 
     authority: Pair
     server: Pair
@@ -47,9 +44,7 @@ class Holdings(NamedTuple):
 
 
 def read_holdings(data: Mapping[str, bytes]) -> Holdings | None:
-    """Return the contents of a Secret, None if empty. Raises CertificateError for other
-    contents.
-    """
+    """Return the contents of a Secret, None if empty. Raises CertificateError if invalid."""
     if not data:
         return None
     absent = [name for name in _FILES if not data.get(name)]
@@ -122,7 +117,6 @@ def _server_due(held: Holdings, names: Sequence[str], now: datetime, published: 
 
 
 def _signed(authority: Pair, server: Pair) -> bool:
-    """Return whether an authority has signed a leaf."""
     issuer = x509.load_pem_x509_certificate(authority.certificate)
     try:
         x509.load_pem_x509_certificate(server.certificate).verify_directly_issued_by(issuer)

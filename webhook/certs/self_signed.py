@@ -19,14 +19,10 @@ class Vault(Protocol):
         """Return the data of the Secret and its resourceVersion."""
 
     async def write(self, data: Mapping[str, bytes], version: str) -> bool:
-        """Replace the data if the resourceVersion is unchanged; return whether the data was
-        replaced.
-        """
+        """Replace the data if the version is unchanged; return whether it was."""
 
     async def publish(self, bundle: bytes) -> bool:
-        """Set the `caBundle` of all configurations to `bundle`; return whether all of them had it
-        before.
-        """
+        """Set all `caBundle`s; return whether all of them were already equal."""
 
 
 class SelfSigned:
@@ -51,9 +47,7 @@ class SelfSigned:
         return "the self-signed certificate"
 
     async def fetch(self) -> Pair:
-        """Return the pair to serve, after due steps are done and published. Raises
-        CertificateError.
-        """
+        """Perform due steps, and return the pair to serve. Raises CertificateError."""
         try:
             return await self._fetch()
         except self._unavailable as error:

@@ -15,16 +15,12 @@ class Validity(NamedTuple):
     end: datetime
 
     def worn(self, now: datetime) -> bool:
-        """Return whether two thirds of the time have passed, when cert-manager renews by
-        default.
-        """
+        """Return whether two thirds have passed, when cert-manager renews by default."""
         return now >= self.start + (self.end - self.start) * 2 / 3
 
 
 def read_validity(pem: bytes) -> Validity:
-    """Return the validity of the first certificate in `pem`: the server's own, before its chain.
-    Raises CertificateError.
-    """
+    """Return the validity of the leaf, the first in `pem`. Raises CertificateError."""
     try:
         certificate = x509.load_pem_x509_certificate(pem)
     except ValueError:
