@@ -9,9 +9,7 @@ from webhook.metrics.table import CERTIFICATE_EXPIRY, CERTIFICATE_LOADS, CERTIFI
 
 
 class CertificateObserver:
-    """Logs and counts loaded and rejected certificates. `expires` is in seconds since 1970, 0
-    without a certificate.
-    """
+    """Logs and counts certificates. `expires` is in seconds since 1970, 0 without a certificate."""
 
     def __init__(self, log: Log, metrics: Metrics, expires: Callable[[], float]) -> None:
         self._log = log

@@ -29,9 +29,7 @@ Values = float | Mapping[Any, float] | Mapping[Any, Buckets]
 
 
 class Metrics(Collector):
-    """The metrics of a process, besides version, memory, CPU, descriptors and garbage
-    collections.
-    """
+    """The metrics of a process, and its version, memory, CPU, descriptors and collections."""
 
     def __init__(self, process: str) -> None:
         self._read: dict[Metric, Callable[[], Values]] = {}
@@ -71,9 +69,7 @@ def _family(metric: Metric, values: Mapping[Any, Any]) -> families.Metric:
 
 
 class PacedScrapes:
-    """Limits expositions to a burst and a rate per second; above that, the last exposition is
-    returned.
-    """
+    """Limits expositions to a burst and a rate; above that, the last one is returned."""
 
     def __init__(
         self, make: Callable[[], tuple[bytes, str]], clock: Callable[[], float] = monotonic
@@ -85,7 +81,6 @@ class PacedScrapes:
         self._last: tuple[bytes, str] | None = None
 
     def __call__(self) -> tuple[bytes, str]:
-        """Return the exposition and its content type."""
         now = self._clock()
         self._left = min(self._left + (now - self._at) * _A_SECOND, _BURST)
         self._at = now

@@ -16,14 +16,11 @@ _OTHER: Final = "other"
 
 _BOUNDS: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1.0, 5.0)
 """Seconds. A single review takes well under a millisecond, plus the time of concurrent reviews; 25
-ms is the second bucket of kube-apiserver's own histogram.
-"""
+ms is the second bucket of kube-apiserver's own histogram."""
 
 
 class _Reviews:
-    """Reviews of one kind, operation and verdict: the count of each bucket, and the sum of
-    durations in seconds.
-    """
+    """Reviews of one kind, operation and verdict: counts by bucket, and the sum in seconds."""
 
     __slots__ = ("buckets", "seconds")
 

@@ -14,9 +14,7 @@ from webhook.logging.log import Admission, Log, timestamp
 from webhook.metrics.review_metrics import ReviewCounts
 
 REFUSALS_A_SECOND: Final = 10
-"""Maximum log lines of rejected requests per second, since any client that reaches the port can
-send them.
-"""
+"""Maximum log lines of rejected requests per second: any client can send such requests."""
 
 
 class ReviewObserver:
@@ -34,12 +32,10 @@ class ReviewObserver:
         self._undecided = "", 0.0
 
     def flush(self) -> None:
-        """Write the current batch."""
         self._batch.flush()
         self._tell_rest()
 
     def reviewed(self, outcome: Outcome, seconds: float) -> None:
-        """Record an answered review."""
         request, answer = outcome.request, outcome.answer
         causes, rules, place = answer.causes, answer.rules + answer.warned, answer.place
         kind = request.kind.kind
@@ -148,9 +144,7 @@ class RefusalPace:
         return False
 
     def rest(self) -> int:
-        """Return the number of omitted lines since the last call once their second is
-        over, else 0.
-        """
+        """Return the number of omitted lines since the last call after a second, else 0."""
         if int(self._clock()) == self._second:
             return 0
         rest, self._left_out = self._left_out, 0
