@@ -11,8 +11,7 @@ T = TypeVar("T")
 
 SECONDS: Final = 0.25
 """Delay of a batch. A timer after each review wakes the process a second time, which at 50 reviews
-a second takes a fifth of its CPU time.
-"""
+a second takes a fifth of its CPU time."""
 
 _FULL: Final = 256
 

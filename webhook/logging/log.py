@@ -106,7 +106,6 @@ class Log:
         self._form = form
 
     def write(self, records: Sequence[Record]) -> None:
-        """Write a line for each record."""
         self._output.write(self._form(records))
 
     def event(self, level: str, event: str, message: str, status: int = 0, trace: str = "") -> None:

@@ -31,7 +31,7 @@ def readable(records: Sequence[Record]) -> bytes:
 
 
 def _admission(line: Admission) -> str:
-    """Return `01:36:29 patched  CREATE Pod team/llama-worker-  llama/tpu replica 0 host 3
+    """Return `01:36:29 patched  CREATE Pod ml/llama-worker-  llama/tpu replica 0 host 3
     1.2 ms`.
     """
     what = f"{line.verdict:<8} {line.operation} {line.kind} {line.namespace}/{line.name}"
@@ -56,5 +56,4 @@ def _event(line: Event) -> str:
 
 
 def _clock(time: str) -> str:
-    """Return the time of day, to the second."""
     return time[11:19]
