@@ -42,9 +42,7 @@ class _RefusedError(Exception):
 
 
 class _Open(Struct):
-    """A map or list that is being read; `merges`: whether its next values have to be maps
-    for `<<`.
-    """
+    """A map or list that is being read; `merges`: whether the next values are for `<<`."""
 
     kind: str
     anchor: str
@@ -109,7 +107,6 @@ def _empty(event: Event) -> bool:
 
 
 def _value(event: ScalarEvent) -> object:
-    """Return the value of a scalar without a tag."""
     return scalar(PLAIN, event.value) if event.implicit[0] else event.value
 
 

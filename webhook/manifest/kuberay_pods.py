@@ -144,9 +144,7 @@ def _pod(
 
 
 def _complete(spec: Object, cluster: str, namespace: str, *, head: bool) -> None:
-    """Add KubeRay's variables to the Ray container, and to a worker the init container that waits
-    for the head.
-    """
+    """Add KubeRay's variables, and to a worker the init container that waits for the head."""
     containers = spec.get("containers") or []
     if not containers:
         return

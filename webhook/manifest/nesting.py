@@ -1,6 +1,4 @@
-"""The nesting depth of YAML. libyaml's composer is recursive C, and crashes on a depth that its
-parser supports.
-"""
+"""The nesting depth of YAML, on which libyaml's composer, recursive C, would crash."""
 
 from typing import Final
 
@@ -12,9 +10,7 @@ DEEPEST: Final = 200
 
 
 def too_deep_at(text: str) -> int | None:
-    """Return the line, from 1, at which a text is nested deeper than `DEEPEST`, or None. Raises
-    yaml.YAMLError.
-    """
+    """Return the line (from 1) nested deeper than `DEEPEST`, or None. Raises yaml.YAMLError."""
     depth = 0
     for event in yaml.parse(text, Loader=yaml.CSafeLoader):
         depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)

@@ -38,9 +38,7 @@ def line_of(node: Node) -> int:
 
 
 def line_at(node: Node, tokens: Sequence[str | int]) -> int:
-    """Return the line of a field, or of its deepest existing parent, which may be inside a text
-    that is YAML itself.
-    """
+    """Return the line of a field, also in nested YAML, or of its deepest existing parent."""
     line, above = line_of(node), 0
     for token in tokens:
         if isinstance(node, ScalarNode):

@@ -1,6 +1,4 @@
-"""The reader of manifests: from the bytes of a file to its objects, with the line of
-every field.
-"""
+"""The reader of manifests: the objects in a file, with the line of every field."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -73,9 +71,7 @@ def _text(name: str, data: bytes) -> str:
 
 
 def _json_as_yaml(text: str) -> str:
-    """Return JSON in a form that YAML can read: without tabs between tokens, and without
-    surrogates.
-    """
+    """Return JSON that YAML can read: without tabs between tokens, without surrogates."""
     return _SURROGATES.sub(_joined, text.replace("\t", " "))
 
 

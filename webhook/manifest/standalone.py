@@ -55,9 +55,7 @@ def load_state(manifests: Sequence[Manifest], *, ignoring: bool = True) -> Stand
 
 
 def _shard(clusters: ClusterIndex) -> None:
-    """Assign the RayClusters of shard groups the indexes that they would have received at
-    creation.
-    """
+    """Assign RayClusters of shard groups the indexes that they would receive at creation."""
     indices = standalone_indices(clusters)
     lacking = [facts for facts in clusters if facts.shard_group and not facts.shard_index]
     for facts in lacking:
@@ -67,9 +65,7 @@ def _shard(clusters: ClusterIndex) -> None:
 
 
 def _seat(state: Standalone, pod: Pod, stand_in: str) -> None:
-    """Add a pod with its identity, under its uid, or under `stand_in` if the pod was
-    never stored.
-    """
+    """Add a pod with its identity, under its uid, or `stand_in` if it was never stored."""
     if (
         pod.labels.get(names.LABEL_NODE_TYPE) != names.NODE_TYPE_WORKER
         or pod.metadata.deletion_timestamp

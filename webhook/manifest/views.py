@@ -79,9 +79,7 @@ class _Owner(Struct):
 
 
 def require_owner(manifest: Manifest) -> None:
-    """Raise ManifestError if the shape of a RayJob, RayService or RayCronJob allows no
-    RayCluster.
-    """
+    """Raise ManifestError if no RayCluster can be created from the shape of its owner."""
     _convert(manifest, _Owner)
 
 
@@ -194,9 +192,7 @@ def _unquoted(document: object, tokens: Sequence[str | int], problem: str) -> st
 
 
 def _tokens(problem: str) -> list[str | int]:
-    """Return the path in a message of msgspec, up to the first part that the message
-    leaves open.
-    """
+    """Return the path in a message of msgspec, up to a part that is left open."""
     place = _PLACE.search(problem)
     path = place[1].partition("[...]")[0] if place else ""
     return [int(match[2]) if match[2] else match[1] for match in _TOKEN.finditer(path)]

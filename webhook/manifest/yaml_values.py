@@ -11,9 +11,7 @@ from webhook.manifest.scalars import scalar
 
 
 class Converter:
-    """Converts the nodes of a file to values, and each shared node once, so that aliases
-    are cheap.
-    """
+    """Converts the nodes of a file to values; shared nodes once, so that aliases are cheap."""
 
     def __init__(self, file: str) -> None:
         self._file = file
@@ -21,9 +19,7 @@ class Converter:
         self._open: set[int] = set()
 
     def value(self, node: Node) -> Any:  # noqa: ANN401 - JSON has values of every type
-        """Return the value of a node. Raises ManifestError for a value that JSON does not
-        support.
-        """
+        """Return the value of a node. Raises ManifestError for values that JSON lacks."""
         if isinstance(node, ScalarNode):
             return scalar(node.tag, node.value)
         key = id(node)
