@@ -400,7 +400,7 @@ def test_only_a_command_that_reads_is_beside_a_button_that_copies() -> None:
 def test_a_diagnosis_is_explained() -> None:
     async def play(client: httpx.AsyncClient, _: Stage) -> None:
         shown = await client.get("/diagnosis?id=host-missing")
-        assert "A replica that lacks hosts." in shown.text
+        assert "A replica with missing hosts." in shown.text
         assert (await client.get("/diagnosis?id=xyzzy")).status_code == 404
 
     played(a_stage(), play)
