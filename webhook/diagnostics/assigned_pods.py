@@ -137,9 +137,7 @@ class Cluster(Struct):
 
     @property
     def ignored(self) -> bool:
-        """Return whether the webhook ignores the RayCluster, by its own label or those of its
-        namespace.
-        """
+        """Return whether the webhook ignores the RayCluster, by its label or its namespace's."""
         label = self.lookups.namespace_label(self.namespace, names.LABEL_IGNORE)
         passed = self.lookups.passed_by(self.namespace)
         return self.facts.ignored or label == "true" or passed != ""

@@ -126,9 +126,7 @@ class Diagnosis(Struct, Generic[T], frozen=True):
 
 
 class Trouble(Struct, frozen=True, omit_defaults=True):
-    """A reported problem with its diagnosis and the affected objects; `since` in seconds since the
-    epoch.
-    """
+    """A reported problem with its diagnosis and place; `since` in seconds since the epoch."""
 
     id: str
     level: Level
@@ -195,9 +193,7 @@ class Moment(Struct):
     next: float = inf
 
     def counts(self, diagnosis: Diagnosis[T], symptom: Symptom) -> bool:
-        """Return whether a symptom has lasted for the delay of its diagnosis, or its beginning is
-        unknown.
-        """
+        """Return whether a symptom has lasted for its delay, or its beginning is unknown."""
         begin = symptom.not_before if symptom.since is None else symptom.since
         if begin is None or self.now - begin >= diagnosis.seconds:
             return True

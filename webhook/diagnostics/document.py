@@ -117,9 +117,7 @@ def _ready(cluster: report.Cluster, since: str | None) -> Condition:
 
 
 def described(types: tuple[type[Struct], ...], template: str) -> dict[str, Any]:
-    """Return the JSON Schemas of what `written` returns for some types and the types they contain,
-    by name.
-    """
+    """Return the JSON Schemas of what `written` returns for types and their parts, by name."""
     _, found = msgspec.json.schema_components(types, ref_template=template)
     for schema in found.values():
         for name in schema.get("properties", {}).keys() & _TIMES:

@@ -71,9 +71,7 @@ def tell_afresh(replica: Replica) -> ReplicaProblems:
 
 
 _ABSENT: Final = 20_000
-"""Maximum number of hosts shown for the missing replicas of a group: the desired number of a
-RayCluster is unbounded.
-"""
+"""Maximum number of hosts shown for missing replicas of a group, whose number is unbounded."""
 
 _NOTHING: Final[Mapping[str, str]] = {}
 

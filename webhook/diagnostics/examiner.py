@@ -20,9 +20,7 @@ QUIET_SECONDS: Final = 900.0
 
 
 class Examiner:
-    """Maintains `clusters`, the reports of RayClusters by uid, and `troubles`, the problems of the
-    installation.
-    """
+    """Maintains `clusters`, reports by RayCluster uid, and `troubles` of the installation."""
 
     def __init__(self, world: ObjectCache) -> None:
         self.world = world
@@ -56,9 +54,7 @@ class Examiner:
             self.world.installation = False
 
     def examine(self, uid: str, now: float) -> bool:
-        """Examine a RayCluster, and return whether its report changed or the RayCluster was
-        deleted.
-        """
+        """Examine a RayCluster, and return whether its report changed or it was deleted."""
         live = self.world.clusters.get(uid)
         if live is None:
             self._next.pop(uid, None)

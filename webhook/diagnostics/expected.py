@@ -166,9 +166,7 @@ class Expected:
         return found
 
     def actual(self, pod: LivePod, edit: SetEnv) -> str | None:
-        """Return the value of the variable of an edit; None if not set. A value from a field counts
-        as expected.
-        """
+        """Return the value of an edit's variable; None if unset. A field counts as expected."""
         key = pod.name, self.container(edit)
         variables = self._variables.get(key)
         if variables is None:
@@ -229,9 +227,7 @@ def _strip(slot: Slot) -> None:
 
 
 def _variables(pod: LivePod, container: str) -> dict[str, EnvVar]:
-    """Return the variables of a container by name; of several entries with the same name, kubelet
-    uses the last.
-    """
+    """Return the variables of a container by name; kubelet uses the last of duplicates."""
     for each in (*(pod.spec.containers or ()), *(pod.spec.init_containers or ())):
         if each.name == container:
             return {variable.name: variable for variable in each.variables()}

@@ -19,9 +19,7 @@ OURS: Final = f".{names.PREFIX.rstrip('/')}"
 """Suffix of the names of webhooks of this program."""
 
 FORMER: Final = "kuberay-tpu-webhook"
-"""Name of the Deployment and the Service of Google's TPU webhook, and a part of its webhooks'
-names.
-"""
+"""Name of the Deployment and Service of Google's TPU webhook, contained in its webhooks' names."""
 
 _NAME: Final = "app.kubernetes.io/name"
 _KUBERAY: Final = "kuberay"
@@ -56,9 +54,7 @@ def second_webhook(observed: Observed) -> Iterator[Symptom]:
 
 
 def made_for_ray(webhook: Webhook) -> bool:
-    """Return whether a webhook of another program mutates pods that it selects by a label of
-    KubeRay or Ray.
-    """
+    """Return whether another program's webhook mutates pods selected by a KubeRay or Ray label."""
     if webhook.name.endswith(OURS) or not webhook.asked("", "pods", "CREATE"):
         return False
     wanted = webhook.object_selector.wanted

@@ -379,9 +379,7 @@ class Selector(Struct, rename="camel", frozen=True, gc=False):
 
     @property
     def wanted(self) -> dict[str, list[str]]:
-        """The labels that an object must have, each with its allowed values; an empty list allows
-        any value.
-        """
+        """The required labels, each with its allowed values; an empty list allows any value."""
         found = {key: [value] for key, value in (self.match_labels or {}).items()}
         for each in self.match_expressions or ():
             if each.operator in ("In", "Exists"):

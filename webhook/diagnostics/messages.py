@@ -35,9 +35,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def others(more: Sequence[int | None]) -> str:
-    """Return the number of other replicas with the same problem, with their indices if the list is
-    short.
-    """
+    """Return the number of other replicas with a problem, and their indices if short."""
     if not more:
         return ""
     which = numbered(index for index in more if index is not None)

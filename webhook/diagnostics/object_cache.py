@@ -190,9 +190,7 @@ class ObjectCache:
         )
 
     def ends(self, cluster: LiveCluster) -> Ends:
-        """Return the end times of pods in the namespace of a RayCluster; cached until the next
-        event there.
-        """
+        """Return the end times of pods in a RayCluster's namespace, cached until its next event."""
         namespace = cluster.metadata.namespace or ""
         if namespace not in self._ends:
             events = list(self.events.of(namespace))

@@ -1,6 +1,4 @@
-"""Diagnoses of RayClusters: rejected pods, objects that KubeRay does not create, ignored
-RayClusters.
-"""
+"""Diagnoses of RayClusters: rejected pods, missing objects of KubeRay, ignored RayClusters."""
 
 from collections.abc import Iterator
 from typing import Final

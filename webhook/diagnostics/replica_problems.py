@@ -1,6 +1,4 @@
-"""Diagnoses of replicas: missing or duplicate hosts, several topology domains, wrong values in
-pods.
-"""
+"""Diagnoses of replicas: missing or duplicate hosts, split replicas, wrong values in pods."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
@@ -129,9 +127,7 @@ def replica_missing(group: Group) -> Iterator[Symptom]:
 
 
 def _departures(group: Group) -> list[float | None]:
-    """Return when the deleted pods of a group ended, and when the deletion of its terminating pods
-    began.
-    """
+    """Return when deleted pods of a group ended, and when terminating ones were deleted."""
     cluster = group.cluster
     ends = cluster.lookups.ends(cluster.namespace, pod_prefix(cluster.name, group.name))
     leaving = [pod for each in group.leaving.values() for _, pod in each]

@@ -26,9 +26,7 @@ ReplicaState = Literal["complete", "coming", "waits", "missing", "leaving"]
 
 
 class Host(Struct, frozen=True, omit_defaults=True):
-    """A host: its state, its pods (several if they share one seat), its node, and the creation time
-    of its pod.
-    """
+    """A host: its state, pods (several if they share its seat), node, and creation time."""
 
     index: int
     state: HostState

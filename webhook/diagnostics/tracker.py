@@ -91,9 +91,7 @@ class Tracker(Struct):
     """The replicas that were complete in the previous report; None before the first report."""
 
     def look(self, picture: report.ClusterReport) -> Look:
-        """Process a report. Ignored RayClusters, and those that could not be examined, get no
-        events.
-        """
+        """Process a report. Ignored and unexamined RayClusters get no events."""
         left_alone = {
             cluster.uid for cluster in picture.clusters if cluster.failure or _left_alone(cluster)
         }
@@ -159,7 +157,7 @@ class Tracker(Struct):
         }
 
     def _completed(self, picture: report.ClusterReport) -> Iterator[EventRequest]:
-        """Yield an event per group for multi-host replicas that became complete since the previous
+        """Yield an event per group for multi-host replicas that became complete since the last
         report.
         """
         before, self.complete = self.complete, set()
