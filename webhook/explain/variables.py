@@ -20,9 +20,7 @@ Object = dict[str, Any]
 
 
 class GivenVariable(Struct, frozen=True):
-    """A variable: its reason, and its value on a host of an example. `given`: the workers that get
-    it.
-    """
+    """A variable: its reason, and its value in an example. `given`: the workers that get it."""
 
     name: str
     why: str
