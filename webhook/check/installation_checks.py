@@ -82,9 +82,7 @@ class Tried(Struct, frozen=True):
 
 
 class Probed(Struct, frozen=True):
-    """Responses of the API server. Values that could not be read are None; `unread` has the
-    reasons, by resource.
-    """
+    """Responses of the API server, None if unreadable; `unread` has the reasons, by resource."""
 
     version: Object
     served: bool | None
@@ -101,8 +99,7 @@ class Probed(Struct, frozen=True):
     settings: tuple[str, ...] | None = ()
     """The contents of the ConfigMaps that these pods mount, including their settings."""
     rights: dict[str, bool | None] = {}
-    """Whether the first account has a permission, by `verb resource` or `verb resource in
-    namespace`.
+    """Whether the first account has a permission: `verb resource` or `verb resource in namespace`.
     """
     reservations: dict[str, Tried] = {}
     """Dry runs of a new Lease and of each Lease with reservations, by namespace and name."""
