@@ -55,9 +55,7 @@ class HostChange(Struct, frozen=True):
 
 
 class Comparison(Struct, frozen=True):
-    """Changed fields, new and resolved findings, and changed hosts of the RayCluster that the
-    object is or creates.
-    """
+    """Changed fields, new and resolved findings, and changed hosts of the resulting RayCluster."""
 
     changes: tuple[Change, ...]
     found: tuple[Finding, ...]
@@ -120,9 +118,7 @@ def _last(meta: Object) -> Object:
 
 
 def _applied(live: Any, last: Any, new: Any) -> Any:  # noqa: ANN401 - any JSON value
-    """Return a value after an apply: maps are merged, list elements are merged by name, other
-    values are replaced.
-    """
+    """Return a value after an apply: maps, and lists by name, are merged; others replaced."""
     if isinstance(live, dict) and isinstance(new, dict):
         before = last if isinstance(last, dict) else {}
         kept = {key: value for key, value in live.items() if key in new or key not in before}
