@@ -50,9 +50,7 @@ class Installed(Struct, frozen=True):
     deployments: Sequence[Named] | None
     """Deployments of the previous webhook."""
     ready: bool | None
-    """Whether the Service of this webhook has a ready endpoint; None if API servers call it by a
-    URL.
-    """
+    """Whether an endpoint of this webhook's Service is ready; None if API servers call a URL."""
 
 
 class GroupVerdict(Struct, frozen=True):
@@ -143,9 +141,7 @@ def _reasons(group: Group) -> Iterator[str]:
 
 
 def _misnamed(group: Group, replica: Replica) -> Iterator[str]:
-    """Yield differences between the names in the pods of a replica and those that a new host would
-    get.
-    """
+    """Yield differences between names in the pods of a replica and those of a new host."""
     service = headless_service(group.cluster.name)
     for pod in replica.everyone:
         if pod.spec.subdomain and pod.spec.subdomain != service:
