@@ -13,9 +13,7 @@ def connection(config: Path | None) -> Load:
 
 
 def own_namespace(named: str, file: Path = NAMESPACE_FILE) -> str:
-    """Return `installation.namespace`, or the namespace of the pod. Raises ConfigurationError if
-    there is neither.
-    """
+    """Return `installation.namespace`, or the pod's namespace. Raises ConfigurationError."""
     try:
         return named or file.read_text().strip()
     except OSError as error:

@@ -198,9 +198,7 @@ def _repairer(
 
 
 def replica_metrics(metrics: Metrics, last: Callable[[], Look], counters: EventCounters) -> None:
-    """Expose the numbers of the last report, a series for each group and state, and those of
-    events.
-    """
+    """Expose the numbers of the last report, by group and state, and those of events."""
 
     def by_group(value: Callable[[Tally], float | None]) -> Callable[[], dict[_Group, float]]:
         return lambda: {

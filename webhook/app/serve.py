@@ -258,9 +258,7 @@ def _tell(pods: PodHandler, rays: RayHandler, *, pod_groups: bool) -> None:
 
 
 def _join(pods: PodHandler, rays: RayHandler, missing: str, version: str | None = None) -> None:
-    """Set whether ComputeDomains are served; without a version, `missing` is the reason why they
-    are not.
-    """
+    """Set whether ComputeDomains are served; without a version, `missing` is the reason."""
     why = "" if version else missing
     pods.policy = structs.replace(pods.policy, no_domains=why)
     rays.settings = structs.replace(rays.settings, no_domains=why)
