@@ -146,9 +146,7 @@ class Validation(_Section):
     """The rules for Ray objects; `docs/rules.md` lists them."""
 
     levels: Annotated[dict[str, Level], _names([rule.id for rule in RULES])] = {}
-    """Enforcement actions of rules that differ from the default, by rule id: `off`, `warn` or
-    `deny`.
-    """
+    """Enforcement actions that differ from the default, by rule id: `off`, `warn` or `deny`."""
 
     gates: Annotated[dict[str, bool], _names(GATES)] = {}
     """Feature gates of the KubeRay operator that differ from the defaults of KubeRay 1.7."""
@@ -239,9 +237,7 @@ class Dashboard(_Section):
     """Plain HTTP port of the page; 0 selects a free port."""
 
     hosts: list[str] = []
-    """Host names under which browsers may request the page, besides `localhost` and loopback
-    addresses.
-    """
+    """Host names by which browsers may request the page, besides `localhost` and loopback."""
 
 
 class Resize(_Section):

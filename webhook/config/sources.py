@@ -90,9 +90,7 @@ _BEGINNING: Final = f"begin it with the lines `apiVersion: {API_VERSION}` and `k
 
 
 class WrongSettingsError(Exception):
-    """Invalid settings. The message has a line for each, with its name, its value and the allowed
-    values.
-    """
+    """Invalid settings. The message has a line for each: name, value and allowed values."""
 
 
 def settings_of(process: str) -> list[str]:
@@ -215,9 +213,7 @@ def _put(document: dict[str, Any], name: str, value: str | list[str]) -> None:
 
 
 def _decoded(name: str, text: str) -> object:
-    """Return a list or a map from JSON, `a,b` or `key=value,other=value`. Raises
-    WrongSettingsError.
-    """
+    """Return a list or map from JSON, `a,b` or `key=value,...`. Raises WrongSettingsError."""
     if text.lstrip()[:1] in {"[", "{"}:
         try:
             return json.loads(text)
@@ -233,9 +229,7 @@ def _decoded(name: str, text: str) -> object:
 
 
 def _refuse_unknown(environ: Mapping[str, str]) -> None:
-    """Raise WrongSettingsError for unknown variables with the prefix: a misspelt variable would
-    have no effect.
-    """
+    """Raise WrongSettingsError for unknown variables with the prefix, such as misspelt ones."""
     variables = {CONFIG, *map(variable, known())}
     wrong = sorted(name for name in environ if name.startswith(PREFIX) and name not in variables)
     if not wrong:
