@@ -1,1 +1,1 @@
-"""AdmissionReview: from the bytes of a request to the bytes of its answer."""
+"""AdmissionReview: from the bytes of a request to the bytes of its response."""

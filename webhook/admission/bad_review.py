@@ -1,15 +1,11 @@
-"""Whose fault it is when a review has no verdict. A denial is a verdict; see
-`webhook.api.review.Denied`.
-"""
+"""Errors of reviews without a verdict. A denial is a verdict; see `webhook.api.review.Denied`."""
 
 from webhook.api.review import NotNow
 
 
 class BadReview(Exception):  # noqa: N818 - named for what it is
-    """The caller sent something that is not an AdmissionReview: HTTP 400. The message says what was
-    expected.
-    """
+    """The request body is not an AdmissionReview: HTTP 400. The message has the expected format."""
 
 
 class ClusterUnreadable(NotNow):
-    """The API server could not be asked in time."""
+    """The API server did not answer in time."""

@@ -1,5 +1,5 @@
-"""Bindings: the write that puts a pod on a Node gives the pod the Node's labels as annotations, so
-that variables of its containers can refer to them.
+"""Bindings: a binding copies labels of the Node to the pod as annotations, so that variables of its
+containers can refer to them.
 
 https://github.com/kubernetes/enhancements/tree/master/keps/sig-node/4742-node-topology-downward-api
 """
@@ -12,7 +12,7 @@ from webhook.api.review import ALLOWED, AdmissionRequest, Answer
 from webhook.mutation.fold import encode, extended
 
 Labels = Callable[[str], Awaitable[Strings]]
-"""Returns the labels of a Node that are passed on."""
+"""Returns the labels of a Node that are copied."""
 
 
 class BindingHandler:
@@ -24,7 +24,7 @@ class BindingHandler:
         self._labels = labels
 
     async def __call__(self, request: AdmissionRequest[Any]) -> Answer:
-        """Return the annotations to add; a binding that names no Node passes as it is."""
+        """Return the annotations to add; none for a binding without a Node."""
         binding = request.object if isinstance(request.object, dict) else {}
         target, meta = (_map(binding.get(name)) for name in ("target", "metadata"))
         name = target.get("name")

@@ -1,4 +1,4 @@
-"""AdmissionReview bytes to values and back. Objects are read, never written: what we do not know is
+"""Decoding and encoding of AdmissionReviews. Objects are never encoded, so that unknown fields are
 never lost.
 """
 
@@ -25,9 +25,9 @@ from webhook.api.review import (
 T = TypeVar("T")
 
 WARNING_MAX: Final = 120
-"""Characters of a warning: longer ones make the API server cut them all."""
+"""Characters of a warning; longer ones make the API server truncate all warnings."""
 WARNINGS_MAX: Final = 32
-"""Warnings of one answer: with 4,096 characters in all the API server starts to drop them."""
+"""Warnings of a response; the API server drops warnings after 4,096 characters in total."""
 
 REFUSED: Final = "refused by ray-webhook"
 EXPLAIN: Final = "; explain: ray-webhook explain rule "
@@ -77,7 +77,7 @@ _bare_decoder: Final = msgspec.json.Decoder(_Review[Bare])
 _any_decoder: Final = msgspec.json.Decoder(_Review[Any])
 _encoder: Final = msgspec.json.Encoder()
 
-# (API group, kind) -> resource, for the kinds we know.
+# (API group, kind) -> resource, for the supported kinds.
 _RESOURCES: Final = {
     ("", "Pod"): "pods",
     ("ray.io", "RayCluster"): "rayclusters",
@@ -93,10 +93,10 @@ _PODS: Final = GroupVersionResource("", "v1", "pods")
 
 
 def decode_pod(body: bytes) -> AdmissionRequest[Pod]:
-    """Return the request of a review, its objects read as Pods. Raises BadReview.
+    """Return the request of a review with its objects as Pods. Raises BadReview.
 
-    Ask `is_pod` before using the objects: of another kind they are not meaningful. Objects of
-    another kind or of a subresource that are not shaped like Pods are left out.
+    Call `is_pod` before using the objects: those of another kind are not meaningful. Objects of
+    another kind or of a subresource that cannot be decoded as Pods are omitted.
     """
     try:
         review = _pod_decoder.decode(body)
@@ -106,7 +106,7 @@ def decode_pod(body: bytes) -> AdmissionRequest[Pod]:
 
 
 def decode_bare(body: bytes) -> AdmissionRequest[Bare]:
-    """Return the request of a review, of its objects only their metadata. Raises BadReview."""
+    """Return the request of a review with only the metadata of its objects. Raises BadReview."""
     try:
         return _checked(_bare_decoder.decode(body))
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
@@ -115,9 +115,7 @@ def decode_bare(body: bytes) -> AdmissionRequest[Bare]:
 
 
 def decode_object(body: bytes) -> AdmissionRequest[Any]:
-    """Return the request of a review, its objects as the plain values that their JSON has. Raises
-    BadReview.
-    """
+    """Return the request of a review with its objects as plain JSON values. Raises BadReview."""
     try:
         return _checked(_any_decoder.decode(body))
     except RecursionError:
@@ -129,12 +127,12 @@ def decode_object(body: bytes) -> AdmissionRequest[Any]:
 
 
 def is_pod(request: AdmissionRequest[Any]) -> bool:
-    """Return whether a request is about a Pod itself, not a subresource."""
+    """Return whether the request is for a Pod, not a subresource."""
     return request.kind.kind == "Pod" and not request.kind.group and not request.sub_resource
 
 
 def is_raycluster(request: AdmissionRequest[Any]) -> bool:
-    """Return whether a request is about a RayCluster itself, not a subresource."""
+    """Return whether the request is for a RayCluster, not a subresource."""
     kind = request.kind
     return (
         kind.kind == names.RAYCLUSTER_KIND
@@ -144,26 +142,26 @@ def is_raycluster(request: AdmissionRequest[Any]) -> bool:
 
 
 def is_resize(request: AdmissionRequest[Any]) -> bool:
-    """Return whether a request resizes a Pod in place."""
+    """Return whether the request is an in-place resize of a Pod."""
     return (
         request.kind.kind == "Pod" and not request.kind.group and request.sub_resource == "resize"
     )
 
 
 def is_binding(request: AdmissionRequest[Any]) -> bool:
-    """Return whether a request binds a Pod to a Node."""
+    """Return whether the request is a binding of a Pod to a Node."""
     return request.resource.resource == "pods" and request.sub_resource == "binding"
 
 
 def is_probe(request: AdmissionRequest[Any]) -> bool:
-    """Return whether a request is the dry run of a Lease."""
+    """Return whether the request is the dry run of a Lease."""
     kind = request.kind
     return (kind.group, kind.kind) == ("coordination.k8s.io", "Lease") and request.dry_run is True
 
 
 def _decode_unknown(body: bytes, reason: Exception) -> AdmissionRequest[Pod]:
-    """Read a review whose objects are not shaped like Pods: fine for another kind, else a bad
-    review.
+    """Decode a review whose objects cannot be decoded as Pods: valid for another kind, otherwise a
+    bad review.
     """
     request = decode_object(body)
     if is_pod(request) or isinstance(reason, RecursionError):
@@ -205,20 +203,20 @@ def _checked(review: _Review[T]) -> AdmissionRequest[T]:
 
 
 AUDIT_SEAT: Final = "seat"
-"""What the audit log calls a worker's seat: `<group>/<replica>/<host>`."""
+"""The audit annotation with the identity of a worker: `<group>/<replica>/<host>`."""
 AUDIT_RULES: Final = "rules"
-"""What it calls the rules that refused an object or warned of it."""
+"""The audit annotation with the rules that denied an object or warned."""
 
 
 def encode(request: AdmissionRequest[Any], answer: Answer) -> bytes:
-    """Return the AdmissionReview that carries `answer`."""
+    """Return the AdmissionReview with `answer` as its response."""
     causes, patch = _closed(answer), None if answer.causes else answer.patch
     response = _Response(
         request.uid,
         not causes,
         _status(request, causes) if causes else None,
         None if patch is None else "JSONPatch",
-        patch,  # msgspec writes bytes as base64
+        patch,  # msgspec encodes bytes as base64
         _warnings(answer.warnings) if answer.warnings else None,
         _audited(answer) or None,
     )
@@ -226,8 +224,8 @@ def encode(request: AdmissionRequest[Any], answer: Answer) -> bytes:
 
 
 def _closed(answer: Answer) -> tuple[Cause, ...]:
-    """Return the causes of a denial. The last one ends with a line that says who refused the
-    object, and how to learn more: kubectl prints the causes alone, and events the message alone.
+    """Return the causes of a denial. The last cause ends with a line that names the webhook, and
+    where to learn more: kubectl prints only the causes, and events only the message.
     """
     if not answer.causes:
         return ()
@@ -237,8 +235,8 @@ def _closed(answer: Answer) -> tuple[Cause, ...]:
 
 
 def _audited(answer: Answer) -> dict[str, str]:
-    """Return what the audit log is to keep of an answer; the API server puts the webhook's name
-    before each key.
+    """Return the audit annotations of a response; the API server prefixes each key with the
+    webhook's name.
 
     https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
     """
@@ -268,6 +266,6 @@ def _warnings(texts: Sequence[str]) -> list[str]:
 
 
 def _printable(text: str) -> str:
-    """Return a warning that the API server passes on unchanged."""
+    """Return a warning with characters that the API server does not escape."""
     clean = one_line(text)
     return clean if len(clean) <= WARNING_MAX else clean[: WARNING_MAX - 1] + "…"

@@ -1,8 +1,8 @@
-"""Kueue's slices: a RayCluster that asks for it is told, when it is created, to keep the hosts of
-each replica together.
+"""Kueue's slices: at creation of a RayCluster with the annotation, its templates get annotations
+that keep the hosts of each replica together.
 
-Kueue reads the templates when it first sees the RayCluster, and compares them from then on, so
-nothing of this is ever written later.
+Kueue reads the templates when it first observes the RayCluster, and compares them from then on, so
+they are never changed later.
 
 https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/
 """
@@ -27,7 +27,7 @@ _SAID: Final = (
     names.KUEUE_SLICE_SIZE,
     names.KUEUE_GROUP_NAME,
 )
-"""Annotations of people who have said it themselves, or something that excludes it."""
+"""Annotations of users that set slices, or exclude them."""
 
 
 class _Spec(Struct, rename="camel", frozen=True, gc=False):
@@ -55,7 +55,7 @@ class _Groups(Struct, rename="camel", frozen=True, gc=False):
 
 
 class Templates(Bare, frozen=True):
-    """A RayCluster, with the part of its templates that says where pods go."""
+    """A RayCluster, with the scheduling fields of its templates."""
 
     spec: _Groups = field(default_factory=_Groups)
 
@@ -73,14 +73,16 @@ _operations: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 def with_slices(answer: Answer, request: AdmissionRequest[Bare], body: bytes) -> Answer:
-    """Return an answer to a review of a RayCluster, and Kueue's slices where it asks for them."""
+    """Return the response to a review of a RayCluster, with Kueue's slices if it has the
+    annotation.
+    """
     meta = request.object.metadata if request.object else ObjectMeta()
     if request.operation != "CREATE" or request.sub_resource or answer.causes or not asks(meta):
         return answer
     try:
         review = _decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return answer  # the API server refuses such a spec by its schema
+        return answer  # the API server rejects such a spec by its schema
     cluster = review.request and review.request.object
     if not cluster:
         return answer
@@ -94,8 +96,8 @@ def asks(meta: ObjectMeta) -> bool:
 
 
 def operations(cluster: Templates) -> tuple[list[Operation], tuple[str, ...]]:
-    """Return what is written into the templates of a RayCluster, and which groups are left out, and
-    why.
+    """Return the operations on the templates of a RayCluster, and warnings for groups that are
+    omitted.
     """
     key = TOPOLOGY_KEY.read(cluster.metadata.annotations or {})
     found: list[Operation] = []
@@ -105,7 +107,7 @@ def operations(cluster: Templates) -> tuple[list[Operation], tuple[str, ...]]:
         if template is None or group.num_of_hosts <= 1 or template.annotations.keys() & set(_SAID):
             continue
         level = key or _usual_level(template)
-        if (group.replicas or 0) < 1:  # Kueue refuses a slice of more pods than there are
+        if (group.replicas or 0) < 1:  # Kueue rejects a slice of more pods than the group has
             text = f"no slices for Kueue in group {group.group_name[:20]}: it has 0 replicas"
             warnings.append(text)
         elif is_qualified_name(level):
@@ -120,7 +122,7 @@ def operations(cluster: Templates) -> tuple[list[Operation], tuple[str, ...]]:
 
 
 def _usual_level(template: _Template) -> str:
-    """Return the level that is one slice: the node pool, where pods select a whole TPU slice."""
+    """Return the topology level of a slice: the node pool, if pods select a whole TPU slice."""
     selector = template.spec.node_selector or {}
     whole = (
         names.NODE_TPU_TOPOLOGY in selector
@@ -138,7 +140,7 @@ def _written(index: int, hosts: int, template: _Template, level: str) -> list[Op
 
 
 def joined(answer: Answer, added: list[Operation], warnings: tuple[str, ...]) -> Answer:
-    """Return an answer with more operations behind its own, and more warnings."""
+    """Return a response with additional operations and warnings."""
     before: list[Any] = _operations(answer.patch) if answer.patch else []
     patch = encode([*before, *added]) if added else answer.patch
     return Answer(answer.causes, patch, (*answer.warnings, *warnings), answer.rules)

@@ -1,5 +1,5 @@
-"""Pods: a worker pod that KubeRay creates is seated, then completed; a head is completed; every
-other pod passes untouched.
+"""Pods: a worker pod of KubeRay is assigned an identity and mutated; a head is mutated; every other
+pod is unchanged.
 
 See docs/contributing/decisions/0012-workers-need-their-owner.md.
 """
@@ -45,7 +45,7 @@ from webhook.mutation.ray_pod import (
 from webhook.reservation.identities import Identities
 
 _SHOWN_GROUPS: Final = 8
-"""Groups that a message names: enough to see a typo."""
+"""Groups in a message, enough to find a typo."""
 
 
 T = TypeVar("T")
@@ -53,15 +53,15 @@ Ts = TypeVarTuple("Ts")
 
 
 class Apart(Protocol):
-    """Calls a function that changes nothing that others can see, while other reviews go on."""
+    """Calls a function without side effects, concurrently with other reviews."""
 
     def __call__(self, function: Callable[[*Ts], T], *arguments: *Ts) -> Awaitable[T]:
-        """Return what awaits the result."""
+        """Return an awaitable of the result."""
 
 
 class PodDecision(Struct, frozen=True, gc=False):
-    """Where a Ray pod belongs, and what it receives there. The seat of a head is HEAD_SEAT, which
-    no one keeps. `holder` is that of the reservation; empty for an identity that the pod carries.
+    """The identity of a Ray pod, and its response. The identity of a head is HEAD_SEAT, which is
+    not reserved. `holder` is that of the reservation; empty if the pod carries its identity.
     """
 
     key: GroupKey
@@ -75,7 +75,7 @@ class PodDecision(Struct, frozen=True, gc=False):
 
     @property
     def told(self) -> Answer:
-        """The answer, with the place of a worker for log and audit."""
+        """Return the response, with the identity of a worker for log and audit."""
         if not self.seated:
             return self.answer
         place = Place(self.cluster.name, self.key.group, self.seat.replica, self.seat.host)
@@ -83,12 +83,11 @@ class PodDecision(Struct, frozen=True, gc=False):
 
     @property
     def seated(self) -> bool:
-        """Return whether this is a worker, which holds its seat."""
+        """Return whether this is a worker, which has an identity."""
         return self.seat is not HEAD_SEAT
 
     @property
     def replica(self) -> Replica:
-        """The replica of the pod, to tell of it."""
         return read_replica(
             self.pod,
             self.seat,
@@ -100,8 +99,8 @@ class PodDecision(Struct, frozen=True, gc=False):
 
 
 class _Known(Struct, frozen=True, gc=False):
-    """A Ray pod, its place in the RayCluster, and the identity that its labels say, or that it has
-    from a previous webhook, if any. A head carries HEAD_SEAT.
+    """A Ray pod, its group in the RayCluster, and the identity from its labels, or from a previous
+    webhook, if any. A head carries HEAD_SEAT.
     """
 
     pod: Pod
@@ -112,7 +111,6 @@ class _Known(Struct, frozen=True, gc=False):
     adopted: HostIdentity | None
 
     def wanted(self, request_uid: str, read: Sequence[Read]) -> IdentityRequest:
-        """Return the identity that it wants."""
         group, meta = self.group, self.pod.metadata
         return IdentityRequest(
             self.cluster.name,
@@ -128,7 +126,6 @@ class _Known(Struct, frozen=True, gc=False):
     def placed(
         self, seat: HostIdentity, holder: str, answer: Answer, policy: Policy
     ) -> PodDecision:
-        """Return its placement."""
         return PodDecision(
             self.key, seat, holder, answer, self.pod, self.cluster, self.group, policy
         )
@@ -146,7 +143,7 @@ class PodHandler:
 
     @property
     def policy(self) -> Policy:
-        """What pods receive beside their seat; it may change while the service runs."""
+        """The settings of the mutators; replaced when the configuration changes."""
         return self.patches.policy
 
     @policy.setter
@@ -159,11 +156,11 @@ class PodHandler:
         read: Sequence[Read] = (),
         apart: Apart | None = None,
     ) -> Answer | Read:
-        """Return the answer, or what has to be read first, which is nothing that was `read` before.
-        Raises Denied or BadReview, but Denied for what is known of a RayCluster only after a read.
-        `apart` is for a large pod: its answer is worked out there.
+        """Return the response, or the objects to read first, none of which is in `read`. Raises
+        Denied or BadReview; a denial because of a RayCluster requires a read. `apart` computes the
+        response for a large pod.
 
-        Nothing is recorded on a dry run, nor for a pod that is refused.
+        Nothing is recorded for a dry run, nor for a pod that is denied.
         """
         if request.operation == "DELETE":
             deleted = None if request.dry_run else _deleted(request)
@@ -206,10 +203,11 @@ class PodHandler:
     async def place(
         self, pod: Pod, namespace: str, request_uid: str, read: Sequence[Read] = ()
     ) -> PodDecision | Read | None:
-        """Return the placement of a Ray pod, whose identity is reserved, or what has to be read
-        first; None for a pod of no concern.
+        """Return the decision for a Ray pod, whose identity is reserved, or the objects to read
+        first; None for other pods.
 
-        `read` is what was read for this pod. Raises Denied for a pod that cannot have an identity.
+        `read` are the objects that were read for this pod. Raises Denied for a pod that cannot have
+        an identity.
         """
         found = self._look(pod, namespace, read)
         if not isinstance(found, _Known):
@@ -226,7 +224,7 @@ class PodHandler:
     def preview(
         self, pod: Pod, namespace: str, request_uid: str, read: Sequence[Read] = ()
     ) -> PodDecision | Read | None:
-        """Return what `place` would, and reserve nothing. Raises Denied."""
+        """Return the result of `place` without a reservation. Raises Denied."""
         found = self._look(pod, namespace, read)
         if not isinstance(found, _Known):
             return found
@@ -243,8 +241,9 @@ class PodHandler:
         read: Sequence[Read],
         apart: Apart,
     ) -> PodDecision | Read | None:
-        """Return what `place` or `preview` does, without the templates, which are not for several
-        threads. The answer is worked out before an identity is reserved, as it may be a denial.
+        """Return the result of `place` or `preview`, without the templates, which are not
+        thread-safe. The response is computed before an identity is reserved, because it may be a
+        denial.
         """
         found = self._look(pod, request.namespace or "", read)
         if not isinstance(found, _Known):
@@ -269,7 +268,7 @@ class PodHandler:
         return placed
 
     def _look(self, pod: Pod, namespace: str, read: Sequence[Read]) -> _Known | ReadCluster | None:
-        """Return a Ray pod with its place, or None for any other pod. Raises Denied."""
+        """Return a Ray pod with its group, or None for any other pod. Raises Denied."""
         labels = pod.labels
         node_type = labels.get(names.LABEL_NODE_TYPE)
         head = node_type == names.NODE_TYPE_HEAD
@@ -303,20 +302,21 @@ class PodHandler:
     def _cluster(
         self, namespace: str, name: str, uid: str, read: Sequence[Read]
     ) -> RayClusterConfig | None:
-        """Return the RayCluster of this uid, or None when it has to be read first."""
+        """Return the RayCluster of this uid, or None if it has to be read first."""
         cluster = self._clusters.get(namespace, name)
         if cluster is None or cluster.uid != uid:
             return None
         return cluster if read or self._clusters.fresh(namespace, name) else None
 
     def _complete(self, known: _Known, seat: HostIdentity, holder: str = "") -> PodDecision:
-        """Return what a pod receives in a seat. Raises Denied when its replica cannot work."""
+        """Return the decision for a pod with an identity. Raises Denied if its replica cannot
+        work.
+        """
         answer = self.patches.answer(known.pod, seat, known.cluster, known.group, holder=holder)
         return known.placed(seat, holder, answer, self.policy)
 
 
 def _deleted(request: AdmissionRequest[Pod]) -> tuple[GroupKey, HostIdentity] | None:
-    """Return the group and the identity of a worker pod that is deleted."""
     pod = request.old_object
     if pod is None or pod.labels.get(names.LABEL_NODE_TYPE) != names.NODE_TYPE_WORKER:
         return None
@@ -330,8 +330,8 @@ def _deleted(request: AdmissionRequest[Pod]) -> tuple[GroupKey, HostIdentity] | 
 
 
 def _doubted(clusters: ClusterIndex, pod: Pod, namespace: str | None) -> ReadCluster | None:
-    """Return the RayCluster of a pod that is denied, to be read again; None when it is not known,
-    so that the denial does not depend on it, or when there is no watch of it.
+    """Return the RayCluster of a denied pod, to be read again; None if it is unknown, so that the
+    denial does not depend on it, or if no watch exists.
     """
     owner = pod.controller
     namespace = namespace or pod.metadata.namespace or "default"
@@ -364,7 +364,7 @@ def _pair(seat: HostIdentity, holder: str) -> tuple[HostIdentity, str]:
 
 
 def _worked_out(known: _Known, seat: HostIdentity, holder: str, policy: Policy) -> PodDecision:
-    """Return what a pod receives in a seat, by nothing that changes. Raises Denied."""
+    """Return the decision for a pod with an identity, thread-safe. Raises Denied."""
     replica = read_replica(
         known.pod, seat, known.cluster, known.group, holder=holder, policy=policy
     )
@@ -377,14 +377,14 @@ def _unknown(wanted: ReadCluster) -> Cause:
 
 
 def _seat_of(pod: Pod, group: WorkerGroup) -> HostIdentity | None:
-    """Return the seat that a pod which is created carries: within the hosts of its group."""
+    """Return the identity of a new pod, within the hosts of its group."""
     hosts = group.num_of_hosts
     return seat_of(group.group_name, pod.labels, lambda: pod.spec, hosts, hosts)
 
 
 def _adopted(pod: Pod, group: WorkerGroup) -> HostIdentity | None:
-    """Return the seat that a former webhook gave, None when its marks make no sense: then the pod
-    gets one as any other does.
+    """Return the identity that the previous webhook assigned, None if it is invalid: then the pod
+    is assigned a new one.
     """
     if names.LABEL_LEGACY_REPLICA_INDEX not in pod.labels:
         return None
@@ -394,7 +394,7 @@ def _adopted(pod: Pod, group: WorkerGroup) -> HostIdentity | None:
 
 
 def _strayed(pod: Pod) -> list[Cause]:
-    """Return all reasons why a worker pod does not say where it belongs."""
+    """Return all missing or invalid references of a worker pod to its RayCluster and group."""
     causes = []
     for label in (names.LABEL_CLUSTER, names.LABEL_GROUP):
         if not pod.labels.get(label):
@@ -422,8 +422,8 @@ def _strayed(pod: Pod) -> list[Cause]:
 
 
 def _require_label_values(pod: Pod) -> None:
-    """Raise Denied when cluster or group label cannot be one, which says more than that no such
-    cluster or group is known.
+    """Raise Denied if the cluster or group label is not a valid label value, which is more specific
+    than an unknown cluster or group.
     """
     causes = []
     for label in (names.LABEL_CLUSTER, names.LABEL_GROUP):

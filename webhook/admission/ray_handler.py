@@ -1,5 +1,5 @@
-"""Ray objects: a RayCluster, RayJob, RayService or RayCronJob is checked by the rules; every other
-object passes.
+"""Ray objects: validation rules check RayClusters, RayJobs, RayServices and RayCronJobs; every
+other object is allowed.
 """
 
 from typing import Any, Final
@@ -23,17 +23,17 @@ from webhook.validation.rule_settings import DEFAULTS, RuleSettings
 from webhook.validation.ruleset import check, check_owned, check_update
 
 CAUSES_MAX: Final = 300
-"""Causes of one answer; a spec that has more is made to have them."""
+"""Causes of a response; only a contrived spec has more."""
 
 _OWNERS: Final = (names.RAYJOB_KIND, names.RAYSERVICE_KIND, names.RAYCRONJOB_KIND)
-"""What KubeRay makes Ray objects for: RayClusters, and of a RayCronJob RayJobs."""
+"""Owners for which KubeRay creates Ray objects: RayClusters, or RayJobs for a RayCronJob."""
 
 LINE_MAX: Final = 1000
-"""Characters of a path or a message; only what people write into names can make it longer."""
+"""Characters of a path or a message; only names set by users can make them longer."""
 
 
 PATH_LEAST: Final = 24
-"""Characters of a path below which a warning goes without it."""
+"""The minimum characters of a path in a warning; a shorter path is omitted."""
 
 
 class RayHandler:
@@ -44,7 +44,7 @@ class RayHandler:
 
     @property
     def settings(self) -> RuleSettings:
-        """What the rules go by; it may change while the service runs."""
+        """The settings of the rules; replaced when the configuration changes."""
         return self._settings
 
     @settings.setter
@@ -52,7 +52,7 @@ class RayHandler:
         self._settings = settings
 
     def __call__(self, request: AdmissionRequest[Any]) -> Answer:
-        """Return the answer. Raises BadReview."""
+        """Return the response. Raises BadReview."""
         kind = request.kind
         if (
             request.sub_resource
@@ -63,7 +63,7 @@ class RayHandler:
         if not isinstance(request.object, dict):
             msg = f"request.object is missing: a {request.operation} carries the {kind.kind}"
             raise BadReview(msg)
-        settings = self._settings  # once: this may run in a thread while they are replaced
+        settings = self._settings  # read once: another thread may replace them
         if settings.ignoring and _ignored(request.object):
             return ALLOWED
         return render(_findings(request, settings))
@@ -72,7 +72,9 @@ class RayHandler:
 def _findings(request: AdmissionRequest[Any], settings: RuleSettings) -> list[Finding]:
     kind, value = request.kind.kind, request.object
     joined = settings.ignoring and _ignored(request.old_object)
-    if request.operation != "CREATE" and not joined:  # nothing was checked while it was ignored
+    if (
+        request.operation != "CREATE" and not joined
+    ):  # the object was not checked while it was ignored
         return check_update(kind, request.old_object, value, settings)
     if request.user_info.username in settings.operators and _owned(value):
         return check_owned(kind, value, settings)
@@ -80,7 +82,7 @@ def _findings(request: AdmissionRequest[Any], settings: RuleSettings) -> list[Fi
 
 
 def render(findings: list[Finding]) -> Answer:
-    """Return the answer that gives all findings: denials as causes, the others as warnings."""
+    """Return the response with all findings: denials as causes, the others as warnings."""
     causes = [_cause(finding) for finding in findings if finding.level == DENY]
     if len(causes) > CAUSES_MAX:
         rest = len(causes) - CAUSES_MAX
@@ -92,7 +94,7 @@ def render(findings: list[Finding]) -> Answer:
 
 
 def _owned(value: Any) -> bool:  # noqa: ANN401 - an object that may be garbage
-    """Return whether another Ray object controls an object. Anybody can write that."""
+    """Return whether another Ray object controls an object. Users can set that field."""
     metadata = value.get("metadata")
     owners = metadata.get("ownerReferences") if isinstance(metadata, dict) else None
     return any(
@@ -116,8 +118,8 @@ def _cause(finding: Finding) -> Cause:
 
 
 def _warning(finding: Finding) -> str:
-    """Return one line that fits into a warning: the path gives way first, from its middle, then the
-    part of the object, then the end of the message; the rule stays.
+    """Return a line that fits into a warning: first the path is shortened in the middle, then the
+    part of the object, then the end of the message; the rule is kept.
     """
     path, rule = finding.path, f" [{finding.rule}]"
     for text in (finding.text, finding.named, finding.message):

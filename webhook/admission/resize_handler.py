@@ -1,5 +1,5 @@
-"""Resizes: a Ray pod that grows in place beyond the maxima of its group is warned about or refused;
-all else passes.
+"""Resizes: an in-place resize of a Ray pod above the limits of its group causes a warning or a
+denial; all others are allowed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,14 +29,14 @@ from webhook.groups.required_reads import Read, ReadCluster
 Beyond = Literal["off", "warn", "deny"]
 
 RULE: Final = "resize-beyond-maximum"
-"""What metrics call a refusal."""
+"""The rule of a denial, in metrics."""
 
 _RESOURCES: Final = ("cpu", "memory")
 
 
 class ResizeHandler:
-    """Answers reviews of `pods/resize`. A RayCluster that is known is read again before a denial,
-    and when its watch is silent; one that is not known is not read.
+    """Answers reviews of `pods/resize`. A known RayCluster is read again before a denial, and if
+    its watch is stale; an unknown one is not read.
     """
 
     def __init__(self, clusters: ClusterIndex, beyond: Beyond = "warn") -> None:
@@ -46,8 +46,8 @@ class ResizeHandler:
     async def __call__(
         self, request: AdmissionRequest[Pod], read: Sequence[Read] = ()
     ) -> Answer | ReadCluster:
-        """Return the answer, or what has to be read first, which is nothing that was `read` before.
-        Raises BadReview.
+        """Return the response, or the objects to read first, none of which is in `read`. Raises
+        BadReview.
         """
         if self._beyond == "off" or request.operation != "UPDATE":
             return ALLOWED
@@ -72,7 +72,6 @@ class ResizeHandler:
         return Answer(warnings=tuple(cause.message for cause in causes), warned=rules)
 
     def _cluster_of(self, pod: Pod, namespace: str) -> RayClusterConfig | None:
-        """Return the RayCluster that a Ray pod belongs to, if it is known."""
         owner = pod.controller
         name = pod.labels.get(names.LABEL_CLUSTER)
         if owner is None or owner.kind != names.RAYCLUSTER_KIND or not name:
@@ -82,7 +81,7 @@ class ResizeHandler:
 
 
 def _causes(new: Pod, old: Pod, cluster: RayClusterConfig) -> tuple[Cause, ...]:
-    """Return what is wrong with a resize; nothing where the RayCluster is left alone."""
+    """Return the causes against a resize; none if the RayCluster is ignored."""
     group = _group_of(new)
     maxima = cluster.resizable.get(group)
     if maxima is None or cluster.ignored:
@@ -92,7 +91,7 @@ def _causes(new: Pod, old: Pod, cluster: RayClusterConfig) -> tuple[Cause, ...]:
 
 
 def _group_of(pod: Pod) -> str:
-    """Return what `ray.io/ippr` calls the group of a pod; nothing for one that is no Ray node."""
+    """Return the group of a pod in `ray.io/ippr`; empty for pods that are not Ray nodes."""
     match pod.labels.get(names.LABEL_NODE_TYPE):
         case names.NODE_TYPE_HEAD:
             return names.HEAD_GROUP
@@ -102,9 +101,7 @@ def _group_of(pod: Pod) -> str:
 
 
 def _beyond(new: Pod, old: Pod, maxima: Maxima) -> Iterator[tuple[str, str]]:
-    """Yield field and finding for each amount of Ray's container that grows, and grows beyond its
-    maximum.
-    """
+    """Yield field and problem for each resource of Ray's container that grows above its limit."""
     limits = {"cpu": maxima.max_cpu, "memory": maxima.max_memory}
     index = ray_container(map(Container.described, new.spec.containers or ()))
     for kind in ("requests", "limits"):
@@ -128,7 +125,7 @@ def _amounts(pod: Pod, kind: str) -> Amounts:
 
 
 def _number(amount: Amount | None) -> Decimal:
-    """Return an amount as a number, 0 for anything else: the API server refuses it by itself."""
+    """Return an amount as a number, 0 if it is invalid: the API server rejects those."""
     try:
         return parse_quantity(amount) if amount is not None else Decimal(0)
     except ValueError:

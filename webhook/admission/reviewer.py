@@ -1,5 +1,5 @@
-"""Reviews: from the bytes of an AdmissionReview to the bytes of its answer, by way of the handler
-that its kind has.
+"""Reviews: from the bytes of an AdmissionReview to the bytes of its response, by the handler of its
+kind.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -42,14 +42,14 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 LARGE: Final = 64 * 1024
-"""Bytes of a body; a larger one is decoded and checked beside the event loop."""
+"""Bytes of a body; a larger one is decoded and checked outside of the event loop."""
 
 
 class InTime(Protocol):
-    """Awaits what may read or write, for as long as the API server waits for the review."""
+    """Limits the time of reads and writes to the API server's timeout for the review."""
 
     def __call__(self, work: Awaitable[T]) -> Awaitable[T]:
-        """Return what awaits the result. Raises NotNow."""
+        """Return an awaitable of the result. Raises NotNow."""
 
 
 async def _whenever(work: Awaitable[T]) -> T:
@@ -61,24 +61,20 @@ async def _here(function: Callable[[*Ts], T], *arguments: *Ts) -> T:
 
 
 class ClusterReader(Protocol):
-    """Reads what the watches may not have delivered, into the index and the membership that the
-    handlers look at.
-    """
+    """Reads objects that the watches may not have delivered into the caches of the handlers."""
 
     async def read(self, what: Read) -> None:
-        """Read live, within a deadline. Raises ClusterUnreadable when the API server cannot be
-        asked.
+        """Read live, within a deadline. Raises ClusterUnreadable if the API server does not
+        answer.
         """
 
 
 Handler = Callable[[AdmissionRequest[Any], Sequence[Read]], Awaitable[Answer | Read]]
-"""Returns the answer to a review, or what has to be read first, which is
-nothing that was read before.
-"""
+"""Returns the response to a review, or the objects to read first, none of which was read before."""
 
 
 class Outcome(Struct, frozen=True, gc=False):
-    """A review that has its answer: what was asked, the verdict, and the bytes to send."""
+    """A completed review: the request, the verdict, and the bytes of the response."""
 
     request: AdmissionRequest[Any]
     answer: Answer
@@ -86,7 +82,7 @@ class Outcome(Struct, frozen=True, gc=False):
 
     @property
     def name(self) -> str:
-        """The name of the object, or what its name will be generated from."""
+        """Return the name of the object, or its `generateName`."""
         return _name(self.request)
 
 
@@ -108,11 +104,13 @@ _ADMITTED: Final = Answer(
         ]
     )
 )
-"""The answer to a dry run of a Lease, by which `serve` finds out that the API server reaches it."""
+"""The response to a dry run of a Lease, which proves to `serve` that the API server reaches the
+webhook.
+"""
 
 
 class Mutation:
-    """Answers `POST /mutate`. With `ignoring`, RayClusters may be left alone by their label."""
+    """Answers `POST /mutate`. With `ignoring`, the `ignore` label of RayClusters is honoured."""
 
     def __init__(
         self,
@@ -128,15 +126,13 @@ class Mutation:
         self._reader = reader
         self._shards = shards
         self.bindings: BindingHandler | None = None
-        """Answers reviews of `pods/binding`; without one, they pass."""
+        """Answers reviews of `pods/binding`; None allows them unchanged."""
         self._apart = apart
         self._in_time = in_time
         self._ignoring = ignoring
 
     async def review(self, body: bytes) -> Outcome:
-        """Return the outcome of one review. Raises BadReview or
-        ClusterUnreadable.
-        """
+        """Return the outcome of a review. Raises BadReview or ClusterUnreadable."""
         large = len(body) > LARGE
         request: AdmissionRequest[Any] = (
             await self._apart(decode_pod, body) if large else decode_pod(body)
@@ -189,9 +185,7 @@ class Validation:
         self._apart = apart
 
     async def review(self, body: bytes) -> Outcome:
-        """Return the outcome of one review. Raises BadReview or
-        ClusterUnreadable.
-        """
+        """Return the outcome of a review. Raises BadReview or ClusterUnreadable."""
         large = len(body) > LARGE
         outcome = await self._apart(self._checked, body) if large else self._checked(body)
         if isinstance(outcome, Outcome):
@@ -201,7 +195,7 @@ class Validation:
         return Outcome(request, answer, encode(request, answer))
 
     def _checked(self, body: bytes) -> Outcome | ResizeHandler:
-        """Return the outcome of a review that its body alone decides, or the handler that needs
+        """Return the outcome of a review that depends only on its body, or the handler that needs
         more.
         """
         request = decode_object(body)
@@ -216,8 +210,8 @@ async def decided(
     request: AdmissionRequest[Any],
     reader: ClusterReader | None = None,
 ) -> Answer:
-    """Return the answer of a handler, after it was read what the handler needs. Without a reader,
-    nothing more can be known. Raises Denied, BadReview or ClusterUnreadable.
+    """Return the response of a handler, after reading the objects that it needs. Without a reader,
+    no more objects are available. Raises Denied, BadReview or ClusterUnreadable.
     """
     read: list[Read] = []
     while not isinstance(answer := await handler(request, read), Answer):

@@ -1,5 +1,5 @@
-"""Shards: a RayCluster that is of a shard group gets its index, which it keeps; every other
-RayCluster passes untouched.
+"""Shards: a RayCluster of a shard group is assigned an immutable index; every other RayCluster is
+unchanged.
 
 See docs/contributing/decisions/0015-shard-index-by-admission.md.
 """
@@ -47,8 +47,8 @@ _MOVED: Final = "pods that are there already keep the shard variables of the for
 
 
 class ShardHandler:
-    """Answers reviews of RayClusters. Where the others of a shard group decide, they are read again
-    before a denial, and when the watch is silent.
+    """Answers reviews of RayClusters. If the response depends on others of a shard group, they are
+    read again before a denial, and if the watch is stale.
     """
 
     def __init__(self, clusters: ClusterIndex, indices: Indices) -> None:
@@ -58,8 +58,8 @@ class ShardHandler:
     async def __call__(
         self, request: AdmissionRequest[Bare], read: Sequence[Read] = ()
     ) -> Answer | ReadClusters:
-        """Return the answer, or what has to be read first, which is nothing that was `read` before.
-        Raises Denied or BadReview. A dry run, and a RayCluster that is refused, hold no index.
+        """Return the response, or the objects to read first, none of which is in `read`. Raises
+        Denied or BadReview. A dry run, and a RayCluster that is denied, reserve no index.
         """
         namespace = "" if read or not self._clusters.watched else _depends_on(request)
         if namespace and not self._clusters.fresh(namespace, ""):
@@ -72,7 +72,7 @@ class ShardHandler:
             return ReadClusters(namespace)
 
     async def _answer(self, request: AdmissionRequest[Bare]) -> Answer:
-        """Return the answer by what is known. Raises Denied or BadReview."""
+        """Return the response by the known state. Raises Denied or BadReview."""
         if request.sub_resource or request.operation not in ("CREATE", "UPDATE"):
             return ALLOWED
         if request.object is None:
@@ -107,11 +107,11 @@ class ShardHandler:
     def _agreed(
         self, request: AdmissionRequest[Bare], key: ShardKey, text: str, index: int | None
     ) -> tuple[str, ...]:
-        """Return what is to be said of the number of shards, beside that of the others of the
-        group. Raises Denied.
+        """Return warnings about the number of shards, compared with the others of the group. Raises
+        Denied.
 
-        A group may grow, and shrink below no index that is held: one RayCluster after the other. A
-        new one says what the largest says, or more.
+        The number may grow, and shrink to no less than the used indices, for each RayCluster
+        separately. A new RayCluster has at least the largest number of the others.
         """
         others = self._indices.others(key, _name(request))
         counts = {facts.name: read_count(facts.shard_count) for facts in others}
@@ -139,7 +139,7 @@ class ShardHandler:
         given: str,
         said: tuple[str, ...],
     ) -> Answer:
-        """Return the answer that gives an index, or trusts the given one, and remember it."""
+        """Return the response that assigns an index, or accepts the given one, and record it."""
         created = request.operation == "CREATE"
         count = read_count(_count(request.object.metadata)) if request.object else None
         if count is None:
@@ -166,14 +166,14 @@ class ShardHandler:
 
 
 def _largest(others: Iterable[RayClusterConfig]) -> int | None:
-    """Return the largest number of shards that RayClusters of a group say, None where none does."""
+    """Return the largest number of shards of RayClusters of a group, None if none has a number."""
     counts = (read_count(facts.shard_count) for facts in others)
     return max((count for count in counts if count), default=None)
 
 
 def _depends_on(request: AdmissionRequest[Bare]) -> str:
-    """Return the namespace whose RayClusters decide about this one; nothing when none does: it is
-    in no shard group, or keeps what it has there.
+    """Return the namespace whose RayClusters affect the response; empty if none do: the RayCluster
+    is in no shard group, or keeps its group and index.
     """
     new = request.object.metadata if request.object else ObjectMeta()
     old = request.old_object.metadata if request.old_object else ObjectMeta()
@@ -188,18 +188,17 @@ def _name(request: AdmissionRequest[Bare]) -> str:
 
 
 def _count(meta: ObjectMeta) -> str:
-    """Return the number of shards as written; nothing where there is none."""
     return SHARD_COUNT.read(meta.annotations or {})
 
 
 def _shard(meta: ObjectMeta) -> tuple[str, str]:
-    """Return shard group and shard index as written; nothing for what is not there."""
+    """Return shard group and shard index as written, or empty texts."""
     annotations = meta.annotations or {}
     return SHARD_GROUP.read(annotations), SHARD_INDEX.read(annotations)
 
 
 def _kept(index: str, kept: str, said: tuple[str, ...]) -> Answer:
-    """Return the answer that puts a lost index back: a PUT, or KubeRay's update for a RayService,
+    """Return the response that restores a lost index: a PUT, or KubeRay's update for a RayService,
     drops it.
     """
     if not index:
@@ -212,12 +211,12 @@ def _kept(index: str, kept: str, said: tuple[str, ...]) -> Answer:
 
 
 def _written(index: str) -> bytes:
-    # The annotation of the group is there, so `metadata.annotations` is.
+    # The group's annotation exists, so `metadata.annotations` does too.
     return encode([Operation("add", PATH, index)])
 
 
 def _groups(request: AdmissionRequest[Bare]) -> tuple[str, str]:
-    """Return the group that a RayCluster was in, and the one that it is in, empty for none."""
+    """Return the previous and the current group of a RayCluster, empty for none."""
     former, current = (
         _shard(each.metadata)[0] if each else "" for each in (request.old_object, request.object)
     )
@@ -225,8 +224,8 @@ def _groups(request: AdmissionRequest[Bare]) -> tuple[str, str]:
 
 
 def _stays(request: AdmissionRequest[Bare]) -> bool:
-    """Return whether a RayCluster that is there stays in its group: it may have come while no one
-    could give it an index, and whatever else is changed in it must not wait for one.
+    """Return whether an existing RayCluster remains in its group: it may have been created while no
+    index could be assigned, and other changes must not depend on that.
     """
     former, current = _groups(request)
     return request.operation == "UPDATE" and former == current

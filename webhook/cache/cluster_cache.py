@@ -1,4 +1,4 @@
-"""Observing: everything that `status` looks at, followed by watches instead of read once."""
+"""The object cache of `status`, updated by watches."""
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence
@@ -20,20 +20,20 @@ from webhook.kubeclient.wire import decoded
 T = TypeVar("T", bound=Live)
 
 _NAMESPACE_SECONDS: Final = 60.0
-"""How often a namespace is read of which only itself may be read."""
+"""Interval of reads of a namespace, if namespaces may not be listed."""
 _DEADLINE: Final = 10.0
 
 INSTALLATION: Final = ("podgroups", "nodes", "namespaces", resources.CONFIGURATION_PLURAL)
-"""Kinds that a diagnosis reads beside RayClusters and pods, and that change rarely."""
+"""Kinds that diagnoses read in addition to RayClusters and pods, and that rarely change."""
 ALL: Final = (*INSTALLATION, "events", "services")
 
 
 class Observing:
-    """Keeps a world in step with some namespaces, or with all when there are none: RayClusters and
-    pods, and the kinds in `beside`.
+    """Keeps an object cache up to date, for some namespaces, or for all if none are given:
+    RayClusters and pods, and the kinds in `beside`.
 
-    The accounts of an installation may list namespaces. A `person` who looks at one may often do
-    no more than read it, so that it is read again and again.
+    The accounts of an installation may list namespaces. A user, `person`, often may only get their
+    namespace, so that it is read periodically.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Observing:
     ) -> None:
         self.api = api
         self.namespaces = namespaces or ("",)
-        """The namespaces that are followed; an empty name is all of them."""
+        """The watched namespaces; an empty name stands for all of them."""
         self._world = world
         self._timing = timing or Timing()
         self._beside = beside
@@ -68,31 +68,29 @@ class Observing:
 
     @property
     def synced(self) -> bool:
-        """Whether RayClusters and pods were listed."""
+        """Return whether RayClusters and pods were listed."""
         return all(watch.synced for watch in self._needed)
 
     def has_listed(self, plural: str) -> bool:
-        """Return whether all objects of a kind were listed."""
         return all(watch.synced for watch in self._watches[plural])
 
     @property
     def listed(self) -> bool:
-        """Whether all that can be read was listed."""
+        """Return whether everything that can be read was listed."""
         return self.synced and all(watch.synced or watch.trouble for watch in self.watches)
 
     @property
     def trouble(self) -> str:
-        """Why RayClusters and pods are not followed now, by a failure's reason."""
+        """Return the failure reason of the watches of RayClusters and pods, or an empty text."""
         return next((watch.trouble for watch in self._needed if watch.trouble), "")
 
     @property
     def watches(self) -> list[ListWatch[Any]]:
-        """All list-watches, for metrics."""
         return [watch for found in self._watches.values() for watch in found]
 
     @property
     def unread(self) -> dict[str, str]:
-        """What is not looked at, and why."""
+        """Return the kinds that cannot be read, and why."""
         found = {
             name: watch.trouble
             for name, watches in self._watches.items()
@@ -102,7 +100,7 @@ class Observing:
         return {**found, **self._unreadable}
 
     async def run(self) -> None:
-        """Observe until cancelled. The connection has to be open."""
+        """Run the watches until cancelled. The client has to be open."""
         async with asyncio.TaskGroup() as group:
             for watch in self.watches:
                 group.create_task(watch.run(), name=watch.name)
@@ -113,7 +111,6 @@ class Observing:
             group.create_task(self.discovery.run(), name="discovery of PodGroups")
 
     def _follow(self, namespace: str) -> None:
-        """Prepare the watches of a namespace, or of all."""
         world = self._world
         clusters = resources.within(f"/apis/{names.RAY_GROUP}/v1", namespace, "rayclusters")
         self._needed += [
@@ -168,7 +165,9 @@ class Observing:
         return watch
 
     async def _read_namespace(self, namespace: str) -> None:
-        """Read one namespace again and again: who may list in it may not list it."""
+        """Read a namespace periodically: accounts that may list its objects may not be allowed to
+        list namespaces.
+        """
         while True:
             try:
                 body = await self.api.get(f"/api/v1/namespaces/{namespace}", (), _DEADLINE)
@@ -181,7 +180,7 @@ class Observing:
             await asyncio.sleep(_NAMESPACE_SECONDS)
 
     async def _follow_pod_groups(self, group: asyncio.TaskGroup) -> None:
-        """Watch PodGroups in the version that is served, as long as one is."""
+        """Watch PodGroups in the served version, if any."""
         served: asyncio.Queue[str | None] = asyncio.Queue()
         self.discovery.subscribe(served.put_nowait)
         table = self._world.pod_groups
@@ -206,14 +205,13 @@ class Observing:
 
 
 class _Mirror(Store[T, str, T]):
-    """The objects of one list-watch, in a table."""
+    """The objects of a list-watch, in a table."""
 
     def __init__(self, table: Table[T], own: Callable[[T], bool]) -> None:
         super().__init__(table, lambda value, _: value, lambda _: "", own)
         self._table = table
 
     def end(self, begun: float = -inf) -> int:
-        """End the full list."""
         self._table.known = True
         return super().end(begun)
 

@@ -1,4 +1,4 @@
-"""Reads what `migrate` looks at: a snapshot, and both webhooks as they are installed."""
+"""The cluster state for `migrate`: a snapshot, and both webhooks as installed."""
 
 import asyncio
 from collections.abc import Iterable
@@ -20,8 +20,8 @@ _VALIDATING: Final = "/apis/admissionregistration.k8s.io/v1/validatingwebhookcon
 async def read_installed(
     reader: Api, namespace: str, *, ignoring: bool = True
 ) -> tuple[Installed, dict[str, str]]:
-    """Return both webhooks and the pods of a namespace, or of all when it is empty; and what could
-    not be read, and why. Raises ApiError when not even RayClusters and pods can be.
+    """Return both webhooks and the pods of a namespace, or of all if it is empty; and the kinds
+    that could not be read, and why. Raises ApiError if RayClusters or pods cannot be read.
     """
     snapshot = Snapshot(reader, namespace, ignoring=ignoring)
     unread = snapshot.unread
@@ -62,6 +62,8 @@ async def read_installed(
 
 
 def ready_endpoints(slices: Iterable[Any]) -> int:
-    """Return how many endpoints of EndpointSlices are ready; one that does not say so is."""
+    """Return the number of ready endpoints of EndpointSlices; an endpoint without that field counts
+    as ready.
+    """
     endpoints = [each for found in slices for each in found.get("endpoints") or ()]
     return sum((each.get("conditions") or {}).get("ready") is not False for each in endpoints)

@@ -1,5 +1,5 @@
-"""A list-then-watch: keeps a follower in step with one resource of the API server, through every
-failure of either.
+"""A list-watch (informer): keeps a store up to date with a resource of the API server, through all
+failures.
 
 See docs/contributing/decisions/0003-list-watch-of-our-own.md.
 """
@@ -31,30 +31,30 @@ T = TypeVar("T", bound=Watched)
 _log: Final = logging.getLogger("webhook.cache")
 _GONE: Final = 410
 _FRUITLESS: Final = 5
-"""After so many bad answers in a row a watch is not resumed: what keeps this resourceVersion from
-working, a list does without.
+"""After so many consecutive failures a watch is not resumed: its resourceVersion may be the cause,
+and a list needs none.
 """
 _LINE_BYTES: Final = 1 << 24
-"""Limit of one line of a watch. etcd stores objects of 1.5 MiB."""
+"""Limit of a line of a watch. etcd stores objects of up to 1.5 MiB."""
 _NO_ANSWER: Final = frozenset(
     {"refused", "disconnected", "timeout", "tls", "unauthorized", "forbidden", "throttled"}
 )
-"""Failures that say nothing about the resourceVersion."""
+"""Failures that are independent of the resourceVersion."""
 
 
 class Lines:
-    """Collects chunks and gives complete lines, of any length, without their newline."""
+    """Splits chunks into complete lines, of any length, without their newline."""
 
     def __init__(self) -> None:
         self._rest: list[bytes] = []
 
     @property
     def rest(self) -> int:
-        """The number of bytes after the last newline."""
+        """Return the number of bytes after the last newline."""
         return sum(map(len, self._rest))
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """Return the lines that `chunk` completes."""
+        """Return the lines that are complete with `chunk`."""
         first, *others = chunk.split(b"\n")
         self._rest.append(first)
         if not others:
@@ -65,27 +65,27 @@ class Lines:
 
 
 class Counters(Struct):
-    """What a list-watch has done since the start, for metrics."""
+    """Totals of a list-watch since the start, for metrics."""
 
     lists: int = 0
-    """Full lists that were begun."""
+    """Full lists that were started."""
     relists: int = 0
-    """Full lists that were completed, after the first."""
+    """Full lists that were completed, except for the first."""
     watches: int = 0
     """Watches that were opened."""
     events: int = 0
     unreadable: int = 0
-    """Objects that were not of the expected shape; they stay as they were."""
+    """Objects that could not be decoded; their previous state is kept."""
     errors: dict[str, int] = field(default_factory=dict)
     """Failures by reason."""
 
 
 class Resource(Struct, Generic[T], frozen=True):
-    """A resource: its plural and namespace, where it is, which of its objects are asked for, how
-    they are read. The namespace is empty for all of them.
+    """A resource: its plural and namespace, its path, the selected objects, and their codec. The
+    namespace is empty for all of them.
 
-    `selector` is one of labels, `fields` one of fields, such as `reason=Killing`. With
-    `metadata_only`, the API server sends nothing but metadata.
+    `selector` is a label selector, `fields` a field selector, such as `reason=Killing`. With
+    `metadata_only`, the API server sends only metadata.
     """
 
     plural: str
@@ -97,7 +97,6 @@ class Resource(Struct, Generic[T], frozen=True):
     metadata_only: bool = False
 
     def selecting(self, query: Query) -> Query:
-        """Return a query for its objects alone."""
         return [
             *([("labelSelector", self.selector)] if self.selector else ()),
             *([("fieldSelector", self.fields)] if self.fields else ()),
@@ -106,16 +105,15 @@ class Resource(Struct, Generic[T], frozen=True):
 
     @property
     def name(self) -> str:
-        """How log lines name it."""
         return f"{self.plural} in {self.namespace or 'all namespaces'}"
 
 
 class ListWatch(Generic[T]):
-    """Lists once, then watches; lists again only when the API server has forgotten where the watch
-    was.
+    """Lists once, then watches; lists again only if the API server no longer has the version of the
+    watch.
 
-    `synced` becomes true with the first complete list and stays true: while the connection is down,
-    what is known is old, not wrong, and the next list or the resumed watch brings what was missed.
+    `synced` becomes true with the first complete list and remains true: during an outage, the known
+    state is old, not wrong, and the next list or the resumed watch updates it.
     """
 
     def __init__(
@@ -130,7 +128,7 @@ class ListWatch(Generic[T]):
         self.resource = resource
         self.synced = False
         self.heard_at = -inf
-        """Until when what had happened has been told, in monotonic seconds."""
+        """Time until which events are known to be delivered, in monotonic seconds."""
         self.counters = Counters()
         self._api = api
         self._store = store
@@ -144,11 +142,11 @@ class ListWatch(Generic[T]):
 
     @property
     def trouble(self) -> str:
-        """The reason for which what is known may be old, nothing while a watch is open."""
+        """Return the reason why the known state may be old; empty while a watch is open."""
         return "" if self._connected else self._outage.reason
 
     async def run(self) -> None:
-        """Keep the follower in step, until cancelled."""
+        """Keep the store up to date, until cancelled."""
         while True:
             try:
                 if not self._version:
@@ -184,7 +182,8 @@ class ListWatch(Generic[T]):
                 self._store.keep(uid)
             for item in items:
                 self._store.item(item)
-        # Before the first response, the time of the API server is not known
+        # The API server's time is unknown before the first response, so it is computed after the
+        # list.
         server_time = self._world.server_time() - (self._clock() - begun)
         self._listed(version, self._store.end(server_time))
         self._heard(begun, server_time)
@@ -198,7 +197,7 @@ class ListWatch(Generic[T]):
         )
 
     def _listed(self, version: str, gone: int) -> None:
-        """Note a complete list."""
+        """Record a complete list."""
         self._version = version
         self.counters.relists += self.synced
         again = "again, " if self.synced else ""
@@ -263,7 +262,6 @@ class ListWatch(Generic[T]):
         self._store.heard(server_time)
 
     def _take(self, line: bytes) -> None:
-        """Take in one line of the watch."""
         event = self.resource.codec.event(line)
         kind, value = event.type, event.object
         if kind == "ERROR":
@@ -281,7 +279,7 @@ class ListWatch(Generic[T]):
             self._store.reach(number(version))
 
     def _failed(self, error: ApiError) -> float:
-        """Count a failure, and return how long to wait."""
+        """Count a failure, and return the delay before the retry."""
         self.counters.errors[error.reason] = self.counters.errors.get(error.reason, 0) + 1
         pause, resumed = self._outage.failed(error, resumed=bool(self._version))
         if not resumed:
@@ -290,15 +288,17 @@ class ListWatch(Generic[T]):
 
 
 class _Outage:
-    """The failures of a list-watch since it last worked: when to try again, and what is logged."""
+    """The failures of a list-watch since it last worked, with the delay of the retry and the
+    logging.
+    """
 
     def __init__(self, name: str, timing: Timing, world: Clock) -> None:
         self.reason = ""
-        """The reason of the newest failure that was logged, nothing while all is well."""
+        """The reason of the latest failure that was logged, empty without an outage."""
         self.silent = False
         """Whether an open watch has received nothing for too long."""
         self.late = False
-        """Whether that was so of the watch before, and nothing has been received since."""
+        """Whether that applied to the previous watch, and nothing has been received since."""
         self._name = name
         self._clock = world.clock
         self._backoff = Backoff(timing.first_delay, timing.longest_delay, world.random)
@@ -306,7 +306,7 @@ class _Outage:
         self._fruitless = 0
 
     def end(self) -> None:
-        """Note that the list-watch works."""
+        """Record that the list-watch works."""
         if self.reason:
             took, attempts = self._clock() - self._since, self._backoff.failures
             _log.info("%s: watching again after %.1f s and %d attempts", self._name, took, attempts)
@@ -315,15 +315,16 @@ class _Outage:
         self._backoff.reset()
 
     def failed(self, error: ApiError, *, resumed: bool) -> tuple[float, bool]:
-        """Return how long to wait, and whether the watch may be `resumed` then; log a new failure.
+        """Return the delay before the retry, and whether the watch may be `resumed` then; log a new
+        failure.
 
-        One silence of an open watch is not logged: a bookmark may be late, and the next watch shows
-        whether anything is wrong.
+        The first idle timeout of an open watch is not logged: a bookmark may be late, and the next
+        watch shows whether there is a problem.
         """
         if not self.reason:
             self._since = self._clock()
         if isinstance(error, Expired) and self.reason != error.reason:
-            self._backoff.reset()  # it answers, and after an outage the list is what we wait for
+            self._backoff.reset()  # the API server answers, and after an outage the list is urgent
         pause = self._backoff.next(error.retry_after or 0.0)
         self._fruitless += error.reason not in _NO_ANSWER
         if isinstance(error, Expired) or self._fruitless >= _FRUITLESS:
@@ -340,7 +341,6 @@ class _Outage:
 
 
 def _raise(line: bytes) -> None:
-    """Raise what an ERROR event says."""
     status = failure(line)
     text = (
         f"the API server ended the watch with {status.code}: "

@@ -1,4 +1,6 @@
-"""Live reads, for what the watch may not have delivered yet, and how fresh what is known is."""
+"""Live reads of objects that the watch may not have delivered yet, and the age of the known
+state.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Mapping
@@ -33,17 +35,17 @@ from webhook.kubeclient.wire import (
 from webhook.reservation.stores import Key
 
 READ_SECONDS: Final = 3.0
-"""Deadline of a live read. The API server waits 10 s for a webhook, unless told otherwise, and
-retries a 503 within that.
+"""Deadline of a live read. The API server's default timeout for a webhook is 10 s, and it retries a
+503 within that time.
 """
 
 _AT_ONCE: Final = 8
-"""Reads of a namespace at a time: reviews of RayClusters that do not exist cost no more, and they
-keep no read of another namespace waiting.
+"""Concurrent reads per namespace: bounds the cost of reviews for RayClusters that do not exist,
+without delaying reads of other namespaces.
 """
 
 _AGAIN_SECONDS: Final = 1.0
-"""Between two reads of one RayCluster; those who ask in between share the second one."""
+"""Between two reads of a RayCluster; callers in between share the second read."""
 
 _REMEMBERED: Final = 1024
 
@@ -53,18 +55,17 @@ T = TypeVar("T", bound=Watched)
 
 
 class Feeds(Struct, frozen=True):
-    """The two feeds of a namespace."""
+    """The stores of RayClusters and pods of a namespace."""
 
     pods: PodFeed
     clusters: RayClusterFeed
 
 
 class LiveReader:
-    """Reads one RayCluster, or the pods of one group with it, into the feeds.
+    """Reads a RayCluster, or the pods of a group with it, into the stores.
 
-    A read is a list: it needs no other permission than the feeds do, and its answer has a version,
-    also when it is empty, so that the version tracker can tell which events of the watch are older
-    than it.
+    A read is a list: it needs no other permission than the watches do, and the response has a
+    version, even if it is empty, so that older events of the watch can be recognised.
     """
 
     def __init__(
@@ -78,12 +79,12 @@ class LiveReader:
         self._rooms: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._begun: dict[tuple[str, str], float] = {}
         self.reads = 0
-        """How many were begun since the start."""
+        """Reads that were started."""
         self.failures = 0
 
     async def read(self, what: Read) -> None:
-        """Read a RayCluster, a group with its RayCluster, or all RayClusters of a namespace; what
-        does not exist becomes unknown. Raises ClusterUnreadable.
+        """Read a RayCluster, a group with its RayCluster, or all RayClusters of a namespace;
+        objects that do not exist are removed from the stores. Raises ClusterUnreadable.
         """
         if isinstance(what, ReadGroup):
             await self._flights.join(
@@ -99,7 +100,7 @@ class LiveReader:
             await self._flights.join((namespace, name), lambda: self._paced(namespace, name))
 
     async def _paced(self, namespace: str, name: str) -> None:
-        """Read a RayCluster, a while after it was read before."""
+        """Read a RayCluster, with a delay after its previous read."""
         key = namespace, name
         wait = self._begun.get(key, -_AGAIN_SECONDS) + _AGAIN_SECONDS - monotonic()
         if wait > 0:
@@ -135,7 +136,7 @@ class LiveReader:
         return feeds.clusters.contact((key.namespace, ""))
 
     def listed(self, key: Key) -> float:
-        """Return the server's time at which the newest complete list of a group began."""
+        """Return the server's time of the start of the newest complete list of a group."""
         feeds = self._feeds_of(key.namespace)
         if feeds is None:
             return -inf
@@ -144,8 +145,8 @@ class LiveReader:
         return feeds.clusters.listed((key.namespace, ""))
 
     def fresh(self, namespace: str, name: str) -> bool:
-        """Return whether a RayCluster, or all of a namespace where `name` is empty, are known as
-        they were at most SILENCE_SECONDS ago.
+        """Return whether the known state of a RayCluster, or of all of a namespace if `name` is
+        empty, is at most SILENCE_SECONDS old.
         """
         feeds = self._feeds_of(namespace)
         if feeds is None:
@@ -159,7 +160,7 @@ class LiveReader:
         )
 
     async def close(self) -> None:
-        """Give up the reads that are under way."""
+        """Cancel the reads in progress."""
         await self._flights.close()
 
     async def _within(self, namespace: str, read: Callable[[], Awaitable[None]]) -> None:
@@ -212,8 +213,8 @@ class LiveReader:
     async def _all(
         self, path: str, query: Query, codec: Codec[T], *, absent: bool = True
     ) -> tuple[list[T], int]:
-        """Return all objects that match, and the version of the list. With `absent`, objects that
-        cannot be read count as absent; otherwise, they are an error.
+        """Return all matching objects, and the version of the list. With `absent`, objects that
+        cannot be decoded count as absent; otherwise, they are an error.
         """
         found, version = await read_pages(
             lambda page: self._api.get(path, page, self._deadline),
@@ -238,8 +239,8 @@ class LiveReader:
 
 
 async def _when_asked(read: Callable[[], Awaitable[None]], deadline: float) -> None:
-    """Read, and again when the API server says when to come again: after a restart it lists custom
-    resources about a second later than it answers. Raises ApiError where that is too late.
+    """Read, and retry after a `Retry-After`: after a restart the API server lists custom resources
+    about a second later than it answers. Raises ApiError if that exceeds the deadline.
     """
     while True:
         try:
@@ -267,19 +268,19 @@ class _Flight(Struct, eq=False):
 
 
 class Flights:
-    """Shares work that several callers ask for at once.
+    """Deduplicates work that several callers need at once.
 
-    A caller joins only work that has not begun: what is under way may have looked at the world
-    before the caller's reason to ask. So of one key at most one piece is under way and one waits,
-    whatever the number of callers.
+    A caller joins only work that has not started: work in progress may have read a state from
+    before the caller's reason. So for each key at most one run is in progress and one is queued,
+    for any number of callers.
     """
 
     def __init__(self) -> None:
         self._latest: dict[Hashable, _Flight] = {}
 
     async def join(self, key: Hashable, work: Callable[[], Awaitable[None]]) -> None:
-        """Return when `work` was done for this key, from after this call on. Raises
-        what it raises.
+        """Return after `work` was run for this key, started after this call. Raises its
+        exceptions.
         """
         latest = self._latest.get(key)
         if latest is None or latest.begun:
@@ -287,7 +288,7 @@ class Flights:
         await asyncio.shield(latest.task)
 
     async def close(self) -> None:
-        """Cancel all work, and wait for its end."""
+        """Cancel all work, and await its end."""
         tasks = [flight.task for flight in self._latest.values()]
         for task in tasks:
             task.cancel()
@@ -306,7 +307,7 @@ class Flights:
             if self._latest.get(key) is flight:
                 del self._latest[key]
             if not task.cancelled():
-                task.exception()  # its callers may all have left
+                task.exception()  # all callers may have been cancelled
 
         flight = self._latest[key] = _Flight(asyncio.create_task(fly()))
         flight.task.add_done_callback(landed)

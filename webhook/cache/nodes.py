@@ -1,4 +1,4 @@
-"""Nodes: the labels of each that may be passed on to pods, and nothing else of it."""
+"""Nodes: the labels of each that may be copied to pods."""
 
 import logging
 from collections.abc import Collection, Iterable
@@ -21,7 +21,7 @@ from webhook.kubeclient.wire import (
 )
 
 _SECONDS: Final = 1.0
-"""Deadline of a live read: the API server waits 2 s for the answer to a binding."""
+"""Deadline of a live read: the API server's timeout for the review of a binding is 2 s."""
 
 _log: Final = logging.getLogger("webhook.cache")
 
@@ -42,14 +42,14 @@ _CODEC: Final = Codec(
 
 
 class _Kept(Struct, frozen=True, gc=False):
-    """What is kept of a Node."""
+    """The stored fields of a Node."""
 
     name: str
     labels: Strings
 
 
 class Nodes:
-    """Follows the metadata of all Nodes, and keeps the labels with these keys."""
+    """Watches the metadata of all Nodes, and stores the labels with these keys."""
 
     def __init__(self, api: Api, keys: Collection[str]) -> None:
         self._api = api
@@ -62,12 +62,11 @@ class Nodes:
         self.watch = ListWatch(api, resource, store)
 
     async def run(self) -> None:
-        """Follow until cancelled."""
         await self.watch.run()
 
     async def labels(self, name: str) -> Strings:
-        """Return the kept labels of a Node. One that the watch has not delivered yet is read; if it
-        cannot be read, it has none.
+        """Return the stored labels of a Node. A Node that the watch has not delivered yet is read;
+        if it cannot be read, it has none.
         """
         found = self._nodes.get(self._uids.get(name, ""))
         if found is not None:
@@ -81,22 +80,18 @@ class Nodes:
             return {}
 
     def get(self, uid: str) -> _Kept | None:
-        """Return a Node by its uid."""
         return self._nodes.get(uid)
 
     def put(self, uid: str, value: _Kept) -> None:
-        """Set a Node."""
         self._nodes[uid] = value
         self._uids[value.name] = uid
 
     def remove(self, uid: str) -> None:
-        """Remove a Node; nothing happens when it is unknown."""
         found = self._nodes.pop(uid, None)
         if found is not None and self._uids.get(found.name) == uid:
             del self._uids[found.name]
 
     def items(self) -> Iterable[tuple[str, _Kept]]:
-        """Return all Nodes with their uids."""
         return self._nodes.items()
 
     def _kept(self, node: _Node, _old: _Kept | None = None) -> _Kept:

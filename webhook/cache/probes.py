@@ -1,4 +1,4 @@
-"""Probes: what `check` asks the API server, dry runs included. Nothing is stored."""
+"""Probes: the requests of `check` to the API server, including dry runs. Nothing is stored."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -48,19 +48,19 @@ _RESERVATIONS: Final = tuple(
     {"verb": verb, "group": "coordination.k8s.io", "resource": LEASES}
     for verb in ("get", "list", "create", "update", "delete")
 )
-"""What is done with the Leases that contain reservations, in one namespace."""
+"""The required rights on the Leases that contain reservations, in a namespace."""
 _AT_ONCE: Final = 8
-"""Dry runs of Leases at a time."""
+"""Concurrent dry runs of Leases."""
 _LEASES_MAX: Final = 64
-"""Leases that are tried: there is one for each group."""
+"""Leases that are tested: there is a Lease for each group."""
 _NOWHERE: Final = "ray-webhook-check"
-"""The name of what is only sent in dry runs."""
+"""The name of objects that are only sent in dry runs."""
 
 
 class Probes:
-    """Asks once, for a namespace. `worker_of` makes the first worker pod of a RayCluster in JSON;
-    `claims` is the namespace of the Leases, where it is not that of the Service. With `everywhere`
-    workers are looked at in all namespaces, if that is allowed.
+    """Probes for a namespace. `worker_of` returns the first worker pod of a RayCluster in JSON;
+    `claims` is the namespace of the Leases, if it is not that of the Service. With `everywhere`,
+    workers of all namespaces are checked, if that is allowed.
     """
 
     def __init__(
@@ -83,8 +83,8 @@ class Probes:
         self._unread: dict[str, str] = {}
 
     async def needs(self) -> Probed:
-        """Return what an installation needs. Raises ApiError when the API server
-        does not answer.
+        """Return the requirements of an installation. Raises ApiError if the API server does not
+        answer.
         """
         version = await self._json("/version")
         served, cert_manager, operators = await asyncio.gather(
@@ -98,7 +98,7 @@ class Probes:
         return Probed(version, served, cert_manager, operators, None, None, {}, unread=self._unread)
 
     async def all(self, now: float) -> Probed:
-        """Return everything. Raises ApiError when the API server does not answer."""
+        """Return the results of all probes. Raises ApiError if the API server does not answer."""
         probed = await self.needs()
         mutating, validating, broken, (owner, worker), (scope, picture) = await asyncio.gather(
             self._configurations("mutatingwebhookconfigurations"),
@@ -142,7 +142,7 @@ class Probes:
         )
 
     async def _worker(self) -> tuple[str, Tried]:
-        """Send a worker pod of the first RayCluster that has a group of some, else one of a
+        """Send a worker pod of the first RayCluster that has a group with replicas, otherwise of a
         RayCluster that does not exist.
         """
         owner, pod = "", _orphan(self._namespace)
@@ -154,8 +154,8 @@ class Probes:
         return owner, await _attempt(self._asker, self._in("/api/v1", "pods"), pod)
 
     async def _reservations(self, namespace: str) -> dict[str, Tried]:
-        """Return what became of dry runs of a new Lease and of some that hold reservations, by
-        namespace and name; of one whose content cannot be read, why.
+        """Return the results of dry runs of a new Lease and of some that contain reservations, by
+        namespace and name; for a Lease that cannot be decoded, the error.
         """
         place = self._claims or namespace
         path = f"/apis/coordination.k8s.io/v1/namespaces/{place}/leases"
@@ -175,7 +175,7 @@ class Probes:
         return None if items is None else msgspec.convert(items, list[WebhookConfiguration])
 
     async def _picture(self, now: float) -> tuple[str, ClusterReport | None]:
-        """Return the namespace that was looked at, none for all, and what was found there."""
+        """Return the namespace that was checked, empty for all, and its report."""
         scopes = ["", self._namespace] if self._everywhere else [self._namespace]
         for scope in scopes:
             snapshot = Snapshot(self._asker, scope, ignoring=self._ignoring)
@@ -192,7 +192,6 @@ class Probes:
         return None if slices is None else ready_endpoints(slices)
 
     async def _behind(self, service: tuple[str, str]) -> Sequence[Object]:
-        """Return the pods behind a service."""
         namespace, name = service
         found = await self._try(
             "services", self._json(f"/api/v1/namespaces/{namespace}/services/{name}")
@@ -207,7 +206,7 @@ class Probes:
         return pods or ()
 
     async def _settings(self, namespace: str, pods: Sequence[Object]) -> tuple[str, ...] | None:
-        """Return the texts of the ConfigMaps that the pods mount; None where one cannot be read."""
+        """Return the texts of the ConfigMaps that the pods mount; None if any cannot be read."""
         volumes = [each for pod in pods for each in pod["spec"].get("volumes") or ()]
         texts: list[str] = []
         for name in sorted({each["configMap"]["name"] for each in volumes if "configMap" in each}):
@@ -219,8 +218,8 @@ class Probes:
         return tuple(texts)
 
     async def _rights(self, account: str, namespace: str) -> dict[str, bool | None]:
-        """Return whether an account may do what it has to, by `verb resource`, and `in namespace`
-        where it needs that in one only.
+        """Return whether an account has the required rights, by `verb resource`, and `in namespace`
+        for rights that are required only there.
         """
         where = self._claims or namespace
         rights = {
@@ -240,7 +239,7 @@ class Probes:
         return allowed
 
     async def _try(self, name: str, asking: Any) -> Any:  # noqa: ANN401 - any answer passes through
-        """Return an answer, or None, and note why."""
+        """Return a result, or None after recording the error."""
         try:
             return await asking
         except ApiError as error:
@@ -260,7 +259,6 @@ class Probes:
 
 
 def _accounts(namespace: str, pods: Sequence[Object]) -> tuple[str, ...]:
-    """Return the accounts of pods."""
     accounts = {str(pod["spec"].get("serviceAccountName", "default")) for pod in pods}
     return tuple(f"system:serviceaccount:{namespace}:{account}" for account in sorted(accounts))
 
@@ -273,7 +271,7 @@ async def _allowed(asker: Api, account: str, attributes: Mapping[str, str]) -> b
 
 
 async def _attempt(asker: Api, path: str, body: Object) -> Tried:
-    """Send an object in a dry run."""
+    """Create an object in a dry run."""
     try:
         answer = await asker.post(path, [("dryRun", "All")], body, _SECONDS)
     except ApiError as error:
@@ -292,14 +290,16 @@ async def _rewrite(asker: Api, path: str, lease: Object, room: asyncio.Semaphore
         async with room:
             dry = [("dryRun", "All")]
             await asker.replace(f"{path}/{name}", whole, _SECONDS, dry)
-    except ApiError as error:  # with a conflict or without a Lease, another process has written
+    except (
+        ApiError
+    ) as error:  # after a conflict, or if the Lease is missing, another process has written it
         if error.reason not in ("conflict", "missing"):
             return Tried(None, str(error), error.reason)
     return Tried(lease)
 
 
 async def _exists(asker: Api, path: str) -> bool | None:
-    """Return whether an API is served; None when no one could ask."""
+    """Return whether an API is served; None if that is unknown."""
     try:
         await asker.get(path, (), _SECONDS)
     except ApiError as error:
@@ -308,7 +308,7 @@ async def _exists(asker: Api, path: str) -> bool | None:
 
 
 def _broken(namespace: str) -> Object:
-    """Return a RayCluster that no KubeRay could run: two groups of one name."""
+    """Return a RayCluster that KubeRay cannot run: two groups have the same name."""
     template = {"spec": {"containers": [{"name": "ray", "image": "rayproject/ray:2.54.0"}]}}
     group = {
         "groupName": "workers",

@@ -1,4 +1,4 @@
-"""RayClusters: the lists and watches of them become entries of the cluster index."""
+"""RayClusters: lists and watches of them update the cluster index."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -23,7 +23,7 @@ CODEC: Final = Codec(
 
 
 class _Clusters:
-    """RayClusters by uid, of which the index has the newest of each name."""
+    """RayClusters by uid; the index contains the newest of each name."""
 
     def __init__(self, index: ClusterIndex) -> None:
         self._index = index
@@ -42,7 +42,7 @@ class _Clusters:
 
 
 class RayClusterFeed(Store[RayCluster, Name, RayClusterConfig]):
-    """The RayClusters of one list-watch, and of live reads."""
+    """The RayClusters of a list-watch, and of live reads."""
 
     def __init__(self, index: ClusterIndex) -> None:
         self._known = _Clusters(index)
@@ -55,8 +55,8 @@ class RayClusterFeed(Store[RayCluster, Name, RayClusterConfig]):
     def read_all(
         self, namespace: str, clusters: Iterable[RayCluster], version: int, begun: float
     ) -> None:
-        """Handle a live read that shows all RayClusters of a namespace at `version`, and that began
-        at the server's time `begun`. The scope of the namespace has an empty name.
+        """Handle a live read of all RayClusters of a namespace at `version`, which began at the
+        server's time `begun`. The scope of the namespace has an empty name.
         """
         listed = {(namespace, cluster.metadata.name or ""): cluster for cluster in clusters}
         known = {(each.namespace, each.name) for _, each in self._known.items()}
@@ -66,7 +66,7 @@ class RayClusterFeed(Store[RayCluster, Name, RayClusterConfig]):
 
 
 def rayclusters_in(namespace: str) -> "Resource[RayCluster]":
-    """Return the RayClusters of a namespace, or of all when it is empty."""
+    """Return the resource of the RayClusters of a namespace, or of all if it is empty."""
     path = (
         f"/apis/ray.io/v1/namespaces/{namespace}/rayclusters"
         if namespace

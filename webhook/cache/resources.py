@@ -1,6 +1,4 @@
-"""Live objects on the wire: how each kind that `status` looks at is read, and which of them are
-asked for.
-"""
+"""Resources of `status`: the codec of each kind, and the selected objects."""
 
 from typing import Final, TypeVar
 
@@ -27,14 +25,14 @@ T = TypeVar("T", bound=Watched)
 
 PODS: Final = f"{names.LABEL_NODE_TYPE} in ({names.NODE_TYPE_HEAD},{names.NODE_TYPE_WORKER})"
 REASONS: Final = (*REFUSALS, END)
-"""Of the events, those that a diagnosis reads."""
+"""The reasons of Events that diagnoses read."""
 
 CONFIGURATION_PLURAL: Final = "mutatingwebhookconfigurations"
 CONFIGURATIONS: Final = f"/apis/admissionregistration.k8s.io/v1/{CONFIGURATION_PLURAL}"
 
 
 def _codec(kind: type[T]) -> Codec[T]:
-    # mypy takes no variable for a type; msgspec does.
+    # mypy does not allow a variable as a type; msgspec does.
     page: type[Page[T]] = Page[kind]  # type: ignore[valid-type]
     event: type[Event[T]] = Event[kind]  # type: ignore[valid-type]
     return Codec(
@@ -51,5 +49,5 @@ CONFIGURATION: Final = _codec(WebhookConfiguration)
 
 
 def within(root: str, namespace: str, plural: str) -> str:
-    """Return the path of a resource in a namespace, or in all when it is empty."""
+    """Return the path of a resource in a namespace, or in all if it is empty."""
     return f"{root}/namespaces/{namespace}/{plural}" if namespace else f"{root}/{plural}"

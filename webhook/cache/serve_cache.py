@@ -1,4 +1,4 @@
-"""The cluster as the webhook follows it: the feeds of each namespace, and live reads."""
+"""The cluster state of the webhook server: stores of each namespace, and live reads."""
 
 import asyncio
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from webhook.kubeclient.timeouts import Clock, Timing
 
 
 class ClusterState:
-    """Keeps what is known in step with the cluster. Without namespaces, with all of them."""
+    """Keeps the stores up to date with the cluster; without namespaces, for all of them."""
 
     def __init__(
         self,
@@ -43,29 +43,27 @@ class ClusterState:
         clusters.freshness = self.reader.fresh
 
     def pods_synced(self) -> bool:
-        """Return whether the worker pods were listed: a condition of readiness."""
+        """Return whether the worker pods were listed, a condition of readiness."""
         return all(watch.synced for watch in self.pods)
 
     def clusters_synced(self) -> bool:
-        """Return whether the RayClusters were listed: a condition of readiness."""
+        """Return whether the RayClusters were listed, a condition of readiness."""
         return all(watch.synced for watch in self.clusters)
 
     def synced(self) -> bool:
-        """Return whether both were listed."""
         return self.pods_synced() and self.clusters_synced()
 
     @property
     def watches(self) -> list[ListWatch[Any]]:
-        """All list-watches, for metrics."""
         return [*self.pods, *self.clusters]
 
     @property
     def malformed(self) -> int:
-        """How often a worker pod had labels that are no seat."""
+        """Return the number of worker pods with invalid identity labels."""
         return sum(feeds.pods.malformed for feeds in self.feeds.values())
 
     async def run(self) -> None:
-        """Follow the cluster until cancelled. The connection has to be open."""
+        """Watch the cluster until cancelled. The client has to be open."""
         try:
             async with asyncio.TaskGroup() as group:
                 for watch in self.watches:

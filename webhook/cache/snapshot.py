@@ -1,5 +1,5 @@
-"""A snapshot: everything that `status` looks at, read once. What may not be read is left out, and
-named.
+"""A snapshot of the cluster state of `status`, read once. Kinds without permission are omitted, and
+reported.
 """
 
 import asyncio
@@ -24,14 +24,14 @@ T = TypeVar("T", bound=Watched)
 R = TypeVar("R")
 
 SECONDS: Final = 30.0
-"""Deadline of one page."""
+"""Deadline of a page."""
 
 PAGE_ITEMS: Final = 1000
 
 
 class Snapshot:
-    """Reads one namespace, or all when it is empty. After `take`, `unread` says what could not be
-    read, and why. With `ignoring`, RayClusters may be left alone by their label.
+    """Reads a namespace, or all if it is empty. After `take`, `unread` contains the kinds that
+    could not be read, and why. With `ignoring`, the `ignore` label of RayClusters is honoured.
     """
 
     def __init__(self, reader: Api, namespace: str, *, ignoring: bool = True) -> None:
@@ -41,7 +41,7 @@ class Snapshot:
         self._ignoring = ignoring
 
     async def take(self) -> Observed:
-        """Return what there is. Raises ApiError when not even RayClusters and pods can be read."""
+        """Return the observed objects. Raises ApiError if RayClusters or pods cannot be read."""
         (clusters, pods), beside = await asyncio.gather(
             asyncio.gather(
                 self._list(resources.CLUSTER, self._in("/apis/ray.io/v1", "rayclusters")),
@@ -71,14 +71,14 @@ class Snapshot:
         return Observed(clusters, pods, *beside, ignoring=self._ignoring)
 
     async def probe(self) -> None:
-        """Read one RayCluster and one pod. Raises ApiError when that is not possible."""
+        """Read a RayCluster and a pod. Raises ApiError if that is not possible."""
         one = ("limit", "1")
         await self._reader.get(self._in("/apis/ray.io/v1", "rayclusters"), [one], SECONDS)
         pods = [("labelSelector", resources.PODS), one]
         await self._reader.get(self._in("/api/v1", "pods"), pods, SECONDS)
 
     async def _try(self, name: str, reading: Awaitable[R]) -> R | None:
-        """Return what is read, or None, and note why."""
+        """Return the result of a read, or None after recording the error."""
         try:
             return await reading
         except ApiError as error:
@@ -86,7 +86,7 @@ class Snapshot:
             return None
 
     async def _pod_groups(self) -> Sequence[LivePodGroup] | None:
-        """Return the PodGroups; None where they are not served, which is nothing to complain of."""
+        """Return the PodGroups; None if they are not served, which is not an error."""
         for version in VERSIONS:
             try:
                 return await self._list(

@@ -1,17 +1,16 @@
-"""The store of a list-watch: which objects exist, however the knowledge arrives, and how fresh that
-knowledge is.
+"""The store of a list-watch: which objects exist, from any source, and how current that state is.
 
-Knowledge comes from lists, watches and live reads, out of order. Versions keep them apart:
+Lists, watches and live reads arrive out of order, and are ordered by version:
 
-- `reached`: the watch has delivered everything up to this version. A live read that shows an
-  unknown object which is not newer shows one that was deleted since;
-- *ahead*: the version of an object that a live read showed and the watch has not reached. What is
-  older is ignored;
-- the *horizon* of a scope (a worker group, or one RayCluster): the version at which a live read
-  listed all of it. An event about an unknown object that is not newer is about one that was deleted
-  by then.
+- `reached`: the watch has delivered all events up to this version. An unknown object in a live
+  read that is not newer has been deleted since;
+- *ahead*: the version of an object from a live read which the watch has not reached. Older
+  versions are ignored;
+- the *horizon* of a scope (a worker group, or a RayCluster): the version at which a live read
+  listed all of it. An event about an unknown object that is not newer is about an object that was
+  deleted by then.
 
-Of all other objects no version is kept: the watch has reached it. Entries ahead and horizons are
+For all other objects no version is stored: the watch has reached it. Entries ahead and horizons are
 dropped once the watch has reached them.
 
 See docs/contributing/decisions/0004-versions-decide-what-is-news.md.
@@ -29,11 +28,11 @@ V = TypeVar("V")
 
 _READS_MAX: Final = 4096
 _READ_SECONDS: Final = 5.0
-"""A live read that is older is forgotten when there are many: it costs another one."""
+"""An older live read is dropped if there are many, at the cost of another read."""
 
 
 class Objects(Protocol[V]):
-    """The current objects of a kind by uid, as they are kept."""
+    """The stored values of the current objects of a kind, by uid."""
 
     def get(self, uid: str) -> V | None:
         """Return an object."""
@@ -42,18 +41,18 @@ class Objects(Protocol[V]):
         """Set an object."""
 
     def remove(self, uid: str) -> None:
-        """Remove an object; nothing happens when it is unknown."""
+        """Remove an object, if it is known."""
 
     def items(self) -> Iterable[tuple[str, V]]:
         """Return all objects with their uids."""
 
 
 class Store(Generic[T, S, V]):
-    """Decides what is news, and puts it into `objects`.
+    """Decides which changes are newer than the known state, and applies them to `objects`.
 
-    `keep` returns what is kept of an object, given what was kept of it before; None where it means
-    nothing, or no longer. `scope` returns the scope of what is kept, and `own` whether this
-    list-watch is the one that lists it.
+    `keep` returns the value to store for an object, given its previous value; None if the object is
+    irrelevant, or no longer relevant. `scope` returns the scope of a value, and `own` whether this
+    list-watch lists it.
     """
 
     def __init__(
@@ -67,7 +66,7 @@ class Store(Generic[T, S, V]):
         self.contact_at = -inf
         """The time of the last contact with the API server, by the clock of the API server."""
         self.listed_at = -inf
-        """The time at which the newest complete list began, by the same clock."""
+        """The start time of the newest complete list, by the same clock."""
         self._objects = objects
         self._keep = keep
         self._scope = scope
@@ -79,7 +78,6 @@ class Store(Generic[T, S, V]):
         self._listed: set[str] = set()
 
     def __len__(self) -> int:
-        """Return the number of objects."""
         return sum(self._own(value) for _, value in self._objects.items())
 
     def put(self, value: T) -> None:
@@ -97,12 +95,12 @@ class Store(Generic[T, S, V]):
         self._set(uid, old, new)
 
     def remove(self, uid: str) -> None:
-        """Handle the deletion of an object, the last event there ever is about a uid."""
+        """Handle the deletion of an object, the last event of its uid."""
         self._ahead.pop(uid, None)
         self._objects.remove(uid)
 
     def reach(self, version: int) -> None:
-        """Note that the watch has delivered everything up to `version`."""
+        """Record that the watch has delivered all events up to `version`."""
         if version <= self.reached:
             return
         self.reached = version
@@ -112,10 +110,10 @@ class Store(Generic[T, S, V]):
             self._horizons = {scope: at for scope, at in self._horizons.items() if at > version}
 
     def begin(self, version: int) -> None:
-        """Begin a full list, which shows the state at `version`.
+        """Begin a full list, which contains the state at `version`.
 
-        A version below what was reached means that the API server's store was set back: no version
-        known here counts any more.
+        A version below `reached` means that the API server's store was restored from a backup: all
+        known versions are invalid.
         """
         self._listing = version
         self._listed = set()
@@ -125,17 +123,16 @@ class Store(Generic[T, S, V]):
             self._ahead = {}
 
     def item(self, value: T) -> None:
-        """Handle one item of the full list."""
         self._listed.add(value.metadata.uid or "")
         self.put(value)
 
     def keep(self, uid: str) -> None:
-        """Note that the full list contains an object that cannot be read: it stays as it was."""
+        """Handle an item of the full list that cannot be decoded: its previous state is kept."""
         self._listed.add(uid)
 
     def end(self, begun: float = -inf) -> int:
-        """End the full list that began at the server's time `begun`: the objects that it did not
-        contain are gone. Return how many were.
+        """End the full list that began at the server's time `begun`: remove the objects that it did
+        not contain. Return their number.
         """
         gone = [
             uid
@@ -152,8 +149,8 @@ class Store(Generic[T, S, V]):
         return len(gone)
 
     def read(self, scope: S, values: Iterable[T], version: int, begun: float = -inf) -> None:
-        """Handle a live read that shows all objects of `scope` at `version`, and that began at the
-        server's time `begun`.
+        """Handle a live read of all objects of `scope` at `version`, which began at the server's
+        time `begun`.
         """
         shown = set()
         horizon = max(self.reached, self._horizons.get(scope, 0))
@@ -185,15 +182,15 @@ class Store(Generic[T, S, V]):
         self.note_read(scope, begun)
 
     def note_read(self, scope: S, begun: float) -> None:
-        """Note that a live read of all of a scope began at the server's time `begun`."""
+        """Record a live read of a whole scope, which began at the server's time `begun`."""
         if len(self._read_at) >= _READS_MAX:
             oldest = begun - _READ_SECONDS
             self._read_at = {each: at for each, at in self._read_at.items() if at > oldest}
         self._read_at[scope] = begun
 
     def heard(self, server_time: float) -> None:
-        """Note a contact with the API server: what had happened by then has been delivered, but for
-        what is on its way.
+        """Record a contact with the API server: the watch is current as of `server_time`, except
+        for events in transit.
         """
         self.contact_at = server_time
 
@@ -202,11 +199,11 @@ class Store(Generic[T, S, V]):
         return max(self.contact_at, self._read_at.get(scope, -inf))
 
     def listed(self, scope: S) -> float:
-        """Return the time at which the newest list began that contains all of a scope."""
+        """Return the start time of the newest list that contains a whole scope."""
         return max(self.listed_at, self._read_at.get(scope, -inf))
 
     def _reached_of(self, uid: str) -> int:
-        """Return the version up to which everything about an object that is not ahead is known."""
+        """Return the version up to which an object that is not ahead is known."""
         return max(self.reached, self._listing if uid in self._listed else 0)
 
     def _horizon(self, value: V) -> int:

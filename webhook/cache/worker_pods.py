@@ -1,4 +1,4 @@
-"""Worker pods: the lists and watches of them become live pods in the membership."""
+"""Worker pods: lists and watches of them update the membership."""
 
 import logging
 from functools import lru_cache
@@ -54,9 +54,7 @@ class _Meta(Struct, rename="camel", frozen=True):
 
 
 class WorkerPod(Struct, frozen=True):
-    """The few fields of a worker pod that we read. `spec` stays undecoded: only an adoption looks
-    into it.
-    """
+    """The fields of a worker pod that are read. `spec` is decoded only for an adoption."""
 
     metadata: _Meta = field(default_factory=_Meta)
     spec: Raw = field(default_factory=Raw)
@@ -71,13 +69,11 @@ _specs: Final = msgspec.json.Decoder(PodSpec)
 
 
 class PodFeed(Store[WorkerPod, GroupKey, Member]):
-    """The worker pods of a namespace, or of all when it is empty, from the watch and from live
-    reads.
+    """The worker pods of a namespace, or of all if it is empty, from the watch and from live reads.
 
     A terminating pod frees its identity. A pod without identity labels that a previous webhook
-    completed is adopted. A live pod keeps its identity when its labels are removed, and its holder
-    whatever is edited. Labels that are no identity are counted in `malformed`, and
-    logged once for each group.
+    mutated is adopted. A live pod keeps its identity if its labels are removed, and its holder
+    after any edit. Invalid identity labels are counted in `malformed`, and logged once per group.
     """
 
     def __init__(self, members: Membership, namespace: str = "") -> None:
@@ -91,7 +87,7 @@ class PodFeed(Store[WorkerPod, GroupKey, Member]):
         self._logged: set[GroupKey] = set()
 
     def _member(self, pod: WorkerPod, known: Member | None) -> Member | None:
-        """Return what is kept of a live pod, or None if it has neither identity nor holder."""
+        """Return the member of a live pod, or None if it has neither identity nor holder."""
         meta = pod.metadata
         if meta.deletion_timestamp:
             return None
@@ -125,7 +121,7 @@ class PodFeed(Store[WorkerPod, GroupKey, Member]):
 
 
 def pods_in(namespace: str) -> "Resource[WorkerPod]":
-    """Return the worker pods of a namespace, or of all when it is empty."""
+    """Return the resource of the worker pods of a namespace, or of all if it is empty."""
     path = f"/api/v1/namespaces/{namespace}/pods" if namespace else "/api/v1/pods"
     return Resource(
         "pods",
@@ -138,13 +134,13 @@ def pods_in(namespace: str) -> "Resource[WorkerPod]":
 
 @lru_cache(maxsize=1 << 14)
 def _key(namespace: str, owner: str, group: str) -> GroupKey:
-    """Return one object for equal keys: pods share it."""
+    """Return the same object for equal keys, which pods share."""
     return GroupKey(namespace, owner, group)
 
 
 def _key_of(meta: _Meta) -> GroupKey:
-    """Return the group of a pod. One whose labels and owner disagree is in none: KubeRay does not
-    count it either.
+    """Return the group of a pod; an empty key if its labels and owner disagree, because KubeRay
+    does not count such a pod either.
     """
     labels = meta.labels
     if labels is not None and labels.cluster and labels.group:
@@ -155,8 +151,8 @@ def _key_of(meta: _Meta) -> GroupKey:
 
 
 def _seat_of(pod: WorkerPod, group: str) -> HostIdentity | None:
-    """Return the seat of a pod, None when it has none. Raises Denied, DecodeError or
-    UnicodeDecodeError for labels or a spec that make no sense.
+    """Return the identity of a pod, None if it has none. Raises Denied, DecodeError or
+    UnicodeDecodeError for invalid labels or an invalid spec.
     """
     labels = pod.metadata.labels or _Labels()
     name, legacy = labels.replica_name, labels.legacy

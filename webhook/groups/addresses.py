@@ -1,5 +1,5 @@
-"""How much the webhook adds to a pod: each container is given variables, and those of a TPU slice
-list every host of it, and every device.
+"""The size of what the webhook adds to a pod: variables in each container, which list every host
+and every device of a TPU slice.
 """
 
 from collections.abc import Collection
@@ -10,21 +10,23 @@ from webhook.accelerators.slices import Slice
 from webhook.groups.naming import headless_service, host_name
 
 ADDED_MAX: Final = 1_000_000
-"""Bytes that may be added to a pod. etcd stores no object above 1.5 MiB:
+"""Bytes that may be added to a pod. etcd stores objects of up to 1.5 MiB:
 https://etcd.io/docs/latest/dev-guide/limit/
 """
 
 _PORT: Final = len(":65535")
 _OTHERS: Final = 2_000
-"""What the variables of a container that list nothing take at most, names and JSON included."""
+"""Maximum bytes of the other variables of a container, including names and JSON."""
 
 
 _INDEX: Final = 9999
-"""All replicas of a group are to fit alike, so no index counts for less than this one."""
+"""The index for which addresses are computed, so that all replicas of a group have the same
+size.
+"""
 
 
 def address_size(group: str, cluster: str, hosts: int, service: str = "") -> int:
-    """Return the length of the address of a host with a comma behind it, at most."""
+    """Return the maximum length of the address of a host, including a comma."""
     if hosts <= 1:
         return len("localhost,")
     return len(f"{host_name(group, _INDEX, hosts - 1)}.{service or headless_service(cluster)},")
@@ -33,9 +35,9 @@ def address_size(group: str, cluster: str, hosts: int, service: str = "") -> int
 def listed(
     whole: Slice, hosts: int, chips: int, processes: int, profiles: Collection[str]
 ) -> tuple[int, int]:
-    """Return of how many hosts each container is given the addresses, 1 for none, and how many
-    addresses with a port of each: those of its TPU processes, and of its devices where a profile
-    lists them. Without `chips` of a host nothing is listed.
+    """Return the number of host addresses in each container (1 if none are listed), and the number
+    of addresses with a port: those of TPU processes, and of devices if a profile lists them.
+    Without `chips` per host, no addresses are listed.
     """
     if not chips:
         return 1, 0
@@ -44,16 +46,16 @@ def listed(
 
 
 def added_size(address: int, hosts: int, containers: int, endpoints: int) -> int:
-    """Return how many bytes are added to a pod at most.
+    """Return the maximum number of bytes added to a pod.
 
-    `address` is the length of one; `hosts` and `endpoints` are what `listed` says.
+    `address` is the length of an address; `hosts` and `endpoints` are the results of `listed`.
     """
     host_names = hosts * address if hosts > 1 else 0
     return containers * (_OTHERS + host_names + endpoints * hosts * (address + _PORT))
 
 
 def too_large(size: int, hosts: int, containers: int, endpoints: int) -> str:
-    """Return what to say of a pod to which too much would be added."""
+    """Return the message for a pod that would become too large."""
     count = hosts * endpoints + (hosts if hosts > 1 else 0)
     what = f"{count} addresses in {containers} containers" if count else f"{containers} containers"
     return f"variables for {what} add {size} bytes to a pod, above {ADDED_MAX}: use fewer"

@@ -1,7 +1,7 @@
-"""Opt-ins: the annotations that people write on a RayCluster, one row for each.
+"""Opt-ins: the annotations that users set on a RayCluster.
 
-To add one, add its name to `webhook/api/names.py` and a row to `OPT_INS`. What is known of a
-RayCluster, the mutators, the rules and `docs/annotations.md` read the row.
+To add an annotation, add its name to `webhook/api/names.py` and a row to `OPT_INS`. The
+configuration of a RayCluster, the mutators, the rules and `docs/annotations.md` use that row.
 """
 
 from collections.abc import Callable
@@ -19,19 +19,19 @@ from webhook.groups.drain_timeout import SECONDS_MAX, read_seconds
 T = TypeVar("T")
 
 INDEX_LIMIT: Final = 1 << 20
-"""Shard indices are below this number."""
+"""Shard indices are less than this number."""
 
 
 def read_index(text: str) -> int | None:
-    """Return a shard index, or None for a text that is none: decimal, without sign or leading
-    zeros, below the limit.
+    """Return a shard index, or None for an invalid text: decimal, without sign or leading zeros,
+    less than INDEX_LIMIT.
     """
     return read_number(text, INDEX_LIMIT - 1)
 
 
 def read_count(text: str) -> int | None:
-    """Return how many shards a group has, or None for a text that is no such number: as an index is
-    written, but from 1 to the limit.
+    """Return the number of shards of a group, or None for an invalid text: the format of an index,
+    but from 1 to INDEX_LIMIT.
     """
     return read_number(text, INDEX_LIMIT) or None
 
@@ -40,20 +40,20 @@ CLUSTER: Final = "cluster"
 WORKER_GROUP: Final = "worker-group"
 REPLICA: Final = "replica"
 GRANULARITIES: Final = (CLUSTER, WORKER_GROUP, REPLICA)
-"""Values of the annotations of scheduling groups and ComputeDomains: which pods share one."""
+"""Values of the annotations of pod groups and ComputeDomains: which pods share one."""
 
 UNITS: Final = (REPLICA, WORKER_GROUP)
-"""Values of the annotation of units: the pods of one distributed job."""
+"""Values of the annotation of units: the pods of a distributed job."""
 
 _SHOWN: Final = 40
-"""Characters of a wrong value that a message repeats."""
+"""Characters of an invalid value that a message repeats."""
 
 
 class OptIn(Struct, Generic[T], frozen=True):
-    """One annotation: what it means, what may be written, how it is read.
+    """An annotation: its meaning, its valid values and its parser.
 
-    `fault` says what is wrong with a value, or nothing when it may be written. `rule` is the rule
-    that says so when the object is applied. `page` is where people read more.
+    `fault` returns the problem of a value, or an empty text if it is valid. `rule` is the
+    validation rule that reports the problem. `page` is the documentation page.
     """
 
     annotation: str
@@ -65,11 +65,11 @@ class OptIn(Struct, Generic[T], frozen=True):
     rule: str = "annotation-value-invalid"
 
     def read(self, annotations: Strings) -> T:
-        """Return what annotations say; an absent one says nothing, as an empty one does."""
+        """Return the parsed value of the annotation; an empty value counts as absent."""
         return self.parse(annotations.get(self.annotation, ""))
 
     def problem(self, text: str) -> str:
-        """Return what is wrong with a value and what to write, or nothing."""
+        """Return the problem of a value and how to fix it, or an empty text."""
         return self.fault(self.parse(text)) if text else ""
 
 
@@ -78,7 +78,7 @@ def _listed(text: str) -> tuple[str, ...]:
 
 
 def read_pairs(chosen: tuple[str, ...]) -> list[LabelMapping]:
-    """Return the mappings among pairs such as `nvidia.com/gpu.clique=ray.io/gpu-domain`."""
+    """Return the mappings of pairs such as `nvidia.com/gpu.clique=ray.io/gpu-domain`."""
     pairs = [pair.partition("=") for pair in chosen]
     return [
         LabelMapping(key, label)
@@ -112,13 +112,13 @@ def _unknown_granularity(text: str) -> str:
 
 
 def _units(text: str) -> Strings:
-    """Return the unit by the name of a worker group; that of all others has the empty name."""
+    """Return units by the name of the worker group; the empty name is the default."""
     pairs = (each.rpartition("=") for each in _listed(text))
     return {group.strip(): unit.strip() for group, _, unit in pairs}
 
 
 def is_unit(units: Strings, group: str) -> bool:
-    """Return whether a worker group is to be a unit, by what the annotation says."""
+    """Return whether a worker group is a unit according to the annotation."""
     return units.get(group, units.get("")) == WORKER_GROUP
 
 
@@ -331,4 +331,4 @@ OPT_INS: Final[tuple[OptIn[Any], ...]] = (
 )
 
 ANNOTATIONS: Final = tuple(row.annotation for row in OPT_INS)
-"""What people may write on Ray objects with our prefix."""
+"""The annotations with the prefix of this webhook that users may set on Ray objects."""

@@ -1,6 +1,6 @@
 """ComputeDomains: which pods of a RayCluster share one, and its name.
 
-A ComputeDomain is the set of nodes whose GPUs reach each other's memory over NVLink (IMEX).
+A ComputeDomain is a set of nodes whose GPUs access each other's memory over NVLink (IMEX).
 https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/dra-cds.html
 """
 
@@ -21,8 +21,8 @@ from webhook.groups.annotations import (
 
 
 class Domains(Struct, frozen=True, gc=False):
-    """What a RayCluster asks for: a ComputeDomain for each `unit`, which the pods of `groups` and,
-    in the one of the whole cluster, a head with GPUs are in.
+    """The ComputeDomains of a RayCluster: one for each `unit`, with the pods of `groups` and, if
+    the unit is the whole cluster, a head with GPUs.
     """
 
     unit: str = ""
@@ -34,9 +34,9 @@ NO_DOMAINS: Final = Domains()
 
 
 def read_domains(cluster: RayCluster) -> Domains:
-    """Return the ComputeDomains that a RayCluster asks for; none for a unit that does not exist.
+    """Return the ComputeDomains that a RayCluster requests; none for an unknown unit.
 
-    Replicas of one host have no one to share a domain with.
+    Replicas of 1 host need no domain.
     """
     unit = COMPUTE_DOMAIN.read(cluster.metadata.annotations or {})
     if unit not in GRANULARITIES:
@@ -56,7 +56,9 @@ def read_domains(cluster: RayCluster) -> Domains:
 
 
 def _takes_domain(spec: TemplateSpec) -> bool:
-    """Return whether pods have GPUs, by a resource or by claims, and no domain of their own."""
+    """Return whether pods have GPUs, by a resource or by claims, and no ComputeDomain of
+    their own.
+    """
     claims = spec.resource_claims or []
     containers = (*(spec.containers or ()), *(spec.init_containers or ()))
     gpus = any(devices_of_container(each).get(GPU.name) for each in containers)
@@ -64,8 +66,8 @@ def _takes_domain(spec: TemplateSpec) -> bool:
 
 
 def has_own(claims: list[ResourceClaim]) -> bool:
-    """Return whether a pod names a ComputeDomain itself. A claim does not say its device class, so
-    the names of NVIDIA's documentation count: those with `compute-domain` or `imex`.
+    """Return whether a pod refers to a ComputeDomain itself. A claim does not contain its device
+    class, so names as in NVIDIA's documentation count: those with `compute-domain` or `imex`.
     """
     words = f"{names.COMPUTE_DOMAIN_KIND.lower()} compute-domain imex".split()
     texts = [f"{each.name} {each.resource_claim_template_name or ''}".lower() for each in claims]
@@ -75,8 +77,8 @@ def has_own(claims: list[ResourceClaim]) -> bool:
 def domain_name(unit: str, cluster: str, uid: str, group: str = "", replica: str = "") -> str:
     """Return the name of the ComputeDomain of a unit, and of its ResourceClaimTemplate.
 
-    No later unit has it, so that no pod can claim a channel of a domain that is being deleted: the
-    name of a replica is new with each replica, and the others depend on the uid of the RayCluster.
+    Names are never reused, so that no pod can claim a channel of a domain that is being deleted:
+    the name of a replica is unique, and the other names depend on the uid of the RayCluster.
     """
     if unit == REPLICA:
         return scheduling_groups.replica_pod_group(cluster, group, replica)

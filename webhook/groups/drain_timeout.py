@@ -1,4 +1,4 @@
-"""The drain of a worker that is being deleted: how long, as people write it."""
+"""The drain timeout of a worker that is being deleted, as users write it."""
 
 from math import ceil
 from typing import Final
@@ -6,32 +6,30 @@ from typing import Final
 from webhook.api.quantity import read_number
 
 SECONDS_MAX: Final = 86_400
-"""A day: who needs longer needs checkpoints."""
+"""A day; jobs that need longer need checkpoints."""
 
 MARGIN: Final = 30
-"""Seconds of the grace period beyond the drain, for processes to end and for hooks: what Kubernetes
-gives a pod that says nothing.
+"""Seconds of the grace period after the drain, for processes to end and for hooks: Kubernetes'
+default grace period.
 """
 
 _OWN_MAX: Final = 10**9
-"""More than any pod lives, and a grace period that the API server takes."""
+"""Longer than any pod runs, and a valid grace period."""
 
 DEFAULT_GRACE: Final = 30
-"""`terminationGracePeriodSeconds` of a pod that says nothing; the API server fills it in before
-admission.
-"""
+"""The default of `terminationGracePeriodSeconds`, which the API server sets before admission."""
 
 
 def read_seconds(text: str) -> int | None:
-    """Return the seconds that a text says, or None when it says none: decimal, no sign, no zeros in
-    front, up to a day.
+    """Return the seconds in a text, or None if it is invalid: decimal, without sign or leading
+    zeros, up to a day.
     """
     return read_number(text, SECONDS_MAX)
 
 
 def own_seconds(text: str) -> int | None:
-    """Return for how many seconds a Ray drains by a variable of the user's, rounded up, or None for
-    a text in which Ray reads none.
+    """Return the seconds for which a Ray node drains by a variable set by the user, rounded up, or
+    None for a text that Ray rejects.
 
     https://github.com/ray-project/ray/blob/master/python/ray/_common/utils.py (`env_float`)
     """
@@ -39,5 +37,5 @@ def own_seconds(text: str) -> int | None:
         seconds = float(text)
     except ValueError:
         return None
-    # Also where it is no number
+    # Includes NaN.
     return ceil(min(seconds, _OWN_MAX)) if seconds > 0 else 0

@@ -1,4 +1,4 @@
-"""The seat that Google's webhook for TPUs gave: label `replicaIndex`, and `TPU_WORKER_ID`.
+"""Identities assigned by Google's webhook for TPUs: label `replicaIndex`, and `TPU_WORKER_ID`.
 
 https://github.com/ai-on-gke/kuberay-tpu-webhook/blob/main/main.go (`mutatePod`)
 
@@ -17,16 +17,17 @@ from webhook.groups.identity import MAX_HOSTS, MAX_REPLICAS, HostIdentity
 from webhook.groups.identity_request import carried_seat
 
 _DIGITS: Final = 9
-"""Digits of an index; a longer one is out of any bound."""
+"""Digits of an index; longer ones exceed any limit."""
 
 
 def adopted_seat(group: str, label: str, spec: PodSpec) -> HostIdentity | None:
-    """Return the seat that the former webhook gave: `label` is `<group>-<n>`; None without an id.
+    """Return the identity assigned by the previous webhook: `label` is `<group>-<n>`; None without
+    an id.
 
-    The replica's name is the label itself. It is the same for all hosts of the replica, so that
-    hosts which we seat later get one name among them, and it is none that KubeRay or we would draw
-    for another replica of the group. Raises Denied, and msgspec.DecodeError or UnicodeDecodeError
-    for variables that are none.
+    The replica name is the label. It is the same for all hosts of the replica, so that hosts which
+    are assigned later get the same name, and neither KubeRay nor this webhook generates it for
+    another replica of the group. Raises Denied, and msgspec.DecodeError or UnicodeDecodeError for
+    invalid variables.
     """
     containers = spec.containers or []
     asking = [each for each in containers if _asks(each)]
@@ -52,23 +53,22 @@ def seat_of(
     hosts: int | None,
     bound: int = MAX_HOSTS,
 ) -> HostIdentity | None:
-    """Return the seat that a pod of a group carries, by its labels or from the former webhook, or
-    None.
+    """Return the identity of a pod of a group, by its labels or by the previous webhook, or None.
 
-    Everybody asks here; what they ask differs on purpose:
+    All callers use this function, with different arguments on purpose:
 
-    - `bound`: hosts below it are seats. A pod that is created has to be within `numOfHosts`, as no
-      peer looks for it elsewhere. One that lives keeps the seat that it got while its group had
-      more hosts, so that no one else gets that seat.
-    - `hosts`: of how many hosts a replica of the group is now, None where it is unknown. A replica
-      of one has no name, and an index alone is its seat. The watch of pods knows no RayCluster: to
-      it an index alone is a seat in any group, for a seat that is taken must not be given, and an
-      adopted replica keeps its name, which a group of single hosts never looks at.
-    - `spec`: what the marks of the former webhook are read from, None where only labels count.
-      Repair is one such place: it touches only pods whose seat everybody can read.
+    - `bound`: hosts below it are valid. A new pod has to be within `numOfHosts`, because its peers
+      expect no other hosts. A live pod keeps the identity that it got while its group had more
+      hosts, so that no other pod gets that identity.
+    - `hosts`: the current number of hosts per replica, None if unknown. A replica of 1 host has no
+      name, and an index is its whole identity. The watch of pods does not use RayClusters: it
+      accepts an index without a name in any group, because a taken identity must not be assigned
+      again, and an adopted replica keeps its name, which is unused in single-host groups.
+    - `spec`: the source of the previous webhook's variables, None if only labels count. Repair, for
+      example, handles only pods whose identity is in their labels.
 
-    Raises Denied for labels or marks that are no seat, and msgspec.DecodeError or
-    UnicodeDecodeError for variables that are none.
+    Raises Denied for invalid labels or variables of an identity, and msgspec.DecodeError or
+    UnicodeDecodeError for variables that cannot be decoded.
     """
     alone = (hosts is None or hosts <= 1) and names.LABEL_HOST_INDEX not in labels
     carried = carried_seat(labels, 1 if alone else bound)
@@ -82,10 +82,10 @@ def seat_of(
 
 
 def _host(ids: list[str], *, several: bool) -> int | None:
-    """Return the host that the ids of its TPU containers say, None when they say none.
+    """Return the host index from the ids of its TPU containers, or None if they have none.
 
-    On v7x each container is a worker: its id is host x containers + ordinal. Elsewhere, and before
-    the webhook knew v7x, all containers have that of the host.
+    On v7x each container is a worker: its id is host x containers + ordinal. On other TPUs, and in
+    pods of webhook versions without support of v7x, all containers have the id of the host.
     """
     if not all(_is_index(each, MAX_HOSTS * len(ids)) for each in ids):
         return None
@@ -98,9 +98,9 @@ def _host(ids: list[str], *, several: bool) -> int | None:
 
 
 def _worker_id(container: Container) -> str:
-    """Return the id that a container has: of several, the kubelet takes the last.
+    """Return the id of a container; of several, the kubelet uses the last.
 
-    Where a template has a placeholder, the former webhook left it and added another one behind.
+    The previous webhook left placeholders of the template, and appended another variable.
     """
     found = [each for each in container.variables() if each.name == names.TPU_WORKER_ID]
     return (found[-1].value or "") if found else ""

@@ -1,4 +1,6 @@
-"""What is known of each RayCluster: its worker groups and the opt-ins that pods do not carry."""
+"""The configuration of each RayCluster: its worker groups and the opt-ins that pods do not
+carry.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 
@@ -47,7 +49,7 @@ _HEAD: HeadGroup = HeadGroup()
 
 
 class RayClusterConfig(Struct, frozen=True, gc=False):
-    """The facts of one RayCluster that seating and mutation need."""
+    """The fields of a RayCluster that identity assignment and mutation need."""
 
     namespace: str
     name: str
@@ -74,16 +76,16 @@ class RayClusterConfig(Struct, frozen=True, gc=False):
     restart: bool = False
     slices: Mapping[str, SliceJob] = NO_JOBS
     units: frozenset[str] = frozenset()
-    """The worker groups that are a unit each."""
+    """The worker groups that are units."""
     host_names: bool = False
     autoscaling: bool = False
     job_of_slices: bool = False
-    """A group takes part in a job over several TPU slices."""
+    """Whether a group takes part in a multi-slice TPU job."""
 
     @property
     def multi_host(self) -> bool:
-        """Return whether any group has several hosts: only then does KubeRay create the headless
-        service.
+        """Return whether any group has several hosts per replica, the condition on which KubeRay
+        creates the headless service.
         """
         return any(group.num_of_hosts > 1 for group in self.groups.values())
 
@@ -94,8 +96,8 @@ class RayClusterConfig(Struct, frozen=True, gc=False):
 
 
 def facts_of(cluster: RayCluster, *, ignoring: bool = True) -> RayClusterConfig:
-    """Return the facts of a RayCluster. Of groups with one name the first counts, as in KubeRay's
-    own look-ups. Without `ignoring`, its label does not leave it alone.
+    """Return the configuration of a RayCluster. The first of several groups with the same name
+    counts, as in KubeRay. With `ignoring`, the `ignore` label is honoured.
     """
     groups: dict[str, WorkerGroup] = {}
     slices: list[SliceGroup] = []
@@ -142,7 +144,7 @@ def facts_of(cluster: RayCluster, *, ignoring: bool = True) -> RayClusterConfig:
 
 
 def _has_tpus(group: WorkerGroup) -> bool:
-    """Return whether a group is of TPU slices: the unit of these is always the replica."""
+    """Return whether a group has TPU slices; its unit is always the replica."""
     containers = group.template.spec.containers or ()
     return any(devices_of_container(each).get(TPU.name) for each in containers)
 
@@ -155,7 +157,7 @@ def _kept(template: Template) -> Template:
 
 
 def _slice_group(group: WorkerGroup) -> SliceGroup | None:
-    """Return a group as part of a job over several TPU slices, or None."""
+    """Return a group as part of a multi-slice TPU job, or None."""
     if not _has_tpus(group):
         return None
     variables = (
@@ -169,35 +171,36 @@ def _slice_group(group: WorkerGroup) -> SliceGroup | None:
 
 
 def is_ignored(labels: Strings | None) -> bool:
-    """Return whether the labels of a RayCluster say that it is to be left alone."""
+    """Return whether the labels of a RayCluster exempt it from the webhook."""
     return (labels or {}).get(names.LABEL_IGNORE) == "true"
 
 
 class ClusterIndex:
     """RayClusters by namespace and name.
 
-    Without `ignoring`, none of them is left alone, whatever its labels say.
+    Without `ignoring`, the `ignore` label has no effect.
     """
 
     def __init__(self, *, ignoring: bool = True) -> None:
         self._ignoring = ignoring
         self._clusters: dict[tuple[str, str], RayClusterConfig] = {}
         self.freshness: Callable[[str, str], bool] | None = None
-        """Returns what `fresh` does, where a watch keeps the index."""
+        """The implementation of `fresh` if a watch updates the index."""
 
     def __len__(self) -> int:
-        """Return how many RayClusters are known."""
         return len(self._clusters)
 
     def __iter__(self) -> Iterator[RayClusterConfig]:
-        """Go through all RayClusters, in no order; the index must not change in the meantime."""
+        """Iterate over all RayClusters, unordered; the index must not change during the
+        iteration.
+        """
         return iter(self._clusters.values())
 
     def put(self, facts: RayClusterConfig) -> None:
-        """Record a RayCluster, in place of any earlier one of that name.
+        """Add a RayCluster, or replace the one with the same name.
 
-        Equal facts stay the same object: a status that changes must not make what was worked out
-        from them stale.
+        An equal configuration keeps the same object, so that values derived from it remain valid
+        when only the status changes.
         """
         if facts.ignored and not self._ignoring:
             facts = structs.replace(facts, ignored=False)
@@ -206,22 +209,23 @@ class ClusterIndex:
             self._clusters[key] = facts
 
     def remove(self, namespace: str, name: str, uid: str) -> None:
-        """Record that a RayCluster is gone, unless another one has taken its name since."""
+        """Remove a RayCluster, unless another one has the same name by now."""
         facts = self._clusters.get((namespace, name))
         if facts is not None and facts.uid == uid:
             del self._clusters[namespace, name]
 
     @property
     def watched(self) -> bool:
-        """Whether a watch keeps the index: without one, nothing more can be known."""
+        """Return whether a watch updates the index; without a watch, no newer state is
+        available.
+        """
         return self.freshness is not None
 
     def fresh(self, namespace: str, name: str) -> bool:
-        """Return whether a RayCluster, or all of a namespace where `name` is empty, are known well
-        enough to decide by: always, if nothing more can be known.
+        """Return whether a RayCluster, or all of a namespace if `name` is empty, are current enough
+        for decisions; always true without a watch.
         """
         return self.freshness is None or self.freshness(namespace, name)
 
     def get(self, namespace: str, name: str) -> RayClusterConfig | None:
-        """Return the RayCluster of that name, if known."""
         return self._clusters.get((namespace, name))

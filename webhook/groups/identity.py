@@ -1,22 +1,22 @@
-"""A seat: the identity of one pod in its worker group."""
+"""The identity of a pod in its worker group."""
 
 from typing import Final
 
 from msgspec import Struct
 
 MAX_REPLICAS: Final = 1 << 20
-"""Replica indices below this are handed out and tracked; it bounds memory against a label such as
+"""Replica indices are less than this number; it bounds memory against labels such as
 `2000000000`.
 """
 
 MAX_HOSTS: Final = 4096
-"""Hosts of a replica. The largest TPU slices have about 2,300 hosts; a longer host list would not
-fit into a pod.
+"""Maximum hosts of a replica. The largest TPU slices have about 2,300 hosts; a longer host list
+would not fit into a pod.
 """
 
 
 class GroupKey(Struct, frozen=True, gc=False):
-    """A worker group: a RayCluster recreated under the same name has another uid, so it is another
+    """A worker group. A RayCluster recreated under the same name has another uid, so it is another
     group.
     """
 
@@ -26,7 +26,7 @@ class GroupKey(Struct, frozen=True, gc=False):
 
 
 class HostIdentity(Struct, frozen=True, gc=False, array_like=True):
-    """Replica index and host index (both from 0), and the replica's name, which is empty in
+    """Replica index and host index (both from 0), and the replica name, which is empty in
     single-host groups.
     """
 

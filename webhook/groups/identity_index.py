@@ -1,4 +1,4 @@
-"""The live pods of worker groups that were observed, by identity and by holder of a reservation."""
+"""Observed live pods of worker groups, by identity and by holder of a reservation."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -13,8 +13,8 @@ _GONE_MAX: Final = 1 << 14
 
 
 class Member(Struct, frozen=True, gc=False):
-    """A live pod: its worker group, its identity, and the holder of its reservation. `marked for
-    deletion` says that it is about to be deleted with its replica.
+    """A live pod: its worker group, its identity, and the holder of its reservation. `marked`: the
+    pod is marked for deletion with its replica.
     """
 
     key: GroupKey
@@ -24,35 +24,31 @@ class Member(Struct, frozen=True, gc=False):
 
 
 class Membership:
-    """The live pods of all worker groups, by uid. What a review needs costs the same however many
-    pods and groups there are.
-    """
+    """Live pods of all worker groups, by uid. Lookups for a review take constant time."""
 
     def __init__(self) -> None:
         self._groups: dict[GroupKey, Occupancy] = {}
         self._pods: dict[str, Member] = {}
         self._holders: dict[str, Counter[str]] = {}
-        """Pods by namespace and holder: several where somebody copied a manifest."""
+        """Numbers of pods by namespace and holder; copied manifests have the same holder."""
         self._gone: dict[tuple[str, str], None] = {}
-        """Holders whose pod was observed, and then its deletion; the oldest are forgotten."""
+        """Holders whose pod was observed, and then its deletion; the oldest are dropped."""
 
     def __len__(self) -> int:
-        """Return the number of pods."""
         return len(self._pods)
 
     @property
     def groups(self) -> int:
-        """The number of groups with a taken identity."""
         return len(self._groups)
 
     def group(self, key: GroupKey) -> Occupancy:
-        """Return the identities of a group; of an unknown group, an empty one that is not kept."""
+        """Return the identities of a group; for an unknown group, a new and empty one."""
         group = self._groups.get(key)
         return Occupancy() if group is None else group
 
     def put(self, uid: str, value: Member) -> None:
-        """Record a pod. While one pod of a replica is marked for deletion, no identity of the
-        replica is given.
+        """Add a pod. No identity of a replica is assigned while a pod of the replica is marked for
+        deletion.
         """
         old = self._pods.get(uid)
         if old == value:
@@ -69,21 +65,17 @@ class Membership:
             self._leave(old)
 
     def get(self, uid: str) -> Member | None:
-        """Return a pod."""
         return self._pods.get(uid)
 
     def items(self) -> Iterable[tuple[str, Member]]:
-        """Return all pods with their uids."""
         return self._pods.items()
 
     def remove(self, uid: str) -> None:
-        """Record that a pod is gone, or on its way out; nothing happens when it is unknown."""
         found = self._pods.pop(uid, None)
         if found is not None:
             self._leave(found)
 
     def is_live(self, namespace: str, holder: str) -> bool:
-        """Return whether a pod of this holder exists."""
         return holder in self._holders.get(namespace, ())
 
     def is_gone(self, namespace: str, holder: str) -> bool:
@@ -91,7 +83,7 @@ class Membership:
         return (namespace, holder) in self._gone and not self.is_live(namespace, holder)
 
     def pod_in(self, key: GroupKey, replica: int, host: int, holder: str) -> str:
-        """Return the uid of a pod of another holder that has an identity; empty without one.
+        """Return the uid of a pod of another holder that has an identity, or an empty text.
         Iterates over all pods.
         """
         for uid, member in self._pods.items():

@@ -1,4 +1,4 @@
-"""Identities that worker pods carry, and what is wanted for one that carries none."""
+"""Identities in the labels of worker pods, and requests for pods without one."""
 
 import re
 from typing import Final
@@ -18,11 +18,11 @@ from webhook.groups.identity import MAX_REPLICAS, GroupKey, HostIdentity
 
 
 class IdentityRequest(Struct, frozen=True, gc=False):
-    """An identity that is wanted: in which group of how many hosts and desired replicas, of which
-    RayCluster, by which review.
+    """A request for an identity: the group, its hosts per replica and desired replicas, its
+    RayCluster, and the uid of the review.
 
-    `read` says that the pods of the group were read live for this review. `given` is the identity
-    that `pod`, as messages call it, has from the previous webhook.
+    `read`: the pods of the group were read live for this review. `given`: the identity of `pod`,
+    the name for messages, from the previous webhook.
     """
 
     cluster: str
@@ -39,15 +39,15 @@ _INDEX: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 
 
 def is_labelled(labels: Strings) -> bool:
-    """Return whether the labels of a pod say anything of its seat."""
+    """Return whether a pod has any identity label."""
     return not labels.keys().isdisjoint(names.SEAT_LABELS)
 
 
 def carried_seat(labels: Strings, hosts: int) -> HostIdentity | None:
-    """Return the seat that the labels of a pod of a group of `hosts` hosts say, or None when they
-    say nothing.
+    """Return the identity in the labels of a pod of a group of `hosts` hosts, or None if there are
+    no identity labels.
 
-    Raises Denied when the labels are only a part of a seat, or cannot be one.
+    Raises Denied if the labels are incomplete or invalid.
     """
     index = labels.get(names.LABEL_REPLICA_INDEX)
     name = labels.get(names.LABEL_REPLICA_NAME)
@@ -73,7 +73,7 @@ def carried_seat(labels: Strings, hosts: int) -> HostIdentity | None:
 
 
 def _index_causes(label: str, text: str, bound: int) -> list[Cause]:
-    """Return why a label is not an index below `bound`; nothing when it is one."""
+    """Return the causes for a label that is not an index below `bound`; none if it is valid."""
     if not _INDEX.fullmatch(text):
         return [
             _cause(

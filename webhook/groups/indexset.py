@@ -1,5 +1,5 @@
-"""A set of small integers that answers "the lowest in it" and "the lowest not in it" at once,
-however large it is.
+"""A set of integers with constant-time access to the lowest member and the lowest absent
+integer.
 """
 
 from typing import Final
@@ -10,10 +10,10 @@ _FULL: Final = (1 << _BITS) - 1
 
 class IndexSet:
     """A bitset of two levels: words of 1,024 bits, and which words have any bit, and which have
-    them all.
+    all.
 
-    Every operation costs the same below a million members; a flat integer costs more with each
-    member.
+    Operations take constant time below a million members; with a flat integer, they would take
+    linear time.
     """
 
     __slots__ = ("_any", "_full", "_words")
@@ -24,7 +24,6 @@ class IndexSet:
         self._full = 0
 
     def add(self, index: int) -> None:
-        """Put `index` in; nothing happens when it is there."""
         number, bit = divmod(index, _BITS)
         words = self._words
         if number >= len(words):
@@ -35,7 +34,6 @@ class IndexSet:
             self._full |= 1 << number
 
     def discard(self, index: int) -> None:
-        """Take `index` out; nothing happens when it is not there."""
         number, bit = divmod(index, _BITS)
         words = self._words
         if number >= len(words) or not words[number] >> bit & 1:
@@ -46,14 +44,12 @@ class IndexSet:
             self._any &= ~(1 << number)
 
     def lowest(self) -> int | None:
-        """Return the lowest index in the set, or None when it is empty."""
         if not self._any:
             return None
         number = lowest_bit(self._any)
         return number * _BITS + lowest_bit(self._words[number])
 
     def lowest_absent(self) -> int:
-        """Return the lowest index that is not in the set."""
         number = lowest_bit(~self._full)
         if number >= len(self._words):
             return number * _BITS
@@ -61,5 +57,5 @@ class IndexSet:
 
 
 def lowest_bit(bits: int) -> int:
-    """Return the place of the lowest bit that is set."""
+    """Return the position of the lowest bit that is set."""
     return (bits & -bits).bit_length() - 1

@@ -1,4 +1,5 @@
-"""The annotation `ray.io/ippr`: which groups Ray's autoscaler may resize in place, and how far.
+"""The annotation `ray.io/ippr`: which groups Ray's autoscaler may resize in place, and their
+limits.
 
 https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-ippr.html
 """
@@ -14,7 +15,7 @@ Amount = str | int | float
 
 
 class Maxima(Struct, rename="kebab", frozen=True, gc=False):
-    """How far the pods of a group may grow: Kubernetes quantities as written, or nothing."""
+    """The limits of the pods of a group: Kubernetes quantities as written, or empty."""
 
     max_cpu: Amount | None = None
     max_memory: Amount | None = None
@@ -22,10 +23,10 @@ class Maxima(Struct, rename="kebab", frozen=True, gc=False):
 
 @lru_cache(maxsize=64)
 def parse_ippr(text: str) -> tuple[Any, str]:
-    """Return the value of the annotation, and what is wrong with its JSON, or nothing.
+    """Return the value of the annotation, and the problem of its JSON, or an empty text.
 
-    Ray reads it by `json.loads`, so `NaN` and lone surrogates are JSON here too. Without a text
-    resizing is off. The value is shared: it is not to be changed.
+    Ray parses it with `json.loads`, so `NaN` and lone surrogates are accepted. Without a text,
+    resizing is off. The value is shared and must not be modified.
     """
     if not text:
         return {}, ""
@@ -38,8 +39,8 @@ def parse_ippr(text: str) -> tuple[Any, str]:
 
 
 def read_ippr(text: str) -> dict[str, Maxima]:
-    """Return the maxima of each group that is listed, `headgroup` being the head; nothing for an
-    annotation that Ray refuses.
+    """Return the limits of each listed group, with `headgroup` for the head; empty for an
+    annotation that Ray rejects.
     """
     value, _ = parse_ippr(text)
     groups = value.get("groups") if isinstance(value, dict) else None
@@ -52,7 +53,7 @@ def read_ippr(text: str) -> dict[str, Maxima]:
 
 
 def _maxima(entry: object) -> Maxima:
-    """Return the maxima of a group. Raises msgspec.ValidationError, UnicodeError."""
-    if isinstance(entry, dict):  # msgspec cannot compare a key that is no Unicode
+    """Return the limits of a group. Raises msgspec.ValidationError, UnicodeError."""
+    if isinstance(entry, dict):  # msgspec cannot compare keys that are not valid Unicode
         entry = {key: entry[key] for key in ("max-cpu", "max-memory") if key in entry}
     return msgspec.convert(entry, Maxima)

@@ -1,5 +1,5 @@
-"""Kueue: whether a RayCluster waits in a queue, whether the webhook writes slices into its
-templates, and whether Kueue chooses the nodes of its pods.
+"""Kueue: whether it queues a RayCluster, whether the webhook writes slices into the templates, and
+whether Kueue chooses the nodes of the pods.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,11 +13,11 @@ from webhook.groups.annotations import KUEUE_SLICES
 
 
 class Kueue(Struct, frozen=True, gc=False):
-    """What Kueue does with a RayCluster.
+    """The effects of Kueue on a RayCluster.
 
-    `queued`: it decides when the RayCluster runs, or the RayJob or RayService that owns it, whose
-    labels and annotations KubeRay copies. `owner` is the kind of that owner, or empty. `asked`: the
-    RayCluster has the annotation by which the webhook writes slices.
+    `queued`: Kueue admits the RayCluster, or the RayJob or RayService that owns it, whose labels
+    and annotations KubeRay copies. `owner` is the kind of that owner, or empty. `asked`: the
+    RayCluster has the annotation for slices.
     """
 
     queued: bool = False
@@ -33,20 +33,21 @@ class Kueue(Struct, frozen=True, gc=False):
 
     @property
     def unmet(self) -> str:
-        """Return why the annotation has no effect, and what to do, or nothing."""
+        """Return why the annotation has no effect, and how to fix it, or an empty text."""
         if not self.asked:
             return ""
-        if self.owner:  # Kueue has read its templates by the time the RayCluster is created
+        if self.owner:  # Kueue reads its templates before the RayCluster is created
             return f"no effect in a {self.owner}: write Kueue's annotations into its templates"
         if not self.queued:
             return f"no effect: Kueue queues what has the label {names.LABEL_KUEUE_QUEUE}; add it"
         return ""
 
     def places(self, annotations: Mapping[str, str], gates: Iterable[str]) -> bool:
-        """Return whether Kueue's topology-aware scheduling chooses the nodes of pods with these.
+        """Return whether Kueue's topology-aware scheduling chooses the nodes of pods with these
+        annotations and scheduling gates.
 
-        Kueue adds the gate when it admits a workload. Before, annotations of the template request
-        it, which have an effect in a queue only.
+        Kueue adds the gate when it admits a workload. Until then, annotations of the template
+        request it, which have an effect only in a queue.
 
         https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/
         """
@@ -59,8 +60,8 @@ NO_KUEUE: Final = Kueue()
 
 
 def read_kueue(annotations: Strings, labels: Strings, owner: str = "") -> Kueue:
-    """Return what Kueue does with the RayCluster of an object with these, which is part of an
-    object of the kind `owner`, or has been created for one that its label names.
+    """Return the effects of Kueue on an object with these annotations and labels, which is part of
+    an object of kind `owner`, or was created for one according to its label.
     """
     queued = bool(labels.get(names.LABEL_KUEUE_QUEUE))
     asked = KUEUE_SLICES.read(annotations) == "true"

@@ -1,28 +1,28 @@
-"""The names that a seat gives: host names, the headless service, replica names, slice names."""
+"""Names derived from an identity: host names, headless service, replica names, slice names."""
 
 from hashlib import blake2b
 from typing import Final
 
 from webhook.api.formats import LABEL_VALUE_MAX
 
-# The letters of Kubernetes' generated suffixes: no vowels, and none that look alike.
+# The letters of Kubernetes' generated suffixes: no vowels, and no similar letters.
 # https://github.com/kubernetes/apimachinery/blob/master/pkg/util/rand/rand.go
 _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 SUFFIX_LENGTH: Final = 5
-"""Characters that the name of a replica has after that of its group and a hyphen."""
+"""Characters of a replica name after the name of the group and a hyphen."""
 
 REPLICA_NAME_GROUP_MAX: Final = LABEL_VALUE_MAX - 1 - SUFFIX_LENGTH
-"""Characters of a group name that still leave room for `-xxxxx` in a label value."""
+"""Characters of a group name that leave room for `-xxxxx` in a label value."""
 
 # https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/util.go
 # (`PodName`)
 _POD_PREFIX_MAX: Final = 50
-"""Characters of `<cluster>-<group>` that KubeRay keeps in the name of a pod."""
+"""Characters of `<cluster>-<group>` that KubeRay keeps in pod names."""
 
 
 def pod_prefix(cluster: str, group: str | None) -> str:
-    """Return what the names of a group's workers begin with, or of the head with None; five
-    characters follow. Of a long name the end is cut off, and with it the group.
+    """Return the prefix of the pod names of a group, or of the head for None; five characters
+    follow. KubeRay truncates a long prefix at the end, which may remove the group.
     """
     if group is None:
         return f"{cluster[:_POD_PREFIX_MAX]}-head-".lower()
@@ -30,9 +30,7 @@ def pod_prefix(cluster: str, group: str | None) -> str:
 
 
 def replica_name(group: str, request_uid: str, attempt: int = 0) -> str:
-    """Return `<group>-<5 characters>`, the same for the same request, as KubeRay spells replica
-    names.
-    """
+    """Return `<group>-<5 characters>` in the format of KubeRay, deterministic for the request."""
     digest = int.from_bytes(
         blake2b(f"{request_uid}/{attempt}".encode(), digest_size=8).digest(), "big"
     )
@@ -44,14 +42,14 @@ def replica_name(group: str, request_uid: str, attempt: int = 0) -> str:
 
 
 def host_prefix(group: str, replica: int) -> str:
-    """Return what the host names of a replica begin with; host names are lower case, group names
-    need not be.
+    """Return the prefix of the host names of a replica; host names are lower case, unlike group
+    names.
     """
     return f"{group.lower()}-{replica}-"
 
 
 def host_name(group: str, replica: int, host: int) -> str:
-    """Return the host name of a seat."""
+    """Return the host name of an identity."""
     return f"{host_prefix(group, replica)}{host}"
 
 
@@ -61,8 +59,8 @@ _NODENAME_MAX: Final = 64
 
 
 def long_nodename(host: str, service: str, namespace: str) -> str:
-    """Return what to say of a pod with `setHostnameAsFQDN` whose name is too long for the kernel,
-    or nothing. The cluster domain is taken to be Kubernetes' default.
+    """Return the problem of a pod with `setHostnameAsFQDN` whose name is too long for the kernel,
+    or an empty text. The cluster domain is assumed to be Kubernetes' default.
     """
     name = f"{host}.{service}.{namespace}.svc.cluster.local"
     if len(name) <= _NODENAME_MAX:
@@ -74,7 +72,7 @@ def long_nodename(host: str, service: str, namespace: str) -> str:
 
 
 def slice_name(group: str, replica: int) -> str:
-    """Return the name of a replica that Ray and its first autoscaler know: `<group>-<replica>`."""
+    """Return the name of a replica in Ray and its autoscaler (v1): `<group>-<replica>`."""
     return f"{group}-{replica}"
 
 

@@ -1,5 +1,5 @@
-"""The Workload and the PodGroups that a RayCluster should have, from its facts and from the seats
-that are taken.
+"""The desired Workload and PodGroups of a RayCluster, from its configuration and the taken
+identities.
 
 https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
 """
@@ -16,15 +16,15 @@ from webhook.groups.identity import GroupKey
 from webhook.groups.identity_index import Membership
 
 TEMPLATES_MAX: Final = 8
-"""Templates of a Workload."""
+"""Maximum templates of a Workload."""
 
 BASIC: Final = 0
-"""The minimal count of pods that may be scheduled one by one."""
+"""The minimum count of a PodGroup whose pods may be scheduled individually."""
 
 _COUNT_MAX: Final = (1 << 31) - 1
 
 Occupied = tuple[frozenset[str], ...]
-"""Of each worker group in the order of the spec, the names of replicas with a taken seat."""
+"""For each worker group in the order of the spec, the names of replicas with a taken identity."""
 
 
 class Template(Struct, frozen=True, gc=False):
@@ -35,7 +35,7 @@ class Template(Struct, frozen=True, gc=False):
 
 
 class Workload(Struct, frozen=True, gc=False):
-    """A Workload. The API server wants one priority for all its templates."""
+    """A Workload. The API server requires the same priority for all its templates."""
 
     name: str
     priority_class: str
@@ -43,11 +43,10 @@ class Workload(Struct, frozen=True, gc=False):
 
 
 class PodGroup(Struct, frozen=True, gc=False):
-    """A PodGroup: of `min_count` pods at least, or BASIC, with the name of the template that it is
-    made from.
+    """A PodGroup with at least `min_count` pods, or BASIC, and the name of its template.
 
-    The pods of a `unit` are preempted together, and are placed within one value of the node label
-    `topology_key`, where there is one.
+    The pods of a `unit` are preempted together, and are scheduled within one value of the node
+    label `topology_key`, if it is set.
     """
 
     name: str
@@ -59,21 +58,21 @@ class PodGroup(Struct, frozen=True, gc=False):
 
 
 class Desired(Struct, frozen=True, gc=False):
-    """What should exist for the RayCluster of a uid. Without a workload PodGroups stand alone."""
+    """The desired objects of the RayCluster with a uid. Without a Workload, PodGroups have no
+    template.
+    """
 
     uid: str
     workload: Workload | None = None
     pod_groups: tuple[PodGroup, ...] = ()
     live: frozenset[str] = frozenset()
-    """PodGroups of which worker pods are known."""
+    """PodGroups with observed worker pods."""
     heads: frozenset[str] = frozenset()
-    """PodGroups that the head is in; whether the head exists is not known here."""
+    """PodGroups of the head, whose existence is not checked here."""
 
 
 class _Kind(Struct, gc=False):
-    """PodGroups of one template: those that should exist, and those of them whose
-    pods are known.
-    """
+    """The desired PodGroups of a template, and those of them with observed pods."""
 
     template: Template
     priority_class: str
@@ -84,7 +83,7 @@ class _Kind(Struct, gc=False):
 
 
 def occupied(facts: RayClusterConfig, members: Membership) -> Occupied:
-    """Return which seats are taken, as far as what is desired depends on them: cheap to get and to
+    """Return the taken identities as far as desired objects depend on them: cheap to compute and to
     compare.
     """
     keys = [GroupKey(facts.namespace, facts.uid, name) for name in facts.groups]
@@ -92,7 +91,7 @@ def occupied(facts: RayClusterConfig, members: Membership) -> Occupied:
 
 
 def desired_of(facts: RayClusterConfig, taken: Occupied) -> Desired:
-    """Return what should exist: nothing without an active gang, and no PodGroups while the
+    """Return the desired objects: none without active gang scheduling, and no PodGroups while the
     RayCluster is suspended.
     """
     if not facts.gang.active:
@@ -124,7 +123,7 @@ def desired_of(facts: RayClusterConfig, taken: Occupied) -> Desired:
 
 
 def _workload(cluster: str, kinds: list[_Kind]) -> Workload | None:
-    """Return the Workload with a template for each kind, or None where they do not fit into one."""
+    """Return the Workload with a template for each kind, or None if it cannot have that many."""
     priorities = {kind.priority_class for kind in kinds}
     if len(priorities) != 1 or len(kinds) > TEMPLATES_MAX:
         return None
@@ -136,7 +135,7 @@ def _workload(cluster: str, kinds: list[_Kind]) -> Workload | None:
 
 
 def _whole(facts: RayClusterConfig, taken: Occupied) -> Iterator[_Kind]:
-    """Yield the one kind of a gang of the whole cluster."""
+    """Yield the only kind, if the whole cluster is a pod group."""
     count = _bounded(1 + sum(_pods(group) for group in facts.groups.values()))
     template = Template(scheduling_groups.CLUSTER_TEMPLATE, count)
     yield _Kind(
@@ -149,7 +148,9 @@ def _whole(facts: RayClusterConfig, taken: Occupied) -> Iterator[_Kind]:
 
 
 def _by_group(facts: RayClusterConfig, taken: Occupied) -> Iterator[_Kind]:
-    """Yield the head, and each worker group: one without pods has a template, but no PodGroup."""
+    """Yield the head, and each worker group; a group without pods has a template, but no
+    PodGroup.
+    """
     yield _Kind(
         Template(scheduling_groups.HEAD_TEMPLATE, BASIC),
         _head_priority(facts),
@@ -164,8 +165,8 @@ def _by_group(facts: RayClusterConfig, taken: Occupied) -> Iterator[_Kind]:
 def _group(
     facts: RayClusterConfig, name: str, group: WorkerGroup, replicas: frozenset[str]
 ) -> _Kind:
-    """Return the kind of a worker group whose pods are scheduled together. While it autoscales, as
-    many as it has at least are, and those that come later one by one.
+    """Return the kind of a worker group whose pods are scheduled together. With autoscaling, the
+    minimum number of pods is scheduled together, and later pods individually.
     """
     unit = name in facts.units
     count = _bounded(_pods(group))
@@ -182,8 +183,8 @@ def _group(
 
 
 def _by_replica(facts: RayClusterConfig, taken: Occupied) -> Iterator[_Kind]:
-    """Yield each group that is a unit, and each of several hosts, with a PodGroup for each replica
-    that has a seat taken.
+    """Yield each group that is a unit, and each multi-host group, with a PodGroup for each replica
+    with a taken identity.
     """
     for (name, group), replicas in zip(facts.groups.items(), taken, strict=True):
         if name in facts.units:
@@ -206,7 +207,9 @@ _KINDS: Final = {
 
 
 def _topology_key(facts: RayClusterConfig) -> str:
-    """Return the node label that the RayCluster names, or nothing where that is Kueue's level."""
+    """Return the node label that the RayCluster requests, or an empty text if Kueue uses that
+    level.
+    """
     key = facts.topology_key
     return "" if facts.kueue.slices or annotations.TOPOLOGY_KEY.problem(key) else key
 

@@ -1,5 +1,5 @@
-"""Reads: what has to be read from the API server before a review can be decided, as the watches may
-not have told it yet.
+"""Objects that have to be read from the API server before a review can be decided, because the
+watches may be behind.
 """
 
 from typing import Final
@@ -9,14 +9,14 @@ from msgspec import Struct
 from webhook.groups.identity import GroupKey
 
 SILENCE_SECONDS: Final = 5.0
-"""What a watch delivered is not believed when nothing came for longer, be it of pods or of
-RayClusters: it is read live first.
+"""A watch of pods or RayClusters without events for longer counts as stale; its objects are read
+live.
 """
 
 
 class ReadCluster(Struct, frozen=True, gc=False):
-    """The RayCluster of a pod is not known under this uid, its watch is silent, or what is known of
-    it would be the reason for a denial.
+    """The RayCluster of a pod is not known under this uid, its watch is stale, or its known state
+    would cause a denial.
     """
 
     namespace: str
@@ -25,13 +25,13 @@ class ReadCluster(Struct, frozen=True, gc=False):
 
     @property
     def reason(self) -> str:
-        """Why it has to be read."""
+        """Return why the read is needed."""
         return f"RayCluster {self.namespace}/{self.name} with uid {self.uid or '?'} is not known"
 
 
 class ReadGroup(Struct, frozen=True, gc=False):
-    """A replica beyond the desired count of a worker group would be opened: read its pods, and its
-    RayCluster `cluster`.
+    """A pod would start a replica above the desired number of a worker group: read its pods, and
+    its RayCluster `cluster`.
     """
 
     cluster: str
@@ -39,7 +39,7 @@ class ReadGroup(Struct, frozen=True, gc=False):
 
     @property
     def reason(self) -> str:
-        """Why it has to be read."""
+        """Return why the read is needed."""
         return (
             f"worker group {self.key.group} of RayCluster {self.key.namespace}/{self.cluster} "
             "looks full"
@@ -47,15 +47,15 @@ class ReadGroup(Struct, frozen=True, gc=False):
 
 
 class ReadClusters(Struct, frozen=True, gc=False):
-    """The watch of RayClusters is silent, or what is known of those of a namespace would be the
-    reason for a denial.
+    """The watch of RayClusters is stale, or the known RayClusters of a namespace would cause a
+    denial.
     """
 
     namespace: str
 
     @property
     def reason(self) -> str:
-        """Why it has to be read."""
+        """Return why the read is needed."""
         return f"the RayClusters of namespace {self.namespace} are not known well enough"
 
 

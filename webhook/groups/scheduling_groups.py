@@ -1,4 +1,4 @@
-"""Gangs: which pods of a RayCluster are scheduled together, all or none, and the name of their
+"""Gang scheduling: which pods of a RayCluster are scheduled all or none, and the name of their
 PodGroup.
 
 See docs/contributing/decisions/0014-names-of-pod-groups.md.
@@ -21,18 +21,18 @@ from webhook.groups.annotations import (
 
 _DIGEST_LENGTH: Final = 8
 _OPERATORS_ENDING: Final = "-cluster"
-"""KubeRay's own PodGroup is `<cluster>-cluster`, so none of ours ends like it, whatever clusters a
-namespace has.
+"""KubeRay's own PodGroup is `<cluster>-cluster`; names of this webhook never end with it, so that
+they cannot conflict with those of any cluster in the namespace.
 """
 
 _POD_GROUP_MAX: Final = 253 - 1 - _DIGEST_LENGTH
-"""Characters of the name of a group's PodGroup: it leaves room for the suffix of a replica."""
+"""Characters of the name of a group's PodGroup; leaves room for the suffix of a replica."""
 
 
 class Gang(Struct, frozen=True, gc=False):
-    """What a RayCluster asks for: one PodGroup for each of its `granularity`, or nothing.
+    """The gang scheduling that a RayCluster requests: a PodGroup for each `granularity`, or none.
 
-    `obstacle` says why it cannot have what it asks for: then its pods are not grouped.
+    `obstacle` is the unmet precondition for which its pods are not grouped, or empty.
     """
 
     granularity: str = ""
@@ -40,7 +40,6 @@ class Gang(Struct, frozen=True, gc=False):
 
     @property
     def active(self) -> bool:
-        """Return whether pods are grouped."""
         return bool(self.granularity) and not self.obstacle
 
 
@@ -48,8 +47,8 @@ NO_GANG: Final = Gang()
 
 
 def read_gang(cluster: RayCluster) -> Gang:
-    """Return the gang that a RayCluster asks for by its annotations; our own annotation counts
-    before KubeRay's.
+    """Return the gang scheduling of a RayCluster by its annotations; this webhook's annotation
+    takes precedence over KubeRay's.
     """
     annotations = cluster.metadata.annotations or {}
     asked = SCHEDULING_GROUP.read(annotations)
@@ -60,8 +59,8 @@ def read_gang(cluster: RayCluster) -> Gang:
 
 
 def _obstacle(cluster: RayCluster, granularity: str) -> str:
-    """Return why the pods of a RayCluster cannot be grouped, short enough for a warning; nothing
-    when they can.
+    """Return the unmet precondition for grouping the pods of a RayCluster, short enough for a
+    warning; empty if there is none.
     """
     labels = cluster.metadata.labels or {}
     if problem := SCHEDULING_GROUP.problem(granularity):
@@ -84,14 +83,16 @@ def _obstacle(cluster: RayCluster, granularity: str) -> str:
 
 
 def excluded(scheduler: str | None, responders: object) -> str:
-    """Return what in the `spec` of a pod excludes a scheduling group, or nothing."""
+    """Return the field of a pod's `spec` that is incompatible with a scheduling group, or an empty
+    text.
+    """
     if scheduler in names.BATCH_SCHEDULERS:
         return f"schedulerName {scheduler} brings gangs of its own"
     return "Kubernetes 1.37 forbids it beside evictionResponders" if responders else ""
 
 
 def _agreed(template: TemplateSpec) -> tuple[str, str]:
-    """Return what all pods of a PodGroup have to agree on, or it is never scheduled.
+    """Return the fields that all pods of a PodGroup must have in common, or it is never scheduled.
 
     https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
     """
@@ -99,20 +100,21 @@ def _agreed(template: TemplateSpec) -> tuple[str, str]:
 
 
 def cluster_pod_group(cluster: str) -> str:
-    """Return the PodGroup of a whole RayCluster."""
+    """Return the name of the PodGroup of a whole RayCluster."""
     return f"{cluster}-all"
 
 
 def head_pod_group(cluster: str) -> str:
-    """Return the PodGroup of the head."""
+    """Return the name of the PodGroup of the head."""
     return f"{cluster}-head"
 
 
 def group_pod_group(cluster: str, group: str) -> str:
-    """Return the PodGroup of a worker group: a DNS subdomain with room for a replica's suffix.
+    """Return the name of the PodGroup of a worker group: a DNS subdomain with room for the suffix
+    of a replica.
 
-    A group name that is no part of one as it stands, or that would make the name end like
-    KubeRay's, is told apart by a digest.
+    A group name that is not a valid part of a subdomain, or with which the name would end like
+    KubeRay's, is made unique by a digest.
     """
     name = f"{cluster}-worker-{group}"
     if is_dns_label(group) and len(name) <= _POD_GROUP_MAX and not name.endswith(_OPERATORS_ENDING):
@@ -125,11 +127,11 @@ def group_pod_group(cluster: str, group: str) -> str:
 
 
 def replica_pod_group(cluster: str, group: str, replica_name: str) -> str:
-    """Return the PodGroup of one multi-host replica: that of its group, and what the replica's name
-    adds to the group's.
+    """Return the name of the PodGroup of a multi-host replica: that of its group, and the suffix of
+    the replica name.
 
-    What is added has no dash, so that replica `b-c` of group `a` and replica `c` of group `a-b`
-    stay apart.
+    The suffix has no hyphen, so that replica `b-c` of group `a` and replica `c` of group `a-b` have
+    different names.
     """
     suffix = replica_name.removeprefix(f"{group}-")
     plain = suffix != replica_name and "-" not in suffix and is_dns_label(suffix)
@@ -139,8 +141,8 @@ def replica_pod_group(cluster: str, group: str, replica_name: str) -> str:
 
 
 def workload_name(cluster: str) -> str:
-    """Return the Workload of a RayCluster. The dot keeps it apart from KubeRay's, which is named as
-    the RayCluster is.
+    """Return the name of the Workload of a RayCluster. KubeRay's has the name of the RayCluster, so
+    the dot prevents a conflict.
     """
     return f"{cluster}.gang"
 
@@ -161,5 +163,5 @@ def template_name(group: str) -> str:
 
 
 def digest(text: str) -> str:
-    """Return a short text for a long one."""
+    """Return a short digest of a text."""
     return blake2b(text.encode(errors="surrogatepass"), digest_size=_DIGEST_LENGTH // 2).hexdigest()

@@ -1,23 +1,23 @@
-"""Shard indices: what is wanted for a RayCluster, and why it may not get it."""
+"""Shard indices: requests for a RayCluster, and the reasons for refusing one."""
 
 from typing import Final, NamedTuple
 
 from msgspec import Struct
 
 COMING: Final = "a RayCluster that is being created"
-"""What holds an index that was handed out for a name that the API server has yet to generate."""
+"""The holder of an index that was assigned before the API server generated the name."""
 
 
 class ShardKey(NamedTuple):
-    """A shard group: names are per namespace."""
+    """A shard group; names are unique per namespace."""
 
     namespace: str
     group: str
 
 
 class WantedIndex(Struct, frozen=True, gc=False):
-    """An index that is wanted for the RayCluster `name`: the lowest free one, or the one that is
-    `given`, below `count` where there is one. An empty name is one that has yet to be generated.
+    """A request for the index of RayCluster `name`: the lowest free one, or `given`, less than
+    `count` if it is set. The name is empty if the API server has yet to generate it.
     """
 
     key: ShardKey
@@ -28,13 +28,13 @@ class WantedIndex(Struct, frozen=True, gc=False):
 
 
 class Full(Struct, frozen=True, gc=False):
-    """There is no such index: the given one, or the lowest free one, is not below `count`."""
+    """The given index, or the lowest free one, is not less than `count`."""
 
     index: int
     count: int
 
 
 class Holder(NamedTuple):
-    """Another RayCluster, which has the index that was given."""
+    """Another RayCluster that has the given index."""
 
     name: str

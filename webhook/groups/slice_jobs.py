@@ -1,6 +1,4 @@
-"""Jobs over several TPU slices that span worker groups: which slices a group has, and where the
-coordinator is.
-"""
+"""Multi-slice TPU jobs that span worker groups: the slices of each group, and the coordinator."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -10,17 +8,17 @@ from msgspec import Struct
 from webhook.api import names
 
 NUMBER_DIGITS: Final = 9
-"""Digits of a number of slices; Python itself reads no number of more than 4,300."""
+"""Maximum digits of a number of slices; Python itself parses up to 4,300 digits."""
 
 UNKNOWN_ID: Final = "?"
-"""Stands for a slice id that a template takes from elsewhere."""
+"""A slice id that a template takes from another source."""
 
 _SHOWN: Final = 20
 
 
 class SliceGroup(Struct, frozen=True, gc=False):
-    """A worker group of TPUs as its template shows it: the number of slices, empty where it is not
-    written out, the slice id if the template has one, and the desired number of replicas.
+    """A worker group of TPUs by its template: the number of slices, empty if it is not a literal,
+    the slice id if it is set, and the desired number of replicas.
     """
 
     name: str
@@ -33,7 +31,7 @@ class SliceJob(Struct, frozen=True, gc=False):
     """The part of a worker group in a job that spans several groups.
 
     `first` is the slice id of its replica 0, and `coordinator` the group that has slice 0.
-    `problem` says why the groups are no job together: then each is a job of its own.
+    `problem` is the reason why the groups cannot be one job: then each group is a job of its own.
     """
 
     number: str
@@ -49,7 +47,7 @@ def slice_group(
     name: str, variables: Iterable[Mapping[str, str]], replicas: int
 ) -> SliceGroup | None:
     """Return a worker group of TPUs by the variables of its containers, whose values are UNKNOWN_ID
-    where they come from elsewhere; None where no container has a number of slices.
+    if they are not literals; None if no container has a number of slices.
     """
     for each in variables:
         number = each.get(names.MEGASCALE_NUM_SLICES, "")
@@ -61,8 +59,8 @@ def slice_group(
 def slice_jobs(groups: Sequence[SliceGroup]) -> Mapping[str, SliceJob]:
     """Return the worker groups that share a number of slices which none of them has alone.
 
-    Ids run on over them in their order. Where their templates set the ids, the group with id 0 has
-    the coordinator.
+    Ids continue from group to group in order. If their templates set the ids, the group with id 0
+    has the coordinator.
     """
     found: dict[str, SliceJob] = {}
     for number in dict.fromkeys(group.number for group in groups):

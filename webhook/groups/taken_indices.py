@@ -1,5 +1,5 @@
-"""The seats of one worker group: which are taken, which replica lacks a host, which
-index is free.
+"""The identities of a worker group: which are taken, which replicas are incomplete, and which index
+is free.
 """
 
 from msgspec import Struct
@@ -9,12 +9,12 @@ from webhook.groups.indexset import IndexSet
 
 
 class _Replica(Struct, gc=False):
-    """Holders of one replica index: `mask` has a bit for each host held under `name`.
+    """Holders of a replica index: `mask` has a bit for each host held under `name`.
 
-    KubeRay may reuse an index while pods of the failed replica still live, so a second generation,
-    or a second holder of one seat, is counted in `others` by (host, name). `lacking` tells whether
-    the index is noted as one that lacks a host. `closed` counts the holders that are marked for
-    deletion: while there is one, no seat is given.
+    KubeRay may reuse an index while pods of the failed replica still exist, so a second generation,
+    or a second holder of an identity, is counted in `others` by (host, name). `lacking`: the index
+    is in the set of incomplete replicas. `closed` counts the holders that are marked for deletion:
+    while there are any, no identity is assigned.
     """
 
     name: str
@@ -39,8 +39,8 @@ class _Replica(Struct, gc=False):
             self._promote(self.others)
 
     def _promote(self, others: dict[tuple[int, str], int]) -> None:
-        """Let a later generation be the replica, now that the first one is gone: one holder of each
-        of its seats.
+        """Make a later generation the replica, after the first one is deleted: one holder of each
+        of its identities.
         """
         _, self.name = next(iter(others))
         for host, name in [seat for seat in others if seat[1] == self.name]:
@@ -55,7 +55,7 @@ class _Replica(Struct, gc=False):
 
     @property
     def taken(self) -> int:
-        """The mask of all hosts that have any holder."""
+        """Return the mask of all hosts with a holder."""
         mask = self.mask
         if self.others:
             for host, _ in self.others:
@@ -64,8 +64,8 @@ class _Replica(Struct, gc=False):
 
 
 class Occupancy:
-    """Taken seats of one group. A seat may be held more than once; it is free when its last holder
-    has gone.
+    """Taken identities of a group. An identity may have several holders; it is free when its last
+    holder is deleted.
     """
 
     __slots__ = ("_full", "_hosts", "_lacking", "_names", "_occupied", "_replicas")
@@ -79,11 +79,10 @@ class Occupancy:
         self._full = 1
 
     def __bool__(self) -> bool:
-        """Return whether any seat is taken."""
         return bool(self._replicas)
 
     def set_hosts(self, hosts: int) -> None:
-        """Say how many hosts make a replica; a change looks at every replica once."""
+        """Set the number of hosts per replica; a change iterates over all replicas."""
         if hosts == self._hosts:
             return
         self._hosts = hosts
@@ -92,7 +91,7 @@ class Occupancy:
             self._note(index, replica)
 
     def take(self, seat: HostIdentity) -> None:
-        """Count one more holder of `seat`."""
+        """Add a holder of `seat`."""
         replica = self._replicas.get(seat.replica)
         if replica is None:
             replica = self._replicas[seat.replica] = _Replica(seat.name)
@@ -103,7 +102,6 @@ class Occupancy:
         self._note(seat.replica, replica)
 
     def release(self, seat: HostIdentity) -> None:
-        """Count one holder of `seat` less. The seat must be held."""
         replica = self._replicas[seat.replica]
         replica.release(seat.host, seat.name)
         self._names[seat.name] -= 1
@@ -118,22 +116,22 @@ class Occupancy:
             self._lacking.discard(seat.replica)
 
     def close(self, index: int, by: int = 1) -> None:
-        """Count one more holder of a replica that is marked for deletion, or one less: `by` -1."""
+        """Add a holder that is marked for deletion to a replica, or remove one with `by` -1."""
         replica = self._replicas[index]
         replica.closed += by
         self._note(index, replica)
 
     def first_lacking(self) -> int | None:
-        """Return the lowest index whose replica lacks a host, or None."""
+        """Return the lowest index of an incomplete replica, or None."""
         return self._lacking.lowest()
 
     def first_vacant(self) -> int:
-        """Return the lowest index whose replica lacks a host, or that has no replica."""
+        """Return the lowest index of an incomplete replica, or without a replica."""
         free, lacking = self._occupied.lowest_absent(), self._lacking.lowest()
         return free if lacking is None else min(free, lacking)
 
     def taken(self, index: int) -> int:
-        """Return the taken hosts of a replica as a bit mask; -1 for one that is closed."""
+        """Return the taken hosts of a replica as a bit mask; -1 if it is marked for deletion."""
         replica = self._replicas.get(index)
         return 0 if replica is None else -1 if replica.closed else replica.taken
 
@@ -145,12 +143,14 @@ class Occupancy:
         return replica.name or next((name for _, name in replica.others or () if name), "")
 
     def has_name(self, name: str) -> bool:
-        """Return whether a taken seat bears this replica name."""
+        """Return whether a taken identity has this replica name."""
         return name in self._names
 
     @property
     def replica_names(self) -> frozenset[str]:
-        """The names of all replicas with a taken seat; empty names are those of single hosts."""
+        """Return the names of all replicas with a taken identity; the name is empty for single
+        hosts.
+        """
         return frozenset(self._names)
 
     def _note(self, index: int, replica: _Replica) -> None:

@@ -1,1 +1,1 @@
-"""The HTTP server: the only package that uses uvicorn."""
+"""The HTTP server; no other package uses uvicorn."""

@@ -15,40 +15,40 @@ from webhook.httpserver.asgi import (
 )
 
 _NO_TELEMETRY: Final[TelemetryConfig] = {"tracing": False, "metrics": False, "logs": False}
-"""FastAPI would look for OpenTelemetry providers on each request; `webhook.metrics` has the
-metrics and the log.
+"""FastAPI would search for OpenTelemetry providers on each request; `webhook.metrics` provides
+metrics and log.
 """
 
 
 class Gate(Protocol):
-    """Whether this process should be asked, and if not, why."""
+    """Whether this process is ready, and if not, why."""
 
     @property
     def ready(self) -> bool:
-        """Whether every condition holds and the process is not draining."""
+        """Return whether every condition holds and the process is not draining."""
 
     def lines(self, *, verbose: bool) -> list[str]:
         """Return a line for each condition."""
 
 
 class _ReviewApplication(FastAPI):
-    """FastAPI without its middleware: the endpoints answer their own errors, and no route has
+    """FastAPI without its middleware: endpoints handle their own errors, and no route has
     dependencies to close.
 
-    Each layer between costs a review several microseconds, and so does trying one route after the
-    other.
+    Each middleware, and each attempt to match another route, would cost several microseconds per
+    review.
     """
 
     endpoints: Mapping[str, ASGIApp] = {}
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:  # type: ignore[override]  # one coroutine less
-        """Answer a request for an endpoint; the router says that there is no other path."""
+        """Call the endpoint of the path; the router answers requests for other paths."""
         return self.endpoints.get(scope.get("path", ""), self.router)(scope, receive, send)
 
 
 def review_application(endpoints: Mapping[str, ASGIApp]) -> FastAPI:
-    """Return the application that serves `endpoints` by path, for every method: the endpoint itself
-    refuses all but POST.
+    """Return the application that serves `endpoints` by path, for every method: endpoints
+    themselves refuse all but POST.
     """
     app = _ReviewApplication(
         docs_url=None, redoc_url=None, openapi_url=None, telemetry=_NO_TELEMETRY
@@ -60,8 +60,8 @@ def review_application(endpoints: Mapping[str, ASGIApp]) -> FastAPI:
 
 
 def admin_application(gate: Gate, metrics: Callable[[], tuple[bytes, str]]) -> FastAPI:
-    """Return the application of the plain port. `metrics` gives the exposition and its content
-    type.
+    """Return the application of the plain HTTP port. `metrics` returns the exposition and its
+    content type.
     """
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
 

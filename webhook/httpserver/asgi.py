@@ -1,4 +1,4 @@
-"""The types of ASGI, as Starlette spells them."""
+"""The types of ASGI, as Starlette names them."""
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 

@@ -1,4 +1,4 @@
-"""The budget of bytes for large request bodies."""
+"""A limit on the bytes of large request bodies."""
 
 import asyncio
 from collections.abc import Generator
@@ -6,25 +6,25 @@ from contextlib import contextmanager
 from typing import Any, Final, Protocol
 
 IN_FLIGHT_MAX: Final = 64 * 1024 * 1024
-"""Bytes of all large bodies together, from their first part until their answer."""
+"""Bytes of all large bodies together, from their first part until their response."""
 
 _PAUSE_SECONDS: Final = 0.0005
-"""Decrypting and keeping a part of 64 KiB takes about a quarter of that."""
+"""Decrypting and storing a part of 64 KiB takes about a quarter of this time."""
 
 
 class OverBudget(Exception):  # noqa: N818 - named for what it is
-    """The large bodies exceed the budget, and this one is the largest that is incomplete."""
+    """The large bodies exceed the limit, and this one is the largest that is incomplete."""
 
 
 class Hold(Protocol):
-    """Counts how many bytes of a body have been received so far."""
+    """Counts the bytes of a body that have been received."""
 
     def __call__(self, size: int, *, complete: bool) -> None:
-        """Count them. Raises OverBudget."""
+        """Set the number of bytes. Raises OverBudget."""
 
 
 class BodyBudget:
-    """Bounds the bytes of large bodies. Above the limit, the largest incomplete one is given up, so
+    """Limits the bytes of large bodies. Above the limit, the largest incomplete body is dropped, so
     that smaller ones are still received.
     """
 
@@ -36,15 +36,15 @@ class BodyBudget:
 
     @property
     def pause(self) -> float:
-        """Seconds between two parts of a body, by the number of those that are received: so that
+        """Return the seconds between two parts of a body, by the number of large bodies, so that
         the event loop spends most of its time on small ones.
         """
         return _PAUSE_SECONDS * max(0, len(self._incomplete) - 1)
 
     @contextmanager
     def body(self) -> Generator[Hold]:
-        """Give what counts a body that the running task receives and answers while the block runs.
-        Raises OverBudget where the task waits for more, when the body is given up.
+        """Return the counter of a body that the current task receives and answers within the block.
+        Raises OverBudget at the task's next await when the body is dropped.
         """
         task = asyncio.current_task()
         if task is None:
@@ -62,7 +62,7 @@ class BodyBudget:
         try:
             yield hold
         except asyncio.CancelledError:
-            if task in self._held:  # the server ends the task
+            if task in self._held:  # the server cancels the task
                 raise
             task.uncancel()
             raise OverBudget from None
@@ -71,7 +71,7 @@ class BodyBudget:
             self._total -= self._held.pop(task, 0)
 
     def _give_up(self, running: asyncio.Task[Any]) -> None:
-        """Give up the largest incomplete body. Raises OverBudget when it is that of `running`."""
+        """Drop the largest incomplete body. Raises OverBudget if it is that of `running`."""
         largest = max(self._incomplete, key=self._incomplete.__getitem__)
         del self._incomplete[largest]
         self._total -= self._held.pop(largest)

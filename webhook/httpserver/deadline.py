@@ -1,4 +1,4 @@
-"""The time that a review may take."""
+"""The deadline of a review."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -9,15 +9,11 @@ from webhook.api.review import NotNow
 T = TypeVar("T")
 
 REVIEW_SECONDS: Final = 8.0
-"""The API server waits 10 s for a webhook by default. Then it reports its own deadline, and no
-reason.
-"""
+"""The API server's default timeout for a webhook is 10 s. After a timeout, it reports no reason."""
 
 
 async def in_time(work: Awaitable[T]) -> T:
-    """Return the result of work that reads or writes. Raises NotNow before the API server gives
-    up.
-    """
+    """Return the result of work with I/O. Raises NotNow before the API server's timeout."""
     try:
         async with asyncio.timeout(REVIEW_SECONDS):
             return await work

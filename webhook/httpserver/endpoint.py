@@ -1,4 +1,6 @@
-"""The review endpoint: one raw ASGI object per route, from the request's bytes to the answer's."""
+"""The review endpoint: an ASGI application per route, from the bytes of the request to those of the
+response.
+"""
 
 import asyncio
 import sys
@@ -23,11 +25,11 @@ from webhook.httpserver.readiness import Readiness
 from webhook.httpserver.reply import JSON, send_json
 
 _DIGITS: Final = 20
-"""Of a length: no number of bytes has more."""
+"""Digits of a Content-Length; no number of bytes has more."""
 
 BODY_MAX: Final = 7 * 1024 * 1024
-"""Bytes: two objects of at most 3 MiB and the frame around them, the bound that
-controller-runtime's reader has too.
+"""Bytes: two objects of at most 3 MiB and the review around them, which is also the limit of
+controller-runtime.
 """
 
 _RETRY: Final = [(b"retry-after", b"1")]
@@ -38,27 +40,27 @@ class Reviewer(Protocol):
     """Answers the reviews of one route."""
 
     async def review(self, body: bytes) -> Outcome:
-        """Return the outcome of one review. Raises BadReview."""
+        """Return the outcome of a review. Raises BadReview."""
 
 
 class Observer(Protocol):
-    """Observes every review."""
+    """Records every review."""
 
     def reviewed(self, outcome: Outcome, seconds: float) -> None:
-        """Note a review that was answered."""
+        """Record a review that was answered."""
 
     def undecided(self, reason: str) -> None:
-        """Note a review that could not be decided, besides its refusal."""
+        """Record a review that could not be decided, in addition to its refusal."""
 
     def refused(self, status: int, reason: str) -> None:
-        """Note a request that got another answer than a review."""
+        """Record a request that got a response other than a review."""
 
     def failed(self, error: Exception) -> None:
-        """Note a bug of ours."""
+        """Record an internal error."""
 
 
 class Refusal(Exception):  # noqa: N818 - named for what it is
-    """A request that is answered with an HTTP status in place of a review."""
+    """A request that is answered with an HTTP error status."""
 
     def __init__(
         self, status: int, text: str, headers: list[tuple[bytes, bytes]] | None = None
@@ -69,10 +71,10 @@ class Refusal(Exception):  # noqa: N818 - named for what it is
 
 
 class ReviewEndpoint:
-    """Answers `POST` with the verdict of `reviewer`, and anything that is not a review with the
-    status that says why.
+    """Answers `POST` with the verdict of `reviewer`, and invalid requests with an HTTP error
+    status.
 
-    A process that drains still answers, and closes each connection with its answer.
+    While draining, the endpoint still answers, and closes each connection after its response.
     """
 
     def __init__(
@@ -84,7 +86,7 @@ class ReviewEndpoint:
         self._observer = observer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one HTTP request."""
+        """Answer an HTTP request."""
         started = perf_counter()
         try:
             self._check(scope)
@@ -106,9 +108,9 @@ class ReviewEndpoint:
             text = f"{reason.subject}: {reason}"
             self._observer.undecided(text)
             await self._refuse(send, 503, text, [], status_of(text))
-        except asyncio.CancelledError:  # the server ends, and has waited long enough
+        except asyncio.CancelledError:  # the server stops, after its grace period
             await self._refuse(send, 503, "this process stops; try again", [*_RETRY, _CLOSE])
-        # The one catch-all: our bug must not take the connection down
+        # Catch everything: an internal error must not close the connection.
         except Exception as error:  # noqa: BLE001
             self._observer.failed(error)
             await self._refuse(
@@ -128,8 +130,8 @@ class ReviewEndpoint:
                 raise Refusal(415, "send an AdmissionReview as Content-Type: application/json")
 
     async def _review(self, body: bytes) -> Outcome:
-        """Review a body. Raises Refusal while no review can be answered: before the body is read,
-        the end of the connection could destroy the answer.
+        """Review a body. Raises Refusal while no review can be answered; not before the body is
+        read, because closing the connection early could discard the response.
         """
         reason = self._gate.closed()
         if reason is not None:
@@ -139,9 +141,10 @@ class ReviewEndpoint:
     async def _review_large(
         self, scope: Scope, message: Message, receive: Receive
     ) -> Outcome | None:
-        """Review a body of which `message` is the start; None when the client has gone.
+        """Review a body that begins with `message`; None if the client has disconnected.
 
-        Raises Refusal when it is too large, or will be, and OverBudget when all together are.
+        Raises Refusal if the body is or will be too large, and OverBudget if all bodies together
+        are.
         """
         length = dict(scope["headers"]).get(b"content-length", b"").lstrip(b"0")
         if length.isdigit() and (len(length) > _DIGITS or int(length) > BODY_MAX):
@@ -170,7 +173,7 @@ class ReviewEndpoint:
         headers: list[tuple[bytes, bytes]],
         as_json: bytes = b"",
     ) -> None:
-        """Answer in plain text, or with a Status: kube-apiserver shows both of a failed call."""
+        """Answer in plain text, or with a Status: kube-apiserver shows either for a failed call."""
         self._observer.refused(status, text)
         body = as_json or text.encode()
         start = [
@@ -183,7 +186,7 @@ class ReviewEndpoint:
 
 
 def status_of(text: str) -> bytes:
-    """Return the Status of a review that cannot be decided: kubectl prints its message alone."""
+    """Return the Status of a review that cannot be decided: kubectl prints only its message."""
     return encode(
         {
             "kind": "Status",
@@ -206,15 +209,15 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 _SWITCH_SECONDS: Final = 0.0002
-"""After this time the interpreter passes from one thread to another that is ready. The event loop
-waits as long each time that it has read, decrypted or sent; with Python's 5 ms, a small review
-beside a large one takes tens of milliseconds.
+"""After this time the interpreter switches to another thread that is ready. The event loop waits
+that long after each read, decryption or write; with Python's default of 5 ms, a small review
+concurrent with a large one takes tens of milliseconds.
 """
 
 
 class ReviewThread:
-    """One thread that is started with its first call. Calls wait in order. A call whose caller is
-    cancelled is not started, or its result is dropped.
+    """A single thread, started with its first call. Calls run in order. If the caller of a call is
+    cancelled, the call is not started, or its result is dropped.
     """
 
     def __init__(self) -> None:
@@ -223,5 +226,5 @@ class ReviewThread:
         )
 
     def __call__(self, function: Callable[[*Ts], T], *arguments: *Ts) -> asyncio.Future[T]:
-        """Return the future result of a function that changes nothing that others can see."""
+        """Return the future result of a function without side effects."""
         return asyncio.get_running_loop().run_in_executor(self._pool, function, *arguments)

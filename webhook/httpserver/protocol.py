@@ -1,4 +1,4 @@
-"""uvicorn's protocol for HTTP/1.1 within limits: it counts and times, and parses nothing itself.
+"""uvicorn's HTTP/1.1 protocol with limits: this module counts and times, and parses nothing.
 
 See docs/contributing/decisions/0026-uvicorn-with-bounds-of-our-own.md.
 """
@@ -20,30 +20,32 @@ _HEAD: Final = b"content-type: text/plain\r\ncontent-length: %d\r\nconnection: c
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of one port, in bytes, seconds and numbers. See docs/contributing/hardening.md."""
+    """Limits of a port, in bytes, seconds and numbers. See docs/contributing/hardening.md."""
 
-    connections: int = 1000  # half of them from one address
-    head: int = 64 * 1024  # and what one read returns beyond it
-    headers: int = 100  # many short ones take more memory than a long one
-    queue: int = 32  # requests behind one without an answer; kube-apiserver sends none
-    unsent: int = 64 * 1024 * 1024  # of answers, all connections together
-    buffer: int = 64 * 1024  # of answers, one connection
-    receive_buffer: int = 16 * 1024  # in the kernel, and in TLS while nothing is read
-    wide: int = 64  # good clients with more than that
+    connections: int = 1000  # of which half from 1 address
+    head: int = 64 * 1024  # plus the rest of a read
+    headers: int = 100  # many short headers take more memory than a long one
+    queue: int = 32  # pipelined requests; kube-apiserver sends none
+    unsent: int = 64 * 1024 * 1024  # responses of all connections
+    buffer: int = 64 * 1024  # responses of a connection
+    receive_buffer: int = 16 * 1024  # in the kernel, and in TLS while reading is paused
+    wide: int = 64  # proven clients with a larger receive buffer
     wide_buffer: int = 64 * 1024
     first_seconds: float = 15  # for the handshake, and then to the first byte of a request
-    request_seconds: float = 30  # to the last byte of a request, and for an answer to be taken
-    linger_seconds: float = 1  # for a refusal to be read before the connection ends
-    client_names: frozenset[str] = frozenset()  # of client certificates: any, when there is none
-    unread_seconds: float = 0.0005  # for each connection: between reads of what was refused
-    idle_seconds: float = 120  # kube-apiserver closes after 90, and does not repeat a POST
+    request_seconds: float = (
+        30  # to the last byte of a request, and for the client to read a response
+    )
+    linger_seconds: float = 1  # for the client to read a refusal before the connection is closed
+    client_names: frozenset[str] = frozenset()  # in client certificates; empty for any
+    unread_seconds: float = 0.0005  # for each connection: between reads of refused data
+    idle_seconds: float = 120  # kube-apiserver closes after 90 s, and does not retry a POST
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """A connection that holds a bounded number of bytes, for a bounded time.
+    """A connection that uses a limited number of bytes, for a limited time.
 
     `pending` counts bytes since the last header block or part of a body, and `busy` requests
-    without an answer. `last` is a refusal: it follows earlier answers, and nothing more is read.
+    without a response. `last` is a refusal: it is sent after earlier responses, and reading stops.
     """
 
     connections: "set[LimitedProtocol]"  # type: ignore[assignment]  # one kind alone
@@ -72,7 +74,9 @@ class LimitedProtocol(HttpToolsProtocol):
             each.transport.abort()
 
     def prove(self) -> None:
-        """Note that the client is a good one. The kernel keeps more of what a few of these send."""
+        """Mark the client as proven. The kernel's receive buffer is larger for a limited number of
+        proven clients.
+        """
         self.proven = True
         few = sum(each.proven for each in self.connections) <= self.limits.wide
         if few and not self.transport.is_closing():
@@ -86,11 +90,11 @@ class LimitedProtocol(HttpToolsProtocol):
         refusal = None
         try:
             self.parser.feed_data(data)
-        except HttpParserUpgrade:  # the answer is in HTTP/1.1, and the last one
+        except HttpParserUpgrade:  # answered in HTTP/1.1, as the last request
             self.cycle.keep_alive, self.last = False, b""
         except HttpParserError as error:
             refusal = HTTPException(400, "invalid HTTP request")
-            if isinstance(error.__context__, HTTPException):  # raised by a callback of ours
+            if isinstance(error.__context__, HTTPException):  # raised by a callback of this class
                 refusal = error.__context__
         if self.pending > self.limits.head or len(self.headers) > self.limits.headers:
             refusal = HTTPException(431, "the head of the request is too large")
@@ -109,7 +113,9 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         self.pending = 0
-        if self.cycle.response_complete and not self.flow.read_paused:  # no application reads it
+        if (
+            self.cycle.response_complete and not self.flow.read_paused
+        ):  # no application reads the body
             self.flow.pause_reading()
             pause = self.limits.unread_seconds * len(self.connections)
             self.loop.call_later(pause, self._read_on)
@@ -153,7 +159,7 @@ class LimitedProtocol(HttpToolsProtocol):
             max(unsent, key=unsent.__getitem__).abort()
 
     def _refuse(self, refusal: HTTPException) -> None:
-        """Answer in place of the application, in turn; drop the request whose body is not whole."""
+        """Answer instead of the application, in order; drop the request with an incomplete body."""
         status, text = refusal.status_code, refusal.detail.encode()
         self.refused(status, refusal.detail)
         self.last = STATUS_LINE[status] + _HEAD % (len(text), text)
@@ -168,14 +174,16 @@ class LimitedProtocol(HttpToolsProtocol):
         self._finish()
 
     def _finish(self) -> None:
-        """Send the refusal in its turn; the connection ends later, as that may destroy it."""
+        """Send the refusal in order; the connection is closed later, because closing may discard
+        it.
+        """
         if not self.busy and not self.transport.is_closing():
             self.flow.pause_reading()
             self.transport.write(self.last or b"")
             self.since = self.loop.time()
 
     def patience(self) -> float:
-        """Return the seconds for which the client is waited for: infinite while it waits for us."""
+        """Return the client timeout in seconds: infinite while a response is being computed."""
         limits, reads = self.limits, self.last is None
         if self.flow.write_paused or self.transport.is_closing() or (self.partial and reads):
             return limits.request_seconds
@@ -186,7 +194,7 @@ class LimitedProtocol(HttpToolsProtocol):
         return limits.linger_seconds
 
     def sweep(self, now: float) -> None:
-        """Close the connection when its client has been waited for too long."""
+        """Close the connection after the client timeout."""
         if now - self.since > self.patience():
             calm = not (self.partial or self.flow.write_paused or self.transport.is_closing())
             (self.transport.close if calm else self.transport.abort)()
@@ -196,7 +204,7 @@ class LimitedProtocol(HttpToolsProtocol):
 def _check(
     headers: Sequence[tuple[bytes, bytes]], version: str, queued: int, limits: Limits
 ) -> None:
-    """Refuse a head that RFC 9112 refuses and the parser accepts, and what exceeds a limit.
+    """Refuse a head that RFC 9112 forbids and the parser accepts, and heads above a limit.
 
     Raises HTTPException.
     """
@@ -213,8 +221,8 @@ def _check(
 
 
 def _excess(new: LimitedProtocol, limit: int) -> Sequence[LimitedProtocol]:
-    """Return the connections to end because `new` is one too many: unproven ones that wait for
-    their clients, of the address with most connections, by age; else the one idle longest.
+    """Return the connections to close because of `new`: unproven ones with pending client timeouts,
+    of the address with most connections, by age; otherwise the one that is idle longest.
     """
     addresses = {each: each.client and each.client[0] for each in new.connections}
     counts = Counter(addresses.values())

@@ -1,4 +1,4 @@
-"""The gate: whether reviews are answered now, and if not, why."""
+"""Readiness: whether reviews are answered, and if not, why."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -8,29 +8,31 @@ Condition = Callable[[], bool]
 
 @dataclass
 class Readiness:
-    """Open while every named condition holds; ready when, beside, the process is not draining. A
-    conjunction that can be read.
+    """Open while every named condition holds; ready if, in addition, the process is not
+    draining.
     """
 
     conditions: dict[str, Condition] = field(default_factory=dict)
     details: dict[str, Callable[[], str]] = field(default_factory=dict)
-    """What more there is to say of a condition of the same name, or of something that is none."""
+    """Details of the condition of the same name, or additional lines."""
     draining: bool = False
 
     @property
     def ready(self) -> bool:
-        """Whether it should be asked: not while draining, although it still answers then."""
+        """Return whether the process should receive requests; false while draining, although
+        requests are still answered.
+        """
         return not self.draining and self.closed() is None
 
     def report(self) -> dict[str, bool]:
-        """Return each condition with its state, draining included."""
+        """Return each condition with its state, including draining."""
         return {
             **{name: condition() for name, condition in self.conditions.items()},
             "not draining": not self.draining,
         }
 
     def lines(self, *, verbose: bool) -> list[str]:
-        """Return a line for each condition, `[+]` when it holds and `[-]` when it does not."""
+        """Return a line for each condition, `[+]` if it holds and `[-]` if it does not."""
         texts = {name: text() for name, text in self.details.items()} if verbose else {}
         report = self.report()
         return [
@@ -39,8 +41,8 @@ class Readiness:
         ] + [f"{name}: {text}" for name, text in texts.items() if name not in report]
 
     def closed(self) -> str | None:
-        """Return why no review can be answered now, or None when they can, which they can while
-        draining too.
+        """Return why no review can be answered, or None if reviews are answered, also while
+        draining.
         """
         for name, condition in self.conditions.items():
             if not condition():

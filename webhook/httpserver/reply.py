@@ -1,4 +1,4 @@
-"""The answer to a request in one write, where uvicorn makes two.
+"""Responses in a single write; uvicorn makes two.
 
 See docs/contributing/decisions/0027-an-answer-is-one-write.md.
 """
@@ -17,12 +17,13 @@ _HEAD: Final = b"%b: %b\r\n" % JSON + b"content-length: %d\r\n"
 
 
 async def send_json(send: Send, body: bytes, *, last: bool) -> None:
-    """Answer 200 with JSON. `last` closes the connection then.
+    """Answer 200 with JSON. With `last`, close the connection afterwards.
 
-    Head and body are a TLS record and a system call each when uvicorn sends them, and it looks at
-    every header twice: a tenth of what a review costs. Where `send` is uvicorn's, and its client
-    takes what is sent, both leave at once. Where many ask at once, waiting until all of them have
-    their answers saves another tenth: encrypting evicts the answering code from the CPU's caches.
+    uvicorn sends head and body each in a TLS record and a system call of their own, and checks
+    every header twice, which takes a tenth of a review's time. If `send` is uvicorn's, and its
+    client reads the response, both are sent at once. With many concurrent requests, delaying the
+    writes until all responses are computed saves another tenth: encryption evicts the code for
+    reviews from the CPU's caches.
     """
     await asyncio.sleep(0)
     cycle = getattr(send, "__self__", None)

@@ -1,6 +1,4 @@
-"""uvicorn as a runnable: one application on one port, ended by cancellation and never by a signal
-of its own.
-"""
+"""uvicorn as a task: an application on a port, stopped by cancellation and not by signals."""
 
 import asyncio
 import resource
@@ -17,11 +15,11 @@ from fastapi import FastAPI
 from webhook.httpserver.protocol import LimitedProtocol, Limits
 
 GRACE_SECONDS: Final = 5
-"""How long answers in progress may take once the listener is closed."""
+"""Seconds for responses in progress after the listener is closed."""
 
 
 class HttpServer(uvicorn.Server):
-    """Serve `app` on a port within limits, over HTTPS when there is a TLS context.
+    """Serve `app` on a port within limits, over HTTPS if there is a TLS context.
 
     The hooks of uvicorn's server are not documented API: `tests/httpserver` has tests for each.
     """
@@ -56,7 +54,7 @@ class HttpServer(uvicorn.Server):
         self._socket: socket.socket | None = None
 
     def bind(self) -> int:
-        """Open the port and return it; port 0 takes any free one. Raises OSError."""
+        """Open the port and return it; port 0 selects any free port. Raises OSError."""
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
         family = socket.AF_INET6 if ":" in self._address[0] else socket.AF_INET
@@ -66,7 +64,7 @@ class HttpServer(uvicorn.Server):
         return port
 
     async def run(self) -> None:  # type: ignore[override]
-        """Serve until cancelled, then finish the answers in progress."""
+        """Serve until cancelled, then finish the responses in progress."""
         if self._socket is None:
             self.bind()
         serving = asyncio.create_task(self.serve([self._socket] if self._socket else None))
@@ -78,7 +76,7 @@ class HttpServer(uvicorn.Server):
             raise
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen as uvicorn does, and bound the time of TLS handshakes, which it does not."""
+        """Listen like uvicorn, with a timeout of TLS handshakes in addition."""
         await self.lifespan.startup()
         loop, tls = asyncio.get_running_loop(), self.config.ssl
         make = partial(self._protocol, self.config, self.server_state, self.lifespan.state)
@@ -96,7 +94,7 @@ class HttpServer(uvicorn.Server):
         self.started = True
 
     async def on_tick(self, counter: int) -> bool:
-        """Close what waits too long for its client, once a second."""
+        """Close connections after their client timeout, once a second."""
         if counter % 10 == 0:
             now = asyncio.get_running_loop().time()
             for connection in tuple(self.server_state.connections):
@@ -104,12 +102,12 @@ class HttpServer(uvicorn.Server):
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop as uvicorn does, and let those answer that it has cancelled."""
+        """Stop like uvicorn, and let cancelled requests be answered."""
         await super().shutdown(sockets)
         if self.server_state.tasks:
             await asyncio.wait(self.server_state.tasks, timeout=1)
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
-        """Leave signals to `webhook.app.runtime`: two servers share a process."""
+        """Leave signals to `webhook.app.runtime`: two servers share the process."""
         yield

@@ -1,4 +1,4 @@
-"""Access to an API server: its address, the certificates it is trusted by, and credentials."""
+"""Access to an API server: its address, its certificate authorities, and credentials."""
 
 import os
 import ssl
@@ -21,10 +21,11 @@ async def _anonymous() -> str:
 
 
 class Access(Struct, frozen=True):
-    """Where an API server is, and how it is reached. `proxy` is empty for that of the environment.
+    """The address of an API server, and how to connect. `proxy` is empty for the proxy of the
+    environment.
 
-    `tls` returns a new context, made from `files` among others. `authorization` returns the value
-    of the header, empty for none. Both raise OSError or ValueError.
+    `tls` returns a new context, created from `files` among others. `authorization` returns the
+    value of the header, empty for none. Both raise OSError or ValueError.
     """
 
     url: str
@@ -36,13 +37,13 @@ class Access(Struct, frozen=True):
 
 
 Load = Callable[[], Awaitable[Access]]
-"""Reads the access again each time that it is called. Raises OSError or ValueError."""
+"""Loads the access again at each call. Raises OSError or ValueError."""
 
 Stamp = tuple[int, ...]
 
 
 def stamp(path: str) -> Stamp:
-    """Return a value that changes with the content of a file; empty when there is none."""
+    """Return a value that changes with the content of a file; empty if the file does not exist."""
     try:
         stat = os.stat(path)  # noqa: PTH116 - at each request, in a quarter of the time
     except OSError:
@@ -51,7 +52,7 @@ def stamp(path: str) -> Stamp:
 
 
 class _TokenFile:
-    """The token of a service account, which the kubelet replaces before it expires."""
+    """The token of a service account, which the kubelet rotates before it expires."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -79,7 +80,7 @@ def in_cluster(
     ca_file: str = str(_ACCOUNT / "ca.crt"),
     environ: Mapping[str, str] = os.environ,
 ) -> Load:
-    """Return the access that Kubernetes gives to a pod by its service account."""
+    """Return the access of a pod by its service account."""
 
     async def load() -> Access:
         host = environ.get("KUBERNETES_SERVICE_HOST")

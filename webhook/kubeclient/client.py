@@ -1,4 +1,4 @@
-"""The connection to the API server: raw requests with deadlines.
+"""The client of the API server: raw requests with deadlines.
 
 See docs/contributing/decisions/0031-requests-to-the-api-server.md.
 """
@@ -35,13 +35,13 @@ from webhook.kubeclient.wire import Status, oneline
 Query = Sequence[tuple[str, str]]
 
 Operation = Mapping[str, object]
-"""One operation of a JSON Patch."""
+"""An operation of a JSON Patch."""
 
 T = TypeVar("T")
 
 _log: Final = logging.getLogger("webhook.kubeclient")
 _UNUSABLE: Final = (OSError, ValueError)
-"""Raised over an access that cannot be read."""
+"""Errors of an access that cannot be read."""
 _RENEW_SECONDS: Final = 30.0
 _OPEN_SECONDS: Final = 30.0
 _UNAUTHORIZED: Final = 401
@@ -61,14 +61,16 @@ _REASONS: Final = {
 
 
 class _Send(NamedTuple):
-    """The method of a request, and the headers that all such requests have."""
+    """The method of a request, and the headers of all such requests."""
 
     method: str
     headers: Mapping[str, str]
 
 
 def _read(accept: str) -> _Send:
-    """Return a GET. The API server compresses what has more than 128 KiB, and no watch."""
+    """Return a GET. The API server compresses responses of more than 128 KiB, except for
+    watches.
+    """
     return _Send("GET", {"Accept": accept, "Accept-Encoding": "gzip"})
 
 
@@ -93,8 +95,8 @@ _PATCH: Final = _write("PATCH", "application/json-patch+json")
 class ServerTime:
     """A lower bound of the API server's time (Unix time); -inf before the first response.
 
-    It never goes back: a response may be read long after it was sent, and servers of one control
-    plane differ by a second or two.
+    The bound never decreases: a response may be read long after it was sent, and the clocks of API
+    server replicas differ by a second or two.
     """
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
@@ -103,11 +105,10 @@ class ServerTime:
         self._date = ""
 
     def now(self) -> float:
-        """Return the time."""
         return self._clock() + self._ahead
 
     def observe(self, date: str) -> None:
-        """Take in the `Date` of a response that has just been read; what is no date is ignored."""
+        """Update the bound by the `Date` of a new response; an invalid date is ignored."""
         if date == self._date or not date:
             return
         try:
@@ -119,22 +120,24 @@ class ServerTime:
 
 
 class Api:
-    """One API server. Call `open` before, and `close` after."""
+    """A client of an API server. Call `open` before the first request, and `close` after the
+    last.
+    """
 
     def __init__(self, load: Load, repeats: int = 0) -> None:
-        """Set how often a request is repeated that was refused with 429, which the API server did
-        not act on. Watches have a back-off of their own.
+        """Set the number of retries after 429, for which the API server guarantees that nothing was
+        changed. Watches have their own backoff.
         """
         self.server_time = ServerTime()
         self._load = load
         self._repeats = repeats
-        self._access: Access  # from `open` on
+        self._access: Access  # set by `open`
         self._transport: Transport | None = None
         self._files: Sequence[Stamp] = ()
         self._closed = False
 
     async def open(self) -> None:
-        """Load the configuration; nothing is sent yet. Raises ConfigurationError."""
+        """Load the configuration without sending a request. Raises ConfigurationError."""
         self._closed = False
         try:
             await self._configure()
@@ -146,7 +149,6 @@ class Api:
             raise ConfigurationError(msg) from error
 
     async def close(self) -> None:
-        """Close all connections."""
         self._closed = True
         transport, self._transport = self._transport, None
         if transport is not None:
@@ -155,21 +157,21 @@ class Api:
     async def get(
         self, path: str, query: Query, deadline: float, *, metadata_only: bool = False
     ) -> bytes:
-        """Return the body of a successful GET, all within `deadline` seconds. Raises ApiError."""
+        """Return the body of a successful GET, within `deadline` seconds. Raises ApiError."""
         return await self._answer(_GET_METADATA if metadata_only else _GET, path, query, deadline)
 
     async def metadata(self, path: str, deadline: float) -> bytes:
-        """Return the metadata of one object, within `deadline` seconds. Raises ApiError."""
+        """Return the metadata of an object, within `deadline` seconds. Raises ApiError."""
         return await self._answer(_GET_OWN_METADATA, path, (), deadline)
 
     async def post(
         self, path: str, query: Query, body: Mapping[str, object], deadline: float
     ) -> bytes:
-        """Return what the API server makes of an object, such as in a dry run. Raises ApiError."""
+        """Return the response to a POST, such as of a dry run. Raises ApiError."""
         return await self._answer(_POST, path, query, deadline, body)
 
     async def patch(self, path: str, operations: Sequence[Operation], deadline: float) -> None:
-        """Apply a JSON Patch (RFC 6902), all within `deadline` seconds. Raises ApiError, of reason
+        """Apply a JSON Patch (RFC 6902), within `deadline` seconds. Raises ApiError, with reason
         `conflict` for a 409.
         """
         await self._answer(_PATCH, path, (), deadline, operations)
@@ -177,19 +179,19 @@ class Api:
     async def replace(
         self, path: str, body: Mapping[str, object], deadline: float, query: Query = ()
     ) -> bytes:
-        """Replace an object at the version that `body` names, and return it. Raises ApiError, of
-        reason `conflict` for a 409.
+        """Replace an object with the version in `body`, and return it. Raises ApiError, with reason
+        `conflict` for a 409.
         """
         return await self._answer(_PUT, path, query, deadline, body)
 
     async def create(self, path: str, body: Mapping[str, object], deadline: float) -> bytes:
-        """Create an object in the collection at `path`, and return it. Raises ApiError, of reason
-        `conflict` when there is one.
+        """Create an object in the collection at `path`, and return it. Raises ApiError, with reason
+        `conflict` if it exists.
         """
         return await self._answer(_POST, path, (), deadline, body)
 
     async def delete(self, path: str, uid: str, version: str, deadline: float) -> None:
-        """Delete the object at `path` if it still has this uid and version. Raises ApiError, of
+        """Delete the object at `path` if it still has this uid and version. Raises ApiError, with
         reason `conflict` if not.
         """
         options = {
@@ -203,7 +205,7 @@ class Api:
     async def stream(
         self, path: str, query: Query, idle: float, *, metadata_only: bool = False
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Open a GET whose body comes in chunks; more than `idle` seconds without one is a failure.
+        """Open a GET with a streamed body; more than `idle` seconds without a chunk is a failure.
         Raises ApiError.
         """
         what = _GET_OWN_METADATA if metadata_only else _GET
@@ -231,10 +233,12 @@ class Api:
     async def _request(
         self, what: _Send, path: str, query: Query, body: bytes = b"", idle: float | None = None
     ) -> Response:
-        """Return a response of success. On 401 the credentials are loaded again, and the request is
-        repeated once; on 429 it is repeated as often as `repeats` says.
+        """Return a successful response. After 401 the credentials are loaded again, and the request
+        is retried once; after 429 it is retried up to `repeats` times.
         """
-        target = quote(path, safe=_SAFE)  # whatever it contains, a request stays one line
+        target = quote(
+            path, safe=_SAFE
+        )  # prevents request injection: the target remains a single line
         if query:
             target = f"{target}?{urlencode(query, quote_via=quote)}"
         response = await self._send(what, target, body, idle)
@@ -258,7 +262,7 @@ class Api:
             value = await self._access.authorization()
             if not value.isprintable():
                 raise ValueError("the token is not one line")
-        except _UNUSABLE as error:  # a file with a token is read again now and then
+        except _UNUSABLE as error:  # token files are read again periodically
             text = (
                 f"the credentials for the API server cannot be read: {error}; look at the token "
                 "file that the kubeconfig or the service account names"
@@ -271,11 +275,10 @@ class Api:
         return response
 
     async def _configure(self) -> None:
-        """Load the access; the next requests go to its server."""
         access = await self._load()
         server = Server(access.url, access.tls_name, access.proxy or _proxy_for(access.url) or "")
         former = self._transport
-        if self._closed:  # while the credentials were loaded
+        if self._closed:  # closed while the credentials were loaded
             return
         if former is None or former.server != server:
             self._files = _stamps(access)
@@ -285,8 +288,8 @@ class Api:
         self._access = access
 
     def _trust(self, transport: Transport) -> None:
-        """Use the certificates of authority and client as they are by now: their files may have
-        been replaced.
+        """Use the current certificates of authority and client: their files may have been
+        replaced.
         """
         files = _stamps(self._access)
         if files == self._files:
@@ -302,8 +305,8 @@ class Api:
             )
 
     async def _renew(self) -> None:
-        """Load the credentials again: a token file or the answer of an exec plugin may have changed
-        since. Raises ApiError.
+        """Load the credentials again: a token file or the output of an exec plugin may have
+        changed. Raises ApiError.
         """
         try:
             async with asyncio.timeout(_RENEW_SECONDS):
@@ -317,14 +320,15 @@ class Api:
 
 
 def _stamps(access: Access) -> Sequence[Stamp]:
-    """Return the stamps of the files that have the certificates."""
+    """Return the stamps of the certificate files."""
     return [stamp(path) for path in access.files]
 
 
 def _proxy_for(url: str) -> str | None:
-    """Return the proxy that the environment (HTTPS_PROXY, NO_PROXY) names for a server.
+    """Return the proxy of the environment (HTTPS_PROXY, NO_PROXY) for a server.
 
-    As everywhere, it may be a mere host and port; and as in Go, NO_PROXY may have networks.
+    As in other clients, a proxy may be a plain host and port; as in Go, NO_PROXY may contain
+    networks.
     """
     parts = urlsplit(url)
     host, proxies = parts.hostname or "", getproxies()
@@ -335,7 +339,7 @@ def _proxy_for(url: str) -> str | None:
 
 
 def _within(host: str, networks: str) -> bool:
-    """Return whether a host is an address in one of some networks, such as `10.96.0.0/12`."""
+    """Return whether a host is an address in any of the networks, such as `10.96.0.0/12`."""
     for each in networks.split(","):
         with suppress(ValueError):
             if ip_address(host) in ip_network(each.strip(), strict=False):
@@ -350,7 +354,7 @@ def _silent(waited: str) -> ApiError:
 def _refusal(response: Response) -> ApiError:
     status, body = response.status, response.body
     kind = Expired if status == 410 else ApiError  # noqa: PLR2004 - the HTTP status
-    # The HTTP status
+    # HTTP status codes
     reason = _REASONS.get(status, "server" if status >= 500 else "status")  # noqa: PLR2004
     try:
         text = msgspec.json.decode(body, type=Status).message or ""
@@ -361,5 +365,5 @@ def _refusal(response: Response) -> ApiError:
 
 
 def _seconds(header: str, default: T) -> float | T:
-    """Return the seconds in a `Retry-After`; its other form, a date, counts as none."""
+    """Return the seconds in a `Retry-After`; a date counts as absent."""
     return float(header) if header.isdecimal() else default

@@ -1,4 +1,6 @@
-"""Discovery: what the API server serves, asked again and again, as an upgrade may change it."""
+"""Discovery: the APIs and version of the API server, checked periodically, because an upgrade may
+change them.
+"""
 
 import logging
 import re
@@ -14,12 +16,12 @@ from webhook.kubeclient.timeouts import Backoff, Clock
 from webhook.kubeclient.wire import decoded
 
 VERSIONS: Final = ("v1beta1", "v1alpha2")
-"""The best first: Kubernetes 1.37 serves the one, 1.36 the other, each only with the feature gate
-GenericWorkload.
+"""In order of preference: Kubernetes 1.37 serves the first, 1.36 the second, each only with the
+feature gate GenericWorkload.
 """
 
 SECONDS: Final = 10.0
-"""Deadline of a question."""
+"""Deadline of a request."""
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -27,21 +29,23 @@ T_co = TypeVar("T_co", covariant=True)
 _log: Final = logging.getLogger("webhook.kubeclient")
 _FIRST_DELAY: Final = 0.5
 _LONGEST_DELAY: Final = 5.0
-"""Delays after failures: the service is not ready before the first answer."""
+"""Maximum delay after failures: the service is not ready before the first response."""
 _NUMBER: Final = re.compile("[0-9]{1,9}")
 _NEEDED: Final = frozenset({"podgroups", "workloads"})
 
 
 class Question(Protocol[T_co]):
-    """What is asked. `unknown` says in the log what an outage leaves open."""
+    """A query of the API server. `unknown` is logged during an outage: the features that depend on
+    the result.
+    """
 
     unknown: str
 
     async def ask(self) -> T_co | None:
-        """Return what there is, or None. Raises ApiError."""
+        """Return the result, or None. Raises ApiError."""
 
     def describe(self) -> str:
-        """Return the last answer as a sentence for the log."""
+        """Return the last result as a sentence for the log."""
 
 
 class _Resource(Struct):
@@ -53,12 +57,12 @@ class _Resources(Struct):
 
 
 class Discovery(Generic[T]):
-    """Asks again and again, and tells its listeners of the first answer and of each change. An
-    outage changes nothing.
+    """Repeats a query, and notifies its listeners of the first result and of each change. An outage
+    changes nothing.
 
-    `found` is the answer, `answered` whether it is known: a condition of readiness, as a review
-    before it could go wrong. An account without the right to ask is told so, and nothing counts as
-    found.
+    `found` is the result. `answered`: the result is known, a condition of readiness, because
+    reviews without the result could be wrong. For an account without the required rights, an error
+    is logged, and the result is None.
     """
 
     def __init__(self, question: Question[T], seconds: float, world: Clock | None = None) -> None:
@@ -74,18 +78,18 @@ class Discovery(Generic[T]):
         self._trouble = ""
 
     def subscribe(self, listener: Callable[[T | None], None]) -> None:
-        """Tell `listener` of answers to come, and of the one there is."""
+        """Call `listener` with future results, and with the current one."""
         self._listeners.append(listener)
         if self.answered:
             listener(self.found)
 
     async def run(self) -> None:
-        """Ask until cancelled."""
+        """Run the query periodically until cancelled."""
         while True:
             await self._world.sleep(await self._pause())
 
     async def _pause(self) -> float:
-        """Ask once, and return how long to wait before the next time."""
+        """Run the query, and return the delay before the next one."""
         try:
             found = await self._question.ask()
         except ApiError as error:
@@ -104,7 +108,6 @@ class Discovery(Generic[T]):
         return self._seconds
 
     def _take(self, found: T | None) -> None:
-        """Believe an answer, and pass it on."""
         self.found, self.answered = found, True
         for listener in self._listeners:
             listener(found)
@@ -125,8 +128,8 @@ async def _serves(api: Api, group: str, version: str, needed: frozenset[str]) ->
 
 
 class DomainsServed:
-    """Whether ComputeDomains are served, and the resource claims that pods name them by. It takes
-    no rights beyond those of every account.
+    """Whether ComputeDomains are served, and the resource claims that pods refer to them by. It
+    requires no rights beyond those of every account.
     """
 
     unknown = "ComputeDomains: whether they are served is not known"
@@ -141,7 +144,7 @@ class DomainsServed:
         self._served: str | None = None
 
     async def ask(self) -> str | None:
-        """Return the version that is served. Raises ApiError."""
+        """Return the served version. Raises ApiError."""
         version = names.COMPUTE_DOMAIN_VERSION
         domains = await _serves(
             self._api, names.COMPUTE_DOMAIN_GROUP, version, frozenset({"computedomains"})
@@ -153,12 +156,11 @@ class DomainsServed:
         return self._served
 
     def describe(self) -> str:
-        """Return the last answer as a sentence for the log."""
         return "ComputeDomains are served by the API server" if self._served else self.missing
 
 
 class PodGroupsServed:
-    """Which version of the API for PodGroups is served. It takes no rights beyond those of every
+    """The served version of the PodGroup API. It requires no rights beyond those of every
     account.
     """
 
@@ -169,7 +171,7 @@ class PodGroupsServed:
         self._served: str | None = None
 
     async def ask(self) -> str | None:
-        """Return the best version that is served. Raises ApiError."""
+        """Return the preferred version that is served. Raises ApiError."""
         self._served = None
         for version in VERSIONS:
             if await _serves(self._api, names.SCHEDULING_GROUP, version, _NEEDED):
@@ -178,7 +180,6 @@ class PodGroupsServed:
         return self._served
 
     def describe(self) -> str:
-        """Return the last answer as a sentence for the log."""
         served = self._served
         what = f"{names.SCHEDULING_GROUP}/{served} is" if served else "PodGroups are not"
         return f"{what} served by the API server"
@@ -190,7 +191,7 @@ class _Version(Struct):
 
 
 class KubernetesRelease:
-    """Of which release the API server is, such as (1, 37). It takes no rights beyond those of every
+    """The release of the API server, such as (1, 37). It requires no rights beyond those of every
     account.
     """
 
@@ -201,7 +202,7 @@ class KubernetesRelease:
         self._release: tuple[int, int] | None = None
 
     async def ask(self) -> tuple[int, int] | None:
-        """Return the release, or None where the API server does not tell. Raises ApiError."""
+        """Return the release, or None if the API server does not report it. Raises ApiError."""
         self._release = None
         try:
             body = await self._api.get("/version", (), SECONDS)
@@ -210,14 +211,13 @@ class KubernetesRelease:
                 return None
             raise
         found = decoded(body, _Version, "a version")
-        # Some clusters append to the minor number: 37+
+        # Some clusters append a plus sign to the minor number: 37+
         major, minor = _NUMBER.match(found.major), _NUMBER.match(found.minor)
         if major and minor:
             self._release = int(major[0]), int(minor[0])
         return self._release
 
     def describe(self) -> str:
-        """Return the last answer as a sentence for the log."""
         if self._release is None:
             return "the API server does not tell its release"
         return f"the API server is of Kubernetes {self._release[0]}.{self._release[1]}"

@@ -1,5 +1,5 @@
-"""What can go wrong between us and the API server. Each failure has a short `reason`, which metrics
-are labelled with. Messages quote servers, proxies and plugins: they are one line without control
+"""Errors of requests to the API server. Each has a short `reason`, which is a label of metrics.
+Messages quote servers, proxies and plugins, so they are sanitized to a line without control
 characters.
 """
 
@@ -7,15 +7,15 @@ from webhook.api.printable import one_line
 
 
 class ConfigurationError(Exception):
-    """There is no usable in-cluster configuration or kubeconfig. The message says what to set."""
+    """No usable in-cluster configuration or kubeconfig. The message names the missing settings."""
 
     def __init__(self, message: str) -> None:
         super().__init__(one_line(message))
 
 
 class ApiError(Exception):
-    """A request to the API server failed; it may be tried again. `retry_after` is in seconds, when
-    the server named it.
+    """A failed request to the API server, which may be retried. `retry_after` is in seconds, if the
+    server sent it.
     """
 
     def __init__(self, reason: str, message: str, retry_after: float | None = None) -> None:
@@ -25,10 +25,10 @@ class ApiError(Exception):
 
 
 class Expired(ApiError):  # noqa: N818 - named for what happened
-    """410, as a status or in a stream: the resourceVersion or continue token is too old, so only a
-    new list helps.
+    """410, as a status or in a stream: the resourceVersion or continue token is too old, and a new
+    list is required.
     """
 
 
 class Garbled(ApiError):  # noqa: N818 - named for what happened
-    """The answer is not what the API promises: not JSON, or cut off."""
+    """A response that violates the API: not JSON, or truncated."""

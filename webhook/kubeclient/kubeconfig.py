@@ -1,7 +1,7 @@
-"""The access that a kubeconfig gives, and its contexts.
+"""Access by a kubeconfig, and its contexts.
 
-This module alone imports the `kubernetes` package, which takes 11 MiB: for exec plugins, the
-refresh of their credentials, and all other forms of a kubeconfig.
+Only this module imports the `kubernetes` package, which takes 11 MiB: for exec plugins, the refresh
+of their credentials, and all other formats of a kubeconfig.
 """
 
 import logging
@@ -19,7 +19,7 @@ _package_log: Final = logging.getLogger(load_kube_config.__module__)
 
 
 def kubeconfig(path: str, context: str | None = None) -> Load:
-    """Return the access in a kubeconfig file; `path` may be several, as in KUBECONFIG."""
+    """Return the access of a kubeconfig file; `path` may be a list of files, as in KUBECONFIG."""
 
     async def load() -> Access:
         configuration = Configuration()
@@ -33,13 +33,13 @@ def kubeconfig(path: str, context: str | None = None) -> Load:
 
 
 def access_of(configuration: Configuration) -> Access:
-    """Return the access that a configuration of the package gives."""
+    """Return the access of a configuration of the package."""
 
     async def authorization() -> str:
         with _value_errors():
             token = (await configuration.auth_settings()).get("BearerToken")
         value = token["value"] if token is not None else None
-        return value.strip() if value else ""  # its file may end with a line end
+        return value.strip() if value else ""  # the file may end with a newline
 
     paths = configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file
     return Access(
@@ -54,7 +54,9 @@ def access_of(configuration: Configuration) -> Access:
 
 @contextmanager
 def _value_errors() -> Iterator[None]:
-    """Raise ValueError in place of the package's exceptions: it uses values without checking."""
+    """Raise ValueError instead of the package's exceptions for invalid values, which it does not
+    validate.
+    """
     try:
         yield
     except (ConfigException, TypeError, AttributeError) as error:
@@ -63,8 +65,8 @@ def _value_errors() -> Iterator[None]:
 
 @contextmanager
 def _reporting_plugins() -> Iterator[None]:
-    """Raise ConfigException when an exec plugin fails: the package logs that, and continues without
-    credentials.
+    """Raise ConfigException if an exec plugin fails: the package only logs the error, and continues
+    without credentials.
     """
     failures: list[str] = []
 
@@ -84,6 +86,6 @@ def _reporting_plugins() -> Iterator[None]:
 
 
 def contexts_of(path: str) -> tuple[list[Any], Any]:
-    """Return the contexts of a kubeconfig, and the current one. Raises what the package raises."""
+    """Return the contexts of a kubeconfig, and the current one. Raises the package's exceptions."""
     found: tuple[list[Any], Any] = list_kube_config_contexts(path)  # type: ignore[no-untyped-call] # no annotations there
     return found

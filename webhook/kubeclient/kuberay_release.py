@@ -1,8 +1,8 @@
-"""KubeRay's release, by the fields of the CustomResourceDefinition of RayClusters that is stored.
+"""KubeRay's release, by the fields of the stored CustomResourceDefinition of RayClusters.
 
-The operator's Deployment would tell more, but may have any name and image, and reading it takes
-more rights. Where the CRD is older than the operator, as after an upgrade with Helm alone, the
-rules refuse less than they could.
+The operator's Deployment would be more precise, but its name and image vary, and reading it
+requires more rights. If the CRD is older than the operator, as after an upgrade with Helm alone,
+the rules deny less than they could.
 """
 
 from collections.abc import Iterator
@@ -54,8 +54,8 @@ class _Definition(Struct):
 
 
 class KubeRayStored:
-    """Which release's CRD is stored. Its metadata is read each time, and all of it, more than a
-    megabyte, only when it has changed. It takes the right to get this one object.
+    """The release of the stored CRD. Each query reads its metadata, and the whole CRD, more than a
+    megabyte, only after a change. It requires the right to get this object.
     """
 
     unknown = "KubeRay's release is not known, so rules that it decides only warn"
@@ -66,9 +66,7 @@ class KubeRayStored:
         self._release: KubeRay | None = None
 
     async def ask(self) -> KubeRay | None:
-        """Return the release, or None for no CRD or one that is of no known release. Raises
-        ApiError.
-        """
+        """Return the release, or None without a CRD or for an unknown release. Raises ApiError."""
         try:
             held = decoded(await self._api.metadata(PATH, SECONDS), _Object, _CRD)
             if held.metadata != self._seen:
@@ -82,7 +80,6 @@ class KubeRayStored:
         return self._release
 
     def describe(self) -> str:
-        """Return the last answer as a sentence for the log."""
         if self._seen is None:
             return "RayClusters are not served: KubeRay's CRDs are missing"
         if self._release is None:
@@ -91,14 +88,14 @@ class KubeRayStored:
 
 
 def release_in(body: bytes) -> KubeRay | None:
-    """Return the release of KubeRay that has this CustomResourceDefinition of RayClusters, in JSON;
-    None for one that is of no known release. Raises Garbled.
+    """Return the release of KubeRay with this CustomResourceDefinition of RayClusters, in JSON;
+    None for an unknown release. Raises Garbled.
     """
     return release_of(frozenset(_fields(decoded(body, _Definition, _CRD))))
 
 
 def _fields(definition: _Definition) -> Iterator[str]:
-    """Yield the fields of a spec and those below them, as `release_of` takes them."""
+    """Yield the fields of a spec and their subfields, in the format of `release_of`."""
     for version in definition.spec.versions:
         spec = version.validation.schema.properties.get("spec")
         for name, below in spec.properties.items() if spec and version.name == _VERSION else ():

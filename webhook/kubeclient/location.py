@@ -1,5 +1,5 @@
-"""Where the access to the API server is: in a kubeconfig, found as kubectl finds it, or in the
-service account of a pod. The `kubernetes` package is imported for a kubeconfig alone.
+"""The source of the access to the API server: a kubeconfig, located as in kubectl, or the service
+account of a pod. The `kubernetes` package is imported only for a kubeconfig.
 """
 
 import os
@@ -16,10 +16,10 @@ _DEFAULT: Final = "default"
 
 
 def locate(path: str, environ: Mapping[str, str] = os.environ) -> str:
-    """Return the path of the kubeconfig: the one given, else KUBECONFIG, else that in the home
-    directory.
+    """Return the path of the kubeconfig: the given one, otherwise KUBECONFIG, otherwise that in the
+    home directory.
 
-    Nothing is returned for a pod that has none: it has its service account.
+    Empty for a pod without a kubeconfig, which uses its service account.
     """
     found = path or environ.get("KUBECONFIG", "")
     home = Path(environ.get("HOME", "~")).expanduser() / ".kube" / "config"
@@ -29,8 +29,8 @@ def locate(path: str, environ: Mapping[str, str] = os.environ) -> str:
 
 
 def load_of(path: str, context: str | None = None) -> Load:
-    """Return how the connection is configured: by a located kubeconfig, or without one by what a
-    pod has inside the cluster.
+    """Return the access by a located kubeconfig, or without one that of a pod inside the
+    cluster.
     """
     if not path:
         return in_cluster()
@@ -57,7 +57,7 @@ def namespace_of(path: str, context: str | None) -> str:
         by_name = {each["name"]: each for each in contexts}
         chosen = by_name.get(context) if context else current
         namespace = chosen["context"].get("namespace") if chosen is not None else ""
-    except Exception as error:  # the client lets those of its YAML reader through
+    except Exception as error:  # the package does not wrap errors of its YAML parser
         _require_maps(path)
         raise _unusable(path, str(error)) from error
     if chosen is None:
@@ -67,9 +67,9 @@ def namespace_of(path: str, context: str | None) -> str:
 
 
 def _require_maps(path: str) -> None:
-    """Raise ConfigurationError for a kubeconfig with a part that is no map in YAML.
+    """Raise ConfigurationError for a kubeconfig with a part that is not a YAML map.
 
-    This is stricter than the client, which takes a key twice, and only says why it failed.
+    This is stricter than the package, which accepts duplicate keys, and has less precise messages.
     """
     for part in path.split(os.pathsep):
         if not Path(part).exists():

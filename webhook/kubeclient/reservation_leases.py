@@ -1,4 +1,6 @@
-"""Reservation tables in Leases: one for each block of a worker group, one for each shard group."""
+"""Reservation tables in Leases: one for each block of a worker group, and one for each shard
+group.
+"""
 
 import asyncio
 import logging
@@ -38,7 +40,7 @@ from webhook.reservation.stores import (
 _log: Final = logging.getLogger("webhook.kubeclient")
 
 BYTES_MAX: Final = 200 * 1024
-"""Of a table. The API server stores at most 256 KiB of annotations."""
+"""Maximum of a table. The API server stores at most 256 KiB of annotations."""
 SWEEP_SECONDS: Final = 600.0
 _FIRST_SWEEP_SECONDS: Final = 60.0
 _READ_SECONDS: Final = 3.0
@@ -47,12 +49,12 @@ _LIST_SECONDS: Final = 30.0
 _PAGE_ITEMS: Final = 250
 _PREFIX: Final = "ray-webhook-reservations-"
 _FINAL: Final = frozenset({"forbidden", "invalid", "unauthorized", "missing", "status"})
-"""Failures that a repetition does not fix, and that changed nothing."""
+"""Failures that changed nothing, and for which a retry would fail too."""
 
 
 class _Content(Struct):
-    """What the annotation contains: names for those who read it, and the entries. `uid` is that of
-    the RayCluster, empty for a shard group.
+    """The content of the annotation: names for readers, and the entries. `uid` is that of the
+    RayCluster, empty for a shard group.
     """
 
     namespace: str
@@ -86,7 +88,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class LeaseStore:
-    """Tables in Leases of one namespace. While it runs, it deletes those of RayClusters that do not
+    """Tables in Leases of a namespace. While running, deletes those of RayClusters that do not
     exist.
     """
 
@@ -94,17 +96,17 @@ class LeaseStore:
         self.accepted = False
         """Whether the API server has accepted the dry run of a new Lease."""
         self.trouble = ""
-        """Why it has not."""
+        """The reason why `accepted` is false."""
         self._unreadable: set[_Meta] = set()
-        """Leases of ours that the last sweep could not read. No one reserves in such a table, and
-        pods of its entries have appeared by the next sweep, or never will.
+        """Leases of this webhook that the last resync could not decode. Such a table gets no new
+        entries, and the pods of its entries appear before the next resync, or never.
         """
         self._api = api
         self._namespace = namespace
         self._path = f"/apis/coordination.k8s.io/v1/namespaces/{quote(namespace, safe='')}/leases"
 
     async def get(self, key: TableKey) -> Stored | None:
-        """Return a table as it is now, or None. Raises StoreError."""
+        """Return the current table, or None. Raises StoreError."""
         try:
             body = await self._api.get(f"{self._path}/{name_of(key)}", (), _READ_SECONDS)
         except ApiError as error:
@@ -116,8 +118,8 @@ class LeaseStore:
     async def write(
         self, key: TableKey, table: Table, cluster: str, known: Stored | None = None
     ) -> Stored:
-        """Replace the table that is known, or create one. Raises Conflict, StoreError, and Denied
-        for one that is too large.
+        """Replace the known table, or create one. Raises Conflict, StoreError, and Denied for a
+        table that is too large.
         """
         replaces = known is not None and bool(known.uid)
         lease = self._lease(key, table, cluster, known)
@@ -134,7 +136,7 @@ class LeaseStore:
         return self._stored(key, body, table)
 
     async def run(self) -> None:
-        """Try whether Leases may be created, then sweep every ten minutes, until cancelled."""
+        """Check that Leases can be created, then resync every ten minutes, until cancelled."""
         backoff = Backoff(0.25, 30.0, random.random)
         while not self.accepted:
             await self._try()
@@ -142,7 +144,7 @@ class LeaseStore:
                 await asyncio.sleep(backoff.next())
         pause = _FIRST_SWEEP_SECONDS
         while True:
-            # Processes that start together do not sweep together
+            # Random delays spread the resyncs of processes that start together.
             await asyncio.sleep(pause * (0.5 + random.random()))  # noqa: S311
             pause = SWEEP_SECONDS
             try:
@@ -151,8 +153,9 @@ class LeaseStore:
                 _log.warning("reservations: Leases cannot be swept: %s", error)
 
     async def sweep(self) -> None:
-        """Delete the tables of RayClusters that do not exist, those that two sweeps could not read
-        and no one changed in between, and the Leases of versions up to 0.9. Raises ApiError.
+        """Delete the tables of RayClusters that do not exist, those that two resyncs could not
+        decode and that did not change in between, and the Leases of versions up to 0.9. Raises
+        ApiError.
         """
         async for lease in self._list(names.LABEL_CLAIMS):
             await self._delete(lease.metadata)
@@ -171,7 +174,7 @@ class LeaseStore:
         for namespace, found in tables.items():
             try:
                 await self._sweep(namespace, found)
-            except ApiError as error:  # the tables of other namespaces are swept
+            except ApiError as error:  # other namespaces are still resynced
                 _log.warning("reservations: those of %s cannot be swept: %s", namespace, error)
 
     async def _sweep(self, namespace: str, tables: list[tuple[_Meta, _Content]]) -> None:
@@ -192,7 +195,6 @@ class LeaseStore:
                 await self._delete(meta)
 
     async def _list(self, label: str) -> AsyncIterator[_Object]:
-        """Yield the Leases that have a label, page by page."""
         found = pages(
             lambda page: self._api.get(self._path, page, _LIST_SECONDS),
             _OBJECTS.page,
@@ -212,7 +214,7 @@ class LeaseStore:
                 raise
 
     async def _try(self) -> None:
-        """Create a Lease in a dry run."""
+        """Create a Lease in a dry run, and set `accepted` or `trouble`."""
         lease = {
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
@@ -260,7 +262,7 @@ class LeaseStore:
         }
 
     def _stored(self, key: TableKey, body: bytes, table: Table | None = None) -> Stored:
-        """Return what a response contains; the table that was written is known."""
+        """Return the table in a response; after a write, `table` is that of the request."""
         try:
             meta = decoded(body, _Object, "a Lease").metadata
         except ApiError as error:
@@ -292,7 +294,7 @@ def _spoiled(meta: _Meta) -> str:
 
 
 def _content(meta: _Meta) -> _Content | None:
-    """Return what a Lease contains, or None if somebody else wrote it."""
+    """Return the content of a Lease, or None if it is not of this webhook."""
     try:
         return _contents.decode((meta.annotations or {}).get(names.ANNOTATION_RESERVATIONS, ""))
     except (msgspec.DecodeError, UnicodeError):

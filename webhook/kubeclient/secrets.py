@@ -1,5 +1,5 @@
-"""The Secret of the self-signed certificate, and the webhook configurations that have
-to trust it.
+"""The Secret of the self-signed certificate, and the webhook configurations whose `caBundle` must
+contain it.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from webhook.kubeclient.wire import decoded
 
 _log: Final = logging.getLogger("webhook.kubeclient")
 _SECONDS: Final = 10.0
-"""Deadline of a request. None is on the path of a review."""
+"""Deadline of a request. Reviews do not depend on these requests."""
 
 
 class _Secret(Struct):
@@ -34,8 +34,8 @@ class _Secret(Struct):
 
 
 class SecretStore:
-    """Reads and writes by name alone: the Secret has to exist, and a configuration that does not
-    exist is skipped, so no right to create is needed. Both configurations have the name of the
+    """Reads and writes objects by name: the Secret has to exist, and missing configurations are
+    skipped, so that the right to create is not required. Both configurations have the name of the
     installation, the Secret `<name>-tls`.
     """
 
@@ -47,7 +47,7 @@ class SecretStore:
         self._configurations = paths(name)
 
     async def run(self) -> None:
-        """Keep the connection until cancelled; what is asked before waits. Raises
+        """Keep the client open until cancelled; earlier requests wait for it. Raises
         ConfigurationError.
         """
         await self._api.open()
@@ -74,7 +74,7 @@ class SecretStore:
         return data, secret.metadata.resource_version
 
     async def write(self, data: Mapping[str, bytes], version: str) -> bool:
-        """Replace the data unless the Secret has changed since `version`; tell whether it was
+        """Replace the data unless the Secret has changed since `version`; return whether it was
         replaced. Raises ApiError.
         """
         encoded = {name: base64.b64encode(content).decode() for name, content in data.items()}
@@ -82,11 +82,11 @@ class SecretStore:
         return await patch(self._api, self._secret, version, operations)
 
     async def publish(self, bundle: bytes) -> bool:
-        """Make `bundle` the `caBundle` of the configurations, where it is not yet; return whether
-        it was in all of them. Raises ApiError.
+        """Set the `caBundle` of the configurations to `bundle`; return whether all of them had it
+        already. Raises ApiError.
 
-        A configuration that does not exist is left to a later call. So is one that has changed
-        since it was read: the process that was first has most likely published the same.
+        A configuration that does not exist is left to a later call, and so is one that has changed
+        since it was read: most likely another process has set the same value.
         """
         wanted, unchanged = base64.b64encode(bundle).decode(), True
         for path in self._configurations:
@@ -103,7 +103,7 @@ class SecretStore:
         return unchanged
 
     async def _configuration(self, path: str) -> Configuration | None:
-        """Return a webhook configuration, or None while it does not exist. Raises ApiError."""
+        """Return a webhook configuration, or None if it does not exist. Raises ApiError."""
         kind, name = path.split("/")[-2:]
         found = await read(self._api, path)
         if found is None:

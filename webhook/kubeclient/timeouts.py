@@ -1,4 +1,4 @@
-"""Timing: how long we wait for the API server, and how long before we ask again."""
+"""Timeouts of the API server, and delays before retries."""
 
 import asyncio
 import random
@@ -10,8 +10,8 @@ from typing import Final
 from msgspec import Struct
 
 DISCOVERY_SECONDS: Final = 60.0
-"""How often the API server is asked whether it serves PodGroups, of which release it is, and which
-fields KubeRay's CRD has.
+"""How often the process checks whether the API server serves PodGroups, its release, and the fields
+of KubeRay's CRD.
 """
 
 
@@ -19,52 +19,50 @@ class Timing(Struct, frozen=True):
     """Times of a list-watch, in seconds."""
 
     page_items: int = 250
-    """Objects per page. One of large pods is then 3 MB, and 3 ms during which no review is
-    answered.
-    """
+    """Objects per page. A page of large pods has 3 MB, and blocks reviews for 3 ms."""
     page_deadline: float = 60.0
-    """A page takes tens of milliseconds; an API server under pressure may queue it for a minute at
-    most.
+    """A page takes tens of milliseconds; an overloaded API server may queue the request for up to a
+    minute.
     """
     idle: float = 70.0
-    """Bookmarks come every 60 s, so a watch that is silent for longer is dead."""
+    """Bookmarks arrive every 60 s, so a watch without events for longer is broken."""
     watch: float = 300.0
-    """A watch is asked to end after this much, up to twice: spreads the load over the replicas of
-    the API server.
+    """The timeout of a watch, up to doubled by chance: spreads the load over the replicas of the
+    API server.
     """
     watch_interval: float = 1.0
-    """Watches that end properly are at least this far apart."""
+    """Minimum interval between watches that end normally."""
     steady: float = 1.0
-    """A watch that delivers after this much is healthy again: the next failure waits the shortest
-    time.
+    """A watch that delivers events after this time is healthy: the next failure has the shortest
+    delay.
     """
     first_delay: float = 0.25
     longest_delay: float = 30.0
-    """Delays double up to this, and a `Retry-After` counts up to this."""
+    """Maximum of the doubling delays, and of a `Retry-After`."""
     discovery: float = DISCOVERY_SECONDS
-    """How often the process asks whether PodGroups are served, where it follows them."""
+    """How often the process checks whether PodGroups are served, if it watches them."""
 
 
 class PublishingTiming(Struct, frozen=True):
-    """Times of the publisher of scheduling groups, in seconds."""
+    """Times of the controller of scheduling groups, in seconds."""
 
     poll: float = 0.25
-    """How often it looks what is wanted, which asks no one. A pod waits for its PodGroup about this
-    long.
+    """How often the desired state is compared, without requests. PodGroups are created with about
+    this delay.
     """
     sweep: float = 60.0
-    """How often it lists all its objects, to find what others did to them."""
+    """Resync period of its objects, to detect changes by others."""
     first_delay: float = 0.25
     first_look: float = 1.0
-    """Another look at objects that only time can change, such as one that is being deleted; the
-    next ones take longer.
+    """The first delay before another check of objects that change without an event, such as one
+    that is being deleted; later delays are longer.
     """
     longest_delay: float = 30.0
 
 
 class Clock(Struct, frozen=True):
-    """What a list-watch takes from outside: chance, from 0 to 1, monotonic time in seconds, and the
-    time of the API server as far as it is known.
+    """Inputs of a list-watch: a random number from 0 to 1, monotonic time in seconds, and the time
+    of the API server as far as it is known.
     """
 
     random: Callable[[], float] = random.random
@@ -74,8 +72,8 @@ class Clock(Struct, frozen=True):
 
 
 class Backoff:
-    """Delays that double with each failure, up to a limit, and are spread by chance over their
-    upper half.
+    """Delays that double with each failure, up to a limit, with random jitter over their upper
+    half.
     """
 
     def __init__(self, first: float, longest: float, random: Callable[[], float]) -> None:
@@ -85,11 +83,10 @@ class Backoff:
         self.failures = 0
 
     def reset(self) -> None:
-        """Start again from the shortest delay."""
         self.failures = 0
 
     def next(self, at_least: float = 0.0) -> float:
-        """Return the delay after one more failure; `at_least` is what the server asked for."""
+        """Return the delay after another failure; `at_least` is the server's `Retry-After`."""
         ceiling = min(self._longest, self._first * float(1 << min(self.failures, 32)))
         self.failures += 1
         return max(min(at_least, self._longest), ceiling * (0.5 + 0.5 * self._random()))

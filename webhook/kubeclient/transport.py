@@ -1,6 +1,4 @@
-"""Requests to one server over aiohttp: how much of a response is read, and what its failures are
-called.
-"""
+"""Requests to a server over aiohttp: limits of response sizes, and mapping of failures."""
 
 import asyncio
 import ssl
@@ -18,30 +16,30 @@ from webhook import __version__
 from webhook.kubeclient.errors import ApiError, Garbled
 
 SUCCESSES: Final = frozenset({200, 201, 202})
-"""Any other status is a refusal."""
+"""Any other status is a failure."""
 
 BODY_BYTES: Final = 1 << 26
-"""Limit of the body of a success, after decompression. A page that exceeds it is read again as
-smaller ones.
+"""Limit of the body of a successful response, after decompression. A page that exceeds it is read
+again in smaller pages.
 """
 _REFUSAL_BYTES: Final = 1 << 16
-"""How much of the body of a refusal is read."""
+"""Bytes of the body of a failure that are read."""
 _CHUNK_BYTES: Final = 1 << 16
-"""How much of a body is handled at a time, while reviews wait."""
+"""Bytes of a body that are handled at once, which delays reviews."""
 _IDLE_SECONDS: Final = 30.0
-"""How long a connection is kept for the next request. The API server closes it after 90 s."""
+"""How long an idle connection is kept. The API server closes it after 90 s."""
 _FAILURES: Final = (aiohttp.ClientError, OSError, RuntimeError)
-"""What aiohttp raises; RuntimeError by a session that is closed."""
+"""Exceptions of aiohttp; RuntimeError is raised by a closed session."""
 _NO_TIMEOUT: Final = aiohttp.ClientTimeout()
-"""Callers have deadlines of their own."""
+"""Callers have their own deadlines."""
 _GZIP: Final = 16 + zlib.MAX_WBITS
 
 
 class Server(Struct, frozen=True):
-    """Where a server is, and how it is reached.
+    """The address of a server, and how to connect.
 
-    `url` may have a path, which stands before that of every request, and user and password. The
-    certificate has to have the name `tls_name`, or the host's where that is empty.
+    `url` may have a path, which is the prefix of that of every request, and user and password. The
+    certificate has to match the name `tls_name`, or the host if it is empty.
     """
 
     url: str
@@ -50,8 +48,8 @@ class Server(Struct, frozen=True):
 
 
 class Response(Struct, frozen=True):
-    """A response. Of a refusal, `body` is the beginning; that of the success of a stream is still
-    to come in `chunks`, and the response has to be closed.
+    """A response. After a failure, `body` is its beginning; the body of a successful stream is read
+    from `chunks`, and the response has to be closed.
     """
 
     status: int
@@ -63,13 +61,13 @@ class Response(Struct, frozen=True):
 
 
 class Transport:
-    """Sends requests to one server, and keeps connections for the next ones; `close` it after.
+    """Sends requests to a server over a pool of connections; `close` it after use.
 
-    Needs a running event loop. Raises ValueError when the server or its proxy is not a URL of http
+    Needs a running event loop. Raises ValueError if the URL of the server or its proxy is not http
     or https.
 
-    A GET is sent once more when a kept connection turns out to be closed, and a write is not. A
-    proxy that speaks TLS is verified as the server is, which is what kubectl does. See
+    A GET is retried once if a pooled connection turns out to be closed, and a write is not. The
+    certificate of a TLS proxy is verified like that of the server, as in kubectl. See
     docs/contributing/decisions/0031-requests-to-the-api-server.md.
     """
 
@@ -97,8 +95,8 @@ class Transport:
         body: bytes = b"",
         idle: float | None = None,
     ) -> Response:
-        """Return the response to a request, of a stream where there is `idle`: TimeoutError is
-        raised when nothing comes for as many seconds. Raises ApiError.
+        """Return the response to a request, as a stream if `idle` is set: TimeoutError is raised
+        after that many seconds without data. Raises ApiError.
         """
         if self._user and "Authorization" not in headers:
             headers = {**headers, "Authorization": self._user}
@@ -132,7 +130,7 @@ class Transport:
 
     async def close(self) -> None:
         """Close all connections. Requests in progress fail."""
-        for response in self._open:  # aiohttp would leave their readers waiting
+        for response in self._open:  # aiohttp would not wake their readers
             response.content.set_exception(aiohttp.ClientConnectionError("it was closed"))
         await self._session.close()
 
@@ -155,12 +153,12 @@ class Transport:
                 raise self._failure(error) from error
             if chunk:
                 yield chunk
-            if len(chunk) == _CHUNK_BYTES:  # a body that is always ahead never waits
+            if len(chunk) == _CHUNK_BYTES:  # reads of buffered data never suspend
                 await asyncio.sleep(0)
 
     def _failure(self, error: Exception) -> Exception:
-        """Return the ApiError for a failure of aiohttp; a TimeoutError stays one, and so does a
-        RuntimeError while the session is open.
+        """Return the ApiError for a failure of aiohttp; a TimeoutError is returned as it is, and so
+        is a RuntimeError while the session is open.
         """
         reason, text = "refused", "no connection to the API server"
         if isinstance(error, TimeoutError):
@@ -182,8 +180,8 @@ class Transport:
 async def _once(
     request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
 ) -> aiohttp.ClientResponse:
-    """Send a write once: aiohttp repeats a PUT and a DELETE after these two failures, although the
-    server may have carried it out.
+    """Send a write once: aiohttp would retry a PUT and a DELETE after these two failures, although
+    the server may have executed it.
     """
     try:
         return await handler(request)
@@ -194,7 +192,7 @@ async def _once(
 
 
 async def _whole(chunks: AsyncIterator[bytes], status: int) -> bytes:
-    """Return a body, or the beginning of that of a refusal. Raises ApiError."""
+    """Return a body, or the beginning of that of a failure. Raises ApiError."""
     success = status in SUCCESSES
     most = BODY_BYTES if success else _REFUSAL_BYTES
     parts, size = [], 0
@@ -210,7 +208,7 @@ async def _whole(chunks: AsyncIterator[bytes], status: int) -> bytes:
 
 
 async def _inflated(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Decompress a body of gzip, a part at a time. Raises Garbled when it is cut short."""
+    """Decompress a gzip body in parts. Raises Garbled if it is truncated."""
     inflate = zlib.decompressobj(_GZIP)
     try:
         async for chunk in chunks:
@@ -226,18 +224,20 @@ async def _inflated(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 def _cause(error: BaseException) -> str:
-    """Return what the system or OpenSSL said: aiohttp's own text shows its objects."""
+    """Return the message of the system or OpenSSL: aiohttp's own message contains representations
+    of its objects.
+    """
     cause = error.__cause__ or error
     return str(cause) or type(cause).__name__
 
 
 def _url(text: str) -> URL:
-    """Return the URL of a server. Raises ValueError, without a password."""
+    """Return the URL of a server. Raises ValueError, without the password."""
     try:
         url = URL(text)
         if url.scheme in {"http", "https"} and (url.raw_host or "").encode("idna") and url.port:
             return url
-    except ValueError:  # as UnicodeError is
+    except ValueError:  # includes UnicodeError
         pass
     host = text.rpartition("@")[2]
     raise ValueError(f"{host!r} is not a URL of http or https") from None

@@ -1,5 +1,5 @@
-"""The webhook configurations of an installation: which authority they trust, and that they fail
-closed once an admission through the API server succeeds.
+"""The webhook configurations of an installation: their `caBundle`, and `failurePolicy: Fail` after
+an admission through the API server succeeds.
 
 See docs/contributing/decisions/0020-nothing-fails-closed-at-first.md.
 """
@@ -21,7 +21,7 @@ from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.wire import decoded
 
 _SECONDS: Final = 10.0
-"""Deadline of a request. None is on the path of a review."""
+"""Deadline of a request. Reviews do not depend on these requests."""
 
 POLL_SECONDS: Final = 10.0
 """Period of the checks of both configurations."""
@@ -42,7 +42,7 @@ class _ClientConfig(Struct, rename="camel"):
 
 
 class Entry(Struct, rename="camel"):
-    """One webhook of a configuration."""
+    """A webhook of a configuration."""
 
     name: str = ""
     client_config: _ClientConfig = field(default_factory=_ClientConfig)
@@ -56,7 +56,7 @@ class Configuration(Struct):
     webhooks: list[Entry] | None = None
 
     def open_entries(self) -> list[int]:
-        """Return the indices of the entries that have to fail closed and do not yet."""
+        """Return the indices of the webhooks that have to fail closed and do not yet."""
         if (self.metadata.annotations or {}).get(names.ANNOTATION_FAILURE_POLICY) != _FAIL:
             return []
         return [
@@ -86,7 +86,9 @@ async def read(api: Api, path: str) -> Configuration | None:
 
 
 async def patch(api: Api, path: str, version: str, operations: Sequence[Operation]) -> bool:
-    """Patch an object of this resourceVersion; return whether it still had it. Raises ApiError."""
+    """Patch an object with this resourceVersion; return whether it still had that version. Raises
+    ApiError.
+    """
     pinned = [
         {"op": "replace", "path": "/metadata/resourceVersion", "value": version},
         *operations,
@@ -101,11 +103,11 @@ async def patch(api: Api, path: str, version: str, operations: Sequence[Operatio
 
 
 class FailurePolicy:
-    """Sets `failurePolicy: Fail` on the entries of configurations whose annotation asks for it.
+    """Sets `failurePolicy: Fail` on the webhooks of configurations whose annotation requests it.
 
-    Entries are applied with `Ignore`. Before the first one is changed, a dry run creates a Lease
-    that the configuration has an entry for: only an object that carries the annotation of the
-    webhook proves that the API server reached it, with the `caBundle` of that entry.
+    Webhooks are applied with `Ignore`. Before the first change, a dry run creates a Lease that the
+    configuration has a webhook for: only an object with the annotation of that webhook proves that
+    the API server reached it, with its `caBundle`.
     """
 
     def __init__(
@@ -139,7 +141,7 @@ class FailurePolicy:
         self._problem = problem
 
     async def _close(self) -> str:
-        """Close every open entry, and return what prevents it. Raises ApiError."""
+        """Set the policy of every open webhook, and return what prevents it. Raises ApiError."""
         absent = Configuration(ObjectMeta())
         found = [await read(self._api, path) or absent for path in self._paths]
         if not any(each.open_entries() for each in found):
@@ -177,7 +179,9 @@ class FailurePolicy:
         return f"{', '.join(waiting)}: caBundle differs from the one in use" if waiting else ""
 
     async def _unreached(self) -> str:
-        """Return why an admission through the API server does not reach the webhook, if so."""
+        """Return why an admission through the API server does not reach the webhook, or an empty
+        text.
+        """
         body = {
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",

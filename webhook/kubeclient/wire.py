@@ -1,4 +1,4 @@
-"""What the API server sends about any resource: pages of a list, events of a watch, and the Status
+"""Responses of the API server for any resource: pages of a list, events of a watch, and the Status
 of a failure.
 """
 
@@ -20,15 +20,15 @@ class Status(Struct):
 
 
 class Versioned(Protocol):
-    """Metadata with the revision of its object."""
+    """Metadata with the resourceVersion of its object."""
 
     @property
     def uid(self) -> str | None:
-        """The uid; empty in a bookmark."""
+        """Return the uid; empty in a bookmark."""
 
     @property
     def resource_version(self) -> str:
-        """The revision at which the object was written."""
+        """Return the version of the last write of the object."""
 
 
 class Watched(Protocol):
@@ -36,7 +36,7 @@ class Watched(Protocol):
 
     @property
     def metadata(self) -> Versioned:
-        """The metadata."""
+        """Return the metadata."""
 
 
 T = TypeVar("T", bound=Watched)
@@ -47,12 +47,12 @@ Selection = Sequence[tuple[str, str]]
 
 
 class ListMeta(Struct, rename="camel"):
-    """`metadata` of a page. `token` is there when another page follows."""
+    """`metadata` of a page. `token` is set if there are more pages."""
 
     resource_version: str = ""
     token: str | None = field(default=None, name="continue")
     unreadable: list[str] = []
-    """The uids of items that were left out, as they are not of the expected shape."""
+    """The uids of items that were omitted, because they could not be decoded."""
 
 
 class Page(Struct, Generic[T]):
@@ -63,7 +63,7 @@ class Page(Struct, Generic[T]):
 
 
 class Event(Struct, Generic[T]):
-    """One line of a watch: ADDED, MODIFIED, DELETED, BOOKMARK or ERROR."""
+    """An event of a watch: ADDED, MODIFIED, DELETED, BOOKMARK or ERROR."""
 
     type: str
     object: T
@@ -75,7 +75,7 @@ class _StubMeta(Struct, rename="camel"):
 
 
 class Stub(Struct):
-    """The least that every object has."""
+    """The fields that every object has."""
 
     metadata: _StubMeta = field(default_factory=_StubMeta)
 
@@ -96,8 +96,8 @@ _error_events: Final = msgspec.json.Decoder(_ErrorEvent)
 
 
 class Codec(Generic[T]):
-    """Reads the pages and events of one resource. An object of another shape than its type is given
-    as a Stub.
+    """Decodes the pages and events of a resource. An object that does not match its type is
+    returned as a Stub.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Codec(Generic[T]):
         self._event = event
 
     def page(self, body: bytes) -> tuple[ListMeta, list[T]]:
-        """Return a page, without the objects that cannot be read. Raises Garbled."""
+        """Return a page, without the objects that cannot be decoded. Raises Garbled."""
         try:
             page = self._page.decode(body)
         except msgspec.ValidationError:
@@ -148,7 +148,7 @@ class Codec(Generic[T]):
 
 
 def _uid_of(raw: Raw) -> str:
-    """Return the uid of an object that cannot be read; empty if it has none."""
+    """Return the uid of an object that cannot be decoded; empty if it has none."""
     try:
         return _stubs.decode(raw).metadata.uid
     except msgspec.DecodeError:
@@ -156,8 +156,8 @@ def _uid_of(raw: Raw) -> str:
 
 
 def decoded(body: bytes, kind: type[K], what: str) -> K:
-    """Return a response of the API server, as far as `kind` reads it. Raises Garbled for one that
-    is not `what`, such as `a Lease`.
+    """Return a response of the API server as `kind`. Raises Garbled if it is not `what`, such as `a
+    Lease`.
     """
     try:
         return msgspec.json.decode(body, type=kind)
@@ -178,10 +178,10 @@ async def pages(
     selection: Selection,
     limit: int,
 ) -> AsyncIterator[tuple[ListMeta, list[K]]]:
-    """Yield the pages of a list. Raises what `get` and `read` raise.
+    """Yield the pages of a list. Raises the exceptions of `get` and `read`.
 
-    `get` asks for one page, of `limit` objects at most, and `read` takes it apart. After a page
-    that is too large, the next ones are of half as many objects.
+    `get` requests a page of up to `limit` objects, and `read` decodes it. After a page that is too
+    large, the next ones have half as many objects.
     """
     more: Selection = ()
     while True:
@@ -205,7 +205,7 @@ async def read_pages(
     selection: Selection,
     limit: int,
 ) -> tuple[list[K], str]:
-    """Return the objects of a list, and its resourceVersion, as `pages` does."""
+    """Return the objects of a list, and its resourceVersion, in the way of `pages`."""
     found: list[K] = []
     version = ""
     async for meta, items in pages(get, read, selection, limit):
@@ -215,7 +215,7 @@ async def read_pages(
 
 
 def failure(line: bytes) -> Status:
-    """Return the Status in an ERROR event, blank when it has none."""
+    """Return the Status in an ERROR event, empty if it has none."""
     try:
         return _error_events.decode(line).object
     except msgspec.ValidationError:
@@ -223,19 +223,19 @@ def failure(line: bytes) -> Status:
 
 
 def oneline(text: str) -> str:
-    """Return what a server said, fit for a log line."""
+    """Return a message of a server, sanitized for a log line."""
     return " ".join(text.split())[:300]
 
 
 _DIGITS: Final = 20
-"""Of a version: etcd's revisions have 64 bits."""
+"""Of a resourceVersion: etcd's revisions have 64 bits."""
 
 
 def number(version: str) -> int:
-    """Return a resourceVersion as a number, 0 for none, which one of more digits than 64 bits have
-    is too.
+    """Return a resourceVersion as a number, 0 if it is invalid, such as one with more digits than
+    64 bits have.
 
-    Of one resource, versions are ordered:
+    Versions of a resource are ordered:
     https://github.com/kubernetes/apimachinery/blob/master/pkg/util/resourceversion
     """
     return (

@@ -1,1 +1,1 @@
-"""Edits of a Ray pod, one module per concern, and the fold to a JSON Patch."""
+"""Edits of a Ray pod, in a module per feature, and their conversion to a JSON Patch."""

@@ -1,4 +1,4 @@
-"""Affinity: the hosts of a unit together on one slice or NVLink domain, and no other unit on it.
+"""Affinity: the hosts of a unit share a slice or NVLink domain, exclusively.
 
 See docs/contributing/decisions/0009-apart-from-every-other-replica.md.
 """
@@ -22,11 +22,11 @@ from webhook.mutation.ray_pod import Replica
 
 
 def replica_edits(replica: Replica) -> list[Edit]:
-    """Return the required terms of a unit of several hosts, unless the pod has them already.
+    """Return the required affinity terms of a multi-host unit, unless the pod has them already.
 
-    Together: pods of this unit. Apart: pods of any other unit, in whichever cluster or
-    namespace, because node pools know neither; the policy may say the own namespace. Replica names
-    alone are unique only by chance, so the cluster is matched too.
+    Affinity: pods of this unit. Anti-affinity: pods of any other unit, in all clusters and
+    namespaces, because they share node pools; the policy may restrict it to the pod's namespace.
+    Replica names may be equal by chance, so the terms match the cluster too.
     """
     if replica.unit_hosts == 1:
         return []
@@ -69,7 +69,7 @@ def replica_edits(replica: Replica) -> list[Edit]:
 
 
 def _labels(replica: Replica) -> dict[str, str]:
-    """Return the labels that the pods of its unit share, and no other pod has."""
+    """Return the labels that select exactly the pods of its unit."""
     own = (
         (names.LABEL_GROUP, replica.group_name)
         if replica.in_unit
@@ -79,8 +79,8 @@ def _labels(replica: Replica) -> dict[str, str]:
 
 
 def _usual_key(replica: Replica) -> str:
-    """Return the node label that keeps hosts together with such devices, or nothing where that is
-    not ours to say.
+    """Return the node label within one value of which hosts with such devices are scheduled, or an
+    empty text if the webhook sets none.
     """
     if not replica.slice.owns_pool:
         return ""
@@ -95,7 +95,7 @@ def _usual_key(replica: Replica) -> str:
 
 
 def _why_none(replica: Replica) -> str:
-    """Return why hosts that have a usual key do not go by it."""
+    """Return why hosts with a usual key have no affinity by it."""
     if replica.slice.placed:
         return "Kueue chooses the nodes of these pods, and does not look at affinity to other pods"
     return (
@@ -105,11 +105,8 @@ def _why_none(replica: Replica) -> str:
 
 
 def _other(label: str, value: str, key: str, marker: str, *, everywhere: bool) -> dict[str, Any]:
-    """Return the term that matches pods with a `marker` whose `label` is another one, in all
-    namespaces or in the pod's own.
-    """
     expressions: list[dict[str, Any]] = [{"key": label, "operator": "NotIn", "values": [value]}]
-    # A label that is absent satisfies NotIn, so the label of the hosts of units is required.
+    # NotIn also matches pods without the label, so the term requires the marker of units.
     expressions.append({"key": marker, "operator": "Exists"})
     scope: dict[str, Any] = {"namespaceSelector": {}} if everywhere else {}
     return {"labelSelector": {"matchExpressions": expressions}, **scope, "topologyKey": key}

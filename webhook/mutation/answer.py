@@ -1,4 +1,4 @@
-"""The answer for one pod, worked out step by step: nothing is kept.
+"""The response for a pod, computed without a cache.
 
 See docs/contributing/decisions/0022-one-patch-left-open.md.
 """
@@ -12,9 +12,9 @@ from webhook.mutation.ray_pod import Replica, Worker
 
 
 def edits(replica: Replica, host: int) -> list[Edit]:
-    """Return the edits of one host: its own, then those that all hosts of its replica receive.
+    """Return the edits of a host: its own, then those of all hosts of its replica.
 
-    Raises Denied with each reason why the replica cannot work.
+    Raises Denied with every reason why the replica cannot work.
     """
     found = obstacles(replica)
     if found:
@@ -23,12 +23,12 @@ def edits(replica: Replica, host: int) -> list[Edit]:
 
 
 def operations(replica: Replica, host: int) -> list[Operation]:
-    """Return the JSON Patch of one host. Raises Denied."""
+    """Return the JSON Patch of a host. Raises Denied."""
     return fold(replica, edits(replica, host))
 
 
 def answer(replica: Replica, host: int) -> Answer:
-    """Return the answer for one host: a patch only when something changes. Raises Denied."""
+    """Return the response for a host, without a patch if nothing changes. Raises Denied."""
     made = edits(replica, host)
     warnings = tuple([edit.text for edit in made if type(edit) is Warn])
     patch = fold(replica, made)

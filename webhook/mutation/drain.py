@@ -1,7 +1,7 @@
-"""Drain: a worker that is being deleted finishes what runs on it before it is killed.
+"""Drain: a worker that is being deleted finishes its running tasks before it is killed.
 
-Ray drains on SIGTERM from 2.57 on, for as long as a variable says. An older Ray is asked to by a
-`preStop` hook, in the same way: https://github.com/ray-project/ray/pull/64454
+Ray 2.57 and later drains on SIGTERM, for a time set by a variable. With earlier versions, a
+`preStop` hook requests the same drain: https://github.com/ray-project/ray/pull/64454
 See docs/contributing/decisions/0029-one-preemption-drain.md.
 """
 
@@ -26,7 +26,7 @@ from webhook.mutation.edit import (
 from webhook.mutation.ray_pod import Replica, Variable, fill
 
 DRAINS_SINCE: Final[Release] = (2, 57)
-"""The first Ray whose `ray start --block` drains its node on SIGTERM."""
+"""The first Ray release whose `ray start --block` drains its node on SIGTERM."""
 
 HOOK: Final = """\
 import glob, os, sys, time
@@ -51,18 +51,19 @@ for path in glob.glob("/proc/[0-9]*"):
         while time.time() < end and read(path + "/cmdline")[0]:
             time.sleep(0.5)
 """
-"""What `preStop` runs, with the seconds as its argument: ask for a drain of the raylet in this
-container, and wait until it has ended. Tried with Ray 2.40, 2.56 and 2.60 (`make drain`).
+"""The `preStop` command, with the seconds as its argument: request a drain of the raylet in this
+container, and wait until it has ended. Tested with Ray 2.40, 2.56 and 2.60 (`make drain`).
 
-An idle node that drains ends by itself. Where the hook fails, Kubernetes continues to SIGTERM.
+An idle node that drains exits by itself. If the hook fails, Kubernetes continues with SIGTERM.
 """
 
 
 def replica_edits(replica: Replica) -> list[Edit]:
-    """Return the drain of a worker: variable, grace period, and the hook for an older Ray.
+    """Return the drain of a worker: variable, grace period, and the hook for earlier versions of
+    Ray.
 
-    A variable of the user stays, and the grace period is made for it; with 0 nothing drains. A
-    longer grace period stays, as do a container's own hooks and stop signal.
+    A variable set by the user is kept, and determines the grace period; 0 disables the drain. A
+    longer grace period is kept, and so are a container's own hooks and stop signal.
     """
     cluster, asked = replica.cluster, replica.policy.drain_seconds
     if not (cluster.drain_seconds or asked) or not replica.pod.spec.containers:

@@ -1,4 +1,6 @@
-"""Edits: what is changed in a pod, and why. Mutators make them, the fold writes them."""
+"""Edits: changes of a pod with their reasons. Mutators create edits, and `fold` converts them to a
+patch.
+"""
 
 from collections.abc import Iterable
 from typing import Any, Final
@@ -8,7 +10,7 @@ from msgspec import Struct
 from webhook.api.objects import Strings
 
 Value = str | int | Strings
-"""What a field of `spec` may become."""
+"""Values for a field of `spec`."""
 
 
 class SetLabel(Struct, frozen=True, gc=False):
@@ -28,7 +30,7 @@ class SetAnnotation(Struct, frozen=True, gc=False):
 
 
 class SetField(Struct, frozen=True, gc=False):
-    """Give a field of `spec` a value: a text, a number, or a map of one key."""
+    """Set a field of `spec` to a value: a text, a number, or a map of one key."""
 
     name: str
     value: Value
@@ -36,10 +38,11 @@ class SetField(Struct, frozen=True, gc=False):
 
 
 class SetEnv(Struct, frozen=True, gc=False):
-    """Give a container's variable a value, or the field of the pod at `field_path`.
+    """Set a container's variable to a value, or to the field of the pod at `field_path`.
 
     `slot` is the index of the entry to replace, or -1 to add the variable: at the front of `env`,
-    or right behind the entry `after`, which its value refers to. With both, the entry moves there.
+    or directly after the entry `after`, which its value refers to. With both, the entry moves
+    there.
     """
 
     container: str
@@ -64,7 +67,9 @@ class AppendTerm(Struct, frozen=True, gc=False):
 
 
 class AppendResizeRule(Struct, frozen=True, gc=False):
-    """Append an entry to `resizePolicy` of a container: `resource` is resized without a restart."""
+    """Append an entry to `resizePolicy` of a container: `resource` can be resized without a
+    restart.
+    """
 
     container: str
     resource: str
@@ -72,7 +77,7 @@ class AppendResizeRule(Struct, frozen=True, gc=False):
 
 
 class AddClaim(Struct, frozen=True, gc=False):
-    """Add a resource claim of a template to the pod, and to the containers at these paths."""
+    """Add a resource claim from a template to the pod, and to the containers at these paths."""
 
     name: str
     template: str
@@ -81,9 +86,9 @@ class AddClaim(Struct, frozen=True, gc=False):
 
 
 class SetPreStop(Struct, frozen=True, gc=False):
-    """Give a container without hooks a command that runs before it is stopped.
+    """Set the `preStop` command of a container without hooks.
 
-    With `beside`, the container has a `lifecycle`, whose other fields stay.
+    With `beside`, the container has a `lifecycle`, whose other fields are kept.
     """
 
     container: str
@@ -93,13 +98,13 @@ class SetPreStop(Struct, frozen=True, gc=False):
 
 
 class Warn(Struct, frozen=True, gc=False):
-    """Change nothing; tell the user of something that cannot be right."""
+    """Change nothing; warn the user of a value that cannot be right."""
 
     text: str
 
 
 class Note(Struct, frozen=True, gc=False):
-    """Change nothing and warn no one; say in an explanation why something is left out."""
+    """Change nothing, without a warning; explain why a value is omitted."""
 
     text: str
 
@@ -119,11 +124,10 @@ Edit = Change | Warn | Note
 
 
 def only_additions(edits: Iterable[Edit]) -> bool:
-    """Return whether these edits add things, and nothing else.
+    """Return whether all edits are additions.
 
-    Then they are the same for every host and every replica but for numbers and names. What a value
-    of the user has come to, a replacement or a warning, one of them may not need: the one for which
-    the value is right.
+    Additions are the same for every host and replica except for numbers and names. Replacements and
+    warnings depend on values of the user, which may be right for a particular host.
     """
     return not any(
         type(edit) is Warn or (type(edit) is SetEnv and edit.slot >= 0) for edit in edits

@@ -1,4 +1,4 @@
-"""The fold: the one writer, which turns edits of a pod into a JSON Patch (RFC 6902)."""
+"""Conversion of edits of a pod to a JSON Patch (RFC 6902)."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -26,7 +26,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class Operation(Struct, frozen=True, gc=False):
-    """One operation of a JSON Patch; a removal has no value."""
+    """An operation of a JSON Patch; a removal has no value."""
 
     op: str
     path: str
@@ -34,8 +34,8 @@ class Operation(Struct, frozen=True, gc=False):
 
 
 def fold(replica: Replica, edits: Sequence[Edit]) -> list[Operation]:
-    """Return the operations that make `edits` in a pod of `replica`; parents that are missing are
-    created first.
+    """Return the operations for `edits` in a pod of `replica`; missing parents are created
+    first.
     """
     labels, annotations, variables, terms, rules, operations = _sorted(replica, edits)
     meta = replica.pod.metadata
@@ -62,7 +62,7 @@ def _sorted(
     list[Operation],
 ]:
     """Return labels, annotations, variables by container, affinity terms and resize rules, and the
-    operations of fields.
+    operations for fields.
     """
     labels: Strings = {}
     annotations: Strings = {}
@@ -96,8 +96,8 @@ def encode(operations: Sequence[Operation]) -> bytes:
 
 
 def extended(path: str, present: Strings | None, added: Strings) -> list[Operation]:
-    """Return the operations that add entries to the map at `path`, which is `present` or is created
-    with them. The parent of the map exists.
+    """Return the operations that add entries to the map at `path`, which is `present` or is
+    created. The parent of the map exists.
     """
     if present is None:
         return [Operation("add", path, added)] if added else []
@@ -117,7 +117,6 @@ def _claim(replica: Replica, edit: AddClaim) -> list[Operation]:
 
 
 def _appended(path: str, present: Sequence[object] | None, entry: dict[str, Any]) -> Operation:
-    """Return the operation that appends an entry to the list at `path`, which may be absent."""
     return (
         Operation("add", path, [entry]) if present is None else Operation("add", f"{path}/-", entry)
     )
@@ -131,8 +130,8 @@ def _pre_stop(edit: SetPreStop) -> Operation:
 
 
 def _variables(path: str, changes: list[SetEnv], *, empty: bool) -> list[Operation]:
-    """Return replacements in place, then insertions behind an entry and removals of what moves
-    there, from the last entry on, then additions at the front.
+    """Return replacements in place, then insertions after an entry and removals of moved entries,
+    from the last entry on, then additions at the front.
     """
     if empty:
         return [Operation("add", f"{path}/env", [_entry(change) for change in changes])]
@@ -162,7 +161,7 @@ def _entry(edit: SetEnv) -> dict[str, Any]:
 
 
 def _resize_rules(present: object, rules: list[AppendResizeRule]) -> list[Operation]:
-    path = f"{rules[0].container}/resizePolicy"  # there are only those of Ray's container
+    path = f"{rules[0].container}/resizePolicy"  # only Ray's container has rules
     entries = [{"resourceName": rule.resource, "restartPolicy": "NotRequired"} for rule in rules]
     if present is None:
         return [Operation("add", path, entries)]

@@ -1,5 +1,5 @@
-"""ComputeDomain: the claim by which a pod's GPUs reach those of its unit over NVLink (IMEX); only a
-pod's creation can make it.
+"""ComputeDomain: the resource claim with which a pod's GPUs access those of its unit over NVLink
+(IMEX). Claims can be set only at creation of a pod.
 
 https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/dra-cds.html
 """
@@ -25,8 +25,8 @@ _PODS: Final = {"matchExpressions": [{"key": names.LABEL_COMPUTE_DOMAIN, "operat
 
 
 def replica_edits(replica: Replica) -> list[Edit]:
-    """Return the claim for every container with GPUs, or for all where GPUs come by claims, and
-    the term that keeps pods of ComputeDomains on nodes of their own.
+    """Return the claim for every container with GPUs, or for all containers if GPUs are claimed,
+    and the term that schedules pods of ComputeDomains on separate nodes.
     """
     domains, pod = replica.cluster.domains, replica.pod
     asked = domains.head if replica.head else replica.group_name in domains.groups
@@ -38,7 +38,7 @@ def replica_edits(replica: Replica) -> list[Edit]:
     if replica.policy.no_domains:
         return [Warn(f"no ComputeDomain: {replica.policy.no_domains}")]
     slots = [slot for slot in replica.slots if slot.devices.get(GPU.name)]
-    if not slots:  # GPUs come by claims
+    if not slots:  # GPUs are requested by claims
         slots = replica.slots[: len(pod.spec.containers or ())]
     cluster = replica.cluster
     template = domain_name(

@@ -1,4 +1,4 @@
-"""Labels of an assigned seat: those KubeRay itself would write, so that a later KubeRay adopts the
+"""Labels of an assigned identity, equal to KubeRay's, so that a later KubeRay release adopts the
 pod.
 
 https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
@@ -19,8 +19,8 @@ from webhook.mutation.ray_pod import Replica, Worker
 
 
 def replica_edits(replica: Replica) -> list[Edit]:
-    """Return the labels of the replica: index, and name if it has several hosts; none for a carried
-    seat.
+    """Return the labels of the replica: index, and name if it has several hosts; none if the pod
+    carries its identity.
     """
     if not replica.assigned:
         return []
@@ -52,15 +52,17 @@ def replica_edits(replica: Replica) -> list[Edit]:
 
 
 def _seat(replica: Replica) -> list[Edit]:
-    """Return what tells an assigned seat from one of KubeRay: their labels are equal."""
+    """Return the annotation that distinguishes an assigned identity from one of KubeRay: their
+    labels are equal.
+    """
     if names.ANNOTATION_SEAT in replica.pod.annotations:
         return []
     return [SetAnnotation(names.ANNOTATION_SEAT, names.SEAT_ASSIGNED, "the seat is not of KubeRay")]
 
 
 def host_edits(worker: Worker) -> list[Edit]:
-    """Return the holder of the reservation of an assigned identity, and its host index if the
-    group has several hosts.
+    """Return the holder of the reservation of an assigned identity, and the host index in a
+    multi-host group.
     """
     replica = worker.replica
     if not replica.assigned:

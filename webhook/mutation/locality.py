@@ -1,7 +1,7 @@
-"""Locality: Ray learns where its nodes are, so that label selectors place work: zone and region,
-and by opt-ins replica and host, and any label of the Node.
+"""Locality: labels of Ray nodes for label selectors: zone and region, and by opt-ins replica, host
+and any label of the Node.
 
-Where KubeRay maps a label to the same one of Ray, nothing is said twice.
+A label that KubeRay maps to the same label of Ray is not set again.
 """
 
 from typing import Final
@@ -19,7 +19,7 @@ from webhook.mutation.ray_pod import (
 )
 
 ZONES_SINCE: Final = (1, 35)
-"""The first Kubernetes that copies zone and region from the Node to the pod, when it binds it.
+"""The first Kubernetes release that copies zone and region from the Node to the pod at binding.
 
 https://github.com/kubernetes/enhancements/tree/master/keps/sig-node/4742-node-topology-downward-api
 """
@@ -31,10 +31,10 @@ _PLACES: Final = (
 
 
 def replica_edits(replica: Replica) -> list[Edit]:
-    """Return zone and region for Ray's container, as fields of the pod: they are known when it
-    is bound.
+    """Return zone and region for Ray's container, as references to pod fields, which are set at
+    binding.
 
-    A pod without the label gives an empty value, which Ray takes for none.
+    If the pod has no such label, the value is empty, which Ray ignores.
     """
     if not replica.policy.zones or not replica.pod.spec.containers:
         return []
@@ -77,7 +77,6 @@ def host_edits(worker: Worker) -> list[Edit]:
 
 
 def _seat_labels(worker: Worker) -> dict[str, str]:
-    """Return replica and host by the names that they have on the pod."""
     replica = worker.replica
     labels = {names.LABEL_REPLICA_INDEX: str(replica.index)}
     if replica.hosts > 1:
@@ -87,8 +86,8 @@ def _seat_labels(worker: Worker) -> dict[str, str]:
 
 
 def _of_node(replica: Replica) -> dict[str, str]:
-    """Return what labels of the Node become: those that the RayCluster names, and those of the
-    group unless KubeRay delivers them.
+    """Return Ray labels by Node label: those that the RayCluster lists, and those of the group
+    unless KubeRay delivers them.
     """
     native = _native(replica)
     mappings = [*replica.cluster.node_labels, *([] if native else replica.group.mappings)]
@@ -106,12 +105,12 @@ def _allowed(replica: Replica, key: str) -> bool:
 
 
 def _native(replica: Replica) -> bool:
-    """Return whether KubeRay delivers labels of Nodes to this pod itself."""
+    """Return whether KubeRay itself delivers labels of Nodes to this pod."""
     return replica.slots[replica.ray_slot].variable(names.KUBERAY_NODE_LABELS) is not None
 
 
 def _override(slot: Slot, variables: list[Variable], labels: dict[str, str]) -> list[Edit]:
-    """Return the labels of Ray, and before them the variables that they refer to."""
+    """Return the labels of Ray, preceded by the variables that they refer to."""
     text = msgspec.json.encode(labels).decode()
     given = slot.variable(names.RAY_OVERRIDE_LABELS)
     if given is not None and (given.value or given.value_from):
@@ -128,7 +127,7 @@ def _override(slot: Slot, variables: list[Variable], labels: dict[str, str]) -> 
 
 
 def _mapped(replica: Replica) -> set[str]:
-    """Return the labels that the mappings of the group give Ray: keys of Nodes, and of Ray."""
+    """Return the labels in the mappings of the group: keys of Nodes, and of Ray."""
     native = _native(replica)
     return {
         name

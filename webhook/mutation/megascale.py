@@ -1,4 +1,4 @@
-"""Multi-slice variables: which slice of a job this is, and where its coordinator listens."""
+"""Multi-slice variables: the slice id of a pod, and the address of the job's coordinator."""
 
 from typing import Final
 
@@ -15,14 +15,14 @@ from webhook.mutation.ray_pod import (
 )
 
 PORT: Final = 8081
-"""libtpu's own default is 8080, where KubeRay exports metrics."""
+"""libtpu's default is 8080, the port of KubeRay's metrics."""
 
 
 def replica_edits(replica: Replica) -> list[Edit]:
     """Return the variables of a slice, for each container in which the user set
     MEGASCALE_NUM_SLICES.
 
-    JAX needs all of them where it finds one, so a container without the number of slices gets none.
+    JAX requires all of them if any is set, so a container without the number of slices gets none.
     """
     if not replica.count(TPU):
         return []
@@ -38,7 +38,7 @@ def replica_edits(replica: Replica) -> list[Edit]:
 
 
 def _job(replica: Replica, number: str) -> SliceJob:
-    """Return the part of a group in its job; a group alone has all slices."""
+    """Return the part of a group in its job; a group that shares no job has all slices."""
     found = replica.cluster.slices.get(replica.group_name)
     if found is not None and found.number == number:
         return found
@@ -63,8 +63,8 @@ def _variables(replica: Replica, job: SliceJob, ordinal: int) -> tuple[Variable,
 
 
 def _warned(replica: Replica, number: str, job: SliceJob) -> list[Warn]:
-    """Return a warning of groups that make up no job, and one of a slice whose id is not below the
-    number of slices, or is that of another group: indices may have holes after a scale-down.
+    """Return a warning for groups that cannot be a job, and for a slice id that is not less than
+    the number of slices, or belongs to another group: indices may have gaps after a scale-down.
     """
     if len(number) > NUMBER_DIGITS:
         return [

@@ -1,5 +1,5 @@
-"""Network identity: the host name and subdomain under which the other hosts of a replica reach this
-one.
+"""Network identity: the host name and subdomain by which the other hosts of a replica reach a
+pod.
 """
 
 from webhook.groups.naming import headless_service, host_name, long_nodename
@@ -8,10 +8,9 @@ from webhook.mutation.ray_pod import Replica, Worker
 
 
 def replica_edits(replica: Replica) -> list[Edit]:
-    """Return the subdomain, if it is empty, and a warning of host names that no pod can have.
+    """Return the subdomain, if it is empty, and a warning for host names that are invalid for pods.
 
-    KubeRay creates the service `<cluster>-headless` only if some group of the cluster has several
-    hosts.
+    KubeRay creates the service `<cluster>-headless` only if the cluster has a multi-host group.
     """
     if not replica.needs_names:
         return []

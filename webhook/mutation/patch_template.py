@@ -1,9 +1,9 @@
-"""Patches of worker groups that were seen before: they differ as the seats of their pods do.
+"""Cached patches of worker groups, with holes for the identities of their pods.
 
-`answer.answer` works each patch out alone. Here the patch of a group is worked out once, for a seat
-that cannot exist, and its index, its suffix and its host are left open; then a pod costs the
-filling of a text. A patch is left open only when a second seat that cannot exist, filled in, gives
-the patch that is worked out for it, byte by byte.
+`answer.answer` computes each patch. This module computes the patch of a group once, for an
+impossible identity, and replaces its index, suffix and host with holes; after that, a patch only
+needs filling the holes. A template is used only if filling in a second impossible identity yields
+exactly the bytes that `answer.answer` computes for it.
 """
 
 from string import ascii_lowercase, digits
@@ -25,18 +25,21 @@ from webhook.mutation.policy import DEFAULT_POLICY, Policy
 from webhook.mutation.ray_pod import Replica, read_replica
 
 KEPT_BYTES: Final = 16 * 1024 * 1024
-"""All templates together; beyond, everything is forgotten. A group has some 10 KiB."""
+"""Bytes of all templates together; the cache is cleared when they are exceeded. A group has about
+10 KiB.
+"""
 
 _PROBES: Final = (HostIdentity(9876543, 7654321, "zz9zz"), HostIdentity(8765432, 6543217, "yy8yy"))
-"""Seats that cannot exist, with the suffixes of names. No index is longer: where these fit, all do.
+"""Impossible identities, with the suffixes of names. No index is longer: if the probes fit,
+all do.
 """
 _HOLDERS: Final = ("zzholderzzzz", "yyholderyyyy")
-"""Holders that cannot exist, of these seats."""
+"""Impossible holders of these identities."""
 
 _LETTERS: Final = ascii_lowercase + digits
 _PROCESSES_MAX: Final = 16
 
-# Holes are control characters, which JSON escapes, so no text has them.
+# Holes are control characters, which JSON escapes, so that they do not occur in texts.
 _INDEX_HOLE: Final = b"\x00"
 _SUFFIX_HOLE: Final = b"\x01"
 _HOLDER_HOLE: Final = b"\x02"
@@ -45,9 +48,9 @@ _NUMBER_HOLES: Final = 3
 
 class _Template(Struct, gc=False):
     """The JSON text of the patches of a group, with holes for index, suffix and `numbers`: those
-    that follow from the host, as hole, step and first for `host` * step + first.
+    that depend on the host, as (hole, step, first) for `host` * step + first.
 
-    Pods of one replica come one after the other, so index and suffix stay `filled` in.
+    Pods of a replica are admitted consecutively, so index and suffix remain `filled` in.
     """
 
     text: bytes
@@ -57,7 +60,6 @@ class _Template(Struct, gc=False):
     filled: bytes = b""
 
     def of(self, seat: HostIdentity, suffix: str, holder: str) -> bytes:
-        """Return the patch for one seat of a holder."""
         if seat.replica != self.index or suffix != self.suffix:
             self.index, self.suffix = seat.replica, suffix
             text = self.text.replace(_INDEX_HOLE, b"%d" % seat.replica)
@@ -69,10 +71,10 @@ class _Template(Struct, gc=False):
 
 
 class _Group(Struct):
-    """A worker group as its last pod showed it, and what is kept for pods like that.
+    """A worker group as of its last pod, with the template for similar pods.
 
-    `template` is made for the second such pod; None says that pods of this group have to be worked
-    out one by one.
+    `template` is created for the second such pod; None if the patches of this group have to be
+    computed individually.
     """
 
     pod: Pod
@@ -82,8 +84,8 @@ class _Group(Struct):
     template: _Template | UnsetType | None = UNSET
 
     def like(self, pod: Pod, cluster: RayClusterConfig, group: WorkerGroup, policy: Policy) -> bool:
-        """Return whether mutators see in a pod, but for its seat, what they saw: nothing is
-        stale.
+        """Return whether all inputs of the mutators equal those of the last pod, except for the
+        identity.
         """
         if self.cluster is not cluster or self.group is not group or self.policy != policy:
             return False
@@ -96,7 +98,7 @@ class _Group(Struct):
 
 
 class PatchCache:
-    """Answers worker pods as `answer.answer` does, from templates where there are some."""
+    """Computes the same response as `answer.answer`, from a template if possible."""
 
     def __init__(self, policy: Policy = DEFAULT_POLICY) -> None:
         self.hits = 0
@@ -114,7 +116,9 @@ class PatchCache:
         *,
         holder: str = "",
     ) -> Answer:
-        """Return the answer for a pod in its seat. Raises Denied when its replica cannot work."""
+        """Return the response for a pod with its identity. Raises Denied if its replica cannot
+        work.
+        """
         key = (cluster.uid, group.group_name, bool(holder), bool(seat.name))
         known = self._groups.get(key)
         if known is not None and known.like(pod, cluster, group, self.policy):
@@ -136,7 +140,7 @@ class PatchCache:
         return worked_out
 
     def _filled(self, known: _Group, seat: HostIdentity, holder: str) -> Answer | None:
-        """Return the answer for a pod of a known group, or None when it has to be worked out."""
+        """Return the response for a pod of a known group, or None if it has to be computed."""
         if known.template is UNSET:
             known.template = self._template(known, seat, holder)
         suffix = _suffix_of(seat.name, known.group.group_name)
@@ -145,9 +149,11 @@ class PatchCache:
         return Answer((), known.template.of(seat, suffix, holder) or None)
 
     def _template(self, known: _Group, seat: HostIdentity, holder: str) -> _Template | None:
-        """Return the template of a group, or None when its patches differ in more than the seat."""
+        """Return the template of a group, or None if its patches differ in more than the
+        identity.
+        """
         if names.LABEL_REPLICA_NAME in str(known.pod.spec.affinity):
-            return None  # such a term may be the one that a replica would be given
+            return None  # the term may be equal to that of some replica
         cluster, group = known.cluster, known.group
         sample = read_replica(known.pod, seat, cluster, group, holder=holder, policy=self.policy)
         holders = _HOLDERS if holder else ("", "")
@@ -159,7 +165,9 @@ class PatchCache:
 
 
 def _suffix_of(name: str, group: str) -> str | None:
-    """Return what a replica's name adds to the group's, or None if KubeRay spells it otherwise."""
+    """Return the part of a replica's name after the name of its group, or None if the name does not
+    have KubeRay's format.
+    """
     if not name:
         return ""
     start, _, suffix = name.rpartition("-")
@@ -168,10 +176,10 @@ def _suffix_of(name: str, group: str) -> str | None:
 
 
 def _probed(sample: Replica, probe: HostIdentity, holder: str) -> bytes | None:
-    """Return the patch for a seat that cannot exist, or None when it hangs on what the user wrote.
+    """Return the patch for an impossible identity, or None if it depends on values of the user.
 
-    An addition is made for every seat. A replacement or a warning may not be: one seat may be the
-    one for which the user's value is right.
+    Additions apply to every identity. Replacements and warnings may not: the user's value may be
+    right for one identity.
     """
     name = f"{sample.group_name}-{probe.name}" if sample.name else ""
     replica = replace(sample, index=probe.replica, name=name, holder=holder)
@@ -186,7 +194,7 @@ def _probed(sample: Replica, probe: HostIdentity, holder: str) -> bytes | None:
 
 
 def _opened(text: bytes, processes: int) -> _Template:
-    """Return the first probe's patch with holes where its index, suffix and host numbers stand."""
+    """Return the first probe's patch with holes for its index, suffix and host numbers."""
     probe = _PROBES[0]
     steps = [(1, 0)]
     if 1 < processes <= _PROCESSES_MAX:

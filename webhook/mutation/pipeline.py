@@ -1,4 +1,4 @@
-"""The mutators, in order, and the edits they make together.
+"""The mutators in order, and all their edits.
 
 See docs/contributing/decisions/0012-workers-need-their-owner.md.
 """
@@ -41,7 +41,7 @@ REPLICA: Final[tuple[Callable[[Replica], list[Edit]], ...]] = (
     drain.replica_edits,
     locality.replica_edits,
 )
-"""What all hosts of a replica receive alike."""
+"""Mutators whose edits are the same for all hosts of a replica."""
 
 HEAD: Final[tuple[Callable[[Replica], list[Edit]], ...]] = (
     shard_variables.replica_edits,
@@ -50,7 +50,7 @@ HEAD: Final[tuple[Callable[[Replica], list[Edit]], ...]] = (
     resize_policy.replica_edits,
     locality.replica_edits,
 )
-"""What the head of a RayCluster receives."""
+"""Mutators of the head of a RayCluster."""
 
 HEAD_ASKED: Final = (
     SHARD_GROUP.annotation,
@@ -58,13 +58,13 @@ HEAD_ASKED: Final = (
     COMPUTE_DOMAIN.annotation,
     names.ANNOTATION_IPPR,
 )
-"""The annotations of a RayCluster by which its head receives anything. Beside these, zone and
-region, and the resize policy of all pods, are settings.
+"""The annotations of a RayCluster that have edits of its head. Zone and region, and the resize
+policy for all pods, are settings.
 """
 
 
 def head_receives(cluster: RayClusterConfig, policy: Policy) -> bool:
-    """Return whether heads of a RayCluster can receive anything, so that they have to be read."""
+    """Return whether heads of a RayCluster can have edits, so that they have to be decoded."""
     return bool(
         cluster.shard_group
         or cluster.gang.granularity
@@ -82,14 +82,14 @@ HOST: Final[tuple[Callable[[Worker], list[Edit]], ...]] = (
     rendezvous.host_edits,
     locality.host_edits,
 )
-"""What one host receives for itself."""
+"""Mutators whose edits depend on the host."""
 
 
 def host_edits(worker: Worker) -> list[Edit]:
-    """Return the edits that one pod gets before those it shares."""
+    """Return the edits of a pod that precede those of its replica."""
     return [] if worker.replica.head else [edit for mutator in HOST for edit in mutator(worker)]
 
 
 def replica_edits(replica: Replica) -> list[Edit]:
-    """Return the edits that every pod of a replica gets."""
+    """Return the edits of every pod of a replica."""
     return [edit for mutator in (HEAD if replica.head else REPLICA) for edit in mutator(replica)]

@@ -1,6 +1,4 @@
-"""Policy: what the mutators need to know of the installation and of the API server,
-beside the pod.
-"""
+"""Settings of the mutators, which depend on the installation and the API server."""
 
 from typing import Final, Literal
 
@@ -12,19 +10,17 @@ ApartFrom = Literal["all", "own"]
 
 
 class Policy(Struct, frozen=True, gc=False):
-    """What is the same for all pods.
+    """Settings for all pods.
 
-    `pod_groups` tells whether the API server serves PodGroups: one that does not drops
-    `spec.schedulingGroup` without a word. `published` tells whether PodGroups are made by this
-    webhook. `resize` says which pods get a resize policy: those of groups that are listed in
-    `ray.io/ippr`, all, or none. `apart` says from the replicas of which namespaces those of a pod
-    are kept apart: all, or its own. `drain_seconds` is how long workers of RayClusters drain that
-    do not say so themselves; 0 is not at all. `zones` tells whether Ray is told the zone and the
-    region of its nodes, which the labels of pods say on Kubernetes 1.35 and later. `services`
-    tells whether this webhook creates the headless services that KubeRay does not.
-    `no_domains` says why no one keeps ComputeDomains, so that pods that name one would stay
-    pending; empty where they are kept. `node_labels` are the labels of Nodes that are passed on
-    to pods; None is all of them.
+    `pod_groups`: the API server serves PodGroups; otherwise it drops `spec.schedulingGroup`
+    silently. `published`: this webhook creates the PodGroups. `resize`: which pods get a resize
+    policy: those of groups in `ray.io/ippr`, all, or none. `apart`: the namespaces of replicas from
+    which a pod has exclusive placement: all, or its own. `drain_seconds`: the drain timeout of
+    workers of RayClusters without the annotation; 0 disables the drain. `zones`: Ray nodes get zone
+    and region, which are labels of pods on Kubernetes 1.35 and later. `services`: this webhook
+    creates the headless services that KubeRay does not. `no_domains`: why ComputeDomains are not
+    created, so that pods that refer to one would stay pending; empty if they are. `node_labels`:
+    the labels of Nodes that are copied to pods; None for all.
     """
 
     pod_groups: bool = True
@@ -39,4 +35,4 @@ class Policy(Struct, frozen=True, gc=False):
 
 
 DEFAULT_POLICY: Final = Policy()
-"""That of a cluster with everything on, as files stand for it; none says which Kubernetes it is."""
+"""The settings for files: every feature is on, and the Kubernetes version is unknown."""

@@ -1,8 +1,7 @@
-"""What makes a replica impossible: names that cannot be host names, a slice whose hosts and chips
-do not add up.
+"""Preconditions of a replica: valid host names, and a slice whose hosts and chips match.
 
-All of it follows from the group, never from one host, so host 0 is refused already and no half
-replica comes up.
+All of them depend on the group, never on a host, so that host 0 is denied already and no incomplete
+replica starts.
 
 See docs/contributing/decisions/0011-topology-mismatch-refuses-the-pod.md.
 """
@@ -24,8 +23,8 @@ from webhook.mutation.ray_pod import Replica
 
 
 def obstacles(replica: Replica) -> dict[str, Cause]:
-    """Return every reason why this replica could not work, by the rule that says the same of its
-    RayCluster.
+    """Return every unmet precondition of a replica, by the validation rule that reports the same
+    problem for its RayCluster.
     """
     checks = {
         "group-name-no-host-name": _names if replica.needs_names else None,
@@ -43,7 +42,7 @@ def obstacles(replica: Replica) -> dict[str, Cause]:
 
 
 def _names(replica: Replica) -> tuple[str, str] | None:
-    """Return why a host cannot have its name, and the field that says so."""
+    """Return why the host name is invalid, and the field that causes it."""
     group, service = replica.group_name, replica.service
     last = host_name(group, replica.index, replica.hosts - 1)
     field = f"metadata.labels[{names.LABEL_GROUP}]"
@@ -74,8 +73,8 @@ def _names(replica: Replica) -> tuple[str, str] | None:
 
 
 def _slice(replica: Replica) -> tuple[str, str] | None:
-    """Return what does not add up in a TPU slice, and its field; nothing for an unknown slice, and
-    where no checks are wanted.
+    """Return the mismatch of a TPU slice, and its field; None for an unknown slice, and if checks
+    are disabled.
     """
     topology, chips, hosts = replica.slice.topology, replica.count(TPU), replica.hosts
     if hosts == 1 or not chips or not topology or replica.slice.unchecked:
@@ -99,7 +98,7 @@ def _slice(replica: Replica) -> tuple[str, str] | None:
 
 
 def _size(replica: Replica) -> tuple[str, str] | None:
-    """Return that its variables would make the pod larger than the API server stores."""
+    """Return the problem if the variables would make the pod larger than the API server's limit."""
     chips, profiles = 0 if replica.head else replica.count(TPU), replica.cluster.profiles
     processes = len(replica.processes)
     hosts, endpoints = listed(replica.slice, replica.hosts, chips, processes, profiles)

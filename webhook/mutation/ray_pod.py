@@ -1,5 +1,5 @@
-"""A Ray pod as the mutators see it: its replica, its host, and the variables that its containers
-have and lack.
+"""A Ray pod as input of the mutators: its replica, its host, and the variables of its
+containers.
 """
 
 from collections.abc import Iterable
@@ -40,18 +40,17 @@ from webhook.mutation.policy import DEFAULT_POLICY, Policy
 _NO_RESOURCES: Final = Resources()
 
 HEAD_SEAT: Final = HostIdentity(-1, 0, "")
-"""Stands for the place of a head, which is in no worker group."""
+"""A placeholder for the head, which is in no worker group."""
 
 HEAD_GROUP: Final = WorkerGroup(group_name=names.HEAD_GROUP, replicas=1)
-"""The group that a head is in by its label, as if it were one of workers."""
+"""The group of a head according to its label, in the form of a worker group."""
 
 
 class Slot(Struct, gc=False):
-    """One container or init container: where it is in the pod, which variables it has, which
-    devices it asks for.
+    """A container or init container: its path, its variables, and its devices.
 
-    `env` gives the index of each name in `variables`. `passing` tells that it ends before the
-    containers start, so that it borrows their devices and adds none.
+    `env` contains the index of each name in `variables`. `passing`: the container ends before the
+    regular containers start, so it uses their devices and adds none.
     """
 
     path: str
@@ -63,16 +62,17 @@ class Slot(Struct, gc=False):
     resources: Resources | None = None
 
     def variable(self, name: str) -> EnvVar | None:
-        """Return the entry that counts for a variable: of several, the kubelet takes the last."""
+        """Return the effective entry of a variable: of several, the kubelet uses the last."""
         index = self.env.get(name)
         return None if index is None else self.variables[index]
 
 
 class Variable(Struct, frozen=True, gc=False):
-    """A variable that a container should have.
+    """A variable for a container.
 
-    `identity` marks a value that only this pod can have, so that another one set by hand is worth a
-    warning; those in IDENTITIES always are. The value may refer to the variable `after`.
+    `identity` marks a value that is specific to this pod: a different value set by the user causes
+    a warning; variables in IDENTITIES are always specific. The value may refer to the variable
+    `after`.
     """
 
     name: str
@@ -84,14 +84,14 @@ class Variable(Struct, frozen=True, gc=False):
 
 
 class Replica(Struct, gc=False):
-    """What all hosts of a replica share, read from one of its pods: they come from one template.
+    """The common properties of all hosts of a replica, read from one of its pods: they have the
+    same template.
 
-    `holder` is that of the reservation, where the identity is new to the pod; it is the one thing
-    here that hosts do not share. `ray_slot` is the index of Ray's container among the slots.
-    `service` is the headless service under which the pod's host name resolves. `devices` are those
-    of one host; `processes`
-    are the containers of a v7x host that each run a TPU process. `slice` is the TPU slice that its
-    hosts form. A head is a replica of one host in a group of its own.
+    `holder` is that of the reservation, if the identity is new to the pod; only this field differs
+    between hosts. `ray_slot` is the index of Ray's container among the slots. `service` is the
+    headless service under which the pod's host name resolves. `devices` are those of a host;
+    `processes` are the containers of a v7x host that each run a TPU process. `slice` is the TPU
+    slice of its hosts. A head is a replica of 1 host in a group of its own.
     """
 
     pod: Pod
@@ -110,104 +110,94 @@ class Replica(Struct, gc=False):
 
     @property
     def assigned(self) -> bool:
-        """Return whether the identity is new to the pod, not carried by it."""
+        """Return whether the identity is new to the pod, not in its labels."""
         return bool(self.holder)
 
     @property
     def head(self) -> bool:
-        """Return whether this is the head of its RayCluster, which has no seat."""
+        """Return whether this is the head of its RayCluster, which has no identity."""
         return self.index == HEAD_SEAT.replica
 
     @property
     def ray(self) -> Container:
-        """Ray's container."""
         return (self.pod.spec.containers or [Container()])[self.ray_slot]
 
     @property
     def group_name(self) -> str:
-        """The name of the group."""
         return self.group.group_name
 
     @property
     def hosts(self) -> int:
-        """The number of hosts."""
         return self.group.num_of_hosts
 
     def count(self, device: Device) -> int:
-        """Return how many devices of a kind a host has."""
         return self.devices.get(device.name, 0)
 
     @property
     def in_unit(self) -> bool:
-        """Return whether its worker group is the unit."""
         return self.group_name in self.cluster.units
 
     @property
     def unit_hosts(self) -> int:
-        """The number of hosts of its unit."""
         return self.hosts * self.group.desired if self.in_unit else self.hosts
 
     @property
     def first_host(self) -> str:
-        """The name of the host of rank 0 of its unit."""
+        """Return the host name of rank 0 of the unit."""
         return host_name(self.group_name, 0 if self.in_unit else self.index, 0)
 
     @property
     def v7x(self) -> bool:
-        """Return whether its hosts are those of a TPU v7x."""
         return self.slice.v7x
 
     @property
     def multi_slice(self) -> bool:
-        """Return whether the user asked for a job over several TPU slices, in any container."""
         return self.count(TPU) > 0 and any(in_multi_slice(slot) for slot in self.slots)
 
     @property
     def needs_names(self) -> bool:
-        """Return whether other hosts must reach these by name."""
+        """Return whether other hosts must reach these by host name."""
         asked = self.in_unit or self.cluster.host_names
         return not self.head and (self.hosts > 1 or asked or self.multi_slice)
 
     def ordinal(self, slot: Slot) -> int | None:
-        """Return the place of a container among the TPU processes of its v7x host, or None."""
+        """Return the position of a container among the TPU processes of its v7x host, or None."""
         for ordinal, process in enumerate(self.processes):
             if process is slot:
                 return ordinal
         return None
 
     def slot(self, path: str) -> Slot:
-        """Return the container at a path. Raises KeyError when there is none."""
+        """Return the container at a path. Raises KeyError."""
         for slot in self.slots:
             if slot.path == path:
                 return slot
         raise KeyError(path)
 
     def addresses(self) -> list[str]:
-        """Return the addresses of all hosts, in host order."""
         prefix, service = host_prefix(self.group_name, self.index), self.service
         return [f"{prefix}{host}.{service}" for host in range(self.hosts)]
 
 
 class Worker(Struct, frozen=True, gc=False):
-    """One host of a replica."""
+    """A host of a replica."""
 
     replica: Replica
     host: int
 
     @property
     def rank(self) -> int:
-        """Its place among the hosts of its unit."""
+        """Return the rank of the host in its unit."""
         first = self.replica.index * self.replica.hosts if self.replica.in_unit else 0
         return first + self.host
 
     @property
     def host_name(self) -> str:
-        """The name by which its peers find it."""
         return f"{host_prefix(self.replica.group_name, self.replica.index)}{self.host}"
 
 
 def in_multi_slice(slot: Slot) -> bool:
-    """Return whether a container takes part in a job over several slices: the user set
+    """Return whether a container takes part in a multi-slice TPU job: the user set
     MEGASCALE_NUM_SLICES in it.
     """
     variable = slot.variable(names.MEGASCALE_NUM_SLICES)
@@ -223,8 +213,8 @@ def read_replica(
     holder: str = "",
     policy: Policy = DEFAULT_POLICY,
 ) -> Replica:
-    """Return what a pod says of its replica. Raises Denied for variables or devices that cannot be
-    read.
+    """Return the replica of a pod. Raises Denied for variables or devices that cannot be
+    decoded.
     """
     spec = pod.spec
     main = [
@@ -266,10 +256,10 @@ def read_replica(
 
 
 def fill(slot: Slot, variables: Iterable[Variable]) -> list[SetEnv | Warn]:
-    """Return the edits that give a container its variables, and warnings for values of the user
-    that cannot be right.
+    """Return the edits that add variables to a container, and warnings for values of the user that
+    cannot be right.
 
-    A value that the user set stays: then there is no edit.
+    Values set by the user are kept, without an edit.
     """
     edits: list[SetEnv | Warn] = []
     env, path = slot.env, slot.path
@@ -294,14 +284,16 @@ def fill(slot: Slot, variables: Iterable[Variable]) -> list[SetEnv | Warn]:
 
 
 def _over(slot: Slot, index: int, variable: Variable) -> SetEnv | Warn | None:
-    """Return what is to be done about a variable that the container has."""
+    """Return the edit or warning for a variable that the container already has."""
     current = slot.variables[index]
     if current.value_from is not None or (
         current.value == variable.value and not variable.field_path
     ):
         return None
     if not current.value or current.value == IDENTITIES.get(variable.name):
-        after = slot.env.get(variable.after, -1)  # the kubelet resolves only what comes before
+        after = slot.env.get(
+            variable.after, -1
+        )  # the kubelet resolves only references to preceding entries
         return SetEnv(
             slot.path,
             variable.name,

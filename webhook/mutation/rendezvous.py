@@ -1,7 +1,8 @@
-"""Rendezvous: where the hosts of a unit meet, as torchrun, Lightning, vLLM and NCCL read it.
+"""Rendezvous variables: the address where the hosts of a unit meet, for torchrun, Lightning, vLLM
+and NCCL.
 
-Never RANK, WORLD_SIZE, LOCAL_RANK or CUDA_VISIBLE_DEVICES: those belong to one process, and Ray
-sets them.
+RANK, WORLD_SIZE, LOCAL_RANK and CUDA_VISIBLE_DEVICES are never set: they are specific to a process,
+and Ray sets them.
 """
 
 from collections.abc import Iterator
@@ -22,7 +23,7 @@ from webhook.mutation.ray_pod import (
 
 
 def replica_edits(replica: Replica) -> list[Edit]:
-    """Return the variables that all hosts of a unit have, for all containers."""
+    """Return the common variables of all hosts of a unit, for all containers."""
     if not _meets(replica):
         return []
     problem = PROFILES.fault(replica.cluster.profiles)
@@ -61,7 +62,9 @@ def _meets(replica: Replica) -> bool:
 
 @lru_cache(maxsize=64)
 def _settings(chosen: tuple[Profile, ...]) -> tuple[tuple[Setting, ...], tuple[Setting, ...]]:
-    """Return what all hosts have alike, and what has a host's rank, under the chosen profiles."""
+    """Return the settings that are the same for all hosts, and those with a rank, of the chosen
+    profiles.
+    """
     settings = [each for profile in (profiles.RENDEZVOUS, *chosen) for each in profile.settings]
     alike = tuple(each for each in settings if profiles.RANK not in each.holes)
     return alike, tuple(each for each in settings if profiles.RANK in each.holes)
@@ -80,10 +83,10 @@ def _variables(
         if value is None:
             continue
         name, given = setting.variable, slot.variable(setting.variable)
-        # A rendezvous that the user moved elsewhere is there for all variables.
+        # An address set by the user applies to all variables.
         known[name] = (given and given.value) or value
         if given is not None and (given.value_from is not None or "$(" in known[name]):
-            known[name] = f"$({name})"  # the kubelet fills it in, in what comes behind it
+            known[name] = f"$({name})"  # resolved by the kubelet in later entries
             read.add(name)
         yield Variable(
             name,

@@ -1,5 +1,5 @@
-"""Resize policy: the Ray container grows in place, without a restart; only a pod's creation can say
-so.
+"""Resize policy: the Ray container is resized in place, without a restart. The policy can be set
+only at creation of a pod.
 
 https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-ippr.html
 """
@@ -14,11 +14,11 @@ _RESTART: Final = "RestartContainer"
 
 
 def replica_edits(replica: Replica) -> list[Edit]:
-    """Return the entries that Ray's container lacks, when its group is listed in `ray.io/ippr`
-    or the policy says all.
+    """Return the missing entries of Ray's container, if `ray.io/ippr` lists its group or the
+    setting is all.
 
-    An entry of the user stays. Kubernetes refuses a restart where the pod has `restartPolicy:
-    Never`, Ray wherever it resizes.
+    Entries of the user are kept. Kubernetes rejects a restart policy for a pod with `restartPolicy:
+    Never`, and Ray rejects it for any resize.
     """
     listed = replica.group_name in replica.cluster.resizable
     scope = replica.policy.resize

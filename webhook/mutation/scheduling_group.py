@@ -1,5 +1,5 @@
-"""Scheduling group: the PodGroup with which a pod is scheduled, all or none; only a pod's creation
-can name it.
+"""Scheduling group: the PodGroup of a pod, scheduled all or none. The group can be set only at
+creation of a pod.
 
 https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
 """
@@ -18,8 +18,8 @@ _WHY: Final = {
 
 
 def replica_edits(replica: Replica) -> list[Edit]:
-    """Return the scheduling group of a RayCluster that asks for it, unless the pod has one or
-    another scheduler brings its own.
+    """Return the scheduling group of a RayCluster with gang scheduling, unless the pod has one or
+    another scheduler has its own.
     """
     name = _pod_group(replica)
     spec = replica.pod.spec
@@ -47,7 +47,7 @@ def replica_edits(replica: Replica) -> list[Edit]:
 
 
 def _pod_group(replica: Replica) -> str:
-    """Return the PodGroup of a pod, or nothing when it is in none."""
+    """Return the name of the PodGroup of a pod, or an empty text if it is in none."""
     cluster = replica.cluster
     asked = cluster.gang
     if not asked.active:

@@ -1,4 +1,4 @@
-"""Shard variables: which of the RayClusters of a shard group this is."""
+"""Shard variables: the shard group and index of a RayCluster."""
 
 from webhook.api import names
 from webhook.groups.annotations import read_count, read_index
@@ -7,8 +7,8 @@ from webhook.mutation.ray_pod import Replica, Variable, fill
 
 
 def replica_edits(replica: Replica) -> list[Edit]:
-    """Return group and index for all containers, if the RayCluster has both, and the count where it
-    has one: the index is recorded when it is created.
+    """Return group and index for all containers, if the RayCluster has both, and the count if it is
+    set. The index is recorded at creation.
     """
     cluster = replica.cluster
     if not cluster.shard_group:

@@ -1,5 +1,5 @@
-"""TPU variables: who this host is in its slice, and where the others are, as Ray and libtpu read
-them.
+"""TPU variables: the worker id of a host in its slice, and the addresses of the other hosts, for
+Ray and libtpu.
 """
 
 from typing import Final
@@ -23,7 +23,7 @@ from webhook.mutation.ray_pod import (
 )
 
 PROCESS_PORT: Final = 8471
-"""The port of the first TPU process of a host; the next processes have the next ports."""
+"""The port of the first TPU process of a host; the next processes have consecutive ports."""
 
 _WHY_ID: Final = "this host's place in its slice"
 _HOST_IP: Final = Variable(
@@ -41,10 +41,10 @@ _PLUGIN_ADDRESS: Final = Variable(
 
 
 def replica_edits(replica: Replica) -> list[Edit]:
-    """Return the variables that all hosts of a slice have, for all containers; nothing for a pod
-    that asks for no TPU.
+    """Return the common variables of all hosts of a slice, for all containers; none for a pod that
+    requests no TPU.
 
-    On a v7x host each container with chips is one process, with a port of its own.
+    On a v7x host each container with chips is a process with its own port.
     """
     if not replica.count(TPU):
         return []
@@ -67,9 +67,9 @@ def replica_edits(replica: Replica) -> list[Edit]:
 
 
 def host_edits(worker: Worker) -> list[Edit]:
-    """Return the place of a host in its slice, for all containers.
+    """Return the worker id of a host in its slice, for all containers.
 
-    With several processes on a v7x host, each has a place of its own, and other containers have
+    With several processes on a v7x host, each has its own worker id, and other containers have
     none.
     """
     replica = worker.replica
@@ -97,7 +97,7 @@ def _slice(replica: Replica) -> tuple[list[Variable], list[Warn | Note]]:
     if replica.v7x:
         hosts = (
             addresses if replica.hosts > 1 else ["localhost"]
-        )  # a host alone has no name that resolves
+        )  # a single host has no name that resolves
         text = ",".join(
             f"{host}:{PROCESS_PORT + ordinal}"
             for host in hosts
@@ -111,7 +111,7 @@ def _slice(replica: Replica) -> tuple[list[Variable], list[Warn | Note]]:
 
 
 def _topology(replica: Replica) -> tuple[list[Variable], list[Warn | Note]]:
-    """Return topology and accelerator type, or why they are left out."""
+    """Return topology and accelerator type, or why they are omitted."""
     topology, chips = replica.slice.topology, 0
     variables: list[Variable] = []
     notes: list[Warn | Note] = []
@@ -148,9 +148,7 @@ def _why_topology(replica: Replica) -> str:
 
 
 def _profiles(replica: Replica) -> list[Variable]:
-    """Return the variables of the chosen profiles that speak of the slice; none while its topology
-    is not known.
-    """
+    """Return the variables of the chosen profiles of slices; none while the topology is unknown."""
     profiles = of_slices(replica.cluster.profiles)
     if not profiles or not replica.slice.readable:
         return []
@@ -168,7 +166,7 @@ def _profiles(replica: Replica) -> list[Variable]:
 
 
 def _devices(replica: Replica) -> list[str]:
-    """Return the address of every device of the slice; a chip of v7x is two."""
+    """Return the address of every device of the slice; a chip of v7x has two."""
     hosts = replica.addresses() if replica.hosts > 1 else ["localhost"]
     count = replica.slice.devices(replica.count(TPU))
     return [f"{host}:{PROCESS_PORT + device}" for host in hosts for device in range(count)]

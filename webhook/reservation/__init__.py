@@ -1,1 +1,1 @@
-"""Reservations: identities of worker pods and indices of shards, each assigned once."""
+"""Reservations: identities of worker pods and indices of shards, each assigned to only 1 object."""

@@ -1,6 +1,7 @@
-"""Allocation: from a table, the cached objects and the time to a place and the next table.
+"""Allocation: from a reservation table, the cached objects and the time to an identity and the next
+table.
 
-docs/contributing/reservation.md has the proof. Nothing here does I/O or reads a clock.
+docs/contributing/reservation.md has the proof. This module does no I/O and reads no clock.
 
 See docs/contributing/decisions/0021-reservations-in-tables-of-their-own.md.
 """
@@ -21,16 +22,16 @@ BLOCK: Final = 16
 """Consecutive replica indices of a worker group that share a table."""
 
 VACANT_SECONDS: Final = 60.0
-"""The API server stores an object at most 34 s after it began to admit it."""
+"""The API server stores an object at most 34 s after the start of its admission."""
 
 RENEW_SECONDS: Final = 5.0
-"""An entry that is older is written again before it is returned."""
+"""An older entry is written again before it is returned."""
 
 
 class Reserved(Struct, gc=False):
-    """The entries of one replica index: its name, when the newest entry was made (Unix time of the
-    API server), and the holder of each host. Of a shard index, the name is that of its RayCluster,
-    and there is one host.
+    """The entries of a replica index: its name, the time of the newest entry (Unix time of the API
+    server), and the holder of each host. For a shard index, the name is that of its RayCluster, and
+    there is 1 host.
     """
 
     name: str = ""
@@ -39,15 +40,15 @@ class Reserved(Struct, gc=False):
 
 
 Table = dict[Annotated[int, Meta(ge=0)], Reserved]
-"""Entries by replica index, or by shard index. It is replaced, never changed."""
+"""Entries by replica index, or by shard index. Tables are replaced, never modified."""
 
 
 class Request(Struct, frozen=True, gc=False):
-    """What one review needs in a group of `hosts` hosts a replica.
+    """A request of a review, in a group with `hosts` hosts per replica.
 
-    `cluster` is empty for a worker pod. A shard index is for the RayCluster of that name, or, as
-    `generated` says, for one whose name is not known yet. `given` is the one place that is
-    acceptable, as replica and host, and `name` the replica's name there.
+    `cluster` is empty for a worker pod. A shard index is for the RayCluster of that name, or with
+    `generated`, for a RayCluster whose name is not generated yet. `given` is the only acceptable
+    pair of replica and host index, and `name` the replica's name for it.
     """
 
     uid: str
@@ -60,30 +61,28 @@ class Request(Struct, frozen=True, gc=False):
 
     @property
     def index(self) -> bool:
-        """Whether this is for a shard index."""
+        """Return whether the request is for a shard index."""
         return self.generated or bool(self.cluster)
 
 
 class Objects(Protocol):
-    """The live objects of one group that the cache contains."""
+    """The cached live objects of a group."""
 
     @property
     def listed(self) -> float:
-        """The time at which the newest complete list of them began."""
+        """Return the start time of the newest complete list."""
 
     def first(self, hosts: int) -> int:
-        """Return the lowest index that these objects leave vacant, with `hosts` a replica."""
+        """Return the lowest index that is vacant, with `hosts` hosts per replica."""
 
     def lacking(self, hosts: int) -> int | None:
-        """Return the lowest index whose replica lacks a host, or None."""
+        """Return the lowest index of an incomplete replica, or None."""
 
     def taken(self, index: int, request: Request) -> int:
-        """Return the hosts that have an object that is not the request's, as a bit mask; -1 for
-        all.
-        """
+        """Return the hosts with an object other than the request's, as a bit mask; -1 for all."""
 
     def name(self, index: int) -> str:
-        """Return the replica's name by its objects; empty if none has one."""
+        """Return the replica's name by its objects; empty if they have none."""
 
     def has_name(self, name: str) -> bool:
         """Return whether a replica has this name."""
@@ -95,15 +94,15 @@ class Objects(Protocol):
         """Return whether the object of a holder was observed, and then its deletion."""
 
     def other(self, index: int, host: int, request: Request, holder: str) -> str:
-        """Return the object in a place that is not the request's, a pod by its uid and a RayCluster
-        by its name; empty if none is.
+        """Return the object of a host other than the request's, a pod by its uid and a RayCluster
+        by its name; empty if there is none.
         """
 
 
 class Place(Struct, frozen=True, gc=False):
-    """A place, and the table to write first; no table if it is written already.
+    """A replica and host index, and the table to write first; None if it is written already.
 
-    `opens` says that no other object or entry is in its replica.
+    `opens`: the replica has no other object or entry.
     """
 
     index: int
@@ -115,8 +114,8 @@ class Place(Struct, frozen=True, gc=False):
 
 
 class Taken(Struct, frozen=True, gc=False):
-    """The place of the request belongs to another: the given one, or, where `own`, the one that its
-    entry names. `holder` is the object in it, empty while that has not appeared.
+    """The indices are reserved for another object: the given ones, or with `own`, those of the
+    request's entry. `holder` is that object, empty until it appears.
     """
 
     index: int
@@ -126,18 +125,18 @@ class Taken(Struct, frozen=True, gc=False):
 
 
 class Overdue(Struct, frozen=True, gc=False):
-    """Entries are old enough to be vacant, but no list began late enough to show it."""
+    """Entries are old enough to be vacant, but no list began late enough to prove it."""
 
 
 def holder_of(uid: str, block: int) -> str:
-    """Return the holder of the entries that a request makes in a block: 12 characters."""
+    """Return the holder of the entries of a request in a block: 12 characters."""
     return blake2b(f"{uid}/{block}".encode(), digest_size=6).hexdigest()
 
 
 def allocate(
     table: Table, objects: Objects, request: Request, block: int, now: float
 ) -> Place | Taken | Overdue | None:
-    """Return the place of a request in a block, or None if the block has none that is free."""
+    """Return the identity for a request in a block, or None if the block has none that is free."""
     holder = holder_of(request.uid, block)
     own = _own(table, request, holder)
     if own is not None and not objects.other(*own, request, holder):
@@ -162,7 +161,7 @@ def allocate(
 
 
 def overdue(table: Table, objects: Objects, now: float) -> bool:
-    """Return whether a list that begins now can show that entries are vacant."""
+    """Return whether a list that begins now can prove that entries are vacant."""
     return any(
         objects.listed < entry.made + VACANT_SECONDS <= now
         and not all(
@@ -174,8 +173,8 @@ def overdue(table: Table, objects: Objects, now: float) -> bool:
 
 
 def without_vacant(table: Table, objects: Objects) -> Table:
-    """Return the table without its vacant entries: those whose object was observed and then its
-    deletion, or whose object a list does not contain that began late enough.
+    """Return the table without its vacant entries: those whose object was observed and then
+    deleted, or is absent from a list that began late enough.
     """
     kept = {}
     for index, entry in table.items():
@@ -195,8 +194,8 @@ def without_vacant(table: Table, objects: Objects) -> Table:
 def vacancy(
     table: Table, objects: Objects, request: Request, block: int, *, open_new: bool = True
 ) -> tuple[int, int] | None:
-    """Return the lowest free host of the lowest replica of a block that lacks one; with `open_new`,
-    else the lowest index without a replica.
+    """Return the lowest free host of the lowest incomplete replica of a block; with `open_new`,
+    otherwise the lowest index without a replica.
     """
     everything = (1 << request.hosts) - 1
     opened: int | None = None
@@ -218,12 +217,12 @@ def block_of(index: int) -> int:
 
 
 def indices(request: Request, block: int) -> Iterable[int]:
-    """Return the indices of a block: a shard group has but one."""
+    """Return the indices of a block: all of them for a shard group, which has 1 block."""
     return count() if request.index else range(block * BLOCK, (block + 1) * BLOCK)
 
 
 def pending(table: Table, objects: Objects, below: int) -> int:
-    """Return how many entries of replicas below an index have no object."""
+    """Return the number of entries below a replica index that have no object."""
     return sum(
         not objects.exists(index, entry.name, holder)
         for index, entry in table.items()
@@ -238,7 +237,7 @@ def owns(table: Table, request: Request, block: int) -> bool:
 
 
 def _own(table: Table, request: Request, holder: str) -> tuple[int, int] | None:
-    """Return the place of the entry that this request made, or, of a shard index, the entry of its
+    """Return the indices in the entry of this request, or, for a shard index, in the entry of its
     RayCluster.
     """
     for index, host, name, found in _entries(table):
@@ -255,7 +254,7 @@ def _entries(table: Table) -> Iterator[tuple[int, int, str, str]]:
 
 
 def _mask(table: Table, objects: Objects, index: int, request: Request) -> int:
-    """Return the hosts of an index that have an entry or an object."""
+    """Return the hosts of an index with an entry or an object, as a bit mask."""
     mask = objects.taken(index, request)
     entry = table.get(index)
     if entry is not None:
@@ -267,8 +266,8 @@ def _mask(table: Table, objects: Objects, index: int, request: Request) -> int:
 def _place(
     table: Table, objects: Objects, request: Request, place: tuple[int, int], block: int
 ) -> Place:
-    """Return a place with the name of its replica, which is the same for all hosts: that of its
-    entries, else of its objects, else a new one.
+    """Return the indices with the name of the replica, which is the same for all hosts: that of its
+    entries, otherwise of its objects, otherwise a new one.
     """
     index, _ = place
     entry = table.get(index)
@@ -282,7 +281,7 @@ def _place(
 
 
 def _written(table: Table, place: Place, now: float) -> Place:
-    """Return a place with the table to write for it."""
+    """Return the indices with the table to write for them."""
     entry = table.get(place.index) or Reserved()
     hosts = {**entry.hosts, place.host: place.holder}
     made = Reserved(place.name, max(now, entry.made), hosts)

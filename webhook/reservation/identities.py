@@ -1,4 +1,4 @@
-"""Identities of worker pods: replica index, host index and replica name, each given to one pod."""
+"""Identities of worker pods: replica index, host index and replica name, each assigned to 1 pod."""
 
 from collections.abc import Callable
 from math import inf
@@ -37,18 +37,19 @@ from webhook.reservation.stores import Key, MemoryStore
 T = TypeVar("T")
 
 Accept = Callable[[HostIdentity, str], T]
-"""Makes an answer of an identity and its holder. Raises Denied if the pod cannot work there."""
+"""Creates a response from an identity and its holder. Raises Denied if the pod cannot work
+with it.
+"""
 
 
 class Alone:
-    """Lists of a process that is the only source of all objects: one that it admitted exists."""
+    """Lists for a process that is the only source of objects: an admitted object exists."""
 
     def contact(self, _key: Key) -> float:
-        """Return that there is nothing to wait for."""
         return inf
 
     def listed(self, _key: Key) -> float:
-        """Return that no list shows what does not exist."""
+        """Return -inf: no list proves that an object does not exist."""
         return -inf
 
     async def relist(self, _key: Key, _cluster: str) -> None:
@@ -56,7 +57,7 @@ class Alone:
 
 
 class _Pods:
-    """The live pods of one group."""
+    """The live pods of a group."""
 
     def __init__(self, members: Membership, key: GroupKey, listed: float) -> None:
         self.listed = listed
@@ -92,7 +93,7 @@ class _Pods:
 
 
 class Identities:
-    """Gives identities to pods that arrive without."""
+    """Assigns identities to pods without one."""
 
     def __init__(self, members: Membership, lists: Lists, reservations: Reservations) -> None:
         self._members = members
@@ -100,20 +101,20 @@ class Identities:
         self._reservations = reservations
 
     async def reserve(self, wanted: WantedIdentity, accept: Accept[T]) -> T | ReadGroup:
-        """Return what `accept` makes of an identity, once that is reserved, or what has to be read
-        first. Raises Denied, also when `accept` does, and NotNow.
+        """Return the result of `accept` for an identity, once it is reserved, or the objects to
+        read first. Raises Denied, also when `accept` does, and NotNow.
         """
         return await self._reservations.reserve(*self._asked(wanted, accept))
 
     def preview(self, wanted: WantedIdentity, accept: Accept[T]) -> T | ReadGroup:
-        """Return what `reserve` probably would, and reserve nothing. Raises Denied."""
+        """Return the likely result of `reserve`, without a reservation. Raises Denied."""
         return self._reservations.preview(*self._asked(wanted, accept))
 
     def carried(self, key: GroupKey, seat: HostIdentity, request_uid: str) -> None:
-        """Do nothing for a pod that came with its identity: the watch shows it."""
+        """Do nothing for a pod that carries its identity: the watch delivers it."""
 
     def deleted(self, key: GroupKey, seat: HostIdentity) -> None:
-        """Do nothing: the API server may still refuse the deletion."""
+        """Do nothing: the API server may still reject the deletion."""
 
     def _asked(
         self, wanted: WantedIdentity, accept: Accept[T]
@@ -144,8 +145,8 @@ class Identities:
 
 
 class StandaloneIdentities(Identities):
-    """Gives identities where a pod that was admitted, or read from a file, counts as created until
-    it is deleted.
+    """Assigns identities if an admitted pod, or a pod of a file, counts as created until it is
+    deleted.
     """
 
     def __init__(self, members: Membership) -> None:
@@ -154,7 +155,7 @@ class StandaloneIdentities(Identities):
         self._pods: dict[tuple[GroupKey, HostIdentity], str] = {}
 
     async def reserve(self, wanted: WantedIdentity, accept: Accept[T]) -> T | ReadGroup:
-        """Return what `accept` makes of an identity, once that is reserved. Raises Denied."""
+        """Return the result of `accept` for an identity, once it is reserved. Raises Denied."""
 
         def taking(seat: HostIdentity, holder: str) -> tuple[T, HostIdentity, str]:
             return accept(seat, holder), seat, holder
@@ -167,15 +168,14 @@ class StandaloneIdentities(Identities):
         return accepted
 
     def preview(self, wanted: WantedIdentity, accept: Accept[T]) -> T | ReadGroup:
-        """Return what `reserve` would, and reserve nothing. Raises Denied."""
+        """Return the result of `reserve`, without a reservation. Raises Denied."""
         return super().preview(replace(wanted, read=True), accept)
 
     def carried(self, key: GroupKey, seat: HostIdentity, request_uid: str) -> None:
-        """Record the pod in a seat; of one seat only the first, as a reinvocation repeats it."""
+        """Record the pod of an identity; only the first one, because a reinvocation repeats it."""
         self._put(key, seat, request_uid, "")
 
     def deleted(self, key: GroupKey, seat: HostIdentity) -> None:
-        """Forget the pod in a seat."""
         pod = self._pods.pop((key, seat), None)
         if pod is not None:
             self._members.remove(pod)
@@ -188,7 +188,8 @@ class StandaloneIdentities(Identities):
 def _refuse_while_unseen(wanted: WantedIdentity, objects: _Pods, searched: list[Table]) -> None:
     """Raise Denied if the desired replicas are full only because pods have not appeared.
 
-    Their time is short, and a pod beyond them would leave a replica incomplete for good.
+    That state is short, and a pod in an additional replica would leave that replica incomplete
+    forever.
     """
     unseen = sum(
         pending(without_vacant(table, objects), objects, wanted.desired) for table in searched

@@ -1,5 +1,5 @@
-"""Shard indices: each RayCluster of a shard group has one, the lowest that is free when it is
-created.
+"""Shard indices: each RayCluster of a shard group has one, the lowest that is free at its
+creation.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ from webhook.reservation.stores import MemoryStore
 
 
 class _Shards:
-    """The RayClusters of one shard group."""
+    """The RayClusters of a shard group."""
 
     def __init__(self, clusters: ClusterIndex, key: ShardKey, listed: float) -> None:
         self.listed = listed
@@ -57,12 +57,12 @@ class _Shards:
         return False
 
     def exists(self, index: int, name: str, holder: str) -> bool:
-        del holder  # a RayCluster is known by its name
+        del holder  # RayClusters are identified by name
         holders = self._holders.get(index, ())
         return name in holders if name else bool(holders)
 
     def gone(self, holder: str) -> bool:
-        del holder  # of two creations of one name, the API server may yet store the second
+        del holder  # of two creations with the same name, the API server may still store the second
         return False
 
     def other(self, index: int, host: int, request: Request, holder: str) -> str:
@@ -71,7 +71,7 @@ class _Shards:
 
 
 class Indices:
-    """Gives the indices of shard groups."""
+    """Assigns the indices of shard groups."""
 
     def __init__(self, clusters: ClusterIndex, lists: Lists, reservations: Reservations) -> None:
         self._clusters = clusters
@@ -79,15 +79,15 @@ class Indices:
         self._reservations = reservations
 
     async def reserve(self, wanted: WantedIndex) -> int | Holder | Full:
-        """Return an index that is reserved by then, or why there is none. Raises Denied, NotNow."""
+        """Return a reserved index, or why there is none. Raises Denied, NotNow."""
         return await self._reservations.reserve(*self._asked(wanted))
 
     def preview(self, wanted: WantedIndex) -> int | Holder | Full:
-        """Return what `reserve` probably would, and reserve nothing."""
+        """Return the likely result of `reserve`, without a reservation."""
         return self._reservations.preview(*self._asked(wanted))
 
     def others(self, key: ShardKey, name: str) -> list[RayClusterConfig]:
-        """Return the known RayClusters of a group, but the one of that name."""
+        """Return the known RayClusters of a group, except the one of that name."""
         return [
             facts
             for facts in self._clusters
@@ -121,6 +121,6 @@ class Indices:
 
 
 def standalone_indices(clusters: ClusterIndex) -> Indices:
-    """Return what gives indices where no other process does."""
+    """Return the indices for a process that is the only one to assign them."""
     times = Times(server=lambda: 0.0)
     return Indices(clusters, Alone(), Reservations(MemoryStore(), times, inf))

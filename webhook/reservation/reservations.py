@@ -1,7 +1,7 @@
-"""Reservations: places in worker groups and shard groups that are written into a table before they
-are returned.
+"""Reservations: identities in worker groups and indices in shard groups, written to a table before
+they are returned.
 
-docs/contributing/reservation.md numbers the steps, as the comments here do.
+docs/contributing/reservation.md numbers the steps, like the comments here.
 """
 
 import asyncio
@@ -47,40 +47,40 @@ from webhook.reservation.stores import (
 T = TypeVar("T")
 
 TRY_SECONDS: Final = 4.0
-"""The API server waits 10 s for a webhook by default, and repeats a 503 within that."""
+"""The API server's default timeout for a webhook is 10 s, and it retries a 503 within that time."""
 
 FRESH_SECONDS: Final = 5.0
 """Objects are listed before a decision if the last contact with the API server is older."""
 
 UNSEEN_MAX: Final = 256
-"""Entries of a group that one process makes within 60 s and whose objects do not appear."""
+"""Entries of a group that a process makes within 60 s and whose objects do not appear."""
 
 LATE_SECONDS: Final = 10.0
 """An object usually appears within a second after its admission."""
 
 _GROUPS_MAX: Final = 1024
 _AT_ONCE: Final = 8
-"""Requests in progress for one namespace."""
+"""Concurrent requests per namespace."""
 _PAUSE_SECONDS: Final = 0.2
-"""After a request whose outcome is unknown."""
+"""Delay after a request whose outcome is unknown."""
 
 
 class Lists(Protocol):
-    """What is known of groups by lists and watches, as times of the API server."""
+    """Times of lists and watches of groups, by the clock of the API server."""
 
     def contact(self, key: Key) -> float:
         """Return the time of the last contact with the API server about a group."""
 
     def listed(self, key: Key) -> float:
-        """Return the time at which the newest complete list of a group began."""
+        """Return the start time of the newest complete list of a group."""
 
     async def relist(self, key: Key, cluster: str) -> None:
         """List the objects of a group of a RayCluster live. Raises NotNow."""
 
 
 class ReservationRequest(Struct, frozen=True):
-    """A request, its group, and how the objects of the group are known. `cluster` names the
-    RayCluster for those who read the table.
+    """A request, its group, and the objects of the group. `cluster` is the name of the RayCluster,
+    for readers of the table.
     """
 
     lists: Lists
@@ -92,9 +92,9 @@ class ReservationRequest(Struct, frozen=True):
 
 Found = Place | Taken
 Accept = Callable[[Found, list[Table]], T]
-"""Makes an answer of a place and the tables that were searched for it. It has no effect of its own,
-and may be called again. For a Taken place, and if it returns a ReadGroup or Full, nothing is
-reserved. It may raise Denied.
+"""Creates a response from indices and the tables that were searched for them. It has no side
+effects, and may be called again. Nothing is reserved for Taken indices, and if it returns a
+ReadGroup or Full. It may raise Denied.
 """
 
 
@@ -103,14 +103,14 @@ class Counters(Struct):
 
     reserved: int = 0
     repeated: int = 0
-    """Answers from an entry that was written before."""
+    """Responses from an entry that was written before."""
     denied: int = 0
     unavailable: int = 0
     conflicts: int = 0
     writes: int = 0
     lists: int = 0
     seconds: float = 0.0
-    """From the requests to their answers."""
+    """Sum of the times from request to response."""
 
 
 class Times(Struct, frozen=True):
@@ -124,7 +124,7 @@ class Times(Struct, frozen=True):
 
 
 class Reservations:
-    """Reserves places. Of each group, one coroutine at a time does so."""
+    """Reserves indices, in one coroutine at a time per group."""
 
     def __init__(self, store: Store, times: Times, unseen_max: float = UNSEEN_MAX) -> None:
         self.counters = Counters()
@@ -132,22 +132,24 @@ class Reservations:
         self._times = times
         self._unseen_max = unseen_max
         self._unseen: dict[Key, tuple[ReservationRequest, dict[tuple[int, str, str], float]]] = {}
-        """By group: the entries that this process made, and when."""
+        """By group: the entries of this process, and when they were made."""
         self._contended: set[Key] = set()
-        """Groups that other processes write too: their tables are read before they are written."""
+        """Groups with other writers: their tables are read before they are written."""
         self._tables: dict[Key, dict[int, Stored]] = {}
-        """Copies of the tables by group and block; the group that was written last is last."""
+        """Copies of the tables by group and block; the group of the latest write is last."""
         self._turns: WeakValueDictionary[Key, asyncio.Lock] = WeakValueDictionary()
         self._rooms: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     @property
     def unseen(self) -> int:
-        """How many entries this process made 10 to 60 s ago whose object has not appeared."""
+        """Return the number of entries of this process that are 10 to 60 s old and whose object has
+        not appeared.
+        """
         late = self._times.server() - LATE_SECONDS
         return sum(made <= late for key in [*self._unseen] for made in self._purged(key).values())
 
     async def reserve(self, wanted: ReservationRequest, accept: Accept[T]) -> T:
-        """Return the answer for a place that is reserved by then. Raises Denied and NotNow."""
+        """Return the response for reserved indices. Raises Denied and NotNow."""
         begun = self._times.monotonic()
         turn = self._turns.setdefault(wanted.key, asyncio.Lock())
         room = self._rooms.setdefault(wanted.key.namespace, asyncio.Semaphore(_AT_ONCE))
@@ -164,9 +166,11 @@ class Reservations:
             self.counters.seconds += self._times.monotonic() - begun
 
     def preview(self, wanted: ReservationRequest, accept: Accept[T]) -> T:
-        """Return the answer for the place that `reserve` would probably reserve. Raises Denied."""
+        """Return the response for the indices that `reserve` would probably reserve. Raises
+        Denied.
+        """
         found, _, searched = self._search(wanted, -inf, ())
-        # At no time is anything overdue
+        # No entry is overdue at -inf.
         return accept(cast("Found", found), searched)
 
     async def _reserve(self, wanted: ReservationRequest, accept: Accept[T], deadline: float) -> T:
@@ -199,7 +203,7 @@ class Reservations:
                 self._note(wanted, found, now)
                 if self._times.server() - now <= RENEW_SECONDS:
                     return answer  # step 6
-                continue  # this machine stood still
+                continue  # this process was suspended
         msg = (
             f"no identity can be reserved in group {key.group}: the API server did not answer in "
             f"time, or other processes wrote its table each time within {TRY_SECONDS:g} s"
@@ -209,8 +213,8 @@ class Reservations:
     def _search(
         self, wanted: ReservationRequest, now: float, tried: tuple[int, ...]
     ) -> tuple[Found | Overdue, int, list[Table]]:
-        """Return the place, its block, and the tables of all blocks that were searched (steps 1 to
-        4). `tried` are blocks that may have an entry of this request.
+        """Return the indices, their block, and the tables of all blocks that were searched (steps 1
+        to 4). `tried` are blocks that may have an entry of this request.
         """
         request, objects = wanted.request, wanted.objects()
         stored = self._tables.get(wanted.key, {})
@@ -233,7 +237,7 @@ class Reservations:
         """
         key = TableKey(wanted.key, block)
         known = self._tables.get(wanted.key, {}).get(block)
-        self._keep(key, None)  # a review that is cancelled leaves no copy
+        self._keep(key, None)  # a cancelled review leaves no copy
         self.counters.writes += 1
         try:
             stored = await self._store.write(key, table, wanted.cluster, known)
@@ -249,7 +253,7 @@ class Reservations:
         return False
 
     async def _read(self, key: TableKey, known: Stored | None = None) -> None:
-        """Take the copy of a table again. Raises NotNow."""
+        """Read a table again. Raises NotNow."""
         copy = self._tables.get(key.group, {}).get(key.block)
         try:
             found = await self._store.get(key)
@@ -258,7 +262,7 @@ class Reservations:
             return
         if found is None or (copy and copy.version == found.version):
             self._contended.discard(key.group)
-        # A table that was deleted by hand: the entries that are known stay
+        # If the table was deleted by hand, the known entries are kept.
         known = copy or known
         self._keep(key, found or (known and Stored(known.table)))
 
@@ -272,7 +276,6 @@ class Reservations:
         await wanted.lists.relist(wanted.key, wanted.cluster)
 
     def _keep(self, key: TableKey, stored: Stored | None) -> None:
-        """Keep a copy of a table, or none."""
         blocks = self._tables.pop(key.group, {})
         blocks.pop(key.block, None)
         if stored is not None:
@@ -285,7 +288,6 @@ class Reservations:
             del self._tables[oldest]
 
     def _note(self, wanted: ReservationRequest, place: Place, made: float) -> None:
-        """Note an entry whose object has not appeared."""
         self.counters.reserved += 1
         if self._unseen_max < inf:
             _, entries = self._unseen.setdefault(wanted.key, (wanted, {}))
@@ -308,7 +310,7 @@ class Reservations:
         return entries
 
     def _check_unseen(self, key: Key) -> None:
-        """Raise Denied for a group of which too many objects do not appear."""
+        """Raise Denied for a group with too many entries whose objects do not appear."""
         if key not in self._unseen or len(self._unseen[key][1]) < self._unseen_max:
             return
         entries = self._purged(key)
@@ -324,8 +326,8 @@ class Reservations:
 
 
 def _start(objects: Objects, request: Request, tables: Mapping[int, Table]) -> int:
-    """Return the lowest block with a replica that lacks a host, else the block of the lowest index
-    that objects leave vacant (step 1).
+    """Return the lowest block with an incomplete replica, otherwise the block of the lowest vacant
+    index (step 1).
     """
     if request.index:
         return 0

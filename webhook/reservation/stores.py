@@ -1,4 +1,4 @@
-"""Stores: where the tables are, of which each write names the version that it replaces."""
+"""Stores of reservation tables. Each write contains the version that it replaces."""
 
 from collections.abc import Coroutine
 from itertools import count
@@ -15,15 +15,15 @@ T = TypeVar("T")
 
 
 class TableKey(NamedTuple):
-    """One block of a worker group; a shard group has block 0 alone."""
+    """A block of a worker group; a shard group has only block 0."""
 
     group: Key
     block: int
 
 
 class Stored(Struct, frozen=True, gc=False):
-    """A table as it is stored: uid and version say which object at which state; without them, it is
-    to be created.
+    """A stored table: uid and version identify the object and its state; they are empty for a table
+    that has to be created.
     """
 
     table: Table
@@ -32,12 +32,12 @@ class Stored(Struct, frozen=True, gc=False):
 
 
 class Conflict(Exception):  # noqa: N818 - named for what happened
-    """The table is not at the version that the write names, or exists already."""
+    """The table does not have the version in the write, or exists already."""
 
 
 class StoreError(Exception):
-    """A request failed. `final` says that it changed nothing, and that a repetition would fail too;
-    otherwise the outcome is unknown.
+    """A failed request. `final`: nothing was changed, and a retry would fail too; otherwise the
+    outcome is unknown.
     """
 
     def __init__(self, message: str, *, final: bool = False) -> None:
@@ -46,7 +46,7 @@ class StoreError(Exception):
 
 
 class Store(Protocol):
-    """Tables by key. Both methods raise StoreError, and `write` raises Conflict."""
+    """Tables by key. All methods raise StoreError, and `write` raises Conflict."""
 
     async def get(self, key: TableKey) -> Stored | None:
         """Return a table as it is now, or None."""
@@ -54,26 +54,25 @@ class Store(Protocol):
     async def write(
         self, key: TableKey, table: Table, cluster: str, known: Stored | None = None
     ) -> Stored:
-        """Replace the table that is known, or create one where none with a uid is. `cluster` names
-        the RayCluster for those who read it.
+        """Replace the known table, or create one if it has no uid. `cluster` is the name of the
+        RayCluster, for readers of the table.
         """
 
 
 class MemoryStore:
-    """Tables in the memory of the one process that reserves."""
+    """Tables in memory, for a single process."""
 
     def __init__(self) -> None:
         self._tables: dict[TableKey, Stored] = {}
         self._versions: Final = count(1)
 
     async def get(self, key: TableKey) -> Stored | None:
-        """Return a table as it is now, or None."""
         return self._tables.get(key)
 
     async def write(
         self, key: TableKey, table: Table, cluster: str, known: Stored | None = None
     ) -> Stored:
-        """Replace the table that is known, or create one. Raises Conflict."""
+        """Replace the known table, or create one. Raises Conflict."""
         del cluster
         if self._tables.get(key) is not known:
             raise Conflict
@@ -83,8 +82,8 @@ class MemoryStore:
 
 
 def at_once(work: Coroutine[Any, Any, T]) -> T:
-    """Return what a coroutine returns that waits for nothing, as with a MemoryStore: no event loop
-    is needed.
+    """Return the result of a coroutine that never suspends, as with a MemoryStore, without an event
+    loop.
     """
     try:
         work.send(None)
