@@ -1,1 +1,1 @@
-"""Tests, and what plays the systems around the webhook."""
+"""Tests, and fakes of the systems around the webhook."""

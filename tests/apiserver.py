@@ -1,5 +1,5 @@
-"""Plays kube-apiserver: posts reviews over HTTPS, applies the patches with a library of its own,
-names what it creates.
+"""Fake kube-apiserver: posts reviews over HTTPS, applies patches with a separate library, and names
+the objects that it creates.
 """
 
 import base64

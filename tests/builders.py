@@ -1,6 +1,4 @@
-"""Builders of the objects that tests speak of, and the decision of the webhook on them, without a
-wire.
-"""
+"""Builders of test objects, and the decision of the webhook on them without a network."""
 
 import copy
 import itertools

@@ -1,4 +1,4 @@
-"""Fixtures that several parts use."""
+"""Fixtures that several packages share."""
 
 import signal
 from collections.abc import Iterator

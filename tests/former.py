@@ -1,6 +1,6 @@
-"""Stands in for Google's webhook for TPUs: pods come out of it in the shape that it gives them.
+"""Fake of Google's webhook for TPUs: it changes pods to the format of that webhook.
 
-What it does was read from its source; seats are given by the pods that are there, the lowest first.
+Its behaviour follows the source; identities are assigned by the existing pods, the lowest first.
 https://github.com/ai-on-gke/kuberay-tpu-webhook/blob/main/main.go
 """
 

@@ -1,7 +1,7 @@
-"""Explores with fresh seeds: runs the property tests again and again, for as long as it is told.
+"""Run the property tests repeatedly with new seeds, for a given time.
 
-`python -m tests.fuzz 300` runs what pytest marks as `hypothesis`, and ends with the test that is
-running after 300 s. Further arguments go to pytest, for example a folder.
+`python -m tests.fuzz 300` runs tests with the pytest mark `hypothesis`, and ends with the test that
+is running after 300 s. Further arguments are passed to pytest, for example a directory.
 """
 
 import argparse

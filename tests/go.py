@@ -1,8 +1,8 @@
 """Go, for the programs that tests build from Go modules.
 
-A build fails for one of two reasons, which callers must not confuse: this machine lacks Go or the
+A build fails for one of two reasons, which callers must distinguish: this machine lacks Go or the
 network (`CannotBuildError`, exit code 2), or the program does not compile (`CalledProcessError`,
-which nothing catches).
+which is never caught).
 """
 
 import os

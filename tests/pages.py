@@ -1,4 +1,4 @@
-"""Pages that programs write: their prose has lines of 100 columns, as that of all pages."""
+"""Generated pages, with prose folded to 100 columns as on all pages."""
 
 import re
 import textwrap

@@ -1,4 +1,4 @@
-"""The invariants of seating, checked on pods as they are stored."""
+"""The invariants of identities, checked on stored pods."""
 
 from collections import Counter
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Runs `ray-webhook serve` as a process of its own, on free ports of loopback."""
+"""`ray-webhook serve` as a process, on free ports of loopback."""
 
 import re
 import signal

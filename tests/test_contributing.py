@@ -1,5 +1,5 @@
 """The targets of the Makefile, the table of CONTRIBUTING.md, the runs of CI and the profiles of
-Hypothesis agree.
+Hypothesis are consistent.
 """
 
 import re

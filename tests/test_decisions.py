@@ -1,4 +1,4 @@
-"""Decision records have numbers of their own and a status, and are in the index."""
+"""Decision records have unique numbers and a status, and are in the index."""
 
 import re
 from pathlib import Path

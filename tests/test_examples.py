@@ -1,5 +1,5 @@
-"""The examples add up: names fit, topologies have as many hosts as their groups, and each applies
-to a real cluster.
+"""The examples are consistent: names fit, topologies have the hosts of their groups, and each can
+be applied to a real cluster.
 """
 
 from collections.abc import Iterator

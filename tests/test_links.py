@@ -1,4 +1,4 @@
-"""Links lead to files and sections that exist, also those that code and manifests name."""
+"""Links refer to existing files and sections, including those in code and manifests."""
 
 import re
 from functools import cache

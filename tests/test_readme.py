@@ -1,6 +1,4 @@
-"""README and docs tell the truth: their commands run, their files exist, tables name what the code
-knows.
-"""
+"""README and docs are correct: their commands run, their files exist, and tables match the code."""
 
 import re
 import shlex

@@ -1,8 +1,7 @@
-"""No test waits for a fixed time, or fails because the machine is busy.
+"""No test uses a fixed delay, or fails because the machine is busy.
 
-A condition that comes true is polled in a `while` loop, for as long as a busy machine needs.
-Folders whose programs measure times, or play with them, are left out: `make test` runs nothing
-there.
+Conditions are polled in a `while` loop, with enough time for a busy machine. Directories of
+programs that measure or simulate time are exempt: `make test` does not run them.
 """
 
 import ast

@@ -1,5 +1,5 @@
-"""What `validate` lets pass, `mutate` does not refuse for a reason that was in the spec: both read
-a template alike.
+"""An object that `validate` accepts is not refused by `mutate` for its spec: both read a template
+in the same way.
 """
 
 from itertools import islice

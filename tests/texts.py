@@ -1,4 +1,4 @@
-"""All texts that people read, in one page: what the program, the chart and its alerts print.
+"""All texts for users on one page: output of the program, of the chart and of its alerts.
 
 `python -m tests.texts` writes docs/contributing/texts.md. A reviewer reads it in ten minutes.
 """

@@ -1,4 +1,4 @@
-"""Devices: which resources are which, and how many of them a host has."""
+"""Devices: resource names, and the number of devices of a host."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Devices and profiles of the settings: what can be one, and that pods receive them."""
+"""Devices and profiles in settings: which values are valid, and that pods receive them."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""What slice the hosts of a replica form, by each of the ways to say it."""
+"""The slice that the hosts of a replica form, for each way to define it."""
 
 import pytest
 from hypothesis import given

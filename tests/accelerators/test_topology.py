@@ -1,4 +1,4 @@
-"""Topology arithmetic is strict: what does not add up is a reason, never a floor division."""
+"""Topology arithmetic is strict: a mismatch gives a reason and is never rounded down."""
 
 from math import prod
 

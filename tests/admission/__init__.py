@@ -1,1 +1,1 @@
-"""Reviews of pods."""
+"""Tests of webhook.admission."""

@@ -1,6 +1,4 @@
-"""What the audit log of the API server, our log and the metrics keep of an answer beside the
-verdict.
-"""
+"""Records of an answer besides the verdict: audit log of the API server, own log and metrics."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""A pod that is bound gets the labels of its Node that are passed on, and is bound in any case."""
+"""Binding of a pod copies the allowed labels of its Node, and is never refused."""
 
 import asyncio
 import json

@@ -1,5 +1,5 @@
-"""A RayCluster that asks for it tells Kueue, when it is created, to keep the hosts of each replica
-together.
+"""A RayCluster with the annotation receives, on creation, Kueue's annotations that keep the hosts
+of each replica together.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The answer to a large pod is worked out beside the event loop, and is that of any other pod."""
+"""The review of a large pod runs outside the event loop, with the same answer as any other pod."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Which pods are ours, which are left alone, and what a review leaves behind."""
+"""Which pods are managed, which are ignored, and the state after a review."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Resizes in place: within the maxima no one says a word, beyond them both numbers are said."""
+"""Resizes in place: no warning within the maxima; above them the warning names both numbers."""
 
 import asyncio
 import json

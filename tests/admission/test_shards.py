@@ -1,4 +1,4 @@
-"""RayClusters of shard groups: who gets an index, who keeps one, who is refused; from bytes to
+"""RayClusters of shard groups: which receive an index, keep one or are refused; from bytes to
 bytes.
 """
 

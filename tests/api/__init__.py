@@ -1,1 +1,1 @@
-"""Quantities, shapes of names, paths."""
+"""Tests of webhook.api."""

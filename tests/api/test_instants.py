@@ -1,4 +1,4 @@
-"""Instants of the API server, some of which anybody may write."""
+"""Timestamps of the API server, some of which users can write."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""What is written on a pod is a mark on that pod alone."""
+"""Marks apply only to the pod that has them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Names of other projects: each is read by something."""
+"""Names of other projects: the code reads each of them."""
 
 import ast
 from pathlib import Path

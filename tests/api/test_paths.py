@@ -1,4 +1,4 @@
-"""Pointers are escaped, and people see dotted paths."""
+"""Pointers are escaped, and messages contain dotted paths."""
 
 import jsonpatch
 import pytest

@@ -1,4 +1,4 @@
-"""Text that anybody wrote, made safe to show."""
+"""Untrusted text is made safe to print."""
 
 import pytest
 

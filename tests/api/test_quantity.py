@@ -1,4 +1,4 @@
-"""Quantities are read as the API server reads them, exactly, and devices come whole."""
+"""Quantities are parsed exactly as the API server parses them, and devices are whole numbers."""
 
 from decimal import Decimal
 

@@ -1,4 +1,4 @@
-"""Names have the shapes that the API server demands."""
+"""Names match the formats that the API server requires."""
 
 import pytest
 

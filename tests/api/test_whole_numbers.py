@@ -1,4 +1,4 @@
-"""Which texts are whole numbers."""
+"""Texts that are whole numbers, and texts that are not."""
 
 import pytest
 

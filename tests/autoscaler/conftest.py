@@ -1,6 +1,4 @@
-"""The control plane and the webhook of the stories of autoscalers, as those of `tests/e2e` have
-them.
-"""
+"""The control plane and the webhook for tests of autoscalers, shared with `tests/e2e`."""
 
 from tests.e2e.conftest import control_plane, pytest_runtest_makereport, webhook
 

@@ -1,7 +1,7 @@
-"""Runs where Ray is installed: scales a RayCluster by the node provider of an autoscaler, a line of
-JSON for each step.
+"""Program for an environment with Ray: scales a RayCluster by the node provider of an autoscaler,
+with a line of JSON for each step.
 
-What decides to scale is not here: a line says what the autoscaler would have decided.
+The decision to scale is not made here: each input line gives the decision of an autoscaler.
 """
 
 import json

@@ -1,6 +1,4 @@
-"""An autoscaler's node provider as a process, which asks the API server as the head's service
-account would.
-"""
+"""An autoscaler's node provider as a process that uses the head's service account."""
 
 import json
 import os

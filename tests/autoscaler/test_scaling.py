@@ -1,5 +1,5 @@
-"""A RayCluster that Ray's autoscaler scales: whole slices come and go, no seat is held twice, and
-no update is refused.
+"""A RayCluster scaled by Ray's autoscaler: only complete slices are created and deleted, no
+identity is reserved twice, and no update is refused.
 """
 
 from collections.abc import Iterator

@@ -1,3 +1,3 @@
-"""Benchmarks: figures and ratios against a reference that runs beside them. Nothing here passes or
-fails.
+"""Benchmarks: figures, and ratios to a reference that runs at the same time. They never pass or
+fail.
 """

@@ -1,4 +1,4 @@
-"""Runs all benchmarks, or those named on the command line."""
+"""Run all benchmarks, or those named on the command line."""
 
 import sys
 from importlib import import_module

@@ -1,5 +1,5 @@
 """`status`, the dashboard and the controller with 1,000 RayClusters of 100 pods: time to the first
-RayCluster, memory, answers in the meantime, and the share of a core at rest and while pods change.
+RayCluster, memory, latency of answers, and CPU use at rest and while pods change.
 """
 
 import asyncio

@@ -1,5 +1,5 @@
-"""Instructions a review, counted by valgrind's callgrind: what else the machine does changes no
-figure. What the kernel does is not counted, and batches are smaller than they are at full speed.
+"""Instructions per review, counted by valgrind's callgrind, independent of other load. Instructions
+of the kernel are not counted, and batches are smaller than at full speed.
 """
 
 import re

@@ -1,5 +1,5 @@
-"""A load generator: keep-alive HTTPS connections that post reviews, closed-loop or at a steady
-rate.
+"""A load generator: keep-alive HTTPS connections that post reviews, in a closed loop or at a
+constant rate.
 """
 
 import asyncio

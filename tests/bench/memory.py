@@ -1,8 +1,8 @@
-"""Memory of a process that follows 100,000 pods of 400 RayClusters, with claims in Leases and in
-memory.
+"""Memory of a process that watches 100,000 pods of 400 RayClusters, with reservations in Leases and
+in memory.
 
-Each RayCluster has asked for the next pod: its Lease has an account of it. The API server is a fake
-one in another process.
+Each RayCluster has requested the next pod, so its Lease contains a reservation. The API server is a
+fake in another process.
 """
 
 import asyncio

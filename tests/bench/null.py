@@ -1,5 +1,5 @@
-"""The reference: a bare ASGI handler on the same uvicorn with the same TLS, which reads the body
-and answers a constant.
+"""The reference: an ASGI handler on the same uvicorn with the same TLS, which reads the body and
+returns a constant.
 """
 
 import asyncio

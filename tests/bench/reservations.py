@@ -1,6 +1,7 @@
-"""Requests to the API server for each pod without an identity: one process, and two by turns.
+"""Requests to the API server for each pod without an identity: one process, and two alternating.
 
-`python -m tests.bench.reservations`. Requests are counted, so other load does not matter.
+`python -m tests.bench.reservations`. The result is a number of requests, so other load does not
+matter.
 """
 
 import asyncio

@@ -1,5 +1,5 @@
-"""Reviews over HTTPS, at saturation and at 50 a second, beside the null handler on the same
-uvicorn; and pods beside the validation of a large RayCluster.
+"""Reviews over HTTPS, at saturation and at 50 per second, compared with the null handler on the
+same uvicorn; and reviews of pods during the validation of a large RayCluster.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What an identity costs with 10, 1,000 and 100,000 pods, reserved in memory."""
+"""Cost of an identity with 10, 1,000 and 100,000 pods, reserved in memory."""
 
 import sys
 from time import perf_counter

@@ -1,4 +1,4 @@
-"""`status`: from the lists that were read to the picture and its drawing, with 1,000 pods."""
+"""`status`: from the lists to the printed report, with 1,000 pods."""
 
 import io
 import sys

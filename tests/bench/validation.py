@@ -1,4 +1,6 @@
-"""Validation: a spec of 100 worker groups, whole, as an update, and as the autoscaler scales it."""
+"""Validation of a spec of 100 worker groups: on creation, on update, and when the autoscaler scales
+it.
+"""
 
 import asyncio
 import json

@@ -1,5 +1,5 @@
-"""The watch: 100,000 pods listed and followed from a fake API server in another process, while
-reviews go on.
+"""The watch: 100,000 pods listed and watched from a fake API server in another process, during
+reviews.
 """
 
 import asyncio

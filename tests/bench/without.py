@@ -1,5 +1,5 @@
-"""`serve` without one of the layers that make a review cheaper, or without something that makes it
-dearer: `python -m tests.bench.without WHAT serve …`.
+"""`serve` without one of the layers that make a review faster, or without a feature that makes it
+slower: `python -m tests.bench.without WHAT serve …`.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Chromium, and a dashboard that looks at a played cluster."""
+"""Chromium, and a dashboard of a fake cluster."""
 
 from collections.abc import Iterator
 from importlib.util import find_spec

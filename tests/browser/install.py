@@ -1,6 +1,6 @@
-"""Installs what the tests in a browser need: `python -m tests.browser.install`.
+"""Install the dependencies of the browser tests: `python -m tests.browser.install`.
 
-Chromium is the system's package; axe-core, which judges accessibility, comes from the npm registry.
+Chromium is the system's package; axe-core, which checks accessibility, is from the npm registry.
 """
 
 import shutil

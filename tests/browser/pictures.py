@@ -1,4 +1,4 @@
-"""Takes the pictures of docs/status.md#dashboard: `python -m tests.browser.pictures`."""
+"""Take the screenshots of docs/status.md#dashboard: `python -m tests.browser.pictures`."""
 
 import sys
 import tempfile

@@ -1,4 +1,4 @@
-"""A cluster that is played in a thread of its own, and the dashboard that looks at it."""
+"""A fake cluster in a separate thread, and a dashboard of it."""
 
 import asyncio
 import re

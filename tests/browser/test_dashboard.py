@@ -1,4 +1,4 @@
-"""What a person does with the dashboard, in chromium."""
+"""User actions on the dashboard, in Chromium."""
 
 import json
 import re

@@ -1,5 +1,5 @@
-"""A real HTTPS listener on loopback, in a thread, whose certificate a keeper looks after; and
-clients that look at it.
+"""An HTTPS listener on loopback, in a thread, with a certificate under rotation; and clients that
+inspect it.
 """
 
 import asyncio

@@ -1,5 +1,5 @@
-"""Plays kube-apiserver for the Secret and the webhook configurations: over a socket, with versions
-and JSON Patch.
+"""Fake kube-apiserver for the Secret and the webhook configurations: over a socket, with resource
+versions and JSON Patch.
 """
 
 import copy

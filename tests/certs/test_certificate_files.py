@@ -1,4 +1,4 @@
-"""A certificate in files: rotation while serving, and pairs that are kept out."""
+"""A certificate in files: rotation while serving, and rejected pairs."""
 
 import asyncio
 import ssl

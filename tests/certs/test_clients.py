@@ -1,4 +1,4 @@
-"""Certificates of clients: required, missing, of another authority, with another name."""
+"""Client certificates: required, missing, of another authority, with another name."""
 
 import ssl
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""Webhook configurations fail closed once a dry run through the API server reaches the webhook."""
+"""Webhook configurations fail closed after a dry run through the API server has reached the
+webhook.
+"""
 
 import asyncio
 import copy

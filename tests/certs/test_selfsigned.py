@@ -1,6 +1,4 @@
-"""Certificates that the webhook makes for itself: over years, with several replicas, and beside
-what others do.
-"""
+"""Self-signed certificates: over years, with several replicas, and with concurrent edits."""
 
 import asyncio
 from collections.abc import Mapping

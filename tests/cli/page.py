@@ -1,4 +1,4 @@
-"""Writes docs/commands.md from the parsers of the commands: `python -m tests.cli.page`."""
+"""Write docs/commands.md from the parsers of the commands: `python -m tests.cli.page`."""
 
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""Terminals: a console of a size, and a program in a pseudo-terminal."""
+"""Terminals: a console of a given size, and a program in a pseudo-terminal."""
 
 import fcntl
 import io

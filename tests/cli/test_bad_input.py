@@ -1,4 +1,4 @@
-"""Bad input: what is wrong is said, with what to do, and the exit status is 2."""
+"""Invalid input: the message names the problem and the fix, and the exit status is 2."""
 
 import os
 import subprocess

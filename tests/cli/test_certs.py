@@ -1,5 +1,5 @@
-"""`ray-webhook certs` issues what clients accept, keeps the key to its owner, and reads
-certificates back.
+"""`ray-webhook certs` issues certificates that clients accept, restricts the key to its owner, and
+reads certificates back.
 """
 
 import ssl

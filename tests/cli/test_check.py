@@ -1,6 +1,4 @@
-"""`ray-webhook check`: of a scene behind a socket, with every answer that an API
-server may give.
-"""
+"""`ray-webhook check` on a scene behind a socket, with every possible answer of an API server."""
 
 import base64
 import copy

@@ -1,4 +1,4 @@
-"""`ray-webhook dashboard`, as a process: on files, on a cluster, and in a cluster."""
+"""`ray-webhook dashboard` as a process: on files, on a cluster, and in a cluster."""
 
 import asyncio
 import re

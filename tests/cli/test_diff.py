@@ -1,4 +1,4 @@
-"""`ray-webhook diff`: a file beside what lives."""
+"""`ray-webhook diff`: a file compared with live objects."""
 
 import json
 from pathlib import Path

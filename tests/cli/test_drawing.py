@@ -1,4 +1,4 @@
-"""The drawing of a picture, on terminals of all widths."""
+"""The printed status report, on terminals of all widths."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""All commands read files alike: one reader, the same errors with the same lines."""
+"""All commands read files with the same reader, and report the same errors with the same lines."""
 
 import io
 import os

@@ -1,4 +1,4 @@
-"""What every command says of itself is for people."""
+"""The help of every command is readable."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The program as a whole: what is mistyped, and ends that come too early."""
+"""The program as a whole: mistyped arguments, and early termination."""
 
 import os
 import signal

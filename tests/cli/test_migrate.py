@@ -1,6 +1,4 @@
-"""`ray-webhook migrate`: the way over from Google's webhook for TPUs, from its first step to its
-last.
-"""
+"""`ray-webhook migrate`: all steps of the migration from Google's webhook for TPUs."""
 
 import base64
 import json

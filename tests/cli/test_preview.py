@@ -1,6 +1,4 @@
-"""`ray-webhook preview` explains, prints and refuses, and says what is wrong with its input in one
-line.
-"""
+"""`ray-webhook preview` explains, prints and refuses, and reports invalid input in one line."""
 
 import copy
 import io

@@ -1,4 +1,4 @@
-"""A screen on which pictures are drawn over each other."""
+"""A screen on which reports are redrawn in place."""
 
 import io
 from pathlib import Path

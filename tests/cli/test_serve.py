@@ -1,5 +1,5 @@
-"""`ray-webhook serve` starts with what it was told, or says which setting is wrong and what is
-allowed.
+"""`ray-webhook serve` starts with its settings, or reports which setting is invalid and the allowed
+values.
 """
 
 import socket

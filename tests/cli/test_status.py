@@ -1,4 +1,4 @@
-"""`ray-webhook status`, by a kubeconfig, of a scene behind a socket."""
+"""`ray-webhook status` with a kubeconfig, on a scene behind a socket."""
 
 import copy
 import io

@@ -1,4 +1,4 @@
-"""What tenants wrote reaches a terminal as text, whatever command shows it."""
+"""Text of tenants reaches a terminal without control characters, from every command."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`ray-webhook validate`: what it prints, on which lines, and how it ends."""
+"""`ray-webhook validate`: output, line numbers and exit codes."""
 
 import argparse
 import io

@@ -1,5 +1,5 @@
-"""Leader elections in a time that tests let pass, over a Lease in memory that fails
-when told to.
+"""Leader elections with a clock that tests advance, over a Lease in memory that fails on
+request.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Worker groups of four hosts, with their records, as several looks find them."""
+"""Worker groups of 4 hosts, with their records, over several reconciliations."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""A publisher that runs against a fake API server, and the RayClusters that it works for."""
+"""A pod group publisher with a fake API server, and its RayClusters."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence

@@ -1,5 +1,5 @@
-"""What kube-apiserver does to Workloads, PodGroups and ComputeDomains, as it was seen to do (1.37),
-for the fake one.
+"""Behaviour of kube-apiserver 1.37 for Workloads, PodGroups and ComputeDomains, as observed, for
+the fake API server.
 """
 
 import copy

@@ -1,4 +1,6 @@
-"""ComputeDomains over loopback: when they are made, and that none is deleted under a pod."""
+"""ComputeDomains over loopback: when they are created, and that none is deleted while a pod uses
+it.
+"""
 
 from typing import Any
 

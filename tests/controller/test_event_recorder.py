@@ -1,4 +1,4 @@
-"""The recorder of events: one series for each replica and reason, anyone who leads."""
+"""The event recorder: one series for each replica and reason, with any leader."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""The controller and the process that answers reviews know the same of worker pods."""
+"""The controller and the admission process have the same index of worker pods."""
 
 from hypothesis import given
 from hypothesis import strategies as st

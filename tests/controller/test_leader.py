@@ -1,4 +1,6 @@
-"""Of several processes one works, and another one soon after it has ended, however it ended."""
+"""Only one of several processes is the leader, and another one takes over soon after it has ended
+for any reason.
+"""
 
 import asyncio
 from collections.abc import Callable, Coroutine

@@ -1,6 +1,4 @@
-"""The Lease over loopback: created when there is none, written only at the version
-that was read.
-"""
+"""The Lease over loopback: created if absent, and written only at the version that was read."""
 
 import asyncio
 from collections.abc import Callable, Coroutine

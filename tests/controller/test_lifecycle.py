@@ -1,5 +1,5 @@
-"""The lifecycle of Workloads and PodGroups, played against a model of the API server until nothing
-is left to do.
+"""The lifecycle of Workloads and PodGroups against a model of the API server, until no change is
+left.
 """
 
 from dataclasses import dataclass, field

@@ -1,6 +1,6 @@
-"""A state machine over the moves of KubeRay without its own indexing, of kubelets, of people, and
-of repair, which may stop and begin again at any point: in the end every replica is whole, none was
-deleted that had lost nothing, and each that was is in the budget.
+"""State machine of repair: steps of KubeRay without its own indexing, of kubelets and of users;
+repair may stop and restart at any step. In the end every replica is complete, every deleted replica
+had lost a host, and each deletion is within the budget.
 """
 
 from dataclasses import dataclass

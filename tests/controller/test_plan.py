@@ -1,4 +1,4 @@
-"""What is done about a replica that has lost a host, look after look."""
+"""Repair of a replica that has lost a host, over successive reconciliations."""
 
 from msgspec.structs import replace
 

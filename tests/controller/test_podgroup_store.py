@@ -1,4 +1,4 @@
-"""The store of Workloads and PodGroups: what its lists show."""
+"""The store of Workloads and PodGroups after lists."""
 
 import asyncio
 

@@ -1,6 +1,4 @@
-"""What should exist for a RayCluster: which PodGroups, of how many pods, and when there is a
-Workload.
-"""
+"""The desired PodGroups of a RayCluster, their numbers of pods, and when a Workload is needed."""
 
 import pytest
 

@@ -1,4 +1,6 @@
-"""The publisher over loopback: what it makes, and how it gets there whatever others do."""
+"""The pod group publisher over loopback: the objects that it creates, with concurrent changes by
+others.
+"""
 
 from typing import Any
 

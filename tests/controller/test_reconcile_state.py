@@ -1,4 +1,4 @@
-"""The state of a RayCluster's scheduling groups: when there is something to do."""
+"""The state of a RayCluster's scheduling groups: when a reconciliation is needed."""
 
 import msgspec
 

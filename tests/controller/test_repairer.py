@@ -1,6 +1,4 @@
-"""The repairer against an API server of dictionaries: what it reads, what it writes, what it says
-when it cannot.
-"""
+"""The repairer against an API server of dictionaries: reads, writes, and messages on failure."""
 
 import asyncio
 import logging

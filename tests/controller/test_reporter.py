@@ -1,4 +1,4 @@
-"""The reporter: what is wrong in a cluster becomes events, and numbers for metrics."""
+"""The reporter: problems of a cluster become events and metrics."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine

@@ -1,4 +1,4 @@
-"""The headless services of RayClusters whose single hosts need names, over loopback."""
+"""Headless services of RayClusters whose single hosts need names, over loopback."""
 
 import asyncio
 from collections.abc import AsyncIterator

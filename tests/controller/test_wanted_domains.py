@@ -1,4 +1,4 @@
-"""What ComputeDomains should exist for a RayCluster."""
+"""The desired ComputeDomains of a RayCluster."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The least of a browser: parses HTML, and takes in messages of the feed as htmx does."""
+"""A minimal browser: parses HTML, and applies server-sent events as htmx does."""
 
 from collections.abc import Iterator
 from html.parser import HTMLParser

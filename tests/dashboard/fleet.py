@@ -1,4 +1,4 @@
-"""A fleet: RayClusters with a thousand replicas, made of copies of one replica."""
+"""RayClusters with a thousand replicas, copied from one replica."""
 
 import json
 from collections.abc import Iterator

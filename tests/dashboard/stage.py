@@ -1,4 +1,4 @@
-"""A stage: scenes as a world that the page shows, and that a test changes."""
+"""Scenes as the cluster behind the dashboard, which a test can change."""
 
 import json
 from collections.abc import Iterable

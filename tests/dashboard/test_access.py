@@ -1,4 +1,4 @@
-"""Access: users and their rights are what the API server returns, in few requests."""
+"""Access: users and their rights are those that the API server returns, in few requests."""
 
 import asyncio
 from collections.abc import Mapping

@@ -1,4 +1,6 @@
-"""The board: what queries find, and messages that keep an open page as a new one would be."""
+"""The list of RayClusters: results of queries, and updates that make an open page equal to a new
+one.
+"""
 
 from hypothesis import settings
 from hypothesis import strategies as st

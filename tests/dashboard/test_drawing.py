@@ -1,4 +1,4 @@
-"""Drawing: what a tenant wrote stays text, whatever it is; states are told by words as well."""
+"""Rendering: text of tenants is always escaped, and states are also given in words."""
 
 from itertools import product
 

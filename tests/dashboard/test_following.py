@@ -1,4 +1,6 @@
-"""What the page looks at, followed from a fake API server: the picture that is read at once."""
+"""The objects of the dashboard, watched from a fake API server: the report is available
+immediately.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine

@@ -1,4 +1,4 @@
-"""Live: a bug of ours keeps from the page only what it concerns, which the page says."""
+"""Live updates: an internal error affects only its own part of the page, which shows the error."""
 
 import asyncio
 import json

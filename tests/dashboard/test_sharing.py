@@ -1,4 +1,4 @@
-"""The cache of what several requests need: its limit and its lifetime."""
+"""The cache of values that several requests need: its limit and its lifetime."""
 
 import asyncio
 

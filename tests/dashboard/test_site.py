@@ -1,4 +1,4 @@
-"""The site over HTTP: who gets in, what each may see, what every answer carries."""
+"""The site over HTTP: authentication, authorization, and headers of every response."""
 
 import asyncio
 import json

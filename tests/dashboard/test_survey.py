@@ -1,4 +1,4 @@
-"""The survey: examined one by one, RayClusters look as they do all at once."""
+"""The incremental report: RayClusters diagnosed one by one have the same results as all at once."""
 
 import pytest
 from msgspec import structs

@@ -1,4 +1,4 @@
-"""The view: what the page says of a RayCluster, and of all of them together."""
+"""The view: the page of a RayCluster, and the page of all RayClusters."""
 
 import math
 

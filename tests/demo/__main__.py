@@ -1,5 +1,5 @@
-"""Runs the real server over HTTPS, plays KubeRay and kube-apiserver with the examples, and checks
-what comes back.
+"""Run the real server over HTTPS, send the examples as KubeRay and kube-apiserver would, and check
+the answers.
 """
 
 import sys

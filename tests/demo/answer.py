@@ -1,4 +1,6 @@
-"""Prints an AdmissionReview's answer for people: `curl ... | python -m tests.demo.answer`."""
+"""Print the answer of an AdmissionReview in readable form: `curl ... | python -m
+tests.demo.answer`.
+"""
 
 import base64
 import json

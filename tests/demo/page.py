@@ -1,4 +1,4 @@
-"""The page of the demonstration: what was played, as files, and `ray-webhook dashboard` on them."""
+"""The page of the demonstration: its objects as files, and `ray-webhook dashboard` on them."""
 
 import json
 import re

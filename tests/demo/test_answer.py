@@ -1,4 +1,4 @@
-"""The answer of the server to the review that `make run` names can be read by a person."""
+"""The answer of the server to the review of `make run` is readable."""
 
 import base64
 import json

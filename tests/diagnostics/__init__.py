@@ -1,1 +1,1 @@
-"""Tests of what is running and what is missing."""
+"""Tests of webhook.diagnostics."""

@@ -1,5 +1,5 @@
-"""Writes docs/diagnoses.md from the diagnoses and their examples, and the JSON Schema of
-`status -o json`: `python -m tests.diagnostics.page`.
+"""Write docs/diagnoses.md from the diagnoses and their examples, and the JSON Schema of `status -o
+json`: `python -m tests.diagnostics.page`.
 """
 
 import json

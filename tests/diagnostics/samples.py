@@ -1,4 +1,4 @@
-"""The examples of the diagnoses: in short, what is changed in a scene in which all is well."""
+"""The examples of the diagnoses: short changes to a scene without problems."""
 
 from pathlib import Path
 

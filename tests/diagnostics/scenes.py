@@ -1,4 +1,4 @@
-"""Scenes: a live cluster as the API server would show it, in which something may be wrong."""
+"""Scenes: a live cluster as the API server would return it, possibly with problems."""
 
 import copy
 import json

@@ -1,6 +1,4 @@
-"""A scene behind a socket: the least of an API server that the commands which look at a cluster
-need.
-"""
+"""A scene behind a socket: a minimal API server for the commands that read a cluster."""
 
 import json
 from collections.abc import Iterator

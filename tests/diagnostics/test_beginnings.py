@@ -1,6 +1,4 @@
-"""From when on a diagnosis counts, and since when it says that it has been so, follows from what
-objects and events tell.
-"""
+"""When a diagnosis becomes active, and its start time, follow from objects and events."""
 
 from typing import Any
 

@@ -1,4 +1,6 @@
-"""Causes: a problem that another one explains is not shown beside it, and no other is hidden."""
+"""Causes: a problem that another problem explains is not shown separately, and no other is
+hidden.
+"""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The document for programs: what it says, and its JSON Schema."""
+"""The JSON document: its content and its JSON Schema."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""Each diagnosis makes its example out, and nothing else does."""
+"""Each example is detected by its own diagnosis only."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What processes keep of the objects that they follow has a budget for each kind."""
+"""Memory per watched object stays within a budget for each kind."""
 
 import gc
 import json

@@ -1,4 +1,4 @@
-"""docs/diagnoses.md says what the diagnoses show."""
+"""docs/diagnoses.md describes the diagnoses."""
 
 import re
 from typing import Any

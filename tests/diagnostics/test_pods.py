@@ -1,4 +1,6 @@
-"""Pods that have ended, or never become ready, are told of when that is no part of a start."""
+"""Pods that have ended or never become ready are reported, unless this is part of a normal
+start.
+"""
 
 from typing import Any
 

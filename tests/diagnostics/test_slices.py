@@ -1,5 +1,5 @@
-"""Slices of a multi-slice job: what `status` says of ids that do not fit, and of replicas that
-Kueue took for one another.
+"""Slices of a multi-slice job: the status of ids that do not match, and of replicas whose hosts
+Kueue exchanged.
 """
 
 from tests.diagnostics.scenes import (

@@ -1,4 +1,4 @@
-"""Where pods stand, and how hosts and replicas are shown."""
+"""Assigned pods, and the status of hosts and replicas."""
 
 import json
 import sys

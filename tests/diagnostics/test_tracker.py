@@ -1,5 +1,5 @@
-"""The tracker: what lasts long enough becomes a notice, and what a replica has reached one of its
-own.
+"""The tracker: a problem that lasts long enough becomes a notice, and so does a state that a
+replica has reached.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""A worker group that is one job: what `status` and the page say of it."""
+"""A worker group that is one job, in `status` and on the dashboard."""
 
 from rich.console import Console
 

@@ -1,1 +1,1 @@
-"""What a worker of a real Ray loses when its pod is deleted: `python -m tests.drain`."""
+"""Work that a worker of a real Ray loses when its pod is deleted: `python -m tests.drain`."""

@@ -1,4 +1,4 @@
-"""Deletes workers of real Rays with a task on them, and writes what is lost into
+"""Delete workers of real Ray clusters during a task, and write the losses to
 docs/contributing/measurements.md.
 """
 

@@ -1,6 +1,4 @@
-"""A driver: runs one task that works for some seconds, and says what became of it. Runs inside the
-environment of a Ray.
-"""
+"""Driver for an environment with Ray: runs one task of some seconds, and prints its result."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""A worker pod that is deleted, played with processes: what the kubelet does to its first
+"""Deletion of a worker pod, simulated with processes: the actions of the kubelet on its first
 container.
 """
 

@@ -1,1 +1,1 @@
-"""A real control plane on loopback, and the stories that it proves."""
+"""End-to-end tests on a real control plane on loopback."""

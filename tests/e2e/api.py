@@ -1,5 +1,5 @@
-"""A small client of the Kubernetes API for tests: JSON in, JSON out, and a Status
-as an exception.
+"""A small client of the Kubernetes API for tests: JSON in, JSON out, and a Status as an
+exception.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What the service accounts asked an API server, as that server's audit log tells."""
+"""Requests of service accounts, from the audit log of an API server."""
 
 import json
 from pathlib import Path

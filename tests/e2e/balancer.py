@@ -1,5 +1,5 @@
-"""A TCP balancer on loopback, as kube-proxy is one: it continues using a backend for a while after
-that has died.
+"""A TCP load balancer on loopback, similar to kube-proxy: it uses a backend for a while after its
+end.
 """
 
 import asyncio

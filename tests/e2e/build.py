@@ -1,9 +1,8 @@
-"""Builds the programs of a control plane from Go modules into the cache directory, and says where
-they are.
+"""Build the programs of a control plane from Go modules into the cache directory.
 
-`python -m tests.e2e.build` builds what is missing or out of date; exit code 2 means that this
-machine lacks Go or the network, 1 that something does not compile. Which versions it builds,
-`versions.chosen()` says: those of the newest pair lie in `bin/`, others in folders of their own.
+`python -m tests.e2e.build` builds missing and outdated programs; exit code 2: this machine lacks Go
+or the network; 1: a program does not compile. `versions.chosen()` returns the versions: those of
+the newest pair are in `bin/`, others in separate directories.
 """
 
 import argparse

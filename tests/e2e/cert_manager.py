@@ -1,4 +1,4 @@
-"""cert-manager as a process against a test control plane: its controllers for Certificates, and its
+"""cert-manager as a process for a test control plane: its controllers for Certificates, and its
 cainjector.
 """
 

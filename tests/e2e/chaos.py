@@ -1,8 +1,8 @@
-"""Chaos on a real control plane: `python -m tests.e2e.chaos --seed 1 --seconds 120`. No seat may
-ever be held twice.
+"""Chaos tests on a real control plane: `python -m tests.e2e.chaos --seed 1 --seconds 120`. No
+identity may ever be held twice.
 
-Several webhook processes behind a balancer, KubeRay with its gate off, RayClusters that come up and
-lose pods, and something that breaks every few seconds: SIGKILL, SIGSTOP, etcd stopped, both in one,
+Several webhook processes behind a balancer, KubeRay with its gate off, RayClusters that start and
+lose pods, and a failure every few seconds: SIGKILL, SIGSTOP, etcd stopped, both at the same time,
 the API server restarted, a rolling restart.
 """
 

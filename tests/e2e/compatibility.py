@@ -1,5 +1,5 @@
-"""The pages about compatibility: for users the pairs and what they lack; for contributors a column
-for each pair and a row for each story.
+"""The pages about compatibility: for users the pairs and their missing features; for contributors a
+column for each pair and a row for each test.
 """
 
 from collections.abc import Mapping

@@ -1,5 +1,5 @@
-"""NVIDIA's DRA driver as far as the stories of ComputeDomains need it: its CRD, and a controller
-that makes the ResourceClaimTemplate of each ComputeDomain.
+"""Parts of NVIDIA's DRA driver that the tests of ComputeDomains need: its CRD, and a controller
+that creates the ResourceClaimTemplate of each ComputeDomain.
 """
 
 import threading

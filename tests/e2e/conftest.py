@@ -1,4 +1,4 @@
-"""The control plane that most end-to-end tests share, and the logs of theirs beside a failure."""
+"""The control plane that most end-to-end tests share, and its logs in reports of failures."""
 
 from collections.abc import Generator, Iterator
 

@@ -1,8 +1,7 @@
-"""A real Kubernetes control plane on loopback: etcd and kube-apiserver, with KubeRay's resources
-served.
+"""A real Kubernetes control plane on loopback: etcd and kube-apiserver, with KubeRay's CRDs.
 
-There is no kubelet, and neither scheduler nor controller manager unless a story starts one
-(`component`): pods stay Pending, and nothing collects garbage.
+No kubelet runs, and neither scheduler nor controller manager unless a test starts it (`component`):
+pods stay Pending, and garbage is not collected.
 """
 
 import shutil

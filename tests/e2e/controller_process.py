@@ -1,5 +1,5 @@
-"""The process that writes to the cluster, as the manifests run it: with an account and settings of
-its own, beside the webhook.
+"""The controller process as installed by the manifests, with its own account and settings, next to
+the webhook.
 """
 
 import sys

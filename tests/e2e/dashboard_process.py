@@ -1,5 +1,5 @@
-"""The process that shows a cluster in a browser, as the manifests run it: with an account and
-settings of its own; and people who look, with tokens of theirs.
+"""The dashboard process as installed by the manifests, with its own account and settings; and users
+with tokens.
 """
 
 import json

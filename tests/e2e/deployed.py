@@ -1,8 +1,8 @@
-"""A Deployment of the webhook that nothing of a cluster runs: its replicas as processes, started by
-what is stored, and said to be ready.
+"""A Deployment of the webhook without a kubelet: its replicas are processes, started from the
+stored object and marked ready.
 
 API servers reach them through their Service, so the certificate and the `caBundle` are those of the
-installation. The control plane has to route Services to endpoints by itself (`ROUTING`).
+installation. The control plane must route Services to endpoints itself (`ROUTING`).
 """
 
 import base64

@@ -1,9 +1,9 @@
-"""Figures of claims and of availability on a real control plane, whose etcd syncs to disk:
+"""Measurements of reservations and availability on a real control plane, whose etcd syncs to disk:
 `python -m tests.e2e.figures [PART]`.
 
-KubeRay's gate is off, so each pod is claimed. Two processes with Leases stand beside one process
-with claims in memory; both behind the same balancer. Every figure has the command that makes it,
-and none is a test.
+KubeRay's gate is off, so each pod needs a reservation. Two processes with Leases are compared with
+one process with reservations in memory; both are behind the same balancer. The output names the
+command of every figure, and none is a test.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Several webhook processes behind a balancer, installed as one."""
+"""Several webhook processes behind a balancer, installed as one webhook."""
 
 import os
 import signal

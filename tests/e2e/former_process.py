@@ -1,4 +1,4 @@
-"""The stand-in for Google's TPU webhook, asked by a real API server."""
+"""The fake of Google's TPU webhook, called by a real API server."""
 
 import base64
 import json

@@ -1,6 +1,4 @@
-"""RayClusters that ask for scheduling groups, and what the stories read of the groups that come of
-them.
-"""
+"""RayClusters with scheduling groups, and the created groups as the tests read them."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""The real helm, against the API server of a control plane."""
+"""The real helm, with the API server of a control plane."""
 
 import os
 import subprocess

@@ -1,5 +1,5 @@
-"""`serve` with its reservations in memory, as one process alone may keep them: what
-`tests.e2e.figures` compares Leases with. `python -m tests.e2e.in_memory serve …`.
+"""`serve` with reservations in memory, as allowed for a single process: the baseline of
+`tests.e2e.figures`. `python -m tests.e2e.in_memory serve …`.
 """
 
 import asyncio

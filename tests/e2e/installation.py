@@ -1,5 +1,5 @@
-"""What users apply, in a real API server: rendered from the shipped manifests, and taken away
-again.
+"""The objects that users apply, in a real API server: rendered from the shipped manifests, and
+removed after use.
 """
 
 import json

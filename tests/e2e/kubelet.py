@@ -1,5 +1,5 @@
-"""A kubelet for pods that nothing runs: it says of each that its containers run, unless told
-otherwise, and ends what is being deleted.
+"""A fake kubelet: it reports that the containers of each pod run, unless configured otherwise, and
+removes deleted pods.
 """
 
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""The KubeRay operator as a process against a test control plane."""
+"""The KubeRay operator as a process for a test control plane."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,5 +1,5 @@
-"""Kueue's manager as a process against a test control plane, installed by its own manifests: only
-where its webhooks are called is rewritten.
+"""Kueue's manager as a process for a test control plane, installed by its own manifests: only the
+address of its webhooks is changed.
 """
 
 from base64 import b64encode

@@ -1,4 +1,4 @@
-"""A large cluster: 10,000 pods of 100 RayClusters come up and are churned, with one process of the
+"""A large cluster: 10,000 pods of 100 RayClusters are created and churned, with one process of the
 webhook and with three. `python -m tests.e2e.figures large`.
 """
 

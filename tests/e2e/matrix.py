@@ -1,8 +1,6 @@
-"""Runs the stories on every pair of the matrix, and writes docs/compatibility.md from what came of
-them.
+"""Run the tests on every pair of the matrix, and write docs/compatibility.md from the results.
 
-A pair that ran with the present code is not run again, so that an interrupted run continues where
-it was.
+A pair with results of the present code is not run again, so an interrupted run continues.
 """
 
 import argparse

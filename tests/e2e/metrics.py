@@ -1,4 +1,4 @@
-"""Metrics as an API server's `/metrics` tells them."""
+"""Metrics from an API server's `/metrics`."""
 
 import re
 from collections.abc import Iterator

@@ -1,5 +1,5 @@
-"""What stories need that not every KubeRay or Kubernetes has. A story that lacks something says so
-and does not run.
+"""Features of KubeRay and Kubernetes that tests need and older releases lack. A test without a
+needed feature is skipped with the reason.
 """
 
 from collections.abc import Callable

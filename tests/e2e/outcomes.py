@@ -1,6 +1,4 @@
-"""What came of the stories on one pair, as a file: a pair whose file is there need
-not run again.
-"""
+"""Results of the tests on one pair, as a file: a pair with a file is not run again."""
 
 import json
 from collections.abc import Iterable

@@ -1,5 +1,5 @@
-"""Pins a version of KubeRay or Kubernetes: `python -m tests.e2e.pin kubernetes 1.36.3` writes
-go.mod and go.sum under tools/.
+"""Pin a version of KubeRay or Kubernetes: `python -m tests.e2e.pin kubernetes 1.36.3` writes go.mod
+and go.sum under tools/.
 """
 
 import argparse

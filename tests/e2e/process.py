@@ -1,4 +1,4 @@
-"""A program under test as a child process: its log file, the end of it, and its end by pid."""
+"""A program under test as a child process: its log file, its exit, and its termination by pid."""
 
 import json
 import os

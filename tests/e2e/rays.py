@@ -1,4 +1,4 @@
-"""RayClusters that the stories apply, and what they read from the pods that come of them."""
+"""RayClusters that the tests apply, and functions that read their pods."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The labels of a seat, as a story takes them away, and the events that tell of what is wrong."""
+"""Removal of identity labels, and the events that report problems."""
 
 from tests.e2e.api import Api, Objects, Resource
 

@@ -1,5 +1,5 @@
-"""The service account of the manifests may do what the process does, and nothing else, as the API
-server's audit log tells.
+"""The service account of the manifests has exactly the rights that the process uses, by the API
+server's audit log.
 """
 
 from collections.abc import Iterator

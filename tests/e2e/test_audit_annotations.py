@@ -1,4 +1,6 @@
-"""The audit log of the API server tells who was given which seat, and which rules spoke."""
+"""The audit log of the API server contains the identity of each pod, and the rules with
+findings.
+"""
 
 import json
 from collections.abc import Iterator

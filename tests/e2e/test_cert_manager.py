@@ -1,5 +1,5 @@
 """The installation with the real cert-manager: its certificate is issued and renewed, its authority
-renewed and replaced; the API server is answered all the while.
+renewed and replaced, without failed calls of the API server.
 """
 
 import base64

@@ -1,5 +1,5 @@
-"""RayClusters that ask for ComputeDomains: which there are while pods come, drain and go, and what
-each pod claims.
+"""RayClusters with ComputeDomains: which domains exist while pods are created, drained and deleted,
+and the claims of each pod.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,6 @@
-"""The dashboard of an installation: who has which token sees what, and what its settings say."""
+"""The dashboard of an installation: objects visible for each token, and the effect of its
+settings.
+"""
 
 import json
 from collections.abc import Callable, Iterator

@@ -1,5 +1,5 @@
-"""One Ray object that KubeRay cannot decode stops it for everybody: the policy keeps such objects
-out.
+"""One Ray object that KubeRay cannot decode stops it for all users: the policy refuses such
+objects.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""What is wrong becomes events on the RayCluster, in a real API server, and metrics."""
+"""Problems become events on the RayCluster, in a real API server, and metrics."""
 
 from collections.abc import Iterator
 

@@ -1,5 +1,5 @@
 """From `helm install` to fail-closed operation, an upgrade and `helm uninstall`: one command each,
-and no Ray pod is refused while the webhook has not answered, or is removed.
+and no Ray pod is refused before the webhook has answered or after it is removed.
 """
 
 import shutil

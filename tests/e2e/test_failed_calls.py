@@ -1,4 +1,4 @@
-"""What the API server says of each failure of a call, which docs/install.md has a row for."""
+"""The API server's message for each failed call has a row in docs/install.md."""
 
 import base64
 import datetime as dt

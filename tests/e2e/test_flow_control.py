@@ -1,5 +1,5 @@
-"""The API server takes few writes at once: creations of pods, which hold their places while they
-are reviewed, must not keep the claims of their seats waiting.
+"""The API server admits few concurrent writes: creations of pods under review must not block the
+reservations of their identities.
 """
 
 from collections import Counter

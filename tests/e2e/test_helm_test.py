@@ -1,5 +1,5 @@
 """`helm test`, by the real helm: the check runs with the account and the rights that its hooks
-make, and nothing of them is left.
+create, and all of them are removed.
 """
 
 import re

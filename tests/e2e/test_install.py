@@ -1,4 +1,4 @@
-"""What is installed, in a real API server: every object, and the rights of the self-signed mode."""
+"""The installation in a real API server: every object, and the rights of the self-signed mode."""
 
 import asyncio
 import base64

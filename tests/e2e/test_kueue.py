@@ -1,5 +1,5 @@
 """A queued RayCluster and Kueue's topology-aware scheduling: admitted, gated, ungated and bound, on
-Nodes that have nothing of a machine but labels.
+Nodes that consist of labels only.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Many RayClusters coming up at once, beside the same without the webhook."""
+"""Creation of many RayClusters at once, compared with the same without the webhook."""
 
 from time import monotonic
 

@@ -1,5 +1,5 @@
-"""Migration from Google's TPU webhook, whose stand-in makes pods in its shape: it alone, both
-registered, and the switch. No replica is incomplete, and no two pods hold one seat.
+"""Migration from Google's TPU webhook, with a fake that creates pods of its format: it alone, both
+registered, and the switch. No replica is incomplete, and no identity is held twice.
 """
 
 import json

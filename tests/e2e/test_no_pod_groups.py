@@ -1,5 +1,5 @@
-"""An API server that serves no PodGroups, as Kubernetes has it by default: a cluster that asks for
-them runs without.
+"""An API server that serves no PodGroups, the default of Kubernetes: a cluster with the annotation
+runs without them.
 """
 
 import json

@@ -1,5 +1,5 @@
-"""The webhook is down, then the API server: what KubeRay says in the meantime, and how both come
-back.
+"""Outages of the webhook and of the API server: KubeRay's messages in the meantime, and the
+recovery of both.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""The pairs that the stories run on, and what each lacks. Needs no control plane."""
+"""The pairs of the test matrix, and the features that each lacks. Needs no control plane."""
 
 import gzip
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""Several processes answer at once, and one after the other breaks: chaos in its short form. `make
-chaos` has the long one.
+"""Several processes answer concurrently, and fail one after the other: a short run of `make
+chaos`.
 """
 
 import pytest

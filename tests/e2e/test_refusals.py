@@ -1,4 +1,4 @@
-"""What is refused and how a user sees it, what a dry run leaves alone, and objects from before the
+"""Refused objects and their messages, dry runs without side effects, and objects older than the
 webhook.
 """
 

@@ -1,5 +1,5 @@
-"""Replicas that lose a host are replaced whole, whatever KubeRay does; where KubeRay does it, it is
-left to it.
+"""Replicas that lose a host are replaced completely; if KubeRay replaces them itself, the webhook
+does not act.
 """
 
 from collections.abc import Iterator

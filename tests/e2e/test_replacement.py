@@ -1,5 +1,5 @@
-"""Replicas whose hosts KubeRay does not index: pods go and come back, groups shrink and grow, and
-the webhook dies between.
+"""Replicas whose hosts KubeRay does not index: pods are deleted and recreated, groups shrink and
+grow, and the webhook is killed in between.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""Resize in place: the API server takes the resize policy of the webhook, and lets the Ray
+"""Resize in place: the API server accepts the resize policy of the webhook, and lets the Ray
 container grow.
 """
 

@@ -1,5 +1,5 @@
-"""Resizes in place, asked about by a real API server: pods are never started here, and can be
-resized all the same.
+"""Reviews of resizes in place, from a real API server: pods never start here, but can be
+resized.
 """
 
 import json

@@ -1,5 +1,5 @@
-"""Every example in a real cluster: its pods are stored as `ray-webhook preview` shows them, and
-agree with one another.
+"""Every example in a real cluster: its pods are stored as `ray-webhook preview` prints them, and
+are consistent with each other.
 """
 
 import json

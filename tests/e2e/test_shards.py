@@ -1,4 +1,4 @@
-"""Shard indices from a real API server: who is asked about, what is stored, what is refused."""
+"""Shard indices in a real API server: reviewed, stored and refused objects."""
 
 import json
 from collections import Counter

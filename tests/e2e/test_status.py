@@ -1,5 +1,5 @@
-"""What is wrong is provoked in a real cluster, seen by `ray-webhook status`, on the page that is
-open in a browser and as events, and gone after its remedy.
+"""Problems in a real cluster: reported by `ray-webhook status`, on an open page of the dashboard
+and as events, until the fix.
 """
 
 import json

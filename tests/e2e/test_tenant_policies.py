@@ -1,5 +1,5 @@
-"""The policies for several tenants, in a real API server: who may set seat labels and the label
-that switches checks off.
+"""The policies for several tenants, in a real API server: accounts that may set identity labels and
+the label that disables checks.
 """
 
 from typing import Any

@@ -1,5 +1,5 @@
-"""The tutorial, run as it is written. What needs containers, an image or the Internet has a
-stand-in; a command that is neither run nor stood in for fails.
+"""The tutorial, run as written. Steps that need containers, an image or the Internet have a
+substitute; a command without either fails.
 """
 
 import os

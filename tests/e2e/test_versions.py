@@ -1,6 +1,4 @@
-"""What the stories take for granted of the chosen KubeRay and Kubernetes, as the programs
-themselves show it.
-"""
+"""Assumptions of the tests about the chosen KubeRay and Kubernetes, checked on the programs."""
 
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any

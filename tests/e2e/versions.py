@@ -1,4 +1,4 @@
-"""The pairs of KubeRay and Kubernetes that the stories run on; the environment chooses one."""
+"""The pairs of KubeRay and Kubernetes of the test matrix; the environment chooses one."""
 
 import os
 from dataclasses import dataclass

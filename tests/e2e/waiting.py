@@ -1,4 +1,4 @@
-"""Waiting for a condition instead of a time."""
+"""Polling for a condition instead of a fixed delay."""
 
 from collections.abc import Callable
 from time import monotonic, sleep

@@ -1,6 +1,4 @@
-"""The webhook as a process of its own, installed by the shipped manifests: only where it is called
-is rewritten.
-"""
+"""The webhook as a process, installed by the shipped manifests: only its address is changed."""
 
 import base64
 import copy

@@ -1,3 +1,3 @@
-"""What the code has copied from KubeRay and Ray, compared with their newest
-versions: `make facts`.
+"""Facts that the code copies from KubeRay and Ray, compared with their newest versions: `make
+facts`.
 """

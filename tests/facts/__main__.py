@@ -1,5 +1,5 @@
-"""Prints what the code has copied from KubeRay and Ray and what is not so, or no more. Exit code 1:
-something differs.
+"""Print the facts copied from KubeRay and Ray that differ from the originals. Exit code 1:
+differences found.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""A fact that is copied from somewhere else: ours, theirs, and where ours stands."""
+"""A fact copied from another project: our value, their value, and its location in our code."""
 
 import ast
 import importlib

@@ -1,4 +1,4 @@
-"""Runs where Ray is installed: prints what Ray says about itself, as JSON."""
+"""Program for an environment with Ray: prints facts of Ray as JSON."""
 
 import ast
 import json

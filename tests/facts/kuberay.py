@@ -1,4 +1,4 @@
-"""Facts of KubeRay, as the sources of its Go module have them."""
+"""Facts of KubeRay, from the sources of its Go module."""
 
 import re
 from collections.abc import Iterator

@@ -1,6 +1,4 @@
-"""Facts of KubeRay's CustomResourceDefinitions: fields, their types, and the values that some may
-have.
-"""
+"""Facts of KubeRay's CustomResourceDefinitions: fields, their types, and allowed values."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final

@@ -1,6 +1,4 @@
-"""What makes two facts differ, and what is read of Go sources and of schemas. Needs nothing that is
-not here.
-"""
+"""Comparison of facts, and parsing of Go sources and schemas. Needs no downloads."""
 
 import re
 from pathlib import Path

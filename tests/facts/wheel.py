@@ -1,6 +1,4 @@
-"""Facts of Ray, as its wheel has them: asked by the interpreter of a scratch environment, into
-which it is installed.
-"""
+"""Facts of Ray, from its wheel: printed by the interpreter of a scratch environment with Ray."""
 
 import json
 import subprocess

@@ -1,1 +1,1 @@
-"""Worker groups: arithmetic, seats, expansion."""
+"""Tests of webhook.groups."""

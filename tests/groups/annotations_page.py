@@ -1,5 +1,5 @@
-"""Writes docs/annotations.md from the table of opt-ins:
-`python -m tests.groups.annotations_page`.
+"""Write docs/annotations.md from the table of opt-ins: `python -m
+tests.groups.annotations_page`.
 """
 
 from pathlib import Path

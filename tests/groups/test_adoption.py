@@ -1,5 +1,5 @@
-"""Pods that Google's webhook for TPUs made hold the seat that it gave, wherever they are seen: by
-the watch, in files, in `status`, and at admission while both webhooks are registered.
+"""Pods of Google's webhook for TPUs keep the identity that it assigned: in the watch, in files, in
+`status`, and at admission while both webhooks are registered.
 """
 
 import json

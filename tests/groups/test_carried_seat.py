@@ -1,4 +1,4 @@
-"""A pod carries a whole seat, none, or is refused with the label that is wrong."""
+"""A pod has a complete identity, none, or is refused with the label that is wrong."""
 
 from itertools import combinations
 

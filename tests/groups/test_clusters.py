@@ -1,4 +1,4 @@
-"""What is kept of a RayCluster."""
+"""The stored fields of a RayCluster."""
 
 from tests.builders import (
     NAMESPACE,

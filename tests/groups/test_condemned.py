@@ -1,4 +1,4 @@
-"""No seat is given beside a host that is about to be deleted with its replica."""
+"""No identity is assigned in a replica with a host that is marked for deletion."""
 
 from tests.reservation.alone import next_seat
 from webhook.groups.identity import GroupKey, HostIdentity

@@ -1,4 +1,4 @@
-"""Gangs: what a RayCluster asks for, what stands in its way, and the names that follow."""
+"""Gangs: the groups that a RayCluster requests, unmet preconditions, and derived names."""
 
 from itertools import product
 

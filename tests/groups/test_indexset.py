@@ -1,4 +1,4 @@
-"""The bitset answers like a plain set, across its words of 1,024 bits."""
+"""The bitset behaves like a plain set, across its words of 1,024 bits."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""The annotation `ray.io/ippr` is read as Ray reads it."""
+"""The annotation `ray.io/ippr` is parsed as Ray parses it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The names that a seat gives."""
+"""Names derived from an identity."""
 
 import re
 

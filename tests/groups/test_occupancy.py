@@ -1,4 +1,4 @@
-"""Which seats are free, however often each is held and by how many generations of one index."""
+"""Free identities, for any number of pods per identity and generations of an index."""
 
 from hypothesis import given
 from hypothesis import strategies as st

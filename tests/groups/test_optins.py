@@ -1,4 +1,6 @@
-"""One row for each annotation: read alike by everybody, described on a page that is generated."""
+"""One row for each annotation: all components read it in the same way, and a generated page
+describes it.
+"""
 
 import re
 from pathlib import Path

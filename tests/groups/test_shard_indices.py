@@ -1,4 +1,4 @@
-"""Which texts are shard indices, and which are numbers of shards."""
+"""Texts that are shard indices, and texts that are numbers of shards."""
 
 import pytest
 

@@ -1,5 +1,5 @@
-"""Which index a RayCluster of a shard group gets, and how long it is held for one that has not
-appeared.
+"""The index that a RayCluster of a shard group receives, and how long it is reserved before the
+RayCluster appears.
 """
 
 from itertools import count

@@ -1,5 +1,5 @@
 """The ids of the slices of one job are the indices of their replicas: when they are 0 to n-1, and
-what makes them so again.
+how to restore this.
 """
 
 from hypothesis import settings

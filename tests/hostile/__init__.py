@@ -1,1 +1,1 @@
-"""Attacks on the two listeners, each with a good client and the probes beside it."""
+"""Attacks on the two listeners, with a well-behaved client and probes at the same time."""

@@ -1,5 +1,5 @@
-"""Runs every attack, or those named: `python -m tests.hostile [--seconds 6] [NAME...]`. Writes
-docs/contributing/hardening.md after all.
+"""Run all attacks, or those named: `python -m tests.hostile [--seconds 6] [NAME...]`. A run of all
+attacks writes docs/contributing/hardening.md.
 """
 
 import argparse

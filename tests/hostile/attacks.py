@@ -1,6 +1,7 @@
-"""The attacks, each a program of its own: `python -m tests.hostile.attacks NAME URL ADMIN SECONDS`.
+"""The attacks, each a separate program: `python -m tests.hostile.attacks NAME URL ADMIN SECONDS`.
 
-An attacker has no certificate, no account, and one core. It begins again as soon as it is cut off.
+An attacker has no certificate, no account, and one core. It reconnects immediately after a
+disconnect.
 """
 
 import asyncio

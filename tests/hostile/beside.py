@@ -1,4 +1,6 @@
-"""What stands beside an attack: a good client that asks for reviews, and the probes of kubelet."""
+"""The other load during an attack: a well-behaved client that sends reviews, and the probes of the
+kubelet.
+"""
 
 import http.client
 import json

@@ -1,8 +1,8 @@
 """Fuzzed bodies: `python -m tests.hostile.bodies --count 1000000 --seed 1`.
 
-They go to the endpoints of a standalone service in this process, caches and all. It ends with 1 at
-the first answer with HTTP 500, or with a patch that does not apply, and prints that
-body; else it prints how many got which status.
+They are sent to the endpoints of a standalone service in this process, including caches. The
+program exits with 1 at the first answer with HTTP 500, or with a patch that does not apply, and
+prints that body; otherwise it prints the number of answers by status.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Reviews that are made to be dear: each is small, and well formed."""
+"""Reviews that are expensive to process: each is small and well-formed."""
 
 import json
 from itertools import cycle

@@ -1,4 +1,4 @@
-"""Each attack for a moment: the good clients and the probes are answered, and memory stays within
+"""A short run of each attack: well-behaved clients and probes are answered, and memory stays within
 its bound.
 """
 

@@ -1,4 +1,4 @@
-"""Worker pods of the odd RayClusters that the shared server knows."""
+"""Worker pods of unusual RayClusters that the shared server has in its cache."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Answers on the wire: in order, whole, and before the connection ends."""
+"""Answers on the wire: in order, complete, and sent before the connection closes."""
 
 import json
 import socket

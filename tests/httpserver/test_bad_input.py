@@ -1,6 +1,4 @@
-"""Whatever is sent over HTTPS gets the answer that design and a person would expect, and never a
-500.
-"""
+"""Any input over HTTPS receives the answer that the design specifies, and never a 500."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Large bodies have a budget together: the largest that is incomplete is given up."""
+"""Large bodies share a budget: the largest incomplete body is dropped."""
 
 import socket
 from typing import Any, cast

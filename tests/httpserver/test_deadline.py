@@ -1,4 +1,4 @@
-"""A review that waits is answered, with the reason, before the API server gives up."""
+"""A blocked review is answered with the reason before the API server times out."""
 
 import asyncio
 import json

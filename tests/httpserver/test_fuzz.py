@@ -1,5 +1,5 @@
-"""Fuzzed reviews: whatever is changed in one, the answer is a verdict or a 4xx, at once, and the
-same whatever was asked before.
+"""Fuzzed reviews: any change gives a verdict or a 4xx, without delay, and independent of earlier
+requests.
 """
 
 import asyncio

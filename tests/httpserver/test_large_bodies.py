@@ -1,4 +1,6 @@
-"""A large body is decoded and checked beside the reviews of others, and a stop waits for it."""
+"""A large body is decoded and checked concurrently with other reviews, and a shutdown
+completes it.
+"""
 
 import array
 import fcntl

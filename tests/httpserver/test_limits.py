@@ -1,4 +1,4 @@
-"""What exceeds a limit is answered with what a client may do about it, and ends there."""
+"""A request above a limit is answered with advice for the client, and the connection ends."""
 
 import asyncio
 import socket

@@ -1,4 +1,4 @@
-"""The answer in one write, held against what uvicorn sends itself."""
+"""The answer in one write, compared with that of uvicorn."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Shards and resizes over HTTPS, standalone: a RayCluster that was told its index counts as
+"""Shards and resizes over HTTPS, standalone: a RayCluster that received its index counts as
 created.
 """
 

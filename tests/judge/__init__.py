@@ -1,1 +1,1 @@
-"""Ray's own code judges the pods of TPU slices that the webhook completed: `make ray-judge`."""
+"""Ray's own code checks the pods of TPU slices that the webhook completed: `make ray-judge`."""

@@ -1,5 +1,5 @@
-"""Prints what Ray takes for wrong in completed pods of every TPU slice that it lists. Exit code 1:
-there is something.
+"""Print the problems that Ray finds in completed pods of every TPU slice in its list. Exit code 1:
+problems found.
 """
 
 import json

@@ -1,5 +1,5 @@
-"""Runs where Ray is installed: for each line with the pods of a group, prints what Ray takes their
-hosts for.
+"""Program for an environment with Ray: for each line with the pods of a group, prints Ray's view of
+their hosts.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""TPU slices of every generation and topology that Ray lists, with the pods that the webhook
+"""TPU slices of every generation and topology in Ray's list, with the pods that the webhook
 completes for them.
 """
 

@@ -1,4 +1,4 @@
-"""What counts as a fault among verdicts, which stand here in place of Ray's."""
+"""Verdicts that count as faults; the verdicts here replace those of Ray."""
 
 from typing import Any
 

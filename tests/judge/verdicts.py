@@ -1,4 +1,4 @@
-"""Whether what Ray takes the hosts of a group for is what they are."""
+"""Comparison of Ray's view of the hosts of a group with the expected one."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

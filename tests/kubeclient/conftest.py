@@ -1,4 +1,4 @@
-"""What tests of connections share."""
+"""Fixtures for tests of connections."""
 
 from pathlib import Path
 

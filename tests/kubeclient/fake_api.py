@@ -1,4 +1,4 @@
-"""A fake API server over real sockets: lists, pages, watches, and misbehaves in named ways."""
+"""A fake API server over real sockets: lists, pages, watches, and named failures."""
 
 import asyncio
 import itertools

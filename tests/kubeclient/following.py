@@ -1,4 +1,4 @@
-"""A cluster state that follows a fake API server, at a pace that tests can wait for."""
+"""A cluster state that watches a fake API server, with points at which tests can synchronize."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence

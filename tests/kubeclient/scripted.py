@@ -1,4 +1,4 @@
-"""A server that says what a test tells it to, byte by byte."""
+"""A server that sends the bytes that a test specifies."""
 
 import asyncio
 import ssl

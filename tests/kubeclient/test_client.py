@@ -1,4 +1,4 @@
-"""The connection: credentials that change, certificates, and what failures are called."""
+"""The connection: changing credentials, certificates, and names of failures."""
 
 import asyncio
 import base64

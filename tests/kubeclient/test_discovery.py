@@ -1,4 +1,6 @@
-"""Discovery: what the API server serves, what becomes of it, and what an outage does not change."""
+"""Discovery: the resources that the API server serves, their effects, and no change during an
+outage.
+"""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager

@@ -1,5 +1,5 @@
-"""Faults of the API server: the feeds recover, do not hammer it, lose and duplicate no one, and say
-once what happened.
+"""Faults of the API server: informers recover, back off, neither lose nor duplicate an object, and
+log each fault once.
 """
 
 import asyncio

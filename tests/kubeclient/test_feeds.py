@@ -1,5 +1,5 @@
-"""The feeds: what the API server tells of pods and RayClusters, as membership and cluster index
-show it.
+"""The informers: pods and RayClusters from the API server, in the identity index and the RayCluster
+index.
 """
 
 import asyncio

@@ -1,5 +1,5 @@
-"""RayClusters change while their watch is silent: pods are decided by a live read, not by what is
-known.
+"""RayClusters change while their watch is silent: pods are reviewed with a live read, not with the
+cache.
 """
 
 import asyncio

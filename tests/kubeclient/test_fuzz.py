@@ -1,5 +1,5 @@
-"""Events of a watch that no one promised: each is taken in or ends that watch, never the process,
-and none makes the next good one wrong.
+"""Malformed events of a watch: each is handled or ends that watch, never the process, and none
+affects the next valid event.
 """
 
 import json

@@ -1,5 +1,5 @@
-"""Any history of pods, told by lists and watches that break at any place, ends in the same
-membership as the truth.
+"""Any history of pods, received in lists and watches that are interrupted anywhere, gives the
+correct index.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""KubeRay's release is that whose CRD is stored; all of the CRD is read only when it changed."""
+"""KubeRay's release is that of the stored CRD; the complete CRD is read only after a change."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""Lines, from chunks that end anywhere."""
+"""Lines, from chunks with any boundaries."""
 
 from hypothesis import given
 from hypothesis import strategies as st

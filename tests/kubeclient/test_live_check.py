@@ -1,4 +1,4 @@
-"""Before a replica is opened beyond the desired count, what is known is checked live, once."""
+"""Before a replica above the desired count is started, the cache is verified with one live read."""
 
 import asyncio
 import base64

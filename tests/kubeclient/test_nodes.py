@@ -1,4 +1,6 @@
-"""Nodes over loopback: the labels that are passed on, and a Node that the watch lacks."""
+"""Nodes over loopback: the labels that are copied to pods, and a Node that is missing from the
+watch.
+"""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

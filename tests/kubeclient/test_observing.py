@@ -1,4 +1,4 @@
-"""What is observed is what a snapshot would be, at any time, whatever fails in the meantime."""
+"""The observed state equals a snapshot at any time, with any failures in between."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine

@@ -1,4 +1,6 @@
-"""Live reads: they bring what the watch has not, once for many callers, within a deadline."""
+"""Live reads: they return objects that the watch lacks, one request for many callers, within a
+deadline.
+"""
 
 import asyncio
 

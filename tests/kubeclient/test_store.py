@@ -1,4 +1,4 @@
-"""The store: knowledge that arrives out of order adds up to the truth."""
+"""The store: updates in any order give the correct state."""
 
 from operator import itemgetter
 

@@ -1,4 +1,4 @@
-"""Requests over the wire: how responses are read, when connections are used again, and proxies."""
+"""Requests over the wire: parsing of responses, reuse of connections, and proxies."""
 
 import asyncio
 import gzip

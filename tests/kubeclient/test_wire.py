@@ -1,5 +1,5 @@
-"""What the API server says: whatever is in it, it is read, or refused as garbled, and versions can
-be compared.
+"""Data from the API server: any content is parsed or refused as malformed, and versions can be
+compared.
 """
 
 import json

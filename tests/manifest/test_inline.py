@@ -1,4 +1,4 @@
-"""YAML in a field is taken and refused as Go does it; each case was tried with KubeRay 1.6.2."""
+"""YAML in a field is accepted and refused as in Go; each case was tried with KubeRay 1.6.2."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The reader turns bytes into documents and their lines, and opens nothing."""
+"""The reader turns bytes into documents with line numbers, and opens no files."""
 
 import pytest
 import yaml

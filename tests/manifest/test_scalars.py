@@ -1,4 +1,4 @@
-"""Plain scalars have the types that Kubernetes gives them."""
+"""Plain scalars have the types that Kubernetes assigns."""
 
 import pytest
 

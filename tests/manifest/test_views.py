@@ -1,4 +1,4 @@
-"""A manifest whose shape is wrong is told of in the words of the rules."""
+"""A manifest of an invalid structure is reported in the words of the rules."""
 
 import pytest
 

@@ -1,1 +1,1 @@
-"""Manifests and chart, rendered by the real programs and held against the code."""
+"""Manifests and chart, rendered by the real programs and compared with the code."""

@@ -1,4 +1,4 @@
-"""Writes the chart's README.md from its values: `python -m tests.manifests.chart_page`."""
+"""Write the chart's README.md from its values: `python -m tests.manifests.chart_page`."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Writes the schema of the chart's `config` from the settings: `python -m
+"""Write the schema of the chart's `config` from the settings: `python -m
 tests.manifests.chart_schema`.
 """
 

@@ -1,6 +1,4 @@
-"""What a pod of the manifests has in its environment, and the file that it reads
-its settings from.
-"""
+"""The environment variables of a pod of the manifests, and its settings file."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Prometheus and promtool, as Debian packages them: unpacked by `make prometheus`."""
+"""Prometheus and promtool from Debian packages, unpacked by `make prometheus`."""
 
 import shutil
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Renders the chart with Helm, and the other manifests with kustomize."""
+"""Rendering of the chart with Helm, and of the other manifests with kustomize."""
 
 import copy
 import subprocess

@@ -1,4 +1,4 @@
-"""What the manifests say, against what the code does."""
+"""The manifests, compared with the code."""
 
 import re
 from collections.abc import Iterator

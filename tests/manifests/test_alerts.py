@@ -1,4 +1,4 @@
-"""Every alert fires when it should, and only then, as promtool says; each has a page."""
+"""Every alert fires exactly when it should, by promtool; each has a page."""
 
 import re
 import subprocess

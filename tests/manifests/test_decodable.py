@@ -1,4 +1,4 @@
-"""The policy in the API server speaks of every field that Go may be unable to decode."""
+"""The policy in the API server covers every field that Go may be unable to decode."""
 
 import re
 from collections.abc import Iterator

@@ -1,6 +1,4 @@
-"""The pages about installation name files that exist, and the samples are ones that the webhook
-completes.
-"""
+"""The installation pages name existing files, and the webhook completes their samples."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The Dockerfile, as far as it can be checked without building it."""
+"""Checks of the Dockerfile that need no build."""
 
 import re
 

@@ -1,4 +1,6 @@
-"""Alerts and dashboard name metrics that exist, and labels stay few whatever is sent."""
+"""Alerts and dashboard name existing metrics, and the number of label values is bounded for any
+input.
+"""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Values of the chart that are not among those of the manifests, and where they end up."""
+"""Values of the chart that the manifests lack, and their effect."""
 
 import json
 import re

@@ -1,1 +1,1 @@
-"""Real Rays, and JAX in them, on hosts that have nothing but what the webhook gave their pods."""
+"""Real Ray clusters, and JAX in them, on hosts configured only by the variables of their pods."""

@@ -1,5 +1,5 @@
-"""Starts a real Ray on the pods of `groups.yaml` as the webhook completes them, each on a host of
-its own, and has the hosts of each replica meet.
+"""Start a real Ray on the pods of `groups.yaml` as the webhook completes them, each on a separate
+host, and connect the hosts of each replica.
 """
 
 import json

@@ -1,6 +1,6 @@
-"""Hosts of a network of their own: each with an address, a name, and names for the others, as pods
-have them by a headless service. To be used within `unshare`, and gone with it. `python -m
-tests.meeting.hosts` exits with 2 where they cannot be made.
+"""Hosts of a separate network: each with an address, a name, and names for the others, as pods have
+them by a headless service. To be used within `unshare`, and removed with it. `python -m
+tests.meeting.hosts` exits with 2 if they cannot be created.
 """
 
 import subprocess

@@ -1,5 +1,5 @@
-"""Runs on the head, inside the environment of Ray: says what Ray takes its nodes for, and has the
-hosts of each replica meet in a JAX program.
+"""Program for the head, inside the environment of Ray: prints Ray's view of its nodes, and connects
+the hosts of each replica in a JAX program.
 """
 
 import json

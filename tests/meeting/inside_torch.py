@@ -1,4 +1,4 @@
-"""Runs under torchrun, which was given no argument but this file: says who has met."""
+"""Program under torchrun, which has no other argument: prints the connected processes."""
 
 import torch
 import torch.distributed as dist

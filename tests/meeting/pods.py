@@ -1,5 +1,5 @@
-"""The pods of the RayClusters of a file, as the webhook completes them, and what a kubelet makes of
-their variables.
+"""The pods of the RayClusters of a file, as the webhook completes them, and their variables as a
+kubelet resolves them.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
-"""Starts torchrun on the pods of `torchrun.yaml` as the webhook completes them, each on a host of
-its own: `python -m tests.meeting.torchrun PYTHON`, of an environment with torch. By hand, because
-torch takes gigabytes.
+"""Start torchrun on the pods of `torchrun.yaml` as the webhook completes them, each on a separate
+host: `python -m tests.meeting.torchrun PYTHON`, of an environment with torch. Run by hand, because
+torch needs gigabytes.
 """
 
 import os

@@ -1,4 +1,6 @@
-"""Writes docs/metrics.md from what processes expose: `python -m tests.metrics.metrics_page`."""
+"""Write docs/metrics.md from the metrics of the processes: `python -m
+tests.metrics.metrics_page`.
+"""
 
 import asyncio
 import io

@@ -1,4 +1,4 @@
-"""The log tells of reviews in order and a moment later, and never stops them."""
+"""The log contains reviews in order, with a short delay, and never blocks them."""
 
 import asyncio
 import json

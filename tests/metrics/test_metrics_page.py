@@ -1,4 +1,4 @@
-"""The page of metrics has every metric that the processes expose, and so has the table."""
+"""The page of metrics and the table contain every metric of the processes."""
 
 from tests.metrics.metrics_page import (
     PAGE,

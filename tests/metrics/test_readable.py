@@ -1,4 +1,4 @@
-"""Log lines for people."""
+"""Log lines in readable form."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Metrics of replicas, of watches and of the process: labels are names."""
+"""Metrics of replicas, of watches and of the process: label values are names."""
 
 from typing import Any
 

@@ -1,1 +1,1 @@
-"""Mutation testing: small changes of the program, each of which a test has to find."""
+"""Mutation testing: small changes of the program, each of which a test must detect."""

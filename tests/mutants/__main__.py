@@ -1,8 +1,7 @@
-"""Runs the tests on mutants of the program: `python -m tests.mutants COUNT [SEED]`.
+"""Run the tests on mutants of the program: `python -m tests.mutants COUNT [SEED]`.
 
-It prints the mutants that no test kills, and ends with 1 when these are more than 5 %. The tests of
-the mutant's own package run first, and those of everything that is built on it only where these
-pass.
+The program prints the surviving mutants, and exits with 1 if these are more than 5 %. The tests of
+the mutant's own package run first, and those of dependent packages only if these pass.
 """
 
 import difflib

@@ -1,6 +1,7 @@
-"""Prints a sample of mutants as lines of JSON: `python -m tests.mutants.sample COUNT SEED`.
+"""Print a sample of mutants as lines of JSON: `python -m tests.mutants.sample COUNT SEED`.
 
-It runs in an environment of its own, since only this module needs Cosmic Ray, which makes them.
+The program runs in a separate environment, because only this module needs Cosmic Ray, which creates
+the mutants.
 """
 
 import json

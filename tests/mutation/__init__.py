@@ -1,1 +1,1 @@
-"""What a seated pod receives."""
+"""Tests of webhook.mutation."""

@@ -1,6 +1,4 @@
-"""Generated worker pods and their RayClusters: what people write, and what they should not have
-written.
-"""
+"""Generated worker pods and their RayClusters: valid and invalid user input."""
 
 from typing import NamedTuple
 

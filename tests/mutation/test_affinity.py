@@ -1,4 +1,6 @@
-"""Hosts of one replica stay together and apart from others, and the user's own rules stay."""
+"""Hosts of one replica are placed together and separate from others, and the user's own terms are
+kept.
+"""
 
 import copy
 from typing import Any

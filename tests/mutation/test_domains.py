@@ -1,4 +1,6 @@
-"""A pod gets the claim of its ComputeDomain in every container with GPUs, and a node of its own."""
+"""A pod receives the claim of its ComputeDomain in every container with GPUs, and exclusive use of
+a node.
+"""
 
 from typing import Any
 

@@ -1,4 +1,6 @@
-"""Workers of a RayCluster that asks for it drain before they end; what the user wrote stays."""
+"""Workers of a RayCluster with the annotation drain before they end; values of the user are
+kept.
+"""
 
 import pytest
 

@@ -1,5 +1,5 @@
-"""What `preStop` runs, with a process that looks like a raylet and a Ray that writes down what it
-is asked. `make drain` runs it against real ones.
+"""The `preStop` command, with a fake raylet process and a Ray command that records its arguments.
+`make drain` runs it with real ones.
 """
 
 import json

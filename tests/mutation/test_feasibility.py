@@ -1,4 +1,4 @@
-"""A replica that could never come up is refused at its first host, with the field to correct."""
+"""A replica that could never start is refused at its first host, with the field to correct."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The fold writes each edit once, into parents that exist."""
+"""The fold writes each edit once, into existing parents."""
 
 import json
 from typing import Any

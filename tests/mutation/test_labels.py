@@ -1,4 +1,4 @@
-"""An assigned seat is written as KubeRay itself would write it; a carried one is left alone."""
+"""An assigned identity is written as by KubeRay itself; existing labels are not changed."""
 
 from tests.builders import a_cluster, a_pod, decide
 from webhook.api import names

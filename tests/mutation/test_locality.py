@@ -1,4 +1,4 @@
-"""Ray learns where its nodes are: zone and region by the policy, replica and host by an opt-in."""
+"""Ray node labels of location: zone and region by the policy, replica and host by an opt-in."""
 
 import json
 from typing import Any

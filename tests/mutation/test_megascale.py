@@ -1,5 +1,5 @@
-"""A slice of a multi-slice job knows its number and the coordinator, where the user said how many
-slices there are.
+"""A slice of a multi-slice job receives its id and the coordinator, if the user set the number of
+slices.
 """
 
 import pytest

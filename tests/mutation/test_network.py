@@ -1,4 +1,4 @@
-"""Hosts that others must reach have a name and a service; no one else gets one."""
+"""Hosts that others must reach have a name and a service; other hosts have none."""
 
 import pytest
 

@@ -1,5 +1,5 @@
-"""The patch cache: whatever it was asked before, its answers are those that are worked out one by
-one, byte by byte.
+"""The patch cache: its answers equal those computed without it, byte by byte, after any
+requests.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What a head receives, and by which annotations of its RayCluster."""
+"""The patch of a head, by the annotations of its RayCluster."""
 
 import json
 

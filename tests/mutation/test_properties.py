@@ -1,5 +1,5 @@
-"""What holds for every worker pod: the patch is what is claimed, nothing else changes, and a second
-time nothing happens.
+"""Properties of every worker pod: the patch contains only documented changes, and a second patch is
+empty.
 """
 
 import copy

@@ -1,5 +1,5 @@
-"""Ray's container can grow in place where the RayCluster lists its group, and what the user wrote
-stays.
+"""Ray's container can grow in place if the RayCluster lists its group, and values of the user are
+kept.
 """
 
 import pytest

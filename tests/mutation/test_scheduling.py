@@ -1,4 +1,4 @@
-"""A pod gets the PodGroup that its RayCluster asks for, only where that can work."""
+"""A pod receives the PodGroup of its RayCluster only if the preconditions are met."""
 
 import pytest
 

@@ -1,4 +1,6 @@
-"""What is Ray's goes to Ray's container, wherever other webhooks have put sidecars."""
+"""Variables of Ray are added to Ray's container, at any position among sidecars of other
+webhooks.
+"""
 
 import pytest
 

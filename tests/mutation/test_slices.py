@@ -1,5 +1,5 @@
-"""Pods of sub-slices, and of slices that Kueue forms, get what fits their own slice, and no
-affinity in its way.
+"""Pods of sub-slices, and of slices that Kueue forms, receive values of their own slice, and no
+conflicting affinity.
 """
 
 import pytest

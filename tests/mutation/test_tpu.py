@@ -1,4 +1,4 @@
-"""A TPU host knows its place in its slice and where the others are."""
+"""A TPU host receives its index in the slice and the addresses of the other hosts."""
 
 import pytest
 

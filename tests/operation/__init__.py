@@ -1,1 +1,1 @@
-"""How the service is run: settings, probes, metrics, restarts."""
+"""Operation of the service: settings, probes, metrics, restarts."""

@@ -1,4 +1,4 @@
-"""A process of `serve` that follows a fake API server on loopback."""
+"""A process of `serve` that watches a fake API server on loopback."""
 
 import ssl
 import subprocess

@@ -1,5 +1,5 @@
-"""A TCP front such as kube-proxy: each new connection goes to a process that is ready, an open one
-stays where it is.
+"""A TCP load balancer such as kube-proxy: each new connection is sent to a ready process, an open
+one is not moved.
 """
 
 import itertools

@@ -1,4 +1,4 @@
-"""Writes docs/settings.md from the settings: `python -m tests.operation.settings_page`."""
+"""Write docs/settings.md from the settings: `python -m tests.operation.settings_page`."""
 
 from pathlib import Path
 

@@ -1,5 +1,5 @@
-"""`ignore.rayclusters`: whether a RayCluster may leave the webhook by its label, in every process
-that reads it.
+"""`ignore.rayclusters`: whether a label may exempt a RayCluster, in every process that reads the
+setting.
 """
 
 import json

@@ -1,7 +1,7 @@
-"""Stored objects that the rules would refuse today can still be edited by people and controllers.
+"""Stored objects that the rules would refuse today can still be edited by users and controllers.
 
-The server judges them over HTTPS: an update that adds no mistake is allowed, and one that adds a
-mistake is denied for that one alone.
+The server reviews them over HTTPS: an update without a new mistake is allowed, and an update with
+one is denied for this mistake only.
 """
 
 import copy

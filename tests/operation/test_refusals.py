@@ -1,4 +1,4 @@
-"""Refused requests fill no log."""
+"""Refused requests do not flood the log."""
 
 import json
 

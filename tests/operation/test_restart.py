@@ -1,4 +1,4 @@
-"""Stopping: what a draining process answers, and a rolling restart that loses nothing. Real
+"""Shutdown: the answers of a draining process, and a rolling restart without failed requests. Real
 processes, real sockets.
 """
 

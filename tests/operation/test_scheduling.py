@@ -1,5 +1,5 @@
-"""`serve` and `controller` against a fake API server: each ready once it knows what is served, and
-acting accordingly.
+"""`serve` and `controller` with a fake API server: each is ready after discovery, and acts
+according to it.
 """
 
 import asyncio

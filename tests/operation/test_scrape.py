@@ -1,4 +1,4 @@
-"""Scrapes without end do not take the time of reviews."""
+"""Continuous scrapes do not delay reviews."""
 
 from itertools import count
 

@@ -1,4 +1,4 @@
-"""Settings: where they come from, which wins, and what is said of wrong ones."""
+"""Settings: their sources, precedence, and messages about invalid values."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Each setting is read by a process: one that nothing reads has no effect, and says nothing."""
+"""Each setting is read by a process; an unread setting would silently have no effect."""
 
 import asyncio
 import io

@@ -1,4 +1,6 @@
-"""A stop waits for the reviews in progress and what they need, and answers what is left."""
+"""A shutdown completes the reviews in progress with their requests, and answers the remaining
+ones.
+"""
 
 import asyncio
 import signal

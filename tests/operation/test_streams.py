@@ -1,4 +1,4 @@
-"""What a process writes on both streams, which a container has as one log."""
+"""The output of a process on both streams, which form one log in a container."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""A review that cannot be decided says why, to anyone who waits for the pod and to operators."""
+"""A review that cannot be decided reports the reason to the user of the pod and to operators."""
 
 import asyncio
 import json

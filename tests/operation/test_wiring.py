@@ -1,4 +1,4 @@
-"""The product as it is wired: two `serve` and a `controller` over one API server."""
+"""The complete product: two `serve` processes and a `controller` with one API server."""
 
 import asyncio
 import base64

@@ -1,4 +1,6 @@
-"""Whether Ray is told zone and region: the API server's release says it, unless a switch does."""
+"""Zone and region of Ray nodes: enabled by the API server's release, unless a setting
+overrides it.
+"""
 
 import asyncio
 import base64

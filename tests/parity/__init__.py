@@ -1,1 +1,1 @@
-"""Holds the rules against KubeRay's own code: `make parity`."""
+"""Comparison of the rules with KubeRay's own code: `make parity`."""

@@ -1,5 +1,5 @@
 """`python -m tests.parity [--mutants N] [--seed N] [VERSION ...]`: exit code 1 for a disagreement
-that the table lacks, 2 where a version cannot be built on this machine.
+that is not in the table, 2 if a version cannot be built on this machine.
 """
 
 import argparse

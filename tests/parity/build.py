@@ -1,4 +1,4 @@
-"""Builds the program that answers with KubeRay's own code, and finds the CRDs and samples of its
+"""Build the program that answers with KubeRay's own code, and find the CRDs and samples of its
 module.
 """
 

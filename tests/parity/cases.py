@@ -1,7 +1,7 @@
-"""KubeRay's own unit tests of its checks: what they call, with what, and what came of it.
+"""KubeRay's own unit tests of its checks: functions called, arguments and results.
 
-The tests run as they are, in a copy of the module of a version. A recorder takes the place of each
-`Validate` function there, calls the real one, and writes down arguments and answer.
+The tests run unchanged, in a copy of the module of a version. A recorder replaces each `Validate`
+function there, calls the real one, and records arguments and results.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Compares the rules with KubeRay on one object."""
+"""Comparison of the rules with KubeRay on one object."""
 
 from typing import Any, NamedTuple
 

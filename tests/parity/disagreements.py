@@ -1,5 +1,5 @@
-"""Where the rules and KubeRay disagree, who is right, and why. At most 30 entries, by rule and
-field.
+"""Disagreements of the rules and KubeRay, with the correct side and the reason. At most 30 entries,
+by rule and field.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""A program that answers each line of its input with a line."""
+"""A program that answers each input line with one line."""
 
 import json
 import subprocess

@@ -1,8 +1,8 @@
-"""`python -m tests.parity.templates [--mutants N] [--seed N]`: the rules of pod templates against
-the API server's own checks of the pods that KubeRay makes.
+"""`python -m tests.parity.templates [--mutants N] [--seed N]`: the rules of pod templates compared
+with the API server's own checks of the pods that KubeRay creates.
 
-Writes the table of agreement into the docs. Exit code 1: more refused objects pass than may, an
-object that runs is denied, or one of the programs answers the same to everything.
+The program writes the table of agreement into the docs. Exit code 1: too many refused objects are
+allowed, a valid object is denied, or one of the programs answers every input in the same way.
 """
 
 import argparse

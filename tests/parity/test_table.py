@@ -1,4 +1,4 @@
-"""The table of disagreements stays small, and its entries speak of rules that exist."""
+"""The table of disagreements stays small, and its entries name existing rules."""
 
 from itertools import islice
 

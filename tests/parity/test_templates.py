@@ -1,4 +1,6 @@
-"""A broken program, a rule that denies too much and one that denies too little are all found."""
+"""A broken program, a rule that denies too much and a rule that denies too little are all
+detected.
+"""
 
 from itertools import islice
 

@@ -1,7 +1,7 @@
-"""Compares the rules with KubeRay's own unit cases: `python -m tests.parity.unit_cases [VERSION]`.
+"""Compare the rules with KubeRay's own unit cases: `python -m tests.parity.unit_cases [VERSION]`.
 
-A case judges a part of an object. What it lacks comes from a valid one, and what KubeRay says of
-the part has to be what the rules say of the whole. Exit code 1: the two differ.
+A case checks a part of an object. The rest is taken from a valid object, and KubeRay's result for
+the part must equal the result of the rules for the object. Exit code 1: differences found.
 """
 
 import sys

@@ -1,1 +1,3 @@
-"""Holds the rules against what Ray's autoscaler reads of a RayCluster: `make ray-readers`."""
+"""Comparison of the rules with the parsers of Ray's autoscaler for RayClusters: `make
+ray-readers`.
+"""

@@ -1,8 +1,9 @@
 """`python -m tests.readers [--clusters N] [--seed N] ENVIRONMENT ...`: exit code 1 for a difference
-that the table lacks.
+that is not in the table.
 
-An environment is a folder in `.cache` with a Ray. RayClusters that the CRD and the other rules take
-are given to Ray's readers there: where one raises, a rule has to deny, and the other way round.
+An environment is a directory in `.cache` with a Ray. RayClusters that the CRD and the other rules
+accept are passed to Ray's parsers there: if a parser raises an error, a rule must deny, and vice
+versa.
 """
 
 import argparse

@@ -1,4 +1,6 @@
-"""Runs where Ray is installed: for each line with a RayCluster, prints what its readers raise."""
+"""Program for an environment with Ray: for each line with a RayCluster, prints the errors of its
+parsers.
+"""
 
 import json
 import logging

@@ -1,4 +1,6 @@
-"""The table of differences from Ray's readers stays small, and its entries say who is right."""
+"""The table of differences from Ray's parsers stays small, and its entries name the correct
+side.
+"""
 
 from tests.readers.__main__ import AUTOSCALER, DIFFERENCES, RESIZE
 from webhook.validation.finding import DENY

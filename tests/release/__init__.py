@@ -1,1 +1,1 @@
-"""What goes into packages and images: pins with hashes, the bill of materials, the release."""
+"""Contents of packages and images: pins with hashes, the bill of materials, the release."""

@@ -1,8 +1,8 @@
-"""Builds a release into dist/: `python -m tests.release.build [TAG]`.
+"""Build a release into dist/: `python -m tests.release.build [TAG]`.
 
-That is the wheel, the source distribution, the chart and the manifests that it renders to, each
-built twice and alike, their checksums and the release notes. It ends with 1 when versions disagree,
-or one of them is not what it should be.
+The release consists of the wheel, the source distribution, the chart and its rendered manifests,
+each built twice with equal results, their checksums and the release notes. Exit code 1: versions
+differ or are invalid.
 """
 
 import gzip

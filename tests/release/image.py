@@ -1,7 +1,7 @@
-"""Builds the image: `python -m tests.release.image [TAG]`, by docker or buildah.
+"""Build the image: `python -m tests.release.image [TAG]`, by docker or buildah.
 
-Where neither works, it runs the steps of the Dockerfile's build stage in a plain folder instead,
-and tests what they install: its size, and that the processes start from it.
+Without either, the program runs the steps of the Dockerfile's build stage in a plain directory, and
+tests the installation: its size, and that the processes start from it.
 """
 
 import os

@@ -1,8 +1,8 @@
-"""Writes the hashes of pinned packages: `python -m tests.release.pins [FILE ...]`.
+"""Write the hashes of pinned packages: `python -m tests.release.pins [FILE ...]`.
 
-Each FILE (`constraints.txt` unless told) has `name==version` on its lines; the hashes of the wheels
-that Linux (glibc 2.28 and later) and macOS need follow each. They are what pip's index says, and no
-address is kept with them. With `--missing`, packages that have hashes keep them.
+Each FILE (default: `constraints.txt`) has `name==version` on its lines, each followed by the hashes
+of the wheels for Linux (glibc 2.28 and later) and macOS. The hashes are those of pip's index, and
+no address is stored. With `--missing`, packages that have hashes keep them.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""`.ci/run` ends green only when each part ran, or is allowed to be missing."""
+"""`.ci/run` succeeds only if each part ran, or is allowed to be missing."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Pins: everything that is installed has a version and hashes, and no address."""
+"""Pins: every installed package has a version and hashes, and no address."""
 
 import re
 import tomllib

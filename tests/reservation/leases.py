@@ -1,4 +1,4 @@
-"""The store of the product over Leases in memory, which answer at once."""
+"""The store of the product over Leases in memory, without delays."""
 
 import json
 from collections.abc import Mapping

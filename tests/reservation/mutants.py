@@ -1,5 +1,5 @@
 """Reservations with one rule left out at a time: `python -m tests.reservation.mutants [STORIES]`
-prints what caught each.
+prints which check detected each.
 """
 # ruff: noqa: SLF001 - a rule that is left out is private to its module
 

@@ -1,10 +1,11 @@
-"""Several webhook processes over one simulated API server, where everything that takes time ends
-when a story says so.
+"""Several webhook processes over one simulated API server, where a test controls when each
+operation completes.
 
-Watches are late, stall and are listed again; writes and their answers are lost, or late; processes
-stop, with their clocks or without, crash and start; pods and RayClusters are refused after
-admission, stored late, edited, deleted and replaced; reviews are cancelled, and repeated at another
-process; `numOfHosts` and `replicas` change; KubeRay's gate is switched; tables are deleted by hand.
+Watches are delayed, stall and are listed again; writes and their answers are lost or delayed;
+processes stop, with or without their clocks, crash and start; pods and RayClusters are refused
+after admission, stored late, edited, deleted and replaced; reviews are cancelled, and repeated at
+another process; `numOfHosts` and `replicas` change; KubeRay's gate is switched; tables are deleted
+by hand.
 """
 
 import asyncio

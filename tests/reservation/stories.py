@@ -1,5 +1,5 @@
-"""Stories of several processes by chance: `python -m tests.reservation.stories [--seed 1] [STEPS]`.
-Exit code 1: one ended with two pods that have one identity.
+"""Random histories of several processes: `python -m tests.reservation.stories [--seed 1] [STEPS]`.
+Exit code 1: a history ended with two pods of the same identity.
 """
 
 import argparse

@@ -1,5 +1,5 @@
-"""Nothing that a tenant does in its groups changes what the groups of others get: floods of pods
-that never appear, as many groups as fit, names as long as they may be.
+"""Actions of a tenant never change the results of other groups: floods of pods that never appear,
+the maximum number of groups, names of the maximum length.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Tables in Leases of an API server: what is written, when they are deleted, and what is needed."""
+"""Tables in Leases of an API server: their content, their deletion, and the required rights."""
 
 import asyncio
 import json

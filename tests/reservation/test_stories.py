@@ -1,4 +1,4 @@
-"""No two live pods have one identity, whatever happens between several processes and the API
+"""No two live pods have the same identity, for any events between several processes and the API
 server; and each rule is needed.
 """
 

@@ -1,1 +1,1 @@
-"""Whole stories: files in, files out, through the command and over HTTPS."""
+"""Complete scenarios: files in, files out, through the command and over HTTPS."""

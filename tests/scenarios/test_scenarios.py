@@ -1,9 +1,9 @@
-"""Each story gives the same pods through `ray-webhook preview` and over HTTPS, and they are
-those of its want.yaml.
+"""Each scenario gives the same pods through `ray-webhook preview` and over HTTPS, equal to its
+want.yaml.
 
-A story is a directory: input.yaml has RayClusters or pods to create, state.yaml what is there
-already, want.yaml one document for each pod in order: the pod as it is admitted, or the fields for
-which it is refused.
+A scenario is a directory: input.yaml contains RayClusters or pods to create, state.yaml existing
+objects, want.yaml one document for each pod in order: the admitted pod, or the fields for which it
+is refused.
 """
 
 import base64

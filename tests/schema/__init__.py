@@ -1,1 +1,1 @@
-"""Makes the table of KubeRay's fields from its CustomResourceDefinitions."""
+"""Generation of the table of KubeRay's fields from its CustomResourceDefinitions."""

@@ -1,8 +1,8 @@
-"""Writes webhook/validation/crd_table.json: `python -m tests.schema.generate 1.6.2=FOLDER
+"""Write webhook/validation/crd_table.json: `python -m tests.schema.generate 1.6.2=FOLDER
 1.7.0=FOLDER`.
 
-Each folder has the files of `ray-operator/config/crd/bases` of that KubeRay, as they are or with
-gzip. Equal parts of the schemas, and there are many, stand in the table once.
+Each folder contains the files of `ray-operator/config/crd/bases` of that KubeRay, plain or with
+gzip. Equal parts of the schemas, of which there are many, are stored once.
 """
 
 import gzip

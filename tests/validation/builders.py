@@ -1,4 +1,4 @@
-"""Builders of Ray objects that are valid until a test breaks them."""
+"""Builders of valid Ray objects, which tests then change."""
 
 import copy
 from collections.abc import Iterator

@@ -1,5 +1,5 @@
-"""Writes tests/conformance/rules, the examples of all rules for programs in any language:
-`make rules`.
+"""Write tests/conformance/rules, the examples of all rules for programs in any language: `make
+rules`.
 """
 
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""Writes docs/rules.md and a page for each family of rules from the rules and their examples:
-`make rules`.
+"""Write docs/rules.md and a page for each family of rules from the rules and their examples: `make
+rules`.
 """
 
 from collections.abc import Iterator

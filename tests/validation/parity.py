@@ -1,4 +1,4 @@
-"""What KubeRay 1.7 refuses after the apply, and the rule that refuses it before.
+"""Checks of KubeRay 1.7 after creation, and the rule that makes each at admission.
 
 https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go
 """

@@ -1,6 +1,4 @@
-"""The examples of the rules: short overlays in YAML, which stand on a valid object
-of their kind.
-"""
+"""The examples of the rules: short overlays in YAML on a valid object of their kind."""
 
 import copy
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Specs as people write them give no finding: a wrong denial would stop production."""
+"""Typical valid specs have no finding: a wrong denial would stop production."""
 
 import pytest
 

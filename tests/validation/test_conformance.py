@@ -1,5 +1,5 @@
-"""The conformance suite is up to date, and what it expects is what the rules find: the files are
-read here as a program in another language reads them.
+"""The conformance suite is up to date and matches the rules: the files are read as a program in
+another language reads them.
 """
 
 from collections.abc import Iterator

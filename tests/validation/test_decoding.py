@@ -1,4 +1,4 @@
-"""What KubeRay's Go types cannot hold is refused, whatever else is true of the object."""
+"""Values out of range of KubeRay's Go types are refused in any object."""
 
 from typing import Any
 

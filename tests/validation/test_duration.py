@@ -1,4 +1,4 @@
-"""Durations are read as Go reads them."""
+"""Durations are parsed as by Go."""
 
 import pytest
 

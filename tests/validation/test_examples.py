@@ -1,4 +1,4 @@
-"""Every rule fails its failing example, where it says, and no rule finds anything in the passing
+"""Every rule reports its failing example at the documented field, and no rule reports the passing
 one.
 """
 

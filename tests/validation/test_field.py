@@ -1,4 +1,4 @@
-"""Fields, paths and releases: the small values that rules stand on."""
+"""Fields, paths and releases: the small values that rules depend on."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Worker groups, devices and slices, beyond the examples."""
+"""Worker groups, devices and slices: cases in addition to the examples."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""RayJobs and RayCronJobs, beyond the examples."""
+"""RayJobs and RayCronJobs: cases in addition to the examples."""
 
 import pytest
 

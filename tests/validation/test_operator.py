@@ -1,4 +1,4 @@
-"""What KubeRay sets up itself, beyond the examples."""
+"""Features that KubeRay sets up itself: cases in addition to the examples."""
 
 import pytest
 

@@ -1,6 +1,4 @@
-"""The annotations of the webhook: a value that it does not know is found when the object is
-applied.
-"""
+"""The annotations of the webhook: an unknown value is reported when the object is applied."""
 
 import pytest
 

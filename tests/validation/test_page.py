@@ -1,4 +1,4 @@
-"""docs/rules.md and the pages below docs/rules say what the rules do."""
+"""docs/rules.md and the pages below docs/rules describe the rules."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Templates whose pods the API server would refuse: what is wrong, where, and in whose words."""
+"""Templates whose pods the API server would refuse: problem, field, and message."""
 
 from pathlib import Path
 from typing import Any

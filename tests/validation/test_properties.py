@@ -1,4 +1,6 @@
-"""Properties of the whole rule set: garbage never raises, and one break gives one rule."""
+"""Properties of the whole rule set: malformed input never raises, and one mistake violates one
+rule.
+"""
 
 import copy
 import json

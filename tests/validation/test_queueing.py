@@ -1,5 +1,5 @@
-"""Clusters in a queue of Kueue: what it writes is no news, and what it would refuse
-is said before.
+"""Clusters in a queue of Kueue: changes by Kueue are allowed, and objects that Kueue would refuse
+are reported first.
 """
 
 from collections.abc import Callable

@@ -1,5 +1,5 @@
-"""The rules speak for the KubeRay that runs, and are careful where no one says which
-one that is.
+"""The rules apply to the running release of KubeRay, and only warn where an unknown release may
+differ.
 """
 
 import pytest

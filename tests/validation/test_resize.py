@@ -1,4 +1,4 @@
-"""In-place resize and autoscaling, beyond the examples."""
+"""In-place resize and autoscaling: cases in addition to the examples."""
 
 import json
 from typing import Any

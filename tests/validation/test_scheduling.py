@@ -1,5 +1,5 @@
-"""Scheduling groups that the webhook makes: what is unknown, what stands in the way, and what has
-no effect.
+"""Scheduling groups of the webhook: unknown values, unmet preconditions, and settings without
+effect.
 """
 
 import pytest

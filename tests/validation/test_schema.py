@@ -1,4 +1,4 @@
-"""Files are checked by KubeRay's CRD, as `kubectl apply` would have them checked."""
+"""Files are checked against KubeRay's CRD, as by `kubectl apply`."""
 
 import copy
 from typing import Any

@@ -1,4 +1,4 @@
-"""Serve configurations that Ray refuses or ignores a part of, and ones that it takes."""
+"""Serve configurations that Ray accepts, refuses, or ignores in part."""
 
 from textwrap import dedent
 

@@ -1,4 +1,4 @@
-"""RayServices, and second sides of rules that have two, beyond the examples."""
+"""RayServices, and second cases of rules: cases in addition to the examples."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Shard groups and indices, as people write them."""
+"""Shard groups and indices in user input."""
 
 import pytest
 

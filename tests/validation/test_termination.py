@@ -1,4 +1,4 @@
-"""The end of worker pods, beyond the examples."""
+"""Termination of worker pods: cases in addition to the examples."""
 
 import pytest
 

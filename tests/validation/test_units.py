@@ -1,4 +1,4 @@
-"""Annotations that reach no pod, and worker groups that are one job."""
+"""Annotations that apply to no pod, and worker groups that are one job."""
 
 import pytest
 

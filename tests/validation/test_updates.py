@@ -1,4 +1,4 @@
-"""Updates: what is let through, what is only warned of, and what people are told will happen."""
+"""Updates: allowed ones, those with warnings only, and the described effects."""
 
 from collections.abc import Callable
 from typing import Any

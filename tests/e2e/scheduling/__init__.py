@@ -1,1 +1,1 @@
-"""Scheduling groups: the stories of a control plane that serves PodGroups."""
+"""Tests of scheduling groups, on a control plane that serves PodGroups."""

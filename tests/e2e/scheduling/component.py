@@ -1,6 +1,4 @@
-"""A part of the control plane beside the API server, as a process: it acts on its own
-once it runs.
-"""
+"""A component of the control plane other than the API server, as a process."""
 
 import ssl
 from collections.abc import Mapping, Sequence

@@ -1,5 +1,5 @@
-"""The control plane that the stories of scheduling groups share, and the webhook that keeps
-PodGroups in it.
+"""The control plane that the tests of scheduling groups share, and a webhook that manages
+PodGroups.
 """
 
 from collections.abc import Iterator

@@ -1,5 +1,5 @@
-"""KWOK against a test control plane: it plays the kubelet of every Node with its label, and says of
-each pod there that it runs.
+"""KWOK for a test control plane: it acts as the kubelet of every Node with its label, and reports
+each pod there as running.
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""Nodes without a machine: pods are bound to them, and nothing runs there."""
+"""Nodes without a machine: pods are bound to them, but do not run."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -1,5 +1,5 @@
-"""The account of the dashboard: it uses all its rights and needs no others, whatever namespaces its
-settings name.
+"""The account of the dashboard: it uses all its rights and needs no others, for any namespaces in
+its settings.
 """
 
 import pytest

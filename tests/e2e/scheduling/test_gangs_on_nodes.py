@@ -1,4 +1,4 @@
-"""The scheduler and the hosts of a replica: all are bound to Nodes, or none is."""
+"""The scheduler binds all hosts of a replica to Nodes, or none."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -1,4 +1,6 @@
-"""The queries of the dashboard, asked of a Prometheus that scrapes programs and API server."""
+"""The queries of the Grafana dashboard, on a Prometheus that scrapes the programs and the API
+server.
+"""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Labels of a Node reach the pods that are bound to it, in the write that binds them."""
+"""Labels of a Node are copied to the pods that are bound to it, in the binding request."""
 
 from collections.abc import Iterator
 

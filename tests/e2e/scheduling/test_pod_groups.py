@@ -1,5 +1,5 @@
-"""RayClusters that ask for scheduling groups: which PodGroups there are while they grow, shrink,
-pause and change their mind.
+"""PodGroups of RayClusters with scheduling groups, while these grow, shrink, are suspended and are
+edited.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""The accounts where PodGroups are kept: each uses all its rights and needs no others, and only the
+"""The accounts that manage PodGroups: each uses all its rights and needs no others, and only the
 controller writes.
 """
 

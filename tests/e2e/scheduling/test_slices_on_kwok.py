@@ -1,5 +1,5 @@
-"""Slices on the Nodes of KWOK: the scheduler puts each replica into a node pool of its own, all its
-pods run, and KubeRay says that the RayCluster is ready.
+"""Slices on the Nodes of KWOK: the scheduler places each replica in a separate node pool, all its
+pods run, and KubeRay reports that the RayCluster is ready.
 """
 
 from collections import defaultdict

@@ -1,5 +1,5 @@
-"""Pods that wait for their PodGroup: seen by `ray-webhook status` and on the page that is open in a
-browser, told by an event, and gone after the remedy.
+"""Pods without their PodGroup: reported by `ray-webhook status`, on an open page of the dashboard
+and by an event, until the fix.
 """
 
 import json

@@ -1,4 +1,6 @@
-"""Zone and region of the Node reach the pod before it starts, and its variables refer to them."""
+"""Zone and region of the Node are copied to the pod before it starts, and its variables refer to
+them.
+"""
 
 import pytest
 
