@@ -96,9 +96,11 @@ class Dashboard(Startable):
         return by_cluster(every_trouble(self.picture(token)), namespace)
 
     @contextmanager
-    def open_page(self, token: str) -> "Iterator[OpenPage]":
-        """Open the page, and leave it open until the end of the block."""
-        page = OpenPage(self, token)
+    def open_page(self, token: str, words: str = "") -> "Iterator[OpenPage]":
+        """Open the page with the RayClusters that contain some words, until the end of the block:
+        a page lists no more than fifty, and other stories have some too.
+        """
+        page = OpenPage(self, token, words)
         try:
             yield page
         finally:
@@ -108,8 +110,8 @@ class Dashboard(Startable):
 class OpenPage:
     """The page in somebody's browser: what is on it follows from the stream of changes alone."""
 
-    def __init__(self, dashboard: Dashboard, token: str) -> None:
-        self._tab = Tab(dashboard.get("/", token).text)
+    def __init__(self, dashboard: Dashboard, token: str, words: str) -> None:
+        self._tab = Tab(dashboard.get(f"/?q={words}", token).text)
         (feed,) = self._tab.root.by_id("feed")
         self._connection, self._stream = dashboard.open(feed.attributes["hx-sse:connect"], token)
         assert self._stream.headers["content-type"].startswith("text/event-stream")

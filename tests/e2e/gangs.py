@@ -82,10 +82,11 @@ def counted(desired: int, made_with: int) -> int:
 
 
 def unused() -> set[tuple[str, str, str]]:
-    """The rights that may not have been used: `serve` sweeps Leases a minute after it starts, and
-    the controller changes no counts of v1alpha2.
+    """The rights that may not have been used: `serve` sweeps Leases a minute after it starts, the
+    controller changes no counts of v1alpha2, and KubeRay creates the headless Services here.
     """
     sweep = {("coordination.k8s.io", "leases", verb) for verb in ("list", "delete")}
+    sweep |= {("", "services", "create")}
     if needs.MUTABLE_MIN_COUNT.met(chosen()):
         return sweep
     patched = {("scheduling.k8s.io", each, "patch") for each in ("podgroups", "workloads")}

@@ -1,4 +1,4 @@
-"""The API server's message for each failed call has a row in docs/install.md."""
+"""The API server's message for each failed call has a row in docs/troubleshooting.md."""
 
 import base64
 import datetime as dt
@@ -27,7 +27,7 @@ from webhook.httpserver.endpoint import status_of
 pytestmark = pytest.mark.e2e
 
 NAME = "failing"
-PAGE = Path(__file__).parents[2] / "docs" / "install.md"
+PAGE = Path(__file__).parents[2] / "docs" / "troubleshooting.md"
 HOUR = dt.timedelta(hours=1)
 READ = "Pod team/ray-worker-: a live read failed: 403"
 LATE = "Pod team/ray-worker-: the API server did not answer a live read within 3 s"

@@ -459,7 +459,7 @@ def test_what_is_wrong_is_seen_and_gone_after_its_remedy(
     names = [name for _, name, _ in PROVOKED if name]
     with (
         Operator(stage.plane, multi_host_indexing=False) as operator,
-        dashboard.open_page(token) as page,
+        dashboard.open_page(token, NAMESPACE) as page,
     ):
         for name in names:
             usual = slices(name, replicas.get(name, 1))

@@ -186,7 +186,7 @@ def _repairer(
         index.clusters,
         RepairStore(api, records, ignoring=settings.ignore.rayclusters),
         EventRecorder(api, identity),
-        Limits(),
+        Limits(per_hour=settings.repair.per_hour),
     )
     metrics.expose(table.REPAIR_DELETED_PODS, lambda: repairer.counters.deleted)
     metrics.expose(table.REPAIR_FAILURES, lambda: repairer.counters.failures)

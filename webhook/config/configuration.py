@@ -281,6 +281,9 @@ class Repair(_Section):
     enabled: bool = False
     """Whether `controller` repairs replicas. Requires the permission to patch and delete pods."""
 
+    per_hour: Annotated[int, Field(ge=1, le=1000)] = 6
+    """Maximum number of replicas of one worker group that are replaced per hour."""
+
 
 class Topology(_Section):
     """Labels of Ray nodes; see `docs/scheduling.md#labels-of-ray-nodes`."""
