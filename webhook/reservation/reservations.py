@@ -335,8 +335,14 @@ def _start(objects: Objects, request: Request, tables: Mapping[int, Table]) -> i
         return block_of(request.given[0])
     if request.hosts > 1:
         lacking = objects.lacking(request.hosts)
-        known = tables if lacking is None else {block_of(lacking): {}, **tables}
-        for block in sorted(known):
-            if vacancy(known[block], objects, request, block, open_new=False):
+        # In all other blocks, entries fill each replica that they begin
+        begun = {block for block, table in tables.items() if _begins(table, request.hosts)}
+        for block in sorted(begun if lacking is None else begun | {block_of(lacking)}):
+            if vacancy(tables.get(block, {}), objects, request, block, open_new=False):
                 return block
     return block_of(objects.first(request.hosts))
+
+
+def _begins(table: Table, hosts: int) -> bool:
+    """Return whether entries leave a host of a replica free."""
+    return any(sum(host < hosts for host in entry.hosts) < hosts for entry in table.values())
