@@ -90,7 +90,7 @@ def test_a_change_to_more_pods_than_a_cluster_has_is_told_by_its_field(
 def test_an_object_without_a_name_is_compared_with_nothing(tmp_path: Path, capsys: Capture) -> None:
     for meta in ({"name": None}, {"name": 5}):
         told = refused(capsys, "diff", "-f", written(tmp_path, an_object("RayJob", {}, **meta)))
-        assert "metadata.name: set it, to tell what lives by that name" in told
+        assert "metadata.name: set it, to find the object in the cluster" in told
 
 
 def test_a_file_without_ray_objects_is_named(tmp_path: Path, capsys: Capture) -> None:

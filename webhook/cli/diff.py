@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
         return refuse("diff", f"{files}: no Ray object in it: give one of {kinds}")
     nameless = next((each for each in given if not _name(each)), None)
     if nameless is not None:
-        problem = problem_in(nameless, "metadata.name: set it, to tell what lives by that name")
+        problem = problem_in(nameless, "metadata.name: set it, to find the object in the cluster")
         return refuse("diff", str(problem))
     compared = look(arguments, lambda cluster: _compare(cluster, given))
     if compared is None:

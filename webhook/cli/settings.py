@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="what", required=True, metavar="check | schema")
     check = commands.add_parser(
         "check",
-        help="tell whether files can be used as settings, with the variables that are set here",
+        help="check whether files can be used as settings, with the variables that are set here",
     )
     check.add_argument(
         "files",
