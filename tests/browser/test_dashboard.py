@@ -208,7 +208,7 @@ def test_one_click_tells_what_a_host_was_given_and_why(page: Page) -> None:
     panel.locator("button.close").click()
     expect(panel).to_be_hidden()
     page.locator("#live a.explain").click()
-    expect(panel).to_contain_text("A replica that lacks hosts.")
+    expect(panel).to_contain_text("A replica with missing hosts.")
 
 
 def test_opening_a_host_moves_it_into_the_address(page: Page) -> None:
