@@ -106,6 +106,11 @@ KWOK: Final = Need(
     "Where the scheduler of these versions puts the hosts of a slice was seen without KWOK's "
     "nodes.",
 )
+SCHEDULER: Final = Need(
+    lambda pair: bool(pair.pod_groups),
+    "no scheduler of Kubernetes {kubernetes}, which is built where PodGroups are served",
+    "Labels of Nodes on pods that these versions bind were not seen.",
+)
 FORMER_KUBECTL: Final = Need(
     lambda pair: pair.others,
     "no kubectl of two minors back, which is tried on the newest pair alone",
@@ -124,5 +129,6 @@ ALL: Final = (
     KUEUE,
     CERT_MANAGER,
     KWOK,
+    SCHEDULER,
     FORMER_KUBECTL,
 )

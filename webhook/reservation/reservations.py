@@ -135,8 +135,8 @@ class Reservations:
         """By group: the entries of this process, and when they were made."""
         self._contended: set[Key] = set()
         """Groups with other writers: their tables are read before they are written."""
-        self._tables: dict[Key, dict[int, Stored]] = {}
-        """Copies of the tables by group and block; the group of the latest write is last."""
+        self._tables: dict[Key, _Copies] = {}
+        """Copies of the tables by group; the group of the latest write is last."""
         self._turns: WeakValueDictionary[Key, asyncio.Lock] = WeakValueDictionary()
         self._rooms: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
@@ -217,15 +217,14 @@ class Reservations:
         to 4). `tried` are blocks that may have an entry of this request.
         """
         request, objects = wanted.request, wanted.objects()
-        stored = self._tables.get(wanted.key, {})
-        tables = {block: each.table for block, each in stored.items()}
-        mine = (block for block in tried if owns(tables.get(block, {}), request, block))
+        tables = self._tables.get(wanted.key) or _Copies()
+        mine = (block for block in tried if owns(tables.table(block), request, block))
         block = next(mine, -1)
         if block < 0:
             block = _start(objects, request, tables)
         searched = []
         while True:
-            searched.append(tables.get(block, {}))
+            searched.append(tables.table(block))
             found = allocate(searched[-1], objects, request, block, now)
             if found is not None:
                 return found, block, searched
@@ -236,7 +235,7 @@ class Reservations:
         NotNow.
         """
         key = TableKey(wanted.key, block)
-        known = self._tables.get(wanted.key, {}).get(block)
+        known = self._copy(key)
         self._keep(key, None)  # a cancelled review leaves no copy
         self.counters.writes += 1
         try:
@@ -254,7 +253,7 @@ class Reservations:
 
     async def _read(self, key: TableKey, known: Stored | None = None) -> None:
         """Read a table again. Raises NotNow."""
-        copy = self._tables.get(key.group, {}).get(key.block)
+        copy = self._copy(key)
         try:
             found = await self._store.get(key)
         except StoreError as error:
@@ -275,13 +274,15 @@ class Reservations:
         self.counters.lists += 1
         await wanted.lists.relist(wanted.key, wanted.cluster)
 
+    def _copy(self, key: TableKey) -> Stored | None:
+        copies = self._tables.get(key.group)
+        return copies.stored.get(key.block) if copies else None
+
     def _keep(self, key: TableKey, stored: Stored | None) -> None:
-        blocks = self._tables.pop(key.group, {})
-        blocks.pop(key.block, None)
-        if stored is not None:
-            blocks[key.block] = stored
-        if blocks:
-            self._tables[key.group] = blocks
+        copies = self._tables.pop(key.group, None) or _Copies()
+        copies.put(key.block, stored)
+        if copies.stored:
+            self._tables[key.group] = copies
         if len(self._tables) > _GROUPS_MAX:
             oldest = next(iter(self._tables))
             self._contended.discard(oldest)
@@ -325,7 +326,39 @@ class Reservations:
         raise Denied(Cause(FORBIDDEN, text, ""))
 
 
-def _start(objects: Objects, request: Request, tables: Mapping[int, Table]) -> int:
+class _Copies:
+    """Copies of the tables of a group by block, and the blocks whose entries leave a host of a
+    replica free.
+    """
+
+    def __init__(self) -> None:
+        self.stored: dict[int, Stored] = {}
+        self._hosts = 0
+        self._begun: set[int] = set()
+
+    def table(self, block: int) -> Table:
+        found = self.stored.get(block)
+        return found.table if found else {}
+
+    def put(self, block: int, stored: Stored | None) -> None:
+        self.stored.pop(block, None)
+        self._begun.discard(block)
+        if stored is not None:
+            self.stored[block] = stored
+            if _begins(stored.table, self._hosts):
+                self._begun.add(block)
+
+    def begun(self, hosts: int) -> set[int]:
+        """Return these blocks, for replicas of a number of hosts."""
+        if hosts != self._hosts:
+            self._hosts = hosts
+            self._begun = {
+                block for block, each in self.stored.items() if _begins(each.table, hosts)
+            }
+        return self._begun
+
+
+def _start(objects: Objects, request: Request, tables: _Copies) -> int:
     """Return the lowest block with an incomplete replica, otherwise the block of the lowest vacant
     index (step 1).
     """
@@ -336,9 +369,9 @@ def _start(objects: Objects, request: Request, tables: Mapping[int, Table]) -> i
     if request.hosts > 1:
         lacking = objects.lacking(request.hosts)
         # In all other blocks, entries fill each replica that they begin
-        begun = {block for block, table in tables.items() if _begins(table, request.hosts)}
+        begun = tables.begun(request.hosts)
         for block in sorted(begun if lacking is None else begun | {block_of(lacking)}):
-            if vacancy(tables.get(block, {}), objects, request, block, open_new=False):
+            if vacancy(tables.table(block), objects, request, block, open_new=False):
                 return block
     return block_of(objects.first(request.hosts))
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.e2e import needs
 from tests.e2e.api import (
     PODS,
     RAY_CLUSTERS,
@@ -32,6 +33,7 @@ CLIQUE, DOMAIN = "nvidia.com/gpu.clique", "ray.io/gpu-domain"
 @pytest.fixture(scope="module")
 def plane() -> Iterator[ControlPlane]:
     """A control plane with a scheduler and KubeRay."""
+    needs.SCHEDULER.ask()
     with ControlPlane() as running, scheduler(running), Operator(running):
         yield running
 
