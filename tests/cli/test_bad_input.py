@@ -157,6 +157,23 @@ def test_settings_that_are_no_map_are_told(tmp_path: Path, capsys: Capture) -> N
 
 
 @pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("profiles: {f: {A: 5}}", "setting profiles.f.A is 5, and has to be text"),
+        ("profiles: {f: [a]}", "setting profiles.f is ['a'], and has to be a map"),
+        ("devices: {X: nvidia.com/gpu}", "setting devices.X is 'nvidia.com/gpu', and has to be a"),
+        ("devices: {X: [5]}", "setting devices.X.0 is 5, and has to be text"),
+    ],
+)
+def test_a_wrong_type_inside_a_map_of_settings_is_named(
+    setting: str, told: str, tmp_path: Path, capsys: Capture
+) -> None:
+    head = {"apiVersion": "config.ray-webhook.dev/v1alpha1", "kind": "Configuration"}
+    file = written(tmp_path, head | yaml.safe_load(setting))
+    assert told in refused(capsys, "settings", "check", file)
+
+
+@pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (("inspect", "."), ".: Is a directory: give the path of a tls.crt or ca.crt"),

@@ -249,6 +249,8 @@ RAY_DRAIN_TIMEOUT: Final = "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S"
 RAY_NODE_ZONE: Final = "RAY_NODE_ZONE"
 RAY_NODE_REGION: Final = "RAY_NODE_REGION"
 RAY_OVERRIDE_LABELS: Final = "RAY_OVERRIDE_LABELS"
+RAY_LABEL_NODE_ID: Final = "ray.io/node-id"
+"""A label that the raylet sets, and that no user may set: Ray `node_manager.cc`."""
 NODE_LABEL: Final = "RAY_WEBHOOK_NODE_LABEL_"
 """Prefix of a number: a variable with one label of the Node, which RAY_OVERRIDE_LABELS refers
 to.

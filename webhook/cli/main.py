@@ -155,8 +155,8 @@ def _run(words: list[str], command: str | None, program: str) -> int:
 def _conventional(words: list[str]) -> list[str]:
     """Return the words of a command line with `help` and `version` as flags."""
     if words[:1] == ["help"]:
-        return [*words[1:], "--help"]
-    return ["--version"] if words == ["version"] else words
+        return ["--help"] if words[1:2] and words[1] in _WORDS else [*words[1:], "--help"]
+    return ["--version"] if words[:1] == ["version"] else words
 
 
 def _sentence(text: str) -> str:

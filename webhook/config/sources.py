@@ -167,15 +167,16 @@ def allowed(node: Mapping[str, Any]) -> str:
     node, choices = _plain(node), _choices(node)
     if choices:
         return f"one of {', '.join(choices)}"
-    if node["type"] == "array":
+    kind = node.get("type")
+    if kind == "array":
         return "a list, such as a,b"
-    if node["type"] == "object":
+    if kind == "object":
         return "a map, such as name=value,other=value"
     word = {"integer": "a whole number", "number": "a number", "boolean": "true or false"}
     least, most = node.get("minimum"), node.get("maximum")
     bounds = f" from {least} to {most}" if most is not None else ""
     pattern = f" that matches {node['pattern']}" if "pattern" in node else ""
-    return word.get(node["type"], "text") + bounds + pattern
+    return word.get(str(kind), "text") + bounds + pattern
 
 
 def _plain(node: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -279,11 +280,9 @@ def _explain(item: Mapping[str, Any]) -> str:
         return f"setting {name} is required"
     for word in place:
         inner = _plain(node)
-        node = inner.get("properties", {}).get(word) or next(
-            each
-            for each in (*inner.get("patternProperties", {}).values(), inner.get("items"))
-            if each
-        )
+        others = (*inner.get("patternProperties", {}).values(), inner.get("additionalProperties"))
+        found = inner.get("properties", {}).get(word), *others, inner.get("items")
+        node = next((each for each in found if isinstance(each, dict)), {})
     return f"setting {name} is {item['input']!r}, and has to be {allowed(node)}"
 
 

@@ -89,7 +89,13 @@ def read_pairs(chosen: tuple[str, ...]) -> list[LabelMapping]:
 
 def _no_pairs(chosen: tuple[str, ...]) -> str:
     wrong = next((pair for pair in chosen if not read_pairs((pair,))), "")
-    return f"{wrong[:_SHOWN]!r}: write <node label>=<Ray label>" if wrong else ""
+    if wrong:
+        return f"{wrong[:_SHOWN]!r}: write <node label>=<Ray label>"
+    labels = [each.map_to for each in read_pairs(chosen)]
+    if names.RAY_LABEL_NODE_ID in labels:
+        return f"Ray sets {names.RAY_LABEL_NODE_ID} itself and ends if it is given: remove it"
+    twice = next((label for label in labels if labels.count(label) > 1), "")
+    return f"two node labels become {twice[:_SHOWN]}: remove one" if twice else ""
 
 
 def _unknown_profiles(chosen: tuple[str, ...]) -> str:
