@@ -60,3 +60,12 @@ def test_a_key_that_stands_twice_is_refused_at_the_second(text: str) -> None:
 
 def test_an_object_without_a_file_has_no_lines() -> None:
     assert Manifest("made", {"a": 1}).line(("a",)) == 0
+
+
+def test_aliases_that_stand_for_too_many_values_are_refused() -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 9)]
+    with pytest.raises(ManifestError, match="aliases that stand for more than 10000000 values"):
+        [*read("bomb.yaml", "\n".join(lines).encode())]
+    (small,) = read("small.yaml", "\n".join(lines[:4]).encode())
+    assert len(small.document) == 4

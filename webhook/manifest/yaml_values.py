@@ -1,6 +1,6 @@
 """The values of YAML nodes, as JSON types."""
 
-from typing import Any
+from typing import Any, Final
 
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
@@ -8,6 +8,11 @@ from webhook.manifest.manifest_error import TEMPLATE, ManifestError
 from webhook.manifest.nesting import DEEPEST
 from webhook.manifest.positions import is_merge, line_of, merged
 from webhook.manifest.scalars import scalar
+
+VALUES_MAX: Final = 10_000_000
+"""Values of a document with its aliases written out: more would exhaust the memory of commands that
+write an object as JSON.
+"""
 
 
 class Converter:
@@ -17,6 +22,8 @@ class Converter:
         self._file = file
         self._done: dict[int, Any] = {}
         self._open: set[int] = set()
+        self._sizes: dict[int, int] = {}
+        """The number of values in each map and list, with aliases written out."""
 
     def value(self, node: Node) -> Any:  # noqa: ANN401 - JSON has values of every type
         """Return the value of a node. Raises ManifestError for values that JSON lacks."""
@@ -31,6 +38,9 @@ class Converter:
         value = self._map(node) if isinstance(node, MappingNode) else self._list(node)
         self._open.discard(key)
         self._done[key] = value
+        self._sizes[key] = 1 + sum(self._sizes.get(id(each), 1) for each in _children(node))
+        if self._sizes[key] > VALUES_MAX:
+            raise self._error(node, f"aliases that stand for more than {VALUES_MAX} values")
         return value
 
     def _list(self, node: Node) -> list[Any]:
@@ -67,3 +77,7 @@ class Converter:
 
     def _error(self, node: Node, problem: str) -> ManifestError:
         return ManifestError(self._file, line_of(node), problem)
+
+
+def _children(node: Node) -> list[Node]:
+    return [each for _, each in node.value] if isinstance(node, MappingNode) else list(node.value)
