@@ -120,7 +120,7 @@ def test_an_entry_with_another_ca_bundle_than_the_one_in_use_stays_open(
     with registry() as objects:
         objects.admit = admitted
         installed(objects, pods=OTHER)
-        with caplog.at_level("WARNING", "webhook.cache"):
+        with caplog.at_level("WARNING", "webhook.kubeclient"):
             follow(objects, tmp_path, lambda: probes(objects) >= 3)
         assert closed(objects) == set()
     assert [text for text in caplog.messages if "pods: caBundle differs" in text] == [

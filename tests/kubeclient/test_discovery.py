@@ -82,7 +82,7 @@ def test_an_upgrade_and_a_gate_that_is_turned_off_are_noticed(
             api.served = set()
             await eventually(lambda: asked.told == ["v1alpha2", "v1beta1", None])
 
-    caplog.set_level("INFO", "webhook.cache")
+    caplog.set_level("INFO", "webhook.kubeclient")
     run(story)
     assert [record.getMessage() for record in caplog.records] == [
         "scheduling.k8s.io/v1alpha2 is served by the API server",
