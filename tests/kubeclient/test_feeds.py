@@ -198,7 +198,7 @@ def test_what_is_known_of_a_namespace_is_as_fresh_as_its_own_watch() -> None:
             await eventually(lambda: f.synced)
             assert f.clusters.fresh("blue", "")
             blue = f.state.feeds["blue"].clusters
-            blue.heard(blue.contact_at - 2 * SILENCE_SECONDS)
+            blue.contacted(blue.contact_at - 2 * SILENCE_SECONDS)
             assert not f.clusters.fresh("blue", "")
             assert f.clusters.fresh("green", "")
             assert not f.clusters.fresh("red", "")

@@ -220,7 +220,7 @@ class Process:
                     self.feeds.clusters.item(ray)
         feed = self.feeds.pods if pods else self.feeds.clusters
         feed.end(begun)
-        feed.heard(begun)
+        feed.contacted(begun)
         if pods:
             self.cursor, self.behind = at[1], 0
         else:
@@ -253,7 +253,7 @@ class Process:
         self.cursor = min(len(history), self.cursor + count)
         if self.cursor == len(history):
             feed.reach(self.model.server.version)  # a bookmark
-        feed.heard(self.api.server_time.now())
+        feed.contacted(self.api.server_time.now())
 
     def watch_rays(self, count: int) -> None:
         """Receive some of what happened to RayClusters."""
@@ -269,7 +269,7 @@ class Process:
         self.ray_cursor = min(len(history), self.ray_cursor + count)
         if self.ray_cursor == len(history):
             feed.reach(self.model.server.version)
-        feed.heard(self.api.server_time.now())
+        feed.contacted(self.api.server_time.now())
 
 
 class Model:

@@ -37,7 +37,7 @@ from webhook.validation.ray_version import VERSIONS
 from webhook.validation.raycronjob import RAYCRONJOB
 from webhook.validation.rayjob import RAYJOB
 from webhook.validation.rayservice import RAYSERVICE
-from webhook.validation.rule import NOBODY, Rule
+from webhook.validation.rule import NO_ONE_ELSE, Rule
 from webhook.validation.rule_settings import GATES
 from webhook.validation.ruleset import FILE_RULES, RULES, UPDATE_RULES
 from webhook.validation.schema import SCHEMA
@@ -115,7 +115,7 @@ INTRODUCTION = """# Rules
 - **action**: what happens unless the [settings](validation.md#enforcement-of-rules) say otherwise.
 - **since**: the first release of KubeRay for which the rule holds.
 - **who else refuses it**: KubeRay, which writes an event and retries; the API server, when the pods
-  are created; Ray, which ends or logs an error. Where it says {nobody}, the object starts, and
+  are created; Ray, which ends or logs an error. Where it says {no_one_else}, the object starts, and
   hangs or does something other than written.
 """
 
@@ -192,7 +192,7 @@ def _index() -> Iterator[str]:
         count=len(RULES),
         denying=denying,
         warning=len(RULES) - denying,
-        nobody=NOBODY,
+        no_one_else=NO_ONE_ELSE,
     )
     yield "| rule | action | since | who else refuses it | catches |\n|---|---|---|---|---|"
     for family in FAMILIES:

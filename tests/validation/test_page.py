@@ -16,7 +16,7 @@ from tests.validation.parity import PARITY
 from webhook.validation.rule import (
     API_SERVER,
     KUBERAY,
-    NOBODY,
+    NO_ONE_ELSE,
     RAY,
     Rule,
 )
@@ -76,7 +76,7 @@ def test_every_row_of_the_table_names_rules_that_exist_and_deny_or_a_reason_for_
 def test_every_rule_says_who_else_refuses_the_same() -> None:
     kuberay = {rule for row in PARITY for rule in row.rules} | {"value-not-decodable"}
     assert {rule.id for rule in RULES if rule.by == KUBERAY} == kuberay
-    assert {rule.by for rule in RULES} == {KUBERAY, API_SERVER, RAY, NOBODY}
+    assert {rule.by for rule in RULES} == {KUBERAY, API_SERVER, RAY, NO_ONE_ELSE}
     for rule in RULES:
         assert rule.by != API_SERVER or "API server" in explained(rule)[1], rule.id
 

@@ -259,7 +259,7 @@ class ListWatch(Generic[T]):
 
     def _heard(self, now: float, server_time: float) -> None:
         self.heard_at = now
-        self._store.heard(server_time)
+        self._store.contacted(server_time)
 
     def _take(self, line: bytes) -> None:
         event = self.resource.codec.event(line)

@@ -188,7 +188,7 @@ class Store(Generic[T, S, V]):
             self._read_at = {each: at for each, at in self._read_at.items() if at > oldest}
         self._read_at[scope] = begun
 
-    def heard(self, server_time: float) -> None:
+    def contacted(self, server_time: float) -> None:
         """Record a contact with the API server: the watch is current as of `server_time`, except
         for events in transit.
         """

@@ -22,7 +22,7 @@ Check = Callable[[T], Iterable[Fault]]
 KUBERAY: Final = "KubeRay"
 API_SERVER: Final = "API server"
 RAY: Final = "Ray"
-NOBODY: Final = "no one else"
+NO_ONE_ELSE: Final = "no one else"
 
 
 class Rule(Struct, Generic[T], frozen=True):
@@ -34,16 +34,16 @@ class Rule(Struct, Generic[T], frozen=True):
     level: Level
     check: Check[T]
     since: KubeRay = ALWAYS
-    by: str = NOBODY
+    by: str = NO_ONE_ELSE
     """The program that refuses the value later, in the object or in objects created from it."""
 
 
-def deny(check: Check[T], since: KubeRay = ALWAYS, *, by: str = NOBODY) -> Rule[T]:
+def deny(check: Check[T], since: KubeRay = ALWAYS, *, by: str = NO_ONE_ELSE) -> Rule[T]:
     """Return a rule, named like its function, that denies unless settings override this."""
     return Rule(_name(check), DENY, check, since, by)
 
 
-def warn(check: Check[T], *, by: str = NOBODY) -> Rule[T]:
+def warn(check: Check[T], *, by: str = NO_ONE_ELSE) -> Rule[T]:
     """Return a rule, named like its function, that warns unless settings override this."""
     return Rule(_name(check), WARN, check, by=by)
 
