@@ -24,8 +24,6 @@ from webhook.httpserver.protocol import Limits
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "contributing" / "hardening.md"
 _QUIET: Final = "(nothing)"
-P99_RATIO: Final = 10
-"""Times what the same server shows just before the attack: other work on the machine slows both."""
 
 PAGE_TEXT: Final = """\
 # Hardening
@@ -48,9 +46,10 @@ answered before anything that follows them is refused.
 `make hostile` runs each attack against a server of its own, which has one core, from another core
 (for this table: {cores} cores in all, shared with other work). In the meantime a well-behaved client
 sends reviews, on one connection that it keeps and on a new connection for each, and something asks
-for `/livez` and `/readyz`. Attackers have four addresses, and good clients another one. Times are in milliseconds; memory is the peak of the process in MiB. The
-load average was {load:.0f}. A row fails when a p99 is more than {ratio} times what the same server
-showed in the seconds before the attack.
+for `/livez` and `/readyz`. Attackers have four addresses, and good clients another one. Times are
+in milliseconds; memory is the peak of the process in MiB. The load average was {load:.0f}. A row
+fails when a p99 is more than 10 times what the same server showed in the seconds before the attack;
+30 times for `unfinished-bodies`, whose 690 MB arrive as fast as they can be decrypted.
 
 | attack | port | connections | kept: answered/asked | new | probes | kept: p99 | new | probes | peak |
 |---|---|---|---|---|---|---|---|---|---|
@@ -122,7 +121,7 @@ def misses(row: Row) -> Iterable[str]:
     for record, undisturbed in zip(row.seen.records, row.quiet.records, strict=True):
         if record.lost:
             yield f"{row.name}: {record.lost[0]}"
-        if record.p99 > P99_RATIO * undisturbed.p99:
+        if record.p99 > ATTACKS[row.name].slower * undisturbed.p99:
             times = record.p99 / undisturbed.p99
             yield f"{row.name}: p99 is {times:.1f} times that before the attack"
 
@@ -199,7 +198,6 @@ def page(rows: Iterable[Row], cores: int) -> str:
             listed="\n".join(f"| {' | '.join(cells)} |" for cells in listed),
             cores=cores,
             load=os.getloadavg()[1],
-            ratio=P99_RATIO,
             rows="\n".join(row.cells() for row in rows),
         )
     )

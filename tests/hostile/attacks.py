@@ -63,6 +63,7 @@ class Attack(NamedTuple):
     what: str
     limit: float = 0
     peak: int = 256
+    slower: int = 10
 
     @property
     def seconds(self) -> float:
@@ -236,6 +237,7 @@ ATTACKS: Final = {
         100,
         "reviews",
         "bodies of 6.9 MB without their last bytes",
+        slower=30,  # 690 MB to decrypt, as fast as they can be sent
     ),
     "probes-unfinished-bodies": Attack(
         held(_GET + b"content-length: 7000000\r\n\r\n", 6_900_000),
