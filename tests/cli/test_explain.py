@@ -19,7 +19,7 @@ from webhook.explain.variables import given_variables
 from webhook.groups.annotations import ANNOTATIONS
 from webhook.mutation.pipeline import HEAD_ASKED
 from webhook.mutation.policy import Policy
-from webhook.validation.ruleset import RULES
+from webhook.validation.rules import RULES
 
 Capture = pytest.CaptureFixture[str]
 

@@ -25,7 +25,8 @@ from webhook.cli.main import main
 from webhook.cli.validate import add_arguments, collect, run
 from webhook.validation.finding import Finding
 from webhook.validation.rule_settings import RuleSettings
-from webhook.validation.ruleset import RULES, check_file
+from webhook.validation.rules import RULES
+from webhook.validation.ruleset import check_file
 
 BROKEN = """\
 # A cluster that cannot work.

@@ -44,13 +44,16 @@ LENGTHS: Final = {
 TEXTS: Final = (
     "webhook.api.names:OTHER_SCHEDULER_LABELS",
     "webhook.api.names:BATCH_SCHEDULERS",
-    "webhook.validation.managed_variables:_LOST",
-    "webhook.validation.managed_variables:_WORKER_LOST",
-    "webhook.validation.managed_variables:_REPLACED",
+    "webhook.validation.ray_start:_LOST",
+    "webhook.validation.ray_start:_WORKER_LOST",
+    "webhook.validation.ray_start:_REPLACED",
 )
 """Ours of which each stands somewhere in KubeRay's sources, as a text of its own."""
 
-NEWER_TEXTS: Final = ("webhook.api.names:TLS_VARIABLES", "webhook.validation.history:_MANAGED")
+NEWER_TEXTS: Final = (
+    "webhook.api.names:TLS_VARIABLES",
+    "webhook.validation.fault_tolerance:_MANAGED",
+)
 AHEAD: Final = "ours is of KubeRay 1.7.0, whose module is not published"
 
 GATES: Final = "webhook.validation.rule_settings:GATES"

@@ -67,7 +67,7 @@ def facts(definitions: Sequence[bytes], ahead: str = "") -> Iterator[Fact]:
 def _values(cluster: Schema, job: Schema, ahead: str) -> Iterator[Fact]:
     """Values that our rules know, which the CRD must allow."""
     mode = set(at(cluster, "spec", "networkPolicy", "mode").get("enum", []))
-    place = "webhook.validation.network_policy:_OPEN"
+    place = "webhook.validation.security:_OPEN"
     yield known(place, "modes of a network policy", set(value(place)), mode, ahead)
     policies = at(job, "spec", "deletionStrategy", "deletionRules", "[]", "policy").get("enum", [])
     place = "webhook.validation.deletion:_ORDER"

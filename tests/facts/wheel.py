@@ -74,7 +74,7 @@ def facts(said: dict[str, Any]) -> Iterator[Fact]:
         str(value(place)),
         said["constants"]["DEFAULT_MEGASCALE_PORT"],
     )
-    place = "webhook.validation.parameters:KNOWN"
+    place = "webhook.validation.ray_start:KNOWN"
     yield covers(place, "options of `ray start`", set(value(place)), set(said["start_options"]))
     keys = {
         value(f"webhook.validation.in_place_resize:{name}") for name in ("CPU", "MEMORY", "TIMEOUT")

@@ -35,7 +35,7 @@ from webhook.api import names
 from webhook.cli.files import read_files
 from webhook.manifest.reader import Manifest
 from webhook.validation.finding import DENY
-from webhook.validation.pods.fields import FAMILIES
+from webhook.validation.pods.families import FAMILIES
 from webhook.validation.rule_settings import RuleSettings, parse_kuberay
 from webhook.validation.ruleset import check_file
 

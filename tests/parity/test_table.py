@@ -8,7 +8,7 @@ from tests.parity.mutants import EXAMPLES, mutants, seeds
 from tests.parity.oracle import Verdict
 from tests.validation.builders import a_cluster
 from webhook.validation.rule_settings import RuleSettings
-from webhook.validation.ruleset import RULES
+from webhook.validation.rules import RULES
 
 NEWEST = RuleSettings(kuberay=(1, 7))
 

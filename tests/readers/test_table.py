@@ -4,7 +4,7 @@ side.
 
 from tests.readers.__main__ import AUTOSCALER, DIFFERENCES, RESIZE
 from webhook.validation.finding import DENY
-from webhook.validation.ruleset import RULES
+from webhook.validation.rules import RULES
 
 
 def test_the_table_has_at_most_30_entries_that_name_rules_and_reasons() -> None:

@@ -11,7 +11,7 @@ from tests.validation.builders import Json
 from tests.validation.page import FAMILIES
 from tests.validation.samples import Sample, samples, standing
 from webhook.validation.finding import ALWAYS, Finding
-from webhook.validation.rule import Rule
+from webhook.validation.rules import Rule
 
 FOLDER = Path(__file__).parents[1] / "conformance" / "rules"
 WITHOUT_CASES = {"too-many-groups"}

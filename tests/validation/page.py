@@ -12,46 +12,10 @@ from tests.pages import folded
 from tests.validation.builders import Json
 from tests.validation.parity import PARITY
 from tests.validation.samples import Sample, base, samples
-from webhook.validation.accelerators import ACCELERATORS
-from webhook.validation.auth import AUTH
-from webhook.validation.autoscaling import AUTOSCALER_FILES, AUTOSCALING
-from webhook.validation.decoding import DECODING
-from webhook.validation.deletion import DELETION
-from webhook.validation.domain_rules import DOMAINS
-from webhook.validation.fault_tolerance import FAULT_TOLERANCE
 from webhook.validation.finding import ALWAYS, KubeRay
-from webhook.validation.gang_scheduling import SCHEDULING
-from webhook.validation.gates import CLUSTER_GATES, JOB_GATES
-from webhook.validation.groups import GROUPS
-from webhook.validation.history import HISTORY
-from webhook.validation.in_place_resize import RESIZE
-from webhook.validation.managed_variables import VARIABLES
-from webhook.validation.metadata import METADATA, OPT_IN_VALUES
-from webhook.validation.multislice import MULTI_SLICE, SLICE_UPDATES
-from webhook.validation.network_policy import NETWORK_POLICY
-from webhook.validation.node_labels import LOCALITY
-from webhook.validation.parameters import PARAMETERS
-from webhook.validation.pods.rules import PODS
-from webhook.validation.queueing import QUEUEING
-from webhook.validation.ray_version import VERSIONS
-from webhook.validation.raycronjob import RAYCRONJOB
-from webhook.validation.rayjob import RAYJOB
-from webhook.validation.rayservice import RAYSERVICE
-from webhook.validation.rule import NO_ONE_ELSE, Rule
+from webhook.validation.pods.families import FAMILIES as PODS
 from webhook.validation.rule_settings import GATES
-from webhook.validation.ruleset import FILE_RULES, RULES, UPDATE_RULES
-from webhook.validation.schema import SCHEMA
-from webhook.validation.serve_config import SERVE
-from webhook.validation.shard_groups import SHARD_UPDATES, SHARDS
-from webhook.validation.start_values import START_VALUES
-from webhook.validation.startup import OBJECT_STARTUP, STARTUP
-from webhook.validation.status_conditions import STATUS
-from webhook.validation.structure import STRUCTURE
-from webhook.validation.submission import SUBMISSION
-from webhook.validation.termination import DRAIN_VALUES, HOOK_FILES, TERMINATION
-from webhook.validation.tls import TLS
-from webhook.validation.units import OPT_IN_UPDATES, UNIT_UPDATES, UNITS
-from webhook.validation.updates import UPDATES, UPGRADE
+from webhook.validation.rules import FILE_RULES, NO_ONE_ELSE, RULES, UPDATE_RULES, Rule
 
 PAGE = Path(__file__).parents[2] / "docs" / "rules.md"
 FOLDER = PAGE.with_suffix("")
@@ -65,42 +29,62 @@ class Family(NamedTuple):
     rules: tuple[Rule[Any], ...]
 
 
+def _of(*places: str) -> tuple[Rule[Any], ...]:
+    """Return the rules of each `module`, of `module+module` together, or of `module.function`."""
+    return tuple(
+        rule
+        for place in places
+        for rule in RULES
+        if _function(rule) == place
+        or (_module(rule) in place.split("+") and _function(rule) not in _ELSEWHERE)
+    )
+
+
+def _module(rule: Rule[Any]) -> str:
+    return rule.check.__module__.rpartition(".")[2]
+
+
+def _function(rule: Rule[Any]) -> str:
+    return f"{_module(rule)}.{rule.id.replace('-', '_')}"
+
+
+_ELSEWHERE = (
+    "startup.placeholder_unresolved",
+    "startup.ignore_label_not_true",
+    "units.node_label_not_allowed",
+)
+"""Functions whose rules are of another family than the others of their module."""
+
 FAMILIES = (
     Family(
         "objects",
         "Every object",
-        (*DECODING, *SCHEMA, *METADATA, *STATUS, *OPT_IN_VALUES, *OBJECT_STARTUP, *STRUCTURE),
+        _of("decoding", "schema", "metadata", *_ELSEWHERE[:2], "structure"),
     ),
-    Family("pod-templates", "Pod templates", PODS),
-    Family("worker-groups", "Worker groups", GROUPS),
+    Family("pod-templates", "Pod templates", tuple(rule for rule in RULES if rule.id in PODS)),
+    Family("worker-groups", "Worker groups", _of("groups")),
     Family(
         "accelerators",
         "Accelerators, slices and the start of pods",
-        (*ACCELERATORS, *STARTUP, *MULTI_SLICE, *SLICE_UPDATES),
+        _of("accelerators", "startup", "multislice"),
     ),
-    Family("resize", "Resize in place", RESIZE),
-    Family("autoscaling", "Autoscaling", (*AUTOSCALING, *AUTOSCALER_FILES)),
-    Family(
-        "ray-start",
-        "Start of Ray: parameters, versions and variables",
-        (*PARAMETERS, *START_VALUES, *VERSIONS, *VARIABLES),
-    ),
-    Family("fault-tolerance", "Fault tolerance and history server", (*FAULT_TOLERANCE, *HISTORY)),
-    Family("security", "Authentication, network policies and TLS", (*AUTH, *NETWORK_POLICY, *TLS)),
-    Family("feature-gates", "Feature gates of KubeRay", (*CLUSTER_GATES, *JOB_GATES)),
+    Family("resize", "Resize in place", _of("in_place_resize")),
+    Family("autoscaling", "Autoscaling", _of("autoscaling")),
+    Family("ray-start", "Start of Ray: parameters, versions and variables", _of("ray_start")),
+    Family("fault-tolerance", "Fault tolerance and history server", _of("fault_tolerance")),
+    Family("security", "Authentication, network policies and TLS", _of("security")),
+    Family("feature-gates", "Feature gates of KubeRay", _of("gates")),
     Family(
         "scheduling",
         "Pod groups, ComputeDomains, Kueue and labels of Nodes",
-        (*SCHEDULING, *DOMAINS, *QUEUEING, *LOCALITY),
+        _of("scheduling+domain_rules", _ELSEWHERE[2]),
     ),
-    Family("termination", "Termination", (*DRAIN_VALUES, *TERMINATION, *HOOK_FILES)),
-    Family(
-        "units", "Units, and annotations without effect", (*UNITS, *UNIT_UPDATES, *OPT_IN_UPDATES)
-    ),
-    Family("shards", "Shard groups", (*SHARDS, *SHARD_UPDATES)),
-    Family("jobs", "RayJob and RayCronJob", (*RAYJOB, *SUBMISSION, *DELETION, *RAYCRONJOB)),
-    Family("services", "RayService", (*RAYSERVICE, *SERVE)),
-    Family("updates", "Updates", (*UPGRADE, *UPDATES)),
+    Family("termination", "Termination", _of("termination")),
+    Family("units", "Units, and annotations without effect", _of("units")),
+    Family("shards", "Shard groups", _of("shard_groups")),
+    Family("jobs", "RayJob and RayCronJob", _of("rayjob", "deletion", "raycronjob")),
+    Family("services", "RayService", _of("rayservice", "serve_config")),
+    Family("updates", "Updates", _of("updates")),
 )
 
 _WRITTEN = "<!-- Written by `make rules`; a test fails when this page is out of date. -->"
@@ -171,12 +155,8 @@ VALIDATION_URL = "https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operato
 
 
 def explained(rule: Rule[Any]) -> tuple[str, str, str]:
-    """Return what a rule catches, why it hurts, and the source, from the docstring
-    of its function.
-    """
-    paragraphs = [
-        " ".join(part.split()) for part in (rule.check.__doc__ or "").strip().split("\n\n")
-    ]
+    """Return what a rule catches, why it hurts, and the source, from its text."""
+    paragraphs = [" ".join(part.split()) for part in rule.text.split("\n\n")]
     return paragraphs[0], " ".join(paragraphs[1:-1]), paragraphs[-1]
 
 

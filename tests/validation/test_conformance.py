@@ -15,12 +15,8 @@ from tests.validation.conformance import (
     findings,
 )
 from webhook.validation.rule_settings import RuleSettings, parse_kuberay
-from webhook.validation.ruleset import (
-    RULES,
-    check,
-    check_file,
-    check_update,
-)
+from webhook.validation.rules import RULES
+from webhook.validation.ruleset import check, check_file, check_update
 
 Case = dict[str, Any]
 

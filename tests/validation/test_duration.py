@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.validation.duration import parse_duration
+from webhook.validation.schedule import parse_duration
 
 
 @pytest.mark.parametrize(("text", "nanoseconds"), [

@@ -9,7 +9,7 @@ from tests.validation.samples import Sample, base, samples
 from webhook.admission.codec import WARNING_MAX
 from webhook.admission.ray_handler import render
 from webhook.validation.finding import WARN, Finding
-from webhook.validation.ruleset import RULES
+from webhook.validation.rules import RULES
 
 SAMPLES = samples()
 

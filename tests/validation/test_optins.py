@@ -11,7 +11,7 @@ from tests.validation.builders import (
 )
 from webhook.api import names
 from webhook.groups.annotations import OPT_INS, OptIn
-from webhook.validation.ruleset import RULES
+from webhook.validation.rules import RULES
 
 RULE = "annotation-value-invalid"
 

@@ -13,14 +13,14 @@ from tests.validation.page import (
     pages,
 )
 from tests.validation.parity import PARITY
-from webhook.validation.rule import (
+from webhook.validation.rules import (
     API_SERVER,
     KUBERAY,
     NO_ONE_ELSE,
     RAY,
+    RULES,
     Rule,
 )
-from webhook.validation.ruleset import RULES
 
 # The functions of KubeRay 1.7's validation.go that refuse something, and the two places outside of
 # it.

@@ -28,12 +28,8 @@ from tests.validation.samples import (
 )
 from webhook.validation.finding import OFF
 from webhook.validation.rule_settings import GATES, RuleSettings
-from webhook.validation.ruleset import (
-    RULES,
-    check,
-    check_update,
-    unknown_names,
-)
+from webhook.validation.rules import RULES
+from webhook.validation.ruleset import check, check_update, unknown_names
 
 ALL_GATES = RuleSettings(gates=dict.fromkeys(GATES, True))
 GARBAGE: list[Any] = [

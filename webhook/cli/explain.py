@@ -45,7 +45,7 @@ from webhook.explain.pod_explanation import (
 )
 from webhook.explain.variables import given_variables
 from webhook.groups.annotations import OPT_INS
-from webhook.validation.ruleset import RULES
+from webhook.validation.rules import RULES
 
 _KINDS: Final = ("pod", "rule", "variable", "diagnosis", "profile", "annotation")
 _LONG: Final = 70
@@ -176,9 +176,8 @@ def _rule(name: str) -> int:
     if rule is None:
         near = meant(name, [each.id for each in RULES]) or "; `ray-webhook explain rule` lists all"
         return refuse("explain", f"there is no rule {name}{near}")
-    return _documented(
-        name, f"{rule.level}s" if rule.level == "warn" else "denies", rule.check, "docs/rules.md"
-    )
+    level = f"{rule.level}s" if rule.level == "warn" else "denies"
+    return _documented(name, level, rule.text, "docs/rules.md")
 
 
 def _diagnosis(name: str) -> int:
@@ -190,11 +189,11 @@ def _diagnosis(name: str) -> int:
         )
         return refuse("explain", f"there is no diagnosis {name}{near}")
     when = f"counts after {diagnosis.seconds:.0f} s" if diagnosis.seconds else "counts at once"
-    return _documented(name, f"{diagnosis.level}, {when}", diagnosis.check, "docs/diagnoses.md")
+    text = cleandoc(diagnosis.check.__doc__ or "")
+    return _documented(name, f"{diagnosis.level}, {when}", text, "docs/diagnoses.md")
 
 
-def _documented(name: str, level: str, check: Callable[..., Any], page: str) -> int:
-    text = cleandoc(check.__doc__ or "")
+def _documented(name: str, level: str, text: str, page: str) -> int:
     sys.stdout.write(f"{name}: {level}\n\n{text}\n\nwith an example: {page}#{name}\n")
     return 0
 

@@ -17,7 +17,7 @@ from webhook.cli.validation_report import (
 )
 from webhook.manifest.manifest_error import ManifestError
 from webhook.validation.finding import DENY, Level
-from webhook.validation.ruleset import RULES
+from webhook.validation.rules import RULES
 
 DOCUMENTATION: Final = "docs/rules.md"
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"

@@ -20,7 +20,8 @@ from webhook.accelerators.profiles import Profile, add_profile, own_profile
 from webhook.config.time_zones import TIME_ZONES
 from webhook.groups.drain_timeout import SECONDS_MAX
 from webhook.validation.rule_settings import GATES, RuleSettings, parse_kuberay
-from webhook.validation.ruleset import RULES, unknown_names
+from webhook.validation.rules import RULES
+from webhook.validation.ruleset import unknown_names
 
 API_VERSION: Final = "config.ray-webhook.dev/v1alpha1"
 KIND: Final = "Configuration"

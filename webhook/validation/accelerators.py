@@ -5,13 +5,7 @@ identities set by hand.
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.accelerators.devices import (
-    IDENTITIES,
-    NEURON,
-    NEURON_CORE,
-    TPU,
-    device_of,
-)
+from webhook.accelerators.devices import IDENTITIES, NEURON, NEURON_CORE, TPU, device_of
 from webhook.accelerators.topology import (
     GENERATIONS,
     LISTED,
@@ -25,18 +19,11 @@ from webhook.accelerators.topology import (
 )
 from webhook.api import names
 from webhook.api.review import REQUIRED
-from webhook.groups.addresses import (
-    ADDED_MAX,
-    added_size,
-    address_size,
-    listed,
-    too_large,
-)
+from webhook.groups.addresses import ADDED_MAX, added_size, address_size, listed, too_large
 from webhook.groups.annotations import PROFILES, TOPOLOGY_KEY
 from webhook.validation.cluster import Cluster, Container, Group
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
-from webhook.validation.rule import RAY, deny, warn
 
 _NEURON_CORES: Final = "neuron_cores"
 """Ray's resource name for NeuronCores."""
@@ -341,8 +328,7 @@ def identity_by_hand(cluster: Cluster) -> Iterator[Fault]:
         field = group.pod / "hostname"
         if group.needs_names and field.text:
             yield Fault(
-                field,
-                f"hostname is {field.text[:20]} on {group.unit_hosts} hosts: remove it",
+                field, f"hostname is {field.text[:20]} on {group.unit_hosts} hosts: remove it"
             )
     for group, container in _containers(cluster):
         if group.unit_hosts <= 1 or container.env.keys().isdisjoint(IDENTITIES):
@@ -376,17 +362,3 @@ def _devices(container: Container, kind: str) -> Iterator[tuple[str, Field]]:
             field = container.amounts(kind).key(key)
             if isinstance(field.value, str | int | float) and not isinstance(field.value, bool):
                 yield key, field
-
-
-ACCELERATORS: Final = (
-    deny(tpu_topology_mismatch),
-    deny(tpu_subslice_larger),
-    warn(tpu_subslice_apart),
-    deny(tpu_node_selector_missing),
-    warn(tpu_topology_unlisted, by=RAY),
-    deny(variables_too_large),
-    warn(device_outside_first_container),
-    warn(neuron_cores_missing),
-    deny(amd_visible_devices, by=RAY),
-    warn(identity_by_hand),
-)

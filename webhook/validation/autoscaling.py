@@ -12,12 +12,6 @@ from webhook.validation.cluster import Cluster, Group
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import RayObject
-from webhook.validation.rule import (
-    KUBERAY,
-    RAY,
-    deny,
-    warn,
-)
 
 PRIORITY_SINCE: Final = (2, 56)
 REQUESTS_SINCE: Final = (2, 41)
@@ -29,9 +23,6 @@ def idle_timeout_negative(cluster: Cluster) -> Iterator[Fault]:
     """An idle timeout below 0, of a group or of the autoscaler.
 
     KubeRay refuses the whole RayCluster and creates no pods.
-
-    KubeRay validation.go (`ValidateRayClusterSpec`,
-    `validateWorkerGroupIdleTimeout`)
     """
     for holder in (cluster.options, *(group.field for group in cluster.groups)):
         field = holder / "idleTimeoutSeconds"
@@ -44,8 +35,6 @@ def idle_timeout_without_v2(cluster: Cluster) -> Iterator[Fault]:
 
     Only v2 supports timeouts per group. KubeRay does not infer v2 from the Ray release here, and
     refuses the RayCluster.
-
-    KubeRay validation.go (`validateWorkerGroupIdleTimeout`)
     """
     for group in cluster.groups:
         field = group.field / "idleTimeoutSeconds"
@@ -83,8 +72,6 @@ def priority_unsupported(cluster: Cluster) -> Iterator[Fault]:
 
     Earlier autoscalers do not support priorities, so KubeRay refuses the RayCluster; it reads
     `rayVersion`.
-
-    KubeRay validation.go (`validateWorkerGroupPriority`)
     """
     release = parse_release((cluster.field / "rayVersion").text)
     for group in cluster.groups:
@@ -101,8 +88,6 @@ def group_suspend_autoscaled(cluster: Cluster) -> Iterator[Fault]:
     """A suspended worker group in a cluster that autoscales.
 
     The autoscaler would recreate the group's pods, so KubeRay refuses the RayCluster.
-
-    KubeRay validation.go (`ValidateRayClusterSpec`)
     """
     if cluster.autoscaling:
         for group in cluster.groups:
@@ -119,8 +104,6 @@ def autoscaler_v2_switch_alone(cluster: Cluster) -> Iterator[Fault]:
     """The variable that chooses autoscaler v2, in a cluster that does not autoscale.
 
     KubeRay regards the variable as a mistake and refuses the RayCluster.
-
-    KubeRay validation.go (`ValidateRayClusterSpec`)
     """
     switch = cluster.v2_switch
     if not cluster.autoscaling and switch is not None and (switch / "value").text in ("1", "true"):
@@ -135,8 +118,6 @@ def autoscaler_version_twice(cluster: Cluster) -> Iterator[Fault]:
     """The version of the autoscaler, set as an option and as a variable of the head.
 
     The two may contradict each other, so KubeRay refuses the RayCluster.
-
-    KubeRay validation.go (`ValidateRayClusterSpec`)
     """
     switch = cluster.v2_switch
     if cluster.autoscaling and switch is not None and (cluster.options / "version").given:
@@ -150,8 +131,6 @@ def restart_policy_with_v2(cluster: Cluster) -> Iterator[Fault]:
 
     Autoscaler v2 replaces pods itself and does not detect containers that restart in place, so
     KubeRay refuses the RayCluster.
-
-    KubeRay validation.go (`ValidateRayClusterSpec`)
     """
     if cluster.autoscaling and (cluster.options / "version").text == "v2":
         for group in cluster.everyone:
@@ -210,8 +189,6 @@ def autoscaler_command_variable(cluster: Cluster) -> Iterator[Fault]:
 
     KubeRay sets this variable itself, and another value would silently replace KubeRay's, so
     KubeRay refuses the RayCluster.
-
-    KubeRay validation.go (`ValidateRayClusterSpec`)
     """
     for entry in (cluster.options / "env").items():
         if (entry / "name").text == names.AUTOSCALER_START_COMMAND:
@@ -359,25 +336,3 @@ def cpu_unknown(cluster: Cluster) -> Iterator[Fault]:
                 "the autoscaler finds no cpu limit: set it, or num-cpus in rayStartParams",
                 REQUIRED,
             )
-
-
-AUTOSCALING: Final = (
-    deny(idle_timeout_negative, since=(1, 6), by=KUBERAY),
-    deny(idle_timeout_without_v2, since=(1, 6), by=KUBERAY),
-    warn(idle_timeout_short),
-    deny(priority_unsupported, by=KUBERAY),
-    deny(group_suspend_autoscaled, by=KUBERAY),
-    deny(autoscaler_v2_switch_alone, since=(1, 5), by=KUBERAY),
-    deny(autoscaler_version_twice, by=KUBERAY),
-    deny(restart_policy_with_v2, by=KUBERAY),
-    warn(restart_policy_not_never, by=KUBERAY),
-    warn(multi_host_with_v1),
-    deny(autoscaler_command_variable, since=(1, 7), by=KUBERAY),
-    deny(amount_not_integer, by=RAY),
-    deny(resources_unreadable, by=RAY),
-    deny(autoscaled_without_groups, by=RAY),
-    deny(group_resource_ends_autoscaler, by=RAY),
-    deny(cpu_unknown, by=RAY),
-)
-
-AUTOSCALER_FILES: Final = (warn(autoscaler_options_unused),)

@@ -11,16 +11,10 @@ from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct, ValidationError, convert, defstruct, field
 
-from webhook.validation.crd import (
-    INT32,
-    NUMBERS,
-    Schema,
-    schema_of,
-)
+from webhook.validation.crd import INT32, NUMBERS, Schema, schema_of
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import RayObject
-from webhook.validation.rule import KUBERAY, deny
 
 _QUANTITY: Final = "quantity"
 _EXPONENT: Final = re.compile(r"[^eE]*(?:Ei?|[eE][+-]?0*[0-9]{1,2})?", re.ASCII)
@@ -156,6 +150,3 @@ def value_not_decodable(ray_object: RayObject) -> Iterator[Fault]:
             )
         else:
             yield Fault(found, f"{text} is out of range: write {limit.low} to {limit.high}")
-
-
-DECODING: Final = (deny(value_not_decodable, by=KUBERAY),)

@@ -8,7 +8,6 @@ from webhook.api.review import DUPLICATE, FORBIDDEN, REQUIRED
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import Job
-from webhook.validation.rule import KUBERAY, deny
 
 _CLUSTER: Final = "DeleteCluster"
 _WORKERS: Final = "DeleteWorkers"
@@ -20,8 +19,6 @@ def deletion_mixed(job: Job) -> Iterator[Fault]:
     """Deletion rules together with another setting for deletion.
 
     The two may contradict each other, so KubeRay refuses the RayJob.
-
-    KubeRay validation.go (`validateDeletionConfiguration`)
     """
     rules = _strategy(job) / "deletionRules"
     if rules.size and job.shutdown:
@@ -42,8 +39,6 @@ def deletion_incomplete(job: Job) -> Iterator[Fault]:
     """A deletion strategy that is empty or incomplete.
 
     A strategy needs deletion rules, or a policy for success and one for failure.
-
-    KubeRay validation.go (`validateLegacyDeletionPolicies`)
     """
     strategy = _strategy(job)
     if not strategy.given or (strategy / "deletionRules").size:
@@ -66,8 +61,6 @@ def deletion_none_with_shutdown(job: Job) -> Iterator[Fault]:
     """A policy to delete nothing in a RayJob that shuts its cluster down.
 
     The two contradict each other, so KubeRay refuses the RayJob.
-
-    KubeRay validation.go (`validateLegacyDeletionPolicies`)
     """
     for policy in _legacy(job):
         if job.shutdown and policy.text == _NONE:
@@ -82,8 +75,6 @@ def deletion_of_foreign_cluster(job: Job) -> Iterator[Fault]:
     """A policy to delete an existing cluster, or its workers.
 
     The RayJob does not own the cluster, so KubeRay refuses to delete any part of it.
-
-    KubeRay validation.go (`validateDeletionRules`)
     """
     for policy in (*_legacy(job), *_policies(job)):
         if job.selects and policy.text in (_CLUSTER, _WORKERS):
@@ -99,8 +90,6 @@ def deletion_of_autoscaled_workers(job: Job) -> Iterator[Fault]:
     """A policy to delete the workers of a cluster that autoscales.
 
     The autoscaler would recreate the workers, so KubeRay refuses the RayJob.
-
-    KubeRay validation.go (`validateDeletionRules`)
     """
     for policy in (*_legacy(job), *_policies(job)):
         if job.autoscaling and policy.text == _WORKERS:
@@ -115,8 +104,6 @@ def deletion_condition_invalid(job: Job) -> Iterator[Fault]:
     """A condition of a deletion rule that does not name exactly one status, or has a negative time.
 
     The time of the deletion is undefined, so KubeRay refuses the RayJob.
-
-    KubeRay validation.go (`validateDeletionCondition`)
     """
     for rule in _rules(job):
         condition = rule / "condition"
@@ -135,8 +122,6 @@ def deletion_rule_duplicate(job: Job) -> Iterator[Fault]:
     """Two deletion rules with one policy for one status.
 
     The two times may contradict each other, so KubeRay refuses the RayJob.
-
-    KubeRay validation.go (`validateDeletionRules`)
     """
     seen = set()
     for rule in _rules(job):
@@ -151,8 +136,6 @@ def deletion_order(job: Job) -> Iterator[Fault]:
 
     Workers are deleted before their cluster, and the cluster before the RayJob: a later deletion
     must not have the shorter time.
-
-    KubeRay validation.go (`validateTTLConsistency`)
     """
     times: dict[tuple[str, str], dict[str, Field]] = {}
     for rule in _rules(job):
@@ -204,15 +187,3 @@ def _status(rule: Field) -> tuple[str, str]:
         rule / "condition" / name for name in ("jobStatus", "jobDeploymentStatus")
     )
     return ("jobStatus", status.text) if status.given else ("jobDeploymentStatus", deployment.text)
-
-
-DELETION: Final = (
-    deny(deletion_mixed, by=KUBERAY),
-    deny(deletion_incomplete, by=KUBERAY),
-    deny(deletion_none_with_shutdown, by=KUBERAY),
-    deny(deletion_of_foreign_cluster, by=KUBERAY),
-    deny(deletion_of_autoscaled_workers, by=KUBERAY),
-    deny(deletion_condition_invalid, by=KUBERAY),
-    deny(deletion_rule_duplicate, by=KUBERAY),
-    deny(deletion_order, by=KUBERAY),
-)

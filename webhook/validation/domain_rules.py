@@ -1,7 +1,6 @@
 """Rules of ComputeDomains: the pods that an annotation applies to, and unmet preconditions."""
 
 from collections.abc import Iterator
-from typing import Final
 
 from webhook.accelerators.devices import GPU
 from webhook.api import names
@@ -11,7 +10,6 @@ from webhook.groups.compute_domains import has_own
 from webhook.validation.cluster import Cluster, Group
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
-from webhook.validation.rule import warn
 
 
 def compute_domain_not_kept(cluster: Cluster) -> Iterator[Fault]:
@@ -111,12 +109,3 @@ def _claims(group: Group) -> list[ResourceClaim]:
         ResourceClaim((each / "name").text, (each / "resourceClaimTemplateName").text)
         for each in (group.pod / "resourceClaims").items()
     ]
-
-
-DOMAINS: Final = (
-    warn(compute_domain_not_kept),
-    warn(compute_domain_without_effect),
-    warn(compute_domain_head_outside),
-    warn(compute_domain_claimed),
-    warn(compute_domain_shared_node),
-)

@@ -1,14 +1,13 @@
-"""Rules of GCS fault tolerance: Redis, or RocksDB on a volume."""
+"""Rules of GCS fault tolerance, by Redis or RocksDB on a volume, and of the history server."""
 
 from collections.abc import Iterator
 from typing import Final
 
 from webhook.api import names
-from webhook.api.review import FORBIDDEN
+from webhook.api.review import FORBIDDEN, REQUIRED
 from webhook.validation.cluster import Cluster
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
-from webhook.validation.rule import KUBERAY, deny
 
 _VOLUME: Final = "gcs-storage"
 _MOUNT_PATH: Final = "/data/gcs"
@@ -18,8 +17,6 @@ def fault_tolerance_twice(cluster: Cluster) -> Iterator[Fault]:
     """Fault tolerance set by the old annotation and by options.
 
     The two may contradict each other, so KubeRay refuses the RayCluster.
-
-    KubeRay validation.go (`ValidateRayClusterSpec`)
     """
     if cluster.annotations.get(names.ANNOTATION_FT_ENABLED) and _options(cluster).given:
         field = cluster.annotation(names.ANNOTATION_FT_ENABLED)
@@ -32,8 +29,6 @@ def redis_address_alone(cluster: Cluster) -> Iterator[Fault]:
     """The variable with the address of Redis, without fault tolerance.
 
     Ray would use Redis without KubeRay's support, so KubeRay refuses the RayCluster.
-
-    KubeRay validation.go (`ValidateRayClusterSpec`)
     """
     enabled = cluster.annotations.get(names.ANNOTATION_FT_ENABLED, "").lower() == "true"
     entry = _variable(cluster, names.RAY_REDIS_ADDRESS)
@@ -49,8 +44,6 @@ def redis_settings_outside_options(cluster: Cluster) -> Iterator[Fault]:
     """Settings of Redis outside the options of fault tolerance, while options are set.
 
     The two may contradict each other, so KubeRay refuses the RayCluster.
-
-    KubeRay validation.go (`ValidateRayClusterSpec`)
     """
     if not _options(cluster).given:
         return
@@ -71,8 +64,6 @@ def redis_username_outside_options(cluster: Cluster) -> Iterator[Fault]:
     """The user name for Redis outside the options of fault tolerance.
 
     KubeRay reads the user name from the options only, and refuses the RayCluster.
-
-    KubeRay validation.go (`ValidateRayClusterSpec`)
     """
     if cluster.head.params.get("redis-username"):
         yield Fault(cluster.head.param("redis-username"), _instead("redisUsername"), FORBIDDEN)
@@ -84,8 +75,6 @@ def rocksdb_with_redis_settings(cluster: Cluster) -> Iterator[Fault]:
     """Settings of Redis for the RocksDB backend.
 
     KubeRay regards these settings as a mistake and refuses the RayCluster.
-
-    KubeRay validation.go (`validateGcsFaultToleranceBackend`)
     """
     if _rocksdb(cluster):
         for name in ("redisAddress", "redisUsername", "redisPassword", "externalStorageNamespace"):
@@ -103,8 +92,6 @@ def rocksdb_claim_conflict(cluster: Cluster) -> Iterator[Fault]:
 
     KubeRay uses an existing claim unchanged, so these settings contradict it, and KubeRay refuses
     the RayCluster.
-
-    KubeRay validation.go (`validateGcsFaultToleranceBackend`)
     """
     storage = _options(cluster) / "storage"
     if _rocksdb(cluster) and (storage / "claimName").text:
@@ -124,8 +111,6 @@ def rocksdb_managed_storage(cluster: Cluster) -> Iterator[Fault]:
 
     KubeRay sets these variables, the volume and its mount itself, and refuses a template that
     contains them.
-
-    KubeRay validation.go (`validateGcsFaultToleranceBackend`)
     """
     if not _rocksdb(cluster):
         return
@@ -149,8 +134,6 @@ def redis_with_storage(cluster: Cluster) -> Iterator[Fault]:
     """A volume for the Redis backend.
 
     Only RocksDB uses a volume; KubeRay refuses the RayCluster.
-
-    KubeRay validation.go (`validateGcsFaultToleranceBackend`)
     """
     field = _options(cluster) / "storage"
     if field.given and not _rocksdb(cluster):
@@ -175,13 +158,122 @@ def _instead(option: str) -> str:
     return f"gcsFaultToleranceOptions is set: move the value to its field {option}"
 
 
-FAULT_TOLERANCE: Final = (
-    deny(fault_tolerance_twice, by=KUBERAY),
-    deny(redis_address_alone, by=KUBERAY),
-    deny(redis_settings_outside_options, by=KUBERAY),
-    deny(redis_username_outside_options, by=KUBERAY),
-    deny(rocksdb_with_redis_settings, by=KUBERAY),
-    deny(rocksdb_claim_conflict, by=KUBERAY),
-    deny(rocksdb_managed_storage, by=KUBERAY),
-    deny(redis_with_storage, by=KUBERAY),
+_CONTAINER: Final = "ray-history-collector"
+_BACKEND: Final = "STORAGE_BACKEND"
+_MANAGED: Final = (
+    "POD_IP",
+    "FQ_RAY_IP",
+    "RAY_CLUSTER_NAME",
+    "RAY_CLUSTER_NAMESPACE",
+    "RAY_ROLE",
+    "OWNER_KIND",
+    "OWNER_NAME",
+    "EVENTS_PORT",
 )
+_NEEDED: Final = {
+    "GCS": ("GCS_BUCKET",),
+    "S3": ("S3_REGION",),
+    "ALIYUNOSS": ("OSS_BUCKET", "OSS_ENDPOINT", "OSS_REGION"),
+}
+_AZURE_MODE: Final = "AZURE_STORAGE_AUTH_MODE"
+_AZURE_CONNECTION: Final = "AZURE_STORAGE_CONNECTION_STRING"
+_AZURE_URL: Final = "AZURE_STORAGE_ACCOUNT_URL"
+
+
+def history_collector_missing(cluster: Cluster) -> Iterator[Fault]:
+    """History options without a collector, or a collector without an image.
+
+    KubeRay has no container to add to the pods, so it refuses the RayCluster.
+    """
+    field = cluster.field / "historyServerOptions"
+    collector = field / "collectorOptions"
+    image = collector / "image"
+    if field.given and not collector.given:
+        yield Fault(
+            collector,
+            "collectorOptions is not set: add it with image and env, or remove the options",
+            REQUIRED,
+        )
+    elif collector.given and (not image.given or image.value == ""):
+        yield Fault(image, "collectorOptions has no image: set it", REQUIRED)
+
+
+def history_managed_variable(cluster: Cluster) -> Iterator[Fault]:
+    """A variable of the collector that KubeRay sets itself.
+
+    The value would replace KubeRay's, so KubeRay refuses the RayCluster.
+    """
+    for entry in (_collector(cluster) / "env").items():
+        if (entry / "name").text in _MANAGED:
+            yield Fault(
+                entry / "name", f"KubeRay sets {(entry / 'name').text} itself: remove it", FORBIDDEN
+            )
+
+
+def history_storage_incomplete(cluster: Cluster) -> Iterator[Fault]:
+    """A collector without its storage, or with incomplete settings of its storage.
+
+    The collector could not store any data, so KubeRay refuses the RayCluster.
+    """
+    collector = _collector(cluster)
+    if not collector.given:
+        return
+    env = {(entry / "name").text: entry for entry in (collector / "env").items()}
+    backend = (env[_BACKEND] / "value").text.upper() if _BACKEND in env else ""
+    if not backend:
+        yield Fault(
+            collector / "env",
+            f"env has no {_BACKEND}: set it to gcs, s3, azureblob or aliyunoss",
+            REQUIRED,
+        )
+        return
+    present = {
+        name for name, entry in env.items() if (entry / "value").text or (entry / "valueFrom").given
+    }
+    for needed in _NEEDED.get(backend, ()):
+        if needed not in present:
+            yield Fault(
+                collector / "env",
+                f"env has no {needed}, which storage {backend} needs: set it",
+                REQUIRED,
+            )
+    if backend == "AZUREBLOB":
+        mode = (env[_AZURE_MODE] / "value").text.strip().lower() if _AZURE_MODE in env else ""
+        wanted = _azure(mode)
+        if not present.intersection(wanted):
+            yield Fault(
+                collector / "env",
+                f"env lacks {' or '.join(wanted)}, for storage AZUREBLOB: set it",
+                REQUIRED,
+            )
+
+
+def _azure(mode: str) -> tuple[str, ...]:
+    """Return the variables of which one is required to log in to Azure."""
+    if mode == "connection_string":
+        return (_AZURE_CONNECTION,)
+    return (
+        (_AZURE_URL,)
+        if mode in ("workload_identity", "default")
+        else (_AZURE_CONNECTION, _AZURE_URL)
+    )
+
+
+def history_container_taken(cluster: Cluster) -> Iterator[Fault]:
+    """A container with the name of the collector, in a template.
+
+    KubeRay adds a container of this name, so it refuses a template that contains one.
+    """
+    if (cluster.field / "historyServerOptions").given:
+        for group in cluster.everyone:
+            for container in group.containers:
+                if container.name == _CONTAINER:
+                    yield Fault(
+                        container.field / "name",
+                        "KubeRay adds a container of this name: rename or remove it",
+                        FORBIDDEN,
+                    )
+
+
+def _collector(cluster: Cluster) -> Field:
+    return cluster.field / "historyServerOptions" / "collectorOptions"

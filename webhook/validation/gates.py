@@ -8,16 +8,15 @@ from webhook.validation.cluster import Cluster
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import Job
-from webhook.validation.rule import KUBERAY, Rule, deny
 from webhook.validation.rule_settings import GATES
 
 T = TypeVar("T", Cluster, Job)
-Fields = Callable[[T], Iterable[Field]]
+Check = Callable[[T], Iterator[Fault]]
 
 
-def _row(name: str, gate: str, what: str, fields: Fields[T]) -> Rule[T]:
-    """Return the rule of a gate. If the settings name no gates, a gate that is off by default gives
-    a warning, because the operator may run with other gates than KubeRay's defaults.
+def _row(name: str, gate: str, what: str, fields: Callable[[T], Iterable[Field]]) -> Check[T]:
+    """Return the check of a gate. If the settings name no gates, a gate that is off by default is a
+    warning, because the operator may run with other gates than KubeRay's defaults.
     """
 
     def check(view: T) -> Iterator[Fault]:
@@ -34,7 +33,7 @@ def _row(name: str, gate: str, what: str, fields: Fields[T]) -> Rule[T]:
         f"{what} while the operator's feature gate {gate} is off.\n\n"
         "KubeRay refuses the object.\n\nKubeRay validation.go"
     )
-    return deny(check, by=KUBERAY)
+    return check
 
 
 def _at(*names: str) -> Callable[[Cluster | Job], list[Field]]:
@@ -50,18 +49,16 @@ def _suspended(cluster: Cluster) -> list[Field]:
     return [group.field / "suspend" for group in cluster.groups if group.scale.suspend]
 
 
-CLUSTER_GATES: Final[tuple[Rule[Cluster], ...]] = (
+CLUSTER_GATES: Final[tuple[Check[Cluster], ...]] = (
     _row("group_suspend", "RayJobDeletionPolicy", "A suspended worker group", _suspended),
     _row("rocksdb", "GCSFaultToleranceEmbeddedStorage", "The RocksDB backend", _rocksdb),
     _row("history", "RayClusterHistoryServer", "A history server", _at("historyServerOptions")),
     _row("network_policy", "RayClusterNetworkPolicy", "Network policies", _at("networkPolicy")),
     _row("tls", "RayClusterMTLS", "Options of TLS", _at("tlsOptions")),
 )
-JOB_GATES: Final[tuple[Rule[Job], ...]] = (
-    _row(
-        "deletion",
-        "RayJobDeletionPolicy",
-        "A deletion strategy",
-        _at("deletionStrategy", "deletionPolicy"),
-    ),
+deletion_gate_off: Final[Check[Job]] = _row(
+    "deletion",
+    "RayJobDeletionPolicy",
+    "A deletion strategy",
+    _at("deletionStrategy", "deletionPolicy"),
 )

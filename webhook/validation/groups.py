@@ -5,12 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.api import names
-from webhook.api.formats import (
-    DNS_LABEL_MAX,
-    LABEL_VALUE_MAX,
-    is_dns_label,
-    is_label_value,
-)
+from webhook.api.formats import DNS_LABEL_MAX, LABEL_VALUE_MAX, is_dns_label, is_label_value
 from webhook.api.review import DUPLICATE, FORBIDDEN, REQUIRED
 from webhook.groups.identity import MAX_HOSTS, MAX_REPLICAS
 from webhook.groups.naming import (
@@ -21,14 +16,8 @@ from webhook.groups.naming import (
     long_nodename,
     pod_prefix,
 )
-from webhook.validation.cluster import (
-    GROUPS_MAX,
-    UNBOUNDED,
-    Cluster,
-    Group,
-)
+from webhook.validation.cluster import GROUPS_MAX, UNBOUNDED, Cluster, Group
 from webhook.validation.finding import Fault
-from webhook.validation.rule import KUBERAY, deny, warn
 
 _POD_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
@@ -37,8 +26,6 @@ def containers_missing(cluster: Cluster) -> Iterator[Fault]:
     """A head or worker group whose template has no container.
 
     The first container runs Ray.
-
-    KubeRay validation.go (`ValidateRayClusterSpec`)
     """
     for group in cluster.everyone:
         field = group.pod / "containers"
@@ -237,8 +224,7 @@ def num_of_hosts_invalid(cluster: Cluster) -> Iterator[Fault]:
     for group in cluster.groups:
         if not 1 <= group.hosts <= MAX_HOSTS:
             yield Fault(
-                group.field / "numOfHosts",
-                f"numOfHosts is {group.hosts}: write 1 to {MAX_HOSTS}",
+                group.field / "numOfHosts", f"numOfHosts is {group.hosts}: write 1 to {MAX_HOSTS}"
             )
 
 
@@ -246,8 +232,6 @@ def replica_bounds_invalid(cluster: Cluster) -> Iterator[Fault]:
     """Bounds of replicas that are negative or contradict each other.
 
     KubeRay refuses the whole RayCluster and creates no pods.
-
-    KubeRay validation.go (`ValidateRayClusterSpec`)
     """
     for group in cluster.groups:
         low, high = group.scale.min_replicas or 0, group.scale.max_replicas or 0
@@ -322,20 +306,3 @@ def seat_label_in_template(cluster: Cluster) -> Iterator[Fault]:
                         f"every pod has its own {label}: remove it from the template",
                         FORBIDDEN,
                     )
-
-
-GROUPS: Final = (
-    deny(containers_missing, by=KUBERAY),
-    warn(too_many_groups),
-    deny(group_name_duplicate, by=KUBERAY),
-    deny(group_host_names_duplicate),
-    deny(group_name_reserved),
-    deny(group_name_invalid),
-    deny(group_name_no_host_name),
-    warn(fqdn_too_long),
-    deny(num_of_hosts_invalid),
-    deny(replica_bounds_invalid, since=(1, 6), by=KUBERAY),
-    warn(replicas_out_of_bounds),
-    warn(max_replicas_unbounded),
-    deny(seat_label_in_template),
-)

@@ -7,17 +7,11 @@ from typing import Any, Final
 from webhook.api import names
 from webhook.api.quantity import parse_quantity
 from webhook.api.release import shown
-from webhook.api.review import (
-    FORBIDDEN,
-    INVALID,
-    NOT_FOUND,
-    REQUIRED,
-)
+from webhook.api.review import FORBIDDEN, INVALID, NOT_FOUND, REQUIRED
 from webhook.groups.ippr import parse_ippr
 from webhook.validation.cluster import Cluster, Group
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
-from webhook.validation.rule import RAY, deny, warn
 
 CPU: Final = "max-cpu"
 MEMORY: Final = "max-memory"
@@ -240,11 +234,3 @@ def _quantity(value: object) -> Decimal | None:
     except ValueError:
         return None
     return amount if amount >= 0 else None
-
-
-RESIZE: Final = (
-    deny(ippr_malformed, by=RAY),
-    deny(ippr_value_too_low),
-    deny(ippr_group_not_resizable, by=RAY),
-    warn(ippr_without_effect),
-)

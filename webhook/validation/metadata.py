@@ -1,6 +1,4 @@
-"""Rules of metadata of Ray objects: names, from which KubeRay derives those of pods and services,
-and values of annotations.
-"""
+"""Rules of names, annotations and status conditions of Ray objects."""
 
 import re
 from collections.abc import Iterator
@@ -10,10 +8,9 @@ from typing import Final
 from webhook.api import names
 from webhook.api.review import NOT_SUPPORTED
 from webhook.groups.annotations import ANNOTATIONS, OPT_INS
-from webhook.validation.duration import parse_duration
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import RayObject
-from webhook.validation.rule import KUBERAY, deny, warn
+from webhook.validation.schedule import parse_duration
 
 
 def annotation_value_invalid(ray_object: RayObject) -> Iterator[Fault]:
@@ -29,9 +26,6 @@ def annotation_value_invalid(ray_object: RayObject) -> Iterator[Fault]:
             field = ray_object.annotation(row.annotation)
             if problem := row.problem(field.text):
                 yield Fault(field, problem, NOT_SUPPORTED)
-
-
-OPT_IN_VALUES: Final = (deny(annotation_value_invalid),)
 
 
 # https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/constant.go
@@ -60,9 +54,6 @@ def name_too_long(ray_object: RayObject) -> Iterator[Fault]:
     KubeRay appends up to 10 characters for services and clusters; Kubernetes allows 63 in total, so
     no object is created. KubeRay 1.6 accepts a RayCronJob with any name, but each RayJob of a
     RayCronJob whose name has more than 41 characters is refused.
-
-    KubeRay validation.go (`ValidateRayClusterMetadata`,
-    `ValidateRayJobMetadata`, `ValidateRayServiceMetadata`, `ValidateRayCronJobSpec`)
     """
     longest = LONGEST[ray_object.kind]
     name, prefix = ray_object.meta / "name", ray_object.meta / "generateName"
@@ -89,9 +80,6 @@ def name_not_dns_label(ray_object: RayObject) -> Iterator[Fault]:
 
     KubeRay names services after the object, and the name of a service is a DNS label that starts
     with a letter.
-
-    KubeRay validation.go (`ValidateRayClusterMetadata`,
-    `ValidateRayJobMetadata`, `ValidateRayServiceMetadata`)
     """
     name, prefix = ray_object.meta / "name", ray_object.meta / "generateName"
     text = name.text or (prefix.text and prefix.text + "x")
@@ -108,14 +96,11 @@ def initializing_timeout_invalid(ray_object: RayObject) -> Iterator[Fault]:
     """An initializing timeout of a RayService that is not a positive duration.
 
     KubeRay does not start the service until the annotation can be parsed.
-
-    KubeRay validation.go (`validateInitializingTimeout`)
     """
     field = ray_object.annotation(names.ANNOTATION_INITIALIZING_TIMEOUT)
     if ray_object.kind == names.RAYSERVICE_KIND and field.text and not _positive(field.text):
         yield Fault(
-            field,
-            f"{field.text[:40]!r}: write a duration such as 5m or 1h, or a number of seconds",
+            field, f"{field.text[:40]!r}: write a duration such as 5m or 1h, or a number of seconds"
         )
 
 
@@ -159,9 +144,18 @@ def _positive(text: str) -> bool:
     return (duration or 0) > 0
 
 
-METADATA: Final = (
-    deny(name_too_long, by=KUBERAY),
-    deny(name_not_dns_label, since=(1, 4), by=KUBERAY),
-    deny(initializing_timeout_invalid, since=(1, 5), by=KUBERAY),
-    warn(webhook_name_unknown),
-)
+_SUSPENDING: Final = "RayClusterSuspending"
+_SUSPENDED: Final = "RayClusterSuspended"
+
+
+def suspend_conditions_conflict(ray_object: RayObject) -> Iterator[Fault]:
+    """A RayCluster with the conditions Suspending and Suspended at the same time.
+
+    KubeRay stops reconciling the RayCluster until the status is corrected.
+    """
+    conditions = ray_object.root / "status" / "conditions"
+    true = {
+        (entry / "type").text for entry in conditions.items() if (entry / "status").text == "True"
+    }
+    if ray_object.kind == names.RAYCLUSTER_KIND and {_SUSPENDING, _SUSPENDED} <= true:
+        yield Fault(conditions, f"{_SUSPENDING} and {_SUSPENDED} are both True: set one to False")

@@ -1,21 +1,14 @@
 """Rules of jobs over several TPU slices, which users enable by setting MEGASCALE_NUM_SLICES."""
 
 from collections.abc import Iterator, Mapping
-from typing import Final
 
 from webhook.accelerators.devices import TPU
 from webhook.api import names
-from webhook.groups.slice_jobs import (
-    UNKNOWN_ID,
-    SliceJob,
-    slice_group,
-    slice_jobs,
-)
+from webhook.groups.slice_jobs import UNKNOWN_ID, SliceJob, slice_group, slice_jobs
 from webhook.validation.change import Update
 from webhook.validation.cluster import Cluster, Container, Group
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
-from webhook.validation.rule import warn
 
 
 def slice_count_mismatch(cluster: Cluster) -> Iterator[Fault]:
@@ -46,8 +39,7 @@ def slice_count_mismatch(cluster: Cluster) -> Iterator[Fault]:
             and group.scale.desired not in (0, int(text[:9]))
         ):
             yield Fault(
-                field,
-                f"{text[:9]} slices, but {group.scale.desired} replicas: make the two equal",
+                field, f"{text[:9]} slices, but {group.scale.desired} replicas: make the two equal"
             )
 
 
@@ -140,12 +132,3 @@ def _variables(container: Container) -> dict[str, str]:
 
 def _number(container: Container) -> Field:
     return (container.variable(names.MEGASCALE_NUM_SLICES) or container.field) / "value"
-
-
-MULTI_SLICE: Final = (
-    warn(slice_count_mismatch),
-    warn(multi_slice_autoscaled),
-    warn(multi_slice_unreachable),
-)
-
-SLICE_UPDATES: Final = (warn(slices_renumbered),)

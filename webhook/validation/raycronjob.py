@@ -7,7 +7,6 @@ from typing import Final
 from webhook.api.review import REQUIRED
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import CronJob
-from webhook.validation.rule import KUBERAY, deny
 from webhook.validation.schedule import problem_of
 
 _ZONE: Final = re.compile(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*")
@@ -23,8 +22,6 @@ def cron_schedule_invalid(cron: CronJob) -> Iterator[Fault]:
 
     KubeRay would never start a job. Since KubeRay 1.7 the time zone is a separate field; if the
     release is unknown, a time zone in the schedule is a warning.
-
-    KubeRay validation.go (`ValidateRayCronJobSpec`)
     """
     field = cron.field / "schedule"
     if field.given and not isinstance(field.value, str):
@@ -47,8 +44,6 @@ def cron_time_zone_invalid(cron: CronJob) -> Iterator[Fault]:
     """A time zone that is empty or unknown.
 
     KubeRay would never start a job. Without the field, KubeRay uses the time zone of the operator.
-
-    KubeRay validation.go (`ValidateRayCronJobSpec`)
     """
     field = cron.field / "timeZone"
     if field.value == "":
@@ -65,9 +60,3 @@ def _known(zone: str, zones: Container[str]) -> bool:
     for folder in _COPIES:
         zone = zone.removeprefix(folder)
     return zone in _ALWAYS or (zone in zones if zones else _ZONE.fullmatch(zone) is not None)
-
-
-RAYCRONJOB: Final = (
-    deny(cron_schedule_invalid, by=KUBERAY),
-    deny(cron_time_zone_invalid, since=(1, 7), by=KUBERAY),
-)

@@ -1,13 +1,19 @@
-"""Rules of RayJobs: submission of the job, and its cluster."""
+"""Rules of RayJobs: the job, its submission, and its cluster."""
 
+import json
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.api.review import FORBIDDEN, REQUIRED
+from webhook.api.review import FORBIDDEN, NOT_SUPPORTED, REQUIRED
+from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import K8S_JOB, SIDECAR, Job
-from webhook.validation.rule import KUBERAY, deny
-from webhook.validation.runtime_env import YAML_MAX, read_runtime_env
+from webhook.validation.runtime_env import (
+    YAML_MAX,
+    read_runtime_env,
+    runtime_env_keys,
+    runtime_env_values,
+)
 
 INTERACTIVE: Final = "InteractiveMode"
 _CLUSTER_KEY: Final = "ray.io/cluster"
@@ -17,8 +23,6 @@ def job_suspend_without_shutdown(job: Job) -> Iterator[Fault]:
     """A suspended RayJob that keeps its cluster.
 
     Suspending deletes the cluster, so KubeRay requires `shutdownAfterJobFinishes`.
-
-    KubeRay validation.go (`ValidateRayJobSpec`)
     """
     if (job.field / "suspend").flag and not job.shutdown:
         yield Fault(
@@ -33,8 +37,6 @@ def job_suspend_with_selector(job: Job) -> Iterator[Fault]:
     """A suspended RayJob on an existing cluster.
 
     The RayJob does not own the cluster, so KubeRay cannot suspend it.
-
-    KubeRay validation.go (`ValidateRayJobSpec`)
     """
     if (job.field / "suspend").flag and job.selects:
         yield Fault(
@@ -48,8 +50,6 @@ def job_ttl_invalid(job: Job) -> Iterator[Fault]:
     """A time to live of the finished job that is negative or has no effect.
 
     Without `shutdownAfterJobFinishes` the cluster is not deleted, so KubeRay refuses the RayJob.
-
-    KubeRay validation.go (`validateDeletionConfiguration`)
     """
     field = job.field / "ttlSecondsAfterFinished"
     seconds = field.number or 0
@@ -63,8 +63,6 @@ def job_without_cluster(job: Job) -> Iterator[Fault]:
     """A RayJob with neither a cluster of its own nor the name of an existing cluster.
 
     The job has no cluster to run on.
-
-    KubeRay validation.go (`ValidateRayJobSpec`)
     """
     if not (job.field / "rayClusterSpec").given and not job.selects:
         yield Fault(
@@ -78,8 +76,6 @@ def job_selector_without_name(job: Job) -> Iterator[Fault]:
     """A cluster selector without the name of the cluster.
 
     KubeRay selects the cluster by this key only.
-
-    KubeRay validation.go (`ValidateRayJobSpec`)
     """
     name = job.selector.key(_CLUSTER_KEY)
     if job.selects and (not name.given or name.value == ""):
@@ -95,8 +91,6 @@ def job_sidecar_conflict(job: Job) -> Iterator[Fault]:
 
     In this mode the submitter runs in the head pod: it has no pod to configure and cannot use an
     existing cluster, and the head must not restart.
-
-    KubeRay validation.go (`ValidateRayJobSpec`)
     """
     if job.mode != SIDECAR:
         return
@@ -155,8 +149,6 @@ def job_number_not_positive(job: Job) -> Iterator[Fault]:
     """A deadline of a RayJob that is not above 0, or a negative number of retries.
 
     KubeRay refuses the RayJob.
-
-    KubeRay validation.go (`ValidateRayJobSpec`)
     """
     for name, least in (
         ("activeDeadlineSeconds", 1),
@@ -172,8 +164,6 @@ def job_runtime_env_unreadable(job: Job) -> Iterator[Fault]:
     """A runtime environment that is not a YAML map.
 
     KubeRay sends it to Ray as JSON, and refuses a RayJob with a text that it cannot parse.
-
-    KubeRay validation.go (`ValidateRayJobSpec`)
     """
     field = job.field / "runtimeEnvYAML"
     if 0 < len(field.text) <= YAML_MAX and (problem := read_runtime_env(field.text).problem):
@@ -185,8 +175,6 @@ def job_waiting_not_interactive(job: Job) -> Iterator[Fault]:
 
     No other mode leaves this status, so the RayJob never continues. The mode was changed after the
     RayJob had started.
-
-    KubeRay validation.go (`ValidateRayJobStatus`)
     """
     if (job.root / "status" / "jobDeploymentStatus").text == "Waiting" and job.mode != INTERACTIVE:
         yield Fault(
@@ -196,16 +184,101 @@ def job_waiting_not_interactive(job: Job) -> Iterator[Fault]:
         )
 
 
-RAYJOB: Final = (
-    deny(job_suspend_without_shutdown, by=KUBERAY),
-    deny(job_suspend_with_selector, by=KUBERAY),
-    deny(job_ttl_invalid, since=(1, 4), by=KUBERAY),
-    deny(job_without_cluster, by=KUBERAY),
-    deny(job_selector_without_name, since=(1, 5), by=KUBERAY),
-    deny(job_sidecar_conflict, since=(1, 5), by=KUBERAY),
-    deny(job_submitter_without_container),
-    deny(job_backoff_unsupported, by=KUBERAY),
-    deny(job_number_not_positive, by=KUBERAY),
-    deny(job_runtime_env_unreadable, by=KUBERAY),
-    deny(job_waiting_not_interactive, by=KUBERAY),
-)
+_SHELL: Final = ("$", "`")
+_JOB_POLICIES: Final = ("Never", "OnFailure")
+_JSON_MAX: Final = 4096
+
+
+def job_entrypoint_missing(job: Job) -> Iterator[Fault]:
+    """A RayJob without an entrypoint.
+
+    The submission ends with an error, unless the user submits the job (InteractiveMode) or the
+    submitter's container has its own command.
+
+    https://docs.ray.io/en/latest/cluster/kubernetes/getting-started/rayjob-quick-start.html
+    """
+    field = job.field / "entrypoint"
+    if job.mode == INTERACTIVE or field.text.strip() or _own_command(job):
+        return
+    if field.value is None or field.text == field.value:
+        text = (
+            f"entrypoint is empty: write the job's command, or set submissionMode to {INTERACTIVE}"
+        )
+        yield Fault(field, text, REQUIRED)
+
+
+def _own_command(job: Job) -> bool:
+    containers = job.field / "submitterPodTemplate" / "spec" / "containers"
+    first = next(iter(containers.items()), None)
+    return first is not None and (first / "command").size > 0
+
+
+def job_entrypoint_resources_unreadable(job: Job) -> Iterator[Fault]:
+    """Custom resources of the entrypoint that are not a JSON map of numbers.
+
+    Ray refuses the submission, and the RayJob fails after its cluster has started.
+
+    https://docs.ray.io/en/latest/cluster/running-applications/job-submission/cli.html
+    """
+    field = job.field / "entrypointResources"
+    text = field.text
+    if not text or len(text) > _JSON_MAX or any(each in text for each in _SHELL):
+        return
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    numbers = value.values() if isinstance(value, dict) else (None,)
+    if not all(isinstance(each, int | float) and not isinstance(each, bool) for each in numbers):
+        yield Fault(field, f'{text[:40]!r}: write JSON with numbers, such as {{"Custom": 1}}')
+
+
+def job_submitter_restarts(job: Job) -> Iterator[Fault]:
+    """A template of the submitter's pod whose restart policy is not allowed in a Kubernetes Job.
+
+    KubeRay does not set a restart policy in a user's template; the default of Kubernetes is Always,
+    which is refused in a Job, so the RayJob is never submitted.
+
+    https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-template
+    """
+    template = job.field / "submitterPodTemplate"
+    policy = template / "spec" / "restartPolicy"
+    if job.mode not in ("", K8S_JOB) or not (template / "spec" / "containers").size:
+        return
+    if policy.value in _JOB_POLICIES:
+        return
+    found = f"{policy.text[:40]!r}" if policy.text else "not set"
+    reason = NOT_SUPPORTED if policy.text else REQUIRED
+    yield Fault(
+        policy,
+        f"restartPolicy is {found}: write Never or OnFailure, as a Kubernetes Job needs",
+        reason,
+    )
+
+
+def job_runtime_env_value_invalid(job: Job) -> Iterator[Fault]:
+    """A runtime environment of a RayJob with values that Ray refuses.
+
+    Examples are variables that are not strings, and two installers of Python packages at once; Ray
+    refuses the job after its cluster has started.
+
+    https://docs.ray.io/en/latest/ray-core/handling-dependencies.html#api-reference
+    """
+    yield from runtime_env_values(_runtime_env(job))
+
+
+def job_runtime_env_key_unknown(job: Job) -> Iterator[Fault]:
+    """A key of a runtime environment that Ray does not have.
+
+    Ray ignores the key, so a misspelt key has no effect.
+
+    https://docs.ray.io/en/latest/ray-core/handling-dependencies.html#api-reference
+    """
+    yield from runtime_env_keys(_runtime_env(job))
+
+
+def _runtime_env(job: Job) -> Field:
+    """Return the runtime environment as a field whose path continues that of its text."""
+    text = (job.field / "runtimeEnvYAML").text
+    value = read_runtime_env(text).value if 0 < len(text) <= YAML_MAX else None
+    return Field(value, job.field, "runtimeEnvYAML")

@@ -8,7 +8,6 @@ from webhook.validation.change import INCREMENTAL, NEW_CLUSTER, NONE
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import Service
-from webhook.validation.rule import KUBERAY, deny
 
 _GATE: Final = "RayServiceIncrementalUpgrade"
 _PERCENT_MAX: Final = 100
@@ -18,8 +17,6 @@ def service_head_service_named(service: Service) -> Iterator[Fault]:
     """A name for the head's service in a RayService.
 
     Two clusters exist during an upgrade, and both would need the name.
-
-    KubeRay validation.go (`ValidateRayServiceSpec`)
     """
     field = service.cluster.field / "headGroupSpec" / "headService" / "metadata" / "name"
     if field.given and field.value != "":
@@ -35,8 +32,6 @@ def service_upgrade_type_unknown(service: Service) -> Iterator[Fault]:
 
     The CRD accepts any text, and KubeRay then refuses the RayService. The incremental upgrade was
     added in KubeRay 1.5.
-
-    KubeRay validation.go (`ValidateRayServiceSpec`)
     """
     field = _strategy(service) / "type"
     newer = service.settings.since((1, 5)) is not False
@@ -67,8 +62,6 @@ def service_deletion_delay_negative(service: Service) -> Iterator[Fault]:
     """A negative delay before the old cluster is deleted.
 
     KubeRay refuses the RayService.
-
-    KubeRay validation.go (`ValidateRayServiceSpec`)
     """
     field = service.field / "rayClusterDeletionDelaySeconds"
     if (field.number or 0) < 0:
@@ -79,8 +72,6 @@ def incremental_without_autoscaling(service: Service) -> Iterator[Fault]:
     """An incremental upgrade of a cluster that does not autoscale.
 
     The new cluster grows while the old one shrinks; both need the autoscaler.
-
-    KubeRay validation.go (`ValidateClusterUpgradeOptions`)
     """
     if _incremental(service) and not service.cluster.autoscaling:
         field = service.cluster.field / "enableInTreeAutoscaling"
@@ -91,8 +82,6 @@ def incremental_options_missing(service: Service) -> Iterator[Fault]:
     """An incremental upgrade without its options.
 
     KubeRay needs the step size, the interval and the gateway that shifts the traffic.
-
-    KubeRay validation.go (`ValidateClusterUpgradeOptions`)
     """
     if not _incremental(service):
         return
@@ -114,8 +103,6 @@ def incremental_option_invalid(service: Service) -> Iterator[Fault]:
     """A percentage or interval of an incremental upgrade that is out of range.
 
     The traffic would never reach the new cluster, so KubeRay refuses the RayService.
-
-    KubeRay validation.go (`ValidateClusterUpgradeOptions`)
     """
     if not _incremental(service):
         return
@@ -145,14 +132,3 @@ def _options(service: Service) -> Field:
 
 def _incremental(service: Service) -> bool:
     return (_strategy(service) / "type").text == INCREMENTAL and service.settings.enabled(_GATE)
-
-
-RAYSERVICE: Final = (
-    deny(service_head_service_named, by=KUBERAY),
-    deny(service_upgrade_type_unknown, by=KUBERAY),
-    deny(service_upgrade_type_missing),
-    deny(service_deletion_delay_negative, by=KUBERAY),
-    deny(incremental_without_autoscaling, by=KUBERAY),
-    deny(incremental_options_missing, by=KUBERAY),
-    deny(incremental_option_invalid, by=KUBERAY),
-)

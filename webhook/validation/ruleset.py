@@ -4,69 +4,33 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import islice
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from webhook.api import names
-from webhook.validation.accelerators import ACCELERATORS
-from webhook.validation.auth import AUTH
-from webhook.validation.autoscaling import AUTOSCALER_FILES, AUTOSCALING
-from webhook.validation.change import (
-    only_queued,
-    only_scaled,
-    read_update,
-    replicas_of,
-)
-from webhook.validation.decoding import DECODING, count_fits
-from webhook.validation.deletion import DELETION
-from webhook.validation.domain_rules import DOMAINS
-from webhook.validation.fault_tolerance import FAULT_TOLERANCE
-from webhook.validation.finding import (
-    DENY,
-    OFF,
-    WARN,
-    Finding,
-)
-from webhook.validation.gang_scheduling import SCHEDULING
-from webhook.validation.gates import CLUSTER_GATES, JOB_GATES
-from webhook.validation.groups import GROUPS
-from webhook.validation.history import HISTORY
-from webhook.validation.in_place_resize import RESIZE
-from webhook.validation.managed_variables import VARIABLES
-from webhook.validation.metadata import METADATA, OPT_IN_VALUES
-from webhook.validation.multislice import MULTI_SLICE, SLICE_UPDATES
-from webhook.validation.network_policy import NETWORK_POLICY
-from webhook.validation.node_labels import LOCALITY
-from webhook.validation.parameters import PARAMETERS
-from webhook.validation.pods.rules import PODS
-from webhook.validation.queueing import QUEUEING
+from webhook.validation.change import only_queued, only_scaled, read_update, replicas_of
+from webhook.validation.decoding import count_fits
+from webhook.validation.finding import DENY, OFF, WARN, Finding
 from webhook.validation.ray_object import RayObject, read_ray_object
-from webhook.validation.ray_version import VERSIONS
-from webhook.validation.raycronjob import RAYCRONJOB
-from webhook.validation.rayjob import RAYJOB
-from webhook.validation.rayservice import RAYSERVICE
-from webhook.validation.rule import Rule
 from webhook.validation.rule_settings import DEFAULTS, GATES, RuleSettings
-from webhook.validation.schema import SCHEMA, pruned
-from webhook.validation.serve_config import SERVE
-from webhook.validation.shard_groups import SHARD_UPDATES, SHARDS
-from webhook.validation.start_values import START_VALUES
-from webhook.validation.startup import OBJECT_STARTUP, STARTUP
-from webhook.validation.status_conditions import STATUS
-from webhook.validation.structure import STRUCTURE
-from webhook.validation.submission import SUBMISSION
-from webhook.validation.termination import DRAIN_VALUES, HOOK_FILES, TERMINATION
-from webhook.validation.tls import TLS
-from webhook.validation.units import (
-    OPT_IN_UPDATES,
-    UNIT_UPDATES,
-    UNITS,
-    has_units,
+from webhook.validation.rules import (
+    CLUSTER_RULES,
+    CRON_RULES,
+    DECODING_RULES,
+    FILE_RULES,
+    JOB_RULES,
+    OBJECT_RULES,
+    RULES,
+    SCALE_RULES,
+    SERVICE_RULES,
+    UPDATE_RULES,
+    Rule,
 )
-from webhook.validation.updates import UPDATES, UPGRADE
+from webhook.validation.schema import pruned
+from webhook.validation.units import has_units
 
 T = TypeVar("T")
 
-_STOPPING: Final = frozenset(rule.id for rule in DECODING)
+_STOPPING: Final = frozenset(rule.id for rule in DECODING_RULES)
 """The rules of values that stop KubeRay for all objects."""
 
 Find = Callable[[RayObject, RuleSettings], Iterable[Finding]]
@@ -76,59 +40,6 @@ MESSAGE_MAX: Final = 400
 
 FAULTS_MAX: Final = 200
 """Maximum faults of one rule; it bounds the time that a hostile object can take."""
-
-OBJECT_RULES: Final = (
-    *DECODING,
-    *METADATA,
-    *STATUS,
-    *SHARDS,
-    *DRAIN_VALUES,
-    *OPT_IN_VALUES,
-    *PODS,
-    *OBJECT_STARTUP,
-)
-CLUSTER_RULES: Final = (
-    *STRUCTURE,
-    *UPGRADE,
-    *GROUPS,
-    *ACCELERATORS,
-    *STARTUP,
-    *MULTI_SLICE,
-    *RESIZE,
-    *AUTOSCALING,
-    *PARAMETERS,
-    *START_VALUES,
-    *VERSIONS,
-    *VARIABLES,
-    *FAULT_TOLERANCE,
-    *HISTORY,
-    *AUTH,
-    *NETWORK_POLICY,
-    *TLS,
-    *CLUSTER_GATES,
-    *SCHEDULING,
-    *UNITS,
-    *DOMAINS,
-    *LOCALITY,
-    *QUEUEING,
-    *TERMINATION,
-)
-JOB_RULES: Final = (*RAYJOB, *SUBMISSION, *DELETION, *JOB_GATES)
-SERVICE_RULES: Final = (*RAYSERVICE, *SERVE)
-CRON_RULES: Final = RAYCRONJOB
-UPDATE_RULES: Final = (*UPDATES, *SLICE_UPDATES, *UNIT_UPDATES, *OPT_IN_UPDATES, *SHARD_UPDATES)
-
-FILE_RULES: Final = (*SCHEMA, *AUTOSCALER_FILES, *HOOK_FILES)
-
-RULES: Final[tuple[Rule[Any], ...]] = (
-    *OBJECT_RULES,
-    *CLUSTER_RULES,
-    *JOB_RULES,
-    *SERVICE_RULES,
-    *CRON_RULES,
-    *UPDATE_RULES,
-    *FILE_RULES,
-)
 
 
 def check(kind: str, value: object, settings: RuleSettings = DEFAULTS) -> list[Finding]:
@@ -223,7 +134,7 @@ def _fewer(before: object, after: object) -> bool:
 def _left_behind(kind: str, old: object, new: object, settings: RuleSettings) -> list[Finding]:
     """Return warnings of problems that an update which only scales leaves behind."""
     update = read_update(*(read_ray_object(kind, each, settings) for each in (old, new)))
-    found = _run((*SLICE_UPDATES, *UNIT_UPDATES), update, settings) if update is not None else ()
+    found = _run(SCALE_RULES, update, settings) if update is not None else ()
     return _ordered(map(_softened, found))
 
 
@@ -266,7 +177,7 @@ def _renamed(
 
 
 def _undecodable(ray_object: RayObject, settings: RuleSettings) -> Iterator[Finding]:
-    yield from _run(DECODING, ray_object, settings)
+    yield from _run(DECODING_RULES, ray_object, settings)
 
 
 def being_deleted(value: object) -> bool:

@@ -17,7 +17,6 @@ from webhook.validation.crd import Part, Schema, schema_of
 from webhook.validation.field import Field, Key
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import RayObject
-from webhook.validation.rule import API_SERVER, deny, warn
 
 # https://github.com/kubernetes/apimachinery/blob/master/pkg/api/resource/quantity.go
 _QUANTITY: Final = re.compile(
@@ -302,6 +301,3 @@ def _pruned(value: Any, schema: Schema, name: str | int) -> Any:  # noqa: ANN401
         for key, item in value.items()
         if key in fields and item is not None
     }
-
-
-SCHEMA: Final = (deny(schema_violated, by=API_SERVER), warn(field_unknown))

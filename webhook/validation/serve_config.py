@@ -12,17 +12,11 @@ from typing import Any, Final
 from msgspec import Struct
 
 from webhook.api.release import Release, shown
-from webhook.api.review import (
-    DUPLICATE,
-    FORBIDDEN,
-    NOT_SUPPORTED,
-    REQUIRED,
-)
+from webhook.api.review import DUPLICATE, FORBIDDEN, NOT_SUPPORTED, REQUIRED
 from webhook.manifest.inline import Inline, read_map
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import Service
-from webhook.validation.rule import RAY, deny, warn
 from webhook.validation.runtime_env import (
     YAML_MAX,
     runtime_env_keys,
@@ -492,11 +486,3 @@ def _shown(value: object) -> str:
     if isinstance(value, dict | list):
         return "a map" if isinstance(value, dict) else "a list"
     return repr(value)[:40]
-
-
-SERVE: Final = (
-    deny(serve_config_unreadable, by=RAY),
-    deny(serve_application_invalid, by=RAY),
-    deny(serve_value_invalid, by=RAY),
-    warn(serve_key_unknown),
-)

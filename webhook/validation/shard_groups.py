@@ -7,17 +7,10 @@ from typing import Final
 
 from webhook.api import names
 from webhook.api.review import FORBIDDEN
-from webhook.groups.annotations import (
-    SHARD_COUNT,
-    SHARD_GROUP,
-    SHARD_INDEX,
-    read_count,
-    read_index,
-)
+from webhook.groups.annotations import SHARD_COUNT, SHARD_GROUP, SHARD_INDEX, read_count, read_index
 from webhook.validation.change import Update
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import RayObject
-from webhook.validation.rule import deny, warn
 
 _COPIED: Final = (names.RAYJOB_KIND, names.RAYSERVICE_KIND)
 """Kinds whose annotations KubeRay copies to the RayClusters that it creates for them."""
@@ -153,16 +146,3 @@ def shard_index_changed(update: Update) -> Iterator[Fault]:
             f"immutable: write {index} again, or remove the annotation from your manifest",
             FORBIDDEN,
         )
-
-
-SHARDS: Final = (
-    deny(shard_group_invalid),
-    deny(shard_index_invalid),
-    warn(shard_index_alone),
-    deny(shard_index_beyond_count),
-    deny(shard_count_invalid),
-    warn(shard_count_alone),
-    deny(shard_index_copied),
-)
-
-SHARD_UPDATES: Final = (deny(shard_index_changed),)

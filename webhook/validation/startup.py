@@ -12,7 +12,6 @@ from webhook.validation.cluster import Cluster, Container, Group
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import RayObject
-from webhook.validation.rule import warn
 
 _PLACEHOLDER: Final = re.compile(r"\$(\{\w+\}|\w+)")
 _SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - where Ray keeps its objects
@@ -179,13 +178,3 @@ def _bytes(value: object) -> Decimal | None:
         return parse_quantity(value)
     except ValueError:
         return None
-
-
-STARTUP: Final = (
-    warn(shared_memory_above_limit),
-    warn(volume_medium_unknown),
-    warn(accelerator_unknown),
-    warn(head_memory_too_small),
-    warn(master_address_local),
-)
-OBJECT_STARTUP: Final = (warn(placeholder_unresolved), warn(ignore_label_not_true))

@@ -11,7 +11,6 @@ from msgspec import Struct, ValidationError, convert
 from webhook.validation.cluster import GROUPS_MAX, Cluster
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
-from webhook.validation.rule import API_SERVER, deny
 
 _INTEGERS: Final = (
     "numOfHosts",
@@ -189,6 +188,3 @@ def _fault(field: Field, kind: type) -> Fault:
         text = str(value).lower() if isinstance(value, bool) else str(value)
         return Fault(field, f'{text[:40]} is {_NAMES[type(value)]}: quote it, as in "{text[:40]}"')
     return Fault(field, f"expected {_NAMES[kind]}, found {_NAMES[type(value)]}")
-
-
-STRUCTURE: Final = (deny(field_type_wrong, by=API_SERVER),)

@@ -6,17 +6,11 @@ from typing import Final
 
 from webhook.api import names
 from webhook.groups.annotations import DRAIN_SECONDS
-from webhook.groups.drain_timeout import (
-    DEFAULT_GRACE,
-    MARGIN,
-    own_seconds,
-    read_seconds,
-)
+from webhook.groups.drain_timeout import DEFAULT_GRACE, MARGIN, own_seconds, read_seconds
 from webhook.validation.cluster import Cluster, Group
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import RayObject
-from webhook.validation.rule import deny, warn
 
 _STOPS: Final = re.compile(r"\bray\s+stop\b")
 
@@ -84,10 +78,3 @@ def _own_drain(group: Group) -> int | None:
 
 def _line(command: Field) -> str:
     return " ".join(word.text for word in command.items())
-
-
-DRAIN_VALUES: Final = (deny(drain_seconds_invalid),)
-
-TERMINATION: Final = (warn(grace_too_short),)
-
-HOOK_FILES: Final = (warn(ray_stop_in_pre_stop),)

@@ -1,4 +1,4 @@
-"""Rules of units (worker groups that are one job) and of annotations that apply to no pod."""
+"""Rules of units (worker groups that are one job) and of annotations without effect."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -9,6 +9,7 @@ from webhook.api import names
 from webhook.groups.annotations import (
     DRAIN_SECONDS,
     HOST_NAMES,
+    NODE_LABELS,
     PROFILES,
     REPAIR,
     REPLICA,
@@ -20,11 +21,11 @@ from webhook.groups.annotations import (
     WORKER_GROUP,
     OptIn,
     is_unit,
+    read_pairs,
 )
 from webhook.validation.change import Update
 from webhook.validation.cluster import Cluster, Container, Group
 from webhook.validation.finding import Fault
-from webhook.validation.rule import deny, warn
 
 
 def unit_autoscaled(cluster: Cluster) -> Iterator[Fault]:
@@ -150,8 +151,6 @@ _EFFECTS: Final[tuple[tuple[OptIn[Any], Callable[[Cluster, str], str]], ...]] = 
 have separate rules.
 """
 
-UNITS: Final = (deny(unit_autoscaled), warn(annotation_without_effect))
-
 
 def has_units(value: object) -> bool:
     """Return whether an object has the annotation of units."""
@@ -205,7 +204,19 @@ def annotation_for_new_pods(update: Update) -> Iterator[Fault]:
 _OF_PODS: Final[tuple[OptIn[Any], ...]] = tuple(row for row, _ in _EFFECTS)
 """Opt-ins that take effect when pods are created."""
 
-UNIT_UPDATES: Final = (warn(unit_resized),)
-"""Rules that also apply to an update that only scales."""
 
-OPT_IN_UPDATES: Final = (warn(annotation_for_new_pods),)
+def node_label_not_allowed(cluster: Cluster) -> Iterator[Fault]:
+    """A Node label that the webhook is not configured to copy.
+
+    Ray nodes start without the label, and placement groups that need it find no node. `ray-webhook
+    validate` does not check this.
+
+    https://docs.ray.io/en/latest/ray-core/scheduling/labels.html
+    """
+    allowed = cluster.settings.node_labels
+    for each in read_pairs(NODE_LABELS.read(cluster.annotations)):
+        if allowed is not None and each.node_label not in allowed:
+            yield Fault(
+                cluster.annotation(NODE_LABELS.annotation),
+                f"{each.node_label[:40]} is not passed on: add it to the webhook's node labels",
+            )

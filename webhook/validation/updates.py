@@ -18,15 +18,12 @@ from webhook.validation.change import (
 )
 from webhook.validation.cluster import Cluster, Group
 from webhook.validation.finding import Fault
-from webhook.validation.rule import KUBERAY, deny, warn
 
 
 def upgrade_strategy_unknown(cluster: Cluster) -> Iterator[Fault]:
     """An unknown upgrade strategy.
 
     KubeRay refuses the whole RayCluster and creates no pods.
-
-    KubeRay validation.go (`ValidateRayClusterUpgradeOptions`)
     """
     kind = cluster.field / "upgradeStrategy" / "type"
     if kind.given and kind.text not in (RECREATE, NONE):
@@ -38,8 +35,6 @@ def upgrade_strategy_not_own(cluster: Cluster) -> Iterator[Fault]:
 
     The owner decides when its cluster is replaced, so KubeRay refuses a cluster with its own
     strategy.
-
-    KubeRay validation.go (`ValidateRayClusterUpgradeOptions`)
     """
     kind = cluster.field / "upgradeStrategy" / "type"
     if kind.given and cluster.owner in (names.RAYJOB_KIND, names.RAYSERVICE_KIND):
@@ -48,12 +43,6 @@ def upgrade_strategy_not_own(cluster: Cluster) -> Iterator[Fault]:
             f"the {cluster.owner} that owns this cluster replaces it: remove upgradeStrategy",
             FORBIDDEN,
         )
-
-
-UPGRADE: Final = (
-    deny(upgrade_strategy_unknown, by=KUBERAY),
-    deny(upgrade_strategy_not_own, by=KUBERAY),
-)
 
 
 _STARTED_WITH: Final = ("template", "rayStartParams", "resources", "labels")
@@ -196,10 +185,7 @@ def service_starts_new_cluster(update: Update) -> Iterator[Fault]:
             yield Fault(field, "no effect: the upgradeStrategy of this RayService is None")
         else:
             grows = "grows step by step" if kind == INCREMENTAL else "starts at full size"
-            yield Fault(
-                field,
-                f"a second cluster {grows} beside the old one: check that it fits",
-            )
+            yield Fault(field, f"a second cluster {grows} beside the old one: check that it fits")
 
 
 def _changed(update: Update) -> list[str]:
@@ -217,13 +203,3 @@ def _appended(update: Update) -> bool:
 def _groups(cluster: Cluster) -> list[Any]:
     groups = rollout_part(cluster.field.value).get("workerGroupSpecs", [])
     return groups if isinstance(groups, list) else []
-
-
-UPDATES: Final = (
-    warn(group_removed),
-    warn(group_reordered),
-    warn(num_of_hosts_changed),
-    warn(pods_stay_old),
-    warn(recreate_deletes_pods),
-    warn(service_starts_new_cluster),
-)

@@ -7,25 +7,10 @@ from typing import Any, Final
 
 from webhook.api.formats import is_dns_label, is_qualified_name
 from webhook.api.quantity import parse_quantity
-from webhook.api.review import (
-    DUPLICATE,
-    FORBIDDEN,
-    NOT_FOUND,
-    REQUIRED,
-)
-from webhook.validation.pods.inspection import (
-    Pod,
-    Way,
-    entries,
-    key,
-    mapping,
-    shown,
-    text_of,
-)
+from webhook.api.review import DUPLICATE, FORBIDDEN, NOT_FOUND, REQUIRED
+from webhook.validation.pods.families import LIMITS, QUANTITIES
+from webhook.validation.pods.inspection import Pod, Way, entries, key, mapping, shown, text_of
 from webhook.validation.pods.value_checks import DNS_LABEL_ADVICE, nearest
-
-QUANTITIES: Final = "pod-quantity-invalid"
-LIMITS: Final = "pod-limit-invalid"
 
 _STANDARD: Final = ("cpu", "memory", "ephemeral-storage")
 _COMPUTE: Final = frozenset(("cpu", "memory"))

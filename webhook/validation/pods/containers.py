@@ -6,11 +6,15 @@ from typing import Any, Final
 from webhook.api.formats import is_dns_label, is_dns_subdomain, is_qualified_name
 from webhook.api.objects import ALWAYS
 from webhook.api.quantity import parse_quantity
-from webhook.api.review import (
-    DUPLICATE,
-    FORBIDDEN,
-    NOT_FOUND,
-    REQUIRED,
+from webhook.api.review import DUPLICATE, FORBIDDEN, NOT_FOUND, REQUIRED
+from webhook.validation.pods.families import (
+    IMAGES,
+    LIFECYCLE,
+    MOUNTS,
+    NAMES,
+    PORTS,
+    PROBES,
+    VARIABLES,
 )
 from webhook.validation.pods.inspection import (
     Examine,
@@ -36,13 +40,6 @@ from webhook.validation.pods.value_checks import (
     port_or_name,
 )
 
-NAMES: Final = "pod-name-invalid"
-IMAGES: Final = "pod-image-invalid"
-PORTS: Final = "pod-port-invalid"
-VARIABLES: Final = "pod-variable-invalid"
-MOUNTS: Final = "pod-mount-invalid"
-PROBES: Final = "pod-probe-invalid"
-LIFECYCLE: Final = "pod-lifecycle-invalid"
 RESTARTS: Final = ("Always", "OnFailure", "Never")
 """The restart policies of a container."""
 

@@ -4,23 +4,9 @@ from typing import Any, Final
 
 from webhook.api.formats import is_dns_subdomain, is_label_value, is_qualified_name
 from webhook.api.review import FORBIDDEN, REQUIRED
-from webhook.validation.pods.amounts import (
-    LIMITS,
-    QUANTITIES,
-    claims_of_pod,
-    overhead,
-    pod_resources,
-    resources,
-)
+from webhook.validation.pods.amounts import claims_of_pod, overhead, pod_resources, resources
 from webhook.validation.pods.containers import (
-    IMAGES,
-    LIFECYCLE,
-    MOUNTS,
-    NAMES,
-    PORTS,
-    PROBES,
     RESTARTS,
-    VARIABLES,
     containers,
     devices,
     init_container,
@@ -33,6 +19,17 @@ from webhook.validation.pods.containers import (
     restart_rules,
     variables,
     variables_from,
+)
+from webhook.validation.pods.families import (
+    LABELS,
+    LIFECYCLE,
+    NAMES,
+    PLACEMENT,
+    PORTS,
+    PROBES,
+    SECURITY,
+    VALUES,
+    VOLUMES,
 )
 from webhook.validation.pods.inspection import (
     Check,
@@ -48,7 +45,6 @@ from webhook.validation.pods.inspection import (
     tree,
 )
 from webhook.validation.pods.placement import (
-    PLACEMENT,
     conditions,
     constraints,
     node_selector,
@@ -58,12 +54,7 @@ from webhook.validation.pods.placement import (
     toleration,
     weighted_term,
 )
-from webhook.validation.pods.security import (
-    SECURITY,
-    container_context,
-    host,
-    pod_context,
-)
+from webhook.validation.pods.security import container_context, host, pod_context
 from webhook.validation.pods.value_checks import (
     INT32_MAX,
     KEY_ADVICE,
@@ -82,14 +73,7 @@ from webhook.validation.pods.value_checks import (
     user_id,
     within,
 )
-from webhook.validation.pods.volumes import VOLUMES, volumes
-
-VALUES: Final = "pod-value-unknown"
-LABELS: Final = "pod-label-invalid"
-FAMILIES: Final = (
-    VALUES, NAMES, IMAGES, QUANTITIES, LIMITS, VARIABLES, PORTS, VOLUMES, MOUNTS, PROBES,
-    LIFECYCLE, PLACEMENT, LABELS, SECURITY,
-)  # fmt: skip
+from webhook.validation.pods.volumes import volumes
 
 _ANNOTATIONS_MAX: Final = 256 * 1024
 _NAMESERVERS_MAX: Final = 3
@@ -115,11 +99,7 @@ _CONTAINER_ROWS: Final[tuple[tuple[str, str, Check], ...]] = (
     ("ports[].containerPort", PORTS, within(1, PORT_MAX, zero=True)),
     ("ports[].hostPort", PORTS, within(1, PORT_MAX, zero=True)),
     ("ports[].protocol", VALUES, one_of("TCP", "UDP", "SCTP", empty=True)),
-    (
-        "volumeMounts[].mountPropagation",
-        VALUES,
-        one_of("None", "HostToContainer", "Bidirectional"),
-    ),
+    ("volumeMounts[].mountPropagation", VALUES, one_of("None", "HostToContainer", "Bidirectional")),
     ("volumeMounts[].recursiveReadOnly", VALUES, one_of("Disabled", "IfPossible", "Enabled")),
     ("resizePolicy[].resourceName", VALUES, one_of("cpu", "memory")),
     ("resizePolicy[].restartPolicy", VALUES, one_of("NotRequired", "RestartContainer")),

@@ -3,13 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from webhook.api.formats import (
-    is_dns_label,
-    is_dns_subdomain,
-    is_label_value,
-    is_qualified_name,
-)
+from webhook.api.formats import is_dns_label, is_dns_subdomain, is_label_value, is_qualified_name
 from webhook.api.review import DUPLICATE, FORBIDDEN, REQUIRED
+from webhook.validation.pods.families import PLACEMENT
 from webhook.validation.pods.inspection import (
     Examine,
     Pod,
@@ -21,8 +17,6 @@ from webhook.validation.pods.inspection import (
     text_of,
 )
 from webhook.validation.pods.value_checks import KEY_ADVICE, VALUE_ADVICE
-
-PLACEMENT: Final = "pod-placement-invalid"
 
 _LISTS: Final = ("In", "NotIn")
 _BARE: Final = ("Exists", "DoesNotExist")

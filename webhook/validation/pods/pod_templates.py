@@ -12,23 +12,10 @@ from webhook.api.formats import is_dns_subdomain
 from webhook.api.review import DUPLICATE, REQUIRED
 from webhook.validation.cluster import GROUPS_MAX, Cluster, Group
 from webhook.validation.field import Field
-from webhook.validation.pods.containers import (
-    IMAGES,
-    NAMES,
-    PORTS,
-    VARIABLES,
-    padded_image,
-    source_of,
-)
+from webhook.validation.pods.containers import padded_image, source_of
+from webhook.validation.pods.families import IMAGES, NAMES, PORTS, VARIABLES
 from webhook.validation.pods.fields import CONTAINER, TEMPLATE
-from webhook.validation.pods.inspection import (
-    Pod,
-    entries,
-    mapping,
-    number_in,
-    text_of,
-    walk,
-)
+from webhook.validation.pods.inspection import Pod, entries, mapping, number_in, text_of, walk
 from webhook.validation.pods.value_checks import SUBDOMAIN_ADVICE
 
 _NEVER: Final = "Never"

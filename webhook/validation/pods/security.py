@@ -5,17 +5,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from webhook.api.review import DUPLICATE, FORBIDDEN, REQUIRED
-from webhook.validation.pods.inspection import (
-    Pod,
-    Way,
-    entries,
-    mapping,
-    shown,
-    text_of,
-)
+from webhook.validation.pods.families import SECURITY
+from webhook.validation.pods.inspection import Pod, Way, entries, mapping, shown, text_of
 from webhook.validation.pods.value_checks import descends
-
-SECURITY: Final = "pod-security-invalid"
 
 _SYSCTL: Final = re.compile(r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?")
 _SYSCTL_MAX: Final = 253

@@ -7,15 +7,8 @@ from webhook.api.formats import DNS_LABEL_MAX, is_dns_label, is_dns_subdomain
 from webhook.api.quantity import parse_quantity
 from webhook.api.review import DUPLICATE, FORBIDDEN, REQUIRED
 from webhook.validation.pods.containers import field_ref, resource_ref
-from webhook.validation.pods.inspection import (
-    Pod,
-    Way,
-    entries,
-    mapping,
-    number_in,
-    shown,
-    text_of,
-)
+from webhook.validation.pods.families import VOLUMES
+from webhook.validation.pods.inspection import Pod, Way, entries, mapping, number_in, shown, text_of
 from webhook.validation.pods.value_checks import (
     DNS_LABEL_ADVICE,
     SUBDOMAIN_ADVICE,
@@ -23,8 +16,6 @@ from webhook.validation.pods.value_checks import (
     descends,
     is_local,
 )
-
-VOLUMES: Final = "pod-volume-invalid"
 
 _VOLUME_FIELDS: Final = frozenset({
     "metadata.name", "metadata.namespace", "metadata.uid", "metadata.labels",

@@ -1,0 +1,323 @@
+"""Rules of the start of Ray: parameters, resources, labels, variables and versions."""
+
+import json
+from collections.abc import Iterator
+from difflib import get_close_matches
+from functools import lru_cache
+from typing import Final
+
+from webhook.api import names
+from webhook.api.formats import LABEL_VALUE_ADVICE, is_label_value, is_qualified_name
+from webhook.api.quantity import parse_quantity
+from webhook.api.release import image_release, parse_release, same_release, shown
+from webhook.api.review import FORBIDDEN, NOT_SUPPORTED
+from webhook.validation.cluster import Cluster
+from webhook.validation.finding import Fault
+
+# https://docs.ray.io/en/latest/cluster/cli.html#ray-start
+KNOWN: Final = frozenset({
+    "address", "port", "node-ip-address", "node-name", "object-manager-port", "node-manager-port",
+    "gcs-server-port",
+    "min-worker-port", "max-worker-port", "worker-port-list", "ray-client-server-port", "memory",
+    "object-store-memory",
+    "num-cpus", "num-gpus", "resources", "head", "include-dashboard", "dashboard-host",
+    "dashboard-port",
+    "dashboard-agent-listen-port", "dashboard-agent-grpc-port", "dashboard-grpc-port",
+    "runtime-env-agent-port", "block",
+    "plasma-directory", "object-spilling-directory", "autoscaling-config", "no-redirect-output",
+    "plasma-store-socket-name",
+    "raylet-socket-name", "temp-dir", "storage", "system-config", "enable-object-reconstruction",
+    "metrics-export-port",
+    "no-monitor", "tracing-startup-hook", "ray-debugger-external", "disable-usage-stats", "labels",
+    "labels-file",
+    "include-log-monitor", "enable-resource-isolation", "system-reserved-cpu",
+    "system-reserved-memory", "cgroup-path",
+    "redis-username", "redis-password", "redis-shard-ports", "redis-max-memory", "log-style",
+    "log-color", "verbose",
+    "proxy-server-url",
+})  # fmt: skip
+_TWICE: Final = ("num-cpus", "num-gpus", "memory", "resources")
+
+
+def resources_given_twice(cluster: Cluster) -> Iterator[Fault]:
+    """Resources of a group in both `resources` and `rayStartParams`.
+
+    The two may contradict each other, so KubeRay refuses the RayCluster.
+    """
+    for group in cluster.everyone:
+        field = group.field / "resources"
+        if field.size and (twice := [name for name in _TWICE if group.params.get(name)]):
+            yield Fault(
+                field,
+                f"resources and rayStartParams both have {', '.join(twice)}: keep one of the two",
+                FORBIDDEN,
+            )
+
+
+def labels_in_ray_start_params(cluster: Cluster) -> Iterator[Fault]:
+    """Ray node labels given as a start parameter.
+
+    KubeRay sets that parameter from the group's `labels`, and refuses another value.
+    """
+    for group in cluster.everyone:
+        if "labels" in group.params:
+            yield Fault(
+                group.param("labels"),
+                "rayStartParams has labels: move them to the field labels of the group",
+                FORBIDDEN,
+            )
+
+
+def ray_label_invalid(cluster: Cluster) -> Iterator[Fault]:
+    """A Ray node label that is not a valid Kubernetes label.
+
+    KubeRay adds the label to pods too, and refuses a RayCluster with an invalid label.
+    """
+    for group in cluster.everyone:
+        labels = group.field / "labels"
+        for key, value in labels.strings.items():
+            if not is_qualified_name(key):
+                yield Fault(
+                    labels.key(key),
+                    f"{key[:63]!r} is not a label key: write name or prefix/name, with letters, "
+                    "digits, -, _ and .",
+                )
+            elif not is_label_value(value):
+                yield Fault(labels.key(key), f"label {value[:63]!r}: {LABEL_VALUE_ADVICE}")
+
+
+def group_resource_unreadable(cluster: Cluster) -> Iterator[Fault]:
+    """An amount in a group's `resources` that is negative or, without autoscaling, not a quantity.
+
+    KubeRay silently omits the resource from `ray start`, so Ray schedules the group without it.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
+    """
+    for group in cluster.everyone:
+        resources = group.field / "resources"
+        for key, value in resources.strings.items():
+            if not _amount(value, autoscaling=cluster.autoscaling):
+                yield Fault(
+                    resources.key(key),
+                    f"{value[:40]!r} is not an amount, so KubeRay drops it: "
+                    "write one such as 4 or 8Gi",
+                )
+
+
+def _amount(text: str, *, autoscaling: bool) -> bool:
+    """Return whether a text is an amount. With autoscaling, another rule reports others."""
+    try:
+        return parse_quantity(text) >= 0
+    except ValueError:
+        return autoscaling
+
+
+def ray_start_param_unknown(cluster: Cluster) -> Iterator[Fault]:
+    """A start parameter that `ray start` does not have.
+
+    `ray start` exits with a usage error, and the pod restarts repeatedly. New releases of Ray add
+    parameters, so this is a warning.
+
+    https://docs.ray.io/en/latest/cluster/cli.html#ray-start
+    """
+    for group in cluster.everyone:
+        for name in group.params:
+            if name not in KNOWN:
+                yield Fault(
+                    group.param(name),
+                    f"ray start has no --{name[:40]}{_suggestion(name[:64])}",
+                    NOT_SUPPORTED,
+                )
+
+
+@lru_cache(maxsize=256)
+def _suggestion(name: str) -> str:
+    close = get_close_matches(name.lower().replace("_", "-").lstrip("-"), KNOWN, 1)
+    return f": write {close[0]}" if close else ""
+
+
+_AMOUNTS: Final = ("num-cpus", "num-gpus", "memory", "object-store-memory")
+_AUTOSCALED: Final = ("num-cpus", "num-gpus", "memory")
+"""Amounts that another rule checks if the cluster autoscales, as the autoscaler reads them."""
+_PORTS: Final = (
+    "port", "object-manager-port", "node-manager-port", "gcs-server-port", "min-worker-port",
+    "max-worker-port", "ray-client-server-port", "dashboard-port", "dashboard-agent-listen-port",
+    "dashboard-agent-grpc-port", "dashboard-grpc-port", "runtime-env-agent-port",
+    "metrics-export-port",
+)  # fmt: skip
+_DIGITS: Final = 20
+"""Maximum digits of a number; Python itself parses at most 4,300."""
+_PORT_MAX: Final = 65535
+_OWN_HOSTS: Final = ("127.0.0.1", "localhost", "::1")
+_OWNERS: Final = (names.RAYJOB_KIND, names.RAYSERVICE_KIND)
+_SHELL: Final = ("$", "`")
+_LONGEST: Final = 4096
+
+
+def ray_start_value_invalid(cluster: Cluster) -> Iterator[Fault]:
+    """A value of a start parameter with which `ray start` exits: an invalid number or port, or
+    custom resources that are not JSON.
+
+    The container restarts repeatedly. KubeRay inserts the values into a shell command, so a value
+    with a shell variable is not checked.
+
+    https://docs.ray.io/en/latest/cluster/cli.html#ray-start
+    """
+    for group in cluster.everyone:
+        for name, text in group.params.items():
+            if len(text) > _LONGEST or any(each in text for each in _SHELL):
+                continue
+            if cluster.autoscaling and (name in _AUTOSCALED or name == "resources"):
+                continue
+            if problem := _problem(name, text):
+                yield Fault(group.param(name), f"{text[:40]!r}, which ends ray start: {problem}")
+
+
+def _problem(name: str, text: str) -> str:
+    """Return the advice for a value, or an empty string if the value is valid."""
+    if name in _PORTS:
+        number = _integer(text)
+        fine = number is not None and number <= _PORT_MAX
+        return "" if fine else f"write a port from 0 to {_PORT_MAX}"
+    if name in _AMOUNTS:
+        example = "4" if name.startswith("num-") else "8589934592, in bytes"
+        return "" if _integer(text) is not None else f"write an integer such as {example}"
+    if name == "resources" and not _is_map(text):
+        return """write quoted JSON, as in '"{\\"Custom\\": 1}"'"""
+    return ""
+
+
+def _integer(text: str) -> int | None:
+    plain = text.strip().strip("\"'")
+    return int(plain) if plain.isascii() and plain.isdecimal() and len(plain) <= _DIGITS else None
+
+
+def _is_map(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text.strip().strip("\"'").replace("\\", "")), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def dashboard_host_unreachable(cluster: Cluster) -> Iterator[Fault]:
+    """A head of a RayJob or RayService whose dashboard listens on loopback.
+
+    KubeRay submits the job, and the configuration of Serve, to the dashboard by its Service, and
+    never succeeds. Without the parameter the dashboard listens on all addresses.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
+    """
+    host = cluster.head.params.get("dashboard-host", "").strip().strip("\"'")
+    if cluster.owner in _OWNERS and host in _OWN_HOSTS:
+        text = f"{host}, where KubeRay cannot reach it: write 0.0.0.0"
+        yield Fault(cluster.head.param("dashboard-host"), text)
+
+
+def ray_version_unreadable(cluster: Cluster) -> Iterator[Fault]:
+    """A `rayVersion` that is not a version.
+
+    KubeRay chooses commands and defaults by `rayVersion`. If it cannot parse the version, it
+    refuses token authentication, and RayJobs with metadata.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/util.go
+    """
+    field = cluster.field / "rayVersion"
+    if field.text and parse_release(field.text) is None:
+        yield Fault(field, f"{field.text[:40]!r} is not a version: write one such as 2.55.1")
+
+
+def ray_version_mismatch(cluster: Cluster) -> Iterator[Fault]:
+    """A `rayVersion` that differs from the release of the head's image.
+
+    KubeRay chooses commands, probes and the default autoscaler by `rayVersion`, but the image runs.
+    Only the tags of Ray's own images are parsed.
+
+    https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/config.html
+    """
+    field = cluster.field / "rayVersion"
+    declared = parse_release(field.text)
+    actual = image_release(cluster.head.first.image)[0] if cluster.head.first else None
+    if declared and actual and not same_release(declared, actual):
+        yield Fault(
+            field,
+            f"rayVersion is {field.text[:24]}, but the head's image has Ray "
+            f"{shown(actual)}: make them equal",
+        )
+
+
+def image_version_mismatch(cluster: Cluster) -> Iterator[Fault]:
+    """An image of workers or of the autoscaler with another Ray or Python than the head's image.
+
+    The head refuses such a worker with "Version mismatch", and an autoscaler of another release may
+    not be compatible with the head. Only the tags of Ray's own images are parsed.
+
+    https://github.com/ray-project/ray/issues/44063
+    """
+    if cluster.head.first is None:
+        return
+    ray, python = image_release(cluster.head.first.image)
+    workers = [group.first.field / "image" for group in cluster.groups if group.first]
+    own = [cluster.options / "image"] if cluster.autoscaling else []
+    for field in (*own, *workers):
+        own_ray, own_python = image_release(field.text)
+        if ray and own_ray and ray != own_ray:
+            yield Fault(
+                field,
+                f"image has Ray {shown(own_ray)}, but the head's has {shown(ray)}: use one release",
+            )
+        elif python and own_python and python != own_python:
+            yield Fault(
+                field, f"image has {own_python}, but the head's has {python}: use one Python"
+            )
+
+
+# KubeRay appends these unconditionally, so its value wins; the first two only exist on workers.
+# https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
+# (`setContainerEnvVars`)
+_WORKER_LOST: Final = ("FQ_RAY_IP", "RAY_IP")
+_LOST: Final = (
+    "RAY_CLUSTER_NAME",
+    "RAY_CLUSTER_NAMESPACE",
+    "RAY_CLOUD_INSTANCE_ID",
+    "RAY_NODE_TYPE_NAME",
+    "KUBERAY_GEN_RAY_START_CMD",
+)
+# KubeRay sets these only if they are absent, so the user's value wins.
+_REPLACED: Final = ("RAY_ADDRESS", "RAY_PORT")
+_MANAGED: Final = frozenset((*_WORKER_LOST, *_LOST, *_REPLACED))
+
+
+def variable_lost(cluster: Cluster) -> Iterator[Fault]:
+    """A variable that KubeRay sets to its own value.
+
+    KubeRay silently overrides the value in the template.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
+    (`setContainerEnvVars`)
+    """
+    for group in cluster.everyone:
+        first = group.first
+        if first is None or _MANAGED.isdisjoint(first.env):
+            continue
+        for name in _LOST if group is cluster.head else (*_WORKER_LOST, *_LOST):
+            if entry := first.variable(name):
+                yield Fault(entry / "name", f"KubeRay replaces the value of {name}: remove it")
+
+
+def variable_replaces_kuberay(cluster: Cluster) -> Iterator[Fault]:
+    """A variable that overrides KubeRay's value.
+
+    Pods then join the address in the variable, and not the head of their own cluster.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
+    (`setContainerEnvVars`)
+    """
+    for group in cluster.everyone:
+        first = group.first
+        if first is None or _MANAGED.isdisjoint(first.env):
+            continue
+        for name in _REPLACED:
+            if entry := first.variable(name):
+                yield Fault(
+                    entry / "name", f"{name} replaces the address that KubeRay sets: remove it"
+                )

@@ -1,0 +1,334 @@
+"""All rules, in order: action, who else refuses the value, and since which release of KubeRay."""
+
+from collections.abc import Callable, Iterable
+from inspect import cleandoc
+from typing import Any, Final, Generic, TypeVar
+
+from msgspec import Struct
+
+from webhook.validation import (
+    accelerators,
+    autoscaling,
+    decoding,
+    deletion,
+    domain_rules,
+    fault_tolerance,
+    gates,
+    groups,
+    in_place_resize,
+    metadata,
+    multislice,
+    ray_start,
+    raycronjob,
+    rayjob,
+    rayservice,
+    scheduling,
+    schema,
+    security,
+    serve_config,
+    shard_groups,
+    startup,
+    structure,
+    termination,
+    units,
+    updates,
+)
+from webhook.validation.finding import ALWAYS, DENY, WARN, Fault, KubeRay, Level
+from webhook.validation.pods.families import FAMILIES
+from webhook.validation.ray_object import RayObject
+
+T = TypeVar("T")
+
+Check = Callable[[T], Iterable[Fault]]
+
+KUBERAY: Final = "KubeRay"
+API_SERVER: Final = "API server"
+RAY: Final = "Ray"
+NO_ONE_ELSE: Final = "no one else"
+
+
+class Rule(Struct, Generic[T], frozen=True):
+    """A rule over views of type T; it is skipped if KubeRay is older than `since`."""
+
+    id: str
+    level: Level
+    check: Check[T]
+    since: KubeRay
+    by: str
+    """The program that refuses the value later, in the object or in objects created from it."""
+    functions: tuple[str, ...] = ()
+    """The functions of KubeRay's validation.go that refuse the value."""
+
+    @property
+    def text(self) -> str:
+        """The documentation in paragraphs: problem, reason and source."""
+        text = cleandoc(self.check.__doc__ or "")
+        listed = ", ".join(f"`{name}`" for name in self.functions)
+        return f"{text}\n\nKubeRay validation.go ({listed})" if listed else text
+
+
+def deny(
+    check: Check[T], by: str = NO_ONE_ELSE, *functions: str, since: KubeRay = ALWAYS
+) -> Rule[T]:
+    """Return a rule, named like its function, that denies unless settings override this."""
+    return Rule(_name(check), DENY, check, since, by, functions)
+
+
+def warn(check: Check[T], by: str = NO_ONE_ELSE) -> Rule[T]:
+    """Return a rule, named like its function, that warns unless settings override this."""
+    return Rule(_name(check), WARN, check, ALWAYS, by)
+
+
+def _name(check: Check[T]) -> str:
+    name: str = getattr(check, "__name__", "")
+    return name.replace("_", "-")
+
+
+def _family(name: str, text: str) -> Check[RayObject]:
+    """Return the check of a family of checks of pod templates."""
+
+    def check(ray_object: RayObject) -> Iterable[Fault]:
+        return ray_object.faults_of(name)
+
+    check.__name__, check.__doc__ = name, text
+    return check
+
+
+DECODING_RULES: Final = (deny(decoding.value_not_decodable, KUBERAY),)
+"""The rules of values that stop KubeRay for all objects."""
+
+OBJECT_RULES: Final = (
+    *DECODING_RULES,
+    deny(
+        metadata.name_too_long,
+        KUBERAY,
+        "ValidateRayClusterMetadata",
+        "ValidateRayJobMetadata",
+        "ValidateRayServiceMetadata",
+        "ValidateRayCronJobSpec",
+    ),
+    deny(
+        metadata.name_not_dns_label,
+        KUBERAY,
+        "ValidateRayClusterMetadata",
+        "ValidateRayJobMetadata",
+        "ValidateRayServiceMetadata",
+        since=(1, 4),
+    ),
+    deny(
+        metadata.initializing_timeout_invalid, KUBERAY, "validateInitializingTimeout", since=(1, 5)
+    ),
+    warn(metadata.webhook_name_unknown),
+    deny(metadata.suspend_conditions_conflict, KUBERAY, "ValidateRayClusterStatus"),
+    deny(shard_groups.shard_group_invalid),
+    deny(shard_groups.shard_index_invalid),
+    warn(shard_groups.shard_index_alone),
+    deny(shard_groups.shard_index_beyond_count),
+    deny(shard_groups.shard_count_invalid),
+    warn(shard_groups.shard_count_alone),
+    deny(shard_groups.shard_index_copied),
+    deny(termination.drain_seconds_invalid),
+    deny(metadata.annotation_value_invalid),
+    *(deny(_family(name, text), API_SERVER) for name, text in FAMILIES.items()),
+    warn(startup.placeholder_unresolved),
+    warn(startup.ignore_label_not_true),
+)
+CLUSTER_RULES: Final = (
+    deny(structure.field_type_wrong, API_SERVER),
+    deny(updates.upgrade_strategy_unknown, KUBERAY, "ValidateRayClusterUpgradeOptions"),
+    deny(updates.upgrade_strategy_not_own, KUBERAY, "ValidateRayClusterUpgradeOptions"),
+    deny(groups.containers_missing, KUBERAY, "ValidateRayClusterSpec"),
+    warn(groups.too_many_groups),
+    deny(groups.group_name_duplicate, KUBERAY),
+    deny(groups.group_host_names_duplicate),
+    deny(groups.group_name_reserved),
+    deny(groups.group_name_invalid),
+    deny(groups.group_name_no_host_name),
+    warn(groups.fqdn_too_long),
+    deny(groups.num_of_hosts_invalid),
+    deny(groups.replica_bounds_invalid, KUBERAY, "ValidateRayClusterSpec", since=(1, 6)),
+    warn(groups.replicas_out_of_bounds),
+    warn(groups.max_replicas_unbounded),
+    deny(groups.seat_label_in_template),
+    deny(accelerators.tpu_topology_mismatch),
+    deny(accelerators.tpu_subslice_larger),
+    warn(accelerators.tpu_subslice_apart),
+    deny(accelerators.tpu_node_selector_missing),
+    warn(accelerators.tpu_topology_unlisted, RAY),
+    deny(accelerators.variables_too_large),
+    warn(accelerators.device_outside_first_container),
+    warn(accelerators.neuron_cores_missing),
+    deny(accelerators.amd_visible_devices, RAY),
+    warn(accelerators.identity_by_hand),
+    warn(startup.shared_memory_above_limit),
+    warn(startup.volume_medium_unknown),
+    warn(startup.accelerator_unknown),
+    warn(startup.head_memory_too_small),
+    warn(startup.master_address_local),
+    warn(multislice.slice_count_mismatch),
+    warn(multislice.multi_slice_autoscaled),
+    warn(multislice.multi_slice_unreachable),
+    deny(in_place_resize.ippr_malformed, RAY),
+    deny(in_place_resize.ippr_value_too_low),
+    deny(in_place_resize.ippr_group_not_resizable, RAY),
+    warn(in_place_resize.ippr_without_effect),
+    deny(
+        autoscaling.idle_timeout_negative,
+        KUBERAY,
+        "ValidateRayClusterSpec",
+        "validateWorkerGroupIdleTimeout",
+        since=(1, 6),
+    ),
+    deny(
+        autoscaling.idle_timeout_without_v2, KUBERAY, "validateWorkerGroupIdleTimeout", since=(1, 6)
+    ),
+    warn(autoscaling.idle_timeout_short),
+    deny(autoscaling.priority_unsupported, KUBERAY, "validateWorkerGroupPriority"),
+    deny(autoscaling.group_suspend_autoscaled, KUBERAY, "ValidateRayClusterSpec"),
+    deny(autoscaling.autoscaler_v2_switch_alone, KUBERAY, "ValidateRayClusterSpec", since=(1, 5)),
+    deny(autoscaling.autoscaler_version_twice, KUBERAY, "ValidateRayClusterSpec"),
+    deny(autoscaling.restart_policy_with_v2, KUBERAY, "ValidateRayClusterSpec"),
+    warn(autoscaling.restart_policy_not_never, KUBERAY),
+    warn(autoscaling.multi_host_with_v1),
+    deny(autoscaling.autoscaler_command_variable, KUBERAY, "ValidateRayClusterSpec", since=(1, 7)),
+    deny(autoscaling.amount_not_integer, RAY),
+    deny(autoscaling.resources_unreadable, RAY),
+    deny(autoscaling.autoscaled_without_groups, RAY),
+    deny(autoscaling.group_resource_ends_autoscaler, RAY),
+    deny(autoscaling.cpu_unknown, RAY),
+    deny(ray_start.resources_given_twice, KUBERAY, "validateRayGroupResources"),
+    deny(ray_start.labels_in_ray_start_params, KUBERAY, "validateRayGroupLabels", since=(1, 5)),
+    deny(ray_start.ray_label_invalid, KUBERAY, "validateRayGroupLabels"),
+    warn(ray_start.group_resource_unreadable),
+    warn(ray_start.ray_start_param_unknown, RAY),
+    deny(ray_start.ray_start_value_invalid, RAY),
+    deny(ray_start.dashboard_host_unreachable),
+    warn(ray_start.ray_version_unreadable),
+    warn(ray_start.ray_version_mismatch),
+    warn(ray_start.image_version_mismatch),
+    warn(ray_start.variable_lost),
+    warn(ray_start.variable_replaces_kuberay),
+    deny(fault_tolerance.fault_tolerance_twice, KUBERAY, "ValidateRayClusterSpec"),
+    deny(fault_tolerance.redis_address_alone, KUBERAY, "ValidateRayClusterSpec"),
+    deny(fault_tolerance.redis_settings_outside_options, KUBERAY, "ValidateRayClusterSpec"),
+    deny(fault_tolerance.redis_username_outside_options, KUBERAY, "ValidateRayClusterSpec"),
+    deny(fault_tolerance.rocksdb_with_redis_settings, KUBERAY, "validateGcsFaultToleranceBackend"),
+    deny(fault_tolerance.rocksdb_claim_conflict, KUBERAY, "validateGcsFaultToleranceBackend"),
+    deny(fault_tolerance.rocksdb_managed_storage, KUBERAY, "validateGcsFaultToleranceBackend"),
+    deny(fault_tolerance.redis_with_storage, KUBERAY, "validateGcsFaultToleranceBackend"),
+    deny(fault_tolerance.history_collector_missing, KUBERAY, "validateCollectorOptions"),
+    deny(fault_tolerance.history_managed_variable, KUBERAY, "validateCollectorOptions"),
+    deny(fault_tolerance.history_storage_incomplete, KUBERAY, "validateCollectorOptions"),
+    deny(fault_tolerance.history_container_taken, KUBERAY, "ValidateRayClusterSpec"),
+    deny(security.auth_ray_too_old, KUBERAY, "ValidateRayClusterSpec"),
+    deny(security.auth_kubernetes_conflict, KUBERAY, "ValidateRayClusterSpec"),
+    deny(
+        security.auth_kubernetes_unsupported,
+        KUBERAY,
+        "ValidateRayJobSpec",
+        "ValidateRayServiceSpec",
+    ),
+    deny(security.network_policy_unused_rules, KUBERAY, "validateNetworkPolicy"),
+    deny(security.network_policy_group_name, KUBERAY, "validateNetworkPolicy"),
+    deny(security.network_policy_group_unknown, KUBERAY, "validateNetworkPolicy"),
+    deny(security.tls_set_by_hand, KUBERAY, "validateTLSOptions"),
+    *(deny(check, KUBERAY) for check in gates.CLUSTER_GATES),
+    warn(scheduling.gang_autoscaled),
+    warn(scheduling.gang_other_scheduler),
+    warn(scheduling.gang_too_many_groups),
+    warn(scheduling.gang_label_value),
+    warn(scheduling.scheduling_group_in_template),
+    deny(scheduling.scheduling_group_unknown),
+    warn(scheduling.native_scheduling_value),
+    warn(scheduling.scheduling_group_obstacle),
+    warn(scheduling.scheduling_group_not_served),
+    deny(units.unit_autoscaled),
+    warn(units.annotation_without_effect),
+    warn(domain_rules.compute_domain_not_kept),
+    warn(domain_rules.compute_domain_without_effect),
+    warn(domain_rules.compute_domain_head_outside),
+    warn(domain_rules.compute_domain_claimed),
+    warn(domain_rules.compute_domain_shared_node),
+    warn(units.node_label_not_allowed),
+    warn(scheduling.kueue_slices_missing),
+    warn(scheduling.kueue_slices_without_effect),
+    warn(scheduling.kueue_replicas_mixed),
+    deny(scheduling.kueue_slice_size),
+    warn(scheduling.kueue_too_many_groups),
+    deny(scheduling.kueue_group_named_head),
+    warn(termination.grace_too_short),
+)
+JOB_RULES: Final = (
+    deny(rayjob.job_suspend_without_shutdown, KUBERAY, "ValidateRayJobSpec"),
+    deny(rayjob.job_suspend_with_selector, KUBERAY, "ValidateRayJobSpec"),
+    deny(rayjob.job_ttl_invalid, KUBERAY, "validateDeletionConfiguration", since=(1, 4)),
+    deny(rayjob.job_without_cluster, KUBERAY, "ValidateRayJobSpec"),
+    deny(rayjob.job_selector_without_name, KUBERAY, "ValidateRayJobSpec", since=(1, 5)),
+    deny(rayjob.job_sidecar_conflict, KUBERAY, "ValidateRayJobSpec", since=(1, 5)),
+    deny(rayjob.job_submitter_without_container),
+    deny(rayjob.job_backoff_unsupported, KUBERAY),
+    deny(rayjob.job_number_not_positive, KUBERAY, "ValidateRayJobSpec"),
+    deny(rayjob.job_runtime_env_unreadable, KUBERAY, "ValidateRayJobSpec"),
+    deny(rayjob.job_waiting_not_interactive, KUBERAY, "ValidateRayJobStatus"),
+    deny(rayjob.job_entrypoint_missing),
+    deny(rayjob.job_entrypoint_resources_unreadable, RAY),
+    deny(rayjob.job_submitter_restarts),
+    deny(rayjob.job_runtime_env_value_invalid, RAY),
+    warn(rayjob.job_runtime_env_key_unknown),
+    deny(deletion.deletion_mixed, KUBERAY, "validateDeletionConfiguration"),
+    deny(deletion.deletion_incomplete, KUBERAY, "validateLegacyDeletionPolicies"),
+    deny(deletion.deletion_none_with_shutdown, KUBERAY, "validateLegacyDeletionPolicies"),
+    deny(deletion.deletion_of_foreign_cluster, KUBERAY, "validateDeletionRules"),
+    deny(deletion.deletion_of_autoscaled_workers, KUBERAY, "validateDeletionRules"),
+    deny(deletion.deletion_condition_invalid, KUBERAY, "validateDeletionCondition"),
+    deny(deletion.deletion_rule_duplicate, KUBERAY, "validateDeletionRules"),
+    deny(deletion.deletion_order, KUBERAY, "validateTTLConsistency"),
+    deny(gates.deletion_gate_off, KUBERAY),
+)
+SERVICE_RULES: Final = (
+    deny(rayservice.service_head_service_named, KUBERAY, "ValidateRayServiceSpec"),
+    deny(rayservice.service_upgrade_type_unknown, KUBERAY, "ValidateRayServiceSpec"),
+    deny(rayservice.service_upgrade_type_missing),
+    deny(rayservice.service_deletion_delay_negative, KUBERAY, "ValidateRayServiceSpec"),
+    deny(rayservice.incremental_without_autoscaling, KUBERAY, "ValidateClusterUpgradeOptions"),
+    deny(rayservice.incremental_options_missing, KUBERAY, "ValidateClusterUpgradeOptions"),
+    deny(rayservice.incremental_option_invalid, KUBERAY, "ValidateClusterUpgradeOptions"),
+    deny(serve_config.serve_config_unreadable, RAY),
+    deny(serve_config.serve_application_invalid, RAY),
+    deny(serve_config.serve_value_invalid, RAY),
+    warn(serve_config.serve_key_unknown),
+)
+CRON_RULES: Final = (
+    deny(raycronjob.cron_schedule_invalid, KUBERAY, "ValidateRayCronJobSpec"),
+    deny(raycronjob.cron_time_zone_invalid, KUBERAY, "ValidateRayCronJobSpec", since=(1, 7)),
+)
+SCALE_RULES: Final = (warn(multislice.slices_renumbered), warn(units.unit_resized))
+"""Rules that also apply to an update that only scales."""
+
+UPDATE_RULES: Final = (
+    warn(updates.group_removed),
+    warn(updates.group_reordered),
+    warn(updates.num_of_hosts_changed),
+    warn(updates.pods_stay_old),
+    warn(updates.recreate_deletes_pods),
+    warn(updates.service_starts_new_cluster),
+    *SCALE_RULES,
+    warn(units.annotation_for_new_pods),
+    deny(shard_groups.shard_index_changed),
+)
+FILE_RULES: Final = (
+    deny(schema.schema_violated, API_SERVER),
+    warn(schema.field_unknown),
+    warn(autoscaling.autoscaler_options_unused),
+    warn(termination.ray_stop_in_pre_stop),
+)
+
+RULES: Final[tuple[Rule[Any], ...]] = (
+    *OBJECT_RULES,
+    *CLUSTER_RULES,
+    *JOB_RULES,
+    *SERVICE_RULES,
+    *CRON_RULES,
+    *UPDATE_RULES,
+    *FILE_RULES,
+)

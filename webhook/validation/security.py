@@ -1,0 +1,172 @@
+"""Rules of token authentication, network policies and mutual TLS, which KubeRay configures."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.api import names
+from webhook.api.formats import is_dns_label
+from webhook.api.release import parse_release
+from webhook.api.review import FORBIDDEN, NOT_FOUND
+from webhook.validation.cluster import Cluster
+from webhook.validation.field import Field
+from webhook.validation.finding import Fault
+
+TOKEN_SINCE: Final = (2, 52)
+KUBERNETES_SINCE: Final = (2, 55)
+
+
+def auth_ray_too_old(cluster: Cluster) -> Iterator[Fault]:
+    """Token authentication with a Ray release that does not support it, or without a release.
+
+    KubeRay reads `rayVersion`, and refuses the RayCluster rather than run it without
+    authentication.
+    """
+    if not _token(cluster):
+        return
+    field = cluster.field / "rayVersion"
+    release = parse_release(field.text)
+    kubernetes = _kubernetes(cluster).flag
+    if release is None or release < (KUBERNETES_SINCE if kubernetes else TOKEN_SINCE):
+        shown = repr(field.text[:20]) if field.text else "not set"
+        minimum, what = (
+            ("2.55.0", "enableK8sTokenAuth") if kubernetes else ("2.52.0", "authOptions.mode token")
+        )
+        yield Fault(
+            field, f"rayVersion is {shown}, but {what} needs {minimum}: raise it, or remove that"
+        )
+
+
+def auth_kubernetes_conflict(cluster: Cluster) -> Iterator[Fault]:
+    """Authentication by Kubernetes tokens without mode `token`, or with a secret.
+
+    The settings contradict each other, so KubeRay refuses the RayCluster.
+    """
+    if _kubernetes(cluster).flag:
+        secret = cluster.field / "authOptions" / "secretName"
+        if not _token(cluster):
+            yield Fault(
+                cluster.field / "authOptions" / "mode",
+                "mode is not token, but enableK8sTokenAuth is true: write token, or remove that",
+            )
+        elif secret.text:
+            yield Fault(
+                secret,
+                "secretName is set beside enableK8sTokenAuth: remove one of the two",
+                FORBIDDEN,
+            )
+
+
+def auth_kubernetes_unsupported(cluster: Cluster) -> Iterator[Fault]:
+    """Authentication by Kubernetes tokens in a RayJob or RayService.
+
+    KubeRay supports it for RayClusters only, and refuses the object.
+    """
+    embedded = cluster.field.token in ("rayClusterSpec", "rayClusterConfig")
+    if (
+        embedded
+        and cluster.owner in (names.RAYJOB_KIND, names.RAYSERVICE_KIND)
+        and _kubernetes(cluster).flag
+    ):
+        yield Fault(
+            _kubernetes(cluster),
+            f"a {cluster.owner} cannot have enableK8sTokenAuth: remove it, and use secretName",
+            FORBIDDEN,
+        )
+
+
+def _token(cluster: Cluster) -> bool:
+    return (cluster.field / "authOptions" / "mode").text == "token"
+
+
+def _kubernetes(cluster: Cluster) -> Field:
+    return cluster.field / "authOptions" / "enableK8sTokenAuth"
+
+
+# Mode -> the rules without effect, because that direction is open.
+_OPEN: Final = {"DenyAllEgress": "ingressRules", "DenyAllIngress": "egressRules"}
+
+
+def network_policy_unused_rules(cluster: Cluster) -> Iterator[Fault]:
+    """Rules for a direction that the mode leaves open.
+
+    The rules would close the direction, or have no effect, so KubeRay refuses the RayCluster.
+    """
+    policy = _policy(cluster)
+    mode = (policy / "mode").text
+    name = _OPEN.get(mode)
+    for holder in (policy / "head", policy / "worker", *(policy / "workerGroups").items()):
+        if name and (holder / name).size:
+            yield Fault(
+                holder / name,
+                f"{name} has no effect with mode {mode}: remove it, or write mode DenyAll",
+                FORBIDDEN,
+            )
+
+
+def network_policy_group_name(cluster: Cluster) -> Iterator[Fault]:
+    """A worker group whose name cannot be part of a policy's name.
+
+    KubeRay names the policy of a group after the group, so with network policies group names are in
+    lower case and without dots.
+    """
+    if _policy(cluster).given:
+        for group in cluster.groups:
+            if group.name and not is_dns_label(group.name):
+                yield Fault(
+                    group.field / "groupName",
+                    f"groupName is {group.name[:63]!r}: with networkPolicy, use "
+                    "lower-case letters, digits and '-'",
+                )
+
+
+def network_policy_group_unknown(cluster: Cluster) -> Iterator[Fault]:
+    """Rules for a worker group that the cluster does not have.
+
+    The intended group would have no rules, so KubeRay refuses the RayCluster.
+    """
+    known = {group.name for group in cluster.groups}
+    for entry in (_policy(cluster) / "workerGroups").items():
+        name = entry / "groupName"
+        if name.text not in known:
+            yield Fault(
+                name,
+                f"no worker group is named {name.text[:63]!r}: write the name of one",
+                NOT_FOUND,
+            )
+
+
+def _policy(cluster: Cluster) -> Field:
+    return cluster.field / "networkPolicy"
+
+
+_VOLUME: Final = "ray-tls"
+_MOUNT_PATH: Final = "/etc/ray/tls"
+
+
+def tls_set_by_hand(cluster: Cluster) -> Iterator[Fault]:
+    """TLS settings in a template or in the autoscaler's options, where KubeRay configures TLS.
+
+    These settings would silently override KubeRay's, so KubeRay refuses the RayCluster.
+    """
+    if not (cluster.field / "tlsOptions" / "enabled").flag:
+        return
+    for holder in (
+        *(group.first.field for group in cluster.everyone if group.first),
+        cluster.options,
+    ):
+        for entry in (holder / "env").items():
+            if (entry / "name").text in names.TLS_VARIABLES:
+                yield Fault(
+                    entry / "name", f"tlsOptions sets {(entry / 'name').text}: remove it", FORBIDDEN
+                )
+        for mount in (holder / "volumeMounts").items():
+            if _taken(mount):
+                yield Fault(
+                    mount,
+                    f"tlsOptions mounts {_VOLUME} at {_MOUNT_PATH}: remove the mount",
+                    FORBIDDEN,
+                )
+
+
+def _taken(mount: Field) -> bool:
+    return (mount / "name").text == _VOLUME or (mount / "mountPath").text == _MOUNT_PATH
