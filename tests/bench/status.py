@@ -7,10 +7,8 @@ from time import perf_counter
 
 from rich.console import Console
 
-from tests.diagnostics.scenes import NOW, Scene, llama
+from tests.diagnostics.scenes import NOW, Observed, Scene, llama
 from webhook.cli.cluster_tree import draw
-from webhook.diagnostics.examination import examine
-from webhook.diagnostics.observation import Observed
 
 HOSTS = 4
 TURNS = 5
@@ -25,8 +23,8 @@ def main() -> None:
     for pods in (100, 1_000):
         for missing in (False, True):
             observed = a_cluster_of(pods, missing=missing)
-            picture = examine(observed, NOW)
-            seconds = _best(lambda seen=observed: examine(seen, NOW))  # type: ignore[misc]
+            picture = observed.examined(NOW)
+            seconds = _best(lambda seen=observed: seen.examined(NOW))  # type: ignore[misc]
             drawn = _best(lambda shown=picture: draw(_console(), shown))  # type: ignore[misc]
             said = "yes" if missing else "no"
             sys.stdout.write(f"  {pods:>6} {said:>15} {seconds:>9.3f} {drawn:>9.3f}\n")

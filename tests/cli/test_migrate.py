@@ -226,7 +226,7 @@ def test_it_waits_for_the_next_step_and_no_longer(tmp_path: Path, capsys: Captur
 def test_it_is_the_webhook_that_status_complains_of() -> None:
     scene = a_former_scene()
     scene.webhooks += [ours()]
-    (symptom,) = second_webhook(scene.observed())
+    (symptom,) = second_webhook(scene.observed().configurations or ())
     assert f"migrate --from {FORMER}" in symptom.remedy
 
 

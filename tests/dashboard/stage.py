@@ -5,9 +5,8 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 import msgspec
-from msgspec import structs
 
-from tests.diagnostics.scenes import NOW, Object, Scene
+from tests.diagnostics.scenes import NOW, Object, Observed, Scene
 from webhook.dashboard.live_updates import Live
 from webhook.dashboard.rendered import Board
 from webhook.dashboard.state_files import Stated
@@ -15,7 +14,6 @@ from webhook.dashboard.templates import HtmlDrawer
 from webhook.diagnostics.examiner import Examiner
 from webhook.diagnostics.live_objects import LiveCluster, LivePod
 from webhook.diagnostics.object_cache import ObjectCache
-from webhook.diagnostics.observation import Observed
 
 T = TypeVar("T")
 
@@ -29,22 +27,6 @@ def renamed(scene: Scene, namespace: str, name: str) -> Observed:
     return msgspec.json.decode(text, type=Observed)
 
 
-def identified(observed: Observed) -> Observed:
-    """Return what is observed with a uid for each object, as the API server gives them."""
-    found = {}
-    for field in observed.__struct_fields__:
-        every = getattr(observed, field)
-        if every is not None and field != "ignoring":
-            found[field] = [_identified(each, field) for each in every]
-    return structs.replace(observed, **found)
-
-
-def _identified(value: T, kind: str) -> T:
-    meta = value.metadata  # type: ignore[attr-defined]  # of every kind here
-    uid = meta.uid or f"{kind}/{meta.namespace}/{meta.name}"
-    return structs.replace(value, metadata=structs.replace(meta, uid=uid))  # type: ignore[type-var]
-
-
 class Stage:
     """What is on the page. Time stands still unless a test moves it."""
 
@@ -52,7 +34,7 @@ class Stage:
         self.world = ObjectCache(ignoring=ignoring)
         self.now = NOW
         self.drawer = HtmlDrawer()
-        source = Stated(Observed([], [], events=[], services=[], nodes=[]))
+        source = Stated(Observed([], [], events=[], services=[], nodes=[]).load(ObjectCache()))
         self.live = Live(source, Examiner(self.world), Board(self.drawer), lambda: self.now)
         for each in observed:
             self.load(each)
@@ -65,7 +47,7 @@ class Stage:
 
     def load(self, observed: Observed) -> None:
         """Let objects come, of all kinds."""
-        self.world.load(identified(observed))
+        observed.load(self.world)
 
     def look(self) -> None:
         """Look at what has changed, as `Live` does."""

@@ -32,7 +32,6 @@ from tests.kubeclient.following import (
 )
 from webhook.cache.cluster_cache import Observing
 from webhook.diagnostics import ids
-from webhook.diagnostics.examination import examine
 from webhook.diagnostics.examiner import Examiner
 from webhook.diagnostics.object_cache import ObjectCache
 from webhook.diagnostics.report import ClusterReport
@@ -128,7 +127,7 @@ def test_what_is_followed_gives_the_picture_that_is_read_at_once() -> None:
             store(fake, scene)
             async with following(fake, []) as followed:
                 await eventually(lambda: followed.whole)
-                assert followed.picture == examine(scene.observed(), NOW)
+                assert followed.picture == scene.examined()
                 assert followed.observing.unread == {}
 
         played(story)

@@ -184,7 +184,7 @@ def test_an_installation_that_brings_out_a_bug_is_named_and_no_raycluster_is_kep
         raise ValueError("a bug")
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(stage.world), "beside", broken)
+        patch.setattr(Webhook, "asked", broken)
         stage.world.installation = True
         stage.drop_pods([Scene().pods["llama-tpu-worker-0-3"]])
         for _ in range(2):

@@ -3,10 +3,11 @@
 import pytest
 from msgspec import structs
 
-from tests.dashboard.stage import Stage, identified, renamed
+from tests.dashboard.stage import Stage, renamed
 from tests.diagnostics.samples import Sample, samples
 from tests.diagnostics.scenes import (
     NOW,
+    Observed,
     Scene,
     instant,
     job,
@@ -14,9 +15,7 @@ from tests.diagnostics.scenes import (
 )
 from webhook.dashboard.query import Query
 from webhook.diagnostics import ids
-from webhook.diagnostics.examination import examine
 from webhook.diagnostics.examiner import QUIET_SECONDS, RESTLESS_SECONDS
-from webhook.diagnostics.observation import Observed
 
 BESIDE = Scene(llama(replicas=1))
 
@@ -37,7 +36,7 @@ def test_each_diagnosis_is_found_as_in_one_look_at_everything(sample: Sample) ->
         renamed(scene, "other", "llama"),
     ]
     stage = Stage(*parts)
-    whole = examine(together(*map(identified, parts)), NOW)
+    whole = together(*parts).examined(NOW)
     assert stage.live.survey.picture(NOW, None, {}) == whole
 
 
@@ -171,19 +170,23 @@ def troubles(stage: Stage) -> list[str]:
     return [each.id for each in stage.live.survey.picture(stage.now, None, {}).every_trouble]
 
 
-def test_events_are_sorted_out_once_for_all_looks_between_two_of_them() -> None:
-    scene = Scene().without("llama-tpu-worker-0-3")
-    stage = Stage(scene.observed())
-    (cluster,) = stage.world.clusters.all
-    before = stage.world.ends(cluster)
-    stage.drop_pods([scene.pods["llama-tpu-worker-0-2"]])
-    assert stage.world.ends(cluster) is before
-    about = {"kind": "Pod", "name": "llama-tpu-worker-x7k2p", "uid": "uid-of-it"}
-    end = {"reason": "Killing", "involvedObject": about, "lastTimestamp": instant(720)}
-    scene.events.append({"metadata": {"name": "end", "namespace": "team"}, **end})
-    stage.load(scene.observed())
-    assert stage.world.ends(cluster) is not before
-    assert stage.world.ends(cluster).of("team", "llama-tpu-worker-") == [NOW - 720]
+def test_an_event_is_about_one_raycluster_of_its_namespace() -> None:
+    scene = Scene()
+    stage = Stage(scene.observed(), renamed(Scene(), "team", "qwen"))
+    survey = stage.live.survey
+
+    def due(reason: str, name: str, uid: str) -> list[str]:
+        about = {"name": name, "uid": uid}
+        event = {"reason": reason, "involvedObject": about, "lastTimestamp": instant(720)}
+        scene.events.append({"metadata": {"name": uid, "namespace": "team"}, **event})
+        stage.load(scene.observed())
+        return survey.due(NOW)
+
+    gone = due("Killing", "llama-tpu-worker-x7k2p", "uid-of-a-pod-that-is-gone")
+    assert gone == due("Killing", "llama-head-x7k2p", "uid-of-its-head") == ["uid-of-llama"]
+    assert due("Killing", "llama-tpu-worker-0-2", "uid-of-llama-tpu-worker-0-2") == []
+    assert due("Killing", "mistral-head-x7k2p", "uid-of-another-head") == []
+    assert due("FailedToCreateWorkerPod", "qwen", "uid-of-team-qwen") == ["uid-of-team-qwen"]
 
 
 def test_a_pod_that_lives_has_not_ended_though_a_container_of_it_was() -> None:

@@ -7,6 +7,7 @@ from typing import Any, Self, TypeVar
 
 import msgspec
 import yaml
+from msgspec import Struct, structs
 
 from tests.builders import (
     NAMESPACE,
@@ -25,7 +26,7 @@ from webhook.diagnostics.live_objects import (
     Named,
     WebhookConfiguration,
 )
-from webhook.diagnostics.observation import Observed
+from webhook.diagnostics.object_cache import ObjectCache
 from webhook.diagnostics.report import ClusterReport
 from webhook.manifest.kuberay_pods import expand
 from webhook.manifest.views import as_cluster
@@ -57,6 +58,33 @@ def llama(replicas: int = 2, **spec: object) -> ClusterBuilder:
     template = {"spec": {"nodeSelector": selector, "containers": [container]}}
     group = a_cluster("llama").group("tpu", hosts=4, replicas=replicas, template=template)
     return group.spec(**spec)
+
+
+class Observed(Struct, frozen=True):
+    """The objects that a reader of the API server would see; kinds that it may not read are
+    None.
+    """
+
+    clusters: list[LiveCluster]
+    pods: list[LivePod]
+    pod_groups: list[LivePodGroup] | None = None
+    events: list[LiveEvent] | None = None
+    services: list[Named] | None = None
+    nodes: list[Named] | None = None
+    namespaces: list[Named] | None = None
+    configurations: list[WebhookConfiguration] | None = None
+
+    def load(self, objects: ObjectCache) -> ObjectCache:
+        """Add all objects to an object cache, with a uid for each, as the API server gives them."""
+        for field in self.__struct_fields__:
+            found = getattr(self, field)
+            values = None if found is None else [_identified(each, field) for each in found]
+            getattr(objects, field).load(values)
+        return objects
+
+    def examined(self, now: float) -> ClusterReport:
+        """Return the report of it."""
+        return examine(self.load(ObjectCache()), now)
 
 
 class Scene:
@@ -124,7 +152,7 @@ class Scene:
 
     def examined(self, now: float = NOW) -> ClusterReport:
         """Return the picture of it."""
-        return examine(self.observed(), now)
+        return self.observed().examined(now)
 
     def ids(self, now: float = NOW) -> list[str]:
         """Return the ids of all troubles, the worst first."""
@@ -194,6 +222,12 @@ def job(*replicas: int, told: int = 2) -> Scene:
 
 def _named(name: str) -> Object:
     return {"metadata": {"name": name, "namespace": NAMESPACE}}
+
+
+def _identified(value: T, kind: str) -> T:
+    meta = value.metadata  # type: ignore[attr-defined]  # of every kind here
+    uid = meta.uid or f"{kind}/{meta.namespace}/{meta.name}"
+    return structs.replace(value, metadata=structs.replace(meta, uid=uid))  # type: ignore[type-var]
 
 
 def _views(documents: list[Object], kind: type[T]) -> list[T]:

@@ -54,6 +54,8 @@ class Server(ThreadingHTTPServer):
             "/apis/scheduling.k8s.io/v1beta1/podgroups": scene.pod_groups,
             "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations": scene.webhooks,
         }
+        if path == "/apis/scheduling.k8s.io/v1beta1":
+            return {"resources": [{"name": "podgroups"}, {"name": "workloads"}]}
         if path in self.answers:
             return self.answers[path]
         if path == f"/api/v1{within}":

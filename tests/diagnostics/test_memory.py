@@ -12,12 +12,14 @@ from tests.bench.reviews import managed
 from tests.diagnostics.scenes import Scene
 from tests.kubeclient.fake_api import Object
 from webhook.api import names
-from webhook.cache import resources, worker_pods
-from webhook.diagnostics.live_objects import LivePod
+from webhook.cache import worker_pods
+from webhook.cache.cluster_cache import PODS
+from webhook.diagnostics.live_objects import LivePod, Named
 from webhook.diagnostics.object_cache import ObjectCache
 from webhook.groups.identity_index import Membership
 from webhook.kubeclient.wire import Codec
 
+NAMED = Codec(Named)
 COUNT = 1000
 PAGE = 250
 KIB = 1024
@@ -98,13 +100,13 @@ def kept(codec: Codec[Any], objects: Iterator[Object], put: Callable[[Any], None
 
 def test_of_a_pod_the_controller_and_the_dashboard_keep_4_kib() -> None:
     world = ObjectCache()
-    assert kept(resources.POD, hosts(), lambda pod: world.pods.put(pod.metadata.uid, pod)) < 4
+    assert kept(PODS.codec, hosts(), lambda pod: world.pods.put(pod.metadata.uid, pod)) < 4
     assert len(world.pods.all) == COUNT
 
 
 def test_of_a_node_they_keep_2_kib() -> None:
     world = ObjectCache()
-    assert kept(resources.NAMED, nodes(), lambda node: world.nodes.put(node.metadata.uid, node)) < 2
+    assert kept(NAMED, nodes(), lambda node: world.nodes.put(node.metadata.uid, node)) < 2
     assert len(world.nodes.all) == COUNT
 
 
@@ -125,7 +127,7 @@ def test_a_node_of_which_only_annotations_change_has_not_changed() -> None:
         page = json.dumps(
             {"metadata": {}, "items": [{"metadata": meta | {"annotations": {"a": text}}}]}
         )
-        world.nodes.put("u", resources.NAMED.page(page.encode())[1][0])
+        world.nodes.put("u", NAMED.page(page.encode())[1][0])
         assert world.take_changed() == ({"uid-of-llama"} if version == 0 else set())
 
 
@@ -133,7 +135,7 @@ def test_a_node_of_which_only_annotations_change_has_not_changed() -> None:
 def test_what_is_kept_of_a_pod_is_equal_to_it(scene: Scene) -> None:
     world = ObjectCache()
     for pod in scene.pods.values():
-        given = resources.POD.page(json.dumps({"metadata": {}, "items": [pod]}).encode())[1][0]
+        given = PODS.codec.page(json.dumps({"metadata": {}, "items": [pod]}).encode())[1][0]
         world.pods.put(given.metadata.uid or "", given)
         assert isinstance(given, LivePod)
         assert world.pods.get(pod["metadata"]["uid"]) == given

@@ -11,6 +11,7 @@ from msgspec import structs
 from tests.builders import a_cluster
 from tests.diagnostics.scenes import (
     NOW,
+    Observed,
     Scene,
     instant,
     llama,
@@ -19,7 +20,7 @@ from webhook.api import names
 from webhook.diagnostics import ids
 from webhook.diagnostics.examination import examine
 from webhook.diagnostics.live_objects import Selector
-from webhook.diagnostics.observation import Observed
+from webhook.diagnostics.object_cache import ObjectCache
 from webhook.diagnostics.report import Host, Replica
 
 SEAT = dict.fromkeys(names.SEAT_LABELS)
@@ -122,7 +123,7 @@ def test_what_could_not_be_read_is_not_missed() -> None:
     scene.services.clear()
     assert scene.ids() == [ids.HEADLESS_SERVICE_MISSING]
     unread = structs.replace(scene.observed(), services=None)
-    assert examine(unread, NOW).every_trouble == []
+    assert unread.examined(NOW).every_trouble == []
 
 
 def test_a_single_host_without_a_tpu_needs_no_seat() -> None:
@@ -225,7 +226,7 @@ def test_the_work_of_an_examination_grows_with_the_pods_and_no_faster() -> None:
 
 def calls(observed: Observed) -> int:
     """Return how many functions of Python an examination calls, which finds nothing."""
-    count = 0
+    objects, count = observed.load(ObjectCache()), 0
 
     def profile(_frame: object, event: str, _argument: object) -> None:
         nonlocal count
@@ -233,7 +234,7 @@ def calls(observed: Observed) -> int:
 
     sys.setprofile(profile)
     try:
-        picture = examine(observed, NOW)
+        picture = examine(objects, NOW)
     finally:
         sys.setprofile(None)
     assert picture.every_trouble == []

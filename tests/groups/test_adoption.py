@@ -25,9 +25,9 @@ from webhook.api import names
 from webhook.api.objects import PodSpec
 from webhook.api.review import Denied
 from webhook.cache.worker_pods import CODEC, PodFeed
-from webhook.diagnostics.assigned_pods import stand
+from webhook.diagnostics.assigned_pods import assign
 from webhook.diagnostics.live_objects import LiveCluster, LivePod
-from webhook.diagnostics.observation import Lookups, Observed
+from webhook.diagnostics.object_cache import ObjectCache
 from webhook.groups.google_labels import adopted_seat, seat_of
 from webhook.groups.identity import GroupKey, HostIdentity
 from webhook.groups.identity_index import Membership
@@ -131,8 +131,9 @@ def by_status(pod: Object, hosts: int) -> HostIdentity | None:
     """Return the seat that `status` sees a pod in."""
     document = a_cluster("c").group("g", hosts=hosts).build()
     cluster = msgspec.json.decode(msgspec.json.encode(document), type=LiveCluster)
-    observed = Observed(clusters=[cluster], pods=[live(pod)])
-    ((group,),) = [each.groups for each in stand(observed, Lookups(observed, 0.0))]
+    objects = ObjectCache()
+    objects.pods.load([live(pod)])
+    (group,) = assign(cluster, objects, 0.0).groups
     found = [
         HostIdentity(each.index, host, each.name) for each in group.replicas for host in each.pods
     ]

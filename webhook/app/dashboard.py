@@ -20,7 +20,6 @@ from webhook.dashboard.state_files import Stated
 from webhook.dashboard.templates import HtmlDrawer
 from webhook.diagnostics.examiner import Examiner
 from webhook.diagnostics.object_cache import ObjectCache
-from webhook.diagnostics.observation import Observed
 from webhook.httpserver.application import admin_application
 from webhook.httpserver.readiness import Readiness
 from webhook.httpserver.server import HttpServer
@@ -93,11 +92,10 @@ def build_own(load: Load, namespace: str, port: int, *, ignoring: bool) -> tuple
     return page, access
 
 
-def build_stated(observed: Observed, port: int, *, ignoring: bool) -> tuple[Page, OwnAccess]:
+def build_stated(world: ObjectCache, port: int) -> tuple[Page, OwnAccess]:
     """Return the page of objects read from files."""
-    world, access = ObjectCache(ignoring=ignoring), OwnAccess()
-    world.load(observed)
-    return _page(Stated(observed), world, access, "127.0.0.1", port, LOOPBACK), access
+    access = OwnAccess()
+    return _page(Stated(world), world, access, "127.0.0.1", port, LOOPBACK), access
 
 
 def _page(

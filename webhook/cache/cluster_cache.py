@@ -1,36 +1,111 @@
-"""The object cache of `status`, updated by watches."""
+"""The object cache of the controller, the dashboard and `status`, read from the API server: all
+kinds in one table, listed once, and watched where changes are followed.
+"""
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from math import inf
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
+
+from msgspec import Struct
 
 from webhook.api import names
-from webhook.cache import resources
-from webhook.cache.informer import ListWatch, Resource
+from webhook.cache.informer import ListWatch, Resource, path_of
 from webhook.cache.store import Store
-from webhook.diagnostics.live_objects import LiveEvent, Named
-from webhook.diagnostics.object_cache import Live, ObjectCache, Table
+from webhook.diagnostics.live_objects import (
+    LiveCluster,
+    LiveEvent,
+    LivePod,
+    LivePodGroup,
+    Named,
+    WebhookConfiguration,
+)
+from webhook.diagnostics.object_cache import (
+    END,
+    REFUSALS,
+    Live,
+    ObjectCache,
+    Table,
+)
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.discovery import Discovery, PodGroupsServed
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.timeouts import Timing
-from webhook.kubeclient.wire import decoded
+from webhook.kubeclient.wire import Codec, decoded
 
 T = TypeVar("T", bound=Live)
 
 _NAMESPACE_SECONDS: Final = 60.0
 """Interval of reads of a namespace, if namespaces may not be listed."""
 _DEADLINE: Final = 10.0
+_PROBE_SECONDS: Final = 30.0
 
-INSTALLATION: Final = ("podgroups", "nodes", "namespaces", resources.CONFIGURATION_PLURAL)
+
+class Kind(Struct, Generic[T], frozen=True):
+    """A kind: its plural, the root of its path, its codec and its table. Of Events, those with one
+    of the `reasons` are read.
+    """
+
+    plural: str
+    root: str
+    codec: Codec[T]
+    table: Callable[[ObjectCache], Table[T]]
+    selector: str = ""
+    reasons: tuple[str, ...] = ("",)
+    metadata_only: bool = False
+    namespaced: bool = True
+
+
+_NAMED: Final = Codec(Named)
+RAYCLUSTERS: Final = Kind(
+    "rayclusters", f"/apis/{names.RAY_GROUP}/v1", Codec(LiveCluster), lambda each: each.clusters
+)
+PODS: Final = Kind(
+    "pods",
+    "/api/v1",
+    Codec(LivePod),
+    lambda each: each.pods,
+    f"{names.LABEL_NODE_TYPE} in ({names.NODE_TYPE_HEAD},{names.NODE_TYPE_WORKER})",
+)
+_BESIDE: Final[tuple[Kind[Any], ...]] = (
+    Kind("events", "/api/v1", Codec(LiveEvent), lambda each: each.events, reasons=(*REFUSALS, END)),
+    Kind("services", "/api/v1", _NAMED, lambda each: each.services, metadata_only=True),
+    Kind(
+        "nodes",
+        "/api/v1",
+        _NAMED,
+        lambda each: each.nodes,
+        metadata_only=True,
+        namespaced=False,
+    ),
+    Kind(
+        "namespaces",
+        "/api/v1",
+        _NAMED,
+        lambda each: each.namespaces,
+        metadata_only=True,
+        namespaced=False,
+    ),
+    Kind(
+        "mutatingwebhookconfigurations",
+        "/apis/admissionregistration.k8s.io/v1",
+        Codec(WebhookConfiguration),
+        lambda each: each.configurations,
+        namespaced=False,
+    ),
+)
+_POD_GROUPS: Final = "podgroups"
+"""Their version depends on the API server."""
+_POD_GROUP: Final = Codec(LivePodGroup)
+
+INSTALLATION: Final = (_POD_GROUPS, "nodes", "namespaces", "mutatingwebhookconfigurations")
 """Kinds that diagnoses read in addition to RayClusters and pods, and that rarely change."""
 ALL: Final = (*INSTALLATION, "events", "services")
 
 
 class Observing:
-    """Keeps an object cache up to date, for some namespaces, or for all if none are given:
-    RayClusters and pods, and the kinds in `beside`.
+    """Fills an object cache, for some namespaces, or for all if none are given: with RayClusters
+    and pods, and the kinds in `beside`; once with `read`, and from then on with `run`.
 
     The accounts of an installation may list namespaces. A user, `person`, often may only get their
     namespace, so that it is read periodically.
@@ -52,19 +127,23 @@ class Observing:
         self._world = world
         self._timing = timing or Timing()
         self._beside = beside
-        self._person = person
-        self._needed: list[ListWatch[Any]] = []
+        self._gets = [each for each in self.namespaces if each and person]
         self._watches: dict[str, list[ListWatch[Any]]] = {}
         self._unreadable: dict[str, str] = {}
+        self._served: str | None = None
         self.discovery = Discovery(PodGroupsServed(api), self._timing.discovery)
-        for namespace in self.namespaces:
-            self._follow(namespace)
-        if "nodes" in beside:
-            nodes = Resource("nodes", "", "/api/v1/nodes", resources.NAMED, metadata_only=True)
-            self._watch("nodes", nodes, world.nodes)
-        if (webhooks := resources.CONFIGURATION_PLURAL) in beside:
-            every = Resource(webhooks, "", resources.CONFIGURATIONS, resources.CONFIGURATION)
-            self._watch(webhooks, every, world.configurations)
+        followed: list[Kind[Any]] = [RAYCLUSTERS, PODS]
+        for kind in followed + [each for each in _BESIDE if each.plural in beside]:
+            if kind.namespaced:
+                for namespace in self.namespaces:
+                    for reason in kind.reasons:
+                        self._follow(kind, namespace, f"reason={reason}" if reason else "")
+            elif kind.plural != "namespaces":
+                self._follow(kind)
+            else:
+                for name in self.namespaces if not self._gets else ():
+                    self._follow(kind, name, f"metadata.name={name}" if name else "")
+        self._needed = [*self._watches["rayclusters"], *self._watches["pods"]]
 
     @property
     def synced(self) -> bool:
@@ -99,109 +178,104 @@ class Observing:
         }
         return {**found, **self._unreadable}
 
+    async def read(self) -> None:
+        """List all kinds once. Raises ApiError if RayClusters or pods cannot be read."""
+        others = [
+            self._try(name, watch.list())
+            for name, watches in self._watches.items()
+            for watch in watches
+            if watch not in self._needed
+        ]
+        others += [self._try("namespaces", self._get_namespace(each)) for each in self._gets]
+        if _POD_GROUPS in self._beside:
+            others.append(self._try(_POD_GROUPS, self._list_pod_groups()))
+        await asyncio.gather(*(watch.list() for watch in self._needed), *others)
+
     async def run(self) -> None:
         """Run the watches until cancelled. The client has to be open."""
+        self._unreadable.clear()
+        followed = [each for each in self.watches if each not in self._watches.get(_POD_GROUPS, ())]
         async with asyncio.TaskGroup() as group:
-            for watch in self.watches:
+            for watch in followed:
                 group.create_task(watch.run(), name=watch.name)
-            for namespace in filter(None, self.namespaces if self._person else ()):
-                group.create_task(self._read_namespace(namespace), name=f"namespace {namespace}")
-            if "podgroups" in self._beside:
+            for namespace in self._gets:
+                group.create_task(self._poll_namespace(namespace), name=f"namespace {namespace}")
+            if _POD_GROUPS in self._beside:
                 group.create_task(self._follow_pod_groups(group), name="PodGroups")
             group.create_task(self.discovery.run(), name="discovery of PodGroups")
 
-    def _follow(self, namespace: str) -> None:
-        world = self._world
-        clusters = resources.within(f"/apis/{names.RAY_GROUP}/v1", namespace, "rayclusters")
-        self._needed += [
-            self._watch(
-                "rayclusters",
-                Resource("rayclusters", namespace, clusters, resources.CLUSTER),
-                world.clusters,
-            ),
-            self._watch(
-                "pods",
-                Resource(
-                    "pods",
-                    namespace,
-                    resources.within("/api/v1", namespace, "pods"),
-                    resources.POD,
-                    selector=resources.PODS,
-                ),
-                world.pods,
-            ),
-        ]
-        events = resources.within("/api/v1", namespace, "events")
-        for reason in resources.REASONS if "events" in self._beside else ():
-            chosen = Resource(
-                f"events-{reason}", namespace, events, resources.EVENT, fields=f"reason={reason}"
-            )
-            self._watch("events", chosen, world.events, _of_reason(namespace, reason))
-        if "services" in self._beside:
-            path = resources.within("/api/v1", namespace, "services")
-            services = Resource("services", namespace, path, resources.NAMED, metadata_only=True)
-            self._watch("services", services, world.services)
-        if "namespaces" in self._beside and not (namespace and self._person):
-            found = Resource(
-                "namespaces",
-                namespace,
-                "/api/v1/namespaces",
-                resources.NAMED,
-                fields=f"metadata.name={namespace}" if namespace else "",
-                metadata_only=True,
-            )
-            self._watch("namespaces", found, world.namespaces, _named(namespace))
+    def _follow(self, kind: Kind[T], scope: str = "", fields: str = "") -> None:
+        """Add a list-watch of a kind in a namespace, of the objects with these fields."""
+        table, by_name = kind.table(self._world), kind.plural == "namespaces"
+        path = path_of(kind.root, scope if kind.namespaced else "", kind.plural)
+        reason = fields.removeprefix("reason=") if kind.plural == "events" else ""
 
-    def _watch(
-        self,
-        name: str,
-        resource: Resource[T],
-        table: Table[T],
-        own: Callable[[T], bool] | None = None,
-    ) -> ListWatch[T]:
-        mirror = _Mirror(table, own or _within(resource.namespace))
-        watch = ListWatch(self.api, resource, mirror, self._timing)
-        self._watches.setdefault(name, []).append(watch)
-        return watch
+        def own(value: T) -> bool:
+            meta = value.metadata
+            if scope not in ("", meta.name if by_name else meta.namespace):
+                return False
+            return not reason or getattr(value, "reason", "") == reason
 
-    async def _read_namespace(self, namespace: str) -> None:
-        """Read a namespace periodically: accounts that may list its objects may not be allowed to
-        list namespaces.
-        """
+        resource = Resource(
+            f"{kind.plural}-{reason}" if reason else kind.plural,
+            scope,
+            path,
+            kind.codec,
+            kind.selector,
+            fields,
+            kind.metadata_only,
+        )
+        watch = ListWatch(self.api, resource, _Mirror(table, own), self._timing)
+        self._watches.setdefault(kind.plural, []).append(watch)
+
+    async def _try(self, name: str, reading: Awaitable[None]) -> None:
+        """Read, and record an error."""
+        try:
+            await reading
+        except ApiError as error:
+            self._unreadable[name] = error.reason if error.reason == "forbidden" else str(error)
+
+    async def _get_namespace(self, name: str) -> None:
+        body = await self.api.get(f"/api/v1/namespaces/{name}", (), _DEADLINE)
+        self._world.namespaces.load([decoded(body, Named, "a Namespace")])
+        self._unreadable.pop("namespaces", None)
+
+    async def _poll_namespace(self, name: str) -> None:
         while True:
-            try:
-                body = await self.api.get(f"/api/v1/namespaces/{namespace}", (), _DEADLINE)
-                found = decoded(body, Named, "a Namespace")
-                self._world.namespaces.put(found.metadata.uid or "", found)
-                self._world.namespaces.known = True
-                self._unreadable.pop("namespaces", None)
-            except ApiError as error:
-                self._unreadable["namespaces"] = error.reason
+            await self._try("namespaces", self._get_namespace(name))
             await asyncio.sleep(_NAMESPACE_SECONDS)
+
+    async def _list_pod_groups(self) -> None:
+        self._serve_pod_groups(await PodGroupsServed(self.api).ask())
+        await asyncio.gather(*(watch.list() for watch in self._watches.get(_POD_GROUPS, ())))
 
     async def _follow_pod_groups(self, group: asyncio.TaskGroup) -> None:
         """Watch PodGroups in the served version, if any."""
         served: asyncio.Queue[str | None] = asyncio.Queue()
         self.discovery.subscribe(served.put_nowait)
-        table = self._world.pod_groups
-        stores = {each: _Mirror(table, _within(each)) for each in self.namespaces}
         watching: list[asyncio.Task[None]] = []
         while True:
             version = await served.get()
             for task in watching:
                 task.cancel()
-            for store in stores.values():
-                store.begin(0)
-                store.end()
-            table.known = False
-            self._watches.pop("podgroups", None)
-            for namespace, store in stores.items() if version is not None else ():
-                root = f"/apis/{names.SCHEDULING_GROUP}/{version}"
-                path = resources.within(root, namespace, "podgroups")
-                resource = Resource("podgroups", namespace, path, resources.POD_GROUP)
-                watch = ListWatch(self.api, resource, store, self._timing)
-                self._watches.setdefault("podgroups", []).append(watch)
-                watching.append(group.create_task(watch.run(), name=watch.name))
+            self._serve_pod_groups(version)
+            watching = [
+                group.create_task(watch.run(), name=watch.name)
+                for watch in self._watches.get(_POD_GROUPS, ())
+            ]
+
+    def _serve_pod_groups(self, version: str | None) -> None:
+        """Replace the list-watches of PodGroups, if another version is served than before."""
+        if version == self._served:
+            return
+        self._served = version
+        self._watches.pop(_POD_GROUPS, None)
+        self._world.pod_groups.clear()
+        if version is not None:
+            root = f"/apis/{names.SCHEDULING_GROUP}/{version}"
+            kind = Kind(_POD_GROUPS, root, _POD_GROUP, lambda each: each.pod_groups)
+            for namespace in self.namespaces:
+                self._follow(kind, namespace)
 
 
 class _Mirror(Store[T, str, T]):
@@ -216,13 +290,22 @@ class _Mirror(Store[T, str, T]):
         return super().end(begun)
 
 
-def _within(namespace: str) -> Callable[[Live], bool]:
-    return lambda value: namespace in ("", value.metadata.namespace)
+async def read_cluster(
+    api: Api, namespace: str, *, ignoring: bool = True
+) -> tuple[ObjectCache, dict[str, str]]:
+    """Return the objects of a namespace, or of all if it is empty, as a user may read them, and the
+    kinds that cannot be read with the reason. Raises ApiError if RayClusters or pods cannot be
+    read.
+    """
+    objects = ObjectCache(ignoring=ignoring)
+    observing = Observing(api, objects, [namespace] if namespace else [], person=True)
+    await observing.read()
+    return objects, observing.unread
 
 
-def _named(name: str) -> Callable[[Live], bool]:
-    return lambda value: name in ("", value.metadata.name)
-
-
-def _of_reason(namespace: str, reason: str) -> Callable[[LiveEvent], bool]:
-    return lambda event: event.reason == reason and namespace in ("", event.metadata.namespace)
+async def probe(api: Api, namespace: str) -> None:
+    """Read a RayCluster and a pod. Raises ApiError if that is not possible."""
+    for kind in (RAYCLUSTERS, PODS):
+        query = [("labelSelector", kind.selector)] if kind.selector else []
+        path = path_of(kind.root, namespace, kind.plural)
+        await api.get(path, [*query, ("limit", "1")], _PROBE_SECONDS)

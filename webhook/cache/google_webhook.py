@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import msgspec
 
-from webhook.cache.snapshot import Snapshot
+from webhook.cache.cluster_cache import read_cluster
 from webhook.diagnostics.live_objects import Named, WebhookConfiguration
-from webhook.diagnostics.observation import PODS
+from webhook.diagnostics.object_cache import PODS_WEBHOOK
 from webhook.kubeclient.client import Api, Query
 from webhook.kubeclient.errors import ApiError
 from webhook.migrate.migration import SELECTOR, Installed
@@ -23,8 +23,7 @@ async def read_installed(
     """Return both webhooks and the pods of a namespace, or of all if it is empty; and the kinds
     that could not be read, and why. Raises ApiError if RayClusters or pods cannot be read.
     """
-    snapshot = Snapshot(reader, namespace, ignoring=ignoring)
-    unread = snapshot.unread
+    unread: dict[str, str] = {}
 
     async def items(what: str, path: str, query: Query) -> list[Any] | None:
         try:
@@ -35,16 +34,16 @@ async def read_installed(
         return found.get("items") or []
 
     deployments = [("labelSelector", SELECTOR)]
-    observed, validating, former = await asyncio.gather(
-        snapshot.take(),
+    (objects, more), validating, former = await asyncio.gather(
+        read_cluster(reader, namespace, ignoring=ignoring),
         items("validatingwebhookconfigurations", _VALIDATING, ()),
         items("deployments", "/apis/apps/v1/deployments", deployments),
     )
     ready = None
-    for configuration in observed.configurations or ():
+    for configuration in objects.configurations.all:
         for webhook in configuration.webhooks or ():
             service = webhook.client_config.service
-            if webhook.name != PODS:
+            if webhook.name != PODS_WEBHOOK:
                 continue
             if service is None:
                 ready = True
@@ -54,11 +53,11 @@ async def read_installed(
                 found = await items("endpointslices", path, selected)
                 ready = None if found is None else ready_endpoints(found) > 0
     return Installed(
-        observed,
+        objects,
         None if validating is None else msgspec.convert(validating, list[WebhookConfiguration]),
         None if former is None else msgspec.convert(former, list[Named]),
         ready,
-    ), unread
+    ), more | unread
 
 
 def ready_endpoints(slices: Iterable[Any]) -> int:

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from math import inf
 from typing import Any, Final, Generic, TypeVar
+from urllib.parse import quote
 
 from msgspec import Struct, field
 
@@ -108,6 +109,12 @@ class Resource(Struct, Generic[T], frozen=True):
         return f"{self.plural} in {self.namespace or 'all namespaces'}"
 
 
+def path_of(root: str, namespace: str, plural: str) -> str:
+    """Return the path of a collection in a namespace, or in all if it is empty."""
+    within = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
+    return f"{root}{within}/{plural}"
+
+
 class ListWatch(Generic[T]):
     """Lists once, then watches; lists again only if the API server no longer has the version of the
     watch.
@@ -150,14 +157,15 @@ class ListWatch(Generic[T]):
         while True:
             try:
                 if not self._version:
-                    await self._list()
+                    await self.list()
                 await self._watch()
                 pause = self._timing.watch_interval - (self._clock() - self._opened)
             except ApiError as error:
                 pause = self._failed(error)
             await self._world.sleep(max(0.0, pause))
 
-    async def _list(self) -> None:
+    async def list(self) -> None:
+        """List all objects, after which `run` watches. Raises ApiError."""
         self.counters.lists += 1
         begun = self._clock()
         version = ""

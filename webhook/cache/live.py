@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Hashable, Mapping
 from math import inf
 from time import monotonic
 from typing import Final, TypeVar
-from urllib.parse import quote
 from weakref import WeakValueDictionary
 
 from msgspec import Struct
@@ -180,7 +179,7 @@ class LiveReader:
 
     async def _cluster(self, namespace: str, name: str) -> None:
         feeds = self._of(namespace)
-        resource = rayclusters_in(quote(namespace, safe=""))
+        resource = rayclusters_in(namespace)
         begun = self._server_time()
         clusters, version = await self._all(
             resource.path, [("fieldSelector", f"metadata.name={name}")], resource.codec
@@ -189,7 +188,7 @@ class LiveReader:
 
     async def _clusters(self, namespace: str) -> None:
         feeds = self._of(namespace)
-        resource = rayclusters_in(quote(namespace, safe=""))
+        resource = rayclusters_in(namespace)
         begun = self._server_time()
         clusters, version = await self._all(resource.path, [], resource.codec, absent=False)
         feeds.clusters.read_all(namespace, clusters, version, begun)
@@ -200,7 +199,7 @@ class LiveReader:
 
     async def _pods(self, name: str, key: GroupKey) -> None:
         feeds = self._of(key.namespace)
-        resource = pods_in(quote(key.namespace, safe=""))
+        resource = pods_in(key.namespace)
         selector = (
             f"{resource.selector},{names.LABEL_CLUSTER}={name},{names.LABEL_GROUP}={key.group}"
         )

@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterable
 from typing import Final
 from urllib.parse import quote
 
-import msgspec
 from msgspec import Struct
 
 from webhook.api.objects import ObjectMeta, Strings
@@ -13,12 +12,7 @@ from webhook.cache.informer import ListWatch, Resource
 from webhook.cache.store import Store
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.errors import ApiError
-from webhook.kubeclient.wire import (
-    Codec,
-    Event,
-    Page,
-    decoded,
-)
+from webhook.kubeclient.wire import Codec, decoded
 
 _SECONDS: Final = 1.0
 """Deadline of a live read: the API server's timeout for the review of a binding is 2 s."""
@@ -34,11 +28,7 @@ class _Node(Struct, frozen=True):
     metadata: _Meta
 
 
-_CODEC: Final = Codec(
-    msgspec.json.Decoder(_Node),
-    msgspec.json.Decoder(Page[_Node]),
-    msgspec.json.Decoder(Event[_Node]),
-)
+_CODEC: Final = Codec(_Node)
 
 
 class _Kept(Struct, frozen=True, gc=False):

@@ -9,8 +9,8 @@ import msgspec
 from msgspec import structs
 
 from webhook.api import names
+from webhook.cache.cluster_cache import read_cluster
 from webhook.cache.google_webhook import ready_endpoints
-from webhook.cache.snapshot import Snapshot
 from webhook.check.installation_checks import (
     DEFINITIONS,
     LEASES,
@@ -178,11 +178,12 @@ class Probes:
         """Return the namespace that was checked, empty for all, and its report."""
         scopes = ["", self._namespace] if self._everywhere else [self._namespace]
         for scope in scopes:
-            snapshot = Snapshot(self._asker, scope, ignoring=self._ignoring)
-            observed = await self._try("pods", snapshot.take())
-            if observed is not None:
+            reading = read_cluster(self._asker, scope, ignoring=self._ignoring)
+            read = await self._try("pods", reading)
+            if read is not None:
                 self._unread.pop("pods", None)  # of all namespaces
-                return scope, examine(observed, now, snapshot.unread)
+                objects, unread = read
+                return scope, examine(objects, now, unread)
         return self._namespace, None
 
     async def _ready(self, namespace: str, service: str) -> int | None:

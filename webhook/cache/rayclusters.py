@@ -3,23 +3,18 @@
 from collections.abc import Iterable
 from typing import Final
 
-import msgspec
-
+from webhook.api import names
 from webhook.api.objects import RayCluster
-from webhook.cache.informer import Resource
+from webhook.cache.informer import Resource, path_of
 from webhook.cache.store import Store
 from webhook.groups.group_config import ClusterIndex, RayClusterConfig, facts_of
-from webhook.kubeclient.wire import Codec, Event, Page
+from webhook.kubeclient.wire import Codec
 
 Name = tuple[str, str]
 """Namespace and name."""
 
 
-CODEC: Final = Codec(
-    msgspec.json.Decoder(RayCluster),
-    msgspec.json.Decoder(Page[RayCluster]),
-    msgspec.json.Decoder(Event[RayCluster]),
-)
+CODEC: Final = Codec(RayCluster)
 
 
 class _Clusters:
@@ -67,9 +62,5 @@ class RayClusterFeed(Store[RayCluster, Name, RayClusterConfig]):
 
 def rayclusters_in(namespace: str) -> "Resource[RayCluster]":
     """Return the resource of the RayClusters of a namespace, or of all if it is empty."""
-    path = (
-        f"/apis/ray.io/v1/namespaces/{namespace}/rayclusters"
-        if namespace
-        else "/apis/ray.io/v1/rayclusters"
-    )
+    path = path_of(f"/apis/{names.RAY_GROUP}/v1", namespace, "rayclusters")
     return Resource("rayclusters", namespace, path, CODEC)

@@ -12,12 +12,12 @@ from webhook.api import names
 from webhook.api.objects import PodSpec
 from webhook.api.review import Denied
 from webhook.api.uid_marker import marked
-from webhook.cache.informer import Resource
+from webhook.cache.informer import Resource, path_of
 from webhook.cache.store import Store
 from webhook.groups.google_labels import seat_of
 from webhook.groups.identity import GroupKey, HostIdentity
 from webhook.groups.identity_index import Member, Membership
-from webhook.kubeclient.wire import Codec, Event, Page
+from webhook.kubeclient.wire import Codec
 
 _log: Final = logging.getLogger("webhook.cache")
 _GROUPS_LOGGED: Final = 1000
@@ -60,11 +60,7 @@ class WorkerPod(Struct, frozen=True):
     spec: Raw = field(default_factory=Raw)
 
 
-CODEC: Final = Codec(
-    msgspec.json.Decoder(WorkerPod),
-    msgspec.json.Decoder(Page[WorkerPod]),
-    msgspec.json.Decoder(Event[WorkerPod]),
-)
+CODEC: Final = Codec(WorkerPod)
 _specs: Final = msgspec.json.Decoder(PodSpec)
 
 
@@ -122,14 +118,8 @@ class PodFeed(Store[WorkerPod, GroupKey, Member]):
 
 def pods_in(namespace: str) -> "Resource[WorkerPod]":
     """Return the resource of the worker pods of a namespace, or of all if it is empty."""
-    path = f"/api/v1/namespaces/{namespace}/pods" if namespace else "/api/v1/pods"
-    return Resource(
-        "pods",
-        namespace,
-        path,
-        CODEC,
-        f"{names.LABEL_NODE_TYPE}={names.NODE_TYPE_WORKER}",
-    )
+    workers = f"{names.LABEL_NODE_TYPE}={names.NODE_TYPE_WORKER}"
+    return Resource("pods", namespace, path_of("/api/v1", namespace, "pods"), CODEC, workers)
 
 
 @lru_cache(maxsize=1 << 14)

@@ -12,8 +12,7 @@ from webhook.diagnostics.diagnosis import ERROR
 from webhook.diagnostics.installation_problems import OURS, second_webhook
 from webhook.diagnostics.live_objects import Webhook, WebhookConfiguration
 from webhook.diagnostics.messages import counted
-from webhook.diagnostics.observation import PODS as PODS_WEBHOOK
-from webhook.diagnostics.observation import Observed
+from webhook.diagnostics.object_cache import PODS_WEBHOOK
 from webhook.diagnostics.report import ClusterReport
 from webhook.validation.rule_settings import GATES, RuleSettings
 
@@ -441,7 +440,7 @@ def _reservations(probed: Probed) -> Iterator[Result]:
 def _second(probed: Probed) -> Iterator[Result]:
     if probed.mutating is None:
         return
-    others = list(second_webhook(Observed((), (), configurations=probed.mutating)))
+    others = list(second_webhook(probed.mutating or ()))
     for other in others:
         yield Result(ids.SECOND_WEBHOOK, "error", other.message, f"{other.remedy}: {other.command}")
     if not others:

@@ -14,7 +14,7 @@ from webhook.app.dashboard import (
     build_stated,
 )
 from webhook.app.runtime import supervise
-from webhook.cache.snapshot import Snapshot
+from webhook.cache.cluster_cache import probe
 from webhook.cli.connection import advice_on, place_of
 from webhook.cli.parsing import add_connection, add_ignoring, refuse
 from webhook.cli.parsing import port as port_number
@@ -61,8 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
         return refuse("dashboard", f"{IN_CLUSTER} has to be the first flag, before settings")
     try:
         if arguments.state:
-            observed = state_in(arguments).observed
-            page, access = build_stated(observed, arguments.port, ignoring=arguments.ignoring)
+            page, access = build_stated(state_in(arguments).objects, arguments.port)
         else:
             path, namespace = place_of(arguments)
             load = load_of(path, arguments.context)
@@ -113,7 +112,7 @@ async def _try(api: Api, namespace: str) -> None:
     """Send a first request, so that errors are printed here and not in the browser."""
     await api.open()
     try:
-        await Snapshot(api, namespace).probe()
+        await probe(api, namespace)
     finally:
         await api.close()
 

@@ -30,11 +30,11 @@ from webhook.cli.terminal import (
     mark,
     style,
 )
-from webhook.diagnostics.assigned_pods import Cluster, stand
+from webhook.diagnostics.assigned_pods import Cluster, assign
 from webhook.diagnostics.examination import DIAGNOSES, examine
 from webhook.diagnostics.live_objects import LivePod
 from webhook.diagnostics.messages import duration
-from webhook.diagnostics.observation import Lookups
+from webhook.diagnostics.object_cache import owner_of
 from webhook.explain.pod_explanation import (
     HAS,
     MISSING,
@@ -98,21 +98,18 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _pod(state: State, name: str) -> int:
-    observed, now = state.observed, state.now
-    pod = next((each for each in observed.pods if each.name == name), None)
+    objects, now = state.objects, state.now
+    pod = next((each for each in objects.pods.all if each.name == name), None)
     if pod is None:
-        near = get_close_matches(name, [each.name for each in observed.pods], n=1)
+        near = get_close_matches(name, [each.name for each in objects.pods.all], n=1)
         meant = f"; did you mean {near[0]}?" if near else ""
         return refuse("explain", f"there is no Ray pod {name} in this namespace{meant}")
-    owner = pod.controller
-    clusters = stand(observed, Lookups(observed, now))
-    cluster = next(
-        (each for each in clusters if owner is not None and each.facts.uid == owner.uid), None
-    )
+    live = objects.clusters.get(owner_of(pod))
+    cluster = assign(live, objects, now) if live is not None else None
     screen = console()
     for line in _about(pod, cluster, now):
         screen.print(line)
-    troubles = [each for each in examine(observed, now).every_trouble if name in each.pods]
+    troubles = [each for each in examine(objects, now).every_trouble if name in each.pods]
     for part in shown_troubles(tuple(troubles), now):
         screen.print(part, crop=False)
     return 0

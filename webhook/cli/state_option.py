@@ -4,14 +4,14 @@ import argparse
 import time
 from pathlib import Path
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
-from webhook.cache.snapshot import Snapshot
+from webhook.cache.cluster_cache import read_cluster
 from webhook.cli.connection import Cluster, look
 from webhook.cli.files import read_files
 from webhook.cli.parsing import refuse
-from webhook.dashboard.state_files import Stated, collected_in, observed_in
-from webhook.diagnostics.observation import Observed
+from webhook.dashboard.state_files import Stated, collected_in, objects_in
+from webhook.diagnostics.object_cache import ObjectCache
 from webhook.manifest.manifest_error import ManifestError
 from webhook.manifest.reader import Manifest
 
@@ -19,7 +19,7 @@ from webhook.manifest.reader import Manifest
 class State(Struct, frozen=True):
     """The objects, when they were read in seconds since the epoch, and why others were not."""
 
-    observed: Observed
+    objects: ObjectCache
     now: float
     unread: dict[str, str]
 
@@ -53,25 +53,14 @@ def read_state(arguments: argparse.Namespace) -> State | None:
 def state_in(arguments: argparse.Namespace) -> State:
     """Return the state in files, of one namespace if given. Raises ManifestError."""
     manifests = [_certain(each) for each in read_files(arguments.state)]
-    observed = structs.replace(observed_in(manifests), ignoring=arguments.ignoring)
-    if arguments.namespace:
-        observed = _within(observed, arguments.namespace)
+    objects = objects_in(manifests, arguments.namespace or "", ignoring=arguments.ignoring)
     now, unread = collected_in(manifests)
-    return State(observed, time.time() if now is None else now, Stated(observed).unread | unread)
+    return State(objects, time.time() if now is None else now, Stated(objects).unread | unread)
 
 
 async def _take(cluster: Cluster) -> State:
-    snapshot = Snapshot(cluster.api, cluster.namespace, ignoring=cluster.ignoring)
-    observed = await snapshot.take()
-    return State(observed, time.time(), snapshot.unread)
-
-
-def _within(observed: Observed, namespace: str) -> Observed:
-    return structs.replace(
-        observed,
-        clusters=[each for each in observed.clusters if each.metadata.namespace == namespace],
-        pods=[each for each in observed.pods if each.metadata.namespace == namespace],
-    )
+    objects, unread = await read_cluster(cluster.api, cluster.namespace, ignoring=cluster.ignoring)
+    return State(objects, time.time(), unread)
 
 
 def _certain(found: Manifest | ManifestError) -> Manifest:

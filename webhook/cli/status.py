@@ -12,7 +12,6 @@ from typing import Final
 from msgspec import structs
 
 from webhook.cache.cluster_cache import Observing
-from webhook.cache.snapshot import Snapshot
 from webhook.cli.cluster_tree import draw, drawing
 from webhook.cli.connection import UNREACHABLE, Cluster, look
 from webhook.cli.parsing import add_connection, add_ignoring, refuse
@@ -77,28 +76,23 @@ def run(arguments: argparse.Namespace) -> int:
     state = read_state(arguments)
     if state is None:
         return UNREACHABLE
-    picture = examine(state.observed, state.now, state.unread)
+    picture = examine(state.objects, state.now, state.unread)
     if arguments.output == STATE:
-        file = state_of(state.observed, state.now, state.unread)
+        file = state_of(state.objects, state.now, state.unread)
         sys.stdout.write(json.dumps(file, indent=1) + "\n")
         return _report(picture, arguments)
     return _report(picture, arguments, _PRINTERS[arguments.output])
 
 
-async def _take(cluster: Cluster) -> ClusterReport:
-    snapshot = Snapshot(cluster.api, cluster.namespace, ignoring=cluster.ignoring)
-    observed = await snapshot.take()
-    return examine(observed, time.time(), snapshot.unread)
-
-
 async def _watch(cluster: Cluster, arguments: argparse.Namespace) -> ClusterReport:
     """Watch the cluster, and return the last report. Raises ApiError if unreachable."""
     show = _follower(arguments.output)
-    picture = only(await _take(cluster), arguments.raycluster)
-    show(picture, True)  # noqa: FBT003 - a Callable has no names
     survey = Examiner(ObjectCache(ignoring=cluster.ignoring))
     where = [cluster.namespace] if cluster.namespace else []
     observing = Observing(cluster.api, survey.world, where, person=True)
+    await observing.read()
+    picture = only(_seen(survey, observing), arguments.raycluster)
+    show(picture, True)  # noqa: FBT003 - a Callable has no names
     following = asyncio.create_task(observing.run())
     try:
         while not following.done():

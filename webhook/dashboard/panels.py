@@ -60,7 +60,7 @@ class Panels:
             created=instant(pod.created),
             facts=facts_of(pod, cluster),
             commands=commands_of(pod, cluster),
-            events=events_of(pod, survey.world.events.of(namespace)),
+            events=events_of(pod, survey.world.events.of(f"{namespace}/{name}")),
             labels=story.labels.items(),
             told=[told(each) for each in story.troubles],
             heading="What it was given, and why",

@@ -20,7 +20,7 @@ from webhook.diagnostics.live_objects import (
     Named,
     WebhookConfiguration,
 )
-from webhook.diagnostics.observation import Observed
+from webhook.diagnostics.object_cache import ObjectCache
 from webhook.explain.variables import given_variables
 from webhook.manifest.manifest_error import ManifestError
 from webhook.manifest.reader import Manifest
@@ -67,16 +67,21 @@ class Stated:
     synced = True
     trouble = ""
 
-    def __init__(self, observed: Observed) -> None:
+    def __init__(self, objects: ObjectCache) -> None:
         self.unread = {
             name: "not in the files"
             for name in ("events", "services", "nodes")
-            if getattr(observed, name) is None
+            if not getattr(objects, name).known
         }
 
 
-def observed_in(manifests: Sequence[Manifest]) -> Observed:
-    """Return the objects in files. Raises ManifestError for an object of a wrong shape."""
+def objects_in(
+    manifests: Sequence[Manifest], namespace: str = "", *, ignoring: bool = True
+) -> ObjectCache:
+    """Return the objects in files; RayClusters and pods of one namespace, if it is given. Raises
+    ManifestError for an object of a wrong shape.
+    """
+    objects = ObjectCache(ignoring=ignoring)
     pods = [each for each in manifests if each.kind == POD_KIND]
     views = [as_pod(each) for each in pods]
     clusters = []
@@ -86,19 +91,24 @@ def observed_in(manifests: Sequence[Manifest]) -> Observed:
             found = _identified(_view(manifest, LiveCluster), manifest)
             completed = structs.replace(found.metadata, namespace=meta.namespace, uid=meta.uid)
             clusters.append(structs.replace(found, metadata=completed))
-    others: dict[str, list[Struct]] = {}
+    live = [_identified(_view(each, LivePod), each) for each in pods]
+    objects.clusters.load(each for each in clusters if _within(each.metadata, namespace))
+    objects.pods.load(each for each in live if _within(each.metadata, namespace))
+    others: dict[str, list[Any]] = {}
     for manifest in manifests:
         held = manifest.document if isinstance(manifest.document, dict) else {}
         known = _FIELDS.get(str(held.get("kind")))
         if known is not None:
             field, kind = known
             others.setdefault(field, []).append(_identified(_view(manifest, kind), manifest))
-    for collected in _collected(manifests):
-        for field in collected.read:
-            if field in {each for each, _ in _FIELDS.values()}:
-                others.setdefault(field, [])
-    live = [_identified(_view(each, LivePod), each) for each in pods]
-    return structs.replace(Observed(clusters, live), **others)
+    read = {field for collected in _collected(manifests) for field in collected.read}
+    for field, _ in _FIELDS.values():
+        getattr(objects, field).load(others.get(field, [] if field in read else None))
+    return objects
+
+
+def _within(meta: LiveMeta, namespace: str) -> bool:
+    return namespace in ("", meta.namespace)
 
 
 def collected_in(manifests: Sequence[Manifest]) -> tuple[float | None, dict[str, str]]:
@@ -112,12 +122,12 @@ def collected_in(manifests: Sequence[Manifest]) -> tuple[float | None, dict[str,
     }
 
 
-def state_of(observed: Observed, now: float, unread: Mapping[str, str]) -> dict[str, Any]:
-    """Return the state as a List of objects for `observed_in`, with the fields that are read. Of
+def state_of(objects: ObjectCache, now: float, unread: Mapping[str, str]) -> dict[str, Any]:
+    """Return the state as a List of objects for `objects_in`, with the fields that are read. Of
     container variables, only values of those that the webhook injects or reads are included.
     """
-    parts = {field: (kind, getattr(observed, field)) for kind, (field, _) in _FIELDS.items()}
-    read = [field for field, (_, objects) in parts.items() if objects is not None]
+    parts = {field: (kind, getattr(objects, field)) for kind, (field, _) in _FIELDS.items()}
+    read = [field for field, (_, table) in parts.items() if table.known]
     state = {
         "apiVersion": API_VERSION,
         "kind": STATE_KIND,
@@ -129,12 +139,12 @@ def state_of(observed: Observed, now: float, unread: Mapping[str, str]) -> dict[
     kept = frozenset((*given_variables(), names.MEGASCALE_NUM_SLICES))
     items = [
         {"apiVersion": _VERSIONS.get(kind, "v1"), "kind": kind} | _plain(each, kept)
-        for kind, objects in (
-            (names.RAYCLUSTER_KIND, observed.clusters),
-            (POD_KIND, observed.pods),
+        for kind, table in (
+            (names.RAYCLUSTER_KIND, objects.clusters),
+            (POD_KIND, objects.pods),
             *parts.values(),
         )
-        for each in objects or ()
+        for each in table.all
     ]
     return {"apiVersion": "v1", "kind": "List", "items": [state, *items]}
 

@@ -1,6 +1,6 @@
 """Assigned pods: the pods of each RayCluster, by group, replica and host."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from msgspec import DecodeError, Struct
@@ -10,7 +10,7 @@ from webhook.api import names
 from webhook.api.objects import WorkerGroup
 from webhook.api.review import Denied
 from webhook.diagnostics.live_objects import LiveCluster, LivePod
-from webhook.diagnostics.observation import Lookups, Observed
+from webhook.diagnostics.object_cache import ObjectCache
 from webhook.groups.google_labels import seat_of
 from webhook.groups.group_config import RayClusterConfig, facts_of
 from webhook.groups.identity import MAX_HOSTS
@@ -112,15 +112,25 @@ class Group(Struct):
 
 
 class Cluster(Struct):
-    """One RayCluster with its live pods; `leaving` has those that are being deleted."""
+    """One RayCluster as of `now`, in seconds since the epoch, with its live pods; `leaving` has
+    those that are being deleted.
+    """
 
     live: LiveCluster
     facts: RayClusterConfig
-    lookups: Lookups
-    heads: list[LivePod]
-    groups: list[Group]
-    strays: list[LivePod]
+    objects: ObjectCache
+    now: float
+    heads: list[LivePod] = []
+    groups: list[Group] = []
+    strays: list[LivePod] = []
     leaving: list[LivePod] = []
+    _ends: dict[str, list[float]] = {}
+
+    def ends(self, name: str) -> list[float]:
+        """Return the result of `ObjectCache.ends` in its namespace, cached for all replicas."""
+        if name not in self._ends:
+            self._ends[name] = self.objects.ends(self.namespace, name)
+        return self._ends[name]
 
     @property
     def namespace(self) -> str:
@@ -138,8 +148,8 @@ class Cluster(Struct):
     @property
     def ignored(self) -> bool:
         """Return whether the webhook ignores the RayCluster, by its label or its namespace's."""
-        label = self.lookups.namespace_label(self.namespace, names.LABEL_IGNORE)
-        passed = self.lookups.passed_by(self.namespace)
+        label = self.objects.namespace_label(self.namespace, names.LABEL_IGNORE)
+        passed = self.objects.passed_by(self.namespace)
         return self.facts.ignored or label == "true" or passed != ""
 
     @property
@@ -149,43 +159,23 @@ class Cluster(Struct):
             yield from group.pods
 
 
-def stand(observed: Observed, lookups: Lookups) -> list[Cluster]:
-    """Return the RayClusters with their assigned pods, by namespace and name."""
-    by_owner: dict[str, list[LivePod]] = {}
-    for pod in observed.pods:
-        owner = pod.controller
-        if owner is not None and owner.kind == names.RAYCLUSTER_KIND:
-            by_owner.setdefault(owner.uid, []).append(pod)
-    clusters = [
-        _cluster(
-            live,
-            facts_of(live, ignoring=observed.ignoring),
-            by_owner.get(live.metadata.uid or "", ()),
-            lookups,
-        )
-        for live in observed.clusters
-    ]
-    return sorted(clusters, key=lambda cluster: (cluster.namespace, cluster.name))
+def assigned(objects: ObjectCache, now: float) -> Iterator[Cluster]:
+    """Yield the RayClusters with their assigned pods, by namespace and name."""
+
+    def name(live: LiveCluster) -> tuple[str, str]:
+        return live.metadata.namespace or "", live.metadata.name or ""
+
+    for live in sorted(objects.clusters.all, key=name):
+        yield assign(live, objects, now)
 
 
-def is_head(pod: LivePod) -> bool:
-    """Return whether a pod is the head of its RayCluster."""
-    return pod.labels.get(names.LABEL_NODE_TYPE) == names.NODE_TYPE_HEAD
-
-
-def newest(pods: Iterable[LivePod]) -> float | None:
-    """Return the creation time of the newest pod."""
-    return max((pod.created for pod in pods if pod.created is not None), default=None)
-
-
-def _cluster(
-    live: LiveCluster, facts: RayClusterConfig, pods: Sequence[LivePod], lookups: Lookups
-) -> Cluster:
-    cluster = Cluster(live, facts, lookups, [], [], [])
-    groups = {name: Group(cluster, spec, [], []) for name, spec in facts.groups.items()}
+def assign(live: LiveCluster, objects: ObjectCache, now: float) -> Cluster:
+    """Return a RayCluster with its assigned pods."""
+    cluster = Cluster(live, facts_of(live, ignoring=objects.ignoring), objects, now)
+    groups = {name: Group(cluster, spec, [], []) for name, spec in cluster.facts.groups.items()}
     cluster.groups = list(groups.values())
     replicas: dict[tuple[str, int, str], Replica] = {}
-    for pod in pods:
+    for pod in objects.pods.of(live.metadata.uid or ""):
         group = groups.get(pod.labels.get(names.LABEL_GROUP, ""))
         if pod.leaves:
             cluster.leaving.append(pod)
@@ -202,6 +192,16 @@ def _cluster(
             key=lambda replica: (replica.index, replica.newest or 0.0, replica.name)
         )
     return cluster
+
+
+def is_head(pod: LivePod) -> bool:
+    """Return whether a pod is the head of its RayCluster."""
+    return pod.labels.get(names.LABEL_NODE_TYPE) == names.NODE_TYPE_HEAD
+
+
+def newest(pods: Iterable[LivePod]) -> float | None:
+    """Return the creation time of the newest pod."""
+    return max((pod.created for pod in pods if pod.created is not None), default=None)
 
 
 def _seat(pod: LivePod, group: Group, replicas: dict[tuple[str, int, str], Replica]) -> None:

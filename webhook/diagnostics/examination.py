@@ -11,7 +11,7 @@ from webhook.diagnostics.assigned_pods import (
     Cluster,
     Group,
     Replica,
-    stand,
+    assigned,
 )
 from webhook.diagnostics.causes import causes
 from webhook.diagnostics.diagnosis import (
@@ -24,7 +24,7 @@ from webhook.diagnostics.diagnosis import (
 from webhook.diagnostics.expected import Expected
 from webhook.diagnostics.installation_problems import INSTALLATION
 from webhook.diagnostics.live_objects import LivePod
-from webhook.diagnostics.observation import Ends, Lookups, Observed
+from webhook.diagnostics.object_cache import ObjectCache
 from webhook.diagnostics.pod_problems import PODS, parties
 from webhook.diagnostics.raycluster_problems import CLUSTER, DELETION, LEAVING
 from webhook.diagnostics.replica_problems import (
@@ -77,23 +77,18 @@ _NOTHING: Final[Mapping[str, str]] = {}
 
 
 def examine(
-    observed: Observed,
-    now: float,
-    unread: Mapping[str, str] = _NOTHING,
-    tell: Callable[[Replica], ReplicaProblems] = tell_afresh,
-    ends: Ends | None = None,
-    at: Moment | None = None,
+    objects: ObjectCache, now: float, unread: Mapping[str, str] = _NOTHING
 ) -> report.ClusterReport:
-    """Return the report as of `now`, in seconds since the epoch.
-
-    `unread` has the resources that could not be read, with the reason. `tell` may memoize; `ends`
-    has the end times of deleted pods. `at` is the moment `now`, whose `next` is set to the time at
-    which the report changes without an event.
+    """Return the report of all RayClusters as of `now`, in seconds since the epoch. `unread` has
+    the resources that could not be read, with the reason.
     """
-    lookups, at = Lookups(observed, now, ends), at or Moment(now)
-    clusters = [_shown(cluster, at, tell) for cluster in stand(observed, lookups)]
-    troubles = tuple(_run(INSTALLATION, observed, at))
-    return report.ClusterReport(now, tuple(clusters), troubles, dict(unread))
+    clusters = tuple(report_of(cluster, Moment(now)) for cluster in assigned(objects, now))
+    return report.ClusterReport(now, clusters, installation_troubles(objects, now), dict(unread))
+
+
+def installation_troubles(objects: ObjectCache, now: float) -> tuple[Trouble, ...]:
+    """Return the problems that belong to no RayCluster."""
+    return tuple(_run(INSTALLATION, objects.configurations.all, Moment(now)))
 
 
 def _run(diagnoses: Iterable[Diagnosis[T]], subject: T, at: Moment) -> Iterator[Trouble]:
@@ -159,9 +154,12 @@ def _of_groups(
                 yield structs.replace(trouble, group=group.name, replica=replica.index)
 
 
-def _shown(
-    cluster: Cluster, at: Moment, tell: Callable[[Replica], ReplicaProblems]
+def report_of(
+    cluster: Cluster, at: Moment, tell: Callable[[Replica], ReplicaProblems] = tell_afresh
 ) -> report.Cluster:
+    """Return the report of a RayCluster. `tell` may memoize. `at.next` is set to the time at which
+    the report changes without an event.
+    """
     found = [
         structs.replace(each, namespace=cluster.namespace, cluster=cluster.name)
         for each in _troubles(cluster, at, tell)
@@ -194,12 +192,12 @@ def _pod_groups(cluster: Cluster) -> Iterator[report.PodGroup]:
         if pod.pod_group:
             named.setdefault(pod.pod_group, []).append(pod)
     for name, pods in sorted(named.items()):
-        found = cluster.lookups.pod_group(cluster.namespace, name)
+        found = cluster.objects.pod_group(cluster.namespace, name)
         yield report.PodGroup(
             name,
             len(pods),
             found.min_count if found else 0,
-            found is None and cluster.lookups.pod_groups_known,
+            found is None and cluster.objects.pod_groups.known,
             any(pod.unscheduled for pod in pods),
         )
 

@@ -1,22 +1,76 @@
-"""The incremental report: only RayClusters whose report may have changed are examined again."""
+"""The incremental report: only RayClusters whose report may have changed are examined again, and of
+these only the replicas that have changed.
+"""
 
 from collections.abc import Collection, Mapping
 from typing import Final
 
+from msgspec import Struct
+
 from webhook.diagnostics import ids, report
-from webhook.diagnostics.assigned_pods import Cluster, stand
+from webhook.diagnostics.assigned_pods import Cluster, Replica, assign
 from webhook.diagnostics.diagnosis import Moment, Trouble
-from webhook.diagnostics.examination import examine
+from webhook.diagnostics.examination import (
+    ReplicaProblems,
+    installation_troubles,
+    report_of,
+    tell_afresh,
+)
 from webhook.diagnostics.live_objects import LivePod
-from webhook.diagnostics.memo import Memory
 from webhook.diagnostics.object_cache import ObjectCache
-from webhook.diagnostics.observation import Lookups
-from webhook.groups.group_config import facts_of
+from webhook.groups.group_config import RayClusterConfig
 
 RESTLESS_SECONDS: Final = 5.0
 """Interval for RayClusters whose report may change with time alone."""
 QUIET_SECONDS: Final = 900.0
 """Interval for all others, in addition to changes of their objects and pending symptoms."""
+
+
+_Key = tuple[str, int, str]
+"""Group, index and name of a replica."""
+
+
+class _Entry(Struct):
+    """The problems of a replica, and the immutable objects that they were computed from."""
+
+    reasons: tuple[object, ...]
+    told: ReplicaProblems
+
+
+class Memory:
+    """Memoizes `tell_afresh`, most of an examination, for the replicas of one RayCluster."""
+
+    def __init__(self) -> None:
+        self.hits = 0
+        self.misses = 0
+        self._facts: RayClusterConfig | None = None
+        self._entries: dict[_Key, _Entry] = {}
+        self._used: dict[_Key, _Entry] = {}
+
+    def begin(self, facts: RayClusterConfig) -> None:
+        """Begin an examination. Entries that the previous one did not use are dropped."""
+        same = facts == self._facts
+        self._entries, self._used = self._used if same else {}, {}
+        self._facts = facts
+
+    def tell(self, replica: Replica) -> ReplicaProblems:
+        """Return the problems of the hosts of a replica."""
+        key = replica.group.name, replica.index, replica.name
+        node = replica.group.cluster.objects.nodes.one
+        pods = replica.peers
+        reasons = (*pods, *(node(pod.spec.node_name or "") for pod in pods))
+        entry = self._entries.get(key)
+        if entry is None or not _identical(entry.reasons, reasons):
+            self.misses += 1
+            entry = _Entry(reasons, tell_afresh(replica))
+        else:
+            self.hits += 1
+        self._used[key] = entry
+        return entry.told
+
+
+def _identical(old: tuple[object, ...], new: tuple[object, ...]) -> bool:
+    return len(old) == len(new) and all(a is b for a, b in zip(old, new, strict=True))
 
 
 class Examiner:
@@ -50,7 +104,7 @@ class Examiner:
         """Examine the installation, if it may have changed."""
         if self.world.installation:
             self.troubles = ()
-            self.troubles = examine(self.world.beside(), now).troubles
+            self.troubles = installation_troubles(self.world, now)
             self.world.installation = False
 
     def examine(self, uid: str, now: float) -> bool:
@@ -60,11 +114,10 @@ class Examiner:
             self._next.pop(uid, None)
             self._memories.pop(uid, None)
             return self.clusters.pop(uid, None) is not None
+        cluster, at = assign(live, self.world, now), Moment(now)
         memory = self._memories.setdefault(uid, Memory())
-        memory.begin(facts_of(live, ignoring=self.world.ignoring))
-        around, ends, at = self.world.around(live), self.world.ends(live), Moment(now)
-        (picture,) = examine(around, now, tell=memory.tell, ends=ends, at=at).clusters
-        return self._show(uid, picture, at)
+        memory.begin(cluster.facts)
+        return self._show(uid, report_of(cluster, at, memory.tell), at)
 
     def fail(self, uid: str, why: str, now: float) -> bool:
         """Replace the report of a RayCluster with the reason why it could not be examined, and
@@ -103,11 +156,7 @@ class Examiner:
     def standing(self, uid: str, now: float) -> Cluster | None:
         """Return a RayCluster with its assigned pods; None if it does not exist."""
         live = self.world.clusters.get(uid)
-        if live is None:
-            return None
-        observed = self.world.around(live)
-        (cluster,) = stand(observed, Lookups(observed, now, self.world.ends(live)))
-        return cluster
+        return assign(live, self.world, now) if live is not None else None
 
     def named(self, namespace: str, name: str) -> str:
         """Return the uid of a RayCluster by its name; empty if it does not exist."""

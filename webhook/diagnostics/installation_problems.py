@@ -1,6 +1,6 @@
 """Diagnoses of the installation: other webhooks that are called for Ray pods."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from webhook.api import names
@@ -13,7 +13,7 @@ from webhook.diagnostics.diagnosis import (
 )
 from webhook.diagnostics.live_objects import Webhook, WebhookConfiguration
 from webhook.diagnostics.messages import counted, listed
-from webhook.diagnostics.observation import PODS, Observed
+from webhook.diagnostics.object_cache import PODS_WEBHOOK
 
 OURS: Final = f".{names.PREFIX.rstrip('/')}"
 """Suffix of the names of webhooks of this program."""
@@ -25,7 +25,7 @@ _NAME: Final = "app.kubernetes.io/name"
 _KUBERAY: Final = "kuberay"
 
 
-def second_webhook(observed: Observed) -> Iterator[Symptom]:
+def second_webhook(configurations: Collection[WebhookConfiguration]) -> Iterator[Symptom]:
     """Another webhook for Ray pods, or a second installation of this one.
 
     GKE's TPU webhook selects KubeRay's pods and sets `TPU_WORKER_ID` and host names by its own
@@ -36,8 +36,8 @@ def second_webhook(observed: Observed) -> Iterator[Symptom]:
     """
     ours = [
         each
-        for each in observed.configurations or ()
-        if any(webhook.name == PODS for webhook in each.webhooks or ())
+        for each in configurations
+        if any(webhook.name == PODS_WEBHOOK for webhook in each.webhooks or ())
     ]
     if len(ours) > 1:
         called = sorted(each.metadata.name or "" for each in ours)
@@ -47,7 +47,7 @@ def second_webhook(observed: Observed) -> Iterator[Symptom]:
             f"kubectl get mutatingwebhookconfiguration {' '.join(called)} -o yaml",
             change=_deletion(called[1:]),
         )
-    for configuration in observed.configurations or ():
+    for configuration in configurations:
         for webhook in configuration.webhooks or ():
             if made_for_ray(webhook):
                 yield _second(configuration, webhook)

@@ -1,7 +1,7 @@
 """The object cache: all objects that reports are made of, and the RayClusters to examine again."""
 
 from collections.abc import Callable, Collection, Iterable
-from typing import Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 from msgspec import structs
 
@@ -15,9 +15,27 @@ from webhook.diagnostics.live_objects import (
     Named,
     WebhookConfiguration,
 )
-from webhook.diagnostics.observation import REFUSALS, Ends, Observed
 from webhook.diagnostics.transforms import kept, kept_node
-from webhook.groups.naming import headless_service
+from webhook.groups.naming import headless_service, pod_prefix
+
+PODS_WEBHOOK: Final = f"pods.{names.PREFIX.rstrip('/')}"
+"""Name of the webhook of this program for pods, in each configuration."""
+
+REFUSALS: Final = ("FailedToCreateWorkerPod", "FailedToCreateHeadPod")
+"""Reasons of KubeRay's events for rejected pods.
+
+https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/constant.go
+"""
+END: Final = "Killing"
+"""Reason of kubelet's events for containers that it stops, as on deletion or eviction.
+
+https://github.com/kubernetes/kubernetes/blob/master/pkg/kubelet/events/event.go
+"""
+_NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
+"""The label that every namespace has.
+
+https://kubernetes.io/docs/concepts/overview/working-with-objects/namespaces/#automatic-labelling
+"""
 
 
 class Live(Protocol):
@@ -34,7 +52,7 @@ Handler = Callable[[T | None, T | None], None]
 
 
 class Table(Generic[T]):
-    """Objects of one kind by uid, and by the key that `index` returns.
+    """Objects of one kind by uid, and by the keys that `index` returns.
 
     `changed` receives each created, deleted or modified object; a modified object twice, before and
     after the change. `transform` returns the object to store.
@@ -42,7 +60,7 @@ class Table(Generic[T]):
 
     def __init__(
         self,
-        index: Callable[[T], str],
+        index: Callable[[T], Iterable[str]],
         changed: Callable[[T], None],
         transform: Callable[[T], T] = lambda value: value,
     ) -> None:
@@ -54,10 +72,24 @@ class Table(Generic[T]):
         self._handlers: list[Handler[T]] = []
         self._all: dict[str, T] = {}
         self._indexed: dict[str, dict[str, T]] = {}
+        self.get = self._all.get
+        self.items = self._all.items
 
     def subscribe(self, handler: Handler[T]) -> None:
         """Call `handler` for every later change."""
         self._handlers.append(handler)
+
+    def load(self, values: Iterable[T] | None) -> None:
+        """Add objects of a list; None stands for a kind that could not be read."""
+        for value in values or ():
+            self.put(value.metadata.uid or "", value)
+        self.known = values is not None
+
+    def clear(self) -> None:
+        """Remove all objects, as of a kind that was never listed."""
+        for uid in list(self._all):
+            self.remove(uid)
+        self.known = False
 
     def put(self, uid: str, value: T) -> None:
         """Add or replace an object."""
@@ -67,42 +99,41 @@ class Table(Generic[T]):
         if old is not None:
             self._forget(uid, old)
         self._all[uid] = value
-        self._indexed.setdefault(self._index(value), {})[uid] = value
+        for key in self._index(value):
+            self._indexed.setdefault(key, {})[uid] = value
         self._notify(old, value)
 
     def remove(self, uid: str) -> None:
+        """Remove an object, if it is known."""
         old = self._all.get(uid)
         if old is not None:
             self._forget(uid, old)
             self._notify(old, None)
 
-    def get(self, uid: str) -> T | None:
-        """Return an object; None if it does not exist."""
-        return self._all.get(uid)
-
-    def items(self) -> Iterable[tuple[str, T]]:
-        """Return all objects with their uids."""
-        return self._all.items()
-
     def of(self, key: str) -> Collection[T]:
         """Return the objects with this key of `index`."""
         return self._indexed.get(key, {}).values()
+
+    def one(self, key: str) -> T | None:
+        """Return an object with this key of `index`, if there is one."""
+        return next(iter(self.of(key)), None)
 
     @property
     def all(self) -> Collection[T]:
         return self._all.values()
 
-    def asked(self, values: Collection[T]) -> list[T] | None:
-        """Return the objects as a list; None if the kind was never listed."""
-        return list(values) if self.known else None
+    @property
+    def listed(self) -> Collection[T] | None:
+        """Return all objects; None if the kind was never listed."""
+        return self.all if self.known else None
 
     def _forget(self, uid: str, old: T) -> None:
         del self._all[uid]
-        key = self._index(old)
-        beside = self._indexed[key]
-        del beside[uid]
-        if not beside:
-            del self._indexed[key]
+        for key in self._index(old):
+            beside = self._indexed[key]
+            del beside[uid]
+            if not beside:
+                del self._indexed[key]
 
     def _notify(self, old: T | None, new: T | None) -> None:
         for value in (old, new):
@@ -122,17 +153,17 @@ class ObjectCache:
 
     def __init__(self, *, ignoring: bool = True) -> None:
         self.ignoring = ignoring
+        self.installation = True
+        self._examined = False
         self._changed: set[str] = set()
         self._nodes_changed: set[str] = set()
         self._groups_changed: set[str] = set()
         self._services_changed: set[str] = set()
-        self.installation = True
-        self._examined = False
+        self._ends_changed: set[str] = set()
         self.clusters: Table[LiveCluster] = Table(_namespace, self._cluster_changed)
-        self.pods: Table[LivePod] = Table(owner_of, self._pod_changed, kept)
+        self.pods: Table[LivePod] = Table(lambda pod: (owner_of(pod),), self._pod_changed, kept)
         self.pod_groups: Table[LivePodGroup] = Table(_place, self._pod_group_changed)
-        self.events: Table[LiveEvent] = Table(_namespace, self._event_changed)
-        self._ends: dict[str, Ends] = {}
+        self.events: Table[LiveEvent] = Table(_subjects, self._event_changed)
         self.services: Table[Named] = Table(_place, self._service_changed)
         self.nodes: Table[Named] = Table(_name, self._node_changed, kept_node)
         self.namespaces: Table[Named] = Table(_name, self._namespace_changed)
@@ -142,7 +173,7 @@ class ObjectCache:
         """Start tracking changes; all RayClusters count as changed."""
         self._examined = True
         self.installation = True
-        self._changed = {each.metadata.uid or "" for each in self.clusters.all}
+        self._changed = set(dict(self.clusters.items()))
 
     def end(self) -> None:
         """Stop tracking changes."""
@@ -157,65 +188,66 @@ class ObjectCache:
                 owner_of(pod)
                 for pod in self.pods.all
                 if pod.spec.node_name in nodes
-                or (pod.pod_group and _pod_group(pod) in groups)
-                or _subdomain(pod) in services
+                or (pod.pod_group and f"{pod.metadata.namespace}/{pod.pod_group}" in groups)
+                or f"{pod.metadata.namespace}/{pod.spec.subdomain}" in services
             )
-        if services:
+        if services or self._ends_changed:
             self._mark(
-                each.metadata.uid or "" for each in self.clusters.all if _service(each) in services
+                each.metadata.uid or ""
+                for each in self.clusters.all
+                if _service(each) in services or not self._ends_changed.isdisjoint(_pod_names(each))
             )
-        for places in (nodes, groups, services):
+        for places in (nodes, groups, services, self._ends_changed):
             places.clear()
         changed, self._changed = self._changed, set()
         return changed
-
-    def around(self, cluster: LiveCluster) -> Observed:
-        """Return all objects that the report of a RayCluster depends on, apart from `ends`."""
-        namespace = cluster.metadata.namespace or ""
-        pods = list(self.pods.of(cluster.metadata.uid or ""))
-        refusals = [event for event in self.events.of(namespace) if event.reason in REFUSALS]
-        groups = sorted({_pod_group(pod) for pod in pods if pod.pod_group})
-        services = sorted({_service(cluster), *map(_subdomain, pods)})
-        on = sorted({pod.spec.node_name for pod in pods if pod.spec.node_name})
-        return Observed(
-            [cluster],
-            pods,
-            self.pod_groups.asked([each for name in groups for each in self.pod_groups.of(name)]),
-            self.events.asked(refusals),
-            self.services.asked([each for name in services for each in self.services.of(name)]),
-            self.nodes.asked([node for name in on for node in self.nodes.of(name)]),
-            self.namespaces.asked(self.namespaces.of(namespace)),
-            self.configurations.asked(self.configurations.all),
-            ignoring=self.ignoring,
-        )
-
-    def ends(self, cluster: LiveCluster) -> Ends:
-        """Return the end times of pods in a RayCluster's namespace, cached until its next event."""
-        namespace = cluster.metadata.namespace or ""
-        if namespace not in self._ends:
-            events = list(self.events.of(namespace))
-            self._ends[namespace] = Ends(events, lambda uid: self.pods.get(uid) is not None)
-        return self._ends[namespace]
-
-    def beside(self) -> Observed:
-        """Return the objects that belong to no RayCluster."""
-        every = self.configurations
-        return Observed([], [], configurations=every.asked(every.all))
 
     def occupied(self) -> set[str]:
         """Return the namespaces with RayClusters."""
         return {each.metadata.namespace or "" for each in self.clusters.all}
 
-    def load(self, observed: Observed) -> None:
-        """Add all objects of a snapshot."""
-        _fill(self.clusters, observed.clusters)
-        _fill(self.pods, observed.pods)
-        _fill(self.pod_groups, observed.pod_groups)
-        _fill(self.events, observed.events)
-        _fill(self.services, observed.services)
-        _fill(self.nodes, observed.nodes)
-        _fill(self.namespaces, observed.namespaces)
-        _fill(self.configurations, observed.configurations)
+    def has_service(self, namespace: str, name: str) -> bool | None:
+        """Return whether a Service exists; None if Services could not be read."""
+        return bool(self.services.of(f"{namespace}/{name}")) if self.services.known else None
+
+    def pod_group(self, namespace: str, name: str) -> LivePodGroup | None:
+        return self.pod_groups.one(f"{namespace}/{name}")
+
+    def node_label(self, node: str, key: str) -> str | None:
+        """Return a label of a node; None if the label or the node does not exist."""
+        return _label(self.nodes.one(node), key)
+
+    def namespace_label(self, namespace: str, key: str) -> str | None:
+        """Return a label of a namespace; None if the label or the namespace does not exist."""
+        return _label(self.namespaces.one(namespace), key)
+
+    def passed_by(self, namespace: str) -> str:
+        """Return the configuration whose `namespaceSelector` excludes a namespace, so that the API
+        server does not call this webhook for its pods; empty if it does, or if that is unknown.
+        """
+        found = self.namespaces.one(namespace)
+        selectors = [
+            (configuration.metadata.name or "", webhook.namespace_selector)
+            for configuration in self.configurations.all
+            for webhook in configuration.webhooks or ()
+            if webhook.name == PODS_WEBHOOK
+        ]
+        if found is None or not selectors:
+            return ""
+        labels = {**(found.metadata.labels or {}), _NAMESPACE_NAME: namespace}
+        asked = any(selector.selects(labels) for _, selector in selectors)
+        return "" if asked else selectors[0][0]
+
+    def ends(self, namespace: str, name: str) -> list[float]:
+        """Return the sorted end times of deleted pods with this name, or with this `generateName`
+        and a suffix of the API server. Each container of a pod may have an event.
+        """
+        ends: dict[str, float] = {}
+        for event in self.events.of(f"{namespace}/{name}"):
+            uid, time = event.involved_object.uid, event.last
+            if time is not None and self.pods.get(uid) is None:
+                ends[uid] = max(time, ends.get(uid, time))
+        return sorted(ends.values())
 
     def _cluster_changed(self, cluster: LiveCluster) -> None:
         self._mark([cluster.metadata.uid or ""])
@@ -224,30 +256,31 @@ class ObjectCache:
         self._mark([owner_of(pod)])
 
     def _event_changed(self, event: LiveEvent) -> None:
-        self._ends.pop(_namespace(event), None)
-        self._all_in(_namespace(event))
+        """Mark the RayCluster of a rejection. The end of a pod counts once the pod is deleted."""
+        if event.reason in REFUSALS:
+            self._mark(_subjects(event))
+        elif self._examined and self.pods.get(event.involved_object.uid) is None:
+            self._ends_changed.update(_subjects(event))
 
     def _pod_group_changed(self, group: LivePodGroup) -> None:
         if self._examined:
-            self._groups_changed.add(_place(group))
+            self._groups_changed.update(_place(group))
 
     def _service_changed(self, service: Named) -> None:
         if self._examined:
-            self._services_changed.add(_place(service))
-
-    def _namespace_changed(self, namespace: Named) -> None:
-        self._all_in(_name(namespace))
+            self._services_changed.update(_place(service))
 
     def _node_changed(self, node: Named) -> None:
         if self._examined:
-            self._nodes_changed.add(_name(node))
+            self._nodes_changed.update(_name(node))
+
+    def _namespace_changed(self, namespace: Named) -> None:
+        found = self.clusters.of(namespace.metadata.name or "")
+        self._mark(each.metadata.uid or "" for each in found)
 
     def _installation_changed(self, _configuration: WebhookConfiguration) -> None:
         self.installation = True
-        self._mark(each.metadata.uid or "" for each in self.clusters.all)
-
-    def _all_in(self, namespace: str) -> None:
-        self._mark(each.metadata.uid or "" for each in self.clusters.of(namespace))
+        self._mark(dict(self.clusters.items()))
 
     def _mark(self, uids: Iterable[str]) -> None:
         if self._examined:
@@ -260,28 +293,38 @@ def owner_of(pod: LivePod) -> str:
     return owner.uid if owner is not None and owner.kind == names.RAYCLUSTER_KIND else ""
 
 
-def _fill(table: Table[T], values: Iterable[T] | None) -> None:
-    for value in values or ():
-        table.put(value.metadata.uid or "", value)
-    table.known = values is not None
+def _namespace(value: Live) -> Iterable[str]:
+    yield value.metadata.namespace or ""
 
 
-def _namespace(value: Live) -> str:
-    return value.metadata.namespace or ""
+def _name(value: Live) -> Iterable[str]:
+    yield value.metadata.name or ""
 
 
-def _place(value: Live) -> str:
-    return f"{value.metadata.namespace or ''}/{value.metadata.name or ''}"
+def _place(value: Live) -> Iterable[str]:
+    yield f"{value.metadata.namespace or ''}/{value.metadata.name or ''}"
 
 
-def _pod_group(pod: LivePod) -> str:
-    """Return `namespace/name` of the PodGroup of a pod."""
-    return f"{pod.metadata.namespace or ''}/{pod.pod_group}"
+def _subjects(event: LiveEvent) -> Iterable[str]:
+    """Yield the uid of the RayCluster that an event is about, or `namespace/name` of a pod, and the
+    same with its `generateName`.
+    """
+    about, namespace = event.involved_object, event.metadata.namespace or ""
+    if event.reason == END:
+        yield f"{namespace}/{about.name}"
+        yield f"{namespace}/{''.join(about.name.rpartition('-')[:2])}"
+    else:
+        yield about.uid
 
 
-def _subdomain(pod: LivePod) -> str:
-    """Return `namespace/name` of the Service that resolves host names of a pod and its peers."""
-    return f"{pod.metadata.namespace or ''}/{pod.spec.subdomain or ''}"
+def _pod_names(cluster: LiveCluster) -> Iterable[str]:
+    """Yield `namespace/generateName` of all pods of a RayCluster, and the name that its head may
+    have without a suffix.
+    """
+    namespace, name = cluster.metadata.namespace or "", cluster.metadata.name or ""
+    yield f"{namespace}/{pod_prefix(name, None).removesuffix('-')}"
+    for group in (None, *(each.group_name for each in cluster.groups)):
+        yield f"{namespace}/{pod_prefix(name, group)}"
 
 
 def _service(cluster: LiveCluster) -> str:
@@ -289,8 +332,8 @@ def _service(cluster: LiveCluster) -> str:
     return f"{cluster.metadata.namespace or ''}/{headless_service(cluster.metadata.name or '')}"
 
 
-def _name(value: Live) -> str:
-    return value.metadata.name or ""
+def _label(value: Named | None, key: str) -> str | None:
+    return (value.metadata.labels or {}).get(key) if value is not None else None
 
 
 def _same(old: T, new: T) -> bool:

@@ -72,7 +72,7 @@ def pod_pending(party: PodSet) -> Iterator[Symptom]:
 
     https://kubernetes.io/docs/concepts/scheduling-eviction/kube-scheduler/
     """
-    grouped = party.cluster.lookups.pod_groups_known
+    grouped = party.cluster.objects.pod_groups.known
     for words, pods in _sorted(
         party, lambda pod: "" if grouped and pod.pod_group else _scheduler(pod)
     ).items():
@@ -189,11 +189,11 @@ def podgroup_missing(party: PodSet) -> Iterator[Symptom]:
 
     https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
     """
-    lookups, namespace = party.cluster.lookups, party.cluster.namespace
-    if not lookups.pod_groups_known:
+    objects, namespace = party.cluster.objects, party.cluster.namespace
+    if not objects.pod_groups.known:
         return
     for name, pods in _sorted(party, _pod_group).items():
-        if lookups.pod_group(namespace, name) is None:
+        if objects.pod_group(namespace, name) is None:
             yield _symptom(
                 party,
                 pods,
@@ -214,7 +214,7 @@ def podgroup_waits(party: PodSet) -> Iterator[Symptom]:
     """
     cluster = party.cluster
     for name, pods in _sorted(party, lambda pod: "" if pod.gates else _pod_group(pod)).items():
-        group = cluster.lookups.pod_group(cluster.namespace, name)
+        group = cluster.objects.pod_group(cluster.namespace, name)
         if group is None:
             continue
         there = sum(pod.pod_group == name for pod in (*cluster.heads, *cluster.pods))

@@ -72,16 +72,12 @@ def _last_refusal(cluster: Cluster) -> tuple[str, float | None]:
     """Return the last rejection, unless a pod was created since or all pods exist."""
     if _complete(cluster):
         return "", None
-    lookups = cluster.lookups
     created = newest((*cluster.heads, *cluster.pods)) or 0.0
-    events = [
-        event
-        for event in lookups.refusals(cluster.facts.uid)
-        if max(created, lookups.now - _FRESH_SECONDS) <= (event.last or 0.0)
-    ]
-    if not events:
+    since = max(created, cluster.now - _FRESH_SECONDS)
+    events = cluster.objects.events.of(cluster.facts.uid)
+    last = max(events, key=lambda event: event.last or 0.0, default=None)
+    if last is None or (last.last or 0.0) < since:
         return "", None
-    last = max(events, key=lambda event: event.last or 0.0)
     return last.message, last.first
 
 
@@ -120,7 +116,7 @@ def _beheaded(cluster: Cluster) -> Begin:
     prefix, meta = pod_prefix(cluster.name, None), cluster.live.metadata
     # The head may have a name without a suffix.
     names_ = (prefix, prefix.removesuffix("-"))
-    ends = [time for name in names_ for time in cluster.lookups.ends(cluster.namespace, name)]
+    ends = [time for name in names_ for time in cluster.ends(name)]
     leaving = [pod.metadata.deleted for pod in cluster.leaving if is_head(pod)]
     conditions = cluster.live.status.conditions
     ready, suspended = find(conditions, _HEAD_READY), find(conditions, _SUSPENDED)
@@ -140,7 +136,7 @@ def headless_service_missing(cluster: Cluster) -> Iterator[Symptom]:
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/service.go
     """
     for service in sorted({service for group in cluster.groups if (service := _service(group))}):
-        if cluster.lookups.has_service(cluster.namespace, service) is False:
+        if cluster.objects.has_service(cluster.namespace, service) is False:
             yield Symptom(
                 f"the service {service} does not exist, so no host finds another",
                 "create it, if KubeRay does not",
@@ -240,7 +236,7 @@ def _stuck(cluster: Cluster) -> dict[tuple[str, tuple[str, ...]], list[LivePod]]
     found: dict[tuple[str, tuple[str, ...]], list[LivePod]] = {}
     for pod in cluster.leaving:
         node, held = pod.spec.node_name or "", tuple(pod.metadata.finalizers or ())
-        if pod.due is not None and pod.due <= cluster.lookups.now and (node or held):
+        if pod.due is not None and pod.due <= cluster.now and (node or held):
             found.setdefault((node, held), []).append(pod)
     return found
 
@@ -299,8 +295,8 @@ def ignored(cluster: Cluster) -> Iterator[Symptom]:
 
     https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
     """
-    label = cluster.lookups.namespace_label(cluster.namespace, names.LABEL_IGNORE)
-    passed = cluster.lookups.passed_by(cluster.namespace)
+    label = cluster.objects.namespace_label(cluster.namespace, names.LABEL_IGNORE)
+    passed = cluster.objects.passed_by(cluster.namespace)
     if passed and not cluster.facts.ignored and label != "true":
         yield Symptom(
             f"the webhook is not asked about namespace {cluster.namespace}, which "

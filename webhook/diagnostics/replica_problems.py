@@ -80,7 +80,7 @@ def _lost(replica: Replica, missing: list[int]) -> Begin:
     times = [time for time in leaving.values() if time is not None]
     if len(leaving) < len(missing):
         prefix = pod_prefix(cluster.name, replica.group.name)
-        ends = cluster.lookups.ends(cluster.namespace, prefix)
+        ends = cluster.ends(prefix)
         ends = ends[bisect_left(ends, replica.newest or 0.0) :]
         if len(ends) != len(missing) - len(leaving):
             bound = _run(ends) if ends else replica.newest
@@ -129,7 +129,7 @@ def replica_missing(group: Group) -> Iterator[Symptom]:
 def _departures(group: Group) -> list[float | None]:
     """Return when deleted pods of a group ended, and when terminating ones were deleted."""
     cluster = group.cluster
-    ends = cluster.lookups.ends(cluster.namespace, pod_prefix(cluster.name, group.name))
+    ends = cluster.ends(pod_prefix(cluster.name, group.name))
     leaving = [pod for each in group.leaving.values() for _, pod in each]
     return [*ends, *(pod.metadata.deleted for pod in leaving)]
 
@@ -219,13 +219,13 @@ def replica_split(expected: Expected) -> Iterator[Symptom]:
     """
     replica = expected.replica
     cluster = replica.group.cluster
-    if not cluster.lookups.nodes_known or replica.group.spec.num_of_hosts < 2:  # noqa: PLR2004
+    if not cluster.objects.nodes.known or replica.group.spec.num_of_hosts < 2:  # noqa: PLR2004
         return
     placed = [pod for pod in replica.everyone if pod.spec.node_name]
     key = expected.topology_key if len(placed) > 1 else ""
     domains: dict[str, list[LivePod]] = {}
     for pod in placed if key else ():
-        value = cluster.lookups.node_label(pod.spec.node_name or "", key)
+        value = cluster.objects.node_label(pod.spec.node_name or "", key)
         domains.setdefault(f"no {key}" if value is None else value, []).append(pod)
     if len(domains) > 1:
         pods = [pod.name for pod in replica.everyone]

@@ -23,8 +23,6 @@ from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.timeouts import Backoff
 from webhook.kubeclient.wire import (
     Codec,
-    Event,
-    Page,
     decoded,
     pages,
     read_pages,
@@ -78,11 +76,7 @@ class _Object(Struct, frozen=True):
     metadata: _Meta = field(default_factory=_Meta)
 
 
-_OBJECTS: Final = Codec(
-    msgspec.json.Decoder(_Object),
-    msgspec.json.Decoder(Page[_Object]),
-    msgspec.json.Decoder(Event[_Object]),
-)
+_OBJECTS: Final = Codec(_Object)
 _contents: Final = msgspec.json.Decoder(_Content)
 _encode: Final = msgspec.json.Encoder().encode
 

@@ -100,15 +100,13 @@ class Codec(Generic[T]):
     returned as a Stub.
     """
 
-    def __init__(
-        self,
-        item: "msgspec.json.Decoder[T]",
-        page: "msgspec.json.Decoder[Page[T]]",
-        event: "msgspec.json.Decoder[Event[T]]",
-    ) -> None:
-        self._item = item
-        self._page = page
-        self._event = event
+    def __init__(self, kind: type[T]) -> None:
+        # mypy does not allow a variable as a type; msgspec does.
+        page: type[Page[T]] = Page[kind]  # type: ignore[valid-type]
+        event: type[Event[T]] = Event[kind]  # type: ignore[valid-type]
+        self._item = msgspec.json.Decoder(kind)
+        self._page = msgspec.json.Decoder(page)
+        self._event = msgspec.json.Decoder(event)
 
     def page(self, body: bytes) -> tuple[ListMeta, list[T]]:
         """Return a page, without the objects that cannot be decoded. Raises Garbled."""

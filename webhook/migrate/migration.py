@@ -3,7 +3,7 @@
 https://github.com/ai-on-gke/kuberay-tpu-webhook
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -13,13 +13,13 @@ from webhook.diagnostics.assigned_pods import (
     Group,
     Replica,
     asks_for_tpu,
-    stand,
+    assigned,
 )
 from webhook.diagnostics.expected import Expected
 from webhook.diagnostics.installation_problems import FORMER
 from webhook.diagnostics.live_objects import Named, Webhook, WebhookConfiguration
 from webhook.diagnostics.messages import counted
-from webhook.diagnostics.observation import PODS, Lookups, Observed
+from webhook.diagnostics.object_cache import PODS_WEBHOOK, ObjectCache
 from webhook.groups.identity_request import is_labelled
 from webhook.groups.naming import headless_service
 from webhook.mutation.edit import SetEnv
@@ -44,7 +44,7 @@ State = Literal["done", "next", "later"]
 class Installed(Struct, frozen=True):
     """The state of both webhooks in the cluster; resources that could not be read are None."""
 
-    observed: Observed
+    objects: ObjectCache
     """All RayClusters and pods, and the mutating webhook configurations."""
     validating: Sequence[WebhookConfiguration] | None
     deployments: Sequence[Named] | None
@@ -98,10 +98,9 @@ class Migration(Struct, frozen=True):
 
 def migration(installed: Installed, now: float) -> Migration:
     """Return the migration of all groups, and the steps with their state."""
-    observed = installed.observed
     groups = tuple(
         verdict
-        for cluster in stand(observed, Lookups(observed, now))
+        for cluster in assigned(installed.objects, now)
         if not cluster.ignored
         for group in cluster.groups
         if (verdict := _verdict(group)) is not None
@@ -163,8 +162,8 @@ def _misnamed(group: Group, replica: Replica) -> Iterator[str]:
 
 def _steps(installed: Installed, groups: Sequence[GroupVerdict]) -> Iterator[tuple[Step, bool]]:
     """Yield each step, and whether it is done."""
-    mutating, validating = installed.observed.configurations, installed.validating
-    ours = [each for _, each in _entries(mutating) if each.name == PODS]
+    mutating, validating = installed.objects.configurations.listed, installed.validating
+    ours = [each for _, each in _entries(mutating) if each.name == PODS_WEBHOOK]
     answers = bool(ours) and bool(ours[0].client_config.ca_bundle) and bool(installed.ready)
     yield (
         Step(
@@ -235,7 +234,7 @@ def _ordered(steps: Iterator[tuple[Step, bool]]) -> Iterator[Step]:
 
 
 def _entries(
-    configurations: Sequence[WebhookConfiguration] | None,
+    configurations: Collection[WebhookConfiguration] | None,
 ) -> Iterator[tuple[str, Webhook]]:
     for each in configurations or ():
         for webhook in each.webhooks or ():
