@@ -18,6 +18,7 @@ from webhook.dashboard.templates import HtmlDrawer
 from webhook.dashboard.view import Section
 from webhook.diagnostics import ids
 from webhook.diagnostics.examiner import QUIET_SECONDS, Examiner
+from webhook.diagnostics.live_objects import Webhook
 
 ALL = UserScope("", None)
 EXAMINE = Examiner.examine
