@@ -9,8 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
-from webhook.controller.leader import Leader
-from webhook.controller.lease import Holding
+from webhook.controller.leader import Holding, Leader, Lease
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.timeouts import Clock
 
@@ -58,7 +57,7 @@ class LeaseInMemory:
         return View(self, reachable=reachable)
 
 
-class View:
+class View(Lease):
     """A Lease through the connection of one process, which may break."""
 
     def __init__(self, lease: LeaseInMemory, *, reachable: bool) -> None:
@@ -114,7 +113,7 @@ class Candidate:
         self.identity = identity
         self.work = Work()
         self.view = lease.seen_by()
-        self.leader = Leader(self.view, identity, self.work, world=time.world)
+        self.leader = Leader(self.view, identity, [self.work.run], world=time.world)
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:

@@ -4,16 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from webhook.controller.repair.plan import (
-    Limits,
-    Memory,
-    Plan,
-    plan,
-)
-from webhook.controller.repair.repair_model import (
     EMPTY,
     Group,
     Host,
+    Limits,
+    Memory,
+    Plan,
     Record,
+    plan,
 )
 from webhook.groups.identity import HostIdentity
 

@@ -24,11 +24,9 @@ from webhook.controller.podgroups.podgroup_reconciler import (
 )
 from webhook.diagnostics.object_cache import ObjectCache as Objects
 from webhook.kubeclient.client import Api
-from webhook.kubeclient.timeouts import Clock, PublishingTiming
+from webhook.kubeclient.timeouts import Clock, QueueTiming
 
-PACE = PublishingTiming(
-    poll=0.01, sweep=0.08, first_delay=0.01, first_look=0.02, longest_delay=0.05
-)
+PACE = QueueTiming(resync=0.08, tick=0.01, first_delay=0.01, longest_delay=0.05)
 WRITES = ("create", "patch", "delete")
 
 
@@ -63,7 +61,7 @@ async def publishing(
     api: FakeApi,
     version: str | None = "v1beta1",
     namespaces: Sequence[str] = (),
-    timing: PublishingTiming = PACE,
+    timing: QueueTiming = PACE,
     subject: Subject = SCHEDULING_GROUPS,
 ) -> AsyncIterator[Publishing]:
     """Publish to a fake API server, until the end of the block."""
@@ -74,7 +72,7 @@ async def publishing(
     publisher.serve(version)
     await connection.open()
     try:
-        async with beside(observing.run()), beside(publisher.run()):
+        async with beside(observing.run()), beside(publisher.queue.run()):
             yield Publishing(publisher, index, rests)
     finally:
         await connection.close()

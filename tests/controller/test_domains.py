@@ -21,7 +21,7 @@ from tests.kubeclient.fake_api import (
 from tests.kubeclient.following import eventually
 from tests.kubeclient.objects import a_pod
 from webhook.api import names
-from webhook.controller.podgroups.domain_store import COMPUTE_DOMAINS
+from webhook.controller.podgroups.domains import COMPUTE_DOMAINS
 from webhook.groups.identity import HostIdentity
 from webhook.groups.scheduling_groups import digest
 

@@ -166,8 +166,9 @@ def test_a_bug_in_the_work_ends_the_process_and_gives_the_lease_back() -> None:
         one.work.fails = True
         one.start()
         await time.pass_by(0)
-        with pytest.raises(RuntimeError, match="a bug"):
+        with pytest.raises(ExceptionGroup) as ended:
             await one.ended()
+        assert ended.group_contains(RuntimeError, match="a bug")
         assert lease.holding.holder_identity == ""
 
     told(story, 1)

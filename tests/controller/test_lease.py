@@ -7,7 +7,7 @@ import pytest
 
 from tests.kubeclient.fake_api import LEASES, FakeApi
 from tests.kubeclient.following import plain
-from webhook.controller.lease import Holding, Lease
+from webhook.controller.leader import Holding, Lease
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.errors import ApiError
 

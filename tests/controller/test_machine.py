@@ -12,21 +12,19 @@ from msgspec.structs import replace
 
 from tests.reservation.alone import next_seat
 from webhook.controller.repair.plan import (
-    INCOMPLETE,
-    Limits,
-    Memory,
-    Plan,
-    plan,
-)
-from webhook.controller.repair.repair_model import (
     EMPTY,
+    INCOMPLETE,
     Action,
     Delete,
     Group,
     Host,
+    Limits,
     Mark,
+    Memory,
+    Plan,
     Record,
     Unmark,
+    plan,
 )
 from webhook.groups.identity import GroupKey, HostIdentity
 from webhook.groups.identity_index import Member, Membership

@@ -14,6 +14,7 @@ from tests.controller.groups import (
 from webhook.controller.repair.plan import (
     CHANGING,
     DUPLICATE,
+    EMPTY,
     GOING,
     HEADLESS,
     INCOMPLETE,
@@ -22,13 +23,10 @@ from webhook.controller.repair.plan import (
     SCALING,
     SPENT,
     SUSPENDED,
-    Limits,
-    Memory,
-)
-from webhook.controller.repair.repair_model import (
-    EMPTY,
     Action,
     Delete,
+    Limits,
+    Memory,
     Record,
     Unmark,
 )

@@ -37,7 +37,8 @@ from tests.kubeclient.objects import a_pod
 from webhook.api import names
 from webhook.controller.podgroups import podgroup_reconciler
 from webhook.controller.podgroups.lifecycle import Action, Actual, decide
-from webhook.controller.podgroups.podgroup_store import Place, PodGroupStore
+from webhook.controller.podgroups.podgroup_store import PodGroupStore
+from webhook.controller.work_queue import Key
 from webhook.groups.annotations import CLUSTER, REPLICA, WORKER_GROUP
 from webhook.groups.identity import HostIdentity
 from webhook.groups.pod_groups import Desired
@@ -80,7 +81,7 @@ def test_a_workload_and_its_pod_groups_are_made_once_and_bear_owner_and_labels(
         async with publishing(api, version) as p:
             await eventually(lambda: counts(api) == BY_GROUP)
             await eventually(lambda: sweeps(api) > 2)
-            assert p.publisher.counters.done[PODGROUPS, "created"] == 2
+            assert p.publisher.done[PODGROUPS, "created"] == 2
         assert templates(api) == {"head": 0, "worker-tpu": 8}
         assert writes(api) == [("create", WORKLOADS), ("create", PODGROUPS), ("create", PODGROUPS)]
         for resource in (WORKLOADS, PODGROUPS):
@@ -272,8 +273,8 @@ def test_two_processes_agree(version: str) -> None:
             opted_out(api, "b")
             await eventually(lambda: len(counts(api)) == 4 and len(api.objects(WORKLOADS)) == 2)
             made = (
-                one.publisher.counters.done[PODGROUPS, "created"]
-                + other.publisher.counters.done[PODGROUPS, "created"]
+                one.publisher.done[PODGROUPS, "created"]
+                + other.publisher.done[PODGROUPS, "created"]
             )
             assert made == 6
 
@@ -303,7 +304,7 @@ def test_a_conflict_is_looked_into_and_done_again() -> None:
             api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP, workerGroupSpecs=groups_of(5)))
             await eventually(lambda: counts(api)["ray-worker-tpu"] == 20)
             assert len(touched) == 2
-            assert p.publisher.counters.failures == {"conflict": 2}
+            assert p.publisher.queue.failures == {"conflict": 2}
 
     run(story)
 
@@ -318,7 +319,7 @@ def test_after_an_outage_everything_is_as_it_should_be(
             await api.down()
             api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP, "second"))
             opted_out(api)
-            await eventually(lambda: p.publisher.counters.failures.get("refused", 0) > 3)
+            await eventually(lambda: p.publisher.queue.failures.get("refused", 0) > 3)
             await api.up()
             await eventually(lambda: counts(api) == {"second-head": 0, "second-worker-tpu": 8})
 
@@ -466,7 +467,7 @@ def test_a_failure_of_one_cluster_does_not_stop_another_and_is_told_once(
         )
         api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
         async with publishing(api, version) as p:
-            await eventually(lambda: p.publisher.counters.failures.get("forbidden", 0) > 6)
+            await eventually(lambda: p.publisher.queue.failures.get("forbidden", 0) > 6)
             api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP, "other"))
             await eventually(lambda: counts(api) == {"other-head": 0, "other-worker-tpu": 8})
 
@@ -491,7 +492,7 @@ def test_a_bug_that_one_cluster_brings_out_keeps_no_other_and_is_told_once(
         async with publishing(api) as p:
             await eventually(lambda: counts(api) == {"other-head": 0, "other-worker-tpu": 8})
             await more_sweeps(api)
-            await eventually(lambda: p.publisher.counters.failures.get("unexpected", 0) > 6)
+            await eventually(lambda: p.publisher.queue.failures.get("unexpected", 0) > 6)
             monkeypatch.undo()
             await eventually(lambda: counts(api).keys() >= BY_GROUP.keys())
 
@@ -505,14 +506,14 @@ def test_a_bug_that_one_cluster_brings_out_keeps_no_other_and_is_told_once(
 def test_a_bug_that_the_list_of_everything_brings_out_keeps_no_cluster(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def broken(store: PodGroupStore, namespace: str) -> dict[Place, Actual]:
+    async def broken(store: PodGroupStore, namespace: str) -> dict[Key, Actual]:
         raise ValueError("a bug", store, namespace)
 
     monkeypatch.setattr(PodGroupStore, "all", broken)
 
     async def story(api: FakeApi) -> None:
         async with publishing(api) as p:
-            await eventually(lambda: p.publisher.counters.failures.get("unexpected", 0) > 2)
+            await eventually(lambda: p.publisher.queue.failures.get("unexpected", 0) > 2)
             api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
             await eventually(lambda: counts(api) == BY_GROUP)
             monkeypatch.undo()
@@ -520,7 +521,7 @@ def test_a_bug_that_the_list_of_everything_brings_out_keeps_no_cluster(
 
     run(story)
     (record,) = [each for each in caplog.records if "a bug" in each.getMessage()]
-    assert "cannot be listed: ValueError" in record.getMessage()
+    assert "scheduling groups of all RayClusters: ValueError" in record.getMessage()
     assert record.exc_info
 
 
@@ -534,7 +535,7 @@ def test_a_refusal_is_forgotten_as_soon_as_the_cluster_changes_but_an_outage_is_
         async with publishing(
             api, timing=replace(PACE, first_delay=600.0, longest_delay=600.0)
         ) as p:
-            await eventually(lambda: sum(p.publisher.counters.failures.values()) > 0)
+            await eventually(lambda: sum(p.publisher.queue.failures.values()) > 0)
             api.before = lambda _: 0
             api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP, workerGroupSpecs=groups_of(3)))
             if patient:
@@ -561,7 +562,7 @@ def test_a_pod_group_that_is_refused_does_not_stop_its_siblings(version: str) ->
             await eventually(
                 lambda: counts(api) == {"ray-worker-tpu-ccccc": 4, "ray-worker-tpu-ddddd": 4}
             )
-            await eventually(lambda: p.publisher.counters.failures.get("forbidden", 0) > 2)
+            await eventually(lambda: p.publisher.queue.failures.get("forbidden", 0) > 2)
             assert api.count("create", WORKLOADS) == 1
 
     run(story)

@@ -25,24 +25,26 @@ from webhook.controller.repair.plan import (
     LOST,
     SPENT,
     Limits,
+    Record,
 )
-from webhook.controller.repair.repair_model import Record
 from webhook.controller.repair.repair_reconciler import RepairReconciler
 from webhook.controller.repair.repair_records import RepairRecords
 from webhook.controller.repair.repair_store import RepairStore
 from webhook.diagnostics.tracker import EventRequest, Key
 from webhook.groups.group_config import ClusterIndex
-from webhook.kubeclient.client import Query
+from webhook.kubeclient.client import Api, Query
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.timeouts import Clock
 
 HOSTS = 2
+TURNS = 200
+"""Of the event loop, in which everything happens that is due."""
 SELECTOR = "ray.io/cluster=c,ray.io/node-type in (head,worker)"
 CONFIG_MAPS = "/api/v1/namespaces/ray-webhook/configmaps"
 RECORDS = f"{CONFIG_MAPS}/records"
 
 
-class Server:
+class Server(Api):
     """Pods, one RayCluster and the ConfigMap with the records, and the events that were written."""
 
     def __init__(self, *, ours: bool = True, **annotations: str) -> None:
@@ -89,9 +91,11 @@ class Server:
         pod["metadata"]["resourceVersion"] = str(self.versions)
         return pod
 
-    async def get(self, path: str, query: Query, deadline: float) -> bytes:
+    async def get(
+        self, path: str, query: Query, deadline: float, *, metadata_only: bool = False
+    ) -> bytes:
         """Return a list, or the ConfigMap."""
-        del deadline
+        del deadline, metadata_only
         if path == RECORDS:  # refusals are those of lists
             if self.records is None:
                 raise ApiError("missing", "no")
@@ -169,10 +173,6 @@ def version_of(stored: Object) -> object:
     return stored["metadata"]["resourceVersion"]
 
 
-class _Synced:
-    synced = True
-
-
 def looked(
     server: Server,
     *times: float,
@@ -184,10 +184,12 @@ def looked(
     clusters = ClusterIndex(ignoring=ignoring)
     for cluster in (*others, server.cluster):
         clusters.put(facts(cluster))
-    left = list(times)
+    left = [time for time in times for _ in range(2)]  # a resync, and then the RayClusters
     now = [left.pop(0)]
 
     async def sleep(_: float) -> None:
+        for _ in range(TURNS):
+            await asyncio.sleep(0)
         if not left:
             raise asyncio.CancelledError
         now[0] = left.pop(0)
@@ -195,7 +197,7 @@ def looked(
     limits = Limits(per_hour=per_hour)
     world = Clock(clock=lambda: now[0], sleep=sleep)
     store = stored(server, ignoring=ignoring)
-    repairer = RepairReconciler(_Synced(), clusters, store, server, limits, world)
+    repairer = RepairReconciler(lambda: True, clusters, store, server.record, limits, world)
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(repairer.run())
     return repairer
@@ -226,7 +228,7 @@ def test_the_rest_of_a_broken_replica_is_marked_deleted_and_reported(
     with caplog.at_level(logging.INFO, "webhook.controller"):
         repairer = looked(server, 0.0, 31.0)
     assert server.pods == {}
-    assert repairer.counters.deleted == {"host-lost": 1}
+    assert repairer.deleted == {"host-lost": 1}
     (event,) = server.events
     assert event.key == Key(uid_of("c"), ("g", "g-abcde"), "ReplicaReplaced")
     assert event.note == "replica g-abcde is replaced, host-lost: deleted p1"
@@ -285,7 +287,7 @@ def test_a_deletion_that_cannot_be_recorded_is_not_begun_and_spends_nothing() ->
 
     server.patch = late  # type: ignore[assignment, method-assign]
     repairer = looked(server, 0.0, 31.0, 40.0)
-    assert repairer.counters.failures == {"conflict": 2}  # one for each time that it was due
+    assert repairer.queue.failures == {"conflict": 2}  # one for each time that it was due
     assert (server.labels(names.LABEL_MARKED_FOR_DELETION), server.records) == ([""], recorded)
     server.patch = patched  # type: ignore[method-assign]
     looked(server, 0.0, 31.0)
@@ -345,7 +347,7 @@ def test_pods_of_a_replica_are_deleted_at_once_and_reported_though_one_deletion_
 
     server.delete = slow  # type: ignore[method-assign]
     repairer = looked(server, 0.0, 31.0)
-    assert repairer.counters.failures == {"unavailable": 1}
+    assert repairer.queue.failures == {"unavailable": 1}
     assert [event.note for event in server.events] == [
         "replica g-abcde is replaced, container-restarted: deleted p1"
     ]
@@ -381,7 +383,7 @@ def test_without_the_policy_for_tenants_repair_is_off_and_says_so(
     server.policies = {key: each for key, each in (known | absent).items() if each is not None}
     repairer = looked(server, 0.0, 31.0, 62.0, 100.0)
     assert [*server.pods] == ["p1"]
-    assert repairer.counters.failures == {"unprotected": 2}
+    assert repairer.queue.failures == {"unprotected": 2}
     (told,) = [text for text in caplog.messages if "repair is off" in text]
     assert "ray-webhook-seat-labels" in told
     assert "kubectl apply -k manifests/policies/tenants" in told
@@ -454,7 +456,7 @@ def test_a_failure_is_counted_said_once_and_over_with_the_next_look(
     server = Server()
     server.refusals = ["forbidden", "forbidden"]
     repairer = looked(server, 0.0, 5.0, 10.0)
-    assert repairer.counters.failures == {"forbidden": 2}
+    assert repairer.queue.failures == {"forbidden": 2}
     assert sum("forbidden" in message for message in caplog.messages) == 1
     assert server.recorded
 
@@ -491,7 +493,7 @@ def test_a_record_that_cannot_be_read_is_replaced(
     looked(server, 0.0)
     assert server.records is not None
     server.records["data"][uid_of("c")] = text
-    assert looked(server, 0.0, 5.0).counters.failures == {}
+    assert looked(server, 0.0, 5.0).queue.failures == {}
     assert server.recorded
     assert "is not a record of this version" in caplog.text
 
@@ -507,11 +509,11 @@ def test_a_bug_that_one_cluster_brings_out_keeps_no_other(
             raise ValueError("a bug")
         return await seen(path, query, deadline)
 
-    server.get = broken  # type: ignore[method-assign]
+    server.get = broken  # type: ignore[assignment, method-assign]
     other = a_cluster("b").group("g", hosts=HOSTS).annotated(names.ANNOTATION_REPAIR, "true")
     repairer = looked(server, 0.0, 5.0, others=[other])
     assert server.recorded
-    assert repairer.counters.failures == {"unexpected": 2}
+    assert repairer.queue.failures == {"unexpected": 2}
     (told,) = [record for record in caplog.records if "a bug" in record.message]
     assert told.exc_info
 
@@ -526,10 +528,10 @@ def test_another_bug_is_told_as_well(caplog: pytest.LogCaptureFixture) -> None:
             raise bugs.pop(0)
         return await seen(path, query, deadline)
 
-    server.get = broken  # type: ignore[method-assign]
+    server.get = broken  # type: ignore[assignment, method-assign]
     repairer = looked(server, 0.0, 5.0, 10.0, 15.0)
     assert server.recorded
-    assert repairer.counters.failures == {"unexpected": 3}
+    assert repairer.queue.failures == {"unexpected": 3}
     first, other = (message for message in caplog.messages if "a bug" in message)
     assert "ValueError" in first
     assert "KeyError" in other

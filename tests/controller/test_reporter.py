@@ -18,11 +18,12 @@ from tests.kubeclient.following import (
 from tests.kubeclient.test_observing import HOST, put
 from webhook.cache.cluster_cache import INSTALLATION, Observing
 from webhook.controller.event_recorder import EventRecorder
-from webhook.controller.problem_events import NOTHING, ProblemReporter, ReportTiming
+from webhook.controller.problem_events import NOTHING, ProblemReporter
 from webhook.diagnostics.examiner import RESTLESS_SECONDS, Examiner
 from webhook.diagnostics.object_cache import ObjectCache
 from webhook.diagnostics.tracker import Tracker
 from webhook.kubeclient.client import Api
+from webhook.kubeclient.timeouts import QueueTiming
 
 
 class Clock:
@@ -48,7 +49,7 @@ async def standing_by(
         world,
         observing,
         EventRecorder(connection, "one"),
-        ReportTiming(period=0.02, poll=0.01),
+        QueueTiming(resync=0.02, tick=0.01),
         now=clock,
     )
     try:

@@ -22,9 +22,10 @@ from tests.kubeclient.following import (
 from webhook.api import names
 from webhook.cache.cluster_cache import Observing
 from webhook.controller.group_index import GroupIndex
-from webhook.controller.headless_services import HeadlessServices, ServiceTiming
+from webhook.controller.headless_services import HeadlessServices
 from webhook.diagnostics.object_cache import ObjectCache as Objects
 from webhook.kubeclient.client import Api
+from webhook.kubeclient.timeouts import QueueTiming
 
 
 def a_unit() -> ClusterBuilder:
@@ -38,11 +39,11 @@ async def keeping(api: FakeApi, again: float = 600.0) -> AsyncIterator[None]:
     """Create services at a fake API server, until the end of the block."""
     connection, objects = Api(plain(api)), Objects()
     observing = Observing(connection, objects, (), QUICK, beside=())
-    timing = ServiceTiming(poll=0.01, again=again, delay=0.01)
-    services = HeadlessServices(observing, GroupIndex(objects).clusters, timing)
+    timing = QueueTiming(resync=again, tick=0.01, first_delay=0.01, longest_delay=0.01)
+    services = HeadlessServices(observing, GroupIndex(objects), timing)
     await connection.open()
     try:
-        async with beside(observing.run()), beside(services.run()):
+        async with beside(observing.run()), beside(services.queue.run()):
             yield
     finally:
         await connection.close()

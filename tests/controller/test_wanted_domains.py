@@ -10,7 +10,7 @@ from tests.builders import (
     uid_of,
 )
 from webhook.api import names
-from webhook.controller.podgroups.wanted_domains import desired_domains
+from webhook.controller.podgroups.domains import desired_domains
 from webhook.groups.identity import GroupKey, HostIdentity
 from webhook.groups.identity_index import Member, Membership
 from webhook.groups.pod_groups import occupied

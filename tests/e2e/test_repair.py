@@ -46,8 +46,7 @@ from tests.e2e.webhook_process import Webhook
 from tests.manifests.render import kustomize
 from webhook.api import names
 from webhook.api.uid_marker import mark
-from webhook.controller.repair.plan import LOST, SPENT
-from webhook.controller.repair.repair_model import EMPTY, Host, Record
+from webhook.controller.repair.plan import EMPTY, LOST, SPENT, Host, Record
 from webhook.groups.identity import HostIdentity
 
 pytestmark = pytest.mark.e2e

@@ -47,7 +47,7 @@ from webhook.config.configuration import (
 )
 from webhook.groups.annotations import REPLICA, WORKER_GROUP
 from webhook.groups.identity import HostIdentity
-from webhook.kubeclient.timeouts import PublishingTiming
+from webhook.kubeclient.timeouts import QueueTiming
 
 ASKED = {"", PODS, RAYCLUSTERS, LEASES, CRDS}
 """What the process that answers reviews reads or writes; the first is what is served."""
@@ -121,7 +121,7 @@ async def controlling(
         configured(api, directory, scheduling),
         log,
         discovery=1,
-        publishing=PublishingTiming(sweep=1),
+        publishing=QueueTiming(resync=1),
     )
     (port,) = process.bind()
     async with (

@@ -4,24 +4,23 @@ See docs/contributing/decisions/0019-a-controller-of-its-own.md.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from socket import gethostname
 from typing import Final
 from uuid import uuid4
 
 from webhook.app.api_connection import connection, own_namespace
 from webhook.app.informers import Connected, watch_metrics
-from webhook.app.runtime import Process
+from webhook.app.runtime import Process, Runnable
 from webhook.cache.cluster_cache import INSTALLATION, Observing
 from webhook.config.configuration import Settings
 from webhook.controller.event_recorder import EventCounters, EventRecorder
 from webhook.controller.group_index import GroupIndex
 from webhook.controller.headless_services import HeadlessServices
-from webhook.controller.leader import Leader, Works
-from webhook.controller.lease import Lease
-from webhook.controller.podgroups.domain_store import COMPUTE_DOMAINS
+from webhook.controller.leader import Leader, Lease
+from webhook.controller.podgroups.domains import COMPUTE_DOMAINS
 from webhook.controller.podgroups.podgroup_api import POD_GROUPS
-from webhook.controller.podgroups.podgroup_reconciler import PodGroupReconciler
+from webhook.controller.podgroups.podgroup_reconciler import TIMING, PodGroupReconciler
 from webhook.controller.problem_events import ProblemReporter
 from webhook.controller.repair.plan import Limits
 from webhook.controller.repair.repair_reconciler import RepairReconciler
@@ -34,7 +33,7 @@ from webhook.httpserver.readiness import Readiness
 from webhook.httpserver.server import HttpServer
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.discovery import Discovery, DomainsServed
-from webhook.kubeclient.timeouts import DISCOVERY_SECONDS, PublishingTiming, Timing
+from webhook.kubeclient.timeouts import DISCOVERY_SECONDS, QueueTiming, Timing
 from webhook.logging.log import Log, Output, follow_logs
 from webhook.logging.text_format import form_of
 from webhook.metrics import table
@@ -51,7 +50,7 @@ def build(
     output: Output,
     *,
     discovery: float = DISCOVERY_SECONDS,
-    publishing: PublishingTiming | None = None,
+    publishing: QueueTiming = TIMING,
 ) -> Process:
     """Return the process: while it is the leader, it records events on RayClusters and manages
     PodGroups, ComputeDomains, headless Services and repairs, as configured.
@@ -66,22 +65,44 @@ def build(
     world = ObjectCache(ignoring=settings.ignore.rayclusters)
     index = GroupIndex(world)
     kinds = INSTALLATION if settings.controller.events else ()
-    timing = Timing(discovery=discovery)
-    observing = Observing(api, world, settings.namespaces, timing, kinds)
+    observing = Observing(api, world, settings.namespaces, Timing(discovery=discovery), kinds)
     namespace = own_namespace(settings.installation.namespace)
     name = f"{settings.installation.name}-controller"
     identity = f"{gethostname()}_{uuid4()}"
-    records = RepairRecords(api, namespace, name)
-    domains = Discovery(DomainsServed(api), discovery) if settings.compute_domains.enabled else None
-    works = (
-        _publisher(settings, observing, index, metrics, publishing),
-        _domain_keeper(observing, index, metrics, publishing, domains),
-        HeadlessServices(observing, index.clusters) if settings.network.services else None,
-        _reporter(settings, observing, world, metrics, identity),
-        _repairer(settings, observing, index, metrics, records, identity),
-    )
-    work = Works([each for each in works if each is not None])
-    leader = Leader(Lease(api, namespace, name), identity, work)
+    parts: dict[str, Runnable] = {"observing": observing}
+    works: list[Callable[[], Coroutine[None, None, None]]] = []
+    if settings.scheduling.publish:
+        publisher = PodGroupReconciler(observing, index, publishing)
+        observing.discovery.subscribe(publisher.serve)
+        _pod_group_metrics(metrics, publisher)
+        works.append(publisher.queue.run)
+    if settings.compute_domains.enabled:
+        domains = Discovery(DomainsServed(api), discovery)
+        keeper = PodGroupReconciler(observing, index, publishing, subject=COMPUTE_DOMAINS)
+        domains.subscribe(keeper.serve)
+        _domain_metrics(metrics, keeper)
+        works.append(keeper.queue.run)
+        parts["ComputeDomains"] = domains
+    if settings.network.services:
+        works.append(HeadlessServices(observing, index).queue.run)
+    if settings.controller.events:
+        reporter = ProblemReporter(world, observing, EventRecorder(api, identity))
+        replica_metrics(metrics, lambda: reporter.last, reporter.counters)
+        works.append(reporter.run)
+    if settings.repair.enabled:
+        repairer = RepairReconciler(
+            lambda: observing.synced,
+            index.clusters,
+            RepairStore(
+                api, RepairRecords(api, namespace, name), ignoring=settings.ignore.rayclusters
+            ),
+            EventRecorder(api, identity).record,
+            Limits(per_hour=settings.repair.per_hour),
+        )
+        _repair_metrics(metrics, repairer)
+        works.append(repairer.run)
+    leader = Leader(Lease(api, namespace, name), identity, works)
+    parts["leader"] = leader
 
     _index_metrics(metrics, index)
     metrics.expose(table.LEADER, lambda: leader.leading)
@@ -93,15 +114,7 @@ def build(
     async def drain() -> None:
         gate.draining = True
 
-    beside = {"ComputeDomains": domains} if domains is not None else {}
-    cluster = Connected(api, {"observing": observing, "leader": leader, **beside})
-    return Process({"admin": admin, "cluster": cluster}, (admin,), drain, log)
-
-
-def _index_metrics(metrics: Metrics, index: GroupIndex) -> None:
-    metrics.expose(table.MEMBERS, lambda: len(index.members))
-    metrics.expose(table.CLUSTERS, lambda: len(index.clusters))
-    metrics.expose(table.MALFORMED_SEATS, lambda: index.malformed)
+    return Process({"admin": admin, "cluster": Connected(api, parts)}, (admin,), drain, log)
 
 
 def _gate(observing: Observing, leader: Leader) -> Readiness:
@@ -120,81 +133,37 @@ def _gate(observing: Observing, leader: Leader) -> Readiness:
     )
 
 
-def _publisher(
-    settings: Settings,
-    observing: Observing,
-    index: GroupIndex,
-    metrics: Metrics,
-    timing: PublishingTiming | None,
-) -> PodGroupReconciler | None:
-    if not settings.scheduling.publish:
-        return None
-    publisher = PodGroupReconciler(observing, index, timing)
-    observing.discovery.subscribe(publisher.serve)
-    metrics.expose(table.SCHEDULING_OBJECTS, lambda: publisher.counters.done)
-    metrics.expose(table.SCHEDULING_FAILURES, lambda: publisher.counters.failures)
+def _index_metrics(metrics: Metrics, index: GroupIndex) -> None:
+    metrics.expose(table.MEMBERS, lambda: len(index.members))
+    metrics.expose(table.CLUSTERS, lambda: len(index.clusters))
+    metrics.expose(table.MALFORMED_SEATS, lambda: index.malformed)
+
+
+def _pod_group_metrics(metrics: Metrics, publisher: PodGroupReconciler) -> None:
+    metrics.expose(table.SCHEDULING_OBJECTS, lambda: publisher.done)
+    metrics.expose(table.SCHEDULING_FAILURES, lambda: publisher.queue.failures)
     metrics.expose(table.SCHEDULING_TAKEN_NAMES, lambda: publisher.taken_names)
-    return publisher
 
 
-def _domain_keeper(
-    observing: Observing,
-    index: GroupIndex,
-    metrics: Metrics,
-    timing: PublishingTiming | None,
-    served: Discovery[str] | None,
-) -> PodGroupReconciler | None:
-    if served is None:
-        return None
-    keeper = PodGroupReconciler(observing, index, timing, subject=COMPUTE_DOMAINS)
-    served.subscribe(keeper.serve)
+def _domain_metrics(metrics: Metrics, keeper: PodGroupReconciler) -> None:
     metrics.expose(
         table.COMPUTE_DOMAINS,
         lambda: {
             verb: number
-            for (resource, verb), number in keeper.counters.done.items()
+            for (resource, verb), number in keeper.done.items()
             if resource == POD_GROUPS
         },
     )
-    metrics.expose(table.COMPUTE_DOMAIN_FAILURES, lambda: keeper.counters.failures)
-    return keeper
+    metrics.expose(table.COMPUTE_DOMAIN_FAILURES, lambda: keeper.queue.failures)
 
 
-def _reporter(
-    settings: Settings, observing: Observing, world: ObjectCache, metrics: Metrics, identity: str
-) -> ProblemReporter | None:
-    if not settings.controller.events:
-        return None
-    reporter = ProblemReporter(world, observing, EventRecorder(observing.api, identity))
-    replica_metrics(metrics, lambda: reporter.last, reporter.counters)
-    return reporter
-
-
-def _repairer(
-    settings: Settings,
-    observing: Observing,
-    index: GroupIndex,
-    metrics: Metrics,
-    records: RepairRecords,
-    identity: str,
-) -> RepairReconciler | None:
-    if not settings.repair.enabled:
-        return None
-    api = observing.api
-    repairer = RepairReconciler(
-        observing,
-        index.clusters,
-        RepairStore(api, records, ignoring=settings.ignore.rayclusters),
-        EventRecorder(api, identity),
-        Limits(per_hour=settings.repair.per_hour),
-    )
-    metrics.expose(table.REPAIR_DELETED_PODS, lambda: repairer.counters.deleted)
-    metrics.expose(table.REPAIR_FAILURES, lambda: repairer.counters.failures)
+def _repair_metrics(metrics: Metrics, repairer: RepairReconciler) -> None:
+    metrics.expose(table.REPAIR_DELETED_PODS, lambda: repairer.deleted)
+    metrics.expose(table.REPAIR_FAILURES, lambda: repairer.queue.failures)
     metrics.expose(
         table.REPAIR_WAITING_REPLICAS,
         lambda: Counter(why for found in repairer.waiting.values() for why in found.values()),
     )
-    return repairer
 
 
 def replica_metrics(metrics: Metrics, last: Callable[[], Look], counters: EventCounters) -> None:

@@ -4,7 +4,6 @@ https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/
 """
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from hashlib import sha256
 from math import inf
 from typing import Any, Final
@@ -13,14 +12,12 @@ from urllib.parse import quote
 from msgspec import Struct, field
 
 from webhook.api import names
-from webhook.controller.failures import kind_of, log_failure, reason_of
+from webhook.controller.requests import SECONDS, kind_of, log_failure, reason_of, timestamp
 from webhook.diagnostics.tracker import EventRequest, Key
 from webhook.kubeclient.client import Api, Operation
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.wire import decoded
 
-_SECONDS: Final = 10.0
-"""Deadline of a request, which is never in the path of a review."""
 _AT_ONCE: Final = 100
 """Maximum writes per report; the rest is written with the next reports."""
 _AGAIN: Final = 300.0
@@ -124,19 +121,19 @@ class EventRecorder:
                 if error.reason != "missing":  # the event has expired
                     raise
         try:
-            await self._api.create(_collection(notice), self._body(notice, now), _SECONDS)
+            await self._api.create(_collection(notice), self._body(notice, now), SECONDS)
         except ApiError as error:
             if error.reason != "conflict":
                 raise
         else:
             return 1
-        there = decoded(await self._api.get(_path(notice), (), _SECONDS), _Event, "an Event")
+        there = decoded(await self._api.get(_path(notice), (), SECONDS), _Event, "an Event")
         return await self._repeat(notice, (there.series.count if there.series else 1) + 1, now)
 
     async def _repeat(self, notice: EventRequest, count: int, now: float) -> int:
         series = {"count": count, "lastObservedTime": timestamp(now)}
         change: Operation = {"op": "add", "path": "/series", "value": series}
-        await self._api.patch(_path(notice), [change], _SECONDS)
+        await self._api.patch(_path(notice), [change], SECONDS)
         return count
 
     def _body(self, notice: EventRequest, now: float) -> dict[str, Any]:
@@ -175,11 +172,6 @@ class EventRecorder:
         if series is None or series.bug != kind_of(error):
             text = "events: one of RayCluster %s/%s cannot be written: %s (%s)"
             log_failure(error, text, notice.namespace, notice.cluster)
-
-
-def timestamp(seconds: float) -> str:
-    """Return an instant, in seconds since the epoch, as a MicroTime."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def _collection(notice: EventRequest) -> str:

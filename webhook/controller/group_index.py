@@ -7,6 +7,7 @@ import msgspec
 
 from webhook.api import names
 from webhook.api.review import Denied
+from webhook.controller.work_queue import Key, WorkQueue
 from webhook.diagnostics.live_objects import LiveCluster, LivePod
 from webhook.diagnostics.object_cache import ObjectCache
 from webhook.groups.google_labels import seat_of
@@ -27,22 +28,42 @@ class GroupIndex:
         self.clusters = ClusterIndex(ignoring=world.ignoring)
         self.members = Membership()
         self.malformed = 0
+        self._queues: list[WorkQueue] = []
         world.clusters.subscribe(self._take_cluster)
         world.pods.subscribe(self._take_pod)
 
+    def subscribe(self, queue: WorkQueue) -> None:
+        """Add every RayCluster whose configuration or indexes change to a queue."""
+        self._queues.append(queue)
+
     def _take_cluster(self, old: LiveCluster | None, new: LiveCluster | None) -> None:
+        facts = facts_of(cluster) if (cluster := new or old) is not None else None
+        if facts is None:
+            return
+        key = facts.namespace, facts.name
+        before = self.clusters.get(*key)
         if new is not None:
-            self.clusters.put(facts_of(new))
-        elif old is not None:
-            facts = facts_of(old)
-            self.clusters.remove(facts.namespace, facts.name, facts.uid)
+            self.clusters.put(facts)
+        else:
+            self.clusters.remove(*key, facts.uid)
+        if self.clusters.get(*key) is not before:
+            self._add(key, changed=True)
 
     def _take_pod(self, old: LivePod | None, new: LivePod | None) -> None:
-        found = self._member(new) if new is not None else None
-        if new is not None and found is not None:
-            self.members.put(new.metadata.uid or "", found)
-        elif (pod := new or old) is not None:
-            self.members.remove(pod.metadata.uid or "")
+        if (pod := new or old) is None:
+            return
+        uid = pod.metadata.uid or ""
+        before, found = self.members.get(uid), self._member(new) if new is not None else None
+        if found is not None:
+            self.members.put(uid, found)
+        else:
+            self.members.remove(uid)
+        if found != before and pod.controller is not None:
+            self._add((pod.metadata.namespace or "", pod.controller.name), changed=False)
+
+    def _add(self, key: Key, *, changed: bool) -> None:
+        for queue in self._queues:
+            queue.add(key, changed=changed)
 
     def _member(self, pod: LivePod) -> Member | None:
         """Return the group of a worker pod and its indexes, None for any other pod.

@@ -11,76 +11,60 @@ import logging
 from typing import Any, Final
 from urllib.parse import quote
 
-from msgspec import Struct
-
 from webhook.api import names
 from webhook.cache.cluster_cache import Observing
-from webhook.controller.failures import kind_of, log_failure, pause_of
-from webhook.groups.group_config import ClusterIndex, RayClusterConfig
+from webhook.controller.group_index import GroupIndex
+from webhook.controller.podgroups.podgroup_api import metadata
+from webhook.controller.requests import SECONDS
+from webhook.controller.work_queue import ALL, Key, WorkQueue
+from webhook.groups.group_config import RayClusterConfig
 from webhook.groups.naming import headless_service
 from webhook.kubeclient.errors import ApiError
-from webhook.kubeclient.timeouts import Clock
+from webhook.kubeclient.timeouts import QueueTiming
 
 _log: Final = logging.getLogger("webhook.controller")
-_SECONDS: Final = 10.0
-"""Deadline of a request."""
-
-
-class ServiceTiming(Struct, frozen=True):
-    """Times in seconds."""
-
-    poll: float = 1.0
-    """The period between two checks of all RayClusters."""
-    again: float = 600.0
-    """The period after which a service is created again, which fails while the service exists."""
-    delay: float = 30.0
-    """The delay before a failed creation is retried."""
+TIMING: Final = QueueTiming(resync=600.0, first_delay=30.0, longest_delay=60.0)
+"""At a resync every service is created again, which fails while the service exists."""
 
 
 class HeadlessServices:
     """Creates the services, with only the `create` permission: an existing one is a conflict."""
 
     def __init__(
-        self,
-        observing: Observing,
-        clusters: ClusterIndex,
-        timing: ServiceTiming | None = None,
-        world: Clock | None = None,
+        self, observing: Observing, index: GroupIndex, timing: QueueTiming = TIMING
     ) -> None:
-        self._observing = observing
-        self._clusters = clusters
-        self._timing = timing or ServiceTiming()
-        self._world = world or Clock()
-        self._due: dict[str, float] = {}
-        self._failure = ""
+        self._api = observing.api
+        self._clusters = index.clusters
+        self._created: dict[Key, str] = {}
+        """The uid of each RayCluster whose service was created since the last resync."""
+        self.queue = WorkQueue(
+            "headless Services", self._reconcile, lambda: observing.synced, timing
+        )
+        index.subscribe(self.queue)
 
-    async def run(self) -> None:
-        self._due.clear()
-        while True:
-            if self._observing.synced:
-                wanted = [facts for facts in self._clusters if _wanted(facts)]
-                self._due = {facts.uid: self._due.get(facts.uid, 0.0) for facts in wanted}
-                for facts in wanted:
-                    if self._world.clock() >= self._due[facts.uid]:
-                        await self._create(facts)
-            await self._world.sleep(self._timing.poll)
+    async def _reconcile(self, key: Key) -> bool:
+        if key == ALL:
+            self._created.clear()
+            for each in self._clusters:
+                self.queue.add((each.namespace, each.name))
+            return False
+        facts = self._clusters.get(*key)
+        if facts is None or not _wanted(facts):
+            self._created.pop(key, None)
+        elif self._created.get(key) != facts.uid:
+            await self._create(facts)
+            self._created[key] = facts.uid
+        return False
 
     async def _create(self, facts: RayClusterConfig) -> None:
-        wait = self._timing.again
+        """Create a service, unless it exists. Raises ApiError."""
         try:
             path = f"/api/v1/namespaces/{quote(facts.namespace)}/services"
-            await self._observing.api.create(path, service_of(facts), _SECONDS)
+            await self._api.create(path, service_of(facts), SECONDS)
             _log.info("service %s/%s: created", facts.namespace, headless_service(facts.name))
         except ApiError as error:
             if error.reason != "conflict":
-                wait = max(self._timing.delay, pause_of(error))
-                if kind_of(error) != self._failure:
-                    self._failure = kind_of(error)
-                    text = "service %s/%s: %s (%s)"
-                    log_failure(error, text, facts.namespace, headless_service(facts.name))
-        else:
-            self._failure = ""
-        self._due[facts.uid] = self._world.clock() + wait
+                raise
 
 
 def _wanted(facts: RayClusterConfig) -> bool:
@@ -89,21 +73,13 @@ def _wanted(facts: RayClusterConfig) -> bool:
 
 def service_of(facts: RayClusterConfig) -> dict[str, Any]:
     """Return the headless service of a RayCluster, as KubeRay creates it."""
-    owner = {
-        "apiVersion": f"{names.RAY_GROUP}/{names.RAY_VERSIONS[0]}",
-        "kind": names.RAYCLUSTER_KIND,
-        "name": facts.name,
-        "uid": facts.uid,
-        "controller": True,
-    }
+    name = headless_service(facts.name)
     return {
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": {
-            "name": headless_service(facts.name),
-            "namespace": facts.namespace,
+            **metadata(facts, name),
             "labels": {names.LABEL_HEADLESS_SERVICE: facts.name},
-            "ownerReferences": [owner],
         },
         "spec": {
             "clusterIP": "None",

@@ -2,19 +2,26 @@
 of client-go.
 
 https://pkg.go.dev/k8s.io/client-go/tools/leaderelection
+https://kubernetes.io/docs/concepts/architecture/leases/
 """
 
 import asyncio
 import logging
-from collections.abc import Sequence
-from typing import Final, Protocol
+from collections.abc import Callable, Coroutine, Sequence
+from time import time
+from typing import Final
+from urllib.parse import quote
 
-from msgspec import Struct
+from msgspec import Struct, field, to_builtins
 
-from webhook.controller.lease import Holding, timestamp
+from webhook.api.objects import ObjectMeta
+from webhook.controller.requests import timestamp
+from webhook.kubeclient.client import Api
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.timeouts import Clock
+from webhook.kubeclient.wire import decoded
 
+_API: Final = "coordination.k8s.io/v1"
 _log: Final = logging.getLogger("webhook.controller")
 _REQUEST_SECONDS: Final = 5.0
 _RELEASE_SECONDS: Final = 1.0
@@ -34,41 +41,57 @@ class LeaderTiming(Struct, frozen=True):
     """The period between two reads while not leading; a released Lease is acquired this soon."""
 
 
-class Work(Protocol):
-    """The work of the leader."""
+class Holding(Struct, rename="camel", frozen=True, omit_defaults=True):
+    """The `spec` of a Lease: the leader, the times of acquisition and renewal, and the duration."""
 
-    async def run(self) -> None:
-        """Work until cancelled; may be called again."""
-
-
-class Works:
-    """Several works that run concurrently: an exception in any of them ends all."""
-
-    def __init__(self, works: Sequence[Work]) -> None:
-        self._works = works
-
-    async def run(self) -> None:
-        async with asyncio.TaskGroup() as tasks:
-            for work in self._works:
-                tasks.create_task(work.run())
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
 
 
-class Lock(Protocol):
-    """A Lease. Reading and writing raise ApiError, with reason `conflict` after another write."""
+class _Lease(Struct):
+    metadata: ObjectMeta
+    spec: Holding = field(default_factory=Holding)
 
-    @property
-    def name(self) -> str:
-        """Namespace and name."""
+
+class Lease:
+    """One Lease. All methods raise ApiError, with reason `conflict` after another write."""
+
+    def __init__(self, api: Api, namespace: str, name: str) -> None:
+        self.name = f"{namespace}/{name}"
+        self._api = api
+        self._metadata = {"namespace": namespace, "name": name}
+        self._collection = f"/apis/{_API}/namespaces/{quote(namespace)}/leases"
+        self._path = f"{self._collection}/{quote(name)}"
 
     async def read(self, seconds: float) -> tuple[Holding, str]:
         """Return the holder and the resourceVersion, which is empty if the Lease does not exist."""
+        try:
+            body = await self._api.get(self._path, (), seconds)
+        except ApiError as error:
+            if error.reason == "missing":
+                return Holding(), ""
+            raise
+        lease = decoded(body, _Lease, "a Lease")
+        return lease.spec, lease.metadata.resource_version
 
     async def write(self, holding: Holding, version: str, seconds: float) -> None:
         """Write the holder if the resourceVersion is unchanged, or create the Lease."""
+        spec = to_builtins(holding)
+        if not version:
+            body = {"apiVersion": _API, "kind": "Lease", "metadata": self._metadata, "spec": spec}
+            await self._api.create(self._collection, body, seconds)
+            return
+        pinned = {"op": "replace", "path": "/metadata/resourceVersion", "value": version}
+        await self._api.patch(
+            self._path, [pinned, {"op": "add", "path": "/spec", "value": spec}], seconds
+        )
 
 
 class Leader:
-    """Runs `work` while this process holds the Lease, and releases the Lease when cancelled.
+    """Runs `works` while this process holds the Lease, and releases the Lease when cancelled.
 
     Each process measures time on its own clock, from when it observed the Lease change: clocks need
     not be synchronized.
@@ -76,9 +99,9 @@ class Leader:
 
     def __init__(
         self,
-        lease: Lock,
+        lease: Lease,
         identity: str,
-        work: Work,
+        works: Sequence[Callable[[], Coroutine[None, None, None]]],
         timing: LeaderTiming | None = None,
         world: Clock | None = None,
     ) -> None:
@@ -87,7 +110,7 @@ class Leader:
         """Whether the API server has returned the current leader: a condition of readiness."""
         self._lease = lease
         self._identity = identity
-        self._work = work
+        self._works = works
         self._timing = timing or LeaderTiming()
         self._world = world or Clock()
         self._seen = Holding()
@@ -109,7 +132,7 @@ class Leader:
         _log.info("leader: this process leads, by Lease %s", self._lease.name)
         self.leading = True
         keeping = asyncio.create_task(self._keep())
-        working = asyncio.create_task(self._work.run())
+        working = asyncio.create_task(self._run_all())
         try:
             await asyncio.wait({keeping, working}, return_when=asyncio.FIRST_COMPLETED)
             if working.done():
@@ -119,6 +142,11 @@ class Leader:
             working.cancel()
             await asyncio.gather(keeping, working, return_exceptions=True)
             self.leading = False
+
+    async def _run_all(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for work in self._works:
+                tasks.create_task(work())
 
     async def _keep(self) -> None:
         """Renew the Lease; return once it is lost or the renew deadline has passed."""
@@ -173,7 +201,7 @@ class Leader:
 
     def _own(self, holding: Holding) -> Holding:
         """Return the Lease as held by this process, after the given holder."""
-        now = timestamp()
+        now = timestamp(time())
         mine = holding.holder_identity == self._identity
         return Holding(
             self._identity,
@@ -189,7 +217,7 @@ class Leader:
             holding, version = await self._lease.read(_RELEASE_SECONDS)
             if holding.holder_identity != self._identity:
                 return
-            now = timestamp()
+            now = timestamp(time())
             free = Holding("", 1, now, now, holding.lease_transitions)
             await self._lease.write(free, version, _RELEASE_SECONDS)
         except ApiError as error:

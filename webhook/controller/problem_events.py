@@ -9,28 +9,19 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from msgspec import Struct
-
 from webhook.cache.cluster_cache import Observing
 from webhook.controller.event_recorder import EventCounters, EventRecorder
-from webhook.controller.failures import log_failure
+from webhook.controller.requests import log_failure
+from webhook.controller.work_queue import Key, WorkQueue
 from webhook.diagnostics.examiner import Examiner
 from webhook.diagnostics.internal_errors import INSTALLATION, Bugs, named
 from webhook.diagnostics.object_cache import ObjectCache
 from webhook.diagnostics.tracker import Look, Tracker
-from webhook.kubeclient.timeouts import Clock
+from webhook.kubeclient.timeouts import QueueTiming
 
 NOTHING: Final = Look((), (), {})
 """The report of a process that is not the leader."""
-
-
-class ReportTiming(Struct, frozen=True):
-    """Times of the reporter, in seconds."""
-
-    period: float = 10.0
-    """The period between two reports."""
-    poll: float = 0.25
-    """The period between two checks of whether the first lists are complete."""
+TIMING: Final = QueueTiming(resync=10.0)
 
 
 class ProblemReporter:
@@ -41,17 +32,15 @@ class ProblemReporter:
         world: ObjectCache,
         observing: Observing,
         recorder: EventRecorder,
-        timing: ReportTiming | None = None,
-        clock: Clock | None = None,
+        timing: QueueTiming = TIMING,
         now: Callable[[], float] = time.time,
     ) -> None:
         self.last = NOTHING
         self._world = world
         self._observing = observing
         self._recorder = recorder
-        self._timing = timing or ReportTiming()
-        self._sleep = (clock or Clock()).sleep
         self._now = now
+        self._timing = timing
 
     @property
     def counters(self) -> EventCounters:
@@ -59,12 +48,13 @@ class ProblemReporter:
 
     async def run(self) -> None:
         survey, tracker, bugs = Examiner(self._world), Tracker(), Bugs()
+
+        async def reconcile(_: Key) -> bool:
+            await self._look(survey, tracker, bugs, self._observing.unread)
+            return False
+
         try:
-            while not self._observing.listed:
-                await self._sleep(self._timing.poll)
-            while True:
-                await self._look(survey, tracker, bugs, self._observing.unread)
-                await self._sleep(self._timing.period)
+            await WorkQueue("events", reconcile, lambda: self._observing.listed, self._timing).run()
         finally:
             self._world.end()
             self.last = NOTHING

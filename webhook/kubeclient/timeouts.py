@@ -43,20 +43,13 @@ class Timing(Struct, frozen=True):
     """How often the process checks whether PodGroups are served, if it watches them."""
 
 
-class PublishingTiming(Struct, frozen=True):
-    """Times of the controller of scheduling groups, in seconds."""
+class QueueTiming(Struct, frozen=True):
+    """Times of the work queue of a reconciler, in seconds."""
 
-    poll: float = 0.25
-    """How often the desired state is compared, without requests. PodGroups are created with about
-    this delay.
-    """
-    sweep: float = 60.0
-    """Resync period of its objects, to detect changes by others."""
+    resync: float
+    tick: float = 0.25
+    """The period of the loop: changes are reconciled with about this delay."""
     first_delay: float = 0.25
-    first_look: float = 1.0
-    """The first delay before another check of objects that change without an event, such as one
-    that is being deleted; later delays are longer.
-    """
     longest_delay: float = 30.0
 
 

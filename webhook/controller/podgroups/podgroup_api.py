@@ -10,7 +10,7 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from webhook.api import names
-from webhook.api.objects import ObjectMeta
+from webhook.api.objects import ObjectMeta, OwnerReference
 from webhook.controller.podgroups.lifecycle import (
     Create,
     Identity,
@@ -129,11 +129,12 @@ class PodGroupApi(Struct, frozen=True):
     version: str
     resizable: bool
     """Whether the minimal count of a gang is mutable."""
+    group: str = names.SCHEDULING_GROUP
 
     def path(self, resource: str, namespace: str = "", name: str = "") -> str:
         """Return the path of an object or a collection, in all namespaces if none is given."""
         place = f"/namespaces/{namespace}" if namespace else ""
-        path = f"/apis/{names.SCHEDULING_GROUP}/{self.version}{place}/{resource}"
+        path = f"/apis/{self.group}/{self.version}{place}/{resource}"
         return f"{path}/{name}" if name else path
 
     def body(self, facts: RayClusterConfig, creation: Create) -> Body:
@@ -147,7 +148,7 @@ class PodGroupApi(Struct, frozen=True):
             **metadata(facts, wanted.name),
             "annotations": {names.ANNOTATION_PRIORITY_CLASS: wanted.priority_class},
         }
-        version = f"{names.SCHEDULING_GROUP}/{self.version}"
+        version = f"{self.group}/{self.version}"
         return {"apiVersion": version, "kind": _KINDS[resource], "metadata": meta, "spec": spec}
 
     def _pod_group_spec(self, wanted: PodGroup, workload: str) -> Body:
@@ -257,15 +258,13 @@ def _count(policy: _Policy) -> int:
 
 
 def _identity(meta: _Meta) -> Identity:
-    found = meta.labels or {}
-    controllers = [owner for owner in meta.owner_references or () if owner.controller]
-    cluster = controllers[0].name if controllers else ""
+    found, controller = meta.labels or {}, meta.controller or OwnerReference()
     return Identity(
         meta.name or "",
         meta.uid or "",
         meta.resource_version,
-        controllers[0].uid if controllers else "",
+        controller.uid,
         meta.deletion_timestamp is not None,
-        labels(cluster).items() <= found.items(),
+        labels(controller.name).items() <= found.items(),
         found,
     )

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterable
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 from urllib.parse import quote
 
 from msgspec import Struct, field
@@ -24,31 +24,17 @@ from webhook.controller.podgroups.podgroup_api import (
     operations,
     resource_of,
 )
+from webhook.controller.requests import SECONDS, list_all
+from webhook.controller.work_queue import Key
 from webhook.groups.group_config import RayClusterConfig
 from webhook.kubeclient.client import Api
-from webhook.kubeclient.wire import (
-    Page,
-    Stub,
-    Watched,
-    decoded,
-    listed,
-    read_pages,
-)
-
-Place = tuple[str, str]
-"""Namespace and name of a RayCluster."""
+from webhook.kubeclient.wire import Page, Stub, decoded, listed
 
 Named = tuple[str, str]
 """Resource and name of an object."""
 
-_SECONDS: Final = 10.0
-"""Deadline of a request, which is never in the path of a review."""
-_PAGE_ITEMS: Final = 500
-
 Selector = tuple[str, str]
 """A selector parameter of a list request."""
-
-T = TypeVar("T", bound=Watched)
 
 _CONSTRAINTS: Final = "schedulingConstraints"
 _log: Final = logging.getLogger("webhook.controller")
@@ -72,10 +58,10 @@ class PodGroupStore:
         self._api = api
         self._warned = False
 
-    async def all(self, namespace: str) -> dict[Place, Actual]:
+    async def all(self, namespace: str) -> dict[Key, Actual]:
         """Return the managed objects by RayCluster, in all namespaces if `namespace` is empty."""
         selector = f"{names.LABEL_MANAGED_BY}={names.MANAGER}"
-        found: dict[Place, tuple[list[ReadPodGroup], list[ReadWorkload]]] = {}
+        found: dict[Key, tuple[list[ReadPodGroup], list[ReadWorkload]]] = {}
         for group in await self._pod_groups(namespace, ("labelSelector", selector)):
             found.setdefault(_place(group), ([], []))[0].append(group)
         for workload in await self._workloads(namespace, ("labelSelector", selector)):
@@ -107,7 +93,7 @@ class PodGroupStore:
             f"{names.LABEL_CLUSTER}={facts.name},{names.LABEL_NODE_TYPE}={names.NODE_TYPE_HEAD}"
         )
         path = f"/api/v1/namespaces/{quote(facts.namespace)}/pods"
-        body = await self._api.get(path, [("labelSelector", selector), ("limit", "1")], _SECONDS)
+        body = await self._api.get(path, [("labelSelector", selector), ("limit", "1")], SECONDS)
         return bool(listed(body, Page[Stub])[1])
 
     async def possible(self, facts: RayClusterConfig, actions: list[Action]) -> list[Action]:
@@ -119,16 +105,16 @@ class PodGroupStore:
         if isinstance(action, Create):
             path = self.podgroup_api.path(resource_of(action.wanted), namespace)
             body = self.podgroup_api.body(facts, action)
-            stored = decoded(await self._api.create(path, body, _SECONDS), _Stored, "an object")
+            stored = decoded(await self._api.create(path, body, SECONDS), _Stored, "an object")
             if _CONSTRAINTS in body["spec"] and not stored.spec.scheduling_constraints:
                 self._warn_of_dropped_constraint(facts, action.wanted.name)
             return
         identity = action.seen.identity
         path = self.podgroup_api.path(resource_of(action.seen), namespace, quote(identity.name))
         if isinstance(action, Delete):
-            await self._api.delete(path, identity.uid, identity.version, _SECONDS)
+            await self._api.delete(path, identity.uid, identity.version, SECONDS)
         else:
-            await self._api.patch(path, operations(action, facts.name), _SECONDS)
+            await self._api.patch(path, operations(action, facts.name), SECONDS)
 
     def _warn_of_dropped_constraint(self, facts: RayClusterConfig, name: str) -> None:
         """Log once that the API server drops the topology constraint of PodGroups."""
@@ -141,26 +127,15 @@ class PodGroupStore:
             _log.warning(text, facts.namespace, name)
 
     async def _pod_groups(self, namespace: str, selector: Selector) -> list[ReadPodGroup]:
-        return await self._list(
-            self.podgroup_api.path(POD_GROUPS, quote(namespace)), selector, Page[ReadPodGroup]
-        )
+        path = self.podgroup_api.path(POD_GROUPS, quote(namespace))
+        return await list_all(self._api, path, [selector], Page[ReadPodGroup])
 
     async def _workloads(self, namespace: str, selector: Selector) -> list[ReadWorkload]:
-        return await self._list(
-            self.podgroup_api.path(WORKLOADS, quote(namespace)), selector, Page[ReadWorkload]
-        )
-
-    async def _list(self, path: str, selector: Selector, kind: type[Page[T]]) -> list[T]:
-        found, _ = await read_pages(
-            lambda page: self._api.get(path, page, _SECONDS),
-            lambda body: listed(body, kind),
-            [selector],
-            _PAGE_ITEMS,
-        )
-        return found
+        path = self.podgroup_api.path(WORKLOADS, quote(namespace))
+        return await list_all(self._api, path, [selector], Page[ReadWorkload])
 
 
-def _place(found: ReadPodGroup | ReadWorkload) -> Place:
+def _place(found: ReadPodGroup | ReadWorkload) -> Key:
     meta = found.metadata
     return meta.namespace or "", (meta.labels or {}).get(names.LABEL_CLUSTER, "")
 

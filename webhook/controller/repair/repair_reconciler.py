@@ -2,48 +2,42 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from math import inf
 from time import time
-from typing import Final, Protocol
+from typing import Final
 
-from msgspec import Struct, field
-
-from webhook.controller.failures import kind_of, log_failure, reason_of
 from webhook.controller.repair.plan import (
     DUPLICATE,
-    Limits,
-    Memory,
-    plan,
-)
-from webhook.controller.repair.repair_model import (
     EMPTY,
     Action,
     Delete,
     Group,
+    Limits,
+    Memory,
     Unmark,
+    plan,
 )
 from webhook.controller.repair.repair_records import Records
 from webhook.controller.repair.repair_store import RepairStore
-from webhook.diagnostics.tracker import NOTE_MAX, EventRequest, Key
+from webhook.controller.requests import OVERTAKEN
+from webhook.controller.work_queue import ALL, Key, WorkQueue
+from webhook.diagnostics import tracker
+from webhook.diagnostics.tracker import NOTE_MAX, EventRequest
 from webhook.groups.group_config import ClusterIndex, RayClusterConfig
 from webhook.kubeclient.errors import ApiError
-from webhook.kubeclient.timeouts import Clock
+from webhook.kubeclient.timeouts import Clock, QueueTiming
 
 _log: Final = logging.getLogger("webhook.controller")
 EVERY: Final = 5.0
 """The period between two checks, in seconds."""
+TIMING: Final = QueueTiming(resync=EVERY, first_delay=EVERY, longest_delay=EVERY)
 _CHECK_EVERY: Final = 60.0
 """The period between two reads of the tenant policy, in seconds."""
-RECORDS: Final = "the records"
-POLICY: Final = "the policy for tenants"
-"""Parts of a check that concern all RayClusters, as failures name them."""
 UNPROTECTED: Final = "unprotected"
 """The reason of a failure: the policy is absent, or does not deny."""
 _ROUNDS: Final = 3
 """Reconciliations of one RayCluster in a row: pods marked in one are deleted in the next."""
-_OVERTAKEN: Final = frozenset({"conflict", "missing"})
-"""Failures that mean that the pod has changed, which the next reconciliation observes."""
 
 REPLACED: Final = "ReplicaReplaced"
 DUPLICATED: Final = "DuplicateDeleted"
@@ -53,56 +47,32 @@ Place = tuple[str, str]
 """The uid of a RayCluster, and the name of a worker group."""
 
 
-class State(Protocol):
-    """The object store."""
-
-    @property
-    def synced(self) -> bool:
-        """Whether RayClusters and pods were listed."""
-
-
-class Events(Protocol):
-    """Writer of events on RayClusters."""
-
-    async def record(self, notices: Iterable[EventRequest], now: float) -> None:
-        """Write events. A failed write is retried with the next call."""
-
-
-class RepairCounters(Struct):
-    """Counters since the start, for metrics."""
-
-    deleted: dict[str, int] = field(default_factory=dict)
-    """Pods, by reason."""
-    failures: dict[str, int] = field(default_factory=dict)
-    """By reason."""
-
-
 class RepairReconciler:
-    """Reconciles every few seconds. A failure of one RayCluster does not block the others."""
+    """Reconciles every few seconds. `record` writes events, and retries with the next call."""
 
     def __init__(
         self,
-        state: State,
+        synced: Callable[[], bool],
         clusters: ClusterIndex,
         store: RepairStore,
-        events: Events,
+        record: Callable[[Iterable[EventRequest], float], Awaitable[None]],
         limits: Limits,
         world: Clock | None = None,
     ) -> None:
-        self.counters = RepairCounters()
+        self.deleted: dict[str, int] = {}
+        """Pods deleted since the start, by reason."""
         self.waiting: dict[Place, dict[str, str]] = {}
         """By group, the broken replicas that are not replaced, each with the reason."""
-        self._state = state
         self._clusters = clusters
         self._store = store
-        self._events = events
+        self._record = record
         self._limits = limits
         self._world = world or Clock()
         self._memories: dict[Place, Memory] = {}
-        self._trouble: dict[str, str] = {}
         self._check_at = -inf
         self._allowed = False
         self._obstacle = ""
+        self.queue = WorkQueue("repair", self._reconcile, synced, TIMING, self._world)
 
     async def run(self) -> None:
         """Reconcile until cancelled, with records that are read again and an empty memory: a broken
@@ -110,29 +80,41 @@ class RepairReconciler:
         """
         self._memories.clear()
         self._store.records.forget()
-        while True:
-            if self._state.synced and await self._protected():
-                await self._round()
-            await self._world.sleep(EVERY)
+        await self.queue.run()
 
-    async def _protected(self) -> bool:
-        """Return whether the tenant policy is in force, checked once a minute: without the policy,
-        anyone who can create pods can create one that counts as a host.
-        """
-        now = self._world.clock()
-        if now >= self._check_at:
-            self._check_at = now + _CHECK_EVERY
-            self._allowed = False
-            await self._attempt(POLICY, POLICY, self._check())
-        return self._allowed
+    async def _reconcile(self, key: Key) -> bool:
+        if key == ALL:
+            await self._resync()
+        elif self._allowed and (facts := self._clusters.get(*key)) is not None and _asked(facts):
+            await self._repair(facts)
+        return False
+
+    async def _resync(self) -> None:
+        """Reconcile all RayClusters with repair enabled, and forget all others. Raises ApiError."""
+        await self._check()
+        if not self._allowed:
+            return
+        asked = [facts for facts in self._clusters if _asked(facts)]
+        for facts in asked:
+            self.queue.add((facts.namespace, facts.name))
+        uids = {facts.uid for facts in asked}
+        for kept in (self._memories, self.waiting):
+            for place in [place for place in kept if place[0] not in uids]:
+                del kept[place]
+        await self._store.records.prune(uids)
 
     async def _check(self) -> None:
-        """Record whether repair is allowed, and log a change. Raises ApiError."""
+        """Check once a minute whether the tenant policy is in force, and log a change: without the
+        policy, anyone who can create pods can create one that counts as a host. Raises ApiError.
+        """
+        now = self._world.clock()
+        if now < self._check_at:
+            return
+        self._allowed = False
         obstacle = await self._store.unprotected()
-        self._allowed = not obstacle
+        self._check_at, self._allowed = now + _CHECK_EVERY, not obstacle
         if obstacle:
-            count = self.counters.failures.get(UNPROTECTED, 0)
-            self.counters.failures[UNPROTECTED] = count + 1
+            self.queue.failures[UNPROTECTED] += 1
         if obstacle and obstacle != self._obstacle:
             text = (
                 "repair is off: %s, so everybody who may create pods could make one that counts as "
@@ -142,33 +124,6 @@ class RepairReconciler:
         elif self._obstacle and not obstacle:
             _log.info("repair is on: the policy for tenants is in force")
         self._obstacle = obstacle
-
-    async def _round(self) -> None:
-        asked = [facts for facts in self._clusters if facts.repair or facts.restart]
-        uids = {facts.uid for facts in asked}
-        for kept in (self._memories, self.waiting):
-            for place in [place for place in kept if place[0] not in uids]:
-                del kept[place]
-        known = {*uids, RECORDS, POLICY}
-        self._trouble = {key: kind for key, kind in self._trouble.items() if key in known}
-        await self._attempt(RECORDS, RECORDS, self._store.records.prune(uids))
-        for facts in asked:
-            name = f"RayCluster {facts.namespace}/{facts.name}"
-            await self._attempt(facts.uid, name, self._repair(facts))
-
-    async def _attempt(self, key: str, name: str, work: Awaitable[None]) -> None:
-        """Count a failure and log it if new; the other steps continue."""
-        try:
-            await work
-        # Includes our own bugs, so that one RayCluster does not block the others
-        except Exception as error:  # noqa: BLE001
-            reason, kind = reason_of(error), kind_of(error)
-            self.counters.failures[reason] = self.counters.failures.get(reason, 0) + 1
-            if self._trouble.get(key) != kind:
-                self._trouble[key] = kind
-                log_failure(error, "repair: %s: %s (%s); trying again", name)
-        else:
-            self._trouble.pop(key, None)
 
     async def _repair(self, facts: RayClusterConfig) -> None:
         """Reconcile until no action is left. Raises ApiError."""
@@ -220,7 +175,7 @@ class RepairReconciler:
                 deleted.setdefault((replica, action.reason), []).append(action.host.name)
         if deleted:
             notices = [_notice(facts, group, *each, pods) for each, pods in deleted.items()]
-            await self._events.record(notices, time())
+            await self._record(notices, time())
         for error in results:
             if isinstance(error, BaseException):
                 raise error
@@ -230,12 +185,12 @@ class RepairReconciler:
         try:
             await self._store.perform(facts, action)
         except ApiError as error:
-            if error.reason not in _OVERTAKEN:
+            if error.reason not in OVERTAKEN:
                 raise
             return False
         if isinstance(action, Delete):
             reason = action.reason
-            self.counters.deleted[reason] = self.counters.deleted.get(reason, 0) + 1
+            self.deleted[reason] = self.deleted.get(reason, 0) + 1
             text = "repair: deleted pod %s/%s of replica %s: %s"
             host = action.host
             _log.warning(text, facts.namespace, host.name, host.seat.name, reason)
@@ -251,6 +206,10 @@ class RepairReconciler:
                 _log.info(text, replica, group, facts.namespace, facts.name, why)
 
 
+def _asked(facts: RayClusterConfig) -> bool:
+    return facts.repair or facts.restart
+
+
 def _notice(
     facts: RayClusterConfig, group: str, replica: str, reason: str, pods: list[str]
 ) -> EventRequest:
@@ -260,5 +219,5 @@ def _notice(
     if reason == DUPLICATE:
         kind = DUPLICATED
         text = f"replica {replica} is complete without {names}: deleted, {reason}"
-    key = Key(facts.uid, (group, replica), kind)
+    key = tracker.Key(facts.uid, (group, replica), kind)
     return EventRequest(key, "Warning", facts.namespace, facts.name, text[:NOTE_MAX])

@@ -5,37 +5,23 @@ See docs/contributing/decisions/0034-repair-keeps-its-own-record.md.
 
 import logging
 from collections.abc import Collection, Mapping
-from typing import Final, Protocol
+from typing import Final
 from urllib.parse import quote
 
 from msgspec import DecodeError, Struct, field, json
 
 from webhook.api.objects import ObjectMeta
 from webhook.api.paths import pointer
-from webhook.controller.repair.repair_model import EMPTY, Record
-from webhook.kubeclient.client import Operation, Query
+from webhook.controller.repair.plan import EMPTY, Record
+from webhook.controller.requests import SECONDS
+from webhook.kubeclient.client import Api, Operation
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.wire import decoded
 
 _log: Final = logging.getLogger("webhook.controller")
-_SECONDS: Final = 10.0
-"""Deadline of a request, which is never in the path of a review."""
 
 Records = Mapping[str, Record]
 """By worker group."""
-
-
-class RecordApi(Protocol):
-    """The requests to the API server for records. All methods raise ApiError."""
-
-    async def get(self, path: str, query: Query, deadline: float) -> bytes:
-        """Return an object."""
-
-    async def create(self, path: str, body: Mapping[str, object], deadline: float) -> bytes:
-        """Create an object; an existing object of the name is a conflict."""
-
-    async def patch(self, path: str, operations: list[Operation], deadline: float) -> object:
-        """Apply a JSON Patch."""
 
 
 class _ConfigMap(Struct):
@@ -51,7 +37,7 @@ class RepairRecords:
     read is a conflict: a previous leader cannot act on a record that the new leader has changed.
     """
 
-    def __init__(self, api: RecordApi, namespace: str, name: str) -> None:
+    def __init__(self, api: Api, namespace: str, name: str) -> None:
         self._api = api
         self._name = f"{namespace}/{name}"
         self._metadata = {"namespace": namespace, "name": name}
@@ -99,7 +85,7 @@ class RepairRecords:
         if known.data is None:
             operations.append({"op": "add", "path": "/data", "value": {}})
         self.forget()
-        await self._api.patch(self._path, [*operations, *changes], _SECONDS)
+        await self._api.patch(self._path, [*operations, *changes], SECONDS)
 
     async def _read(self) -> _ConfigMap:
         if self._known is None:
@@ -108,9 +94,9 @@ class RepairRecords:
 
     async def _body(self) -> bytes:
         try:
-            return await self._api.get(self._path, (), _SECONDS)
+            return await self._api.get(self._path, (), SECONDS)
         except ApiError as error:
             if error.reason != "missing":
                 raise
         body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": self._metadata}
-        return await self._api.create(self._collection, body, _SECONDS)
+        return await self._api.create(self._collection, body, SECONDS)

@@ -1,7 +1,7 @@
 """The objects of repair in the API server: RayClusters and worker pods."""
 
 from collections.abc import Sequence
-from typing import Final, Protocol, TypeVar
+from typing import Final
 from urllib.parse import quote
 
 from msgspec import Struct, field
@@ -11,7 +11,7 @@ from webhook.api.objects import Container
 from webhook.api.paths import pointer
 from webhook.api.review import Denied
 from webhook.api.uid_marker import mark, marked
-from webhook.controller.repair.repair_model import (
+from webhook.controller.repair.plan import (
     Action,
     Delete,
     Group,
@@ -19,44 +19,21 @@ from webhook.controller.repair.repair_model import (
     Mark,
 )
 from webhook.controller.repair.repair_records import RepairRecords
+from webhook.controller.requests import SECONDS, list_all
 from webhook.diagnostics.live_objects import ContainerStatus, LiveCluster, LivePod
 from webhook.groups.google_labels import seat_of
 from webhook.groups.group_config import RayClusterConfig, facts_of
 from webhook.groups.identity import MAX_HOSTS
-from webhook.kubeclient.client import Operation, Query
+from webhook.kubeclient.client import Api, Operation
 from webhook.kubeclient.errors import ApiError
-from webhook.kubeclient.wire import (
-    Page,
-    Watched,
-    decoded,
-    listed,
-    read_pages,
-)
+from webhook.kubeclient.wire import Page, decoded
 
-_SECONDS: Final = 10.0
-"""Deadline of a request, which is never in the path of a review."""
-_PAGE_ITEMS: Final = 500
 POLICY: Final = "ray-webhook-seat-labels"
 """The policy and binding in `manifests/policies/tenants`: who may write identity labels."""
 _POLICY_KINDS: Final = {
     "validatingadmissionpolicies": "ValidatingAdmissionPolicy",
     "validatingadmissionpolicybindings": "ValidatingAdmissionPolicyBinding",
 }
-
-T = TypeVar("T", bound=Watched)
-
-
-class PodApi(Protocol):
-    """The requests to the API server for repair. All methods raise ApiError."""
-
-    async def get(self, path: str, query: Query, deadline: float) -> bytes:
-        """Return a list, or an object."""
-
-    async def patch(self, path: str, operations: Sequence[Operation], deadline: float) -> None:
-        """Apply a JSON Patch."""
-
-    async def delete(self, path: str, uid: str, version: str, deadline: float) -> None:
-        """Delete an object with a precondition on its uid and resourceVersion."""
 
 
 class _PolicySpec(Struct, rename="camel", frozen=True):
@@ -74,7 +51,7 @@ class RepairStore:
     version is a conflict. If `ignoring`, the `ignore` label exempts a RayCluster.
     """
 
-    def __init__(self, api: PodApi, records: RepairRecords, *, ignoring: bool = True) -> None:
+    def __init__(self, api: Api, records: RepairRecords, *, ignoring: bool = True) -> None:
         self.records = records
         self._api = api
         self._ignoring = ignoring
@@ -84,7 +61,7 @@ class RepairStore:
         for plural, kind in _POLICY_KINDS.items():
             path = f"/apis/admissionregistration.k8s.io/v1/{plural}/{POLICY}"
             try:
-                found = decoded(await self._api.get(path, (), _SECONDS), _Policy, kind)
+                found = decoded(await self._api.get(path, (), SECONDS), _Policy, kind)
             except ApiError as error:
                 if error.reason != "missing":
                     raise
@@ -99,9 +76,8 @@ class RepairStore:
         RayCluster was deleted, recreated, or is ignored.
         """
         path = f"/apis/{names.RAY_GROUP}/v1/namespaces/{quote(known.namespace)}/rayclusters"
-        found = await self._list(
-            path, [("fieldSelector", f"metadata.name={known.name}")], Page[LiveCluster]
-        )
+        selection = [("fieldSelector", f"metadata.name={known.name}")]
+        found = await list_all(self._api, path, selection, Page[LiveCluster])
         cluster = next((each for each in found if each.metadata.uid == known.uid), None)
         if cluster is None:
             return {}
@@ -132,7 +108,7 @@ class RepairStore:
         host = action.host
         path = f"/api/v1/namespaces/{quote(facts.namespace)}/pods/{quote(host.name)}"
         if isinstance(action, Delete):
-            await self._api.delete(path, host.uid, host.version, _SECONDS)
+            await self._api.delete(path, host.uid, host.version, SECONDS)
             return
         label = pointer("metadata", "labels", names.LABEL_MARKED_FOR_DELETION)
         change: Operation = (
@@ -141,7 +117,7 @@ class RepairStore:
             else {"op": "remove", "path": label}
         )
         version = {"op": "replace", "path": "/metadata/resourceVersion", "value": host.version}
-        await self._api.patch(path, [version, change], _SECONDS)
+        await self._api.patch(path, [version, change], SECONDS)
 
     async def _pods(self, facts: RayClusterConfig) -> list[LivePod]:
         """Return the head and worker pods that a RayCluster owns."""
@@ -150,18 +126,9 @@ class RepairStore:
         path = f"/api/v1/namespaces/{quote(facts.namespace)}/pods"
         return [
             pod
-            for pod in await self._list(path, [("labelSelector", selector)], Page[LivePod])
+            for pod in await list_all(self._api, path, [("labelSelector", selector)], Page[LivePod])
             if pod.controller is not None and pod.controller.uid == facts.uid
         ]
-
-    async def _list(self, path: str, selector: Query, kind: type[Page[T]]) -> list[T]:
-        found, _ = await read_pages(
-            lambda page: self._api.get(path, page, _SECONDS),
-            lambda body: listed(body, kind),
-            selector,
-            _PAGE_ITEMS,
-        )
-        return found
 
 
 def _is_lasting_head(pod: LivePod) -> bool:

@@ -1,49 +1,24 @@
-"""ComputeDomains in the API server, as defined by the CRD of NVIDIA's DRA driver."""
+"""ComputeDomains, as defined by the CRD of NVIDIA's DRA driver. Each has the lifecycle of a
+PodGroup without a Workload and without a count.
+"""
 
+from collections.abc import Iterator
 from typing import Any, Final
 from urllib.parse import quote
 
-from msgspec import Struct, field
-
 from webhook.api import names
-from webhook.api.objects import ObjectMeta, ResourceClaim
 from webhook.controller.podgroups.lifecycle import Action, Create, Delete
 from webhook.controller.podgroups.podgroup_api import PodGroupApi, ReadWorkload, metadata
 from webhook.controller.podgroups.podgroup_reconciler import Subject
 from webhook.controller.podgroups.podgroup_store import PodGroupStore, Selector
-from webhook.controller.podgroups.wanted_domains import desired_domains
+from webhook.controller.requests import list_all
+from webhook.diagnostics.live_objects import LivePod
+from webhook.groups.annotations import CLUSTER, WORKER_GROUP
+from webhook.groups.compute_domains import domain_name
 from webhook.groups.group_config import RayClusterConfig
+from webhook.groups.pod_groups import BASIC, Desired, Occupied, PodGroup
 from webhook.kubeclient.client import Api
-from webhook.kubeclient.wire import Page, listed, read_pages
-
-_SECONDS: Final = 10.0
-_PAGE_ITEMS: Final = 500
-_ENDED: Final = ("Succeeded", "Failed")
-
-
-class _Meta(ObjectMeta, rename="camel", frozen=True):
-    resource_version: str = ""
-
-
-class _Spec(Struct, rename="camel"):
-    resource_claims: list[ResourceClaim] | None = None
-
-
-class _Status(Struct):
-    phase: str = ""
-
-
-class _Pod(Struct):
-    """A pod: the templates of its claims, and whether it has ended."""
-
-    metadata: _Meta
-    spec: _Spec = field(default_factory=_Spec)
-    status: _Status = field(default_factory=_Status)
-
-    def templates(self) -> set[str]:
-        """Return the templates of the claims, none if the pod has ended."""
-        claims = () if self.status.phase in _ENDED else self.spec.resource_claims or ()
-        return {each.resource_claim_template_name or "" for each in claims}
+from webhook.kubeclient.wire import Page
 
 
 class DomainApi(PodGroupApi, frozen=True, gc=False):
@@ -52,15 +27,13 @@ class DomainApi(PodGroupApi, frozen=True, gc=False):
     def path(self, resource: str, namespace: str = "", name: str = "") -> str:
         """Return the path of an object or a collection, in all namespaces if none is given."""
         del resource
-        place = f"/namespaces/{namespace}" if namespace else ""
-        path = f"/apis/{names.COMPUTE_DOMAIN_GROUP}/{self.version}{place}/computedomains"
-        return f"{path}/{name}" if name else path
+        return super().path("computedomains", namespace, name)
 
     def body(self, facts: RayClusterConfig, creation: Create) -> dict[str, Any]:
         """Return the object, as NVIDIA recommends without a number of nodes: a domain grows."""
         name = creation.wanted.name
         return {
-            "apiVersion": f"{names.COMPUTE_DOMAIN_GROUP}/{self.version}",
+            "apiVersion": f"{self.group}/{self.version}",
             "kind": names.COMPUTE_DOMAIN_KIND,
             "metadata": metadata(facts, name),
             "spec": {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": name}}},
@@ -71,7 +44,7 @@ class DomainStore(PodGroupStore):
     """Lists, creates and deletes ComputeDomains."""
 
     def __init__(self, api: Api, version: str) -> None:
-        super().__init__(api, DomainApi(version, resizable=False))
+        super().__init__(api, DomainApi(version, resizable=False, group=names.COMPUTE_DOMAIN_GROUP))
 
     async def possible(self, facts: RayClusterConfig, actions: list[Action]) -> list[Action]:
         """Return the actions without deletions of ComputeDomains in use: a deletion would stop
@@ -80,13 +53,13 @@ class DomainStore(PodGroupStore):
         if not any(isinstance(action, Delete) for action in actions):
             return actions
         path = f"/api/v1/namespaces/{quote(facts.namespace)}/pods"
-        pods, _ = await read_pages(
-            lambda page: self._api.get(path, page, _SECONDS),
-            lambda body: listed(body, Page[_Pod]),
-            [("labelSelector", f"{names.LABEL_CLUSTER}={facts.name}")],
-            _PAGE_ITEMS,
-        )
-        used = {template for pod in pods for template in pod.templates()}
+        selection = [("labelSelector", f"{names.LABEL_CLUSTER}={facts.name}")]
+        pods = await list_all(self._api, path, selection, Page[LivePod])
+        used = {
+            claim.resource_claim_template_name
+            for pod in pods
+            for claim in (() if pod.ended else pod.spec.resource_claims or ())
+        }
         return [
             action
             for action in actions
@@ -97,6 +70,26 @@ class DomainStore(PodGroupStore):
         """Return an empty list: ComputeDomains have no Workload."""
         del namespace, selector
         return []
+
+
+def desired_domains(facts: RayClusterConfig, taken: Occupied) -> Desired:
+    """Return the desired ComputeDomains: of replicas with pods, and of requested replicas."""
+    wanted = [PodGroup(name, "", BASIC, "") for name in _names(facts, taken)]
+    return Desired(facts.uid, pod_groups=tuple(wanted))
+
+
+def _names(facts: RayClusterConfig, taken: Occupied) -> Iterator[str]:
+    domains, ids = facts.domains, (facts.name, facts.uid)
+    if domains.unit == CLUSTER and (domains.groups or domains.head):
+        yield domain_name(CLUSTER, *ids)
+    elif domains.unit == WORKER_GROUP:
+        for group in domains.groups:
+            yield domain_name(WORKER_GROUP, *ids, group)
+    else:
+        for group, replicas in zip(facts.groups, taken, strict=True):
+            for replica in sorted(replicas if group in domains.groups else ()):
+                if replica:
+                    yield domain_name(domains.unit, *ids, group, replica)
 
 
 COMPUTE_DOMAINS: Final = Subject(

@@ -1,0 +1,203 @@
+"""The work queue: when and how often a key is reconciled, with a clock that tests advance."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+
+from msgspec.structs import replace
+
+from tests.controller.electing import PassingTime
+from webhook.controller.work_queue import ALL, Key, WorkQueue
+from webhook.kubeclient.errors import ApiError
+from webhook.kubeclient.timeouts import Clock, QueueTiming
+
+TIMING = QueueTiming(resync=600.0, tick=1.0, first_delay=4.0, longest_delay=16.0)
+RAY = ("team", "ray")
+OTHER = ("team", "other")
+
+
+def exact(time: PassingTime) -> Clock:
+    """Return a clock with which delays are not left to chance."""
+    return replace(time.world, random=lambda: 1.0)
+
+
+class Work:
+    """A reconciler: the times at which it was called for each key, and what happens then."""
+
+    def __init__(self, time: PassingTime) -> None:
+        self.calls: list[tuple[float, Key]] = []
+        self.error: Exception | None = None
+        self.again = False
+        self.gate: asyncio.Event | None = None
+        self._time = time
+
+    async def reconcile(self, key: Key) -> bool:
+        """Note the time since the start."""
+        if key == ALL:
+            return False
+        self.calls.append((self._time.now - 1000.0, key))
+        if self.gate is not None:
+            await self.gate.wait()
+        if self.error is not None:
+            raise self.error
+        return self.again
+
+    @property
+    def times(self) -> list[float]:
+        """When `RAY` was reconciled."""
+        return [at for at, key in self.calls if key == RAY]
+
+
+@asynccontextmanager
+async def working(workers: int = 1) -> AsyncIterator[tuple[PassingTime, Work, WorkQueue]]:
+    """Run a queue until the end of the block."""
+    time = PassingTime()
+    work = Work(time)
+    queue = WorkQueue("things", work.reconcile, lambda: True, TIMING, exact(time), workers)
+    task = asyncio.create_task(queue.run())
+    await time.pass_by(0)
+    try:
+        yield time, work, queue
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+Story = Callable[[PassingTime, Work, WorkQueue], Awaitable[None]]
+
+
+def told(story: Story, workers: int = 1) -> None:
+    """Run a queue as long as a story takes."""
+
+    async def tell() -> None:
+        async with working(workers) as parts:
+            await story(*parts)
+
+    asyncio.run(tell())
+
+
+def test_changes_within_a_tick_are_reconciled_once_and_nothing_follows() -> None:
+    async def story(time: PassingTime, work: Work, queue: WorkQueue) -> None:
+        for _ in range(3):
+            queue.add(RAY)
+        await time.pass_by(500)
+        assert work.times == [1.0]
+
+    told(story)
+
+
+def test_a_change_during_a_reconciliation_leads_to_another_one_after_it() -> None:
+    async def story(time: PassingTime, work: Work, queue: WorkQueue) -> None:
+        work.gate = asyncio.Event()
+        queue.add(RAY)
+        await time.pass_by(5)
+        queue.add(RAY)
+        await time.pass_by(5)
+        assert work.times == [1.0]
+        work.gate.set()
+        await time.pass_by(5)
+        assert work.times == [1.0, 11.0]
+
+    told(story, workers=2)
+
+
+def test_no_more_keys_are_reconciled_at_once_than_there_are_workers() -> None:
+    async def story(time: PassingTime, work: Work, queue: WorkQueue) -> None:
+        work.gate = asyncio.Event()
+        for number in range(5):
+            queue.add(("team", str(number)))
+        await time.pass_by(5)
+        assert len(work.calls) == 2
+        work.gate.set()
+        await time.pass_by(5)
+        assert len(work.calls) == 5
+
+    told(story, workers=2)
+
+
+def test_after_a_failure_nothing_is_tried_for_a_time_that_grows_up_to_a_limit() -> None:
+    async def story(time: PassingTime, work: Work, queue: WorkQueue) -> None:
+        work.error = ApiError("forbidden", "no")
+        queue.add(RAY)
+        for _ in range(60):
+            await time.pass_by(1)
+            queue.add(RAY)
+        assert work.times == [1.0, 5.0, 13.0, 29.0, 45.0]
+        work.error = None
+        await time.pass_by(40)
+        queue.add(RAY)
+        await time.pass_by(40)
+        assert work.times[5:] == [61.0, 101.0]
+        assert queue.failures == {"forbidden": 5}
+
+    told(story)
+
+
+def test_the_api_server_may_ask_for_a_longer_delay() -> None:
+    async def story(time: PassingTime, work: Work, queue: WorkQueue) -> None:
+        work.error = ApiError("throttled", "later", retry_after=9.0)
+        queue.add(RAY)
+        await time.pass_by(11)
+        assert work.times == [1.0, 10.0]
+
+    told(story)
+
+
+def test_a_changed_configuration_is_tried_at_once_but_not_during_an_outage() -> None:
+    async def story(time: PassingTime, work: Work, queue: WorkQueue) -> None:
+        work.error = ApiError("invalid", "no")
+        queue.add(RAY)
+        await time.pass_by(6)
+        queue.add(RAY, changed=True)
+        await time.pass_by(6)
+        assert work.times == [1.0, 5.0, 7.0, 11.0]
+        work.error = ApiError("refused", "no connection")
+        queue.add(OTHER)
+        await time.pass_by(2)
+        queue.add(OTHER, changed=True)
+        await time.pass_by(2)
+        assert [at for at, key in work.calls if key == OTHER] == [13.0]
+
+    told(story)
+
+
+def test_a_change_during_a_reconciliation_that_is_refused_is_tried_at_once() -> None:
+    async def story(time: PassingTime, work: Work, queue: WorkQueue) -> None:
+        work.error, work.gate = ApiError("invalid", "no"), asyncio.Event()
+        queue.add(RAY)
+        await time.pass_by(2)
+        queue.add(RAY, changed=True)
+        work.gate.set()
+        await time.pass_by(2)
+        assert work.times == [1.0, 3.0]
+
+    told(story)
+
+
+def test_what_only_time_can_change_is_reconciled_again_and_then_more_rarely() -> None:
+    async def story(time: PassingTime, work: Work, queue: WorkQueue) -> None:
+        work.again = True
+        queue.add(RAY)
+        await time.pass_by(20)
+        assert work.times == [1.0, 5.0, 13.0]
+        queue.add(RAY)
+        work.again = False
+        await time.pass_by(500)
+        assert work.times == [1.0, 5.0, 13.0, 21.0]
+
+    told(story)
+
+
+def test_a_queue_that_does_not_run_keeps_nothing() -> None:
+    async def story(time: PassingTime, work: Work, queue: WorkQueue) -> None:
+        await time.pass_by(0)
+        idle = WorkQueue("things", work.reconcile, lambda: True, TIMING, exact(time))
+        idle.add(RAY)
+        task = asyncio.create_task(idle.run())
+        await time.pass_by(100)
+        task.cancel()
+        assert work.calls == []
+        assert queue.failures == {}
+
+    told(story)
