@@ -63,8 +63,8 @@ def test_the_description_keeps_names_as_they_are_spelt(command: str, capsys: Cap
         (["serve", "--prot", "1"], "there is no argument --prot; did you mean --port?"),
         (["serve", "--tls.sorce=x"], "--tls.sorce=x; did you mean --tls.source?"),
         (
-            ["controller", "--controller.evens", "x"],
-            "--controller.evens; did you mean --controller.events?",
+            ["controller", "--repair.per-hours", "x"],
+            "--repair.per-hours; did you mean --repair.per-hour?",
         ),
         (["preview", "--sumary", "-f", "x"], "--sumary; did you mean --summary?"),
     ],
@@ -91,7 +91,7 @@ def test_rules_and_gates_are_named_when_they_are_mistyped(capsys: Capture) -> No
 def test_shells_complete_the_flags_of_the_processes_too(capsys: Capture) -> None:
     assert main(["completion", "bash"]) == 0
     script = capsys.readouterr().out
-    for flag in ("--tls.source", "--controller.events", "--summary"):
+    for flag in ("--tls.source", "--repair.per-hour", "--summary"):
         assert flag in script
 
 

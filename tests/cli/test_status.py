@@ -267,3 +267,30 @@ def test_a_state_that_cannot_be_read_is_2_and_so_is_to_watch_one(
     assert "none.yaml" in capsys.readouterr().err
     assert main(["status", "--state", str(tmp_path), "--watch"]) == 2
     assert main(["status", "-o", "state", "--watch"]) == 2
+
+
+@pytest.mark.parametrize(
+    "text", ["", "---\n---\n", "hello: world", "[]", "{apiVersion: v1, kind: Secret}", None]
+)
+def test_a_state_without_any_object_of_a_cluster_is_2(
+    text: str | None, tmp_path: Path, capsys: Capture
+) -> None:
+    file = tmp_path / "state.yaml"
+    if text is None:
+        file = tmp_path / "folder"
+        file.mkdir()
+    else:
+        file.write_text(text)
+    assert main(["status", "--state", str(file)]) == 2
+    assert capsys.readouterr().err.startswith(
+        f"ray-webhook status: {file}: no RayCluster or Pod in it"
+    )
+
+
+def test_a_value_of_a_wrong_type_in_a_state_is_named_in_words(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    file = tmp_path / "state.yaml"
+    file.write_text("{apiVersion: v1, kind: Node, metadata: {name: a, uid: [b]}}")
+    assert main(["status", "--state", str(file)]) == 2
+    assert "Node a: metadata.uid: expected a string, found a list" in capsys.readouterr().err

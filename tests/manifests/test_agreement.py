@@ -68,13 +68,12 @@ def test_every_variable_of_the_pods_is_a_setting_and_its_value_is_valid(
                 patch.setenv(key, value)
             settings = read_settings([])
         assert settings.serving.drain_seconds == 10
-        assert settings.scheduling.publish
+        assert settings.installation.components == ["events", "pod-groups"]
         assert settings.tls.source == (
             "self-signed" if (name, mode) == ("ray-webhook", "self-signed") else "files"
         )
         assert settings.installation.name == DEFAULTS.installation.name
         assert settings.installation.fail_closed == (name == "ray-webhook")
-        assert settings.controller == DEFAULTS.controller
 
 
 @pytest.mark.parametrize("name", ["ray-webhook", "ray-webhook-controller"])
@@ -448,7 +447,8 @@ def test_without_events_the_chart_has_no_rights_for_them_and_without_anything_no
     flags = "controller.events=false,schedulingGroups.publish=true"
     objects = helm("--set", flags)
     assert not {right for right in granted(objects, "ray-webhook-controller") if "events" in right}
-    assert variables(objects, "ray-webhook-controller")[variable("controller.events")] == "false"
+    given = variables(objects, "ray-webhook-controller")
+    assert given[variable("installation.components")] == "pod-groups"
     without = helm("--set", "controller.events=false")
     assert not [found for found in without if "controller" in found["metadata"]["name"]]
 
@@ -652,5 +652,5 @@ def test_the_component_for_scheduling_groups_says_to_the_webhook_that_pod_groups
         installation(mode, "schedulingGroups.publish=true"), "ray-webhook", tmp_path
     ).items():
         monkeypatch.setenv(name, value)
-    assert read_settings([]).scheduling.publish
-    assert not DEFAULTS.scheduling.publish
+    assert "pod-groups" in read_settings([]).installation.components
+    assert "pod-groups" not in DEFAULTS.installation.components

@@ -53,42 +53,44 @@ def test_a_resize_beyond_the_maxima_is_refused_where_the_values_say_so() -> None
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
-    ("value", "name", "variable", "kinds"),
+    ("value", "name", "component", "kinds"),
     [
         (
             "schedulingGroups.publish=true",
             "ray-webhook-scheduling-groups",
-            "RAY_WEBHOOK_SCHEDULING__PUBLISH",
+            "pod-groups",
             ("ClusterRole", "ClusterRoleBinding"),
         ),
         (
             "headlessServices.create=true",
             "ray-webhook-headless-services",
-            "RAY_WEBHOOK_NETWORK__SERVICES",
+            "services",
             ("ClusterRole", "ClusterRoleBinding"),
         ),
         (
             "computeDomains.enabled=true",
             "ray-webhook-compute-domains",
-            "RAY_WEBHOOK_COMPUTE_DOMAINS__ENABLED",
+            "compute-domains",
             ("ClusterRole", "ClusterRoleBinding"),
         ),
         (
             "repair.enabled=true",
             "ray-webhook-repair",
-            "RAY_WEBHOOK_REPAIR__ENABLED",
+            "repair",
             ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"),
         ),
     ],
 )
 def test_a_part_of_the_controller_adds_rights_and_a_setting_and_nothing_else(
-    mode: str, value: str, name: str, variable: str, kinds: tuple[str, ...]
+    mode: str, value: str, name: str, component: str, kinds: tuple[str, ...]
 ) -> None:
     plain, more = by_identity(installation(mode)), by_identity(installation(mode, value))
     assert more.keys() - plain.keys() == {(kind, name) for kind in kinds}
     for deployment in ("ray-webhook", "ray-webhook-controller"):
         given = variables([*more.values()], deployment)
-        assert given == variables([*plain.values()], deployment) | {variable: "true"}
+        assert given == variables([*plain.values()], deployment) | {
+            "RAY_WEBHOOK_INSTALLATION__COMPONENTS": f"events,{component}"
+        }
     assert {identity for identity, found in plain.items() if found != more[identity]} == {
         ("Deployment", "ray-webhook"),
         ("Deployment", "ray-webhook-controller"),
@@ -208,7 +210,7 @@ def references(objects: list[Object]) -> list[str]:
         ("config.resize.beyond=deny", "config/resize"),
         ("config.tls.source=files", "config/tls"),
         ("config.serving.port=1", "config/serving"),
-        ("config.scheduling.publish=true", "config/scheduling"),
+        ("config.installation.components={repair}", "config"),
         ("config.serving.drainSeconds=601", "config/serving/drainSeconds"),
         ("config.log.admissions=some", "config/log/admissions"),
         (

@@ -7,18 +7,16 @@ import io
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, get_args
 
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 from webhook.app import controller, dashboard, serve
 from webhook.config.configuration import (
-    ComputeDomains,
+    Component,
     Installation,
     Listen,
-    Repair,
-    Scheduling,
     Settings,
     Tls,
 )
@@ -42,12 +40,9 @@ each `serve` process: take the maximum.
 """
 
 _SETTINGS: Final = Settings(
-    installation=Installation(namespace="ray-webhook"),
+    installation=Installation(namespace="ray-webhook", components=[*get_args(Component)]),
     listen=Listen(host="127.0.0.1", admin_port=0),
     tls=Tls(source="self-signed"),
-    scheduling=Scheduling(publish=True),
-    compute_domains=ComputeDomains(enabled=True),
-    repair=Repair(enabled=True),
     kubeconfig=Path("of-no-cluster"),
 )
 """Everything is switched on."""

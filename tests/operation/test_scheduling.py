@@ -39,7 +39,6 @@ from webhook.cli.main import main
 from webhook.config.configuration import (
     Installation,
     Listen,
-    Scheduling,
     Serving,
     Settings,
     Tls,
@@ -93,10 +92,10 @@ class Served(NamedTuple):
 
 @asynccontextmanager
 async def serving(
-    api: FakeApi, directory: Path, scheduling: Scheduling, topology: Topology | None = None
+    api: FakeApi, directory: Path, installation: Installation, topology: Topology | None = None
 ) -> AsyncIterator[Served]:
     """Serve for the cluster of a fake API server, until the end of the block."""
-    settings = configured(api, directory, scheduling)
+    settings = configured(api, directory, installation)
     if topology is not None:
         settings = settings.model_copy(update={"topology": topology})
     service = serve.build(settings, io.BytesIO(), discovery=1)
@@ -112,13 +111,13 @@ async def serving(
 
 @asynccontextmanager
 async def controlling(
-    api: FakeApi, directory: Path, scheduling: Scheduling, log: io.BytesIO
+    api: FakeApi, directory: Path, installation: Installation, log: io.BytesIO
 ) -> AsyncIterator[httpx.AsyncClient]:
     """Run the controller for the cluster of a fake API server, until the end of the block; a client
     of its port.
     """
     process = controller.build(
-        configured(api, directory, scheduling),
+        configured(api, directory, installation),
         log,
         discovery=1,
         publishing=QueueTiming(resync=1),
@@ -143,7 +142,7 @@ async def beside(*work: Coroutine[None, None, None]) -> AsyncIterator[None]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def configured(api: FakeApi, directory: Path, scheduling: Scheduling) -> Settings:
+def configured(api: FakeApi, directory: Path, installation: Installation) -> Settings:
     """Return the settings that both processes read, for the cluster of a fake API server."""
     assert main(["certs", "issue", "--dir", str(directory)]) == 0
     config = directory / "kubeconfig.yaml"
@@ -156,16 +155,16 @@ def configured(api: FakeApi, directory: Path, scheduling: Scheduling) -> Setting
         yaml.safe_dump({"apiVersion": "v1", "kind": "Config", "current-context": "x", **named})
     )
     return Settings(
-        installation=Installation(namespace="ray-webhook"),
+        installation=installation,
         listen=Listen(host="127.0.0.1", admin_port=0),
         serving=Serving(port=0),
         tls=Tls(cert_dir=directory),
-        scheduling=scheduling,
         kubeconfig=config,
     )
 
 
-KEPT = Scheduling(publish=True)
+INSTALLED = Installation(namespace="ray-webhook")
+KEPT = Installation(namespace="ray-webhook", components=["events", "pod-groups"])
 
 
 def test_pods_get_their_scheduling_group_only_while_the_api_server_serves_pod_groups(
@@ -326,7 +325,7 @@ def test_the_pod_group_of_a_replica_follows_pods_that_are_stored(tmp_path: Path)
 
 def test_it_is_not_ready_before_it_knows_what_is_served(tmp_path: Path) -> None:
     async def story() -> None:
-        async with FakeApi().serving() as api, serving(api, tmp_path, Scheduling()) as served:
+        async with FakeApi().serving() as api, serving(api, tmp_path, INSTALLED) as served:
             api.before = lambda request: 500 if request.resource == "" else 0
             await eventually(lambda: api.watching == 2)
             said = await served.admin.get("/readyz")
@@ -343,7 +342,7 @@ def test_without_the_setting_nothing_is_published_and_the_pod_is_told_so(tmp_pat
     async def story() -> None:
         async with (
             FakeApi(served={"v1beta1"}).serving() as api,
-            serving(api, tmp_path, Scheduling()) as served,
+            serving(api, tmp_path, INSTALLED) as served,
         ):
             api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
             await served.until_ready()

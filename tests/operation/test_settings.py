@@ -72,7 +72,19 @@ def test_the_file_is_named_by_a_flag_or_by_a_variable(
         ),
         ({"RAY_WEBHOOK_PORT_443_TCP": "x"}, "enableServiceLinks: false"),
         ({"RAY_WEBHOOK_TLS__CLIENT_NAMES": '["a"]'}, "setting tls: .*clientNames needs clientCa"),
-        ({"RAY_WEBHOOK_CONFIG": "/not/there"}, "file with settings: .*/not/there"),
+        (
+            {"RAY_WEBHOOK_CONFIG": "/not/there"},
+            "file with settings: /not/there: No such file or directory: give the path of a file",
+        ),
+        ({"RAY_WEBHOOK_CONFIG": "/"}, "file with settings: /: Is a directory: give the path"),
+        (
+            {"RAY_WEBHOOK_LISTEN__ADMIN_PORT": "10250"},
+            "settings serving.port and listen.adminPort are both 10250: set two different ports",
+        ),
+        (
+            {"RAY_WEBHOOK_INSTALLATION__COMPONENTS": "events,gangs"},
+            r"setting installation\.components\.1 is 'gangs', and has to be one of events, pod-gr",
+        ),
     ],
 )
 def test_a_wrong_variable_stops_the_start_with_its_name_and_what_is_allowed(
@@ -100,6 +112,18 @@ def test_a_wrong_variable_stops_the_start_with_its_name_and_what_is_allowed(
             ),
         ),
         ("serving: {drainSecond: 1}", r"did you mean serving\.drainSeconds\?"),
+        ("serving:", "setting serving is empty, and has to be a map"),
+        ('"": 1', 'setting "" does not exist; known are installation'),
+        ('serving: {"": 1}', r'setting serving\."" does not exist; known are serving\.port'),
+        ('devices: {"": [a/b]}', "setting devices: '' is not a name of a device"),
+        ('profiles: {"": {A: b}}', "setting profiles: '' is not a name of a profile"),
+        ('profiles: {a: {"": b}}', "setting profiles: '' of profile a: no variable"),
+        ("installation: {name: Ray_Webhook}", r"setting installation\.name: 'Ray_Webhook' is no"),
+        ('installation: {name: ""}', r"setting installation\.name: '' is no name"),
+        ("installation: {namespace: a.b}", r"setting installation\.namespace: 'a\.b' is no name"),
+        ("listen: {host: 999.1.1.1}", r"setting listen\.host: '999\.1\.1\.1' is neither"),
+        ("listen: {host: no where}", r"setting listen\.host: 'no where' is neither an IP"),
+        ('dashboard: {host: ""}', r"setting dashboard\.host: '' is neither an IP address"),
         ("serving: [", r"settings\.yaml:\d+: not YAML"),
         (
             "log: {admissions: all}\nlog: {admissions: denied}",
@@ -115,6 +139,26 @@ def test_a_wrong_variable_stops_the_start_with_its_name_and_what_is_allowed(
 def test_a_wrong_file_stops_the_start(tmp_path: Path, text: str, complaint: str) -> None:
     with pytest.raises(WrongSettingsError, match=complaint):
         read_settings(["--config", str(written(tmp_path, text))])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "installation: {name: gate, namespace: team-a, components: []}",
+        *(f'listen: {{host: "{host}"}}' for host in ("::1", "10.0.0.1", "localhost", "Gate.lan")),
+        "listen: {adminPort: 0}\nserving: {port: 0}",
+    ],
+)
+def test_names_addresses_and_ports_can_be_used(tmp_path: Path, text: str) -> None:
+    assert read_settings(["--config", str(written(tmp_path, text))])
+
+
+def test_a_process_that_does_not_answer_reviews_may_have_their_port() -> None:
+    assert read_settings(["--port", "10250"], "controller").listen.admin_port == 10250
+
+
+def test_there_are_at_most_35_settings() -> None:
+    assert len(known()) <= 35
 
 
 def test_an_unknown_flag_is_named(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import io
 from pathlib import Path
 from types import MethodType
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import pytest
 from pydantic import BaseModel
@@ -13,11 +13,10 @@ from pydantic.alias_generators import to_camel
 from webhook.app import controller, dashboard, serve
 from webhook.cli.main import main
 from webhook.config.configuration import (
+    Component,
     Dashboard,
     Installation,
     Listen,
-    Repair,
-    Scheduling,
     Serving,
     Settings,
     Tls,
@@ -67,13 +66,13 @@ def _read(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     for tls in (Tls(cert_dir=folder), Tls(source="self-signed")):
         settings = Settings(
             tls=tls,
-            installation=Installation(namespace="ray-webhook", fail_closed=True),
+            installation=Installation(
+                namespace="ray-webhook", fail_closed=True, components=[*get_args(Component)]
+            ),
             listen=Listen(host="127.0.0.1", admin_port=0),
             serving=Serving(port=0),
             dashboard=Dashboard(port=0),
             kubeconfig=Path("of-no-cluster"),
-            scheduling=Scheduling(publish=True),
-            repair=Repair(enabled=True),
         )
         for process in (serve, controller, dashboard):
             name = process.__name__.rpartition(".")[2]

@@ -25,7 +25,7 @@ from tests.kubeclient.objects import a_pod
 from tests.operation.test_scheduling import KEPT, beside, configured
 from webhook.app import controller, dashboard
 from webhook.app.runtime import Runnable
-from webhook.config.configuration import Controller, Repair, Settings
+from webhook.config.configuration import Component, Settings
 from webhook.groups.annotations import REPLICA
 from webhook.groups.identity import HostIdentity
 
@@ -36,13 +36,17 @@ PODS_STORED = 3
 
 def of_controller(settings: Settings) -> Mapping[str, Runnable]:
     """Return what a controller runs that does everything."""
-    settings = settings.model_copy(update={"repair": Repair(enabled=True)})
-    return controller.build(settings, io.BytesIO()).runnables
+    return _controller(settings, "events", "pod-groups", "repair")
 
 
 def of_silent_controller(settings: Settings) -> Mapping[str, Runnable]:
     """Return what a controller runs that writes no events."""
-    settings = settings.model_copy(update={"controller": Controller(events=False)})
+    return _controller(settings, "pod-groups")
+
+
+def _controller(settings: Settings, *components: Component) -> Mapping[str, Runnable]:
+    own = settings.installation.model_copy(update={"components": [*components]})
+    settings = settings.model_copy(update={"installation": own})
     return controller.build(settings, io.BytesIO()).runnables
 
 

@@ -13,9 +13,9 @@ from tests.apiserver import pod_review
 from tests.controller.publishing import a_cluster
 from tests.kubeclient.fake_api import RAYCLUSTERS, FakeApi
 from tests.kubeclient.objects import a_pod
-from tests.operation.test_scheduling import Served, serving
+from tests.operation.test_scheduling import INSTALLED, Served, serving
 from webhook.api import names
-from webhook.config.configuration import Scheduling, Topology
+from webhook.config.configuration import Topology
 from webhook.groups.annotations import WORKER_GROUP
 
 
@@ -36,7 +36,7 @@ def test_ray_is_told_where_the_api_server_knows_it_unless_a_switch_says_otherwis
     async def story() -> None:
         async with (
             FakeApi(minor=minor).serving() as api,
-            serving(api, tmp_path, Scheduling(), Topology(zones=zones)) as served,
+            serving(api, tmp_path, INSTALLED, Topology(zones=zones)) as served,
         ):
             api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
             await served.until_ready()

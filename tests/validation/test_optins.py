@@ -16,9 +16,12 @@ from webhook.validation.rules import RULES
 RULE = "annotation-value-invalid"
 
 WRONG = {
-    names.ANNOTATION_UNIT: ("group", "Worker-Group", "ranks=", "replica,g=cluster"),
+    names.ANNOTATION_UNIT: (
+        *("group", "Worker-Group", "ranks=", "replica,g=cluster", "=worker-group"),
+        *("replica,worker-group", "g=replica,g=worker-group", "replica, = replica"),
+    ),
     names.ANNOTATION_HOST_NAMES: ("yes", "replica"),
-    names.ANNOTATION_PROFILES: ("torchrunn", "vllm,Torch", "None"),
+    names.ANNOTATION_PROFILES: ("torchrunn", "vllm,Torch", "None", "none,vllm", "vllm, none"),
     names.ANNOTATION_TOPOLOGY_KEY: ("not a key!", "a/b/c", "-x"),
     names.ANNOTATION_SCHEDULING_GROUP: ("pods", "Replica"),
     names.ANNOTATION_SHARD_GROUP: ("no value!", "x" * 64),
@@ -33,9 +36,12 @@ WRONG = {
     names.ANNOTATION_DRAIN_SECONDS: ("2m", "1.5", "-1", "030", "86401", "٣"),
 }
 RIGHT = {
-    names.ANNOTATION_UNIT: ("worker-group", "replica", "replica, workers=worker-group"),
+    names.ANNOTATION_UNIT: (
+        *("worker-group", "replica", "replica, workers=worker-group"),
+        *("replica,replica", "a=replica,b=replica,worker-group"),
+    ),
     names.ANNOTATION_HOST_NAMES: ("true", "false"),
-    names.ANNOTATION_PROFILES: ("torchrun", "torch-tpu", " vllm , mnnvl,", "none"),
+    names.ANNOTATION_PROFILES: ("torchrun", "torch-tpu", " vllm , mnnvl,", "none", "none,none"),
     names.ANNOTATION_TOPOLOGY_KEY: ("nvidia.com/gpu.clique", "rack"),
     names.ANNOTATION_SCHEDULING_GROUP: ("worker-group",),
     names.ANNOTATION_SHARD_GROUP: ("search",),
@@ -67,7 +73,7 @@ def test_every_wrong_value_of_every_annotation_is_found_by_the_rule_of_its_row(
 
 @pytest.mark.parametrize("row", OPT_INS, ids=lambda row: row.annotation)
 def test_every_right_value_passes(row: OptIn[object]) -> None:
-    for value in RIGHT[row.annotation]:
+    for value in (*RIGHT[row.annotation], *(f" {value}\t" for value in RIGHT[row.annotation])):
         cluster = a_cluster().group(hosts=2).annotation(row.annotation, value)
         assert row.rule not in {rule for rule, _ in found(cluster)}, value
 

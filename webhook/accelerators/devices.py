@@ -105,6 +105,9 @@ def own_device(name: str, keys: Iterable[str]) -> Device:
     """Return a device of the configuration, given its extended resources, and the suffixes of its
     claims (DRA), which contain no slash. Raises ValueError if it is invalid.
     """
+    if not name.strip():
+        msg = f"{name!r} is not a name of a device"
+        raise ValueError(msg)
     if any(name == device.name for device in SHIPPED):
         msg = f"device {name} exists: use another name"
         raise ValueError(msg)

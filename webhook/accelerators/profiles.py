@@ -76,9 +76,9 @@ RENDEZVOUS: Final = Profile(
     "",
     "where the hosts of a replica meet",
     (
-        Setting(names.NNODES, "{hosts}", "hosts of the replica", identity=True),
-        Setting(names.NODE_RANK, "{rank}", "this host's place in its replica"),
-        Setting(names.MASTER_ADDR, "{master}", "host 0 of the replica"),
+        Setting(names.NNODES, "{hosts}", "hosts of the unit", identity=True),
+        Setting(names.NODE_RANK, "{rank}", "this host's rank in its unit"),
+        Setting(names.MASTER_ADDR, "{master}", "host 0 of the unit"),
         Setting(names.MASTER_PORT, MASTER_PORT, "torchrun's default port"),
     ),
 )
@@ -196,7 +196,7 @@ def own_profile(name: str, variables: Mapping[str, str]) -> Profile:
 
 
 def _own_setting(profile: str, variable: str, value: str) -> Setting:
-    where = f"{variable} of profile {profile}"
+    where = f"{variable or repr(variable)} of profile {profile}"
     if not _VARIABLE.fullmatch(variable) or variable in _OF_PROCESSES:
         msg = f"{where}: no variable that a profile can set"
         raise ValueError(msg)

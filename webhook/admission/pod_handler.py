@@ -14,8 +14,9 @@ from msgspec import Struct
 
 from webhook.admission.bad_review import BadReview
 from webhook.api import names
-from webhook.api.formats import LABEL_VALUE_ADVICE, LABEL_VALUE_MAX, is_label_value
+from webhook.api.formats import LABEL_VALUE_ADVICE, is_label_value
 from webhook.api.objects import Pod, WorkerGroup
+from webhook.api.printable import shortened
 from webhook.api.review import (
     ALLOWED,
     INVALID,
@@ -430,7 +431,7 @@ def _require_label_values(pod: Pod) -> None:
         value = pod.labels[label]
         if not is_label_value(value):
             text = (
-                f"{value[:LABEL_VALUE_MAX]!r} ({len(value)} characters) is not a label value: "
+                f"{shortened(value)!r} ({len(value)} characters) is not a label value: "
                 f"{LABEL_VALUE_ADVICE}"
             )
             causes.append(Cause(INVALID, text, f"metadata.labels[{label}]"))

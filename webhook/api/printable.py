@@ -15,3 +15,11 @@ def one_line(text: str) -> str:
 def many_lines(text: str) -> str:
     """Return a text of several lines, each sanitized by `one_line`."""
     return text if text.isprintable() else "\n".join(map(one_line, text.split("\n")))
+
+
+def shortened(text: str, most: int = 63) -> str:
+    """Return a text of at most `most` characters: the middle of a longer one is left out."""
+    if len(text) <= most:
+        return text
+    end = most // 3
+    return f"{text[: most - end - 1]}…{text[-end:]}"

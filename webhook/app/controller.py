@@ -64,32 +64,33 @@ def build(
     api = Api(connection(settings.kubeconfig))
     world = ObjectCache(ignoring=settings.ignore.rayclusters)
     index = GroupIndex(world)
-    kinds = INSTALLATION if settings.controller.events else ()
+    components = settings.installation.components
+    kinds = INSTALLATION if "events" in components else ()
     observing = Observing(api, world, settings.namespaces, Timing(discovery=discovery), kinds)
     namespace = own_namespace(settings.installation.namespace)
     name = f"{settings.installation.name}-controller"
     identity = f"{gethostname()}_{uuid4()}"
     parts: dict[str, Runnable] = {"observing": observing}
     works: list[Callable[[], Coroutine[None, None, None]]] = []
-    if settings.scheduling.publish:
+    if "pod-groups" in components:
         publisher = PodGroupReconciler(observing, index, publishing)
         observing.discovery.subscribe(publisher.serve)
         _pod_group_metrics(metrics, publisher)
         works.append(publisher.queue.run)
-    if settings.compute_domains.enabled:
+    if "compute-domains" in components:
         domains = Discovery(DomainsServed(api), discovery)
         keeper = PodGroupReconciler(observing, index, publishing, subject=COMPUTE_DOMAINS)
         domains.subscribe(keeper.serve)
         _domain_metrics(metrics, keeper)
         works.append(keeper.queue.run)
         parts["ComputeDomains"] = domains
-    if settings.network.services:
+    if "services" in components:
         works.append(HeadlessServices(observing, index).queue.run)
-    if settings.controller.events:
+    if "events" in components:
         reporter = ProblemReporter(world, observing, EventRecorder(api, identity))
         replica_metrics(metrics, lambda: reporter.last, reporter.counters)
         works.append(reporter.run)
-    if settings.repair.enabled:
+    if "repair" in components:
         repairer = RepairReconciler(
             lambda: observing.synced,
             index.clusters,

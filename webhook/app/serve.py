@@ -141,7 +141,8 @@ def _endpoints(
 ) -> dict[str, ReviewEndpoint]:
     """Return the endpoints of reviews, by path."""
     ignoring = settings.ignore.rayclusters
-    kept = settings.scheduling.publish or settings.standalone
+    components = settings.installation.components
+    kept = "pod-groups" in components or settings.standalone
     metrics.expose(table.SCHEDULING_KEPT, lambda: kept)
     policy = Policy(
         cluster.inform is None,
@@ -150,7 +151,7 @@ def _endpoints(
         settings.affinity.apart,
         settings.termination.drain_seconds,
         settings.topology.zones == "on",
-        settings.network.services,
+        "services" in components,
         node_labels=None if settings.standalone else frozenset(settings.topology.node_labels),
     )
     pods = PodHandler(cluster.clusters, cluster.identities, policy)
@@ -210,13 +211,13 @@ def _followed(settings: Settings, metrics: Metrics, seconds: float) -> _Cluster:
         asked["release of Kubernetes"] = kubernetes
 
     domains = Discovery(DomainsServed(api), seconds)
-    if settings.compute_domains.enabled:
+    if "compute-domains" in settings.installation.components:
         asked["ComputeDomains"] = domains
     nodes = Nodes(api, settings.topology.node_labels)
     beside = {"nodes": nodes} if settings.topology.node_labels else {}
 
     def inform(pods: PodHandler, rays: RayHandler) -> None:
-        _join(pods, rays, "the webhook's setting computeDomains.enabled is off")
+        _join(pods, rays, "the webhook's setting installation.components lacks compute-domains")
         domains.subscribe(lambda version: _join(pods, rays, DomainsServed.missing, version))
         discovery.subscribe(lambda version: _tell(pods, rays, pod_groups=version is not None))
         release.subscribe(lambda found: _go_by(rays, found))

@@ -42,20 +42,11 @@ def run(arguments: Sequence[str], parser: argparse.ArgumentParser) -> int:
         return refuse(
             "controller", f"{error}\nsee `ray-webhook controller --help` for every setting"
         )
-    given = (
-        settings.scheduling.publish,
-        settings.compute_domains.enabled,
-        settings.network.services,
-        settings.controller.events,
-        settings.repair.enabled,
-    )
-    if not any(given):
+    if not settings.installation.components:
         return refuse(
             "controller",
-            "settings controller.events, scheduling.publish, computeDomains.enabled, "
-            "network.services and repair.enabled are all false, so there is nothing to write: set "
-            "one to true (all but controller.events and repair.enabled for `ray-webhook serve` "
-            "too), or do not run this process",
+            "setting installation.components is empty, so there is nothing to write: name one, for "
+            "`ray-webhook serve` too, or do not run this process",
         )
     own = settings.listen
     try:

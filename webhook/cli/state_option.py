@@ -3,6 +3,7 @@
 import argparse
 import time
 from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 
@@ -10,10 +11,14 @@ from webhook.cache.cluster_cache import read_cluster
 from webhook.cli.connection import Cluster, look
 from webhook.cli.files import read_files
 from webhook.cli.parsing import refuse
-from webhook.dashboard.state_files import Stated, collected_in, objects_in
+from webhook.dashboard.state_files import Stated, collected_in, is_of_state, objects_in
 from webhook.diagnostics.object_cache import ObjectCache
 from webhook.manifest.manifest_error import ManifestError
 from webhook.manifest.reader import Manifest
+
+_NOTHING: Final = (
+    "no RayCluster or Pod in it, and nothing that `ray-webhook status -o state` writes"
+)
 
 
 class State(Struct, frozen=True):
@@ -52,7 +57,12 @@ def read_state(arguments: argparse.Namespace) -> State | None:
 
 def state_in(arguments: argparse.Namespace) -> State:
     """Return the state in files, of one namespace if given. Raises ManifestError."""
-    manifests = [_certain(each) for each in read_files(arguments.state)]
+    manifests: list[Manifest] = []
+    for path in arguments.state:
+        found = [_certain(each) for each in read_files([path])]
+        if not any(map(is_of_state, found)):
+            raise ManifestError(str(path), 0, _NOTHING)
+        manifests += found
     objects = objects_in(manifests, arguments.namespace or "", ignoring=arguments.ignoring)
     now, unread = collected_in(manifests)
     return State(objects, time.time() if now is None else now, Stated(objects).unread | unread)

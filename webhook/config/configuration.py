@@ -1,11 +1,13 @@
 """Settings of the processes: all sections with their defaults, and the JSON Schema of the file."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
+from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self, TypeVar
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -15,18 +17,46 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-from webhook.accelerators.devices import Device, add_device, own_device
-from webhook.accelerators.profiles import Profile, add_profile, own_profile
+from webhook.accelerators.devices import add_device, own_device
+from webhook.accelerators.profiles import add_profile, own_profile
+from webhook.api.formats import DNS_LABEL_MAX, is_dns_label, is_dns_subdomain
+from webhook.api.printable import shortened
 from webhook.config.time_zones import TIME_ZONES
 from webhook.groups.drain_timeout import SECONDS_MAX
 from webhook.validation.rule_settings import GATES, RuleSettings, parse_kuberay
 from webhook.validation.rules import RULES
 from webhook.validation.ruleset import unknown_names
 
+T = TypeVar("T", bound=Mapping[str, Any])
+
 API_VERSION: Final = "config.ray-webhook.dev/v1alpha1"
 KIND: Final = "Configuration"
 """Kind of the settings file."""
 
+
+def _label(text: str) -> str:
+    if not is_dns_label(text):
+        raise ValueError(
+            f"{shortened(text)!r} is no name of a Service or namespace: {_LABEL_ADVICE}"
+        )
+    return text
+
+
+def _address(text: str) -> str:
+    """Return the address of a listener, an IP address or a host name. Raises ValueError."""
+    try:
+        ip_address(text)
+    except ValueError:
+        if not is_dns_subdomain(text.lower()) or text.rpartition(".")[2].isdecimal():
+            text = f"{shortened(text)!r} is neither an IP address nor a host name"
+            raise ValueError(text) from None
+    return text
+
+
+_LABEL_ADVICE: Final = (
+    f"use up to {DNS_LABEL_MAX} lower-case letters, digits and '-'; letter or digit at both ends"
+)
+Address = Annotated[str, AfterValidator(_address)]
 Port = Annotated[int, Field(ge=0, le=65535)]
 Seconds = Annotated[float, Field(ge=0, le=600)]
 Level = Annotated[
@@ -35,6 +65,9 @@ Level = Annotated[
     WithJsonSchema({"enum": ["off", "warn", "deny", False]}),
 ]
 """YAML reads `off` without quotes as false."""
+
+Component = Literal["events", "pod-groups", "compute-domains", "services", "repair"]
+"""A part of the controller."""
 
 
 def _names(known: Iterable[str]) -> Any:  # noqa: ANN401 - pydantic's metadata
@@ -45,6 +78,17 @@ def _names(known: Iterable[str]) -> Any:  # noqa: ANN401 - pydantic's metadata
         schema["additionalProperties"] = False
 
     return Field(json_schema_extra=limit)
+
+
+def _each(own: Callable[[str, Any], object]) -> Callable[[T], T]:
+    """Return a validator of a map whose entries `own` can read; it raises ValueError."""
+
+    def check(entries: T) -> T:
+        for entry in entries.items():
+            own(*entry)
+        return entries
+
+    return check
 
 
 class _Section(BaseModel):
@@ -61,12 +105,12 @@ class _Section(BaseModel):
 class Installation(_Section):
     """Where the program is installed in the cluster. Use the same values for all processes."""
 
-    name: str = "ray-webhook"
+    name: Annotated[str, AfterValidator(_label)] = "ray-webhook"
     """Name of the Service and of both webhook configurations. The Secret of self-signed
     certificates is `<name>-tls`, the Lease of the controller `<name>-controller`.
     """
 
-    namespace: str = ""
+    namespace: Annotated[str, AfterValidator(lambda text: text and _label(text))] = ""
     """Namespace of the Service, the Secret and the Leases; empty means that of the pod."""
 
     fail_closed: bool = False
@@ -75,11 +119,22 @@ class Installation(_Section):
     `admission.ray.io/failure-policy` requests it. The manifests set this.
     """
 
+    components: list[Component] = ["events"]
+    """What `controller` does: record problems of replicas as `events` on RayClusters
+    (`docs/status.md`), and count replicas in metrics; create `pod-groups` for RayClusters that
+    request gang scheduling (`docs/scheduling.md#gang-scheduling`); create `compute-domains` of
+    NVIDIA's DRA driver for those that request them (`docs/scheduling.md#computedomains`); create
+    the headless `services` of RayClusters whose single-host groups need host names, since KubeRay
+    creates it only for multi-host groups (`docs/units.md`); `repair` replicas that lost a host
+    (`docs/lifecycle.md#repair`). Each requires its permissions. `serve` adds what depends on them
+    to pods, and warns where a component is missing that a pod needs.
+    """
+
 
 class Listen(_Section):
     """The listeners of every process."""
 
-    host: str = "0.0.0.0"  # noqa: S104 - a pod serves its own address
+    host: Address = "0.0.0.0"  # noqa: S104 - a pod serves its own address
     """Address of all listeners except that of the dashboard's page."""
 
     admin_port: Port = 8080
@@ -186,50 +241,12 @@ class Validation(_Section):
         )
 
 
-class Scheduling(_Section):
-    """Gang scheduling of RayClusters that request it; see `docs/scheduling.md#gang-scheduling`."""
-
-    publish: bool = False
-    """Whether `controller` creates PodGroups for these RayClusters. If false, `serve` warns for
-    each of their pods. Use the same value for both.
-    """
-
-
-class Network(_Section):
-    """Host names of worker pods; see `docs/units.md`."""
-
-    services: bool = False
-    """Whether `controller` creates the headless Service `<cluster>-headless` for RayClusters whose
-    single-host groups need host names: KubeRay creates it only for multi-host groups. Requires the
-    permission to create Services. Use the same value for `serve`, which otherwise warns for each
-    pod.
-    """
-
-
-class ComputeDomains(_Section):
-    """ComputeDomains of NVIDIA's DRA driver; see `docs/scheduling.md#computedomains`."""
-
-    enabled: bool = False
-    """Whether `controller` creates ComputeDomains for RayClusters that request them, and `serve`
-    adds resource claims to their pods. Use the same value for both.
-    """
-
-
-class Controller(_Section):
-    """`ray-webhook controller`: the process that writes to the cluster."""
-
-    events: bool = True
-    """Whether to record problems of replicas as events on RayClusters, and to count replicas in
-    metrics; `docs/status.md` lists the events.
-    """
-
-
 class Dashboard(_Section):
     """`ray-webhook dashboard --in-cluster`: the web page for every user with a token of the API
     server; see `docs/status.md#dashboard`.
     """
 
-    host: str = "127.0.0.1"
+    host: Address = "127.0.0.1"
     """Address of the page. On loopback, only `kubectl port-forward` reaches it, over TLS of the API
     server. For another address, add a proxy that terminates TLS.
     """
@@ -279,9 +296,6 @@ class Repair(_Section):
     `docs/lifecycle.md#repair`.
     """
 
-    enabled: bool = False
-    """Whether `controller` repairs replicas. Requires the permission to patch and delete pods."""
-
     per_hour: Annotated[int, Field(ge=1, le=1000)] = 6
     """Maximum number of replicas of one worker group that are replaced per hour."""
 
@@ -322,25 +336,21 @@ class Settings(_Section):
     tls: Tls = Tls()
     log: Log = Log()
     validation: Validation = Validation()
-    scheduling: Scheduling = Scheduling()
-    network: Network = Network()
-    compute_domains: ComputeDomains = ComputeDomains()
     resize: Resize = Resize()
     affinity: Affinity = Affinity()
     termination: Termination = Termination()
     topology: Topology = Topology()
     repair: Repair = Repair()
     ignore: Ignore = Ignore()
-    controller: Controller = Controller()
     dashboard: Dashboard = Dashboard()
 
-    devices: dict[str, list[str]] = {}
+    devices: Annotated[dict[str, list[str]], AfterValidator(_each(own_device))] = {}
     """Additional devices, whose hosts get the same rendezvous as those of GPUs: by name, the
     extended resources with which containers request them, such as `habana.ai/gaudi`. A text without
     a slash is a suffix of the names of resource claims.
     """
 
-    profiles: dict[str, dict[str, str]] = {}
+    profiles: Annotated[dict[str, dict[str, str]], AfterValidator(_each(own_profile))] = {}
     """Additional profiles: by name, variables and their values. `{hosts}`, `{rank}`, `{master}`,
     `{devices}` and variables such as `{MASTER_ADDR}` are replaced in values.
     """
@@ -361,23 +371,12 @@ class Settings(_Section):
     namespaces.
     """
 
-    @model_validator(mode="after")
-    def _rows_can_be(self) -> Self:
-        self._rows()
-        return self
-
-    def _rows(self) -> tuple[list[Device], list[Profile]]:
-        """Return the devices and profiles. Raises ValueError."""
-        devices = [own_device(name, keys) for name, keys in self.devices.items()]
-        return devices, [own_profile(name, each) for name, each in self.profiles.items()]
-
     def extend(self) -> None:
         """Add the devices and profiles to the built-in ones."""
-        devices, profiles = self._rows()
-        for device in devices:
-            add_device(device)
-        for profile in profiles:
-            add_profile(profile)
+        for device in self.devices.items():
+            add_device(own_device(*device))
+        for profile in self.profiles.items():
+            add_profile(own_profile(*profile))
 
 
 @cache

@@ -47,9 +47,6 @@ PROCESSES: Final[Mapping[str, tuple[str, ...]]] = {
         "tls",
         "log",
         "validation",
-        "scheduling",
-        "network",
-        "computeDomains",
         "resize",
         "affinity",
         "termination",
@@ -61,11 +58,8 @@ PROCESSES: Final[Mapping[str, tuple[str, ...]]] = {
     "controller": (
         "installation.name",
         "installation.namespace",
-        "scheduling",
-        "network",
-        "computeDomains",
+        "installation.components",
         "repair",
-        "controller",
         *_OF_ALL,
     ),
     "dashboard": ("dashboard", *_OF_ALL),
@@ -156,10 +150,16 @@ def read_settings(
             if value is not None:
                 _put(document, name, value)
     try:
-        return Settings.model_validate(document, by_alias=True, by_name=False)
+        settings = Settings.model_validate(document, by_alias=True, by_name=False)
     except ValidationError as error:
         lines = [_explain(item) for item in error.errors(include_url=False)]
         raise WrongSettingsError("\n".join(lines)) from None
+    if process == "serve" and settings.serving.port == settings.listen.admin_port != 0:
+        raise WrongSettingsError(
+            f"settings serving.port and listen.adminPort are both {settings.serving.port}: set two "
+            "different ports"
+        )
+    return settings
 
 
 def allowed(node: Mapping[str, Any]) -> str:
@@ -249,7 +249,10 @@ def _document(file: Path) -> dict[str, Any]:
     """Return the settings in a file, without `apiVersion` and `kind`. Raises WrongSettingsError."""
     try:
         documents = [manifest.document for manifest in read(str(file), file.read_bytes())]
-    except (ManifestError, OSError) as error:
+    except OSError as error:
+        text = f"{file}: {error.strerror}: give the path of a file with settings"
+        raise WrongSettingsError(f"file with settings: {text}") from None
+    except ManifestError as error:
         raise WrongSettingsError(f"file with settings: {error}") from None
     if len(documents) != 1:
         raise WrongSettingsError(
@@ -269,7 +272,7 @@ def _document(file: Path) -> dict[str, Any]:
 def _explain(item: Mapping[str, Any]) -> str:
     """Return one line about a value that pydantic rejects."""
     place, node = item["loc"], schema()
-    name = ".".join(map(str, place))
+    name = ".".join(str(each) if each != "" else '""' for each in place)
     if item["type"] == "extra_forbidden":
         siblings = _siblings(name.rpartition(".")[0])
         near = _neighbour(name, siblings)
@@ -283,7 +286,8 @@ def _explain(item: Mapping[str, Any]) -> str:
         others = (*inner.get("patternProperties", {}).values(), inner.get("additionalProperties"))
         found = inner.get("properties", {}).get(word), *others, inner.get("items")
         node = next((each for each in found if isinstance(each, dict)), {})
-    return f"setting {name} is {item['input']!r}, and has to be {allowed(node)}"
+    found = "empty" if item["input"] is None else repr(item["input"])
+    return f"setting {name} is {found}, and has to be {allowed(node)}"
 
 
 def _siblings(section: str) -> list[str]:

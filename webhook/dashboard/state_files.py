@@ -24,7 +24,7 @@ from webhook.diagnostics.object_cache import ObjectCache
 from webhook.explain.variables import given_variables
 from webhook.manifest.manifest_error import ManifestError
 from webhook.manifest.reader import Manifest
-from webhook.manifest.views import as_cluster, as_pod, problem_in
+from webhook.manifest.views import as_cluster, as_pod, convert
 
 T = TypeVar("T", bound=Struct)
 
@@ -88,10 +88,10 @@ def objects_in(
     for manifest in manifests:
         if manifest.kind == names.RAYCLUSTER_KIND:
             meta = as_cluster(manifest, views).metadata
-            found = _identified(_view(manifest, LiveCluster), manifest)
+            found = _identified(convert(manifest, LiveCluster), manifest)
             completed = structs.replace(found.metadata, namespace=meta.namespace, uid=meta.uid)
             clusters.append(structs.replace(found, metadata=completed))
-    live = [_identified(_view(each, LivePod), each) for each in pods]
+    live = [_identified(convert(each, LivePod), each) for each in pods]
     objects.clusters.load(each for each in clusters if _within(each.metadata, namespace))
     objects.pods.load(each for each in live if _within(each.metadata, namespace))
     others: dict[str, list[Any]] = {}
@@ -100,7 +100,7 @@ def objects_in(
         known = _FIELDS.get(str(held.get("kind")))
         if known is not None:
             field, kind = known
-            others.setdefault(field, []).append(_identified(_view(manifest, kind), manifest))
+            others.setdefault(field, []).append(_identified(convert(manifest, kind), manifest))
     read = {field for collected in _collected(manifests) for field in collected.read}
     for field, _ in _FIELDS.values():
         getattr(objects, field).load(others.get(field, [] if field in read else None))
@@ -109,6 +109,13 @@ def objects_in(
 
 def _within(meta: LiveMeta, namespace: str) -> bool:
     return namespace in ("", meta.namespace)
+
+
+def is_of_state(manifest: Manifest) -> bool:
+    """Return whether an object is of a kind that is read from files."""
+    held = manifest.document if isinstance(manifest.document, dict) else {}
+    kinds = (STATE_KIND, *_FIELDS)
+    return manifest.kind in (names.RAYCLUSTER_KIND, POD_KIND) or held.get("kind") in kinds
 
 
 def collected_in(manifests: Sequence[Manifest]) -> tuple[float | None, dict[str, str]]:
@@ -172,14 +179,7 @@ def _variables(env: Raw | list[EnvVar] | None, kept: frozenset[str]) -> list[Env
 
 def _collected(manifests: Sequence[Manifest]) -> list[_Collected]:
     states = (each for each in manifests if isinstance(each.document, dict))
-    return [_view(each, _Collected) for each in states if each.document.get("kind") == STATE_KIND]
-
-
-def _view(manifest: Manifest, kind: type[T]) -> T:
-    try:
-        return msgspec.json.decode(msgspec.json.encode(manifest.document), type=kind)
-    except msgspec.ValidationError as error:
-        raise problem_in(manifest, str(error)) from None
+    return [convert(each, _Collected) for each in states if each.document.get("kind") == STATE_KIND]
 
 
 def _identified(value: T, manifest: Manifest) -> T:

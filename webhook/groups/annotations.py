@@ -65,11 +65,14 @@ class OptIn(Struct, Generic[T], frozen=True):
     rule: str = "annotation-value-invalid"
 
     def read(self, annotations: Strings) -> T:
-        """Return the parsed value of the annotation; an empty value counts as absent."""
-        return self.parse(annotations.get(self.annotation, ""))
+        """Return the parsed value of the annotation, without the spaces around it; an empty value
+        counts as absent.
+        """
+        return self.parse(annotations.get(self.annotation, "").strip())
 
     def problem(self, text: str) -> str:
         """Return the problem of a value and how to fix it, or an empty text."""
+        text = text.strip()
         return self.fault(self.parse(text)) if text else ""
 
 
@@ -100,8 +103,12 @@ def _no_pairs(chosen: tuple[str, ...]) -> str:
 
 def _unknown_profiles(chosen: tuple[str, ...]) -> str:
     unknown = [name[:20] for name in chosen if name not in profiles.allowed()]
-    what = ", ".join(map(repr, unknown[:3]))
-    return f"unknown profile {what}; known are {', '.join(profiles.allowed())}" if unknown else ""
+    if unknown:
+        what = ", ".join(map(repr, unknown[:3]))
+        return f"unknown profile {what}; known are {', '.join(profiles.allowed())}"
+    if profiles.NONE in chosen and len(set(chosen)) > 1:
+        return f"{profiles.NONE!r} disables the other profiles: remove it, or the others"
+    return ""
 
 
 def _no_label_key(key: str) -> str:
@@ -117,22 +124,33 @@ def _unknown_granularity(text: str) -> str:
     return f"{text[:_SHOWN]!r} is unknown: write {known}"
 
 
-def _units(text: str) -> Strings:
-    """Return units by the name of the worker group; the empty name is the default."""
+Units = tuple[tuple[str | None, str], ...]
+"""Worker groups and their units; None is the default of the other groups."""
+
+
+def _units(text: str) -> Units:
     pairs = (each.rpartition("=") for each in _listed(text))
-    return {group.strip(): unit.strip() for group, _, unit in pairs}
+    return tuple((group.strip() if equal else None, unit.strip()) for group, equal, unit in pairs)
 
 
-def is_unit(units: Strings, group: str) -> bool:
+def is_unit(units: Units, group: str) -> bool:
     """Return whether a worker group is a unit according to the annotation."""
-    return units.get(group, units.get("")) == WORKER_GROUP
+    chosen = dict(units)
+    return chosen.get(group, chosen.get(None)) == WORKER_GROUP
 
 
-def _unknown_unit(units: Strings) -> str:
-    unknown = [unit for unit in units.values() if unit not in UNITS]
-    if not unknown:
+def _wrong_units(units: Units) -> str:
+    unknown = next((unit for _, unit in units if unit not in UNITS), None)
+    if unknown is not None:
+        return f"{unknown[:_SHOWN]!r} is unknown: write {' or '.join(UNITS)}, or group={UNITS[1]}"
+    nameless = next((unit for group, unit in units if group == ""), "")
+    if nameless:
+        return f"'={nameless}' names no group: write group={nameless}, or {nameless} for all"
+    several = next((group for group, unit in units if dict(units)[group] != unit), "")
+    if several == "":
         return ""
-    return f"{unknown[0][:_SHOWN]!r} is unknown: write {' or '.join(UNITS)}, or group={UNITS[1]}"
+    called = "the default" if several is None else f"group {several[:_SHOWN]}"
+    return f"{called} is both {' and '.join(UNITS)}: remove one"
 
 
 def _no_shard_group(text: str) -> str:
@@ -241,7 +259,7 @@ UNIT: Final = OptIn(
     means="the pods of one distributed job: those of a replica, or of a worker group of GPUs",
     values=f"{', '.join(f'`{unit}`' for unit in UNITS)}; pairs such as `ranks={WORKER_GROUP}`",
     parse=_units,
-    fault=_unknown_unit,
+    fault=_wrong_units,
     page="units.md",
 )
 

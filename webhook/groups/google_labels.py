@@ -12,6 +12,7 @@ from webhook.accelerators.devices import TPU, devices_of_container
 from webhook.accelerators.topology import is_v7x
 from webhook.api import names
 from webhook.api.objects import Container, PodSpec, Strings
+from webhook.api.printable import shortened
 from webhook.api.review import INVALID, Cause, Denied
 from webhook.groups.identity import MAX_HOSTS, MAX_REPLICAS, HostIdentity
 from webhook.groups.identity_request import carried_seat
@@ -37,10 +38,10 @@ def adopted_seat(group: str, label: str, spec: PodSpec) -> HostIdentity | None:
     index = label.removeprefix(f"{group}-")
     host = _host(ids, several=len(ids) > 1 and _v7x(spec))
     if index == label or not _is_index(index, MAX_REPLICAS) or host is None:
-        shown = " and ".join(map(repr, dict.fromkeys(ids)))
+        shown = " and ".join(map(repr, map(shortened, dict.fromkeys(ids))))
         text = (
-            f"{label!r} and {names.TPU_WORKER_ID} {shown} are no seat: expected {group}-<index> "
-            "and the number of a host"
+            f"{shortened(label)!r} and {names.TPU_WORKER_ID} {shown} are no seat: expected "
+            f"{group}-<index> and the number of a host"
         )
         raise Denied(Cause(INVALID, text, f"metadata.labels[{names.LABEL_LEGACY_REPLICA_INDEX}]"))
     return HostIdentity(int(index), host, label)

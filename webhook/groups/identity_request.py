@@ -8,6 +8,7 @@ from msgspec import Struct
 from webhook.api import names
 from webhook.api.formats import is_label_value
 from webhook.api.objects import Strings
+from webhook.api.printable import shortened
 from webhook.api.review import (
     INVALID,
     REQUIRED,
@@ -79,7 +80,8 @@ def _index_causes(label: str, text: str, bound: int) -> list[Cause]:
             _cause(
                 INVALID,
                 label,
-                f"{text!r} is not an index: it must be a decimal number from 0 to {bound - 1}",
+                f"{shortened(text)!r} is not an index: it must be a decimal number from 0 to "
+                f"{bound - 1}",
             )
         ]
     if int(text) >= bound:
@@ -94,7 +96,9 @@ def _index_causes(label: str, text: str, bound: int) -> list[Cause]:
 def _name_causes(text: str) -> list[Cause]:
     if text and is_label_value(text):
         return []
-    message = f"{text!r} is not a replica name: it must be a label value that is not empty"
+    message = (
+        f"{shortened(text)!r} is not a replica name: it must be a label value that is not empty"
+    )
     return [_cause(INVALID, names.LABEL_REPLICA_NAME, message)]
 
 

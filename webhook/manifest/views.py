@@ -80,12 +80,12 @@ class _Owner(Struct):
 
 def require_owner(manifest: Manifest) -> None:
     """Raise ManifestError if no RayCluster can be created from the shape of its owner."""
-    _convert(manifest, _Owner)
+    convert(manifest, _Owner)
 
 
 def as_pod(manifest: Manifest) -> Pod:
     """Return the view of a Pod. Raises ManifestError for an invalid shape."""
-    pod = _convert(manifest, Pod)
+    pod = convert(manifest, Pod)
     _check_variables(manifest, "$.spec", pod.spec)
     return pod
 
@@ -96,7 +96,7 @@ def as_cluster(manifest: Manifest, pods: Sequence[Pod] = ()) -> RayCluster:
     A uid that is not in the file is that of the owner of its pods, if one of them is in `pods`.
     Raises ManifestError for an invalid shape.
     """
-    cluster = _convert(manifest, RayCluster)
+    cluster = convert(manifest, RayCluster)
     _check_templates(manifest)
     meta = cluster.metadata
     namespace, name = meta.namespace or "default", meta.name or ""
@@ -117,7 +117,7 @@ def problem_in(manifest: Manifest, problem: str, tokens: Sequence[str | int] = (
 
 def _check_templates(manifest: Manifest) -> None:
     """Raise ManifestError if the pods of a RayCluster could not be created from it."""
-    spec = _convert(manifest, _Templates).spec or _Spec()
+    spec = convert(manifest, _Templates).spec or _Spec()
     workers = enumerate(spec.worker_group_specs or ())
     groups = {"headGroupSpec": spec.head_group_spec}
     groups |= {f"workerGroupSpecs[{i}]": group for i, group in workers}
@@ -147,7 +147,8 @@ def _owner_uid(pods: Sequence[Pod], namespace: str, name: str) -> str | None:
     return None
 
 
-def _convert(manifest: Manifest, kind: type[T]) -> T:
+def convert(manifest: Manifest, kind: type[T]) -> T:
+    """Return an object as `kind`. Raises ManifestError for an invalid shape."""
     try:
         return msgspec.json.decode(msgspec.json.encode(manifest.document), type=kind)
     except msgspec.ValidationError as error:

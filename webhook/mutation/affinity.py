@@ -61,7 +61,7 @@ def replica_edits(replica: Replica) -> list[Edit]:
     ]
     known = present.apart
     edits += [
-        AppendTerm(APART, term, "no host of another replica in that domain")
+        AppendTerm(APART, term, "no host of another unit in that domain")
         for term in apart
         if term not in known
     ]

@@ -30,7 +30,7 @@ def replica_edits(replica: Replica) -> list[Edit]:
     )
     if not replica.cluster.multi_host and not replica.policy.services:
         text = f"service {replica.service} is needed, and KubeRay creates none without numOfHosts"
-        edits.append(Warn(f"{text} > 1: see network.services"))
+        edits.append(Warn(f"{text} > 1: see installation.components"))
     return edits
 
 

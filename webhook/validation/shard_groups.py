@@ -40,7 +40,7 @@ def shard_index_invalid(ray_object: RayObject) -> Iterator[Fault]:
     if (
         ray_object.kind == names.RAYCLUSTER_KIND
         and field.given
-        and (problem := SHARD_INDEX.fault(field.text))
+        and (problem := SHARD_INDEX.fault(field.text.strip()))
     ):
         yield Fault(field, problem)
 
@@ -80,8 +80,8 @@ def shard_index_beyond_count(ray_object: RayObject) -> Iterator[Fault]:
     https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
     """
     field = ray_object.annotation(names.ANNOTATION_SHARD_INDEX)
-    index = read_index(field.text)
-    count = read_count(ray_object.annotation(names.ANNOTATION_SHARD_COUNT).text)
+    index = read_index(field.text.strip())
+    count = read_count(ray_object.annotation(names.ANNOTATION_SHARD_COUNT).text.strip())
     if index is not None and count is not None and index >= count:
         yield Fault(field, f"{index}, but shard-count is {count}: lower it, or raise the other")
 
@@ -130,17 +130,15 @@ def shard_index_changed(update: Update) -> Iterator[Fault]:
     """
     field = update.new.annotation(names.ANNOTATION_SHARD_INDEX)
     old, new = update.old.annotations, update.new.annotations
-    group, index = (
-        old.get(name, "") for name in (names.ANNOTATION_SHARD_GROUP, names.ANNOTATION_SHARD_INDEX)
-    )
+    group, index = SHARD_GROUP.read(old), SHARD_INDEX.read(old)
     if (
         update.service is not None
         or not group
-        or new.get(names.ANNOTATION_SHARD_GROUP) != group
+        or SHARD_GROUP.read(new) != group
         or read_index(index) is None
     ):
         return
-    if field.given and field.text != index:
+    if field.given and SHARD_INDEX.read(new) != index:
         yield Fault(
             field,
             f"immutable: write {index} again, or remove the annotation from your manifest",

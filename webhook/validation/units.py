@@ -66,7 +66,7 @@ _SEVERAL: Final = f"no unit has several hosts: set numOfHosts, or {UNIT.annotati
 def _no_unit(cluster: Cluster, text: str) -> str:
     units = UNIT.read({UNIT.annotation: text})
     known = {group.name for group in cluster.groups}
-    unknown = [name for name in units if name and name not in known]
+    unknown = [name for name, _ in units if name and name not in known]
     if unknown:
         return f"there is no group {unknown[0][:40]}: correct its name"
     asked = [group for group in cluster.groups if is_unit(units, group.name)]

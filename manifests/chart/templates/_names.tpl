@@ -11,9 +11,15 @@
 {{ include "ray-webhook.name" . }}-controller
 {{- end }}
 
-{{/* Not empty where there is such a process. */}}
+{{/* What it does, comma-separated; empty where there is no such process. */}}
 {{- define "ray-webhook.controlled" -}}
-{{- if or .Values.controller.events .Values.schedulingGroups.publish .Values.headlessServices.create .Values.computeDomains.enabled .Values.repair.enabled }}yes{{ end }}
+{{- $parts := list -}}
+{{- if .Values.controller.events }}{{ $parts = append $parts "events" }}{{ end -}}
+{{- if .Values.schedulingGroups.publish }}{{ $parts = append $parts "pod-groups" }}{{ end -}}
+{{- if .Values.computeDomains.enabled }}{{ $parts = append $parts "compute-domains" }}{{ end -}}
+{{- if .Values.headlessServices.create }}{{ $parts = append $parts "services" }}{{ end -}}
+{{- if .Values.repair.enabled }}{{ $parts = append $parts "repair" }}{{ end -}}
+{{ join "," $parts }}
 {{- end }}
 
 {{- define "ray-webhook.controllerSelector" -}}
@@ -81,23 +87,11 @@ RAY_WEBHOOK_TLS__CLIENT_CA: /etc/ray-webhook/clients/{{ .key }}
 {{- if .Values.resizeCheck.enabled }}
 RAY_WEBHOOK_RESIZE__BEYOND: {{ .Values.resizeCheck.beyond | quote }}
 {{- end }}
-{{- if .Values.schedulingGroups.publish }}
-RAY_WEBHOOK_SCHEDULING__PUBLISH: "true"
-{{- end }}
-{{- if .Values.computeDomains.enabled }}
-RAY_WEBHOOK_COMPUTE_DOMAINS__ENABLED: "true"
+{{- if ne (include "ray-webhook.controlled" .) "events" }}
+RAY_WEBHOOK_INSTALLATION__COMPONENTS: {{ include "ray-webhook.controlled" . | quote }}
 {{- end }}
 {{- with .Values.nodeLabels }}
 RAY_WEBHOOK_TOPOLOGY__NODE_LABELS: {{ toJson . | quote }}
-{{- end }}
-{{- if .Values.headlessServices.create }}
-RAY_WEBHOOK_NETWORK__SERVICES: "true"
-{{- end }}
-{{- if .Values.repair.enabled }}
-RAY_WEBHOOK_REPAIR__ENABLED: "true"
-{{- end }}
-{{- if not .Values.controller.events }}
-RAY_WEBHOOK_CONTROLLER__EVENTS: "false"
 {{- end }}
 {{- end }}
 

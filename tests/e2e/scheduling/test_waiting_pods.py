@@ -28,7 +28,7 @@ LATER = 150.0
 """Seconds after which every diagnosis counts; `status` does not wait for them, the events do."""
 MISSING = ids.PODGROUP_MISSING
 WAITS = ids.PODGROUP_WAITS
-ONLY_EVENTS = {"RAY_WEBHOOK_SCHEDULING__PUBLISH": "false"}
+ONLY_EVENTS = {"RAY_WEBHOOK_INSTALLATION__COMPONENTS": "events,services"}
 
 
 class Terminal:
