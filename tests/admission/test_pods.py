@@ -109,6 +109,31 @@ def test_a_worker_that_does_not_say_where_it_belongs_is_refused_with_every_field
     assert decide(pod, CLUSTER).fields == fields
 
 
+@pytest.mark.parametrize(
+    "label",
+    [
+        names.LABEL_CLUSTER,
+        names.LABEL_GROUP,
+        *names.SEAT_LABELS,
+        names.LABEL_LEGACY_REPLICA_INDEX,
+    ],
+)
+def test_a_denial_repeats_both_ends_of_a_long_label(label: str) -> None:
+    long = f"first-{'x' * 5000}-last"
+    pod = a_pod().worker("g").of("c").tpu("4")
+    if label in names.SEAT_LABELS:
+        pod = pod.seat(0, 0, "g-xh3hf")
+    if label == names.LABEL_LEGACY_REPLICA_INDEX:
+        pod = pod.env(names.TPU_WORKER_ID, "1")
+    built = pod.build()
+    built["metadata"]["labels"][label] = long
+    (cause,) = Webhook(CLUSTER.build()).admit(built).answer.causes
+    assert cause.field == f"metadata.labels[{label}]"
+    assert len(cause.message) < 200
+    assert "'first-" in cause.message
+    assert "-last'" in cause.message
+
+
 def test_a_deleted_pod_gives_its_seat_back_unless_it_was_a_dry_run() -> None:
     webhook = Webhook(CLUSTER.build())
     pod = webhook.admit(a_pod().worker("g").of("c").build()).pod

@@ -150,14 +150,19 @@ def test_an_index_that_another_cluster_has_is_refused_with_its_name() -> None:
     assert "remove the annotation" in message
 
 
-@pytest.mark.parametrize("index", ["-1", "01", "one", "1048576", " 1"])
+def test_spaces_around_an_index_and_a_group_make_no_other_index_and_group() -> None:
+    server = Server(a_shard("holder", " 3", group="search\n"))
+    assert server.refused(a_shard("a", "3", group=" search"))[0] == AT_INDEX
+
+
+@pytest.mark.parametrize("index", ["-1", "01", "one", "1048576", "1 2"])
 def test_what_is_no_index_is_refused(index: str) -> None:
     server = Server()
     assert server.refused(a_shard("a", index))[0] == AT_INDEX
     assert server.index(a_shard("b")) == "0"
 
 
-@pytest.mark.parametrize("group", ["a b", "-a", "x" * 64, "ä", "a\n"])
+@pytest.mark.parametrize("group", ["a b", "-a", "x" * 64, "ä", "a\nb"])
 def test_a_group_that_is_no_label_value_is_refused(group: str) -> None:
     assert Server().refused(a_shard(group=group))[0] == AT_GROUP
 

@@ -286,8 +286,8 @@ def _explain(item: Mapping[str, Any]) -> str:
         others = (*inner.get("patternProperties", {}).values(), inner.get("additionalProperties"))
         found = inner.get("properties", {}).get(word), *others, inner.get("items")
         node = next((each for each in found if isinstance(each, dict)), {})
-    found = "empty" if item["input"] is None else repr(item["input"])
-    return f"setting {name} is {found}, and has to be {allowed(node)}"
+    given = "empty" if item["input"] is None else repr(item["input"])
+    return f"setting {name} is {given}, and has to be {allowed(node)}"
 
 
 def _siblings(section: str) -> list[str]:
