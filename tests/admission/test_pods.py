@@ -109,22 +109,12 @@ def test_a_worker_that_does_not_say_where_it_belongs_is_refused_with_every_field
     assert decide(pod, CLUSTER).fields == fields
 
 
-@pytest.mark.parametrize(
-    "label",
-    [
-        names.LABEL_CLUSTER,
-        names.LABEL_GROUP,
-        *names.SEAT_LABELS,
-        names.LABEL_LEGACY_REPLICA_INDEX,
-    ],
-)
+@pytest.mark.parametrize("label", [names.LABEL_CLUSTER, names.LABEL_GROUP, *names.SEAT_LABELS])
 def test_a_denial_repeats_both_ends_of_a_long_label(label: str) -> None:
     long = f"first-{'x' * 5000}-last"
     pod = a_pod().worker("g").of("c").tpu("4")
     if label in names.SEAT_LABELS:
         pod = pod.seat(0, 0, "g-xh3hf")
-    if label == names.LABEL_LEGACY_REPLICA_INDEX:
-        pod = pod.env(names.TPU_WORKER_ID, "1")
     built = pod.build()
     built["metadata"]["labels"][label] = long
     (cause,) = Webhook(CLUSTER.build()).admit(built).answer.causes
