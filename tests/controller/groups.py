@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from webhook.controller.repair.plan import (
     EMPTY,
     Group,
@@ -58,3 +60,19 @@ def looks(group: Group, record: Record = EMPTY, times: Sequence[float] = (0.0,))
     memory = Memory()
     found = [look(group, record, memory, Limits(), now) for now in times]
     return found[-1]
+
+
+def a_unit(*pods: Host, **fields: Any) -> Group:  # noqa: ANN401 - those of Group
+    """Return a group of N single hosts that is one job, with the identities of KubeRay."""
+    return a_group(
+        [replace(host, seat=HostIdentity(0, host.seat.host, ""), ours=False) for host in pods],
+        unit=True,
+        **fields,
+    )
+
+
+def recreated(pods: Sequence[Host]) -> list[Host]:
+    """Return other pods with the identities of pods."""
+    return [
+        replace(host, name=f"{host.name}-x", uid=f"{host.uid}-x", marked=False) for host in pods
+    ]

@@ -80,7 +80,10 @@ class Server(Api):
         pod = a_pod().of("c").worker("g").seat(0, host, "g-abcde")
         if ours:
             pod = pod.annotated(names.ANNOTATION_SEAT, names.SEAT_ASSIGNED)
-        built = pod.build()
+        self.add_built(name, pod.build())
+
+    def add_built(self, name: str, built: Object) -> None:
+        """Add a pod of a manifest, which runs."""
         built["metadata"] |= {"name": name, "uid": f"uid-{name}"}
         running = {"name": "ray-worker", "restartCount": 0, "state": {"running": {}}}
         built["status"] = {"phase": "Running", "containerStatuses": [running]}
@@ -551,3 +554,24 @@ def test_a_proxy_in_front_of_ray_may_restart_and_ray_behind_it_may_not() -> None
     proxy["restartCount"], ray["restartCount"] = 0, 1
     looked(server, 0.0, 31.0)
     assert server.events != []
+
+
+def test_a_unit_of_single_hosts_is_replaced_and_reported_as_one() -> None:
+    server = Server()
+    server.cluster.annotated(names.ANNOTATION_UNIT, "worker-group")
+    server.document = server.cluster.build()
+    server.document["metadata"]["generation"] = 1
+    (group,) = server.document["spec"]["workerGroupSpecs"]
+    group |= {"numOfHosts": 1, "replicas": 2}
+    server.pods.clear()
+    for index in range(2):
+        built = a_pod().of("c").worker("g").label(names.LABEL_REPLICA_INDEX, str(index)).build()
+        server.add_built(f"p{index}", built)
+    looked(server, 0.0)
+    assert [*server.kept().whole] == ["0"]
+    del server.pods["p0"]
+    looked(server, 0.0, 31.0)
+    assert not server.pods
+    assert [(event.key.reason, event.note) for event in server.events] == [
+        ("ReplicaReplaced", "unit g is replaced, host-lost: deleted p1")
+    ]

@@ -4,7 +4,7 @@ To add an annotation, add its name to `webhook/api/names.py` and a row to `OPT_I
 configuration of a RayCluster, the mutators, the rules and `docs/annotations.md` use that row.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, Generic, TypeVar
 
 from msgspec import Struct
@@ -90,13 +90,20 @@ def read_pairs(chosen: tuple[str, ...]) -> list[LabelMapping]:
     ]
 
 
+def reserved(labels: Iterable[str]) -> str:
+    """Return why a Ray node cannot start with labels, or an empty text."""
+    if names.RAY_LABEL_NODE_ID not in labels:
+        return ""
+    return f"Ray sets {names.RAY_LABEL_NODE_ID} itself and ends if it is given: remove it"
+
+
 def _no_pairs(chosen: tuple[str, ...]) -> str:
     wrong = next((pair for pair in chosen if not read_pairs((pair,))), "")
     if wrong:
         return f"{wrong[:_SHOWN]!r}: write <node label>=<Ray label>"
     labels = [each.map_to for each in read_pairs(chosen)]
-    if names.RAY_LABEL_NODE_ID in labels:
-        return f"Ray sets {names.RAY_LABEL_NODE_ID} itself and ends if it is given: remove it"
+    if why := reserved(labels):
+        return why
     twice = next((label for label in labels if labels.count(label) > 1), "")
     return f"two node labels become {twice[:_SHOWN]}: remove one" if twice else ""
 
@@ -302,7 +309,7 @@ DRAIN_SECONDS: Final = OptIn(
 
 REPAIR: Final = OptIn(
     names.ANNOTATION_REPAIR,
-    means="a replica of several hosts that has lost one is replaced whole",
+    means="a unit of several hosts that has lost one is replaced whole",
     values="`true`",
     parse=str,
     fault=_no_switch,
@@ -312,7 +319,7 @@ REPAIR: Final = OptIn(
 RESTART: Final = OptIn(
     names.ANNOTATION_RESTART,
     means="what restarts with Ray's container of a host of several",
-    values=f"`{names.RESTART_REPLICA}`: its replica",
+    values=f"`{names.RESTART_REPLICA}`: its replica, or its worker group if that is the unit",
     parse=str,
     fault=_no_restart,
     page="lifecycle.md#repair",

@@ -156,7 +156,7 @@ class RepairReconciler:
         deletions = [action for action in found.actions if isinstance(action, Delete)]
         for action in found.actions:
             if not isinstance(action, Delete):
-                await self._perform(facts, action)
+                await self._perform(facts, name, action)
         await self._delete(facts, name, deletions)
         return any(not isinstance(action, Unmark) for action in found.actions)
 
@@ -166,7 +166,7 @@ class RepairReconciler:
         Raises ApiError.
         """
         results = await asyncio.gather(
-            *(self._perform(facts, action) for action in actions), return_exceptions=True
+            *(self._perform(facts, group, action) for action in actions), return_exceptions=True
         )
         deleted: dict[tuple[str, str], list[str]] = {}
         for action, done in zip(actions, results, strict=True):
@@ -180,7 +180,7 @@ class RepairReconciler:
             if isinstance(error, BaseException):
                 raise error
 
-    async def _perform(self, facts: RayClusterConfig, action: Action) -> bool:
+    async def _perform(self, facts: RayClusterConfig, group: str, action: Action) -> bool:
         """Perform an action, and return whether it succeeded: False on a conflict."""
         try:
             await self._store.perform(facts, action)
@@ -191,9 +191,10 @@ class RepairReconciler:
         if isinstance(action, Delete):
             reason = action.reason
             self.deleted[reason] = self.deleted.get(reason, 0) + 1
-            text = "repair: deleted pod %s/%s of replica %s: %s"
+            text = "repair: deleted pod %s/%s of %s: %s"
             host = action.host
-            _log.warning(text, facts.namespace, host.name, host.seat.name, reason)
+            called = _called(facts, group, host.seat.name)
+            _log.warning(text, facts.namespace, host.name, called, reason)
         return True
 
     def _say(
@@ -202,8 +203,13 @@ class RepairReconciler:
         """Log the reason why a broken replica is not replaced, if the reason is new."""
         for replica, why in now.items():
             if before.get(replica) != why:
-                text = "repair: replica %s of group %s of RayCluster %s/%s is broken, and waits: %s"
-                _log.info(text, replica, group, facts.namespace, facts.name, why)
+                text = "repair: %s of group %s of RayCluster %s/%s is broken, and waits: %s"
+                called = _called(facts, group, replica)
+                _log.info(text, called, group, facts.namespace, facts.name, why)
+
+
+def _called(facts: RayClusterConfig, group: str, replica: str) -> str:
+    return f"unit {group}" if group in facts.units else f"replica {replica}"
 
 
 def _asked(facts: RayClusterConfig) -> bool:
@@ -214,10 +220,10 @@ def _notice(
     facts: RayClusterConfig, group: str, replica: str, reason: str, pods: list[str]
 ) -> EventRequest:
     """Return the event on a RayCluster for a replica whose pods were deleted."""
-    names = ", ".join(pods)
-    kind, text = REPLACED, f"replica {replica} is replaced, {reason}: deleted {names}"
+    names, called = ", ".join(pods), _called(facts, group, replica)
+    kind, text = REPLACED, f"{called} is replaced, {reason}: deleted {names}"
     if reason == DUPLICATE:
         kind = DUPLICATED
-        text = f"replica {replica} is complete without {names}: deleted, {reason}"
+        text = f"{called} is complete without {names}: deleted, {reason}"
     key = tracker.Key(facts.uid, (group, replica), kind)
     return EventRequest(key, "Warning", facts.namespace, facts.name, text[:NOTE_MAX])

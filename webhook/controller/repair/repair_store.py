@@ -1,6 +1,6 @@
 """The objects of repair in the API server: RayClusters and worker pods."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 from urllib.parse import quote
 
@@ -23,7 +23,7 @@ from webhook.controller.requests import SECONDS, list_all
 from webhook.diagnostics.live_objects import ContainerStatus, LiveCluster, LivePod
 from webhook.groups.google_labels import seat_of
 from webhook.groups.group_config import RayClusterConfig, facts_of
-from webhook.groups.identity import MAX_HOSTS
+from webhook.groups.identity import HostIdentity
 from webhook.kubeclient.client import Api, Operation
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.wire import Page, decoded
@@ -72,8 +72,8 @@ class RepairStore:
         return ""
 
     async def groups(self, known: RayClusterConfig) -> dict[str, Group]:
-        """Return the current multi-host worker groups of a RayCluster by name; none if the
-        RayCluster was deleted, recreated, or is ignored.
+        """Return the current worker groups of a RayCluster whose replicas have several hosts, or
+        that are units, by name; none if the RayCluster was deleted, recreated, or is ignored.
         """
         path = f"/apis/{names.RAY_GROUP}/v1/namespaces/{quote(known.namespace)}/rayclusters"
         selection = [("fieldSelector", f"metadata.name={known.name}")]
@@ -85,23 +85,26 @@ class RepairStore:
         if facts.deleting or facts.ignored:
             return {}
         pods = await self._pods(known)
-        hosts, head = _hosts_of(pods), any(map(_is_lasting_head, pods))
+        head = any(map(_is_lasting_head, pods))
         version = f"{cluster.metadata.generation}"
-        return {
-            group.group_name: Group(
-                version,
-                group.num_of_hosts,
-                group.desired,
-                tuple(hosts.get(group.group_name, ())),
-                head=head,
-                repair=facts.repair,
-                restart=facts.restart,
-                suspended=facts.suspended or bool(group.suspend),
-                leaving=group.leaving,
-            )
-            for group in cluster.spec.worker_group_specs or ()
-            if group.num_of_hosts > 1
-        }
+        groups: dict[str, Group] = {}
+        for group in cluster.spec.worker_group_specs or ():
+            name, hosts = group.group_name, group.num_of_hosts
+            unit = name in facts.units
+            if unit or hosts > 1:
+                groups[name] = Group(
+                    version,
+                    hosts * group.desired if unit else hosts,
+                    1 if unit else group.desired,
+                    tuple(_hosts_of(pods, name, hosts, unit=unit)),
+                    head=head,
+                    repair=facts.repair,
+                    restart=facts.restart,
+                    suspended=facts.suspended or bool(group.suspend),
+                    unit=unit,
+                    leaving=group.leaving,
+                )
+        return groups
 
     async def perform(self, facts: RayClusterConfig, action: Action) -> None:
         """Perform an action on a pod, at the observed version."""
@@ -137,28 +140,30 @@ def _is_lasting_head(pod: LivePod) -> bool:
     return is_head and not pod.leaves and not pod.ended
 
 
-def _hosts_of(pods: Sequence[LivePod]) -> dict[str, list[Host]]:
-    """Return the worker pods with an identity, by group."""
-    found: dict[str, list[Host]] = {}
+def _hosts_of(pods: Sequence[LivePod], group: str, hosts: int, *, unit: bool) -> Iterator[Host]:
+    """Yield the workers of a group with an identity. In a unit, their host index is their rank, and
+    they have no replica.
+    """
     for pod in pods:
         labels = pod.labels
-        if labels.get(names.LABEL_NODE_TYPE) != names.NODE_TYPE_WORKER:
-            continue
-        host = _host_of(pod)
-        if host is not None:
-            found.setdefault(labels.get(names.LABEL_GROUP, ""), []).append(host)
-    return found
+        worker = labels.get(names.LABEL_NODE_TYPE) == names.NODE_TYPE_WORKER
+        if worker and labels.get(names.LABEL_GROUP, "") == group:
+            seat = _seat_of(pod, hosts)
+            if seat is not None:
+                rank = HostIdentity(0, seat.replica * hosts + seat.host, "")
+                yield _host_of(pod, rank if unit else seat)
 
 
-def _host_of(pod: LivePod) -> Host | None:
-    """Return a pod with its identity, or None if the pod has none."""
-    meta, labels = pod.metadata, pod.labels
+def _seat_of(pod: LivePod, hosts: int) -> HostIdentity | None:
+    """Return the identity in the labels of a pod, or None."""
     try:
-        seat = seat_of(labels.get(names.LABEL_GROUP, ""), labels, None, MAX_HOSTS)
+        return seat_of(pod.labels.get(names.LABEL_GROUP, ""), pod.labels, None, hosts)
     except Denied:
         return None
-    if seat is None:
-        return None
+
+
+def _host_of(pod: LivePod, seat: HostIdentity) -> Host:
+    meta = pod.metadata
     ray = (pod.spec.ray or Container()).name
     statuses = {each.name: each for each in pod.status.container_statuses or ()}
     status = statuses.get(ray, ContainerStatus())
@@ -172,5 +177,5 @@ def _host_of(pod: LivePod) -> Host | None:
         ended=pod.ended,
         runs=pod.status.phase == "Running" and status.state.running is not None,
         restarts=status.restart_count,
-        marked=bool(marked(labels.get(names.LABEL_MARKED_FOR_DELETION, ""), meta.uid or "")),
+        marked=bool(marked(pod.labels.get(names.LABEL_MARKED_FOR_DELETION, ""), meta.uid or "")),
     )
