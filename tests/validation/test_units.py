@@ -1,14 +1,82 @@
 """Annotations that apply to no pod, and worker groups that are one job."""
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.validation.builders import ClusterBuilder, found
 from tests.validation.builders import a_cluster as a_bare_cluster
 from webhook.api import names
+from webhook.groups.annotations import OPT_INS, OptIn
+from webhook.validation.rule_settings import RuleSettings
 from webhook.validation.ruleset import check, check_update
 
 WITHOUT_EFFECT = "annotation-without-effect"
 GPU = "nvidia.com/gpu"
+OVERRIDE = names.RAY_OVERRIDE_LABELS
+
+UNUSED: dict[str, tuple[str, str, Callable[[ClusterBuilder], ClusterBuilder]]] = {
+    names.ANNOTATION_UNIT: ("worker-group", WITHOUT_EFFECT, ClusterBuilder.group),
+    names.ANNOTATION_HOST_NAMES: ("true", WITHOUT_EFFECT, lambda it: it.group(hosts=2)),
+    names.ANNOTATION_TOPOLOGY_KEY: ("rack", WITHOUT_EFFECT, ClusterBuilder.group),
+    names.ANNOTATION_PROFILES: ("efa", WITHOUT_EFFECT, ClusterBuilder.group),
+    names.ANNOTATION_SCHEDULING_GROUP: ("replica", WITHOUT_EFFECT, ClusterBuilder.group),
+    names.ANNOTATION_SHARD_INDEX: ("0", "shard-index-alone", ClusterBuilder.group),
+    names.ANNOTATION_SHARD_COUNT: ("2", "shard-count-alone", ClusterBuilder.group),
+    names.ANNOTATION_KUEUE_SLICES: (
+        "true",
+        "kueue-slices-without-effect",
+        lambda it: it.label(names.LABEL_KUEUE_QUEUE, "tpus").group(),
+    ),
+    names.ANNOTATION_DRAIN_SECONDS: (
+        "60",
+        WITHOUT_EFFECT,
+        lambda it: it.group().env(names.RAY_DRAIN_TIMEOUT, "0"),
+    ),
+    names.ANNOTATION_COMPUTE_DOMAIN: (
+        "worker-group",
+        "compute-domain-without-effect",
+        ClusterBuilder.group,
+    ),
+    names.ANNOTATION_NODE_LABELS: (
+        "rack=rack",
+        WITHOUT_EFFECT,
+        lambda it: it.group().env(OVERRIDE, "{}"),
+    ),
+    names.ANNOTATION_REPLICA_LABEL: (
+        "true",
+        WITHOUT_EFFECT,
+        lambda it: it.group().env(OVERRIDE, "{}"),
+    ),
+    names.ANNOTATION_REPAIR: ("true", WITHOUT_EFFECT, ClusterBuilder.group),
+    names.ANNOTATION_RESTART: ("replica", WITHOUT_EFFECT, ClusterBuilder.group),
+}
+"""By opt-in, a value, the rule, and a RayCluster to which it does not apply. A shard group always
+has an effect: the RayCluster gets an index.
+"""
+
+
+@pytest.mark.parametrize("row", OPT_INS, ids=lambda row: row.annotation)
+def test_every_opt_in_without_effect_is_a_warning(row: OptIn[object]) -> None:
+    if row.annotation == names.ANNOTATION_SHARD_GROUP:
+        assert row.annotation not in UNUSED
+        return
+    value, rule, build = UNUSED[row.annotation]
+    cluster = build(a_cluster(row.annotation, value))
+    found = [each for each in check(cluster.kind, cluster.build()) if each.rule == rule]
+    assert [(each.path, each.level) for each in found] == [
+        (f"metadata.annotations[{row.annotation}]", "warn")
+    ]
+    assert "no effect" in found[0].message
+
+
+@pytest.mark.parametrize("key", [names.ANNOTATION_REPAIR, names.ANNOTATION_RESTART])
+def test_repair_that_is_off_is_a_warning(key: str) -> None:
+    cluster = a_cluster(key, "true" if key == names.ANNOTATION_REPAIR else "replica")
+    cluster.group(hosts=2)
+    for repairs, count in ((False, 1), (True, 0), (None, 0)):
+        found = check(cluster.kind, cluster.build(), RuleSettings(repairs=repairs))
+        assert sum(each.rule == WITHOUT_EFFECT for each in found) == count
 
 
 def a_cluster(annotation: str, value: str) -> ClusterBuilder:
@@ -32,8 +100,8 @@ def messages(cluster: ClusterBuilder) -> list[str]:
         (names.ANNOTATION_PROFILES, "torchrun", "no unit has several hosts"),
         (names.ANNOTATION_PROFILES, "torch-tpu", "profile torch-tpu is for TPUs"),
         (names.ANNOTATION_SCHEDULING_GROUP, "replica", "no unit has several hosts"),
-        (names.ANNOTATION_REPAIR, "true", "no replica has several hosts"),
-        (names.ANNOTATION_RESTART, "replica", "no replica has several hosts"),
+        (names.ANNOTATION_REPAIR, "true", "no unit has several hosts"),
+        (names.ANNOTATION_RESTART, "replica", "no unit has several hosts"),
     ],
 )
 def test_an_opt_in_that_reaches_no_pod_says_why(annotation: str, value: str, reason: str) -> None:
@@ -47,6 +115,8 @@ def test_an_opt_in_that_reaches_no_pod_says_why(annotation: str, value: str, rea
         (names.ANNOTATION_TOPOLOGY_KEY, "nvidia.com/gpu.clique"),
         (names.ANNOTATION_PROFILES, "torchrun"),
         (names.ANNOTATION_SCHEDULING_GROUP, "replica"),
+        (names.ANNOTATION_REPAIR, "true"),
+        (names.ANNOTATION_RESTART, "replica"),
     ],
 )
 def test_a_unit_gives_it_effect(annotation: str, value: str) -> None:

@@ -11,6 +11,7 @@ from webhook.api.formats import LABEL_VALUE_ADVICE, is_label_value, is_qualified
 from webhook.api.quantity import parse_quantity
 from webhook.api.release import image_release, parse_release, same_release, shown
 from webhook.api.review import FORBIDDEN, NOT_SUPPORTED
+from webhook.groups.annotations import reserved
 from webhook.validation.cluster import Cluster
 from webhook.validation.finding import Fault
 
@@ -84,6 +85,27 @@ def ray_label_invalid(cluster: Cluster) -> Iterator[Fault]:
                 )
             elif not is_label_value(value):
                 yield Fault(labels.key(key), f"label {value[:63]!r}: {LABEL_VALUE_ADVICE}")
+
+
+def ray_label_reserved(cluster: Cluster) -> Iterator[Fault]:
+    """A label of a Ray node that only Ray may set, among the labels or the label mappings of a
+    group.
+
+    The raylet ends when it starts, so the pods restart repeatedly.
+
+    https://github.com/ray-project/ray/blob/master/src/ray/raylet/node_manager.cc
+    """
+    for group in cluster.everyone:
+        labels = group.field / "labels"
+        for key in labels.strings:
+            if why := reserved([key]):
+                yield Fault(labels.key(key), why, FORBIDDEN)
+        for holder in (group.field, group.field / "topology"):
+            for mapping in (holder / "labelMappings").items():
+                target = mapping / "mapTo"
+                field = target if target.text else mapping / "nodeLabel"
+                if why := reserved([field.text]):
+                    yield Fault(field, why, FORBIDDEN)
 
 
 def group_resource_unreadable(cluster: Cluster) -> Iterator[Fault]:

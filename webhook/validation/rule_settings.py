@@ -38,10 +38,11 @@ class RuleSettings(Struct, frozen=True):
     `time_zones` are the valid time zones of a RayCronJob; if empty, only the syntax is checked.
     `pod_groups` is whether the API server serves PodGroups, or None if unknown: then no rule
     reports it. `no_domains` is the reason why ComputeDomains are not managed, or empty.
-    `node_labels` are the Node labels that are copied to Ray nodes; None means all. `operators` are
-    the accounts of KubeRay's operator, and `kuberay` is its release, if known; otherwise the rules
-    apply to the newest release, and only warn if the release before it differs. `ignoring` is
-    whether a label may exempt a RayCluster.
+    `repairs` is whether the controller repairs replicas, or None if unknown. `node_labels` are the
+    Node labels that are copied to Ray nodes; None means all. `operators` are the accounts of
+    KubeRay's operator, and `kuberay` is its release, if known; otherwise the rules apply to the
+    newest release, and only warn if the release before it differs. `ignoring` is whether a label
+    may exempt a RayCluster.
     """
 
     levels: Mapping[str, Level] = field(default_factory=dict)
@@ -49,6 +50,7 @@ class RuleSettings(Struct, frozen=True):
     time_zones: Container[str] = frozenset()
     pod_groups: bool | None = None
     no_domains: str = ""
+    repairs: bool | None = None
     node_labels: frozenset[str] | None = None
     operators: frozenset[str] = frozenset()
     kuberay: KubeRay | None = None

@@ -199,6 +199,7 @@ CLUSTER_RULES: Final = (
     deny(ray_start.resources_given_twice, KUBERAY, "validateRayGroupResources"),
     deny(ray_start.labels_in_ray_start_params, KUBERAY, "validateRayGroupLabels", since=(1, 5)),
     deny(ray_start.ray_label_invalid, KUBERAY, "validateRayGroupLabels"),
+    deny(ray_start.ray_label_reserved, RAY),
     warn(ray_start.group_resource_unreadable),
     warn(ray_start.ray_start_param_unknown, RAY),
     deny(ray_start.ray_start_value_invalid, RAY),

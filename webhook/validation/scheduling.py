@@ -262,15 +262,19 @@ def kueue_slices_missing(cluster: Cluster) -> Iterator[Fault]:
 
 
 def kueue_slices_without_effect(cluster: Cluster) -> Iterator[Fault]:
-    """An annotation that adds Kueue slices to an object whose templates Kueue does not read.
+    """An annotation that adds Kueue slices to an object whose templates Kueue does not read, or
+    that has no replica of several hosts.
 
     Kueue reads the templates of queued objects only: not those of a RayCluster without a queue, and
     those of a RayJob or RayService before their RayCluster exists.
 
     https://kueue.sigs.k8s.io/docs/tasks/run/rayclusters/
     """
-    if cluster.kueue.unmet:
-        yield Fault(cluster.annotation(KUEUE_SLICES.annotation), cluster.kueue.unmet)
+    why = cluster.kueue.unmet
+    if cluster.kueue.slices and all(group.hosts <= 1 for group in cluster.groups):
+        why = "no effect: no replica has several hosts; set numOfHosts, or remove it"
+    if why:
+        yield Fault(cluster.annotation(KUEUE_SLICES.annotation), why)
 
 
 def kueue_replicas_mixed(cluster: Cluster) -> Iterator[Fault]:

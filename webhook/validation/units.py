@@ -87,9 +87,10 @@ def _no_several(cluster: Cluster, text: str) -> str:
     return "" if several or text == "false" else _SEVERAL
 
 
-def _no_replica(cluster: Cluster, text: str) -> str:
-    several = any(group.hosts > 1 for group in cluster.groups)
-    return "" if several or text == "false" else "no replica has several hosts: remove it"
+def _no_repair(cluster: Cluster, text: str) -> str:
+    if cluster.settings.repairs is False and text != "false":
+        return "repair is off: add repair to the setting installation.components"
+    return _no_several(cluster, text)
 
 
 def _no_pod_group(cluster: Cluster, text: str) -> str:
@@ -123,7 +124,7 @@ def _has_rendezvous(group: Group) -> bool:
 def _own_labels(cluster: Cluster, text: str) -> str:
     override = names.RAY_OVERRIDE_LABELS
     own = all(group.first and group.first.sets(override) for group in cluster.groups)
-    return f"all templates set {override}" if own and text == "true" else ""
+    return f"all templates set {override}" if own and text != "false" else ""
 
 
 def _own_drain(cluster: Cluster, text: str) -> str:
@@ -142,13 +143,14 @@ _EFFECTS: Final[tuple[tuple[OptIn[Any], Callable[[Cluster, str], str]], ...]] = 
     (TOPOLOGY_KEY, _no_several),
     (PROFILES, _no_profile),
     (SCHEDULING_GROUP, _no_pod_group),
-    (REPAIR, _no_replica),
-    (RESTART, _no_replica),
+    (REPAIR, _no_repair),
+    (RESTART, _no_repair),
     (REPLICA_LABEL, _own_labels),
+    (NODE_LABELS, _own_labels),
     (DRAIN_SECONDS, _own_drain),
 )
-"""By annotation, the reason why it applies to no pod. The annotations of Kueue slices and of shards
-have separate rules.
+"""By annotation, the reason why it applies to no pod. The annotations of Kueue slices,
+ComputeDomains and shards have separate rules.
 """
 
 
