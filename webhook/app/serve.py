@@ -157,9 +157,7 @@ def _endpoints(
     pods = PodHandler(cluster.clusters, cluster.identities, policy)
     rays = RayHandler(settings.validation.rules(ignoring=ignoring))
     rays.settings = structs.replace(
-        rays.settings,
-        node_labels=policy.node_labels,
-        repairs="repair" in settings.installation.components,
+        rays.settings, node_labels=policy.node_labels, repairs="repair" in components
     )
     if cluster.inform is not None:
         cluster.inform(pods, rays)
