@@ -2,7 +2,9 @@
 
 import argparse
 import sys
+from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -21,17 +23,38 @@ _HEAD: Final = f"""# Commands
 
 <!-- Written by `python -m tests.cli.page`; a test fails when it is out of date. -->
 
-`kubectl ray-webhook COMMAND` is the same as `{PROGRAM} COMMAND`. All commands end with 0 when
-what they were asked holds, with 2 when their input cannot be read, and with 130 after Ctrl-C.
+`kubectl ray-webhook COMMAND` is the same as `{PROGRAM} COMMAND`. The exit status is 0 for success,
+2 if the input cannot be read, and 130 after Ctrl-C.
 
-No index has the package yet. `pip install '{SOURCE}[cluster,serve]'` in a checkout installs it with
-what all commands need; the wheel of a release stands in place of `{SOURCE}` outside of one.
+The package is not on PyPI yet. In a checkout, `pip install '{SOURCE}[cluster,serve]'` installs it
+with the packages that all commands need. Elsewhere, write the path of a released wheel in place of
+`{SOURCE}`.
+
+## Common flags
+
 """
+_COMMON: Final = 3
+"""A flag of this many commands is described once."""
 
 
 def page() -> str:
     """Return the page."""
-    return folded(_HEAD + "".join(f"\n{part}" for name in COMMANDS for part in _command(name)))
+    rows = "".join(sorted(_common().values()))
+    commands = "".join(f"\n{part}" for name in COMMANDS for part in _command(name))
+    return folded(f"{_HEAD}| flag | |\n|---|---|\n{rows}{commands}")
+
+
+@cache
+def _common() -> dict[str, str]:
+    """Return the rows of the flags that several commands have, by flag."""
+    commands = [name for name in COMMANDS if name not in _PROCESSES]
+    found = [
+        (each.option_strings[-1], _row(each))
+        for name in commands
+        for each in parser_of(PROGRAM, [name])[1]._actions  # noqa: SLF001 - as below
+        if each.option_strings and _is_shown(each)
+    ]
+    return {flag: row for (flag, row), count in Counter(found).items() if count >= _COMMON}
 
 
 def _command(name: str) -> Iterator[str]:
@@ -43,8 +66,8 @@ def _command(name: str) -> Iterator[str]:
         yield f"Needs the extra `{EXTRAS[name]}`.\n"
     if name in _PROCESSES:
         yield (
-            "Its flags are the [settings](settings.md), `--config` that of a file with them, and "
-            "`--kubeconfig`, without which it uses the account of its pod.\n"
+            "Its flags are the [settings](settings.md), and `--config` for a file with settings. "
+            "Without `--kubeconfig` it uses the service account of its pod.\n"
         )
         return
     _, parser = parser_of(PROGRAM, [name])
@@ -52,9 +75,12 @@ def _command(name: str) -> Iterator[str]:
 
 
 def _described(parser: argparse.ArgumentParser) -> Iterator[str]:
-    rows = [_row(each) for each in parser._actions if _is_shown(each)]  # noqa: SLF001 - has no other way
-    if rows:
+    every = {row: each for each in parser._actions if _is_shown(each) for row in (_row(each),)}  # noqa: SLF001 - has no other way
+    common = _common().values()
+    if rows := [row for row in every if row not in common]:
         yield "| argument | |\n|---|---|\n" + "".join(rows)
+    if flags := [f"`{each.option_strings[-1]}`" for row, each in every.items() if row in common]:
+        yield f"[Common flags](#common-flags): {', '.join(flags)}.\n"
     if parser.epilog:
         yield f"```text\n{parser.epilog.strip()}\n```\n"
     for each in parser._actions:  # noqa: SLF001 - as above

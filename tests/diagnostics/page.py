@@ -21,11 +21,14 @@ INTRODUCTION = """# Diagnoses
 
 <!-- Written by `python -m tests.diagnostics.page`; a test fails when this page is out of date. -->
 
-`ray-webhook status` compares Ray clusters with their desired state, and makes these {count}
-diagnoses. An **error** does not work, and makes `status` exit with 1; a **warning** may stop
-working; an **info** is intended. Most are shown only after a delay, because a starting cluster
-passes through the same states. The examples are about a RayCluster `llama` in the namespace `team`,
-with two TPU slices of four hosts.
+`ray-webhook status` compares Ray clusters with their desired state. An **error** does not work, and
+makes `status` exit with 1; a **warning** may stop working; an **info** is intended. Most diagnoses
+are shown only after a delay, because a starting cluster passes through the same states. `status`
+also prints the commands for the fix. The controller writes the [events](status.md#events) in the
+last column.
+
+The examples are about a RayCluster `llama` in the namespace `team`, with two TPU slices of four
+hosts.
 """
 
 
@@ -48,10 +51,11 @@ def explained(diagnosis: Diagnosis[Any]) -> tuple[str, str, str]:
 
 
 def _lines() -> Iterator[str]:
-    yield INTRODUCTION.format(count=len(DIAGNOSES))
-    yield "| diagnosis | level | shown | problem |\n|---|---|---|---|"
+    yield INTRODUCTION
+    yield "| diagnosis | level | shown | problem | event |\n|---|---|---|---|---|"
     for each in DIAGNOSES:
-        yield f"| [{each.id}](#{each.id}) | {each.level} | {_counts(each)} | {explained(each)[0]} |"
+        cells = (each.level, _counts(each), explained(each)[0].rstrip("."), _event(each))
+        yield f"| [{each.id}](#{each.id}) | {' | '.join(cells)} |"
     yield ""
     examples = samples()
     for diagnosis in DIAGNOSES:
@@ -59,21 +63,24 @@ def _lines() -> Iterator[str]:
 
 
 def _diagnosis(diagnosis: Diagnosis[Any], sample: Sample) -> Iterator[str]:
-    what, why, source = explained(diagnosis)
+    _, why, source = explained(diagnosis)
     yield f"## {diagnosis.id}\n"
-    yield f"**{diagnosis.level}**, {_counts(diagnosis)} · {what}\n"
-    yield f"{why}\n"
-    yield f"Source: {source}\n"
+    yield f"{why} ([source]({source}))\n"
     if consequences := EXPLAINS.get(diagnosis.id):
         listed = ", ".join(f"[{each}](#{each})" for each in consequences)
         yield f"Its consequences are not shown: {listed}.\n"
     trouble = next(
         each for each in sample.scene().examined().every_trouble if each.id == diagnosis.id
     )
-    yield f"Example: {trouble.message}\n"
-    yield f"Fix: {trouble.remedy}.\n\n```sh\n{trouble.command}\n```\n"
-    if trouble.change is not None:
-        yield f"This {trouble.change.does}:\n\n```sh\n{trouble.change.command}\n```\n"
+    yield f"- Example: {trouble.message}"
+    yield f"- Fix: {trouble.remedy}\n"
+
+
+def _event(diagnosis: Diagnosis[Any]) -> str:
+    if diagnosis.event is None:
+        return ""
+    after = f" after {diagnosis.event.seconds:.0f} s" if diagnosis.event.seconds else ""
+    return f"`{diagnosis.event.reason}`{after}"
 
 
 def _counts(diagnosis: Diagnosis[Any]) -> str:

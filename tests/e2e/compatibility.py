@@ -19,9 +19,9 @@ HEAD: Final = f"""\
 <!-- Written by `make matrix`. -->
 
 ray-webhook supports Kubernetes 1.30 and later, and KubeRay 1.1 and later. The end-to-end tests run
-on these pairs of versions, with the real operator of KubeRay and a Kubernetes control plane without
-nodes; [the results](contributing/stories.md) have each test. CI runs two of the pairs for each
-change: {NEWEST}, and {OLD}.
+on these pairs of versions, with the operator of KubeRay and a Kubernetes control plane without
+nodes. CI runs two of the pairs for each change: {NEWEST}, and {OLD}. Kueue, cert-manager and other
+versions of kubectl are tested with the newest pair only.
 
 """
 
@@ -62,7 +62,7 @@ def _verdict(found: Outcomes | None, state: str) -> str:
     if found is None or found.trouble:
         return "not run"
     failed = found.total("failed")
-    code = "" if found.state == state else ", an earlier version of the code"
+    code = "" if found.state == state else ", with an earlier commit"
     return f"{f'{failed} failed' if failed else 'passed'}{code}"
 
 
@@ -87,10 +87,11 @@ def _summary(found: Outcomes | None, state: str) -> str:
 
 
 def _without(results: Results) -> str:
-    """What pairs lack, and what their users have instead."""
+    """Return what pairs lack, and what is different for their users."""
     return "".join(
         f"- {_capital(need.reason(*lacking))}. {need.without}\n"
         for need in needs.ALL
+        if need.without
         if (lacking := [pair for pair in results if not need.met(pair)])
     )
 

@@ -86,7 +86,10 @@ def test_users_see_whether_the_tests_of_a_pair_passed_and_no_date() -> None:
 
 def test_what_a_pair_lacks_is_listed_with_what_its_users_have() -> None:
     text = document({NEWEST: None, OLD: None}, "now")
-    assert f"- No gate RayMultiHostIndexing in KubeRay {OLD.kuberay}. Seats are the same" in text
+    assert (
+        f"- No gate RayMultiHostIndexing in KubeRay {OLD.kuberay}. The webhook sets the identities"
+        in text
+    )
     assert f"- No PodGroups in Kubernetes {OLD.kubernetes}. " in text
     assert "is not published" not in text
 

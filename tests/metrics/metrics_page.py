@@ -30,13 +30,13 @@ TABLE: Final = [row for row in vars(table).values() if isinstance(row, Metric)]
 
 _HEAD = """# Metrics
 
-Generated from the code that declares them by `python -m tests.metrics.metrics_page`; a test fails
-when it is out of date.
+<!-- Written by `python -m tests.metrics.metrics_page`; a test fails when it is out of date. -->
 
 Each process exposes its metrics, `process_*` and `python_gc_*` at `/metrics` of its admin port.
 [Prometheus](platforms.md#prometheus) explains how to scrape them, and [Alerts](alerts.md) has a
 runbook for each alert. A gauge of cluster state, such as the number of RayClusters, is the same in
-each `serve` process: take the maximum.
+each `serve` process: take the maximum. Of the controller, only the leader exports series of
+replicas; there are no series for single pods.
 """
 
 _SETTINGS: Final = Settings(
@@ -87,9 +87,18 @@ def page() -> str:
 
 
 def _sections() -> Iterator[str]:
+    processes_of: dict[Metric, list[str]] = {}
     for process, rows in exposed().items():
-        yield f"\n## {process}\n\n| metric | kind | labels | |\n|---|---|---|---|\n"
         for row in rows:
+            processes_of.setdefault(row, []).append(process)
+    sections: dict[str, list[Metric]] = {"all processes": []}
+    for row, names in processes_of.items():
+        title = "all processes" if len(names) == len(processes()) else " and ".join(names)
+        sections.setdefault(title, []).append(row)
+    for title, rows in sections.items():
+        yield f"\n## {title[0].upper()}{title[1:]}\n\n| metric | kind | labels | |\n"
+        yield "|---|---|---|---|\n"
+        for row in sorted(rows, key=scraped_name):
             labels = ", ".join(f"`{label}`" for label in row.labels)
             yield f"| `{scraped_name(row)}` | {row.kind} | {labels} | {row.text} |\n"
 

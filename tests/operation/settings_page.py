@@ -4,24 +4,16 @@ from pathlib import Path
 
 from tests.pages import folded
 from webhook.config.configuration import known, schema
-from webhook.config.sources import (
-    PROCESSES,
-    allowed,
-    flag,
-    settings_of,
-    variable,
-)
+from webhook.config.sources import PROCESSES, allowed, settings_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
 
 _HEAD = """# Settings
 
-Generated from `webhook/config/configuration.py` by `python -m tests.operation.settings_page`; a
-test fails when it is out of date.
+<!-- Written by `python -m tests.operation.settings_page`; a test fails when it is out of date. -->
 
-Flags override environment variables, these override the file that `--config` or
-`RAY_WEBHOOK_CONFIG` names, and the file overrides the defaults. The file is a component
-configuration as those of Kubernetes are:
+Flags override environment variables, variables override the file of `--config` or
+`RAY_WEBHOOK_CONFIG`, and the file overrides the defaults:
 
 ```yaml
 apiVersion: config.ray-webhook.dev/v1alpha1
@@ -32,15 +24,16 @@ log:
   admissions: denied
 ```
 
-Each process has flags for the settings that it reads; file and variables may have those of all. In
-flags and variables, lists are written `a,b` and maps `key=value,other=value`, or either as JSON.
-`ray-webhook settings check FILE` checks a file as the processes do at their start, and
-`ray-webhook settings schema` prints its JSON Schema, for editors.
+The flag of `serving.drainSeconds` is `--serving.drain-seconds`, its variable
+`RAY_WEBHOOK_SERVING__DRAIN_SECONDS`; the other settings follow the same pattern. Write lists as
+`a,b` and maps as `key=value,other=value`, or as JSON. A process has flags for the settings that it
+reads; the file and the variables can contain all settings. `ray-webhook settings check FILE` checks
+a file, and `ray-webhook settings schema` prints its JSON Schema for editors.
 
-A setting that does not exist, or a value that is not allowed, stops the start with the name and the
-values that are allowed. That holds for every environment variable that begins with `RAY_WEBHOOK_`.
-A Service called `ray-webhook` makes Kubernetes set some that do; `enableServiceLinks: false` in the
-pod switches them off.
+A process does not start with an unknown setting or an invalid value, and prints the allowed ones.
+This includes every environment variable that starts with `RAY_WEBHOOK_`: set `enableServiceLinks:
+false` in the pod if a Service has the name `ray-webhook`, because Kubernetes sets such variables
+for it.
 """
 
 
@@ -59,7 +52,7 @@ def page() -> str:
                 "| setting | values | default | processes | |\n|---|---|---|---|---|\n"
             )
         cells = (
-            f"`{name}`<br>`{flag(name)}`<br>`{variable(name)}`",
+            f"`{name}`",
             allowed(node).replace("|", "\\|"),
             _default(node.get("default")),
             ", ".join(process for process, names in readers.items() if name in names),

@@ -96,14 +96,39 @@ INTRODUCTION = """# Rules
 {count} rules check RayClusters, RayJobs, RayServices and RayCronJobs, in the webhook and in
 `ray-webhook validate`: {denying} deny and {warning} warn. Columns:
 
-- **action**: what happens unless the [settings](validation.md#enforcement-of-rules) say otherwise.
+- **action**: what happens unless the [settings](#enforcement) say otherwise.
 - **since**: the first release of KubeRay for which the rule holds.
 - **who else refuses it**: KubeRay, which writes an event and retries; the API server, when the pods
   are created; Ray, which ends or logs an error. Where it says {no_one_else}, the object starts, and
   hangs or does something other than written.
 """
 
-NOTES = """## How the rules are applied
+NOTES = """## Enforcement
+
+The enforcement level `deny` rejects the object, `warn` admits it with a warning, and `off` disables
+the rule. Set levels in the [settings](settings.md); in the chart they are
+`config.validation.levels`:
+
+```yaml
+apiVersion: config.ray-webhook.dev/v1alpha1
+kind: Configuration
+validation:
+  levels:
+    tpu-topology-mismatch: warn
+    max-replicas-unbounded: off
+```
+
+To read about a rule:
+
+```sh
+ray-webhook explain rule tpu-topology-mismatch
+```
+
+In a cluster with existing RayClusters, `ray-webhook validate --cluster -A` shows their errors. To
+start with warnings only, set all rules to `warn` and watch the metric
+`ray_webhook_rule_warnings_total`.
+
+## How the rules are applied
 
 All findings come in one answer. An update is denied only for findings that the old object did not
 have; the others become warnings. An object that is being deleted, and an update that changes only

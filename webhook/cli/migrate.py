@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "examples:\n"
         f"  ray-webhook migrate --from {FORMER}             what is done, and what to do next\n"
         f"  ray-webhook migrate --from {FORMER} --wait 2m   after a step, until it is done\n\n"
-        "Nothing is changed: it prints the commands. docs/migrate.md describes each step.\n\n"
+        "Nothing is changed: it prints the commands. docs/install.md describes each step.\n\n"
         "exit status: 0 nothing is left to do, 1 something is, 2 the cluster cannot be looked at"
     )
     parser.add_argument(
