@@ -8,9 +8,8 @@ import msgspec
 
 from tests.diagnostics.scenes import NOW, Object, Observed, Scene
 from webhook.dashboard.live_updates import Live
-from webhook.dashboard.rendered import Board
+from webhook.dashboard.rendered import Board, HtmlDrawer
 from webhook.dashboard.state_files import Stated
-from webhook.dashboard.templates import HtmlDrawer
 from webhook.diagnostics.examiner import Examiner
 from webhook.diagnostics.live_objects import LiveCluster, LivePod
 from webhook.diagnostics.object_cache import ObjectCache

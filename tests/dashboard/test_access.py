@@ -15,8 +15,7 @@ from tests.dashboard.rbac import (
     bound,
     role,
 )
-from webhook.dashboard.rights import ALLOWED_SECONDS
-from webhook.dashboard.routes import NotNowError, UserScope
+from webhook.dashboard.rights import ALLOWED_SECONDS, NotNowError, UserScope
 from webhook.dashboard.sessions import (
     REVIEWED_SECONDS,
     SESSION_SECONDS,
@@ -25,7 +24,7 @@ from webhook.dashboard.sessions import (
     OwnAccess,
     TokenAccess,
 )
-from webhook.kubeclient.client import Query
+from webhook.kubeclient.client import Api, Query
 from webhook.kubeclient.errors import ApiError
 
 ALICE = {
@@ -38,14 +37,14 @@ REQUESTS_MAX = 10
 """Requests for the rights of one user, whatever the number of namespaces."""
 
 
-class Judge:
+class Judge(Api):
     """An API server with tokens and RBAC, which counts requests. It is also the clock."""
 
     def __init__(self) -> None:
         self.now = 0.0
         self.down = False
-        self.asking, self.open = asyncio.Event(), asyncio.Event()
-        self.open.set()
+        self.asking, self.gate = asyncio.Event(), asyncio.Event()
+        self.gate.set()
         self.users: dict[str, dict[str, Any]] = {"good": ALICE}
         self.everywhere: set[tuple[str, str]] = set()
         self.refused: set[str] = set()
@@ -57,9 +56,11 @@ class Judge:
         }
         self.asked: list[str] = []
 
-    async def get(self, path: str, query: Query, deadline: float) -> bytes:
+    async def get(
+        self, path: str, query: Query, deadline: float, *, metadata_only: bool = False
+    ) -> bytes:
         """Return a list of roles or bindings."""
-        del query, deadline
+        del query, deadline, metadata_only
         await self._begin(resource := path.rpartition("/")[2])
         return msgspec.json.encode({"items": self.objects[resource]})
 
@@ -95,7 +96,7 @@ class Judge:
     async def _begin(self, resource: str) -> None:
         self.asked.append(resource)
         self.asking.set()
-        await self.open.wait()
+        await self.gate.wait()
         if self.down:
             raise ApiError("refused", "no connection")
 
@@ -288,12 +289,12 @@ def test_one_request_that_is_cancelled_does_not_cancel_another(judge: Judge) -> 
 
     async def story() -> None:
         access = access_of(judge)
-        judge.open.clear()
+        judge.gate.clear()
         first, second = (asyncio.create_task(access.sight("", "good")) for _ in range(2))
         await judge.asking.wait()
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
-        judge.open.set()
+        judge.gate.set()
         assert await second == UserScope("alice", frozenset({"team"}))
 
     asyncio.run(story())

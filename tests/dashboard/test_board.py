@@ -10,7 +10,7 @@ from msgspec import structs
 from tests.dashboard.browser import Tab
 from tests.dashboard.stage import Stage, renamed
 from tests.diagnostics.scenes import Object, Scene, llama
-from webhook.dashboard.feed import Shown
+from webhook.dashboard.listing import Shown
 from webhook.dashboard.query import Query
 from webhook.dashboard.rendered import LISTED
 from webhook.dashboard.view import PAGE_HOSTS, Section
@@ -270,7 +270,7 @@ def test_a_change_draws_one_raycluster_of_many() -> None:
     draw = stage.drawer.section
 
     def counting(section: Section) -> str:
-        drawn.append(section.name)
+        drawn.append(section.cluster.name)
         return draw(section)
 
     stage.drawer.section = counting  # type: ignore[method-assign]

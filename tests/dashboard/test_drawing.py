@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 
 from tests.dashboard.browser import Element, parsed
-from webhook.dashboard.templates import HtmlDrawer, assets
+from webhook.dashboard.rendered import HtmlDrawer, assets
 from webhook.dashboard.view import listed, whole
 from webhook.diagnostics import ids, report
 from webhook.diagnostics.diagnosis import Trouble

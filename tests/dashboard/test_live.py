@@ -12,9 +12,9 @@ from tests.diagnostics.samples import samples
 from tests.diagnostics.scenes import Scene
 from webhook.dashboard.page import DashboardSite
 from webhook.dashboard.query import Query
-from webhook.dashboard.routes import UserScope
+from webhook.dashboard.rendered import HtmlDrawer
+from webhook.dashboard.rights import UserScope
 from webhook.dashboard.sessions import OwnAccess
-from webhook.dashboard.templates import HtmlDrawer
 from webhook.dashboard.view import Section
 from webhook.diagnostics import ids
 from webhook.diagnostics.examiner import QUIET_SECONDS, Examiner
@@ -34,7 +34,7 @@ def examine_with_a_bug(survey: Examiner, uid: str, now: float) -> bool:
 
 def draw_with_a_bug(drawer: HtmlDrawer, section: Section) -> str:
     """Draw a RayCluster, unless it is `llama` and can be examined."""
-    if section.name == "llama" and not section.failure:
+    if section.cluster.name == "llama" and not section.cluster.failure:
         raise ValueError("a bug")
     return SECTION(drawer, section)
 

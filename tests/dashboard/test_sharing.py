@@ -2,7 +2,7 @@
 
 import asyncio
 
-from webhook.dashboard.shared_values import Shared
+from webhook.dashboard.rights import Shared
 
 
 def test_of_too_many_values_the_one_that_was_requested_longest_ago_is_computed_again() -> None:

@@ -14,13 +14,9 @@ from tests.diagnostics.samples import samples
 from tests.diagnostics.scenes import Scene, llama
 from webhook.api import names
 from webhook.dashboard.page import BEAT_SECONDS, STREAMS, DashboardSite
-from webhook.dashboard.routes import (
-    LOOPBACK,
-    NotNowError,
-    UserScope,
-    site_application,
-)
-from webhook.dashboard.sessions import OwnAccess
+from webhook.dashboard.rights import NotNowError, UserScope
+from webhook.dashboard.routes import LOOPBACK, site_application
+from webhook.dashboard.sessions import OwnAccess, TokenAccess
 from webhook.diagnostics import ids
 from webhook.diagnostics.document import document
 
@@ -28,10 +24,11 @@ Play = Callable[[httpx.AsyncClient, Stage], Awaitable[None]]
 MISSING = "llama-tpu-worker-0-3"
 
 
-class Tenants:
+class Tenants(TokenAccess):
     """Access by tokens that are names of namespaces; `all` sees everything, `down` no one."""
 
-    tokens = True
+    def __init__(self) -> None:
+        """Use no API server."""
 
     async def enter(self, token: str) -> str | None:
         """Let in anyone who has a token."""

@@ -39,7 +39,7 @@ from tests.server import Running, serving
 from webhook.api import names
 from webhook.config.configuration import Settings, Tls, known
 from webhook.config.sources import CONFIG, read_settings, variable
-from webhook.dashboard.routes import UserScope
+from webhook.dashboard.rights import UserScope
 from webhook.dashboard.sessions import TokenAccess
 from webhook.groups.annotations import WORKER_GROUP
 from webhook.httpserver.server import GRACE_SECONDS

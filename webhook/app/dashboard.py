@@ -13,11 +13,10 @@ from webhook.cache.cluster_cache import Observing
 from webhook.config.configuration import Settings
 from webhook.dashboard.live_updates import Live, Source
 from webhook.dashboard.page import DashboardSite
-from webhook.dashboard.rendered import Board
+from webhook.dashboard.rendered import Board, HtmlDrawer
 from webhook.dashboard.routes import LOOPBACK, site_application
 from webhook.dashboard.sessions import Access, OwnAccess, TokenAccess
 from webhook.dashboard.state_files import Stated
-from webhook.dashboard.templates import HtmlDrawer
 from webhook.diagnostics.examiner import Examiner
 from webhook.diagnostics.object_cache import ObjectCache
 from webhook.httpserver.application import admin_application

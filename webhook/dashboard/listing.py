@@ -1,20 +1,23 @@
 """The list of RayClusters: the page, and the parts that change while it is open."""
 
 from collections.abc import Mapping
+from hashlib import sha256
+from re import compile as pattern
+from typing import Final
 from urllib.parse import urlencode
 
 from markupsafe import Markup
 from msgspec import Struct
 
-from webhook.dashboard.feed import Shown
 from webhook.dashboard.live_updates import Live
 from webhook.dashboard.query import SORTS, Query, query_of
-from webhook.dashboard.rendered import Found
-from webhook.dashboard.routes import UserScope
-from webhook.dashboard.templates import HtmlDrawer
-from webhook.dashboard.view import HOST_STATES, STATES, told
+from webhook.dashboard.rendered import Found, HtmlDrawer
+from webhook.dashboard.rights import UserScope
+from webhook.dashboard.view import HOST_STATES, STATES
 from webhook.diagnostics.diagnosis import ERROR, Trouble
 from webhook.diagnostics.messages import counted
+
+_LINES: Final = pattern(r"\r\n|\r|\n")
 
 
 class Chip(Struct, frozen=True):
@@ -24,6 +27,39 @@ class Chip(Struct, frozen=True):
     text: str
     href: str
     chosen: bool
+
+
+class Shown(Struct, frozen=True):
+    """The content of a page: RayClusters by the ids of their elements, in order, and the other
+    elements, each with the way in which it is replaced.
+    """
+
+    sections: Mapping[str, str]
+    around: Mapping[str, str]
+
+    @property
+    def html(self) -> str:
+        """The list of RayClusters."""
+        return "".join(self.sections.values())
+
+    @property
+    def version(self) -> str:
+        """A digest: pages with the same digest are equal."""
+        every = "\0".join((*self.sections.values(), *self.around))
+        return sha256(every.encode()).hexdigest()[:20]
+
+    def since(self, before: "Shown | None") -> list[str]:
+        """Return the messages that turn page `before` into this one; all parts if `before` is None.
+
+        If a RayCluster was added, removed or moved, all RayClusters of the page are replaced
+        together.
+        """
+        known: Mapping[str, str] = before.around if before else {}
+        messages = [_replacing(html, how) for html, how in self.around.items() if html not in known]
+        if before is None or list(before.sections) != list(self.sections):
+            return [f'<div id="clusters" hx-swap-oob="innerMorph">{self.html}</div>', *messages]
+        changed = (html for key, html in self.sections.items() if before.sections[key] != html)
+        return [*(_replacing(html, "outerMorph") for html in changed), *messages]
 
 
 class Listing:
@@ -94,7 +130,7 @@ class Listing:
                 if (chosen := query.problem == problem) or not query.cluster
             ],
             trouble=outage if live.source.trouble else "",
-            told=[told(each) for each in troubles],
+            troubles=troubles,
             back=Query().address if query.cluster else "",
         )
 
@@ -131,3 +167,14 @@ def _summary(found: Found, installation: int) -> str:
     if installation:
         what += f"; {counted(installation, 'problem')} of the installation"
     return what
+
+
+def framed(html: str, version: str) -> bytes:
+    """Return one message of the stream, whatever text of tenants `html` contains."""
+    lines = "".join(f"data: {line}\n" for line in _LINES.split(html))
+    return (f"id: {version}\n{lines}\n" if version else f"{lines}\n").encode()
+
+
+def _replacing(html: str, how: str) -> str:
+    name, _, rest = html.lstrip().partition(" ")
+    return f'{name} hx-swap-oob="{how}" {rest}'

@@ -4,9 +4,11 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from time import thread_time, time
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
+from webhook.cache.cluster_cache import Observing
 from webhook.dashboard.rendered import Board
+from webhook.dashboard.state_files import Stated
 from webhook.diagnostics.examiner import Examiner
 from webhook.diagnostics.internal_errors import (
     INSTALLATION,
@@ -29,20 +31,8 @@ _SLICE: Final = 0.02
 """Seconds of work before yielding to other tasks."""
 
 
-class Source(Protocol):
-    """The source of objects, the kinds that are not read, and the failure that stops updates."""
-
-    @property
-    def synced(self) -> bool:
-        """Whether RayClusters and pods were listed."""
-
-    @property
-    def unread(self) -> dict[str, str]:
-        """The kinds that are not read, each with the reason."""
-
-    @property
-    def trouble(self) -> str:
-        """The reason why updates have stopped; empty otherwise."""
+Source = Observing | Stated
+"""The source of objects."""
 
 
 class Live:

@@ -7,14 +7,13 @@ from typing import Any, Final
 
 import msgspec
 
-from webhook.dashboard.feed import Shown, framed
-from webhook.dashboard.listing import Listing
+from webhook.dashboard.listing import Listing, Shown, framed
 from webhook.dashboard.live_updates import Live
 from webhook.dashboard.panels import Panels, PodStory
 from webhook.dashboard.query import Query, query_of
-from webhook.dashboard.routes import NotNowError, UserScope
+from webhook.dashboard.rendered import HtmlDrawer
+from webhook.dashboard.rights import NotNowError, UserScope
 from webhook.dashboard.sessions import Access
-from webhook.dashboard.templates import HtmlDrawer
 from webhook.diagnostics.document import (
     Status,
     described,
@@ -34,7 +33,7 @@ class DashboardSite:
     def __init__(self, live: Live, access: Access, drawer: HtmlDrawer) -> None:
         self._live = live
         self._access = access
-        self._drawer = drawer
+        self.drawer = drawer
         self._listing = Listing(live, drawer)
         self._panels = panels = Panels(live, drawer)
         self._streams: Counter[str] = Counter()
@@ -52,13 +51,9 @@ class DashboardSite:
         pod = found.pop(PodStory.__name__)
         return {**found, "Pod": pod | {"title": "Pod"}}
 
-    def asset(self, name: str) -> tuple[bytes, str] | None:
-        """Return content and type of a static file."""
-        return self._drawer.assets.get(name)
-
     def sign_in(self, wrong: str) -> str:
         """Return the page with the form for a token."""
-        return self._drawer.page("enter", wrong=wrong, tokens=self._access.tokens)
+        return self.drawer.page("enter", wrong=wrong, tokens=self._access.tokens)
 
     def streams(self, sight: UserScope) -> bool:
         """Return whether a user can open another stream of changes."""

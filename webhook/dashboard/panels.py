@@ -1,5 +1,6 @@
 """Panels of the page: a pod, a host or a diagnosis."""
 
+from collections.abc import Iterable, Iterator
 from inspect import cleandoc
 from re import compile as pattern
 from typing import Any, Final
@@ -7,14 +8,14 @@ from typing import Any, Final
 import msgspec
 from markupsafe import Markup
 
-from webhook.dashboard.detail import commands_of, events_of, facts_of
 from webhook.dashboard.live_updates import Live
-from webhook.dashboard.routes import UserScope
-from webhook.dashboard.templates import HtmlDrawer
-from webhook.dashboard.view import instant, told
+from webhook.dashboard.rendered import HtmlDrawer
+from webhook.dashboard.rights import UserScope
+from webhook.diagnostics import report
 from webhook.diagnostics.diagnosis import Trouble
 from webhook.diagnostics.examination import DIAGNOSES
-from webhook.diagnostics.live_objects import LivePod
+from webhook.diagnostics.live_objects import LiveEvent, LivePod
+from webhook.diagnostics.messages import describe
 from webhook.diagnostics.object_cache import owner_of
 from webhook.explain.pod_explanation import (
     Account,
@@ -24,6 +25,13 @@ from webhook.explain.pod_explanation import (
 )
 
 _NUMBER: Final = pattern(r"\d{1,6}")
+_EVENTS: Final = 10
+"""The number of events shown: the latest of a pod."""
+_DASHBOARD_PORT: Final = 8265
+"""The port of the Ray dashboard.
+
+https://docs.ray.io/en/latest/ray-observability/getting-started.html
+"""
 
 
 class PodStory(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -46,23 +54,22 @@ class Panels:
         self._drawer = drawer
 
     def pod(self, sight: UserScope, namespace: str, name: str, *, part: bool) -> str | None:
-        story = self.story(sight, namespace, name)
-        if story is None:
+        pod = self._pod(sight, namespace, name)
+        if pod is None:
             return self._absent(f"{namespace}/{name}", part=part)
-        account, survey = story.account, self._live.survey
-        pod = survey.pod(namespace, name)
-        assert pod, "a pod that has a story"  # noqa: S101 - nothing runs in between
+        story, survey = self._story(pod), self._live.survey
+        account = story.account
         cluster = survey.clusters.get(owner_of(pod))
         return self._panel(
             f"{namespace}/{name}",
             part=part,
             lines=[f"{story.phase}: {story.what}", *_remarked(account)],
-            created=instant(pod.created),
-            facts=facts_of(pod, cluster),
-            commands=commands_of(pod, cluster),
-            events=events_of(pod, survey.world.events.of(f"{namespace}/{name}")),
+            created=pod.created,
+            facts=_facts(pod, cluster),
+            commands=_commands(pod, cluster),
+            events=_events(pod, survey.world.events.of(f"{namespace}/{name}")),
             labels=story.labels.items(),
-            told=[told(each) for each in story.troubles],
+            troubles=story.troubles,
             heading="What it was given, and why",
             given=account.given if account else (),
         )
@@ -83,7 +90,7 @@ class Panels:
         if pod := cluster.pod_at(group, replica, host):
             return self.pod(sight, namespace, pod, part=part)
         about = [
-            told(each)
+            each
             for each in cluster.troubles
             if (each.group, each.replica) == (group, replica) and host in each.hosts
         ]
@@ -95,7 +102,7 @@ class Panels:
                 f"It has no pod now, in group {group} of {namespace}/{cluster.name}.",
                 *_remarked(account),
             ],
-            told=about,
+            troubles=about,
             heading="What its next pod will be given, and why",
             given=account.given if account else (),
             due=True,
@@ -114,16 +121,19 @@ class Panels:
 
     def story(self, sight: UserScope, namespace: str, name: str) -> PodStory | None:
         """Return the explanation of a pod; None if it does not exist or is not visible."""
-        survey = self._live.survey
-        pod = survey.pod(namespace, name) if sight.sees(namespace) else None
-        if pod is None:
-            return None
-        uid = owner_of(pod)
+        pod = self._pod(sight, namespace, name)
+        return None if pod is None else self._story(pod)
+
+    def _pod(self, sight: UserScope, namespace: str, name: str) -> LivePod | None:
+        return self._live.survey.pod(namespace, name) if sight.sees(namespace) else None
+
+    def _story(self, pod: LivePod) -> PodStory:
+        uid, survey = owner_of(pod), self._live.survey
         what, account = tell(survey.standing(uid, self._live.clock()), pod)
         cluster = survey.clusters.get(uid)
-        about = (each for each in (cluster.troubles if cluster else ()) if name in each.pods)
-        labels = dict(seat_labels(pod))
-        return PodStory(namespace, name, _phase(pod), what, labels, account, tuple(about))
+        about = (each for each in (cluster.troubles if cluster else ()) if pod.name in each.pods)
+        labels, namespace = dict(seat_labels(pod)), pod.metadata.namespace or ""
+        return PodStory(namespace, pod.name, _phase(pod), what, labels, account, tuple(about))
 
     def _absent(self, title: str, *, part: bool) -> str | None:
         """Return the panel for a deleted object in an open page; a separate page is not found."""
@@ -133,7 +143,7 @@ class Panels:
 
     def _panel(self, title: str, *, part: bool, **values: Any) -> str:  # noqa: ANN401 - as below
         empty = {"heading": "", "due": False, "created": None}
-        lists = ("labels", "facts", "commands", "events", "told", "given", "text")
+        lists = ("labels", "facts", "commands", "events", "troubles", "given", "text")
         html = self._drawer.page(
             "panel", title=title, **(empty | dict.fromkeys(lists, ()) | values)
         )
@@ -148,3 +158,40 @@ def _remarked(account: Account | None) -> list[str]:
 
 def _phase(pod: LivePod) -> str:
     return "Terminating" if pod.leaves else pod.status.phase or "Pending"
+
+
+def _facts(pod: LivePod, cluster: report.Cluster | None) -> Iterator[tuple[str, str]]:
+    """Yield the facts of a pod, by name."""
+    ray, status = pod.spec.ray, pod.ray_status
+    every = {
+        "Node": pod.spec.node_name or "",
+        "Image": (ray and ray.image) or "",
+        "Restarts": f"{status.restart_count}" if status else "",
+        "PodGroup": pod.pod_group,
+        "Ray version": cluster.ray_version if cluster else "",
+        "Queue": cluster.queue if cluster else "",
+        "Owner": cluster.owner if cluster else "",
+    }
+    yield from ((name, value) for name, value in every.items() if value)
+
+
+def _commands(pod: LivePod, cluster: report.Cluster | None) -> Iterator[tuple[str, str]]:
+    """Yield read-only commands, each with a description of its output."""
+    namespace = pod.metadata.namespace or ""
+    ray, status = pod.spec.ray, pod.ray_status
+    yield "Conditions and events", describe("pod", namespace, pod.name)
+    logs = f"kubectl logs -n {namespace} {pod.name}" + (f" -c {ray.name}" if ray else "")
+    yield "Logs", logs
+    if status and status.restart_count:
+        yield "Logs before the restart", f"{logs} --previous"
+    if cluster and cluster.head.pods:
+        head = f"pod/{cluster.head.pods[0]}"
+        forward = f"kubectl port-forward -n {namespace} {head} {_DASHBOARD_PORT}"
+        yield f"Ray dashboard, at http://localhost:{_DASHBOARD_PORT}", forward
+
+
+def _events(pod: LivePod, events: Iterable[LiveEvent]) -> list[LiveEvent]:
+    """Return the latest events of a pod."""
+    about = [each for each in events if each.involved_object.uid == pod.metadata.uid]
+    about.sort(key=lambda event: event.last or 0.0)
+    return about[: -_EVENTS - 1 : -1]

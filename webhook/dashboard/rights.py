@@ -1,24 +1,29 @@
-"""The rights of a user: the namespaces in which the user can list the objects of the dashboard."""
+"""The rights of a user: the namespaces in which the user can list the objects of the dashboard.
+
+Source of the rules: the RBAC authorizer of Kubernetes, plugin/pkg/auth/authorizer/rbac.
+"""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from hashlib import sha256
-from typing import Any, Final, Protocol
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from webhook.api import names
-from webhook.dashboard.roles import (
-    BINDINGS,
-    ROLES,
-    Grants,
-    Resource,
-)
-from webhook.dashboard.routes import NotNowError
-from webhook.dashboard.shared_values import Shared
-from webhook.kubeclient.client import Query
+from webhook.kubeclient.client import Api
 from webhook.kubeclient.errors import ApiError
 
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+T = TypeVar("T")
+
+Resource = tuple[str, str]
+"""An API group and a resource of the group."""
+
+_EVERY: Final = "*"
 ALLOWED_SECONDS: Final = 30.0
 """The lifetime of cached rights."""
 NEEDED: Final[tuple[Resource, ...]] = ((names.RAY_GROUP, "rayclusters"), ("", "pods"))
@@ -35,22 +40,184 @@ User = dict[str, Any]
 """`status.user` of a TokenReview."""
 
 
-class Requests(Protocol):
-    """Requests to the API server."""
+class UserScope(Struct, frozen=True):
+    """A user and the namespaces that the user can see, None for all."""
 
-    async def get(self, path: str, query: Query, deadline: float) -> bytes:
-        """Return a list. Raises ApiError."""
+    user: str
+    namespaces: frozenset[str] | None
 
-    async def post(
-        self, path: str, query: Query, body: Mapping[str, object], deadline: float
-    ) -> bytes:
-        """Return a review with its status. Raises ApiError."""
+    def sees(self, namespace: str) -> bool:
+        """Return whether the user can see a namespace."""
+        return self.namespaces is None or namespace in self.namespaces
+
+
+class NotNowError(Exception):
+    """A request cannot be answered now, but may be retried in a moment."""
+
+
+class Shared(Generic[K, V]):
+    """A cache with a size limit and a lifetime. All requests for a key share one computation, which
+    continues when a request is cancelled; failures are not cached.
+    """
+
+    def __init__(self, limit: int, seconds: float, clock: Callable[[], float]) -> None:
+        self._limit = limit
+        self._seconds = seconds
+        self._clock = clock
+        self._kept: OrderedDict[K, tuple[float, V]] = OrderedDict()
+        self._computed: dict[K, asyncio.Task[V]] = {}
+
+    def __contains__(self, key: K) -> bool:
+        """Return whether a value was stored for a key, even if expired."""
+        return key in self._kept
+
+    async def get(self, key: K, compute: Callable[[], Awaitable[V]]) -> V:
+        """Return the value of a key, cached or computed. Raises the exceptions of `compute`."""
+        kept = self._kept.get(key)
+        if kept is not None and self._clock() < kept[0]:
+            self._kept.move_to_end(key)
+            return kept[1]
+        task = self._computed.get(key)
+        if task is None:
+            task = self._computed[key] = asyncio.create_task(self._compute(key, compute))
+            task.add_done_callback(_retrieve)  # all requests may have been cancelled
+        return await asyncio.shield(task)
+
+    def put(self, key: K, value: V) -> None:
+        """Store a value; above the limit, the least recently requested value is dropped."""
+        self._kept[key] = (self._clock() + self._seconds, value)
+        self._kept.move_to_end(key)
+        if len(self._kept) > self._limit:
+            self._kept.popitem(last=False)
+
+    async def _compute(self, key: K, compute: Callable[[], Awaitable[V]]) -> V:
+        try:
+            value = await compute()
+            self.put(key, value)
+            return value
+        finally:
+            del self._computed[key]
+
+
+def _retrieve(task: asyncio.Task[V]) -> None:
+    if not task.cancelled():
+        task.exception()
+
+
+class Metadata(Struct, frozen=True):
+    """`metadata` of a role or a binding."""
+
+    name: str
+    namespace: str = ""
+
+
+class Rule(Struct, frozen=True, rename="camel"):
+    """A PolicyRule of `rules`."""
+
+    verbs: tuple[str, ...] | None = None
+    api_groups: tuple[str, ...] | None = None
+    resources: tuple[str, ...] | None = None
+    resource_names: tuple[str, ...] | None = None
+
+    def lists(self, resource: Resource) -> bool:
+        """Return whether the rule grants listing all objects of a resource."""
+        return (
+            not self.resource_names
+            and _has(self.verbs, "list")
+            and _has(self.api_groups, resource[0])
+            and _has(self.resources, resource[1])
+        )
+
+
+class Role(Struct, frozen=True):
+    """A Role or a ClusterRole."""
+
+    metadata: Metadata
+    rules: tuple[Rule, ...] | None = None
+
+
+class Named(Struct, frozen=True):
+    """`roleRef`, or one of `subjects`."""
+
+    kind: str = ""
+    name: str = ""
+    namespace: str = ""
+
+
+class Binding(Struct, frozen=True, rename="camel"):
+    """A RoleBinding."""
+
+    metadata: Metadata
+    role_ref: Named
+    subjects: tuple[Named, ...] | None = None
+
+
+class Listed(Struct, Generic[T], frozen=True):
+    """The response to a list request."""
+
+    items: tuple[T, ...] | None = None
+
+
+ROLES: Final = msgspec.json.Decoder(Listed[Role])
+BINDINGS: Final = msgspec.json.Decoder(Listed[Binding])
+
+
+class Grants:
+    """The grants of the RoleBindings of a cluster: for each subject and resource, the namespaces in
+    which all objects of the resource can be listed.
+    """
+
+    def __init__(
+        self,
+        roles: Iterable[Role],
+        cluster_roles: Iterable[Role],
+        bindings: Iterable[Binding],
+        resources: Sequence[Resource],
+    ) -> None:
+        granted: dict[tuple[str, str, str], set[Resource]] = {}
+        for kind, every in (("Role", roles), ("ClusterRole", cluster_roles)):
+            for role in every:
+                found = {each for each in resources if _lists(role, each)}
+                if found:
+                    meta = role.metadata
+                    granted[kind, meta.namespace, meta.name] = found
+        self._namespaces: dict[tuple[str, str, Resource], set[str]] = {}
+        for binding in bindings:
+            namespace, ref = binding.metadata.namespace, binding.role_ref
+            place = namespace if ref.kind == "Role" else ""
+            for resource in granted.get((ref.kind, place, ref.name), ()):
+                for subject in binding.subjects or ():
+                    who = _subject(subject, namespace)
+                    self._namespaces.setdefault((*who, resource), set()).add(namespace)
+
+    def namespaces(self, user: dict[str, Any], resource: Resource) -> set[str]:
+        """Return the namespaces in which a user (`status.user`) can list the resource."""
+        subjects = [("User", str(user.get("username", "")))]
+        subjects += [("Group", str(group)) for group in user.get("groups") or ()]
+        found = (self._namespaces.get((*each, resource), set()) for each in subjects)
+        return set().union(*found)
+
+
+def _lists(role: Role, resource: Resource) -> bool:
+    return any(rule.lists(resource) for rule in role.rules or ())
+
+
+def _has(values: tuple[str, ...] | None, wanted: str) -> bool:
+    return values is not None and (_EVERY in values or wanted in values)
+
+
+def _subject(subject: Named, namespace: str) -> tuple[str, str]:
+    """Return kind and name of a subject; a ServiceAccount is a user."""
+    if subject.kind == "ServiceAccount":
+        place = subject.namespace or namespace
+        return "User", f"system:serviceaccount:{place}:{subject.name}"
+    return subject.kind, subject.name
 
 
 class Reviews:
     """Requests for reviews to the API server, with bounded concurrency."""
 
-    def __init__(self, requests: Requests) -> None:
+    def __init__(self, requests: Api) -> None:
         self._requests = requests
         self._room = asyncio.Semaphore(_AT_ONCE)
 

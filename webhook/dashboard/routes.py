@@ -1,16 +1,17 @@
 """The FastAPI application of the dashboard: page, parts, stream of changes, and JSON."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
-from typing import Annotated, Any, Final, Protocol
+from collections.abc import Awaitable, Callable, Collection
+from typing import Annotated, Any, Final
 from urllib.parse import parse_qs
 
 from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
 from fastapi.middleware.gzip import GZipMiddleware
 from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse, StreamingResponse
-from msgspec import Struct
 from starlette.datastructures import Headers, MutableHeaders
 
 from webhook import __version__
+from webhook.dashboard.page import DashboardSite
+from webhook.dashboard.rights import NotNowError, UserScope
 from webhook.httpserver.asgi import (
     ASGIApp,
     Message,
@@ -40,77 +41,6 @@ _HEADERS: Final = {
 _FOR_EVER: Final = "public, max-age=31536000, immutable"
 
 
-class UserScope(Struct, frozen=True):
-    """A user and the namespaces that the user can see, None for all."""
-
-    user: str
-    namespaces: frozenset[str] | None
-
-    def sees(self, namespace: str) -> bool:
-        """Return whether the user can see a namespace."""
-        return self.namespaces is None or namespace in self.namespaces
-
-
-class NotNowError(Exception):
-    """A request cannot be answered now, but may be retried in a moment."""
-
-
-class Site(Protocol):
-    """The content of the application. An object outside of a UserScope is reported as not found."""
-
-    @property
-    def schemas(self) -> dict[str, Any]:
-        """JSON Schemas of `Status` and `Pod`, and of the types that these refer to."""
-
-    @property
-    def links(self) -> bool:
-        """Whether the address of /enter may carry the token: only the dashboard's own."""
-
-    async def enter(self, token: str) -> str | None:
-        """Return a new session for a token, None if not accepted. Raises NotNowError."""
-
-    def leave(self, session: str) -> None:
-        """End a session."""
-
-    async def sight(self, session: str, bearer: str) -> UserScope | None:
-        """Return the user of a session or a bearer token. Raises NotNowError."""
-
-    def asset(self, name: str) -> tuple[bytes, str] | None:
-        """Return content and type of a static file."""
-
-    def sign_in(self, wrong: str) -> str:
-        """Return the page with the form for a token; `wrong` is the error of the last attempt."""
-
-    def page(self, sight: UserScope, parameters: Mapping[str, str]) -> str:
-        """Return the page for the parameters of an address."""
-
-    def pod(self, sight: UserScope, namespace: str, name: str, *, part: bool) -> str | None:
-        """Return the details of a pod, as a page or a part; a part reports a missing pod."""
-
-    def host(self, sight: UserScope, place: dict[str, str], *, part: bool) -> str | None:
-        """Return the details of a host without a pod, as a page or as a part of one."""
-
-    def diagnosis(self, name: str, *, part: bool) -> str | None:
-        """Return the description of a diagnosis."""
-
-    def streams(self, sight: UserScope) -> bool:
-        """Return whether a user can open another stream of changes."""
-
-    def events(
-        self,
-        look: Callable[[], Awaitable[UserScope | None]],
-        parameters: Mapping[str, str],
-        since: str,
-    ) -> AsyncIterator[bytes]:
-        """Yield messages that keep a page up to date, until the browser disconnects."""
-
-    def status_json(self, sight: UserScope, namespace: str) -> AsyncIterator[bytes]:
-        """Yield the status as JSON."""
-
-    def pod_json(self, sight: UserScope, namespace: str, name: str) -> bytes | None:
-        """Return the details of a pod as JSON."""
-
-
 class _Guard:
     """Middleware that rejects requests with another host and forms of other sites, and adds headers
     to all responses.
@@ -132,21 +62,19 @@ class _Guard:
                 headers.setdefault("cache-control", "no-store")
             await send(message)
 
-        headers = Headers(scope=scope)
+        headers, answer = Headers(scope=scope), self._app
         host = _hostname(headers.get("host", ""))
-        if host in self._hosts and scope["method"] == "POST" and not _own(headers):
-            await PlainTextResponse("forms of other sites are not accepted", 403)(
-                scope, receive, guarded
+        if host not in self._hosts:
+            text = (
+                f"{host or 'no host'} is not served: open this as localhost, or set dashboard.hosts"
             )
-            return
-        if host in self._hosts:
-            await self._app(scope, receive, guarded)
-            return
-        text = f"{host or 'no host'} is not served: open this as localhost, or set dashboard.hosts"
-        await PlainTextResponse(text, 421)(scope, receive, guarded)
+            answer = PlainTextResponse(text, 421)
+        elif scope["method"] == "POST" and not _own(headers):
+            answer = PlainTextResponse("forms of other sites are not accepted", 403)
+        await answer(scope, receive, guarded)
 
 
-def site_application(site: Site, hosts: Collection[str], cookie: str) -> FastAPI:
+def site_application(site: DashboardSite, hosts: Collection[str], cookie: str) -> FastAPI:
     """Return the application. `cookie` names the session; `hosts` are accepted host names."""
     app = FastAPI(
         title="ray-webhook dashboard",
@@ -184,7 +112,7 @@ def site_application(site: Site, hosts: Collection[str], cookie: str) -> FastAPI
 
 def _add_pages(
     app: FastAPI,
-    site: Site,
+    site: DashboardSite,
     look: Callable[[Request], Awaitable[UserScope | None]],
     viewer: Callable[[Request], Awaitable[UserScope]],
 ) -> None:
@@ -222,13 +150,15 @@ def _add_pages(
 
     @app.get("/static/{name}", include_in_schema=False)
     async def static(name: str) -> Response:
-        found = site.asset(name)
+        found = site.drawer.assets.get(name)
         if found is None:
             raise HTTPException(404)
         return Response(found[0], media_type=found[1], headers={"cache-control": _FOR_EVER})
 
 
-def _add_data(app: FastAPI, site: Site, viewer: Callable[[Request], Awaitable[UserScope]]) -> None:
+def _add_data(
+    app: FastAPI, site: DashboardSite, viewer: Callable[[Request], Awaitable[UserScope]]
+) -> None:
     """Add the routes for programs."""
     Viewer = Annotated[UserScope, Depends(viewer)]  # noqa: N806 - a type
 
@@ -250,7 +180,7 @@ def _add_data(app: FastAPI, site: Site, viewer: Callable[[Request], Awaitable[Us
         return app.openapi()
 
 
-def _add_sessions(app: FastAPI, site: Site, cookie: str) -> None:
+def _add_sessions(app: FastAPI, site: DashboardSite, cookie: str) -> None:
     """Add the routes to sign in and out."""
 
     @app.get("/enter", include_in_schema=False)

@@ -5,18 +5,12 @@ from hashlib import sha256
 from hmac import compare_digest
 from secrets import token_urlsafe
 from time import monotonic
-from typing import Final, Protocol
+from typing import Final
 
 from msgspec import Struct
 
-from webhook.dashboard.rights import (
-    Requests,
-    Reviews,
-    Rights,
-    User,
-)
-from webhook.dashboard.routes import NotNowError, UserScope
-from webhook.dashboard.shared_values import Shared
+from webhook.dashboard.rights import NotNowError, Reviews, Rights, Shared, User, UserScope
+from webhook.kubeclient.client import Api
 
 REVIEWED_SECONDS: Final = 60.0
 """The lifetime of a cached TokenReview."""
@@ -31,23 +25,9 @@ _TOKENS: Final = 1000
 _TOKEN_REVIEWS: Final = "/apis/authentication.k8s.io/v1/tokenreviews"  # noqa: S105 - a path
 
 
-class Access(Protocol):
-    """Authentication of requests. `tokens`: whether users have tokens of their own."""
-
-    tokens: bool
-
-    async def enter(self, token: str) -> str | None:
-        """Return a new session for a token, None if not accepted. Raises NotNowError."""
-
-    def leave(self, session: str) -> None:
-        """End a session."""
-
-    async def sight(self, session: str, bearer: str) -> UserScope | None:
-        """Return the user of a session or a bearer token. Raises NotNowError."""
-
-
 class OwnAccess:
-    """Grants anyone with the printed address access to all that this process can read.
+    """Grants anyone with the printed address access to all that this process can read. `tokens`:
+    whether users have tokens of their own.
 
     See docs/contributing/decisions/0025-who-may-look.md.
     """
@@ -59,6 +39,7 @@ class OwnAccess:
         self._session = token_urlsafe(32)
 
     async def enter(self, token: str) -> str | None:
+        """Return a new session for a token, None if not accepted."""
         return self._session if _equal(token, self.token) else None
 
     def leave(self, session: str) -> None:
@@ -87,7 +68,7 @@ class TokenAccess:
 
     def __init__(
         self,
-        requests: Requests,
+        requests: Api,
         namespaces: Callable[[], Collection[str]],
         clock: Callable[[], float] = monotonic,
     ) -> None:
@@ -157,6 +138,9 @@ class TokenAccess:
         )
         user: User | None = status.get("user") if status.get("authenticated") is True else None
         return user or None
+
+
+Access = OwnAccess | TokenAccess
 
 
 class _Pace:

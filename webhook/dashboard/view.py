@@ -6,21 +6,16 @@ Ids of elements consist of numbers and digests only, and contain no name of a te
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from hashlib import blake2b
-from typing import Final, NamedTuple
+from typing import Final
 from urllib.parse import urlencode
 
-from msgspec import Struct
+from markupsafe import Markup
+from msgspec import Struct, structs
 
 from webhook.api.times import text_of
 from webhook.dashboard.query import Query
 from webhook.diagnostics import report
-from webhook.diagnostics.diagnosis import (
-    ERROR,
-    INFO,
-    WARNING,
-    Change,
-    Trouble,
-)
+from webhook.diagnostics.diagnosis import ERROR, INFO, WARNING, Trouble
 from webhook.diagnostics.messages import counted
 
 COMPACT: Final = 12
@@ -72,40 +67,20 @@ class Cell(Struct, frozen=True):
 
 
 class Row(Struct, frozen=True):
-    """A rendered replica. `size` is the width of its hosts, `what` a summary of the problem."""
+    """A replica: the number of its group, the id of its row, a summary of its problem, the width of
+    its hosts, and those that are rendered.
+    """
 
+    group: int
     id: str
-    called: str
-    name: str
-    state: str
-    ready: int
-    hosts: int
+    replica: report.Replica
     what: str
-    troubled: bool
-    size: str
-    new: bool
-    cells: tuple[Cell, ...]
-    more: int = 0
+    size: str = ""
+    cells: tuple[Cell, ...] = ()
 
-
-class Instant(Struct, frozen=True):
-    """A time, for programs and for people."""
-
-    machine: str
-    people: str
-
-
-class Told(Struct, frozen=True):
-    """A rendered problem."""
-
-    id: str
-    level: str
-    place: str
-    message: str
-    remedy: str
-    command: str
-    change: Change | None
-    since: Instant | None
+    @property
+    def troubled(self) -> bool:
+        return bool(self.what) or self.replica.state in (report.WAITS, report.GONE)
 
 
 class GroupView(Struct, frozen=True):
@@ -115,8 +90,11 @@ class GroupView(Struct, frozen=True):
     name: str
     text: str
     note: str
-    compact: bool
     rows: tuple[Row, ...]
+
+    @property
+    def compact(self) -> bool:
+        return len(self.rows) > COMPACT
 
 
 class Section(Struct, frozen=True):
@@ -125,16 +103,13 @@ class Section(Struct, frozen=True):
     """
 
     key: str
-    namespace: str
-    name: str
+    cluster: report.Cluster
     href: str
     state: str
     text: str
     head: Cell | None
-    failure: str
     notes: tuple[str, ...]
-    created: Instant | None
-    told: tuple[Told, ...]
+    troubles: tuple[Trouble, ...]
     more: int
     pod_groups: tuple[str, ...]
     groups: tuple[GroupView, ...]
@@ -146,19 +121,6 @@ class Section(Struct, frozen=True):
         return f"c-{self.key}"
 
 
-class _Place(NamedTuple):
-    """A replica of a group, the id of its row, and a summary of its problem."""
-
-    group: int
-    id: str
-    replica: report.Replica
-    what: str
-
-    @property
-    def troubled(self) -> bool:
-        return bool(self.what) or self.replica.state in (report.WAITS, report.GONE)
-
-
 def key_of(cluster: report.Cluster) -> str:
     """Return the common prefix of the ids of a RayCluster's elements."""
     return blake2b(f"{cluster.namespace}/{cluster.name}".encode(), digest_size=5).hexdigest()
@@ -166,14 +128,14 @@ def key_of(cluster: report.Cluster) -> str:
 
 def listed(cluster: report.Cluster) -> Section:
     """Return a RayCluster for the list."""
-    shown = [each for each in _places(cluster) if each.troubled][:LISTED_ROWS]
+    shown = [each for each in _rows(cluster) if each.troubled][:LISTED_ROWS]
     return _section(cluster, shown, LISTED_TROUBLES, LISTED_CELLS, whole=False)
 
 
 def whole(cluster: report.Cluster, page: int) -> Section:
     """Return a RayCluster with a page of its replicas, those with problems first."""
     size = _page_size(cluster)
-    shown = sorted(_places(cluster), key=lambda each: not each.troubled)
+    shown = sorted(_rows(cluster), key=lambda each: not each.troubled)
     return _section(cluster, shown[(page - 1) * size : page * size], TROUBLES, CELLS, whole=True)
 
 
@@ -189,27 +151,22 @@ def _page_size(cluster: report.Cluster) -> int:
 
 
 def _section(
-    cluster: report.Cluster, shown: list[_Place], troubles: int, cells: int, *, whole: bool
+    cluster: report.Cluster, shown: list[Row], troubles: int, cells: int, *, whole: bool
 ) -> Section:
     key = key_of(cluster)
-    place = _place(cluster)
-    href = Query(namespace=cluster.namespace, cluster=cluster.name).address
     rows: dict[int, list[Row]] = {}
     for each in shown:
-        row = _row(each, cluster, cluster.groups[each.group], cells)
+        row = _completed(each, cluster, cluster.groups[each.group], cells)
         rows.setdefault(each.group, []).append(row)
     return Section(
         key,
-        cluster.namespace,
-        cluster.name,
-        href,
+        cluster,
+        Query(namespace=cluster.namespace, cluster=cluster.name).address,
         state_of(cluster),
         _summary(cluster),
-        None if cluster.failure else _cell(f"x-{key}", cluster.head, place, "head"),
-        cluster.failure,
+        None if cluster.failure else _cell(f"x-{key}", cluster.head, _place(cluster), "head"),
         tuple(_notes(cluster)),
-        instant(cluster.created),
-        tuple(told(each) for each in cluster.troubles[:troubles]),
+        cluster.troubles[:troubles],
         max(0, len(cluster.troubles) - troubles),
         tuple(_pod_group(each) for each in cluster.pod_groups) if whole or cluster.waits else (),
         tuple(
@@ -234,10 +191,10 @@ def _group(
         note += f"; one unit of {counted(len(group.every_host), 'host')}"
     if group.unseated:
         note += f"; {counted(len(group.unseated), 'pod')} without a seat"
-    return GroupView(key, group.name, text, note, len(rows) > COMPACT, rows)
+    return GroupView(key, group.name, text, note, rows)
 
 
-def _places(cluster: report.Cluster) -> Iterator[_Place]:
+def _rows(cluster: report.Cluster) -> Iterator[Row]:
     wrong: dict[tuple[str, int | None], list[Trouble]] = {}
     for trouble in cluster.troubles:
         if trouble.level != INFO and trouble.replica is not None:
@@ -249,32 +206,19 @@ def _places(cluster: report.Cluster) -> Iterator[_Place]:
             again = seen[replica.index] = seen.get(replica.index, -1) + 1
             place = "n" if replica.index is None else f"{replica.index}"
             what = ", ".join(each.brief for each in wrong.get((group.name, replica.index), ()))
-            yield _Place(number, f"{key}-{number}-{place}-{again}", replica, what)
+            yield Row(number, f"{key}-{number}-{place}-{again}", replica, what)
 
 
-def _row(place: _Place, cluster: report.Cluster, group: report.Group, most: int) -> Row:
-    replica = place.replica
+def _completed(row: Row, cluster: report.Cluster, group: report.Group, most: int) -> Row:
+    """Return a row with its rendered hosts."""
     base = _place(cluster) | {"group": group.name}
-    if replica.index is not None:
-        base["replica"] = str(replica.index)
-    cells = tuple(
-        _cell(f"{place.id}-{host.index}", host, base, f"host {host.index}")
-        for host in replica.hosts[:most]
-    )
-    return Row(
-        place.id,
-        "one more" if replica.index is None else f"{replica.index}",
-        replica.name,
-        replica.state,
-        replica.ready,
-        len(replica.hosts),
-        place.what,
-        place.troubled,
-        _size_of(group),
-        replica.index is None,
-        cells,
-        max(0, len(replica.hosts) - most),
-    )
+    if row.replica.index is not None:
+        base["replica"] = str(row.replica.index)
+    cells = [
+        _cell(f"{row.id}-{host.index}", host, base, f"host {host.index}")
+        for host in row.replica.hosts[:most]
+    ]
+    return structs.replace(row, size=_size_of(group), cells=tuple(cells))
 
 
 def _size_of(group: report.Group) -> str:
@@ -298,27 +242,14 @@ def state_of(cluster: report.Cluster) -> str:
     return READY if complete and (cluster.head.state == report.READY) else PROGRESSING
 
 
-def told(trouble: Trouble) -> Told:
-    """Return a problem as the page shows it."""
-    return Told(
-        trouble.id,
-        trouble.level,
-        trouble.group,
-        trouble.message,
-        trouble.remedy,
-        trouble.command,
-        trouble.change,
-        instant(trouble.since),
-    )
-
-
-def instant(seconds: float | None) -> Instant | None:
-    """Return seconds since the epoch as a time; None outside of the calendar."""
+def time_of(seconds: float | None) -> Markup:
+    """Return seconds since the epoch as an HTML element; empty outside of the calendar."""
     machine = text_of(seconds)
     if seconds is None or machine is None:
-        return None
+        return Markup()
     at = datetime.fromtimestamp(int(seconds), UTC)
-    return Instant(machine, f"{at.day} {at:%b %H:%M} UTC")
+    people = f"{at.day} {at:%b %H:%M} UTC"
+    return Markup('<time datetime="{}">{}</time>').format(machine, people)
 
 
 def _summary(cluster: report.Cluster) -> str:
@@ -361,11 +292,10 @@ def _place(cluster: report.Cluster) -> dict[str, str]:
 
 
 def _cell(cell_id: str, host: report.Host, place: dict[str, str], called: str) -> Cell:
-    label = f"{called}: {HOST_STATES[host.state]}"
+    label, href = f"{called}: {HOST_STATES[host.state]}", ""
     if host.pods:
         asked = {"namespace": place["namespace"], "name": host.pods[0]}
-        return Cell(cell_id, host.index, host.state, label, f"/pod?{urlencode(asked)}")
-    if "replica" in place:
+        href = f"/pod?{urlencode(asked)}"
+    elif "replica" in place:
         href = f"/host?{urlencode(place | {'host': str(host.index)})}"
-        return Cell(cell_id, host.index, host.state, label, href)
-    return Cell(cell_id, host.index, host.state, label, "")
+    return Cell(cell_id, host.index, host.state, label, href)
