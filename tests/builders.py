@@ -17,7 +17,7 @@ from webhook.groups.required_reads import Read
 from webhook.manifest.reader import Manifest
 from webhook.manifest.standalone import load_state
 from webhook.manifest.views import as_cluster
-from webhook.mutation.policy import DEFAULT_POLICY, Policy
+from webhook.mutation.ray_pod import DEFAULT_POLICY, Policy
 from webhook.reservation.stores import at_once
 
 Object = dict[str, Any]

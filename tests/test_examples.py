@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from webhook.accelerators.topology import accelerator_type, chips_of, hosts_of
+from webhook.accelerators.slices import accelerator_type, chips_of, hosts_of
 from webhook.api import names
 from webhook.api.formats import is_dns_label, is_label_value
 from webhook.api.quantity import parse_count, parse_quantity

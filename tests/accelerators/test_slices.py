@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.accelerators.slices import Slice, read_slice
-from webhook.accelerators.topology import TopologyError
+from webhook.accelerators.slices import Slice, TopologyError, read_slice
 from webhook.api import names
 
 V6E = {names.NODE_TPU_ACCELERATOR: "tpu-v6e-slice"}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.accelerators.topology import (
+from webhook.accelerators.slices import (
     TopologyError,
     accelerator_type,
     chips_of,

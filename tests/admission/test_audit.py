@@ -13,8 +13,7 @@ from webhook.admission.reviewer import Mutation, Outcome, Validation
 from webhook.logging.log import Log
 from webhook.manifest.standalone import load_state
 from webhook.metrics.collector import Metrics
-from webhook.metrics.review_metrics import ReviewCounts
-from webhook.metrics.review_observer import ReviewObserver
+from webhook.metrics.observers import ReviewCounts, ReviewObserver
 
 
 def mutated(pod: dict[str, Any]) -> Outcome:

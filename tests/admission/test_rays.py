@@ -18,11 +18,10 @@ from tests.validation.builders import (
     a_service,
     fields_of,
 )
-from webhook.admission.bad_review import BadReview
 from webhook.admission.codec import WARNING_MAX
 from webhook.admission.ray_handler import CAUSES_MAX, RayHandler, render
 from webhook.admission.reviewer import Outcome, Validation
-from webhook.api.review import INVALID
+from webhook.api.review import INVALID, BadReview
 from webhook.validation.field import Field
 from webhook.validation.finding import DENY, WARN, Finding
 from webhook.validation.rule_settings import RuleSettings

@@ -16,12 +16,12 @@ from tests.builders import (
     a_pod,
     facts,
 )
-from webhook.admission.bad_review import BadReview
 from webhook.admission.codec import WARNING_MAX
 from webhook.admission.ray_handler import RayHandler
-from webhook.admission.resize_handler import RULE, Beyond, ResizeHandler
 from webhook.admission.reviewer import Outcome, Validation
+from webhook.admission.subresource_handlers import RULE, Beyond, ResizeHandler
 from webhook.api import names
+from webhook.api.review import BadReview
 from webhook.groups.group_config import ClusterIndex
 
 RESOURCES = "spec.containers[0].resources"

@@ -18,11 +18,11 @@ from tests.builders import (
     a_cluster,
     facts,
 )
-from webhook.admission.bad_review import BadReview
 from webhook.admission.pod_handler import PodHandler
 from webhook.admission.reviewer import Mutation
 from webhook.admission.shard_handler import ShardHandler
 from webhook.api import names
+from webhook.api.review import BadReview
 from webhook.groups.annotations import (
     SHARD_COUNT,
     SHARD_GROUP,

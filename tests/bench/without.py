@@ -8,48 +8,33 @@ from collections.abc import Callable, Coroutine
 from types import SimpleNamespace
 from typing import Any, Final
 
+from starlette.types import Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from webhook.admission.pod_handler import PodDecision
-from webhook.api.objects import Pod, WorkerGroup
+from webhook.api.objects import Pod
 from webhook.api.review import Answer
 from webhook.cli.main import main
-from webhook.groups.group_config import RayClusterConfig
 from webhook.groups.identity import HostIdentity
-from webhook.httpserver import endpoint, reply, server
-from webhook.httpserver.asgi import Send
-from webhook.httpserver.protocol import LimitedProtocol, Limits
-from webhook.httpserver.reply import send_json
-from webhook.logging.batch import Batch
-from webhook.metrics import review_observer
-from webhook.mutation.answer import answer
+from webhook.httpserver import endpoint, protocol, server
+from webhook.httpserver.protocol import LimitedProtocol, Limits, send_json
+from webhook.metrics import observers
 from webhook.mutation.patch_template import PatchCache
+from webhook.mutation.pipeline import answer
 from webhook.mutation.ray_pod import read_replica
 
 
 def _patch_cache() -> None:
-    def work_out(
-        self: PatchCache,
-        pod: Pod,
-        seat: HostIdentity,
-        cluster: RayClusterConfig,
-        group: WorkerGroup,
-        *,
-        holder: str = "",
-    ) -> Answer:
-        return answer(
-            read_replica(pod, seat, cluster, group, holder=holder, policy=self.policy),
-            seat.host,
-        )
+    def compute(_: PatchCache, pod: Pod, seat: HostIdentity, *group: Any, holder: str) -> Answer:  # noqa: ANN401 - as the cache is called
+        cluster, row, policy = group
+        replica = read_replica(pod, seat, cluster, row, holder=holder, policy=policy)
+        return answer(replica, seat.host)
 
-    PatchCache.answer = work_out  # type: ignore[method-assign]
+    PatchCache.answer = compute  # type: ignore[assignment, method-assign]
 
 
 def _batches() -> None:
-    def add(self: Batch[Any], thing: Any) -> None:  # noqa: ANN401 - whatever is batched
-        self._take([thing])
-
-    Batch.add = add  # type: ignore[method-assign]
+    vars(observers)["_BATCH_LINES"] = 1
 
 
 def _one_write() -> None:
@@ -64,7 +49,7 @@ def _together() -> None:
     async def go_on(_seconds: float) -> None:
         pass
 
-    vars(reply)[asyncio.__name__] = SimpleNamespace(sleep=go_on)
+    vars(protocol)[asyncio.__name__] = SimpleNamespace(sleep=go_on)
 
 
 def _nothing() -> None:
@@ -81,8 +66,8 @@ LAYERS: Final[dict[str, Callable[[], None]]] = {
 
 
 def _places() -> None:
-    PodDecision.told = property(lambda self: self.answer)  # type: ignore[method-assign, assignment]
-    vars(review_observer)[Pod.__name__] = _Nothing
+    PodDecision.located = property(lambda self: self.answer)  # type: ignore[method-assign, assignment]
+    vars(observers)[Pod.__name__] = _Nothing
 
 
 class _Nothing:

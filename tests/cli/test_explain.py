@@ -18,7 +18,7 @@ from webhook.diagnostics.examination import DIAGNOSES
 from webhook.explain.variables import given_variables
 from webhook.groups.annotations import ANNOTATIONS
 from webhook.mutation.pipeline import HEAD_ASKED
-from webhook.mutation.policy import Policy
+from webhook.mutation.ray_pod import Policy
 from webhook.validation.rules import RULES
 
 Capture = pytest.CaptureFixture[str]

@@ -30,7 +30,7 @@ from webhook.diagnostics.object_cache import ObjectCache
 from webhook.diagnostics.report import ClusterReport
 from webhook.manifest.kuberay_pods import expand
 from webhook.manifest.views import as_cluster
-from webhook.mutation.policy import DEFAULT_POLICY, Policy
+from webhook.mutation.ray_pod import DEFAULT_POLICY, Policy
 
 Object = dict[str, Any]
 T = TypeVar("T")

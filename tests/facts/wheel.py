@@ -67,7 +67,7 @@ def facts(said: dict[str, Any]) -> Iterator[Fact]:
         place = f"{NAMES}:{name}"
         there = value(place) if value(place) in said["megascale"] else MISSING
         yield Fact(place, "a variable of several slices", value(place), there)
-    place = "webhook.mutation.megascale:PORT"
+    place = "webhook.mutation.tpu:COORDINATOR_PORT"
     yield Fact(
         place,
         "DEFAULT_MEGASCALE_PORT",
@@ -95,7 +95,7 @@ def facts(said: dict[str, Any]) -> Iterator[Fact]:
 
 
 def _topologies(said: dict[str, Any]) -> Iterator[Fact]:
-    place = "webhook.accelerators.topology:LISTED"
+    place = "webhook.accelerators.slices:LISTED"
     ours = {
         _rays(name): {"x".join(map(str, each)) for each in found}
         for name, found in value(place).items()
@@ -113,9 +113,9 @@ def _topologies(said: dict[str, Any]) -> Iterator[Fact]:
 
 
 def _generations(said: dict[str, Any]) -> Iterator[Fact]:
-    place = "webhook.accelerators.topology:GENERATIONS"
+    place = "webhook.accelerators.slices:GENERATIONS"
     ours = {label: (_rays(found.name), found.cores) for label, found in value(place).items()}
-    newest = value("webhook.accelerators.topology:_V7X")
+    newest = value("webhook.accelerators.slices:_V7X")
     for label, (generation, cores) in said["generations"].items():
         here = ours.get(
             label, (_rays(newest.name), newest.cores) if label.startswith("tpu7x") else MISSING

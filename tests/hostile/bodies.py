@@ -21,19 +21,19 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import jsonpatch
+from starlette.types import Message, Scope
 
 from tests.apiserver import Object, object_review, pod_review
 from tests.builders import NAMESPACE, a_cluster, a_pod
 from webhook.admission.pod_handler import PodHandler
 from webhook.admission.ray_handler import RayHandler
-from webhook.admission.resize_handler import ResizeHandler
 from webhook.admission.reviewer import Mutation, Outcome, Validation
 from webhook.admission.shard_handler import ShardHandler
+from webhook.admission.subresource_handlers import ResizeHandler
 from webhook.api import names
-from webhook.httpserver.asgi import Message, Scope
+from webhook.httpserver.application import Readiness
 from webhook.httpserver.body_budget import BodyBudget
 from webhook.httpserver.endpoint import ReviewEndpoint
-from webhook.httpserver.readiness import Readiness
 from webhook.manifest.reader import Manifest, read
 from webhook.manifest.standalone import load_state
 from webhook.reservation.indices import standalone_indices

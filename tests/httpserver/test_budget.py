@@ -7,10 +7,9 @@ from tests.certs.listener import until
 from tests.httpserver.test_limits import answer, asked, served
 from webhook.admission.reviewer import Outcome
 from webhook.api.review import ALLOWED
-from webhook.httpserver.application import review_application
+from webhook.httpserver.application import Readiness, review_application
 from webhook.httpserver.body_budget import BodyBudget
 from webhook.httpserver.endpoint import ReviewEndpoint
-from webhook.httpserver.readiness import Readiness
 
 POST = b"POST /mutate HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
 

@@ -13,7 +13,7 @@ from webhook.admission.shard_handler import ShardHandler
 from webhook.api.review import NotNow
 from webhook.groups.group_config import ClusterIndex
 from webhook.groups.required_reads import Read
-from webhook.httpserver import deadline
+from webhook.httpserver import endpoint
 from webhook.manifest.standalone import load_state
 from webhook.reservation.indices import standalone_indices
 
@@ -38,12 +38,12 @@ REVIEWS = {
 def test_a_review_that_cannot_be_decided_in_time_says_so_and_names_its_object(
     monkeypatch: pytest.MonkeyPatch, subject: str
 ) -> None:
-    monkeypatch.setattr(deadline, "REVIEW_SECONDS", 0.01)
+    monkeypatch.setattr(endpoint, "REVIEW_SECONDS", 0.01)
     known, clusters = load_state(()), ClusterIndex()
     clusters.freshness = lambda *_: False  # a watch that is silent
     pods = PodHandler(clusters, known.identities)
     shards = ShardHandler(clusters, standalone_indices(clusters))
-    mutation = Mutation(pods, Silence(), shards, in_time=deadline.in_time)
+    mutation = Mutation(pods, Silence(), shards, in_time=endpoint.in_time)
 
     async def story(review: Object) -> str:
         with pytest.raises(NotNow, match="took more than ") as refused:

@@ -22,8 +22,7 @@ from tests.certs.listener import (
 from tests.httpserver.test_answers import connected, post
 from tests.server import Running
 from webhook.certs.context import SwappingContext
-from webhook.httpserver.protocol import Limits
-from webhook.httpserver.reply import send_json
+from webhook.httpserver.protocol import Limits, send_json
 from webhook.httpserver.server import HttpServer
 
 HEAD = b"POST / HTTP/1.1\r\nhost: x\r\n"

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import cast
 
 import pytest
+from starlette.types import Message, Send
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-from webhook.httpserver.asgi import Message, Send
-from webhook.httpserver.reply import send_json
+from webhook.httpserver.protocol import send_json
 
 BODY = b'{"kind":"AdmissionReview"}'
 

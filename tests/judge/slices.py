@@ -18,7 +18,7 @@ from webhook.manifest.kuberay_pods import expand
 from webhook.manifest.reader import Manifest
 from webhook.manifest.standalone import load_state
 from webhook.manifest.views import as_cluster, as_pod
-from webhook.mutation.answer import operations
+from webhook.mutation.pipeline import operations
 from webhook.reservation.stores import at_once
 
 EXAMPLE: Final = Path(__file__).parents[2] / "examples" / "tpu-three-replicas.yaml"

@@ -27,13 +27,13 @@ from tests.builders import (
 )
 from tests.kubeclient.fake_api import RAYCLUSTERS, FakeApi
 from tests.kubeclient.following import Following, eventually, following
-from webhook.admission.bad_review import ClusterUnreadable
 from webhook.admission.pod_handler import PodHandler
 from webhook.admission.ray_handler import RayHandler
-from webhook.admission.resize_handler import ResizeHandler
 from webhook.admission.reviewer import Mutation, Validation
 from webhook.admission.shard_handler import ShardHandler
+from webhook.admission.subresource_handlers import ResizeHandler
 from webhook.api import names
+from webhook.api.review import ClusterUnreadable
 from webhook.groups.required_reads import SILENCE_SECONDS
 from webhook.reservation.identities import StandaloneIdentities
 from webhook.reservation.indices import standalone_indices

@@ -16,7 +16,7 @@ from tests.kubeclient.objects import (
     served_by_another,
     terminating,
 )
-from webhook.admission.bad_review import ClusterUnreadable
+from webhook.api.review import ClusterUnreadable
 from webhook.groups.identity import HostIdentity
 from webhook.groups.required_reads import ReadGroup
 from webhook.kubeclient.timeouts import Timing

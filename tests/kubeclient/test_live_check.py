@@ -18,10 +18,10 @@ from tests.kubeclient.fake_api import (
 from tests.kubeclient.following import eventually, following
 from tests.kubeclient.objects import KEY, a_pod, a_raycluster
 from tests.reservation.alone import Lists
-from webhook.admission.bad_review import ClusterUnreadable
 from webhook.admission.pod_handler import PodHandler
 from webhook.admission.reviewer import ClusterReader, Mutation
 from webhook.api.objects import RayCluster
+from webhook.api.review import ClusterUnreadable
 from webhook.groups.group_config import ClusterIndex, facts_of
 from webhook.groups.identity import HostIdentity
 from webhook.groups.identity_index import Member, Membership

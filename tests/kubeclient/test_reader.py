@@ -19,7 +19,7 @@ from tests.kubeclient.objects import (
     a_raycluster,
     terminating,
 )
-from webhook.admission.bad_review import ClusterUnreadable
+from webhook.api.review import ClusterUnreadable
 from webhook.cache.live import Flights, LiveReader
 from webhook.groups.identity import GroupKey, HostIdentity
 from webhook.groups.required_reads import ReadCluster, ReadClusters, ReadGroup

@@ -10,8 +10,9 @@ from typing import Any
 from tests.manifests.render import ROOT
 from tests.metrics.metrics_page import exposed as exposed_rows
 from tests.metrics.metrics_page import scraped_name
+from webhook.api.review import Answer, Cause
 from webhook.metrics.collector import Metrics
-from webhook.metrics.review_metrics import ReviewCounts
+from webhook.metrics.observers import ReviewCounts
 from webhook.metrics.table import Metric
 
 MONITORING = ROOT / "manifests" / "monitoring"
@@ -92,7 +93,7 @@ def test_labels_stay_few_whatever_is_sent() -> None:
     counts = ReviewCounts(metrics)
     for number in range(200):
         counts.reviewed(f"Kind{number}", f"OPERATION{number}", "denied", 0.001)
-        counts.denied(f"Kind{number}", f"Reason{number}")
+        counts.reasons(f"Kind{number}", Answer((Cause(f"Reason{number}", "", ""),)))
     text = metrics.exposition()[0].decode()
     assert "Kind1" not in text
     assert "Reason1" not in text

@@ -10,12 +10,10 @@ from tests.builders import a_cluster, a_pod, manifest
 from tests.kubeclient.following import eventually
 from webhook.admission.pod_handler import PodHandler
 from webhook.admission.reviewer import Mutation, Outcome
-from webhook.logging.batch import Batch
 from webhook.logging.log import DescriptorOutput, Log, follow_logs
 from webhook.manifest.standalone import load_state
 from webhook.metrics.collector import Metrics
-from webhook.metrics.review_metrics import ReviewCounts
-from webhook.metrics.review_observer import ReviewObserver
+from webhook.metrics.observers import ReviewCounts, ReviewObserver
 
 
 class Lines:
@@ -110,17 +108,17 @@ def test_a_line_has_no_fields_that_say_nothing() -> None:
 
 
 def test_a_full_batch_does_not_wait() -> None:
-    taken: list[list[int]] = []
-    batch = Batch(taken.append)
+    lines = Lines()
+    observer = ReviewObserver(Log(lines), ReviewCounts(Metrics("serve")))
 
     async def story() -> None:
-        for number in range(300):
-            batch.add(number)
-        assert len(taken) == 1
-        batch.flush()
+        for outcome in await outcomes(*[a_pod().of("c").worker("g").build()] * 300):
+            observer.reviewed(outcome, 0.0)
+        assert 0 < len(lines.read()) < 300
+        observer.flush()
 
     asyncio.run(story())
-    assert [number for part in taken for number in part] == list(range(300))
+    assert [line["uid"] for line in lines.read()] == [f"review-{number}" for number in range(300)]
 
 
 def test_a_reader_that_has_gone_does_not_stop_reviews() -> None:

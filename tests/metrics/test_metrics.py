@@ -3,7 +3,7 @@
 from prometheus_client.parser import text_string_to_metric_families
 
 from webhook.metrics.collector import Metrics
-from webhook.metrics.review_metrics import ReviewCounts
+from webhook.metrics.observers import ReviewCounts
 
 
 def samples(metrics: Metrics) -> dict[str, float]:

@@ -12,13 +12,14 @@ from webhook.logging.log import (
     Admission,
     DescriptorOutput,
     Event,
+    Format,
     Log,
     as_json,
+    form_of,
+    readable,
 )
-from webhook.logging.text_format import Format, form_of, readable
 from webhook.metrics.collector import Metrics
-from webhook.metrics.review_metrics import ReviewCounts
-from webhook.metrics.review_observer import ReviewObserver
+from webhook.metrics.observers import ReviewCounts, ReviewObserver
 
 
 def test_a_review_is_one_line_with_the_seat_that_it_gave() -> None:

@@ -17,7 +17,7 @@ from tests.builders import (
     decide,
 )
 from webhook.api import names
-from webhook.mutation.policy import Policy
+from webhook.mutation.ray_pod import Policy
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 CLUSTER = a_cluster("c").group("g", hosts=2).group("single")

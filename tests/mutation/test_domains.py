@@ -19,7 +19,7 @@ from tests.builders import (
 )
 from webhook.api import names
 from webhook.groups.scheduling_groups import digest
-from webhook.mutation.policy import Policy
+from webhook.mutation.ray_pod import Policy
 
 ASK = names.ANNOTATION_COMPUTE_DOMAIN
 UID = digest(uid_of("c"))

@@ -15,7 +15,7 @@ from tests.builders import (
 )
 from webhook.api import names
 from webhook.mutation.drain import HOOK
-from webhook.mutation.policy import Policy
+from webhook.mutation.ray_pod import Policy
 
 OLD, NEW, UNKNOWN = "rayproject/ray:2.56.1", "rayproject/ray:2.57.0", "registry/of/mine:7"
 

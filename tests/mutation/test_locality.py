@@ -15,7 +15,7 @@ from tests.builders import (
     env_of,
 )
 from webhook.api import names
-from webhook.mutation.policy import Policy
+from webhook.mutation.ray_pod import Policy
 
 ZONES = Policy(zones=True)
 ZONE = "<metadata.labels['topology.kubernetes.io/zone']>"

@@ -25,10 +25,9 @@ from webhook.api.review import Answer, Denied
 from webhook.groups.group_config import RayClusterConfig, facts_of
 from webhook.groups.identity import MAX_REPLICAS, HostIdentity
 from webhook.manifest.views import as_cluster, as_pod
-from webhook.mutation.answer import answer
 from webhook.mutation.patch_template import KEPT_BYTES, PatchCache
-from webhook.mutation.policy import Policy
-from webhook.mutation.ray_pod import HEAD_GROUP, HEAD_SEAT, read_replica
+from webhook.mutation.pipeline import answer
+from webhook.mutation.ray_pod import HEAD_GROUP, HEAD_SEAT, Policy, read_replica
 
 TPU_GROUP = a_cluster("c").group("g", hosts=4, replicas=4)
 GANG = (
@@ -57,6 +56,7 @@ class Ask(NamedTuple):
                 self.seat,
                 self.cluster,
                 self.cluster.groups[self.group],
+                self.policy,
                 holder=self.holder,
             )
         except Denied as denied:
@@ -313,8 +313,8 @@ def test_new_facts_of_the_raycluster_and_a_new_policy_count_at_once() -> None:
         for _ in range(2):
             ask = Ask(read(tpu_pod()), seat, cluster)
             assert ask.cached(cache) == ask.alone()
-    cache.policy = Policy(pod_groups=False)
-    ask = Ask(read(tpu_pod()), seat, facts(asking("replica")), policy=cache.policy)
+    policy = Policy(pod_groups=False)
+    ask = Ask(read(tpu_pod()), seat, facts(asking("replica")), policy=policy)
     assert ask.cached(cache) == ask.alone()
     assert patch(ask.alone())
 

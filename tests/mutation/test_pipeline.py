@@ -18,8 +18,7 @@ from webhook.groups.annotations import ANNOTATIONS
 from webhook.groups.group_config import facts_of
 from webhook.manifest.views import as_cluster, as_pod
 from webhook.mutation.pipeline import HEAD_ASKED, head_receives, replica_edits
-from webhook.mutation.policy import Policy, ResizeScope
-from webhook.mutation.ray_pod import HEAD_GROUP, HEAD_SEAT, read_replica
+from webhook.mutation.ray_pod import HEAD_GROUP, HEAD_SEAT, Policy, ResizeScope, read_replica
 
 VALUES = {
     names.ANNOTATION_TOPOLOGY_KEY: "nvidia.com/gpu.clique",

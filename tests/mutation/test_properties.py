@@ -28,7 +28,6 @@ from webhook.cli.files import read_manifests
 from webhook.manifest.kuberay_pods import expand
 from webhook.manifest.standalone import load_state
 from webhook.manifest.views import as_cluster, as_pod
-from webhook.mutation.answer import edits
 from webhook.mutation.edit import (
     AppendResizeRule,
     AppendTerm,
@@ -41,6 +40,8 @@ from webhook.mutation.edit import (
     SetPreStop,
     Warn,
 )
+from webhook.mutation.pipeline import edits
+from webhook.reservation.stores import at_once
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -92,7 +93,7 @@ def edits_of(case: Case) -> list[Edit]:
     known = load_state([manifest(case.cluster)])
     handler = PodHandler(known.clusters, known.identities)
     try:
-        placed = handler.preview(as_pod(manifest(case.pod)), "", "request-0")
+        placed = at_once(handler.place(as_pod(manifest(case.pod)), "", "request-0", dry_run=True))
     except Denied:
         return []
     return edits(placed.replica, placed.seat.host) if isinstance(placed, PodDecision) else []

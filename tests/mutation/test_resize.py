@@ -14,7 +14,7 @@ from tests.builders import (
     decide,
 )
 from webhook.api import names
-from webhook.mutation.policy import Policy
+from webhook.mutation.ray_pod import Policy
 
 BOTH = [
     {"resourceName": "cpu", "restartPolicy": "NotRequired"},

@@ -13,7 +13,7 @@ from tests.builders import (
 )
 from webhook.admission.codec import WARNING_MAX
 from webhook.api import names
-from webhook.mutation.policy import Policy
+from webhook.mutation.ray_pod import Policy
 
 ASK = names.ANNOTATION_SCHEDULING_GROUP
 RESPONDERS = [{"name": "drain.example.com"}]

@@ -14,7 +14,7 @@ from tests.builders import (
     env_names,
 )
 from webhook.api import names
-from webhook.mutation.policy import Policy
+from webhook.mutation.ray_pod import Policy
 
 ZONES = Policy(zones=True)
 IPPR = '{"groups": {"g": {"max-cpu": "8", "max-memory": "32Gi", "resize-timeout": 60}}}'

@@ -4,8 +4,7 @@ import json
 
 from webhook.logging.log import Log
 from webhook.metrics.collector import Metrics
-from webhook.metrics.review_metrics import ReviewCounts
-from webhook.metrics.review_observer import REFUSALS_A_SECOND, RefusalPace, ReviewObserver
+from webhook.metrics.observers import REFUSALS_A_SECOND, RefusalPace, ReviewCounts, ReviewObserver
 
 
 def test_so_many_a_second_get_a_line_and_the_rest_is_counted_when_it_is_over() -> None:

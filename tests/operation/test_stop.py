@@ -19,10 +19,9 @@ from tests.kubeclient.fake_api import FakeApi, Request
 from tests.operation.following_process import following, is_ready, trust
 from tests.server import SECONDS, ready
 from webhook.admission.reviewer import Outcome
-from webhook.httpserver.application import review_application
+from webhook.httpserver.application import Readiness, review_application
 from webhook.httpserver.body_budget import BodyBudget
 from webhook.httpserver.endpoint import ReviewEndpoint
-from webhook.httpserver.readiness import Readiness
 
 
 def test_a_review_that_waits_for_a_live_read_is_answered_by_a_process_that_stops(

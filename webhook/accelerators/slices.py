@@ -1,21 +1,157 @@
-"""TPU slices: the slice that the hosts of a replica form, from any notation in a template."""
+"""TPU slices: topologies such as `2x2x2`, their number of hosts and accelerator type; and the slice
+that the hosts of a replica form, from any notation in a template.
+"""
 
 import re
 from collections.abc import Mapping
-from typing import Final
+from difflib import get_close_matches
+from functools import lru_cache
+from itertools import product
+from math import prod
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from webhook.accelerators.topology import (
-    Generation,
-    TopologyError,
-    chips_of,
-    generation_of,
-    is_v7x,
-    listed_with,
-    parse_topology,
-)
 from webhook.api import names
+
+_TOPOLOGY: Final = re.compile(r"[1-9][0-9]{0,4}(x[1-9][0-9]{0,4}){1,2}")
+
+
+class TopologyError(ValueError):
+    """A topology that is invalid, or that does not fit the chips and hosts of its group."""
+
+
+class Generation(NamedTuple):
+    """A TPU generation: its name in accelerator types, and TensorCores per chip, which those types
+    count.
+    """
+
+    name: str
+    cores: int
+
+
+# From values of the node label cloud.google.com/gke-tpu-accelerator to generations.
+# https://github.com/ray-project/ray/blob/master/python/ray/_private/accelerators/tpu.py
+GENERATIONS: Final = {
+    "tpu-v4-podslice": Generation("v4", 2),
+    "tpu-v5-lite-device": Generation("v5litepod", 1),
+    "tpu-v5-lite-podslice": Generation("v5litepod", 1),
+    "tpu-v5p-slice": Generation("v5p", 2),
+    "tpu-v6e-slice": Generation("v6e", 1),
+}
+_KNOWN_PREFIX: Final = re.compile(r"tpu-?(v4|v5-?lite|v5e|v5p|v5|v6e|v6)(?![0-9a-z])")
+_V7X: Final = Generation("tpu7x", 2)
+_V7X_PREFIX: Final = "tpu7x"
+
+
+_SMALL: Final = ((2, 2, 1), (2, 2, 2), (2, 2, 4), (2, 4, 4))
+_FLAT: Final = frozenset(
+    ((1, 1), (2, 2), (2, 4), (2, 8), (4, 4), (4, 8), (8, 8), (8, 16), (16, 16))
+)
+_FOURS: Final = (4, 8, 12, 16, 20, 24)
+
+# https://github.com/ray-project/ray/blob/master/python/ray/_private/accelerators/tpu.py
+# (`VALID_TPU_TOPOLOGY`)
+LISTED: Final[dict[str, frozenset[tuple[int, ...]]]] = {
+    "v4": frozenset((*_SMALL, *product(_FOURS[:3], _FOURS[:3], _FOURS[:4]))),
+    "v5p": frozenset((*_SMALL, *product(_FOURS[:4], _FOURS[:4], _FOURS))),
+    "v5litepod": _FLAT,
+    "v6e": _FLAT,
+    "tpu7x": frozenset(
+        (*_SMALL, (4, 4, 4), (4, 4, 8), (4, 8, 8), (8, 8, 8), (8, 8, 16), (8, 16, 16))
+    ),
+}
+"""The topologies of each generation that Ray lists."""
+
+
+@lru_cache(maxsize=256)
+def parse_topology(text: str) -> tuple[int, ...]:
+    """Return the sizes of a topology such as `4x4` or `2x2x2`. Raises TopologyError if it is
+    invalid.
+    """
+    if not _TOPOLOGY.fullmatch(text):
+        msg = (
+            f"{text!r} is not a TPU topology: write two or three positive numbers joined by x, "
+            "such as 4x4 or 2x2x2"
+        )
+        raise TopologyError(msg)
+    return tuple(int(size) for size in text.split("x"))
+
+
+def hosts_of(text: str, chips_per_host: int) -> int:
+    """Return the number of hosts of a topology.
+
+    Raises TopologyError if it is invalid, or if its chips do not divide evenly over hosts.
+    """
+    chips = prod(parse_topology(text))
+    if chips_per_host < 1:
+        msg = (
+            f"a host of a TPU slice needs at least one chip, not {chips_per_host}: set the limit "
+            "google.com/tpu"
+        )
+        raise TopologyError(msg)
+    hosts, rest = divmod(chips, chips_per_host)
+    if rest or not hosts:
+        msg = (
+            f"topology {text} has {chips} chips, which do not divide over hosts of "
+            f"{chips_per_host}: "
+            f"set google.com/tpu to the chips of one host"
+        )
+        raise TopologyError(msg)
+    return hosts
+
+
+def chips_of(text: str) -> int:
+    """Return the number of chips of a topology, 0 if it is invalid."""
+    try:
+        return prod(parse_topology(text))
+    except TopologyError:
+        return 0
+
+
+@lru_cache(maxsize=256)
+def listed_with(generation: Generation | None, chips: int) -> tuple[str, ...]:
+    """Return the listed topologies of a generation with so many chips."""
+    known = LISTED.get(generation.name, frozenset()) if generation else frozenset()
+    return tuple("x".join(map(str, sizes)) for sizes in sorted(known) if prod(sizes) == chips)
+
+
+def advice(generation: Generation | None, chips: int, otherwise: str) -> str:
+    """Return advice for a message: the topologies of a generation with so many chips."""
+    fitting = listed_with(generation, chips)
+    return f"use topology {' or '.join(fitting[:2])}" if fitting else otherwise
+
+
+def generation_of(accelerator: str) -> Generation | None:
+    """Return the generation for a value of the node label `cloud.google.com/gke-tpu-accelerator`,
+    if known.
+    """
+    return _V7X if is_v7x(accelerator) else GENERATIONS.get(accelerator)
+
+
+def nearest_accelerator(accelerator: str) -> str:
+    """Return the accelerator that an invalid name of a known generation stands for, such as
+    tpu-v4-podslice for tpu-v4; empty for any other name.
+    """
+    if _KNOWN_PREFIX.match(accelerator.lower()) is None:
+        return ""
+    return next(iter(get_close_matches(accelerator.lower(), GENERATIONS, 1, 0)), "")
+
+
+def is_v7x(accelerator: str) -> bool:
+    """Return whether an accelerator is a TPU v7x (Ironwood), whose hosts may run a process per NUMA
+    node.
+    """
+    return accelerator.startswith(_V7X_PREFIX)
+
+
+def accelerator_type(accelerator: str, chips: int) -> str | None:
+    """Return the accelerator type of a slice with so many chips, such as `v4-16`, or None for an
+    unknown generation.
+    """
+    generation = generation_of(accelerator)
+    return None if generation is None else f"{generation.name}-{chips * generation.cores}"
+
 
 # A level of GKE's topology: a slice or a partition of a given shape.
 # https://cloud.google.com/kubernetes-engine/docs/how-to/tpu-dynamic-slicing

@@ -8,7 +8,6 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 from msgspec import Struct
 
-from webhook.admission.bad_review import BadReview
 from webhook.api import names
 from webhook.api.objects import Bare, Pod
 from webhook.api.printable import one_line
@@ -17,6 +16,7 @@ from webhook.api.review import (
     KIND,
     AdmissionRequest,
     Answer,
+    BadReview,
     Cause,
     GroupVersionKind,
     GroupVersionResource,

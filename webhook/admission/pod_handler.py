@@ -12,7 +12,6 @@ from typing import Final, Protocol, TypeVar, TypeVarTuple
 import msgspec
 from msgspec import Struct
 
-from webhook.admission.bad_review import BadReview
 from webhook.api import names
 from webhook.api.formats import LABEL_VALUE_ADVICE, is_label_value
 from webhook.api.objects import Pod, WorkerGroup
@@ -24,6 +23,7 @@ from webhook.api.review import (
     REQUIRED,
     AdmissionRequest,
     Answer,
+    BadReview,
     Cause,
     Denied,
     Place,
@@ -31,15 +31,15 @@ from webhook.api.review import (
 from webhook.groups.google_labels import seat_of
 from webhook.groups.group_config import ClusterIndex, RayClusterConfig
 from webhook.groups.identity import MAX_HOSTS, GroupKey, HostIdentity
-from webhook.groups.identity_request import IdentityRequest, is_labelled
+from webhook.groups.identity_request import IdentityRequest, carried_seat, is_labelled
 from webhook.groups.required_reads import Read, ReadCluster, ReadGroup
-from webhook.mutation.answer import answer
 from webhook.mutation.patch_template import PatchCache
-from webhook.mutation.pipeline import head_receives
-from webhook.mutation.policy import DEFAULT_POLICY, Policy
+from webhook.mutation.pipeline import answer, head_receives
 from webhook.mutation.ray_pod import (
+    DEFAULT_POLICY,
     HEAD_GROUP,
     HEAD_SEAT,
+    Policy,
     Replica,
     read_replica,
 )
@@ -60,46 +60,7 @@ class Apart(Protocol):
         """Return an awaitable of the result."""
 
 
-class PodDecision(Struct, frozen=True, gc=False):
-    """The identity of a Ray pod, and its response. The identity of a head is HEAD_SEAT, which is
-    not reserved. `holder` is that of the reservation; empty if the pod carries its identity.
-    """
-
-    key: GroupKey
-    seat: HostIdentity
-    holder: str
-    answer: Answer
-    pod: Pod
-    cluster: RayClusterConfig
-    group: WorkerGroup
-    policy: Policy
-
-    @property
-    def told(self) -> Answer:
-        """Return the response, with the identity of a worker for log and audit."""
-        if not self.seated:
-            return self.answer
-        place = Place(self.cluster.name, self.key.group, self.seat.replica, self.seat.host)
-        return Answer((), self.answer.patch, self.answer.warnings, place=place)
-
-    @property
-    def seated(self) -> bool:
-        """Return whether this is a worker, which has an identity."""
-        return self.seat is not HEAD_SEAT
-
-    @property
-    def replica(self) -> Replica:
-        return read_replica(
-            self.pod,
-            self.seat,
-            self.cluster,
-            self.group,
-            holder=self.holder,
-            policy=self.policy,
-        )
-
-
-class _Known(Struct, frozen=True, gc=False):
+class RayPod(Struct, frozen=True, gc=False):
     """A Ray pod, its group in the RayCluster, and the identity from its labels, or from a previous
     webhook, if any. A head carries HEAD_SEAT.
     """
@@ -108,8 +69,8 @@ class _Known(Struct, frozen=True, gc=False):
     cluster: RayClusterConfig
     group: WorkerGroup
     key: GroupKey
-    carried: HostIdentity | None
-    adopted: HostIdentity | None
+    carried: HostIdentity | None = None
+    adopted: HostIdentity | None = None
 
     def wanted(self, request_uid: str, read: Sequence[Read]) -> IdentityRequest:
         group, meta = self.group, self.pod.metadata
@@ -124,32 +85,51 @@ class _Known(Struct, frozen=True, gc=False):
             meta.name or f"{meta.generate_name or ''}*",
         )
 
-    def placed(
-        self, seat: HostIdentity, holder: str, answer: Answer, policy: Policy
-    ) -> PodDecision:
-        return PodDecision(
-            self.key, seat, holder, answer, self.pod, self.cluster, self.group, policy
-        )
+    def replica(self, seat: HostIdentity, holder: str, policy: Policy) -> Replica:
+        """Return the replica of the pod with an identity. Raises Denied."""
+        return read_replica(self.pod, seat, self.cluster, self.group, holder=holder, policy=policy)
+
+
+class PodDecision(Struct, frozen=True, gc=False):
+    """The identity of a Ray pod, and its response. The identity of a head is HEAD_SEAT, which is
+    not reserved. `holder` is that of the reservation; empty if the pod carries its identity.
+    """
+
+    known: RayPod
+    seat: HostIdentity
+    holder: str
+    answer: Answer
+    policy: Policy
+
+    @property
+    def located(self) -> Answer:
+        """Return the response, with the identity of a worker for log and audit."""
+        if not self.seated:
+            return self.answer
+        known, seat = self.known, self.seat
+        place = Place(known.cluster.name, known.key.group, seat.replica, seat.host)
+        return Answer((), self.answer.patch, self.answer.warnings, place=place)
+
+    @property
+    def seated(self) -> bool:
+        """Return whether this is a worker, which has an identity."""
+        return self.seat is not HEAD_SEAT
+
+    @property
+    def replica(self) -> Replica:
+        return self.known.replica(self.seat, self.holder, self.policy)
 
 
 class PodHandler:
-    """Answers reviews of Pods."""
+    """Answers reviews of Pods. `policy` is replaced when the configuration changes."""
 
     def __init__(
         self, clusters: ClusterIndex, identities: Identities, policy: Policy = DEFAULT_POLICY
     ) -> None:
         self._clusters = clusters
         self._identities = identities
-        self.patches = PatchCache(policy)
-
-    @property
-    def policy(self) -> Policy:
-        """The settings of the mutators; replaced when the configuration changes."""
-        return self.patches.policy
-
-    @policy.setter
-    def policy(self, policy: Policy) -> None:
-        self.patches.policy = policy
+        self.policy = policy
+        self.patches = PatchCache()
 
     async def __call__(
         self,
@@ -158,8 +138,7 @@ class PodHandler:
         apart: Apart | None = None,
     ) -> Answer | Read:
         """Return the response, or the objects to read first, none of which is in `read`. Raises
-        Denied or BadReview; a denial because of a RayCluster requires a read. `apart` computes the
-        response for a large pod.
+        Denied or BadReview; a denial because of a RayCluster requires a read.
 
         Nothing is recorded for a dry run, nor for a pod that is denied.
         """
@@ -170,105 +149,86 @@ class PodHandler:
             return ALLOWED
         if request.operation != "CREATE":
             return ALLOWED
-        if request.object is None:
+        pod, namespace = request.object, request.namespace or ""
+        if pod is None:
             msg = "request.object is missing: a CREATE carries the pod"
             raise BadReview(msg)
+        dry_run = bool(request.dry_run)
         try:
-            placed = await self._placed(request, request.object, read, apart)
+            placed = await self.place(
+                pod, namespace, request.uid, read, dry_run=dry_run, apart=apart
+            )
         except Denied:
-            doubted = _doubted(self._clusters, request.object, request.namespace)
+            doubted = _doubted(self._clusters, pod, namespace)
             if read or doubted is None:
                 raise
             return doubted
         if placed is None:
             return ALLOWED
         if isinstance(placed, PodDecision):
-            return placed.told
+            return placed.located
         if isinstance(placed, ReadCluster) and read:
             raise Denied(_unknown(placed))
         return placed
 
-    async def _placed(
-        self,
-        request: AdmissionRequest[Pod],
-        pod: Pod,
-        read: Sequence[Read],
-        apart: Apart | None,
-    ) -> PodDecision | Read | None:
-        if apart is not None:
-            return await self._place_large(request, pod, read, apart)
-        if request.dry_run:
-            return self.preview(pod, request.namespace or "", request.uid, read)
-        return await self.place(pod, request.namespace or "", request.uid, read)
-
     async def place(
-        self, pod: Pod, namespace: str, request_uid: str, read: Sequence[Read] = ()
+        self,
+        pod: Pod,
+        namespace: str,
+        request_uid: str,
+        read: Sequence[Read] = (),
+        *,
+        dry_run: bool = False,
+        apart: Apart | None = None,
     ) -> PodDecision | Read | None:
-        """Return the decision for a Ray pod, whose identity is reserved, or the objects to read
-        first; None for other pods.
+        """Return the decision for a Ray pod, whose identity is reserved unless this is a dry run,
+        or the objects to read first; None for other pods.
 
-        `read` are the objects that were read for this pod. Raises Denied for a pod that cannot have
-        an identity.
+        `read` are the objects that were read for this pod. `apart` computes the response for a
+        large pod, without the templates, which are not thread-safe. Raises Denied for a pod that
+        cannot have an identity.
         """
         found = self._look(pod, namespace, read)
-        if not isinstance(found, _Known):
+        if not isinstance(found, RayPod):
             return found
-        if found.carried is None:
-            return await self._identities.reserve(
-                found.wanted(request_uid, read), partial(self._complete, found)
+        carried = found.carried
+        if carried is not None:
+            placed = (
+                self._complete(found, carried)
+                if apart is None
+                else await apart(_computed, found, carried, "", self.policy)
             )
-        placed = self._complete(found, found.carried)
-        if placed.seated:
-            self._identities.carried(found.key, found.carried, request_uid)
-        return placed
-
-    def preview(
-        self, pod: Pod, namespace: str, request_uid: str, read: Sequence[Read] = ()
-    ) -> PodDecision | Read | None:
-        """Return the result of `place` without a reservation. Raises Denied."""
-        found = self._look(pod, namespace, read)
-        if not isinstance(found, _Known):
-            return found
-        if found.carried is None:
-            return self._identities.preview(
-                found.wanted(request_uid, read), partial(self._complete, found)
-            )
-        return self._complete(found, found.carried)
+            if placed.seated and not dry_run:
+                self._identities.carried(found.key, carried, request_uid)
+            return placed
+        wanted = found.wanted(request_uid, read)
+        if apart is not None:
+            return await self._place_large(found, wanted, apart, dry_run=dry_run)
+        complete = partial(self._complete, found)
+        if dry_run:
+            return self._identities.preview(wanted, complete)
+        return await self._identities.reserve(wanted, complete)
 
     async def _place_large(
-        self,
-        request: AdmissionRequest[Pod],
-        pod: Pod,
-        read: Sequence[Read],
-        apart: Apart,
-    ) -> PodDecision | Read | None:
-        """Return the result of `place` or `preview`, without the templates, which are not
-        thread-safe. The response is computed before an identity is reserved, because it may be a
-        denial.
+        self, found: RayPod, wanted: IdentityRequest, apart: Apart, *, dry_run: bool
+    ) -> PodDecision | Read:
+        """Return the decision for a pod that needs an identity. The response is computed before the
+        identity is reserved, because it may be a denial.
         """
-        found = self._look(pod, request.namespace or "", read)
-        if not isinstance(found, _Known):
-            return found
-        if found.carried is not None:
-            placed = await apart(_worked_out, found, found.carried, "", self.policy)
-            if placed.seated and not request.dry_run:
-                self._identities.carried(found.key, found.carried, request.uid)
-            return placed
-        wanted = found.wanted(request.uid, read)
         likely = self._identities.preview(wanted, _pair)
         if isinstance(likely, ReadGroup):
             return likely
-        placed = await apart(_worked_out, found, *likely, self.policy)
-        if request.dry_run:
+        placed = await apart(_computed, found, *likely, self.policy)
+        if dry_run:
             return placed
         reserved = await self._identities.reserve(wanted, _pair)
         if isinstance(reserved, ReadGroup):
             return reserved
         if reserved != likely:
-            placed = await apart(_worked_out, found, *reserved, self.policy)
+            placed = await apart(_computed, found, *reserved, self.policy)
         return placed
 
-    def _look(self, pod: Pod, namespace: str, read: Sequence[Read]) -> _Known | ReadCluster | None:
+    def _look(self, pod: Pod, namespace: str, read: Sequence[Read]) -> RayPod | ReadCluster | None:
         """Return a Ray pod with its group, or None for any other pod. Raises Denied."""
         labels = pod.labels
         node_type = labels.get(names.LABEL_NODE_TYPE)
@@ -297,7 +257,7 @@ class PodHandler:
             return None
         key = GroupKey(namespace, cluster.uid, group_name)
         if head:
-            return _Known(pod, cluster, HEAD_GROUP, key, HEAD_SEAT, None)
+            return RayPod(pod, cluster, HEAD_GROUP, key, HEAD_SEAT)
         return _known_worker(pod, cluster, key)
 
     def _cluster(
@@ -309,12 +269,15 @@ class PodHandler:
             return None
         return cluster if read or self._clusters.fresh(namespace, name) else None
 
-    def _complete(self, known: _Known, seat: HostIdentity, holder: str = "") -> PodDecision:
+    def _complete(self, known: RayPod, seat: HostIdentity, holder: str = "") -> PodDecision:
         """Return the decision for a pod with an identity. Raises Denied if its replica cannot
         work.
         """
-        answer = self.patches.answer(known.pod, seat, known.cluster, known.group, holder=holder)
-        return known.placed(seat, holder, answer, self.policy)
+        policy = self.policy
+        answer = self.patches.answer(
+            known.pod, seat, known.cluster, known.group, policy, holder=holder
+        )
+        return PodDecision(known, seat, holder, answer, policy)
 
 
 def _deleted(request: AdmissionRequest[Pod]) -> tuple[GroupKey, HostIdentity] | None:
@@ -330,7 +293,7 @@ def _deleted(request: AdmissionRequest[Pod]) -> tuple[GroupKey, HostIdentity] | 
     return None
 
 
-def _doubted(clusters: ClusterIndex, pod: Pod, namespace: str | None) -> ReadCluster | None:
+def _doubted(clusters: ClusterIndex, pod: Pod, namespace: str) -> ReadCluster | None:
     """Return the RayCluster of a denied pod, to be read again; None if it is unknown, so that the
     denial does not depend on it, or if no watch exists.
     """
@@ -342,7 +305,7 @@ def _doubted(clusters: ClusterIndex, pod: Pod, namespace: str | None) -> ReadClu
     return ReadCluster(namespace, cluster.name, cluster.uid)
 
 
-def _known_worker(pod: Pod, cluster: RayClusterConfig, key: GroupKey) -> _Known:
+def _known_worker(pod: Pod, cluster: RayClusterConfig, key: GroupKey) -> RayPod:
     """Return a worker of a RayCluster. Raises Denied."""
     group = cluster.groups.get(key.group)
     if group is None:
@@ -350,26 +313,21 @@ def _known_worker(pod: Pod, cluster: RayClusterConfig, key: GroupKey) -> _Known:
         raise Denied(_no_group(key.group, cluster.name, list(cluster.groups)))
     if not 0 < group.num_of_hosts <= MAX_HOSTS:
         raise Denied(_bad_hosts(group))
-    carried = adopted = None
     if is_labelled(pod.labels):
-        carried = _seat_of(pod, group)
-    else:
-        adopted = _adopted(pod, group)
-    if carried is None:
-        _require_label_values(pod)
-    return _Known(pod, cluster, group, key, carried, adopted)
+        return RayPod(pod, cluster, group, key, carried_seat(pod.labels, group.num_of_hosts))
+    adopted = _adopted(pod, group)
+    _require_label_values(pod)
+    return RayPod(pod, cluster, group, key, None, adopted)
 
 
 def _pair(seat: HostIdentity, holder: str) -> tuple[HostIdentity, str]:
     return seat, holder
 
 
-def _worked_out(known: _Known, seat: HostIdentity, holder: str, policy: Policy) -> PodDecision:
+def _computed(known: RayPod, seat: HostIdentity, holder: str, policy: Policy) -> PodDecision:
     """Return the decision for a pod with an identity, thread-safe. Raises Denied."""
-    replica = read_replica(
-        known.pod, seat, known.cluster, known.group, holder=holder, policy=policy
-    )
-    return known.placed(seat, holder, answer(replica, seat.host), policy)
+    computed = answer(known.replica(seat, holder, policy), seat.host)
+    return PodDecision(known, seat, holder, computed, policy)
 
 
 def _unknown(wanted: ReadCluster) -> Cause:
@@ -377,20 +335,15 @@ def _unknown(wanted: ReadCluster) -> Cause:
     return Cause(NOT_FOUND, text, f"metadata.labels[{names.LABEL_CLUSTER}]")
 
 
-def _seat_of(pod: Pod, group: WorkerGroup) -> HostIdentity | None:
-    """Return the identity of a new pod, within the hosts of its group."""
-    hosts = group.num_of_hosts
-    return seat_of(group.group_name, pod.labels, lambda: pod.spec, hosts, hosts)
-
-
 def _adopted(pod: Pod, group: WorkerGroup) -> HostIdentity | None:
-    """Return the identity that the previous webhook assigned, None if it is invalid: then the pod
-    is assigned a new one.
+    """Return the identity that the previous webhook assigned, within the hosts of the group; None
+    if it is invalid: then the pod is assigned a new one.
     """
+    hosts = group.num_of_hosts
     if names.LABEL_LEGACY_REPLICA_INDEX not in pod.labels:
         return None
     with suppress(Denied, msgspec.DecodeError, UnicodeDecodeError):
-        return _seat_of(pod, group)
+        return seat_of(group.group_name, pod.labels, lambda: pod.spec, hosts, hosts)
     return None
 
 

@@ -4,7 +4,6 @@ other object is allowed.
 
 from typing import Any, Final
 
-from webhook.admission.bad_review import BadReview
 from webhook.admission.codec import WARNING_MAX
 from webhook.api import names
 from webhook.api.kinds import is_ray
@@ -14,6 +13,7 @@ from webhook.api.review import (
     INVALID,
     AdmissionRequest,
     Answer,
+    BadReview,
     Cause,
 )
 from webhook.groups.group_config import is_ignored
@@ -37,19 +37,10 @@ PATH_LEAST: Final = 24
 
 
 class RayHandler:
-    """Answers reviews of Ray objects."""
+    """Answers reviews of Ray objects. `settings` are replaced when the configuration changes."""
 
     def __init__(self, settings: RuleSettings = DEFAULTS) -> None:
-        self._settings = settings
-
-    @property
-    def settings(self) -> RuleSettings:
-        """The settings of the rules; replaced when the configuration changes."""
-        return self._settings
-
-    @settings.setter
-    def settings(self, settings: RuleSettings) -> None:
-        self._settings = settings
+        self.settings = settings
 
     def __call__(self, request: AdmissionRequest[Any]) -> Answer:
         """Return the response. Raises BadReview."""
@@ -63,7 +54,7 @@ class RayHandler:
         if not isinstance(request.object, dict):
             msg = f"request.object is missing: a {request.operation} carries the {kind.kind}"
             raise BadReview(msg)
-        settings = self._settings  # read once: another thread may replace them
+        settings = self.settings  # read once: another thread may replace them
         if settings.ignoring and _ignored(request.object):
             return ALLOWED
         return render(_findings(request, settings))

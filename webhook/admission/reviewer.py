@@ -9,7 +9,6 @@ from typing import Any, Final, Protocol, TypeVar, TypeVarTuple
 import msgspec
 from msgspec import Struct
 
-from webhook.admission.bindings import BindingHandler
 from webhook.admission.codec import (
     decode_bare,
     decode_object,
@@ -24,8 +23,8 @@ from webhook.admission.codec import (
 from webhook.admission.kueue_slices import with_slices
 from webhook.admission.pod_handler import Apart, PodHandler
 from webhook.admission.ray_handler import RayHandler
-from webhook.admission.resize_handler import ResizeHandler
 from webhook.admission.shard_handler import ShardHandler
+from webhook.admission.subresource_handlers import BindingHandler, ResizeHandler
 from webhook.api import names
 from webhook.api.review import (
     ALLOWED,

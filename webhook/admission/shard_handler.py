@@ -7,7 +7,6 @@ See docs/contributing/decisions/0015-shard-index-by-admission.md.
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from webhook.admission.bad_review import BadReview
 from webhook.api import names
 from webhook.api.objects import Bare, ObjectMeta
 from webhook.api.paths import pointer
@@ -18,6 +17,7 @@ from webhook.api.review import (
     INVALID,
     AdmissionRequest,
     Answer,
+    BadReview,
     Cause,
     Denied,
 )

@@ -115,6 +115,10 @@ class Denied(Exception):  # noqa: N818 - named for what happened, as the API ser
         self.causes, self.rules = causes, rules
 
 
+class BadReview(Exception):  # noqa: N818 - named for what it is
+    """The request body is not an AdmissionReview: HTTP 400. The message has the expected format."""
+
+
 class NotNow(Exception):  # noqa: N818 - named for what it is
     """A review cannot be decided now: HTTP 503, and `failurePolicy` applies. The message has the
     cause.
@@ -125,3 +129,7 @@ class NotNow(Exception):  # noqa: N818 - named for what it is
     """
 
     subject = ""
+
+
+class ClusterUnreadable(NotNow):
+    """The API server did not answer in time."""

@@ -28,14 +28,12 @@ from webhook.controller.repair.repair_records import RepairRecords
 from webhook.controller.repair.repair_store import RepairStore
 from webhook.diagnostics.object_cache import ObjectCache
 from webhook.diagnostics.tracker import Look, Tally
-from webhook.httpserver.application import admin_application
-from webhook.httpserver.readiness import Readiness
+from webhook.httpserver.application import Readiness, admin_application
 from webhook.httpserver.server import HttpServer
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.discovery import Discovery, DomainsServed
 from webhook.kubeclient.timeouts import DISCOVERY_SECONDS, QueueTiming, Timing
-from webhook.logging.log import Log, Output, follow_logs
-from webhook.logging.text_format import form_of
+from webhook.logging.log import Log, Output, follow_logs, form_of
 from webhook.metrics import table
 from webhook.metrics.collector import Metrics
 

@@ -19,13 +19,11 @@ from webhook.dashboard.sessions import Access, OwnAccess, TokenAccess
 from webhook.dashboard.state_files import Stated
 from webhook.diagnostics.examiner import Examiner
 from webhook.diagnostics.object_cache import ObjectCache
-from webhook.httpserver.application import admin_application
-from webhook.httpserver.readiness import Readiness
+from webhook.httpserver.application import Readiness, admin_application
 from webhook.httpserver.server import HttpServer
 from webhook.kubeclient.access import Load
 from webhook.kubeclient.client import Api
-from webhook.logging.log import Log, Output, follow_logs
-from webhook.logging.text_format import form_of
+from webhook.logging.log import Log, Output, follow_logs, form_of
 from webhook.metrics import table
 from webhook.metrics.collector import Metrics
 

@@ -9,12 +9,11 @@ from typing import Any
 
 from msgspec import structs
 
-from webhook.admission.bindings import BindingHandler
 from webhook.admission.pod_handler import PodHandler
 from webhook.admission.ray_handler import RayHandler
-from webhook.admission.resize_handler import ResizeHandler
 from webhook.admission.reviewer import Mutation, Validation
 from webhook.admission.shard_handler import ShardHandler
+from webhook.admission.subresource_handlers import BindingHandler, ResizeHandler
 from webhook.app.api_connection import connection, own_namespace
 from webhook.app.informers import Connected, follow_metrics
 from webhook.app.runtime import Process, Runnable
@@ -28,12 +27,15 @@ from webhook.certs.self_signed import SelfSigned
 from webhook.config.configuration import Settings
 from webhook.groups.group_config import ClusterIndex
 from webhook.groups.identity_index import Membership
-from webhook.httpserver.application import admin_application, review_application
+from webhook.httpserver.application import (
+    Condition,
+    Readiness,
+    admin_application,
+    review_application,
+)
 from webhook.httpserver.body_budget import BodyBudget
-from webhook.httpserver.deadline import in_time
-from webhook.httpserver.endpoint import ReviewEndpoint, ReviewThread
+from webhook.httpserver.endpoint import ReviewEndpoint, ReviewThread, in_time
 from webhook.httpserver.protocol import Limits
-from webhook.httpserver.readiness import Condition, Readiness
 from webhook.httpserver.server import HttpServer
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.discovery import (
@@ -48,17 +50,14 @@ from webhook.kubeclient.reservation_leases import LeaseStore
 from webhook.kubeclient.secrets import SecretStore
 from webhook.kubeclient.timeouts import DISCOVERY_SECONDS
 from webhook.kubeclient.webhook_configurations import FailurePolicy
-from webhook.logging.log import Log, Output, follow_logs
-from webhook.logging.text_format import form_of
+from webhook.logging.log import Log, Output, follow_logs, form_of
 from webhook.manifest.reader import Manifest
 from webhook.manifest.standalone import load_state
 from webhook.metrics import table
-from webhook.metrics.certificate_metrics import CertificateObserver
 from webhook.metrics.collector import Metrics, PacedScrapes
-from webhook.metrics.review_metrics import ReviewCounts
-from webhook.metrics.review_observer import ReviewObserver
+from webhook.metrics.observers import CertificateObserver, ReviewCounts, ReviewObserver
 from webhook.mutation.locality import ZONES_SINCE
-from webhook.mutation.policy import Policy
+from webhook.mutation.ray_pod import Policy
 from webhook.reservation.identities import Identities
 from webhook.reservation.indices import Indices, standalone_indices
 from webhook.reservation.reservations import Reservations, Times

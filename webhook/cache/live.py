@@ -11,8 +11,8 @@ from weakref import WeakValueDictionary
 
 from msgspec import Struct
 
-from webhook.admission.bad_review import ClusterUnreadable
 from webhook.api import names
+from webhook.api.review import ClusterUnreadable
 from webhook.cache.rayclusters import RayClusterFeed, rayclusters_in
 from webhook.cache.worker_pods import PodFeed, pods_in
 from webhook.groups.identity import GroupKey

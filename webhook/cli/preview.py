@@ -41,7 +41,6 @@ from webhook.manifest.views import (
     require_owner,
 )
 from webhook.manifest.writer import as_yaml
-from webhook.mutation.answer import edits, operations
 from webhook.mutation.edit import (
     AddClaim,
     AppendResizeRule,
@@ -57,6 +56,7 @@ from webhook.mutation.edit import (
     Value,
     Warn,
 )
+from webhook.mutation.pipeline import edits, operations
 from webhook.reservation.stores import at_once
 
 _NO_PODS: Final = (
@@ -183,7 +183,7 @@ def _made(manifest: Manifest) -> Manifest | None:
 
 def _many(results: list[_Result]) -> bool:
     seats = [each.placed for each in results if each.placed is not None and each.placed.seated]
-    return len({(each.key, each.seat.replica) for each in seats}) > 1
+    return len({(each.known.key, each.seat.replica) for each in seats}) > 1
 
 
 def _free(arguments: argparse.Namespace) -> bool:

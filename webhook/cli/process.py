@@ -7,8 +7,7 @@ from contextlib import suppress
 from typing import Final
 
 from webhook.app.runtime import Process, supervise
-from webhook.logging.log import DescriptorOutput, Log, as_json
-from webhook.logging.text_format import Format, form_of
+from webhook.logging.log import DescriptorOutput, Format, Log, as_json, form_of
 
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3

@@ -8,17 +8,17 @@ from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
 from fastapi.middleware.gzip import GZipMiddleware
 from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse, StreamingResponse
 from starlette.datastructures import Headers, MutableHeaders
-
-from webhook import __version__
-from webhook.dashboard.page import DashboardSite
-from webhook.dashboard.rights import NotNowError, UserScope
-from webhook.httpserver.asgi import (
+from starlette.types import (
     ASGIApp,
     Message,
     Receive,
     Scope,
     Send,
 )
+
+from webhook import __version__
+from webhook.dashboard.page import DashboardSite
+from webhook.dashboard.rights import NotNowError, UserScope
 
 LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 """Host names for a loopback listener in a browser on the same machine."""

@@ -19,14 +19,15 @@ from webhook.mutation.edit import (
     SetField,
 )
 from webhook.mutation.pipeline import host_edits, replica_edits
-from webhook.mutation.policy import DEFAULT_POLICY, Policy
-from webhook.mutation.ray_pod import Replica as Template
 from webhook.mutation.ray_pod import (
+    DEFAULT_POLICY,
+    Policy,
     Slot,
     Worker,
     in_multi_slice,
     read_replica,
 )
+from webhook.mutation.ray_pod import Replica as Template
 
 _SIZES = (names.TPU_WORKER_HOSTNAMES, names.NNODES)
 """Variables that contain the number of hosts of a replica."""

@@ -31,8 +31,7 @@ from webhook.mutation.edit import (
     Warn,
 )
 from webhook.mutation.pipeline import HEAD_ASKED
-from webhook.mutation.policy import Policy
-from webhook.mutation.ray_pod import HEAD_GROUP, HEAD_SEAT
+from webhook.mutation.ray_pod import HEAD_GROUP, HEAD_SEAT, Policy
 
 Held = Literal["has it", "other", "missing"]
 

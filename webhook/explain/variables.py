@@ -13,8 +13,7 @@ from webhook.groups.group_config import facts_of
 from webhook.groups.identity import HostIdentity
 from webhook.mutation.edit import SetEnv
 from webhook.mutation.pipeline import host_edits, replica_edits
-from webhook.mutation.policy import DEFAULT_POLICY, Policy
-from webhook.mutation.ray_pod import Worker, read_replica
+from webhook.mutation.ray_pod import DEFAULT_POLICY, Policy, Worker, read_replica
 
 Object = dict[str, Any]
 

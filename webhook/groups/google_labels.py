@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from webhook.accelerators.devices import TPU, devices_of_container
-from webhook.accelerators.topology import is_v7x
+from webhook.accelerators.slices import is_v7x
 from webhook.api import names
 from webhook.api.objects import Container, PodSpec, Strings
 from webhook.api.printable import shortened

@@ -1,18 +1,15 @@
-"""The two FastAPI applications: reviews over HTTPS, probes and metrics over plain HTTP."""
+"""The two FastAPI applications: reviews over HTTPS, probes and metrics over plain HTTP; and the
+readiness that both report.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final, Protocol
+from dataclasses import dataclass, field
+from typing import Final
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import PlainTextResponse
 from fastapi.telemetry import TelemetryConfig
-
-from webhook.httpserver.asgi import (
-    ASGIApp,
-    Receive,
-    Scope,
-    Send,
-)
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 _NO_TELEMETRY: Final[TelemetryConfig] = {"tracing": False, "metrics": False, "logs": False}
 """FastAPI would search for OpenTelemetry providers on each request; `webhook.metrics` provides
@@ -20,15 +17,51 @@ metrics and log.
 """
 
 
-class Gate(Protocol):
-    """Whether this process is ready, and if not, why."""
+Condition = Callable[[], bool]
+
+
+@dataclass
+class Readiness:
+    """Open while every named condition holds; ready if, in addition, the process is not
+    draining.
+    """
+
+    conditions: dict[str, Condition] = field(default_factory=dict)
+    details: dict[str, Callable[[], str]] = field(default_factory=dict)
+    """Details of the condition of the same name, or additional lines."""
+    draining: bool = False
 
     @property
     def ready(self) -> bool:
-        """Return whether every condition holds and the process is not draining."""
+        """Return whether the process should receive requests; false while draining, although
+        requests are still answered.
+        """
+        return not self.draining and self.closed() is None
+
+    def report(self) -> dict[str, bool]:
+        """Return each condition with its state, including draining."""
+        return {
+            **{name: condition() for name, condition in self.conditions.items()},
+            "not draining": not self.draining,
+        }
 
     def lines(self, *, verbose: bool) -> list[str]:
-        """Return a line for each condition."""
+        """Return a line for each condition, `[+]` if it holds and `[-]` if it does not."""
+        texts = {name: text() for name, text in self.details.items()} if verbose else {}
+        report = self.report()
+        return [
+            f"[{'+' if holds else '-'}] {name}{': ' if name in texts else ''}{texts.get(name, '')}"
+            for name, holds in report.items()
+        ] + [f"{name}: {text}" for name, text in texts.items() if name not in report]
+
+    def closed(self) -> str | None:
+        """Return why no review can be answered, or None if reviews are answered, also while
+        draining.
+        """
+        for name, condition in self.conditions.items():
+            if not condition():
+                return f"not ready: waiting for {name}"
+        return None
 
 
 class _ReviewApplication(FastAPI):
@@ -59,7 +92,7 @@ def review_application(endpoints: Mapping[str, ASGIApp]) -> FastAPI:
     return app
 
 
-def admin_application(gate: Gate, metrics: Callable[[], tuple[bytes, str]]) -> FastAPI:
+def admin_application(gate: Readiness, metrics: Callable[[], tuple[bytes, str]]) -> FastAPI:
     """Return the application of the plain HTTP port. `metrics` returns the exposition and its
     content type.
     """

@@ -4,25 +4,22 @@ response.
 
 import asyncio
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter
 from typing import Final, Protocol, TypeVar, TypeVarTuple
 
 from msgspec.json import encode
+from starlette.types import Message, Receive, Scope, Send
 
-from webhook.admission.bad_review import BadReview
 from webhook.admission.reviewer import Outcome
-from webhook.api.review import NotNow
-from webhook.httpserver.asgi import (
-    Message,
-    Receive,
-    Scope,
-    Send,
-)
+from webhook.api.review import BadReview, NotNow
+from webhook.httpserver.application import Readiness
 from webhook.httpserver.body_budget import BodyBudget, OverBudget
-from webhook.httpserver.readiness import Readiness
-from webhook.httpserver.reply import JSON, send_json
+from webhook.httpserver.protocol import JSON, send_json
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 _DIGITS: Final = 20
 """Digits of a Content-Length; no number of bytes has more."""
@@ -205,8 +202,22 @@ def _too_large() -> str:
     )
 
 
-T = TypeVar("T")
-Ts = TypeVarTuple("Ts")
+REVIEW_SECONDS: Final = 8.0
+"""The API server's default timeout for a webhook is 10 s. After a timeout, it reports no reason."""
+
+
+async def in_time(work: Awaitable[T]) -> T:
+    """Return the result of work with I/O. Raises NotNow before the API server's timeout."""
+    try:
+        async with asyncio.timeout(REVIEW_SECONDS):
+            return await work
+    except TimeoutError as error:
+        msg = (
+            f"the reads and writes that this review needs took more than {REVIEW_SECONDS:g} s: "
+            "the API server or etcd is slow, or many pods of this group wait; KubeRay tries again"
+        )
+        raise NotNow(msg) from error
+
 
 _SWITCH_SECONDS: Final = 0.0002
 """After this time the interpreter switches to another thread that is ready. The event loop waits

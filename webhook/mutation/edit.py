@@ -2,7 +2,6 @@
 patch.
 """
 
-from collections.abc import Iterable
 from typing import Any, Final
 
 from msgspec import Struct
@@ -121,14 +120,3 @@ Change = (
 )
 
 Edit = Change | Warn | Note
-
-
-def only_additions(edits: Iterable[Edit]) -> bool:
-    """Return whether all edits are additions.
-
-    Additions are the same for every host and replica except for numbers and names. Replacements and
-    warnings depend on values of the user, which may be right for a particular host.
-    """
-    return not any(
-        type(edit) is Warn or (type(edit) is SetEnv and edit.slot >= 0) for edit in edits
-    )

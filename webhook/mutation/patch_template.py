@@ -1,9 +1,9 @@
 """Cached patches of worker groups, with holes for the identities of their pods.
 
-`answer.answer` computes each patch. This module computes the patch of a group once, for an
+`pipeline.answer` computes each patch. This module computes the patch of a group once, for an
 impossible identity, and replaces its index, suffix and host with holes; after that, a patch only
 needs filling the holes. A template is used only if filling in a second impossible identity yields
-exactly the bytes that `answer.answer` computes for it.
+exactly the bytes that `pipeline.answer` computes for it.
 """
 
 from string import ascii_lowercase, digits
@@ -18,11 +18,10 @@ from webhook.api.review import Answer, Denied
 from webhook.groups.group_config import RayClusterConfig
 from webhook.groups.identity import HostIdentity
 from webhook.groups.naming import SUFFIX_LENGTH
-from webhook.mutation.answer import answer, edits
-from webhook.mutation.edit import only_additions
+from webhook.mutation.edit import SetEnv, Warn
 from webhook.mutation.fold import encode, fold
-from webhook.mutation.policy import DEFAULT_POLICY, Policy
-from webhook.mutation.ray_pod import Replica, read_replica
+from webhook.mutation.pipeline import answer, edits
+from webhook.mutation.ray_pod import DEFAULT_POLICY, Policy, Replica, read_replica
 
 KEPT_BYTES: Final = 16 * 1024 * 1024
 """Bytes of all templates together; the cache is cleared when they are exceeded. A group has about
@@ -98,12 +97,11 @@ class _Group(Struct):
 
 
 class PatchCache:
-    """Computes the same response as `answer.answer`, from a template if possible."""
+    """Computes the same response as `pipeline.answer`, from a template if possible."""
 
-    def __init__(self, policy: Policy = DEFAULT_POLICY) -> None:
+    def __init__(self) -> None:
         self.hits = 0
         self.misses = 0
-        self.policy = policy
         self._groups: dict[tuple[str, str, bool, bool], _Group] = {}
         self.size = 0
 
@@ -113,6 +111,7 @@ class PatchCache:
         seat: HostIdentity,
         cluster: RayClusterConfig,
         group: WorkerGroup,
+        policy: Policy = DEFAULT_POLICY,
         *,
         holder: str = "",
     ) -> Answer:
@@ -121,7 +120,7 @@ class PatchCache:
         """
         key = (cluster.uid, group.group_name, bool(holder), bool(seat.name))
         known = self._groups.get(key)
-        if known is not None and known.like(pod, cluster, group, self.policy):
+        if known is not None and known.like(pod, cluster, group, policy):
             found = self._filled(known, seat, holder)
             if found is not None:
                 self.hits += 1
@@ -129,39 +128,40 @@ class PatchCache:
         else:
             known = None
         self.misses += 1
-        replica = read_replica(pod, seat, cluster, group, holder=holder, policy=self.policy)
-        worked_out = answer(replica, seat.host)
+        replica = read_replica(pod, seat, cluster, group, holder=holder, policy=policy)
+        computed = answer(replica, seat.host)
         if known is None and not replica.head:
-            self._groups[key] = _Group(pod, cluster, group, self.policy)
-            self.size += 2 * len(worked_out.patch or b"")
+            self._groups[key] = _Group(pod, cluster, group, policy)
+            self.size += 2 * len(computed.patch or b"")
             if self.size > KEPT_BYTES:
                 self._groups.clear()
                 self.size = 0
-        return worked_out
+        return computed
 
     def _filled(self, known: _Group, seat: HostIdentity, holder: str) -> Answer | None:
         """Return the response for a pod of a known group, or None if it has to be computed."""
         if known.template is UNSET:
-            known.template = self._template(known, seat, holder)
+            known.template = _template(known, seat, holder)
         suffix = _suffix_of(seat.name, known.group.group_name)
         if known.template is None or suffix is None:
             return None
         return Answer((), known.template.of(seat, suffix, holder) or None)
 
-    def _template(self, known: _Group, seat: HostIdentity, holder: str) -> _Template | None:
-        """Return the template of a group, or None if its patches differ in more than the
-        identity.
-        """
-        if names.LABEL_REPLICA_NAME in str(known.pod.spec.affinity):
-            return None  # the term may be equal to that of some replica
-        cluster, group = known.cluster, known.group
-        sample = read_replica(known.pod, seat, cluster, group, holder=holder, policy=self.policy)
-        holders = _HOLDERS if holder else ("", "")
-        one, other = [_probed(sample, *each) for each in zip(_PROBES, holders, strict=True)]
-        if one is None or other is None:
-            return None
-        template = _opened(one, len(sample.processes))
-        return template if template.of(_PROBES[1], _PROBES[1].name, holders[1]) == other else None
+
+def _template(known: _Group, seat: HostIdentity, holder: str) -> _Template | None:
+    """Return the template of a group, or None if its patches differ in more than the
+    identity.
+    """
+    if names.LABEL_REPLICA_NAME in str(known.pod.spec.affinity):
+        return None  # the term may be equal to that of some replica
+    cluster, group = known.cluster, known.group
+    sample = read_replica(known.pod, seat, cluster, group, holder=holder, policy=known.policy)
+    holders = _HOLDERS if holder else ("", "")
+    one, other = [_probed(sample, *each) for each in zip(_PROBES, holders, strict=True)]
+    if one is None or other is None:
+        return None
+    template = _opened(one, len(sample.processes))
+    return template if template.of(_PROBES[1], _PROBES[1].name, holders[1]) == other else None
 
 
 def _suffix_of(name: str, group: str) -> str | None:
@@ -187,7 +187,7 @@ def _probed(sample: Replica, probe: HostIdentity, holder: str) -> bytes | None:
         made = edits(replica, probe.host)
     except Denied:
         return None
-    if not only_additions(made):
+    if any(type(each) is Warn or (type(each) is SetEnv and each.slot >= 0) for each in made):
         return None
     patch = fold(replica, made)
     return encode(patch) if patch else b""

@@ -1,53 +1,51 @@
-"""The mutators in order, and all their edits.
+"""The mutators in order, all their edits, and the response for a pod, computed without a cache.
 
-See docs/contributing/decisions/0012-workers-need-their-owner.md.
+See docs/contributing/decisions/0012-workers-need-their-owner.md and
+docs/contributing/decisions/0022-one-patch-left-open.md.
 """
 
 from collections.abc import Callable
 from typing import Final
 
 from webhook.api import names
+from webhook.api.review import Answer, Denied
 from webhook.groups.annotations import COMPUTE_DOMAIN, SCHEDULING_GROUP, SHARD_GROUP
 from webhook.groups.group_config import RayClusterConfig
 from webhook.mutation import (
     affinity,
+    creation_fields,
     drain,
-    imex_claims,
-    labels,
+    host_identity,
     locality,
-    megascale,
-    network,
     rendezvous,
-    resize_policy,
-    scheduling_group,
-    shard_variables,
     tpu,
 )
-from webhook.mutation.edit import Edit
-from webhook.mutation.policy import Policy
-from webhook.mutation.ray_pod import Replica, Worker
+from webhook.mutation.edit import Edit, Warn
+from webhook.mutation.fold import Operation, encode, fold
+from webhook.mutation.preconditions import obstacles
+from webhook.mutation.ray_pod import Policy, Replica, Worker
 
 REPLICA: Final[tuple[Callable[[Replica], list[Edit]], ...]] = (
-    labels.replica_edits,
-    network.replica_edits,
+    host_identity.replica_labels,
+    host_identity.subdomain,
     tpu.replica_edits,
-    megascale.replica_edits,
+    tpu.multi_slice_edits,
     rendezvous.replica_edits,
-    shard_variables.replica_edits,
+    rendezvous.shard_edits,
     affinity.replica_edits,
-    imex_claims.replica_edits,
-    scheduling_group.replica_edits,
-    resize_policy.replica_edits,
+    creation_fields.compute_domain,
+    creation_fields.scheduling_group,
+    creation_fields.resize_policy,
     drain.replica_edits,
     locality.replica_edits,
 )
 """Mutators whose edits are the same for all hosts of a replica."""
 
 HEAD: Final[tuple[Callable[[Replica], list[Edit]], ...]] = (
-    shard_variables.replica_edits,
-    imex_claims.replica_edits,
-    scheduling_group.replica_edits,
-    resize_policy.replica_edits,
+    rendezvous.shard_edits,
+    creation_fields.compute_domain,
+    creation_fields.scheduling_group,
+    creation_fields.resize_policy,
     locality.replica_edits,
 )
 """Mutators of the head of a RayCluster."""
@@ -76,8 +74,8 @@ def head_receives(cluster: RayClusterConfig, policy: Policy) -> bool:
 
 
 HOST: Final[tuple[Callable[[Worker], list[Edit]], ...]] = (
-    labels.host_edits,
-    network.host_edits,
+    host_identity.host_labels,
+    host_identity.hostname,
     tpu.host_edits,
     rendezvous.host_edits,
     locality.host_edits,
@@ -93,3 +91,27 @@ def host_edits(worker: Worker) -> list[Edit]:
 def replica_edits(replica: Replica) -> list[Edit]:
     """Return the edits of every pod of a replica."""
     return [edit for mutator in (HEAD if replica.head else REPLICA) for edit in mutator(replica)]
+
+
+def edits(replica: Replica, host: int) -> list[Edit]:
+    """Return the edits of a host: its own, then those of all hosts of its replica.
+
+    Raises Denied with every reason why the replica cannot work.
+    """
+    found = obstacles(replica)
+    if found:
+        raise Denied(*found.values(), rules=tuple(found))
+    return host_edits(Worker(replica, host)) + replica_edits(replica)
+
+
+def operations(replica: Replica, host: int) -> list[Operation]:
+    """Return the JSON Patch of a host. Raises Denied."""
+    return fold(replica, edits(replica, host))
+
+
+def answer(replica: Replica, host: int) -> Answer:
+    """Return the response for a host, without a patch if nothing changes. Raises Denied."""
+    made = edits(replica, host)
+    warnings = tuple([edit.text for edit in made if type(edit) is Warn])
+    patch = fold(replica, made)
+    return Answer((), encode(patch) if patch else None, warnings)

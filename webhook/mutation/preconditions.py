@@ -7,7 +7,7 @@ See docs/contributing/decisions/0011-topology-mismatch-refuses-the-pod.md.
 """
 
 from webhook.accelerators.devices import TPU
-from webhook.accelerators.topology import TopologyError, advice, hosts_of
+from webhook.accelerators.slices import TopologyError, advice, hosts_of
 from webhook.api import names
 from webhook.api.formats import DNS_LABEL_MAX, is_dns_label
 from webhook.api.review import INVALID, Cause

@@ -1,10 +1,10 @@
-"""A Ray pod as input of the mutators: its replica, its host, and the variables of its
-containers.
+"""A Ray pod as input of the mutators: its replica, its host, the variables of its containers, and
+the settings that apply to all pods.
 """
 
 from collections.abc import Iterable
 from functools import partial
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 from msgspec import Struct
@@ -35,7 +35,6 @@ from webhook.groups.group_config import RayClusterConfig
 from webhook.groups.identity import HostIdentity
 from webhook.groups.naming import headless_service, host_name, host_prefix
 from webhook.mutation.edit import SetEnv, Warn
-from webhook.mutation.policy import DEFAULT_POLICY, Policy
 
 _NO_RESOURCES: Final = Resources()
 
@@ -44,6 +43,40 @@ HEAD_SEAT: Final = HostIdentity(-1, 0, "")
 
 HEAD_GROUP: Final = WorkerGroup(group_name=names.HEAD_GROUP, replicas=1)
 """The group of a head according to its label, in the form of a worker group."""
+
+
+ResizeScope = Literal["listed", "all", "none"]
+
+ApartFrom = Literal["all", "own"]
+
+
+class Policy(Struct, frozen=True, gc=False):
+    """Settings for all pods.
+
+    `pod_groups`: the API server serves PodGroups; otherwise it drops `spec.schedulingGroup`
+    silently. `published`: this webhook creates the PodGroups. `resize`: which pods get a resize
+    policy: those of groups in `ray.io/ippr`, all, or none. `apart`: the namespaces of replicas from
+    which a pod has exclusive placement: all, or its own. `drain_seconds`: the drain timeout of
+    workers of RayClusters without the annotation; 0 disables the drain. `zones`: Ray nodes get zone
+    and region, which are labels of pods on Kubernetes 1.35 and later. `services`: this webhook
+    creates the headless services that KubeRay does not. `no_domains`: why ComputeDomains are not
+    created, so that pods that refer to one would stay pending; empty if they are. `node_labels`:
+    the labels of Nodes that are copied to pods; None for all.
+    """
+
+    pod_groups: bool = True
+    published: bool = True
+    resize: ResizeScope = "listed"
+    apart: ApartFrom = "all"
+    drain_seconds: int = 0
+    zones: bool = False
+    services: bool = False
+    no_domains: str = ""
+    node_labels: frozenset[str] | None = None
+
+
+DEFAULT_POLICY: Final = Policy()
+"""The settings for files: every feature is on, and the Kubernetes version is unknown."""
 
 
 class Slot(Struct, gc=False):

@@ -1,29 +1,34 @@
-"""TPU variables: the worker id of a host in its slice, and the addresses of the other hosts, for
-Ray and libtpu.
+"""TPU variables for Ray and libtpu: the worker id of a host in its slice, the addresses of the
+other hosts, and in a job of several slices the slice id and the address of the coordinator.
 """
 
 from typing import Final
 
 from webhook.accelerators.devices import TPU
 from webhook.accelerators.profiles import PROCESSES, SHAPE, of_slices
-from webhook.accelerators.topology import (
+from webhook.accelerators.slices import (
     TopologyError,
     accelerator_type,
     chips_of,
     parse_topology,
 )
 from webhook.api import names
-from webhook.groups.naming import slice_name
+from webhook.groups.naming import host_name, slice_name
+from webhook.groups.slice_jobs import NUMBER_DIGITS, SliceJob
 from webhook.mutation.edit import Edit, Note, Warn
 from webhook.mutation.ray_pod import (
     Replica,
     Variable,
     Worker,
     fill,
+    in_multi_slice,
 )
 
 PROCESS_PORT: Final = 8471
 """The port of the first TPU process of a host; the next processes have consecutive ports."""
+
+COORDINATOR_PORT: Final = 8081
+"""The port of the coordinator: libtpu's default is 8080, the port of KubeRay's metrics."""
 
 _WHY_ID: Final = "this host's place in its slice"
 _HOST_IP: Final = Variable(
@@ -170,3 +175,77 @@ def _devices(replica: Replica) -> list[str]:
     hosts = replica.addresses() if replica.hosts > 1 else ["localhost"]
     count = replica.slice.devices(replica.count(TPU))
     return [f"{host}:{PROCESS_PORT + device}" for host in hosts for device in range(count)]
+
+
+def multi_slice_edits(replica: Replica) -> list[Edit]:
+    """Return the variables of a slice, for each container in which the user set
+    MEGASCALE_NUM_SLICES.
+
+    JAX requires all of them if any is set, so a container without the number of slices gets none.
+    """
+    if not replica.count(TPU):
+        return []
+    edits: list[Edit] = []
+    for slot in replica.slots:
+        if in_multi_slice(slot):
+            variable = slot.variable(names.MEGASCALE_NUM_SLICES)
+            number = (variable and variable.value) or ""
+            job = _job(replica, number)
+            edits += _multi_slice_warnings(replica, number, job)
+            edits += fill(slot, _multi_slice(replica, job, replica.ordinal(slot) or 0))
+    return edits
+
+
+def _job(replica: Replica, number: str) -> SliceJob:
+    """Return the part of a group in its job; a group that shares no job has all slices."""
+    found = replica.cluster.slices.get(replica.group_name)
+    if found is not None and found.number == number:
+        return found
+    return SliceJob(number, 0, replica.group_name)
+
+
+def _multi_slice(replica: Replica, job: SliceJob, ordinal: int) -> tuple[Variable, ...]:
+    coordinator = f"{host_name(job.coordinator, 0, 0)}.{replica.service}"
+    if replica.v7x:
+        coordinator += f":{COORDINATOR_PORT}"
+    several = replica.group.desired > 1
+    return (
+        Variable(
+            names.MEGASCALE_SLICE_ID,
+            str(job.first + replica.index),
+            "the slice of this replica",
+            identity=several,
+        ),
+        Variable(names.MEGASCALE_COORDINATOR_ADDRESS, coordinator, "host 0 of slice 0 coordinates"),
+        Variable(
+            names.MEGASCALE_PORT, str(COORDINATOR_PORT + ordinal), "8080 is KubeRay's metrics port"
+        ),
+    )
+
+
+def _multi_slice_warnings(replica: Replica, number: str, job: SliceJob) -> list[Warn]:
+    """Return a warning for groups that cannot be a job, and for a slice id that is not less than
+    the number of slices, or belongs to another group: indices may have gaps after a scale-down.
+    """
+    if len(number) > NUMBER_DIGITS:
+        return [
+            Warn(
+                f"{names.MEGASCALE_NUM_SLICES} {number[:NUMBER_DIGITS]}… is not a number of "
+                "slices: write how many replicas there are"
+            )
+        ]
+    found = [Warn(f"{names.MEGASCALE_NUM_SLICES}: {job.problem}")] if job.problem else []
+    spans = replica.group_name in replica.cluster.slices and not job.problem
+    if spans and replica.index >= replica.group.desired:
+        what = (
+            f"replica index {replica.index} is not below {replica.group.desired}, and slice ids "
+            "run on in the next group"
+        )
+    elif number.isdecimal() and replica.index >= int(number):
+        what = (
+            f"{names.MEGASCALE_SLICE_ID} {replica.index} is not below "
+            f"{names.MEGASCALE_NUM_SLICES} {number}"
+        )
+    else:
+        return found
+    return [*found, Warn(f"{what}: delete this replica once a lower index is free")]

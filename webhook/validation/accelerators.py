@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.accelerators.devices import IDENTITIES, NEURON, NEURON_CORE, TPU, device_of
-from webhook.accelerators.topology import (
+from webhook.accelerators.slices import (
     GENERATIONS,
     LISTED,
     Generation,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Final
 
-from webhook.accelerators.topology import generation_of, nearest_accelerator
+from webhook.accelerators.slices import generation_of, nearest_accelerator
 from webhook.api import names
 from webhook.api.quantity import parse_quantity
 from webhook.validation.cluster import Cluster, Container, Group

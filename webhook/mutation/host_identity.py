@@ -1,5 +1,5 @@
-"""Labels of an assigned identity, equal to KubeRay's, so that a later KubeRay release adopts the
-pod.
+"""The identity of a pod: labels of an assigned one, equal to KubeRay's, so that a later KubeRay
+release adopts the pod; and the host name by which the other hosts of a replica reach it.
 
 https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
 (`DefaultWorkerPodTemplate`)
@@ -8,17 +8,18 @@ https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/
 from webhook.accelerators.devices import TPU
 from webhook.api import names
 from webhook.api.formats import LABEL_VALUE_MAX
-from webhook.groups.naming import slice_name
+from webhook.groups.naming import headless_service, host_name, long_nodename, slice_name
 from webhook.mutation.edit import (
     Edit,
     SetAnnotation,
+    SetField,
     SetLabel,
     Warn,
 )
 from webhook.mutation.ray_pod import Replica, Worker
 
 
-def replica_edits(replica: Replica) -> list[Edit]:
+def replica_labels(replica: Replica) -> list[Edit]:
     """Return the labels of the replica: index, and name if it has several hosts; none if the pod
     carries its identity.
     """
@@ -60,7 +61,7 @@ def _seat(replica: Replica) -> list[Edit]:
     return [SetAnnotation(names.ANNOTATION_SEAT, names.SEAT_ASSIGNED, "the seat is not of KubeRay")]
 
 
-def host_edits(worker: Worker) -> list[Edit]:
+def host_labels(worker: Worker) -> list[Edit]:
     """Return the holder of the reservation of an assigned identity, and the host index in a
     multi-host group.
     """
@@ -74,3 +75,47 @@ def host_edits(worker: Worker) -> list[Edit]:
         index = str(worker.host)
         edits.append(SetLabel(names.LABEL_HOST_INDEX, index, "the host of the assigned seat"))
     return edits
+
+
+def subdomain(replica: Replica) -> list[Edit]:
+    """Return the subdomain, if it is empty, and a warning for host names that are invalid for pods.
+
+    KubeRay creates the service `<cluster>-headless` only if the cluster has a multi-host group.
+    """
+    if not replica.needs_names:
+        return []
+    edits: list[Edit] = []
+    if replica.pod.spec.set_hostname_as_fqdn:
+        last = host_name(replica.group_name, replica.index, replica.hosts - 1)
+        problem = long_nodename(last, replica.service, replica.cluster.namespace)
+        edits += [Warn(f"setHostnameAsFQDN: {problem}")] if problem else []
+    if replica.pod.spec.subdomain:
+        return edits
+    edits.append(
+        SetField(
+            "subdomain",
+            headless_service(replica.cluster.name),
+            "KubeRay's headless service resolves it",
+        )
+    )
+    if not replica.cluster.multi_host and not replica.policy.services:
+        text = f"service {replica.service} is needed, and KubeRay creates none without numOfHosts"
+        edits.append(Warn(f"{text} > 1: see installation.components"))
+    return edits
+
+
+def hostname(worker: Worker) -> list[Edit]:
+    """Return the host name, if it is empty."""
+    if not worker.replica.needs_names:
+        return []
+    name, present = worker.host_name, worker.replica.pod.spec.hostname
+    if not present:
+        return [SetField("hostname", name, "peers find this host by it")]
+    if present != name:
+        return [
+            Warn(
+                f"spec.hostname is set by hand, but peers look for {name}: remove it from the "
+                "template"
+            )
+        ]
+    return []

@@ -1,17 +1,20 @@
-"""Resizes: an in-place resize of a Ray pod above the limits of its group causes a warning or a
-denial; all others are allowed.
+"""Subresources of pods: an in-place resize of a Ray pod above the limits of its group causes a
+warning or a denial; a binding copies labels of the Node to the pod as annotations, so that
+variables of its containers can refer to them.
+
+https://github.com/kubernetes/enhancements/tree/master/keps/sig-node/4742-node-topology-downward-api
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from decimal import Decimal
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
-from webhook.admission.bad_review import BadReview
 from webhook.api import names
 from webhook.api.objects import (
     Amounts,
     Container,
     Pod,
+    Strings,
     ray_container,
 )
 from webhook.api.quantity import parse_quantity
@@ -20,11 +23,13 @@ from webhook.api.review import (
     INVALID,
     AdmissionRequest,
     Answer,
+    BadReview,
     Cause,
 )
 from webhook.groups.group_config import ClusterIndex, RayClusterConfig
 from webhook.groups.ippr import Amount, Maxima
 from webhook.groups.required_reads import Read, ReadCluster
+from webhook.mutation.fold import encode, extended
 
 Beyond = Literal["off", "warn", "deny"]
 
@@ -130,3 +135,34 @@ def _number(amount: Amount | None) -> Decimal:
         return parse_quantity(amount) if amount is not None else Decimal(0)
     except ValueError:
         return Decimal(0)
+
+
+Labels = Callable[[str], Awaitable[Strings]]
+"""Returns the labels of a Node that are copied."""
+
+
+class BindingHandler:
+    """Answers reviews of `pods/binding`. The API server merges the annotations of a binding into
+    the pod.
+    """
+
+    def __init__(self, labels: Labels) -> None:
+        self._labels = labels
+
+    async def __call__(self, request: AdmissionRequest[Any]) -> Answer:
+        """Return the annotations to add; none for a binding without a Node."""
+        binding = request.object if isinstance(request.object, dict) else {}
+        target, meta = (_map(binding.get(name)) for name in ("target", "metadata"))
+        name = target.get("name")
+        if target.get("kind", "Node") not in ("", "Node") or not isinstance(name, str) or not name:
+            return ALLOWED
+        labels = await self._labels(name)
+        if not labels:
+            return ALLOWED
+        annotations = meta.get("annotations")
+        present = annotations if isinstance(annotations, dict) else None
+        return Answer(patch=encode(extended("/metadata/annotations", present, labels)))
+
+
+def _map(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

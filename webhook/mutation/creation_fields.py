@@ -1,0 +1,163 @@
+"""Fields that can be set only at creation of a pod: the claim of a ComputeDomain, the scheduling
+group, and the resize policy.
+"""
+
+from typing import Any, Final
+
+from webhook.accelerators.devices import GPU
+from webhook.api import names
+from webhook.api.objects import Affinity
+from webhook.groups import annotations, scheduling_groups
+from webhook.groups.compute_domains import domain_name, has_own
+from webhook.mutation.edit import (
+    APART,
+    AddClaim,
+    AppendResizeRule,
+    AppendTerm,
+    Edit,
+    Note,
+    SetField,
+    SetLabel,
+    Warn,
+)
+from webhook.mutation.ray_pod import Replica
+
+_PODS: Final = {"matchExpressions": [{"key": names.LABEL_COMPUTE_DOMAIN, "operator": "Exists"}]}
+
+
+def compute_domain(replica: Replica) -> list[Edit]:
+    """Return the claim for every container with GPUs, or for all containers if GPUs are claimed,
+    and the term that schedules pods of ComputeDomains on separate nodes.
+    """
+    domains, pod = replica.cluster.domains, replica.pod
+    asked = domains.head if replica.head else replica.group_name in domains.groups
+    claims = pod.spec.resource_claims or []
+    if not asked:
+        return []
+    if has_own(claims):
+        return [Note("no ComputeDomain: the pod template claims one itself")]
+    if replica.policy.no_domains:
+        return [Warn(f"no ComputeDomain: {replica.policy.no_domains}")]
+    slots = [slot for slot in replica.slots if slot.devices.get(GPU.name)]
+    if not slots:  # GPUs are requested by claims
+        slots = replica.slots[: len(pod.spec.containers or ())]
+    cluster = replica.cluster
+    template = domain_name(
+        domains.unit, cluster.name, cluster.uid, replica.group_name, replica.name
+    )
+    why = "the GPUs of the ComputeDomain share memory over NVLink"
+    paths = tuple([slot.path for slot in slots])
+    edits: list[Edit] = [AddClaim(names.CLAIM_COMPUTE_DOMAIN, template, paths, why)]
+    if names.LABEL_COMPUTE_DOMAIN not in pod.labels:
+        edits.append(
+            SetLabel(names.LABEL_COMPUTE_DOMAIN, domains.unit, "pods of ComputeDomains find it")
+        )
+    term: dict[str, Any] = {"labelSelector": _PODS, "topologyKey": names.LABEL_HOSTNAME}
+    if replica.policy.apart == "all":
+        term["namespaceSelector"] = {}
+    present = pod.spec.affinity or Affinity()
+    if not replica.slice.placed and term not in present.apart:
+        why = "a node is in one ComputeDomain, and has one channel for one pod"
+        edits.append(AppendTerm(APART, term, why))
+    return edits
+
+
+_WHY: Final = {
+    annotations.CLUSTER: "all pods of the RayCluster are scheduled together",
+    annotations.WORKER_GROUP: "the pods of one group are scheduled together",
+    annotations.REPLICA: "the hosts of a replica are scheduled together",
+}
+
+
+def scheduling_group(replica: Replica) -> list[Edit]:
+    """Return the scheduling group of a RayCluster with gang scheduling, unless the pod has one or
+    another scheduler has its own.
+    """
+    name = _pod_group(replica)
+    spec = replica.pod.spec
+    if spec.scheduling_group is not None:
+        return []
+    if replica.cluster.gang.obstacle:
+        return [Warn(f"no scheduling group: {replica.cluster.gang.obstacle}")]
+    if not name:
+        return []
+    if problem := scheduling_groups.excluded(spec.scheduler_name, spec.eviction_responders):
+        return [Warn(f"no scheduling group: {problem}")]
+    if not replica.policy.pod_groups:
+        return [
+            Warn(
+                "no scheduling group: the API server serves no PodGroups; turn on GenericWorkload "
+                "and scheduling.k8s.io"
+            )
+        ]
+    edits: list[Edit] = [
+        SetField("schedulingGroup", {"podGroupName": name}, _WHY[replica.cluster.gang.granularity])
+    ]
+    if not replica.policy.published:
+        edits.append(Warn(f"pending until you create this PodGroup: {name}"))
+    return edits
+
+
+def _pod_group(replica: Replica) -> str:
+    """Return the name of the PodGroup of a pod, or an empty text if it is in none."""
+    cluster = replica.cluster
+    asked = cluster.gang
+    if not asked.active:
+        return ""
+    if asked.granularity == annotations.CLUSTER:
+        return scheduling_groups.cluster_pod_group(cluster.name)
+    if asked.granularity == annotations.WORKER_GROUP or replica.in_unit:
+        return (
+            scheduling_groups.head_pod_group(cluster.name)
+            if replica.head
+            else scheduling_groups.group_pod_group(cluster.name, replica.group_name)
+        )
+    return (
+        scheduling_groups.replica_pod_group(cluster.name, replica.group_name, replica.name)
+        if replica.hosts > 1
+        else ""
+    )
+
+
+_RESOURCES: Final = ("cpu", "memory")
+_RESTART: Final = "RestartContainer"
+
+
+def resize_policy(replica: Replica) -> list[Edit]:
+    """Return the missing entries of Ray's container, if `ray.io/ippr` lists its group or the
+    setting is all.
+
+    Entries of the user are kept. Kubernetes rejects a restart policy for a pod with `restartPolicy:
+    Never`, and Ray rejects it for any resize.
+    """
+    listed = replica.group_name in replica.cluster.resizable
+    scope = replica.policy.resize
+    if not replica.pod.spec.containers or scope == "none" or not (listed or scope == "all"):
+        return []
+    rules = {rule.resource_name: rule.restart_policy for rule in replica.ray.resize_policy or ()}
+    edits: list[Edit] = []
+    for resource in _RESOURCES:
+        found = rules.get(resource)
+        if found is None:
+            edits.append(
+                AppendResizeRule(
+                    replica.slots[replica.ray_slot].path,
+                    resource,
+                    "Ray resizes it in place" if listed else "it can be resized in place",
+                )
+            )
+        elif found == _RESTART and replica.pod.spec.restart_policy == "Never":
+            edits.append(
+                Warn(
+                    f"resizePolicy {resource}: {_RESTART} cannot be with restartPolicy Never: "
+                    "remove it from the template"
+                )
+            )
+        elif found == _RESTART and listed:
+            edits.append(
+                Warn(
+                    f"resizePolicy {resource}: Ray resizes nothing with {_RESTART}: remove it "
+                    "from the template"
+                )
+            )
+    return edits
