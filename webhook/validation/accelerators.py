@@ -101,9 +101,8 @@ def tpu_subslice_apart(cluster: Cluster) -> Iterator[Fault]:
         part = group.slice
         if group.hosts > 1 and part.parent and not asked and not part.placed:
             keys = "a label such as gce-topology-block"
-            yield Fault(
-                group.slice_field, f"hosts may be spread: set {TOPOLOGY_KEY.annotation} to {keys}"
-            )
+            text = f"hosts may be spread: set {TOPOLOGY_KEY.annotation} to {keys}"
+            yield Fault(group.slice_field, text)
 
 
 def tpu_node_selector_missing(cluster: Cluster) -> Iterator[Fault]:
@@ -259,9 +258,8 @@ def device_outside_first_container(cluster: Cluster) -> Iterator[Fault]:
         if first.devices.get(TPU.name) and group.slice.v7x:
             continue
         key, field = [*_devices(container, "limits"), *_devices(container, "requests")][0]
-        yield Fault(
-            field, f"{key} is not in Ray's container: move it to {first.name}, the first container"
-        )
+        text = f"{key} is not in Ray's container: move it to {first.name}, the first container"
+        yield Fault(field, text)
 
 
 def neuron_cores_missing(cluster: Cluster) -> Iterator[Fault]:
@@ -282,12 +280,11 @@ def neuron_cores_missing(cluster: Cluster) -> Iterator[Fault]:
             and _NEURON_CORES not in resources.map
             and _NEURON_CORES not in group.params.get("resources", "")
         ):
-            yield Fault(
-                resources.key(_NEURON_CORES),
+            text = (
                 f"add {_NEURON_CORES} with the cores of a host: KubeRay counts only "
-                f"{names.RESOURCE_NEURON_CORE}",
-                REQUIRED,
+                f"{names.RESOURCE_NEURON_CORE}"
             )
+            yield Fault(resources.key(_NEURON_CORES), text, REQUIRED)
 
 
 def amd_visible_devices(cluster: Cluster) -> Iterator[Fault]:
@@ -303,16 +300,12 @@ def amd_visible_devices(cluster: Cluster) -> Iterator[Fault]:
         if first is None or not {**first.requests, **first.limits}.get(names.RESOURCE_AMD_GPU):
             continue
         if first.sets(_ROCR):
-            yield Fault(
-                (first.variable(_ROCR) or first.field) / "name",
-                f"remove {_ROCR}: Ray refuses it, and sets {_HIP} itself",
-            )
+            text = f"remove {_ROCR}: Ray refuses it, and sets {_HIP} itself"
+            yield Fault((first.variable(_ROCR) or first.field) / "name", text)
         cuda = first.literal(_CUDA)
         if cuda and first.literal(_HIP) != cuda:
-            yield Fault(
-                (first.variable(_CUDA) or first.field) / "value",
-                f"remove {_CUDA}: Ray refuses it where {_HIP} is not the same",
-            )
+            text = f"remove {_CUDA}: Ray refuses it where {_HIP} is not the same"
+            yield Fault((first.variable(_CUDA) or first.field) / "value", text)
 
 
 def identity_by_hand(cluster: Cluster) -> Iterator[Fault]:
@@ -327,19 +320,16 @@ def identity_by_hand(cluster: Cluster) -> Iterator[Fault]:
     for group in cluster.groups:
         field = group.pod / "hostname"
         if group.needs_names and field.text:
-            yield Fault(
-                field, f"hostname is {field.text[:20]} on {group.unit_hosts} hosts: remove it"
-            )
+            text = f"hostname is {field.text[:20]} on {group.unit_hosts} hosts: remove it"
+            yield Fault(field, text)
     for group, container in _containers(cluster):
         if group.unit_hosts <= 1 or container.env.keys().isdisjoint(IDENTITIES):
             continue
         for name, placeholder in IDENTITIES.items():
             value = container.literal(name)
             if value and value != placeholder:
-                yield Fault(
-                    (container.variable(name) or container.field) / "value",
-                    f"{name} is {value[:12]} on {group.unit_hosts} hosts: remove it",
-                )
+                text = f"{name} is {value[:12]} on {group.unit_hosts} hosts: remove it"
+                yield Fault((container.variable(name) or container.field) / "value", text)
 
 
 def _containers(cluster: Cluster) -> Iterator[tuple[Group, Container]]:

@@ -39,12 +39,11 @@ def idle_timeout_without_v2(cluster: Cluster) -> Iterator[Fault]:
     for group in cluster.groups:
         field = group.field / "idleTimeoutSeconds"
         if field.given and not cluster.v2_on:
-            yield Fault(
-                field,
+            text = (
                 "idleTimeoutSeconds needs autoscaler v2: set "
-                "autoscalerOptions.version, or remove it",
-                FORBIDDEN,
+                "autoscalerOptions.version, or remove it"
             )
+            yield Fault(field, text, FORBIDDEN)
 
 
 def idle_timeout_short(cluster: Cluster) -> Iterator[Fault]:
@@ -92,12 +91,11 @@ def group_suspend_autoscaled(cluster: Cluster) -> Iterator[Fault]:
     if cluster.autoscaling:
         for group in cluster.groups:
             if group.scale.suspend:
-                yield Fault(
-                    group.field / "suspend",
+                text = (
                     "suspend is true, but the cluster autoscales: remove it, and set "
-                    "maxReplicas to 0",
-                    FORBIDDEN,
+                    "maxReplicas to 0"
                 )
+                yield Fault(group.field / "suspend", text, FORBIDDEN)
 
 
 def autoscaler_v2_switch_alone(cluster: Cluster) -> Iterator[Fault]:
@@ -107,11 +105,8 @@ def autoscaler_v2_switch_alone(cluster: Cluster) -> Iterator[Fault]:
     """
     switch = cluster.v2_switch
     if not cluster.autoscaling and switch is not None and (switch / "value").text in ("1", "true"):
-        yield Fault(
-            switch,
-            "the cluster does not autoscale: set enableInTreeAutoscaling, or remove the variable",
-            FORBIDDEN,
-        )
+        text = "the cluster does not autoscale: set enableInTreeAutoscaling, or remove the variable"
+        yield Fault(switch, text, FORBIDDEN)
 
 
 def autoscaler_version_twice(cluster: Cluster) -> Iterator[Fault]:
@@ -121,9 +116,8 @@ def autoscaler_version_twice(cluster: Cluster) -> Iterator[Fault]:
     """
     switch = cluster.v2_switch
     if cluster.autoscaling and switch is not None and (cluster.options / "version").given:
-        yield Fault(
-            switch, "autoscalerOptions.version is set as well: remove the variable", FORBIDDEN
-        )
+        text = "autoscalerOptions.version is set as well: remove the variable"
+        yield Fault(switch, text, FORBIDDEN)
 
 
 def restart_policy_with_v2(cluster: Cluster) -> Iterator[Fault]:
@@ -155,10 +149,8 @@ def restart_policy_not_never(cluster: Cluster) -> Iterator[Fault]:
         return
     for group in cluster.everyone if cluster.v2 else cluster.groups if cluster.v2 is False else ():
         if (policy := _restart_policy(group)).given and policy.text not in _NEVER:
-            yield Fault(
-                policy,
-                f"restartPolicy is {policy.text[:20]}: write Never, as autoscalers replace pods",
-            )
+            text = f"restartPolicy is {policy.text[:20]}: write Never, as autoscalers replace pods"
+            yield Fault(policy, text)
 
 
 def _restart_policy(group: Group) -> Field:
@@ -283,11 +275,8 @@ def autoscaled_without_groups(cluster: Cluster) -> Iterator[Fault]:
     """
     field = cluster.field / "workerGroupSpecs"
     if cluster.autoscaling and not field.size and (cluster.owner or not field.given):
-        yield Fault(
-            field,
-            "workerGroupSpecs is empty, which ends the autoscaler: add a worker group",
-            REQUIRED,
-        )
+        text = "workerGroupSpecs is empty, which ends the autoscaler: add a worker group"
+        yield Fault(field, text, REQUIRED)
 
 
 def group_resource_ends_autoscaler(cluster: Cluster) -> Iterator[Fault]:
@@ -331,8 +320,5 @@ def cpu_unknown(cluster: Cluster) -> Iterator[Fault]:
         if first is None or "num-cpus" in group.params or "CPU" in (group.field / "resources").map:
             continue
         if "cpu" not in first.limits and not (requests_count and "cpu" in first.requests):
-            yield Fault(
-                first.amounts("limits") / "cpu",
-                "the autoscaler finds no cpu limit: set it, or num-cpus in rayStartParams",
-                REQUIRED,
-            )
+            text = "the autoscaler finds no cpu limit: set it, or num-cpus in rayStartParams"
+            yield Fault(first.amounts("limits") / "cpu", text, REQUIRED)

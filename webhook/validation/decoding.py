@@ -145,8 +145,7 @@ def value_not_decodable(ray_object: RayObject) -> Iterator[Fault]:
     for found, limit in _misfits(ray_object.root, limited):
         text = str(found.value)[:40]
         if limit.quantity:
-            yield Fault(
-                found, f"{text!r}: write a whole exponent of at most two digits, such as 1e3"
-            )
+            message = f"{text!r}: write a whole exponent of at most two digits, such as 1e3"
+            yield Fault(found, message)
         else:
             yield Fault(found, f"{text} is out of range: write {limit.low} to {limit.high}")

@@ -22,17 +22,11 @@ def deletion_mixed(job: Job) -> Iterator[Fault]:
     """
     rules = _strategy(job) / "deletionRules"
     if rules.size and job.shutdown:
-        yield Fault(
-            job.field / "shutdownAfterJobFinishes",
-            "shutdownAfterJobFinishes is true beside deletionRules: remove one of the two",
-            FORBIDDEN,
-        )
+        text = "shutdownAfterJobFinishes is true beside deletionRules: remove one of the two"
+        yield Fault(job.field / "shutdownAfterJobFinishes", text, FORBIDDEN)
     if rules.size and _legacy(job):
-        yield Fault(
-            rules,
-            "deletionRules are set beside onSuccess or onFailure: remove one of the two",
-            FORBIDDEN,
-        )
+        text = "deletionRules are set beside onSuccess or onFailure: remove one of the two"
+        yield Fault(rules, text, FORBIDDEN)
 
 
 def deletion_incomplete(job: Job) -> Iterator[Fault]:
@@ -44,17 +38,13 @@ def deletion_incomplete(job: Job) -> Iterator[Fault]:
     if not strategy.given or (strategy / "deletionRules").size:
         return
     if not _legacy(job):
-        yield Fault(
-            strategy, "deletionStrategy has no deletionRules: add them, or remove it", REQUIRED
-        )
+        text = "deletionStrategy has no deletionRules: add them, or remove it"
+        yield Fault(strategy, text, REQUIRED)
         return
     for name in ("onSuccess", "onFailure"):
         if not (strategy / name / "policy").given:
-            yield Fault(
-                strategy / name / "policy",
-                f"{name} has no policy: set it; onSuccess and onFailure both need one",
-                REQUIRED,
-            )
+            text = f"{name} has no policy: set it; onSuccess and onFailure both need one"
+            yield Fault(strategy / name / "policy", text, REQUIRED)
 
 
 def deletion_none_with_shutdown(job: Job) -> Iterator[Fault]:
@@ -64,11 +54,8 @@ def deletion_none_with_shutdown(job: Job) -> Iterator[Fault]:
     """
     for policy in _legacy(job):
         if job.shutdown and policy.text == _NONE:
-            yield Fault(
-                policy,
-                "policy is DeleteNone, but shutdownAfterJobFinishes is true: change one of them",
-                FORBIDDEN,
-            )
+            text = "policy is DeleteNone, but shutdownAfterJobFinishes is true: change one of them"
+            yield Fault(policy, text, FORBIDDEN)
 
 
 def deletion_of_foreign_cluster(job: Job) -> Iterator[Fault]:
@@ -78,12 +65,11 @@ def deletion_of_foreign_cluster(job: Job) -> Iterator[Fault]:
     """
     for policy in (*_legacy(job), *_policies(job)):
         if job.selects and policy.text in (_CLUSTER, _WORKERS):
-            yield Fault(
-                policy,
+            text = (
                 f"policy is {policy.text}, but the cluster is not the job's: write "
-                "DeleteSelf or DeleteNone",
-                FORBIDDEN,
+                "DeleteSelf or DeleteNone"
             )
+            yield Fault(policy, text, FORBIDDEN)
 
 
 def deletion_of_autoscaled_workers(job: Job) -> Iterator[Fault]:
@@ -93,11 +79,8 @@ def deletion_of_autoscaled_workers(job: Job) -> Iterator[Fault]:
     """
     for policy in (*_legacy(job), *_policies(job)):
         if job.autoscaling and policy.text == _WORKERS:
-            yield Fault(
-                policy,
-                "policy is DeleteWorkers, but the autoscaler recreates them: write DeleteCluster",
-                FORBIDDEN,
-            )
+            text = "policy is DeleteWorkers, but the autoscaler recreates them: write DeleteCluster"
+            yield Fault(policy, text, FORBIDDEN)
 
 
 def deletion_condition_invalid(job: Job) -> Iterator[Fault]:
@@ -109,10 +92,8 @@ def deletion_condition_invalid(job: Job) -> Iterator[Fault]:
         condition = rule / "condition"
         if (condition / "jobStatus").given == (condition / "jobDeploymentStatus").given:
             found = "both" if (condition / "jobStatus").given else "neither"
-            yield Fault(
-                condition,
-                f"condition has {found} of jobStatus and jobDeploymentStatus: write one of them",
-            )
+            text = f"condition has {found} of jobStatus and jobDeploymentStatus: write one of them"
+            yield Fault(condition, text)
         seconds = condition / "ttlSeconds"
         if (seconds.number or 0) < 0:
             yield Fault(seconds, f"{seconds.number}: write 0 or more seconds")

@@ -39,10 +39,8 @@ def compute_domain_without_effect(cluster: Cluster) -> Iterator[Fault]:
     if not with_gpus:
         yield Fault(_annotation(cluster), "no effect: no worker group has GPUs or resource claims")
     elif unit == REPLICA and all(group.hosts == 1 for group in with_gpus):
-        yield Fault(
-            _annotation(cluster),
-            "no effect: groups with GPUs have one host; write worker-group, or set numOfHosts",
-        )
+        text = "no effect: groups with GPUs have one host; write worker-group, or set numOfHosts"
+        yield Fault(_annotation(cluster), text)
 
 
 def compute_domain_head_outside(cluster: Cluster) -> Iterator[Fault]:
@@ -54,10 +52,8 @@ def compute_domain_head_outside(cluster: Cluster) -> Iterator[Fault]:
     https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/dra-cds.html
     """
     if _unit(cluster) not in ("", CLUSTER) and _has_gpus(cluster.head):
-        yield Fault(
-            _annotation(cluster),
-            "the head has GPUs and is outside: write cluster, or take the GPUs from the head",
-        )
+        text = "the head has GPUs and is outside: write cluster, or take the GPUs from the head"
+        yield Fault(_annotation(cluster), text)
 
 
 def compute_domain_claimed(cluster: Cluster) -> Iterator[Fault]:
@@ -69,10 +65,8 @@ def compute_domain_claimed(cluster: Cluster) -> Iterator[Fault]:
     """
     for group in cluster.everyone if _unit(cluster) else ():
         if has_own(_claims(group)):
-            yield Fault(
-                group.pod / "resourceClaims",
-                f"claims a ComputeDomain already: remove it or {COMPUTE_DOMAIN.annotation}",
-            )
+            text = f"claims a ComputeDomain already: remove it or {COMPUTE_DOMAIN.annotation}"
+            yield Fault(group.pod / "resourceClaims", text)
 
 
 def compute_domain_shared_node(cluster: Cluster) -> Iterator[Fault]:

@@ -20,9 +20,8 @@ def fault_tolerance_twice(cluster: Cluster) -> Iterator[Fault]:
     """
     if cluster.annotations.get(names.ANNOTATION_FT_ENABLED) and _options(cluster).given:
         field = cluster.annotation(names.ANNOTATION_FT_ENABLED)
-        yield Fault(
-            field, "gcsFaultToleranceOptions is set as well: remove the annotation", FORBIDDEN
-        )
+        text = "gcsFaultToleranceOptions is set as well: remove the annotation"
+        yield Fault(field, text, FORBIDDEN)
 
 
 def redis_address_alone(cluster: Cluster) -> Iterator[Fault]:
@@ -33,11 +32,8 @@ def redis_address_alone(cluster: Cluster) -> Iterator[Fault]:
     enabled = cluster.annotations.get(names.ANNOTATION_FT_ENABLED, "").lower() == "true"
     entry = _variable(cluster, names.RAY_REDIS_ADDRESS)
     if entry is not None and not enabled and not _options(cluster).given:
-        yield Fault(
-            entry / "name",
-            "fault tolerance is off: move the address to gcsFaultToleranceOptions.redisAddress",
-            FORBIDDEN,
-        )
+        text = "fault tolerance is off: move the address to gcsFaultToleranceOptions.redisAddress"
+        yield Fault(entry / "name", text, FORBIDDEN)
 
 
 def redis_settings_outside_options(cluster: Cluster) -> Iterator[Fault]:
@@ -80,11 +76,8 @@ def rocksdb_with_redis_settings(cluster: Cluster) -> Iterator[Fault]:
         for name in ("redisAddress", "redisUsername", "redisPassword", "externalStorageNamespace"):
             field = _options(cluster) / name
             if field.given and field.value != "":
-                yield Fault(
-                    field,
-                    f"{name} is set, but backend is rocksdb: remove it, or write redis",
-                    FORBIDDEN,
-                )
+                text = f"{name} is set, but backend is rocksdb: remove it, or write redis"
+                yield Fault(field, text, FORBIDDEN)
 
 
 def rocksdb_claim_conflict(cluster: Cluster) -> Iterator[Fault]:
@@ -98,12 +91,11 @@ def rocksdb_claim_conflict(cluster: Cluster) -> Iterator[Fault]:
         for name in ("size", "storageClassName", "accessModes"):
             field = storage / name
             if field.given and field.value != []:
-                yield Fault(
-                    field,
+                text = (
                     f"{name} is of a new claim, but claimName names an existing one: "
-                    "remove one of them",
-                    FORBIDDEN,
+                    "remove one of them"
                 )
+                yield Fault(field, text, FORBIDDEN)
 
 
 def rocksdb_managed_storage(cluster: Cluster) -> Iterator[Fault]:
@@ -120,11 +112,8 @@ def rocksdb_managed_storage(cluster: Cluster) -> Iterator[Fault]:
     first = cluster.head.first
     for mount in (first.field / "volumeMounts").items() if first else ():
         if (mount / "name").text == _VOLUME or (mount / "mountPath").text == _MOUNT_PATH:
-            yield Fault(
-                mount,
-                f"KubeRay mounts {_VOLUME} at {_MOUNT_PATH} itself: remove the mount",
-                FORBIDDEN,
-            )
+            text = f"KubeRay mounts {_VOLUME} at {_MOUNT_PATH} itself: remove the mount"
+            yield Fault(mount, text, FORBIDDEN)
     for volume in (cluster.head.pod / "volumes").items():
         if (volume / "name").text == _VOLUME:
             yield Fault(volume, "KubeRay adds a volume of this name: rename this one", FORBIDDEN)
@@ -137,9 +126,8 @@ def redis_with_storage(cluster: Cluster) -> Iterator[Fault]:
     """
     field = _options(cluster) / "storage"
     if field.given and not _rocksdb(cluster):
-        yield Fault(
-            field, "storage is set, but backend is not rocksdb: remove it, or set that", FORBIDDEN
-        )
+        text = "storage is set, but backend is not rocksdb: remove it, or set that"
+        yield Fault(field, text, FORBIDDEN)
 
 
 def _options(cluster: Cluster) -> Field:
@@ -189,11 +177,8 @@ def history_collector_missing(cluster: Cluster) -> Iterator[Fault]:
     collector = field / "collectorOptions"
     image = collector / "image"
     if field.given and not collector.given:
-        yield Fault(
-            collector,
-            "collectorOptions is not set: add it with image and env, or remove the options",
-            REQUIRED,
-        )
+        text = "collectorOptions is not set: add it with image and env, or remove the options"
+        yield Fault(collector, text, REQUIRED)
     elif collector.given and (not image.given or image.value == ""):
         yield Fault(image, "collectorOptions has no image: set it", REQUIRED)
 
@@ -205,9 +190,8 @@ def history_managed_variable(cluster: Cluster) -> Iterator[Fault]:
     """
     for entry in (_collector(cluster) / "env").items():
         if (entry / "name").text in _MANAGED:
-            yield Fault(
-                entry / "name", f"KubeRay sets {(entry / 'name').text} itself: remove it", FORBIDDEN
-            )
+            text = f"KubeRay sets {(entry / 'name').text} itself: remove it"
+            yield Fault(entry / "name", text, FORBIDDEN)
 
 
 def history_storage_incomplete(cluster: Cluster) -> Iterator[Fault]:
@@ -221,31 +205,22 @@ def history_storage_incomplete(cluster: Cluster) -> Iterator[Fault]:
     env = {(entry / "name").text: entry for entry in (collector / "env").items()}
     backend = (env[_BACKEND] / "value").text.upper() if _BACKEND in env else ""
     if not backend:
-        yield Fault(
-            collector / "env",
-            f"env has no {_BACKEND}: set it to gcs, s3, azureblob or aliyunoss",
-            REQUIRED,
-        )
+        text = f"env has no {_BACKEND}: set it to gcs, s3, azureblob or aliyunoss"
+        yield Fault(collector / "env", text, REQUIRED)
         return
     present = {
         name for name, entry in env.items() if (entry / "value").text or (entry / "valueFrom").given
     }
     for needed in _NEEDED.get(backend, ()):
         if needed not in present:
-            yield Fault(
-                collector / "env",
-                f"env has no {needed}, which storage {backend} needs: set it",
-                REQUIRED,
-            )
+            text = f"env has no {needed}, which storage {backend} needs: set it"
+            yield Fault(collector / "env", text, REQUIRED)
     if backend == "AZUREBLOB":
         mode = (env[_AZURE_MODE] / "value").text.strip().lower() if _AZURE_MODE in env else ""
         wanted = _azure(mode)
         if not present.intersection(wanted):
-            yield Fault(
-                collector / "env",
-                f"env lacks {' or '.join(wanted)}, for storage AZUREBLOB: set it",
-                REQUIRED,
-            )
+            text = f"env lacks {' or '.join(wanted)}, for storage AZUREBLOB: set it"
+            yield Fault(collector / "env", text, REQUIRED)
 
 
 def _azure(mode: str) -> tuple[str, ...]:
@@ -268,11 +243,8 @@ def history_container_taken(cluster: Cluster) -> Iterator[Fault]:
         for group in cluster.everyone:
             for container in group.containers:
                 if container.name == _CONTAINER:
-                    yield Fault(
-                        container.field / "name",
-                        "KubeRay adds a container of this name: rename or remove it",
-                        FORBIDDEN,
-                    )
+                    text = "KubeRay adds a container of this name: rename or remove it"
+                    yield Fault(container.field / "name", text, FORBIDDEN)
 
 
 def _collector(cluster: Cluster) -> Field:

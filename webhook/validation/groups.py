@@ -61,11 +61,8 @@ def group_name_duplicate(cluster: Cluster) -> Iterator[Fault]:
     seen = set()
     for group in cluster.groups:
         if group.name in seen:
-            yield Fault(
-                group.field / "groupName",
-                f"another worker group has groupName {group.name}: rename one of the two",
-                DUPLICATE,
-            )
+            text = f"another worker group has groupName {group.name}: rename one of the two"
+            yield Fault(group.field / "groupName", text, DUPLICATE)
         seen.add(group.name)
 
 
@@ -84,12 +81,11 @@ def group_host_names_duplicate(cluster: Cluster) -> Iterator[Fault]:
             continue
         other = seen.setdefault(host_prefix(group.name, 0)[:DNS_LABEL_MAX], group.name)
         if other != group.name:
-            yield Fault(
-                group.field / "groupName",
+            text = (
                 f"hosts of groups {group.name[:20]} and {other[:20]} would have the "
-                "same names: rename one",
-                DUPLICATE,
+                "same names: rename one"
             )
+            yield Fault(group.field / "groupName", text, DUPLICATE)
 
 
 def group_name_reserved(cluster: Cluster) -> Iterator[Fault]:
@@ -103,10 +99,8 @@ def group_name_reserved(cluster: Cluster) -> Iterator[Fault]:
     """
     for group in cluster.groups:
         if group.name == names.HEAD_GROUP:
-            yield Fault(
-                group.field / "groupName",
-                f"groupName is {names.HEAD_GROUP}, which is the head's: use another name",
-            )
+            text = f"groupName is {names.HEAD_GROUP}, which is the head's: use another name"
+            yield Fault(group.field / "groupName", text)
 
 
 def group_name_invalid(cluster: Cluster) -> Iterator[Fault]:
@@ -185,10 +179,8 @@ def group_name_no_host_name(cluster: Cluster) -> Iterator[Fault]:
                 "groupName, or lower maxReplicas",
             )
         elif group.name and not is_dns_label(last):
-            yield Fault(
-                field,
-                f"{group.name!r} cannot be part of a host name: use letters, digits and '-' only",
-            )
+            text = f"{group.name!r} cannot be part of a host name: use letters, digits and '-' only"
+            yield Fault(field, text)
 
 
 def fqdn_too_long(cluster: Cluster) -> Iterator[Fault]:
@@ -223,9 +215,8 @@ def num_of_hosts_invalid(cluster: Cluster) -> Iterator[Fault]:
     """
     for group in cluster.groups:
         if not 1 <= group.hosts <= MAX_HOSTS:
-            yield Fault(
-                group.field / "numOfHosts", f"numOfHosts is {group.hosts}: write 1 to {MAX_HOSTS}"
-            )
+            text = f"numOfHosts is {group.hosts}: write 1 to {MAX_HOSTS}"
+            yield Fault(group.field / "numOfHosts", text)
 
 
 def replica_bounds_invalid(cluster: Cluster) -> Iterator[Fault]:
@@ -240,10 +231,8 @@ def replica_bounds_invalid(cluster: Cluster) -> Iterator[Fault]:
         if high < 0:
             yield Fault(group.field / "maxReplicas", f"maxReplicas is {high}: write 0 or more")
         elif low > high:
-            yield Fault(
-                group.field / "minReplicas",
-                f"minReplicas is {low}, above maxReplicas {high}: lower it, or raise the other",
-            )
+            text = f"minReplicas is {low}, above maxReplicas {high}: lower it, or raise the other"
+            yield Fault(group.field / "minReplicas", text)
 
 
 def replicas_out_of_bounds(cluster: Cluster) -> Iterator[Fault]:
@@ -279,10 +268,8 @@ def max_replicas_unbounded(cluster: Cluster) -> Iterator[Fault]:
     if cluster.autoscaling:
         for group in cluster.groups:
             if group.scale.max_replicas == UNBOUNDED:
-                yield Fault(
-                    group.field / "maxReplicas",
-                    "maxReplicas is not set, but the group autoscales: set an upper bound",
-                )
+                text = "maxReplicas is not set, but the group autoscales: set an upper bound"
+                yield Fault(group.field / "maxReplicas", text)
 
 
 def seat_label_in_template(cluster: Cluster) -> Iterator[Fault]:
@@ -301,8 +288,5 @@ def seat_label_in_template(cluster: Cluster) -> Iterator[Fault]:
                 continue
             for label in (*names.SEAT_LABELS, names.LABEL_LEGACY_REPLICA_INDEX):
                 if label in labels.map:
-                    yield Fault(
-                        labels.key(label),
-                        f"every pod has its own {label}: remove it from the template",
-                        FORBIDDEN,
-                    )
+                    text = f"every pod has its own {label}: remove it from the template"
+                    yield Fault(labels.key(label), text, FORBIDDEN)

@@ -63,12 +63,11 @@ def name_too_long(ray_object: RayObject) -> Iterator[Fault]:
         too_long_for_a_job = length + _SUFFIX > LONGEST[names.RAYJOB_KIND]
         since = (1, 6) if too_long_for_a_job else (1, 7)
     if len(name.text) > longest:
-        yield Fault(
-            name,
+        text = (
             f"the name has {len(name.text)} characters: use at most {longest} for a "
-            f"{ray_object.kind}",
-            since=since,
+            f"{ray_object.kind}"
         )
+        yield Fault(name, text, since=since)
     elif not name.text and min(len(prefix.text), _GENERATED_BASE) + _GENERATED > longest:
         text = f"generateName has {len(prefix.text)} characters and gets {_GENERATED} more"
         text = f"{text}: use at most {longest} in all for a {ray_object.kind}"
@@ -99,9 +98,8 @@ def initializing_timeout_invalid(ray_object: RayObject) -> Iterator[Fault]:
     """
     field = ray_object.annotation(names.ANNOTATION_INITIALIZING_TIMEOUT)
     if ray_object.kind == names.RAYSERVICE_KIND and field.text and not _positive(field.text):
-        yield Fault(
-            field, f"{field.text[:40]!r}: write a duration such as 5m or 1h, or a number of seconds"
-        )
+        text = f"{field.text[:40]!r}: write a duration such as 5m or 1h, or a number of seconds"
+        yield Fault(field, text)
 
 
 def webhook_name_unknown(ray_object: RayObject) -> Iterator[Fault]:

@@ -29,18 +29,16 @@ def slice_count_mismatch(cluster: Cluster) -> Iterator[Fault]:
             if job.problem and not cluster.autoscaling and group.scale.desired:
                 yield Fault(field, job.problem)
         elif text and not (text.isascii() and text.isdigit()):
-            yield Fault(
-                field, f"{text[:40]!r}: write the number of slices, which is that of replicas"
-            )
+            message = f"{text[:40]!r}: write the number of slices, which is that of replicas"
+            yield Fault(field, message)
         elif (
             text
             and not cluster.autoscaling
             and not container.sets(names.MEGASCALE_SLICE_ID)
             and group.scale.desired not in (0, int(text[:9]))
         ):
-            yield Fault(
-                field, f"{text[:9]} slices, but {group.scale.desired} replicas: make the two equal"
-            )
+            message = f"{text[:9]} slices, but {group.scale.desired} replicas: make the two equal"
+            yield Fault(field, message)
 
 
 def multi_slice_autoscaled(cluster: Cluster) -> Iterator[Fault]:

@@ -48,11 +48,8 @@ def resources_given_twice(cluster: Cluster) -> Iterator[Fault]:
     for group in cluster.everyone:
         field = group.field / "resources"
         if field.size and (twice := [name for name in _TWICE if group.params.get(name)]):
-            yield Fault(
-                field,
-                f"resources and rayStartParams both have {', '.join(twice)}: keep one of the two",
-                FORBIDDEN,
-            )
+            text = f"resources and rayStartParams both have {', '.join(twice)}: keep one of the two"
+            yield Fault(field, text, FORBIDDEN)
 
 
 def labels_in_ray_start_params(cluster: Cluster) -> Iterator[Fault]:
@@ -62,11 +59,8 @@ def labels_in_ray_start_params(cluster: Cluster) -> Iterator[Fault]:
     """
     for group in cluster.everyone:
         if "labels" in group.params:
-            yield Fault(
-                group.param("labels"),
-                "rayStartParams has labels: move them to the field labels of the group",
-                FORBIDDEN,
-            )
+            text = "rayStartParams has labels: move them to the field labels of the group"
+            yield Fault(group.param("labels"), text, FORBIDDEN)
 
 
 def ray_label_invalid(cluster: Cluster) -> Iterator[Fault]:
@@ -145,11 +139,8 @@ def ray_start_param_unknown(cluster: Cluster) -> Iterator[Fault]:
     for group in cluster.everyone:
         for name in group.params:
             if name not in KNOWN:
-                yield Fault(
-                    group.param(name),
-                    f"ray start has no --{name[:40]}{_suggestion(name[:64])}",
-                    NOT_SUPPORTED,
-                )
+                text = f"ray start has no --{name[:40]}{_suggestion(name[:64])}"
+                yield Fault(group.param(name), text, NOT_SUPPORTED)
 
 
 @lru_cache(maxsize=256)
@@ -288,9 +279,8 @@ def image_version_mismatch(cluster: Cluster) -> Iterator[Fault]:
                 f"image has Ray {shown(own_ray)}, but the head's has {shown(ray)}: use one release",
             )
         elif python and own_python and python != own_python:
-            yield Fault(
-                field, f"image has {own_python}, but the head's has {python}: use one Python"
-            )
+            text = f"image has {own_python}, but the head's has {python}: use one Python"
+            yield Fault(field, text)
 
 
 # KubeRay appends these unconditionally, so its value wins; the first two only exist on workers.
@@ -340,6 +330,5 @@ def variable_replaces_kuberay(cluster: Cluster) -> Iterator[Fault]:
             continue
         for name in _REPLACED:
             if entry := first.variable(name):
-                yield Fault(
-                    entry / "name", f"{name} replaces the address that KubeRay sets: remove it"
-                )
+                text = f"{name} replaces the address that KubeRay sets: remove it"
+                yield Fault(entry / "name", text)

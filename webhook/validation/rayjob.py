@@ -25,12 +25,11 @@ def job_suspend_without_shutdown(job: Job) -> Iterator[Fault]:
     Suspending deletes the cluster, so KubeRay requires `shutdownAfterJobFinishes`.
     """
     if (job.field / "suspend").flag and not job.shutdown:
-        yield Fault(
-            job.field / "shutdownAfterJobFinishes",
+        text = (
             "suspend is true, but shutdownAfterJobFinishes is not: set it to true, or "
-            "remove suspend",
-            REQUIRED,
+            "remove suspend"
         )
+        yield Fault(job.field / "shutdownAfterJobFinishes", text, REQUIRED)
 
 
 def job_suspend_with_selector(job: Job) -> Iterator[Fault]:
@@ -39,11 +38,10 @@ def job_suspend_with_selector(job: Job) -> Iterator[Fault]:
     The RayJob does not own the cluster, so KubeRay cannot suspend it.
     """
     if (job.field / "suspend").flag and job.selects:
-        yield Fault(
-            job.field / "suspend",
-            "suspend is true, but clusterSelector names an existing cluster: remove one of the two",
-            FORBIDDEN,
+        text = (
+            "suspend is true, but clusterSelector names an existing cluster: remove one of the two"
         )
+        yield Fault(job.field / "suspend", text, FORBIDDEN)
 
 
 def job_ttl_invalid(job: Job) -> Iterator[Fault]:
@@ -65,11 +63,8 @@ def job_without_cluster(job: Job) -> Iterator[Fault]:
     The job has no cluster to run on.
     """
     if not (job.field / "rayClusterSpec").given and not job.selects:
-        yield Fault(
-            job.field / "rayClusterSpec",
-            f"rayClusterSpec is not set: add it, or clusterSelector with {_CLUSTER_KEY}",
-            REQUIRED,
-        )
+        text = f"rayClusterSpec is not set: add it, or clusterSelector with {_CLUSTER_KEY}"
+        yield Fault(job.field / "rayClusterSpec", text, REQUIRED)
 
 
 def job_selector_without_name(job: Job) -> Iterator[Fault]:
@@ -79,11 +74,8 @@ def job_selector_without_name(job: Job) -> Iterator[Fault]:
     """
     name = job.selector.key(_CLUSTER_KEY)
     if job.selects and (not name.given or name.value == ""):
-        yield Fault(
-            name,
-            f"clusterSelector has no {_CLUSTER_KEY}: set it to the name of a RayCluster",
-            REQUIRED,
-        )
+        text = f"clusterSelector has no {_CLUSTER_KEY}: set it to the name of a RayCluster"
+        yield Fault(name, text, REQUIRED)
 
 
 def job_sidecar_conflict(job: Job) -> Iterator[Fault]:
@@ -95,18 +87,12 @@ def job_sidecar_conflict(job: Job) -> Iterator[Fault]:
     if job.mode != SIDECAR:
         return
     if job.selects:
-        yield Fault(
-            job.selector,
-            f"clusterSelector is set in {SIDECAR}: remove it, or write K8sJobMode",
-            FORBIDDEN,
-        )
+        text = f"clusterSelector is set in {SIDECAR}: remove it, or write K8sJobMode"
+        yield Fault(job.selector, text, FORBIDDEN)
     for name in ("submitterPodTemplate", "submitterConfig"):
         if (job.field / name).given:
-            yield Fault(
-                job.field / name,
-                f"{name} is set, but {SIDECAR} has no submitter pod: remove it",
-                FORBIDDEN,
-            )
+            text = f"{name} is set, but {SIDECAR} has no submitter pod: remove it"
+            yield Fault(job.field / name, text, FORBIDDEN)
     policy = job.field / "rayClusterSpec" / "headGroupSpec" / "template" / "spec" / "restartPolicy"
     if policy.given and policy.text not in ("", "Never"):
         yield Fault(policy, f"restartPolicy is {policy.text[:20]} in {SIDECAR}: write Never")
@@ -124,9 +110,8 @@ def job_submitter_without_container(job: Job) -> Iterator[Fault]:
     template = job.field / "submitterPodTemplate"
     containers = template / "spec" / "containers"
     if template.given and job.mode in ("", K8S_JOB) and not containers.size:
-        yield Fault(
-            containers, "containers is empty: add the container that submits the job", REQUIRED
-        )
+        text = "containers is empty: add the container that submits the job"
+        yield Fault(containers, text, REQUIRED)
 
 
 def job_backoff_unsupported(job: Job) -> Iterator[Fault]:
@@ -249,11 +234,8 @@ def job_submitter_restarts(job: Job) -> Iterator[Fault]:
         return
     found = f"{policy.text[:40]!r}" if policy.text else "not set"
     reason = NOT_SUPPORTED if policy.text else REQUIRED
-    yield Fault(
-        policy,
-        f"restartPolicy is {found}: write Never or OnFailure, as a Kubernetes Job needs",
-        reason,
-    )
+    text = f"restartPolicy is {found}: write Never or OnFailure, as a Kubernetes Job needs"
+    yield Fault(policy, text, reason)
 
 
 def job_runtime_env_value_invalid(job: Job) -> Iterator[Fault]:

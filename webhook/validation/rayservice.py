@@ -20,11 +20,10 @@ def service_head_service_named(service: Service) -> Iterator[Fault]:
     """
     field = service.cluster.field / "headGroupSpec" / "headService" / "metadata" / "name"
     if field.given and field.value != "":
-        yield Fault(
-            field,
-            "two clusters exist during an upgrade, so their head Services share no name: remove it",
-            FORBIDDEN,
+        text = (
+            "two clusters exist during an upgrade, so their head Services share no name: remove it"
         )
+        yield Fault(field, text, FORBIDDEN)
 
 
 def service_upgrade_type_unknown(service: Service) -> Iterator[Fault]:
@@ -87,12 +86,11 @@ def incremental_options_missing(service: Service) -> Iterator[Fault]:
         return
     options = _options(service)
     if not options.given:
-        yield Fault(
-            options,
+        text = (
             "clusterUpgradeOptions is not set: add stepSizePercent, intervalSeconds, "
-            "gatewayClassName",
-            REQUIRED,
+            "gatewayClassName"
         )
+        yield Fault(options, text, REQUIRED)
         return
     for name in ("stepSizePercent", "intervalSeconds", "gatewayClassName"):
         if not (options / name).given or (options / name).value == "":
@@ -115,9 +113,8 @@ def incremental_option_invalid(service: Service) -> Iterator[Fault]:
             yield Fault(field, f"{field.number}: write a percentage from 0 to {_PERCENT_MAX}")
     most = _PERCENT_MAX if surge.number is None else surge.number
     if 0 <= most <= _PERCENT_MAX and most < (step.number or 0) <= _PERCENT_MAX:
-        yield Fault(
-            step, f"{step.number}, above maxSurgePercent {most}: lower it, or raise the other"
-        )
+        text = f"{step.number}, above maxSurgePercent {most}: lower it, or raise the other"
+        yield Fault(step, text)
     if interval.number is not None and interval.number <= 0:
         yield Fault(interval, f"{interval.number}: write 1 or more seconds")
 

@@ -35,10 +35,8 @@ def gang_autoscaled(cluster: Cluster) -> Iterator[Fault]:
     https://github.com/ray-project/kuberay/pull/4962
     """
     if _asked(cluster) and cluster.autoscaling:
-        yield Fault(
-            _label(cluster),
-            "no effect, as the cluster autoscales: remove it, or enableInTreeAutoscaling",
-        )
+        text = "no effect, as the cluster autoscales: remove it, or enableInTreeAutoscaling"
+        yield Fault(_label(cluster), text)
 
 
 def gang_other_scheduler(cluster: Cluster) -> Iterator[Fault]:
@@ -53,10 +51,8 @@ def gang_other_scheduler(cluster: Cluster) -> Iterator[Fault]:
         return
     for label in names.OTHER_SCHEDULER_LABELS:
         if label in cluster.labels:
-            yield Fault(
-                (cluster.meta / "labels").key(label),
-                f"no effect beside {names.LABEL_GANG}: remove one of the two",
-            )
+            text = f"no effect beside {names.LABEL_GANG}: remove one of the two"
+            yield Fault((cluster.meta / "labels").key(label), text)
     for group in cluster.everyone:
         field = group.pod / "schedulerName"
         if field.text not in ("", "default-scheduler"):
@@ -94,11 +90,8 @@ def gang_label_value(cluster: Cluster) -> Iterator[Fault]:
     """
     value = cluster.labels.get(names.LABEL_GANG)
     if value is not None and value.lower() != "true":
-        yield Fault(
-            _label(cluster),
-            f"{value[:40]!r} is true for some schedulers only: write true, or remove it",
-            NOT_SUPPORTED,
-        )
+        text = f"{value[:40]!r} is true for some schedulers only: write true, or remove it"
+        yield Fault(_label(cluster), text, NOT_SUPPORTED)
 
 
 def scheduling_group_in_template(cluster: Cluster) -> Iterator[Fault]:
@@ -115,15 +108,13 @@ def scheduling_group_in_template(cluster: Cluster) -> Iterator[Fault]:
         if field.given and _asked(cluster):
             yield Fault(field, f"with {names.LABEL_GANG}, KubeRay sets schedulingGroup: remove it")
         elif field.given and ours:
-            yield Fault(
-                field,
-                f"schedulingGroup is set, so {_annotation(cluster).token} has no "
-                "effect: remove one",
+            text = (
+                f"schedulingGroup is set, so {_annotation(cluster).token} has no effect: remove one"
             )
+            yield Fault(field, text)
         elif field.given:
-            yield Fault(
-                field, f"set by hand: use {names.ANNOTATION_SCHEDULING_GROUP} or {names.LABEL_GANG}"
-            )
+            text = f"set by hand: use {names.ANNOTATION_SCHEDULING_GROUP} or {names.LABEL_GANG}"
+            yield Fault(field, text)
 
 
 def scheduling_group_unknown(cluster: Cluster) -> Iterator[Fault]:
@@ -178,10 +169,8 @@ def scheduling_group_not_served(cluster: Cluster) -> Iterator[Fault]:
     https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
     """
     if cluster.settings.pod_groups is False and _gang(cluster).active:
-        yield Fault(
-            _annotation(cluster),
-            "no effect: the API server serves no PodGroups; turn on GenericWorkload and its API",
-        )
+        text = "no effect: the API server serves no PodGroups; turn on GenericWorkload and its API"
+        yield Fault(_annotation(cluster), text)
 
 
 def _gang(cluster: Cluster) -> Gang:
@@ -311,11 +300,8 @@ def kueue_slice_size(cluster: Cluster) -> Iterator[Fault]:
             continue
         size = _slice_size(group)
         if size < 1 or size % group.hosts:
-            yield Fault(
-                field,
-                f"{field.text[:20]!r}: write numOfHosts, which is {group.hosts}, or a multiple",
-                doubtful=not cluster.kueue.queued,
-            )
+            text = f"{field.text[:20]!r}: write numOfHosts, which is {group.hosts}, or a multiple"
+            yield Fault(field, text, doubtful=not cluster.kueue.queued)
 
 
 def kueue_too_many_groups(cluster: Cluster) -> Iterator[Fault]:
@@ -329,10 +315,8 @@ def kueue_too_many_groups(cluster: Cluster) -> Iterator[Fault]:
     field = cluster.field / "workerGroupSpecs"
     if cluster.kueue.queued and field.size >= _POD_SETS_MAX:
         most = _POD_SETS_MAX - 1
-        yield Fault(
-            field,
-            f"{field.size} worker groups: a Kueue workload contains at most {most} and the head",
-        )
+        text = f"{field.size} worker groups: a Kueue workload contains at most {most} and the head"
+        yield Fault(field, text)
 
 
 def kueue_group_named_head(cluster: Cluster) -> Iterator[Fault]:
@@ -344,11 +328,8 @@ def kueue_group_named_head(cluster: Cluster) -> Iterator[Fault]:
     """
     for group in cluster.groups if cluster.kueue.queued else ():
         if group.name == _HEAD:
-            yield Fault(
-                group.field / "groupName",
-                f"groupName is {_HEAD}, as Kueue calls the head's pods: use another name",
-                FORBIDDEN,
-            )
+            text = f"groupName is {_HEAD}, as Kueue calls the head's pods: use another name"
+            yield Fault(group.field / "groupName", text, FORBIDDEN)
 
 
 def _sliced(cluster: Cluster, group: Group) -> bool:

@@ -31,9 +31,8 @@ def auth_ray_too_old(cluster: Cluster) -> Iterator[Fault]:
         minimum, what = (
             ("2.55.0", "enableK8sTokenAuth") if kubernetes else ("2.52.0", "authOptions.mode token")
         )
-        yield Fault(
-            field, f"rayVersion is {shown}, but {what} needs {minimum}: raise it, or remove that"
-        )
+        text = f"rayVersion is {shown}, but {what} needs {minimum}: raise it, or remove that"
+        yield Fault(field, text)
 
 
 def auth_kubernetes_conflict(cluster: Cluster) -> Iterator[Fault]:
@@ -44,16 +43,11 @@ def auth_kubernetes_conflict(cluster: Cluster) -> Iterator[Fault]:
     if _kubernetes(cluster).flag:
         secret = cluster.field / "authOptions" / "secretName"
         if not _token(cluster):
-            yield Fault(
-                cluster.field / "authOptions" / "mode",
-                "mode is not token, but enableK8sTokenAuth is true: write token, or remove that",
-            )
+            text = "mode is not token, but enableK8sTokenAuth is true: write token, or remove that"
+            yield Fault(cluster.field / "authOptions" / "mode", text)
         elif secret.text:
-            yield Fault(
-                secret,
-                "secretName is set beside enableK8sTokenAuth: remove one of the two",
-                FORBIDDEN,
-            )
+            text = "secretName is set beside enableK8sTokenAuth: remove one of the two"
+            yield Fault(secret, text, FORBIDDEN)
 
 
 def auth_kubernetes_unsupported(cluster: Cluster) -> Iterator[Fault]:
@@ -67,11 +61,8 @@ def auth_kubernetes_unsupported(cluster: Cluster) -> Iterator[Fault]:
         and cluster.owner in (names.RAYJOB_KIND, names.RAYSERVICE_KIND)
         and _kubernetes(cluster).flag
     ):
-        yield Fault(
-            _kubernetes(cluster),
-            f"a {cluster.owner} cannot have enableK8sTokenAuth: remove it, and use secretName",
-            FORBIDDEN,
-        )
+        text = f"a {cluster.owner} cannot have enableK8sTokenAuth: remove it, and use secretName"
+        yield Fault(_kubernetes(cluster), text, FORBIDDEN)
 
 
 def _token(cluster: Cluster) -> bool:
@@ -96,11 +87,8 @@ def network_policy_unused_rules(cluster: Cluster) -> Iterator[Fault]:
     name = _OPEN.get(mode)
     for holder in (policy / "head", policy / "worker", *(policy / "workerGroups").items()):
         if name and (holder / name).size:
-            yield Fault(
-                holder / name,
-                f"{name} has no effect with mode {mode}: remove it, or write mode DenyAll",
-                FORBIDDEN,
-            )
+            text = f"{name} has no effect with mode {mode}: remove it, or write mode DenyAll"
+            yield Fault(holder / name, text, FORBIDDEN)
 
 
 def network_policy_group_name(cluster: Cluster) -> Iterator[Fault]:
@@ -128,11 +116,8 @@ def network_policy_group_unknown(cluster: Cluster) -> Iterator[Fault]:
     for entry in (_policy(cluster) / "workerGroups").items():
         name = entry / "groupName"
         if name.text not in known:
-            yield Fault(
-                name,
-                f"no worker group is named {name.text[:63]!r}: write the name of one",
-                NOT_FOUND,
-            )
+            text = f"no worker group is named {name.text[:63]!r}: write the name of one"
+            yield Fault(name, text, NOT_FOUND)
 
 
 def _policy(cluster: Cluster) -> Field:
@@ -156,16 +141,12 @@ def tls_set_by_hand(cluster: Cluster) -> Iterator[Fault]:
     ):
         for entry in (holder / "env").items():
             if (entry / "name").text in names.TLS_VARIABLES:
-                yield Fault(
-                    entry / "name", f"tlsOptions sets {(entry / 'name').text}: remove it", FORBIDDEN
-                )
+                text = f"tlsOptions sets {(entry / 'name').text}: remove it"
+                yield Fault(entry / "name", text, FORBIDDEN)
         for mount in (holder / "volumeMounts").items():
             if _taken(mount):
-                yield Fault(
-                    mount,
-                    f"tlsOptions mounts {_VOLUME} at {_MOUNT_PATH}: remove the mount",
-                    FORBIDDEN,
-                )
+                text = f"tlsOptions mounts {_VOLUME} at {_MOUNT_PATH}: remove the mount"
+                yield Fault(mount, text, FORBIDDEN)
 
 
 def _taken(mount: Field) -> bool:

@@ -268,10 +268,8 @@ def serve_application_invalid(service: Service) -> Iterator[Fault]:
     routes: dict[str, Field] = {}
     for application in _applications(service):
         if type(application.value) is not dict:
-            yield Fault(
-                application,
-                f"{_shown(application.value)} is no application: write a map with an import_path",
-            )
+            text = f"{_shown(application.value)} is no application: write a map with an import_path"
+            yield Fault(application, text)
             continue
         yield from _import_path(application / "import_path")
         name, route = application / "name", application / "route_prefix"
@@ -313,15 +311,12 @@ def serve_value_invalid(service: Service) -> Iterator[Fault]:
                 yield Fault(value, f"{_shown(value.value)}: write {wanted.called}")
     for deployment in _deployments(service):
         if type(deployment.value) is not dict:
-            yield Fault(
-                deployment,
-                f"{_shown(deployment.value)} is no deployment: write a map with its name",
-            )
+            text = f"{_shown(deployment.value)} is no deployment: write a map with its name"
+            yield Fault(deployment, text)
             continue
         if not (deployment / "name").given:
-            yield Fault(
-                deployment / "name", "the name is not set: write the name of a deployment", REQUIRED
-            )
+            text = "the name is not set: write the name of a deployment"
+            yield Fault(deployment / "name", text, REQUIRED)
         yield from _exclusions(deployment)
         yield from _bounds(deployment / "autoscaling_config")
     for env in _runtime_envs(service):

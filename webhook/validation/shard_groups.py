@@ -67,9 +67,8 @@ def shard_count_alone(ray_object: RayObject) -> Iterator[Fault]:
     """
     field = ray_object.annotation(names.ANNOTATION_SHARD_COUNT)
     if field.given and not ray_object.annotation(names.ANNOTATION_SHARD_GROUP).text:
-        yield Fault(
-            field, f"no effect without {names.ANNOTATION_SHARD_GROUP}: add that, or remove it"
-        )
+        text = f"no effect without {names.ANNOTATION_SHARD_GROUP}: add that, or remove it"
+        yield Fault(field, text)
 
 
 def shard_index_beyond_count(ray_object: RayObject) -> Iterator[Fault]:
@@ -114,11 +113,8 @@ def shard_index_copied(ray_object: RayObject) -> Iterator[Fault]:
     """
     field = ray_object.annotation(names.ANNOTATION_SHARD_INDEX)
     if ray_object.kind in _COPIED and field.given:
-        yield Fault(
-            field,
-            f"each cluster of a {ray_object.kind} gets its own index: remove the annotation",
-            FORBIDDEN,
-        )
+        text = f"each cluster of a {ray_object.kind} gets its own index: remove the annotation"
+        yield Fault(field, text, FORBIDDEN)
 
 
 def shard_index_changed(update: Update) -> Iterator[Fault]:
@@ -139,8 +135,5 @@ def shard_index_changed(update: Update) -> Iterator[Fault]:
     ):
         return
     if field.given and SHARD_INDEX.read(new) != index:
-        yield Fault(
-            field,
-            f"immutable: write {index} again, or remove the annotation from your manifest",
-            FORBIDDEN,
-        )
+        text = f"immutable: write {index} again, or remove the annotation from your manifest"
+        yield Fault(field, text, FORBIDDEN)

@@ -218,7 +218,5 @@ def node_label_not_allowed(cluster: Cluster) -> Iterator[Fault]:
     allowed = cluster.settings.node_labels
     for each in read_pairs(NODE_LABELS.read(cluster.annotations)):
         if allowed is not None and each.node_label not in allowed:
-            yield Fault(
-                cluster.annotation(NODE_LABELS.annotation),
-                f"{each.node_label[:40]} is not passed on: add it to the webhook's node labels",
-            )
+            text = f"{each.node_label[:40]} is not passed on: add it to the webhook's node labels"
+            yield Fault(cluster.annotation(NODE_LABELS.annotation), text)

@@ -38,11 +38,8 @@ def upgrade_strategy_not_own(cluster: Cluster) -> Iterator[Fault]:
     """
     kind = cluster.field / "upgradeStrategy" / "type"
     if kind.given and cluster.owner in (names.RAYJOB_KIND, names.RAYSERVICE_KIND):
-        yield Fault(
-            kind,
-            f"the {cluster.owner} that owns this cluster replaces it: remove upgradeStrategy",
-            FORBIDDEN,
-        )
+        text = f"the {cluster.owner} that owns this cluster replaces it: remove upgradeStrategy"
+        yield Fault(kind, text, FORBIDDEN)
 
 
 _STARTED_WITH: Final = ("template", "rayStartParams", "resources", "labels")

@@ -57,12 +57,8 @@ def _profiles(value: Mapping[str, Any], way: Way, pod: Pod) -> None:
             if held is not None and text_of(profile, "type"):
                 pod.report(SECURITY, place, "localhostProfile needs type Localhost: remove it")
         elif held is None or (name == "appArmorProfile" and not path.strip()):
-            pod.report(
-                SECURITY,
-                place,
-                f"{name} of type Localhost names no profile: set localhostProfile",
-                REQUIRED,
-            )
+            text = f"{name} of type Localhost names no profile: set localhostProfile"
+            pod.report(SECURITY, place, text, REQUIRED)
         elif path != path.strip() if name == "appArmorProfile" else not descends(path):
             pod.wrong(SECURITY, place, path, "write a relative path without '..'")
 
