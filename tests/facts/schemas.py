@@ -12,6 +12,7 @@ from tests.facts.fact import (
     value,
 )
 from webhook.api import names
+from webhook.validation.structure import kind_of
 
 Schema = dict[str, Any]
 
@@ -58,9 +59,10 @@ def facts(definitions: Sequence[bytes], ahead: str = "") -> Iterator[Fact]:
     cluster, job = (_schema(found[kind]) for kind in (names.RAYCLUSTER_KIND, names.RAYJOB_KIND))
     for table, path in TABLES.items():
         place, holder = f"{STRUCTURE}:{table}", at(cluster, *path)
-        for name, kind in value(place).items():
+        for name, shape in value(place).items():
             theirs = holder.get("properties", {}).get(name, {}).get("type", MISSING)
-            yield Fact(place, f"the type of {'.'.join((*path, name))}", TYPES[kind], theirs, ahead)
+            ours = TYPES[kind_of(shape)]
+            yield Fact(place, f"the type of {'.'.join((*path, name))}", ours, theirs, ahead)
     yield from _values(cluster, job, ahead)
 
 

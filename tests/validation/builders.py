@@ -252,3 +252,16 @@ def _template(name: str) -> Json:
 def _env(group: Json, name: str, value: object) -> None:
     entry = {"name": name, **(value if isinstance(value, dict) else {"value": value})}
     group["template"]["spec"]["containers"][0].setdefault("env", []).append(entry)
+
+
+def with_amount(amount: object) -> Json:
+    """Return a RayCluster whose head has this memory limit."""
+    cluster = a_cluster().group().build()
+    (container,) = cluster["spec"]["headGroupSpec"]["template"]["spec"]["containers"]
+    container["resources"] = {"limits": {"memory": amount}}
+    return cluster
+
+
+def undecodable(kind: str, value: object) -> bool:
+    """Return whether KubeRay cannot decode a part of an object, by the rules."""
+    return "value-not-decodable" in {each.rule for each in check(kind, value)}

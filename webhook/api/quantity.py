@@ -47,6 +47,16 @@ def parse_quantity(text: str | float) -> Decimal:
     return number * _SCALE.get(match["suffix"] or "", Decimal(1))
 
 
+def read_quantity(value: object) -> Decimal | None:
+    """Return the amount in base units of a value of any type, or None if it is not an amount."""
+    if not isinstance(value, str | int | float):
+        return None
+    try:
+        return parse_quantity(value)
+    except ValueError:
+        return None
+
+
 def parse_count(text: str | float) -> int:
     """Return a number of whole devices.
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.api import names
-from webhook.api.quantity import parse_quantity
+from webhook.api.quantity import read_quantity
 from webhook.api.release import parse_release
 from webhook.api.review import FORBIDDEN, REQUIRED
 from webhook.validation.cluster import Cluster, Group
@@ -289,18 +289,12 @@ def group_resource_ends_autoscaler(cluster: Cluster) -> Iterator[Fault]:
     for group in cluster.everyone if cluster.autoscaling else ():
         resources = group.field / "resources"
         for key, value in resources.strings.items():
-            if not _readable(value):
+            amount = read_quantity(value)
+            if amount is None or amount < 0:
                 text = (
                     f"{value[:40]!r}, which ends the autoscaler: write an amount such as 4 or 8Gi"
                 )
                 yield Fault(resources.key(key), text)
-
-
-def _readable(text: str) -> bool:
-    try:
-        return parse_quantity(text) >= 0
-    except ValueError:
-        return False
 
 
 def cpu_unknown(cluster: Cluster) -> Iterator[Fault]:

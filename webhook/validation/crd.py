@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct, field
 
 from webhook.validation.finding import KubeRay
+from webhook.validation.rule_settings import parse_kuberay
 
 INT32: Final = (-(2**31), 2**31 - 1)
 INT64: Final = (-(2**63), 2**63 - 1)
@@ -45,6 +46,11 @@ class Part(Struct, rename="camel", frozen=True):
     max_items: int | None = None
     pattern: str = ""
 
+    @property
+    def entries(self) -> "str | int | None":
+        """The part of the elements of a list, or of the values of a map."""
+        return self.list if self.list is not None else self.map
+
 
 class _Table(Struct):
     roots: dict[str, dict[str, int]]
@@ -74,9 +80,10 @@ def _table() -> _Table:
 
 def releases() -> list[KubeRay]:
     """Return the releases with known schemas, the oldest first."""
-    return sorted(_release(name) for name in _table().roots)
+    return sorted(filter(None, map(parse_kuberay, _table().roots)))
 
 
+@cache
 def schema_of(release: KubeRay | None) -> Schema:
     """Return the schemas of a release, or of the nearest known release."""
     known = releases()
@@ -103,8 +110,3 @@ def _fields_of(release: KubeRay) -> set[str]:
         held = part if part.list is None else schema.part(part.list)
         found |= {name, *(f"{name}.{each}" for each in held.fields or ())}
     return found
-
-
-def _release(name: str) -> KubeRay:
-    major, _, minor = name.partition(".")
-    return int(major), int(minor)

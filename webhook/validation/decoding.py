@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Annotated, Any, Final
 
-from msgspec import Meta, Struct, ValidationError, convert, defstruct, field
+from msgspec import Meta, ValidationError, convert, defstruct
 
 from webhook.validation.crd import INT32, NUMBERS, Schema, schema_of
 from webhook.validation.field import Field
@@ -32,83 +32,33 @@ _QUANTITIES: Final = (
 )
 
 
-class Limited(Struct):
-    """The part of a schema that contains fields or entries with limited values."""
-
-    low: int = 0
-    high: int = 0
-    quantity: bool = False
-    fields: dict[str, "Limited"] = field(default_factory=dict)
-    entries: "Limited | None" = None
-    shape: Any = None
-    """The type by which msgspec checks whether a value fits; built on first use."""
-
-
 @cache
-def limits_of(kind: str) -> Limited:
-    """Return the limited values of an object of a Ray kind."""
-    schema = schema_of(None)
-    return _limited(schema, schema.roots[f"v1/{kind}"]) or Limited()
-
-
-def _limited(schema: Schema, name: str | int) -> Limited | None:
-    part = schema.part(name)
+def _type(name: str | int) -> Any:  # noqa: ANN401 - a type
+    """Return a type to which every value that fits a part of the schema converts, unless the value
+    has types that the API server refuses; None for a part without limited values.
+    """
+    part = schema_of(None).part(name)
     if part.type in NUMBERS:
-        return Limited(*NUMBERS[part.type])
+        low, high = NUMBERS[part.type]
+        return Annotated[int, Meta(ge=low, le=high)] | str | None
     if part.type == _QUANTITY:
-        return Limited(quantity=True)
-    below = part.list if part.list is not None else part.map
-    if below is not None:
-        entries = _limited(schema, below)
-        return Limited(entries=entries) if entries is not None else None
-    held = {key: _limited(schema, each) for key, each in (part.fields or {}).items()}
-    fields = {key: each for key, each in held.items() if each is not None}
-    return Limited(fields=fields) if fields else None
+        return _QUANTITIES
+    if part.entries is not None:
+        entry: Any = _type(part.entries)
+        return None if entry is None else list[entry] | dict[str, entry] | None
+    fields = [(key, _type(each), None) for key, each in (part.fields or {}).items()]
+    limited = [each for each in fields if each[1] is not None]
+    return defstruct("Part", limited, gc=False) | None if limited else None
 
 
-def _shape(limited: Limited) -> Any:  # noqa: ANN401 - a type
-    """Return a type to which every value that fits a part converts, unless the value has types that
-    the API server refuses.
+def _fits(value: Any, kind: str) -> bool:  # noqa: ANN401 - JSON has values of every type
+    """Return whether Go can decode a value of a plain type. Values of another type are accepted:
+    the API server refuses them.
     """
-    if limited.fields:
-        return _fields(tuple((name, _shape(below)) for name, below in limited.fields.items()))
-    if limited.entries is not None:
-        entry: Any = _shape(limited.entries)
-        return list[entry] | dict[str, entry] | None
-    return _QUANTITIES if limited.quantity else _number(limited.low, limited.high)
-
-
-@cache
-def _fields(fields: tuple[tuple[str, Any], ...]) -> Any:  # noqa: ANN401 - a type
-    """Return the type of a map; equal maps, of which there are many, share a type."""
-    return defstruct("Part", [(name, kind, None) for name, kind in fields], gc=False) | None
-
-
-@cache
-def _number(low: int, high: int) -> Any:  # noqa: ANN401 - a type
-    return Annotated[int, Meta(ge=low, le=high)] | str | None
-
-
-def fits(value: object, limited: Limited) -> bool:
-    """Return whether Go can decode a value. Values of another type are accepted: the API server
-    refuses them.
-    """
-    if limited.shape is None:
-        limited.shape = _shape(limited)
-    try:
-        convert(value, limited.shape)
-    except ValidationError:
-        return next(_misfits(Field(value), limited), None) is None
-    return True
-
-
-def _fits(value: Any, limited: Limited) -> bool:  # noqa: ANN401 - JSON has values of every type
-    kind = type(value)
-    if kind is str:
-        number = limited.quantity and _NUMBER.fullmatch(value) is not None
-        return not number or _EXPONENT.fullmatch(value) is not None
-    numeric = limited.low < limited.high and (kind is int or kind is float)
-    return not numeric or limited.low <= value <= limited.high
+    if type(value) is str and kind == _QUANTITY:
+        return _NUMBER.fullmatch(value) is None or _EXPONENT.fullmatch(value) is not None
+    low, high = NUMBERS.get(kind, (value, value))
+    return type(value) not in (int, float) or low <= value <= high
 
 
 def count_fits(value: object) -> bool:
@@ -116,18 +66,19 @@ def count_fits(value: object) -> bool:
     return type(value) is not int or INT32[0] <= value <= INT32[1]
 
 
-def _misfits(field: Field, limited: Limited) -> Iterator[tuple[Field, Limited]]:
-    """Yield the fields whose values do not fit."""
+def _misfits(field: Field, schema: Schema, name: str | int) -> Iterator[tuple[Field, str]]:
+    """Yield the fields whose values do not fit, with their plain types."""
+    part = schema.part(name)
     if type(field.value) is dict:
         for key in field.value:
-            below = limited.entries or limited.fields.get(key)
+            below = part.entries if part.entries is not None else (part.fields or {}).get(key)
             if below is not None:
-                yield from _misfits(field / key if limited.fields else field.key(key), below)
+                yield from _misfits(field / key if part.fields else field.key(key), schema, below)
     elif type(field.value) is list:
-        for item in field.items() if limited.entries is not None else ():
-            yield from _misfits(item, limited.entries or limited)
-    elif not _fits(field.value, limited):
-        yield field, limited
+        for item in field.items() if part.entries is not None else ():
+            yield from _misfits(item, schema, part.entries or 0)
+    elif not _fits(field.value, part.type):
+        yield field, part.type
 
 
 def value_not_decodable(ray_object: RayObject) -> Iterator[Fault]:
@@ -139,13 +90,16 @@ def value_not_decodable(ray_object: RayObject) -> Iterator[Fault]:
 
     https://github.com/kubernetes/apimachinery/blob/master/pkg/util/intstr/intstr.go (`IntOrString`)
     """
-    limited = limits_of(ray_object.kind)
-    if fits(ray_object.root.value, limited):
-        return
-    for found, limit in _misfits(ray_object.root, limited):
-        text = str(found.value)[:40]
-        if limit.quantity:
-            message = f"{text!r}: write a whole exponent of at most two digits, such as 1e3"
-            yield Fault(found, message)
-        else:
-            yield Fault(found, f"{text} is out of range: write {limit.low} to {limit.high}")
+    schema = schema_of(None)
+    root = schema.roots[f"v1/{ray_object.kind}"]
+    try:
+        convert(ray_object.root.value, _type(root))
+    except ValidationError:  # the value may still fit
+        for found, kind in _misfits(ray_object.root, schema, root):
+            text = str(found.value)[:40]
+            if kind == _QUANTITY:
+                text = f"{text!r}: write a whole exponent of at most two digits, such as 1e3"
+            else:
+                low, high = NUMBERS[kind]
+                text = f"{text} is out of range: write {low} to {high}"
+            yield Fault(found, text)

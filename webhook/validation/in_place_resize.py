@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from webhook.api import names
-from webhook.api.quantity import parse_quantity
+from webhook.api.quantity import read_quantity
 from webhook.api.release import shown
 from webhook.api.review import FORBIDDEN, INVALID, NOT_FOUND, REQUIRED
 from webhook.groups.ippr import parse_ippr
@@ -227,10 +227,5 @@ def _baseline(group: Group | None, resource: str) -> Decimal | None:
 
 
 def _quantity(value: object) -> Decimal | None:
-    if not isinstance(value, str | int | float) or isinstance(value, bool):
-        return None
-    try:
-        amount = parse_quantity(value)
-    except ValueError:
-        return None
-    return amount if amount >= 0 else None
+    amount = read_quantity(value)
+    return amount if amount is not None and amount >= 0 else None

@@ -8,7 +8,7 @@ from typing import Final
 
 from webhook.api import names
 from webhook.api.formats import LABEL_VALUE_ADVICE, is_label_value, is_qualified_name
-from webhook.api.quantity import parse_quantity
+from webhook.api.quantity import read_quantity
 from webhook.api.release import image_release, parse_release, same_release, shown
 from webhook.api.review import FORBIDDEN, NOT_SUPPORTED
 from webhook.groups.annotations import reserved
@@ -112,20 +112,14 @@ def group_resource_unreadable(cluster: Cluster) -> Iterator[Fault]:
     for group in cluster.everyone:
         resources = group.field / "resources"
         for key, value in resources.strings.items():
-            if not _amount(value, autoscaling=cluster.autoscaling):
+            amount = read_quantity(value)
+            # With autoscaling, another rule reports a value that is not a quantity.
+            if amount < 0 if amount is not None else not cluster.autoscaling:
                 yield Fault(
                     resources.key(key),
                     f"{value[:40]!r} is not an amount, so KubeRay drops it: "
                     "write one such as 4 or 8Gi",
                 )
-
-
-def _amount(text: str, *, autoscaling: bool) -> bool:
-    """Return whether a text is an amount. With autoscaling, another rule reports others."""
-    try:
-        return parse_quantity(text) >= 0
-    except ValueError:
-        return autoscaling
 
 
 def ray_start_param_unknown(cluster: Cluster) -> Iterator[Fault]:

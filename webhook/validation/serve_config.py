@@ -87,134 +87,88 @@ _REPLICAS: Final = _Type(
 
 Fields = Mapping[str, _Type]
 
-TOP: Final[Fields] = {
-    "proxy_location": _one_of("EveryNode", "HeadOnly", "Disabled", "NoServer"),
-    "http_options": _MAP,
-    "grpc_options": _MAP,
-    "logging_config": _MAP,
-    "applications": _ANY,
-    "target_capacity": _PERCENT,
-    "controller_options": _ANY,
-    "tracing_config": _ANY,
-}
-HTTP: Final[Fields] = {
-    "host": _TEXT,
-    "port": _PORT,
-    "root_path": _TEXT,
-    "request_timeout_s": _NUMBER,
-    "keep_alive_timeout_s": _NUMBER,
-    "ssl_keyfile": _TEXT,
-    "ssl_certfile": _TEXT,
-    "ssl_keyfile_password": _TEXT,
-    "ssl_ca_certs": _TEXT,
-}
-GRPC: Final[Fields] = {
-    "port": _PORT,
-    "grpc_servicer_functions": _LIST,
-    "request_timeout_s": _NUMBER,
-    "enable_reflection": _ANY,
-}
-LOGGING: Final[Fields] = {
-    "encoding": _one_of("TEXT", "JSON"),
-    "log_level": _TEXT,
-    "logs_dir": _TEXT,
-    "enable_access_log": _FLAG,
-    "additional_log_standard_attrs": _LIST,
-}
-APPLICATION: Final[Fields] = {
-    "name": _TEXT,
-    "route_prefix": _TEXT,
-    "import_path": _TEXT,
-    "runtime_env": _MAP,
-    "host": _ANY,
-    "port": _ANY,
-    "deployments": _LIST,
-    "autoscaling_policy": _MAP,
-    "args": _MAP,
-    "logging_config": _MAP,
-    "external_scaler_enabled": _FLAG,
-}
-DEPLOYMENT: Final[Fields] = {
-    "name": _TEXT,
-    "num_replicas": _REPLICAS,
-    "max_ongoing_requests": _COUNT,
-    "max_concurrent_queries": _COUNT,
-    "max_queued_requests": _QUEUE,
-    "route_prefix": _TEXT,
-    "user_config": _MAP,
-    "autoscaling_config": _MAP,
-    "graceful_shutdown_wait_loop_s": _NOT_NEGATIVE,
-    "graceful_shutdown_timeout_s": _NOT_NEGATIVE,
-    "health_check_period_s": _POSITIVE,
-    "health_check_timeout_s": _POSITIVE,
-    "ray_actor_options": _MAP,
-    "placement_group_bundles": _LIST,
-    "placement_group_strategy": _TEXT,
-    "placement_group_bundle_label_selector": _LIST,
-    "placement_group_fallback_strategy": _LIST,
-    "max_replicas_per_node": _PER_NODE,
-    "logging_config": _MAP,
-    "request_router_config": _MAP,
-    "gang_scheduling_config": _MAP,
-    "deployment_actors": _ANY,
-    "rolling_update_percentage": _ANY,
-    "max_surge_percent": _ANY,
-    "backpressure_config": _ANY,
-}
-ACTOR: Final[Fields] = {
-    "runtime_env": _MAP,
-    "num_cpus": _NOT_NEGATIVE,
-    "num_gpus": _NOT_NEGATIVE,
-    "memory": _NOT_NEGATIVE,
-    "object_store_memory": _NOT_NEGATIVE,
-    "resources": _MAP,
-    "accelerator_type": _TEXT,
-    "label_selector": _MAP,
-    "fallback_strategy": _LIST,
-}
-AUTOSCALING: Final[Fields] = {
-    "min_replicas": _NOT_NEGATIVE,
-    "initial_replicas": _NOT_NEGATIVE,
-    "max_replicas": _COUNT,
-    "target_ongoing_requests": _POSITIVE,
-    "target_num_ongoing_requests_per_replica": _NOT_NEGATIVE,
-    "metrics_interval_s": _POSITIVE,
-    "look_back_period_s": _POSITIVE,
-    "smoothing_factor": _POSITIVE,
-    "upscale_smoothing_factor": _POSITIVE,
-    "downscale_smoothing_factor": _POSITIVE,
-    "upscaling_factor": _POSITIVE,
-    "downscaling_factor": _POSITIVE,
-    "downscale_delay_s": _NOT_NEGATIVE,
-    "downscale_to_zero_delay_s": _NOT_NEGATIVE,
-    "upscale_delay_s": _NOT_NEGATIVE,
-    "aggregation_function": _TEXT,
-    "policy": _ANY,
-    "_policy": _ANY,
-}
 
-SINCE: Final[Mapping[str, Release]] = {
-    "additional_log_standard_attrs": (2, 44),
-    "request_router_config": (2, 48),
-    **dict.fromkeys(
-        ("ssl_keyfile", "ssl_certfile", "ssl_keyfile_password", "ssl_ca_certs", "policy"), (2, 50)
-    ),
-    "downscale_to_zero_delay_s": (2, 50),
-    "autoscaling_policy": (2, 51),
-    "aggregation_function": (2, 51),
-    "external_scaler_enabled": (2, 53),
-    "placement_group_bundle_label_selector": (2, 54),
-    "label_selector": (2, 54),
-    "fallback_strategy": (2, 54),
-    "gang_scheduling_config": (2, 55),
-    "deployment_actors": (2, 55),
-    "controller_options": (2, 56),
-    "rolling_update_percentage": (2, 56),
-    "backpressure_config": (2, 58),
-    "tracing_config": (2, 59),
-    "enable_reflection": (2, 60),
-    "max_surge_percent": (2, 60),
+def _fields(*rows: tuple[_Type, str]) -> Fields:
+    """Return the types of fields, from rows of a type and the fields that have it."""
+    return {name: kind for kind, listed in rows for name in listed.split()}
+
+
+TOP: Final = _fields(
+    (_one_of("EveryNode", "HeadOnly", "Disabled", "NoServer"), "proxy_location"),
+    (_MAP, "http_options grpc_options logging_config"),
+    (_PERCENT, "target_capacity"),
+    (_ANY, "applications controller_options tracing_config"),
+)
+HTTP: Final = _fields(
+    (_TEXT, "host root_path ssl_keyfile ssl_certfile ssl_keyfile_password ssl_ca_certs"),
+    (_PORT, "port"),
+    (_NUMBER, "request_timeout_s keep_alive_timeout_s"),
+)
+GRPC: Final = _fields(
+    (_PORT, "port"),
+    (_LIST, "grpc_servicer_functions"),
+    (_NUMBER, "request_timeout_s"),
+    (_ANY, "enable_reflection"),
+)
+LOGGING: Final = _fields(
+    (_one_of("TEXT", "JSON"), "encoding"),
+    (_TEXT, "log_level logs_dir"),
+    (_FLAG, "enable_access_log"),
+    (_LIST, "additional_log_standard_attrs"),
+)
+APPLICATION: Final = _fields(
+    (_TEXT, "name route_prefix import_path"),
+    (_MAP, "runtime_env autoscaling_policy args logging_config"),
+    (_LIST, "deployments"),
+    (_FLAG, "external_scaler_enabled"),
+    (_ANY, "host port"),
+)
+DEPLOYMENT: Final = _fields(
+    (_TEXT, "name route_prefix placement_group_strategy"),
+    (_REPLICAS, "num_replicas"),
+    (_COUNT, "max_ongoing_requests max_concurrent_queries"),
+    (_QUEUE, "max_queued_requests"),
+    (_PER_NODE, "max_replicas_per_node"),
+    (_NOT_NEGATIVE, "graceful_shutdown_wait_loop_s graceful_shutdown_timeout_s"),
+    (_POSITIVE, "health_check_period_s health_check_timeout_s"),
+    (_MAP, "user_config autoscaling_config ray_actor_options logging_config"),
+    (_MAP, "request_router_config gang_scheduling_config"),
+    (_LIST, "placement_group_bundles placement_group_bundle_label_selector"),
+    (_LIST, "placement_group_fallback_strategy"),
+    (_ANY, "deployment_actors rolling_update_percentage max_surge_percent backpressure_config"),
+)
+ACTOR: Final = _fields(
+    (_MAP, "runtime_env resources label_selector"),
+    (_NOT_NEGATIVE, "num_cpus num_gpus memory object_store_memory"),
+    (_TEXT, "accelerator_type"),
+    (_LIST, "fallback_strategy"),
+)
+AUTOSCALING: Final = _fields(
+    (_COUNT, "max_replicas"),
+    (_NOT_NEGATIVE, "min_replicas initial_replicas target_num_ongoing_requests_per_replica"),
+    (_NOT_NEGATIVE, "downscale_delay_s downscale_to_zero_delay_s upscale_delay_s"),
+    (_POSITIVE, "target_ongoing_requests metrics_interval_s look_back_period_s"),
+    (_POSITIVE, "smoothing_factor upscale_smoothing_factor downscale_smoothing_factor"),
+    (_POSITIVE, "upscaling_factor downscaling_factor"),
+    (_TEXT, "aggregation_function"),
+    (_ANY, "policy _policy"),
+)
+
+_NEW_IN: Final[Mapping[Release, str]] = {
+    (2, 44): "additional_log_standard_attrs",
+    (2, 48): "request_router_config",
+    (2, 50): "ssl_keyfile ssl_certfile ssl_keyfile_password ssl_ca_certs policy "
+    "downscale_to_zero_delay_s",
+    (2, 51): "autoscaling_policy aggregation_function",
+    (2, 53): "external_scaler_enabled",
+    (2, 54): "placement_group_bundle_label_selector label_selector fallback_strategy",
+    (2, 55): "gang_scheduling_config deployment_actors",
+    (2, 56): "controller_options rolling_update_percentage",
+    (2, 58): "backpressure_config",
+    (2, 59): "tracing_config",
+    (2, 60): "enable_reflection max_surge_percent",
 }
+SINCE: Final = {name: release for release, listed in _NEW_IN.items() for name in listed.split()}
 """The first release of Ray that has a key; other keys are older than the rules."""
 REPLACED: Final = {
     "max_concurrent_queries": "max_ongoing_requests",

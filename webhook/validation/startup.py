@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import Iterator
-from decimal import Decimal
 from typing import Final
 
 from webhook.accelerators.slices import generation_of, nearest_accelerator
 from webhook.api import names
-from webhook.api.quantity import parse_quantity
+from webhook.api.quantity import read_quantity
 from webhook.validation.cluster import Cluster, Container, Group
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
@@ -62,13 +61,13 @@ def shared_memory_above_limit(cluster: Cluster) -> Iterator[Fault]:
     """
     for group in cluster.everyone:
         first = group.first
-        limit = _bytes(first.limits.get("memory")) if first is not None else None
+        limit = read_quantity(first.limits.get("memory")) if first is not None else None
         if first is None or limit is None or "volumeMounts" not in first.field.value:
             continue
         for index, _ in _in_memory(group, first):
             field = group.pod / "volumes"
             size = Field(field.value[index], field, index) / "emptyDir" / "sizeLimit"
-            amount = _bytes(size.value)
+            amount = read_quantity(size.value)
             if amount is not None and amount > limit:
                 text = (
                     f"sizeLimit is {size.value}, above {first.name}'s memory limit "
@@ -131,7 +130,7 @@ def head_memory_too_small(cluster: Cluster) -> Iterator[Fault]:
     https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/config.html#resources
     """
     first = cluster.head.first
-    limit = _bytes(first.limits.get("memory")) if first is not None else None
+    limit = read_quantity(first.limits.get("memory")) if first is not None else None
     if first is not None and limit is not None and 0 <= limit < _HEAD_LEAST:
         field = first.amounts("limits").key("memory")
         text = f"the memory limit is {field.value}: write 2Gi or more"
@@ -168,13 +167,3 @@ def ignore_label_not_true(ray_object: RayObject) -> Iterator[Fault]:
     field = (ray_object.meta / "labels").key(names.LABEL_IGNORE)
     if field.text and field.text != "true" and ray_object.settings.ignoring:
         yield Fault(field, f'"{field.text[:40]}" has no effect: write "true", or remove the label')
-
-
-def _bytes(value: object) -> Decimal | None:
-    """Return an amount of memory in bytes, or None if it is not set."""
-    if not isinstance(value, str | int | float):
-        return None
-    try:
-        return parse_quantity(value)
-    except ValueError:
-        return None

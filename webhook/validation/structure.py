@@ -2,24 +2,16 @@
 line number.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final
 
-from msgspec import Struct, ValidationError, convert
+from msgspec import ValidationError, convert, defstruct
 
 from webhook.validation.cluster import GROUPS_MAX, Cluster
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 
-_INTEGERS: Final = (
-    "numOfHosts",
-    "replicas",
-    "minReplicas",
-    "maxReplicas",
-    "idleTimeoutSeconds",
-    "priority",
-)
 _NAMES: Final[dict[type, str]] = {
     dict: "a map",
     list: "a list",
@@ -28,29 +20,36 @@ _NAMES: Final[dict[type, str]] = {
     float: "a number",
     bool: "a boolean",
 }
-_META: Final[dict[str, type]] = {"labels": dict, "annotations": dict}
-_CLUSTER: Final[dict[str, type]] = {
+
+Shape = Any
+"""A type, a map of fields with a shape each, a list with that of its elements, or `STRINGS`."""
+
+STRINGS: Final = dict[str, str]
+_VARIABLE: Final = {"name": str, "value": str}
+_CONTAINER: Final = {"name": str, "image": str, "env": [_VARIABLE], "resources": dict}
+_POD: Final = {"containers": [_CONTAINER], "nodeSelector": STRINGS, "restartPolicy": str}
+_GROUP: Final = {
+    "groupName": str,
+    "suspend": bool,
+    "numOfHosts": int,
+    "replicas": int,
+    "minReplicas": int,
+    "maxReplicas": int,
+    "idleTimeoutSeconds": int,
+    "priority": int,
+    "rayStartParams": STRINGS,
+    "resources": STRINGS,
+    "labels": STRINGS,
+    "template": {"spec": _POD},
+}
+_CLUSTER: Final = {
     "rayVersion": str,
     "enableInTreeAutoscaling": bool,
     "autoscalerOptions": dict,
-    "headGroupSpec": dict,
-    "workerGroupSpecs": list,
+    "headGroupSpec": _GROUP,
+    "workerGroupSpecs": [_GROUP],
 }
-_GROUP: Final[dict[str, type]] = {
-    "groupName": str,
-    "suspend": bool,
-    "rayStartParams": dict,
-    "resources": dict,
-    "labels": dict,
-    "template": dict,
-    **dict.fromkeys(_INTEGERS, int),
-}
-_TEMPLATE: Final[dict[str, type]] = {"spec": dict}
-_POD: Final[dict[str, type]] = {"containers": list, "nodeSelector": dict, "restartPolicy": str}
-_CONTAINER: Final[dict[str, type]] = {"name": str, "image": str, "env": list, "resources": dict}
-_VARIABLE: Final[dict[str, type]] = {"name": str, "value": str}
-_TEXTS: Final = ("rayStartParams", "resources", "labels")
-"""Maps of a group whose values are strings."""
+_META: Final = {"labels": STRINGS, "annotations": STRINGS}
 
 
 def field_type_wrong(cluster: Cluster) -> Iterator[Fault]:
@@ -61,117 +60,48 @@ def field_type_wrong(cluster: Cluster) -> Iterator[Fault]:
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/config/crd/bases/ray.io_rayclusters.yaml
     """
-    if _sound(cluster.meta.value, _Meta) and _sound(cluster.field.value, _Spec):
-        return
-    yield from _is_map(cluster.field)
-    yield from _types(cluster.meta, _META)
-    for name in _META:
-        yield from _texts(cluster.meta / name)
-    yield from _types(cluster.field, _CLUSTER)
-    groups = cluster.field / "workerGroupSpecs"
-    yield from _group(cluster.field / "headGroupSpec")
-    for group in islice(groups.items(), GROUPS_MAX):
-        yield from _is_map(group)
-        yield from _group(group)
-
-
-class _Variable(Struct, gc=False):
-    name: str | None = None
-    value: str | None = None
-
-
-class _Container(Struct, gc=False):
-    name: str | None = None
-    image: str | None = None
-    env: list[_Variable] | None = None
-    resources: dict[str, Any] | None = None
-
-
-class _Pod(Struct, rename="camel", gc=False):
-    containers: list[_Container] | None = None
-    node_selector: dict[str, str] | None = None
-    restart_policy: str | None = None
-
-
-class _Template(Struct, gc=False):
-    spec: _Pod | None = None
-
-
-class _Group(Struct, rename="camel", gc=False):
-    group_name: str | None = None
-    suspend: bool | None = None
-    ray_start_params: dict[str, str] | None = None
-    resources: dict[str, str] | None = None
-    labels: dict[str, str] | None = None
-    template: _Template | None = None
-    num_of_hosts: int | None = None
-    replicas: int | None = None
-    min_replicas: int | None = None
-    max_replicas: int | None = None
-    idle_timeout_seconds: int | None = None
-    priority: int | None = None
-
-
-class _Spec(Struct, rename="camel", gc=False):
-    ray_version: str | None = None
-    enable_in_tree_autoscaling: bool | None = None
-    autoscaler_options: dict[str, Any] | None = None
-    head_group_spec: _Group | None = None
-    worker_group_specs: list[_Group] | None = None
-
-
-class _Meta(Struct, gc=False):
-    labels: dict[str, str] | None = None
-    annotations: dict[str, str] | None = None
-
-
-def _sound(value: object, kind: type[Struct]) -> bool:
-    """Return whether a fast check passes; if it fails, the full check may still pass."""
     try:
-        convert(value, kind)
-    except ValidationError:
-        return False
-    return True
+        convert((cluster.meta.value, cluster.field.value), _FAST)
+    except ValidationError:  # the full check may still pass
+        yield from _fields(cluster.meta, _META)
+        yield from _faults(cluster.field, _CLUSTER)
 
 
-def _group(group: Field) -> Iterator[Fault]:
-    yield from _types(group, _GROUP)
-    for name in _TEXTS:
-        yield from _texts(group / name)
-    template = group / "template"
-    yield from _types(template, _TEMPLATE)
-    pod = template / "spec"
-    yield from _types(pod, _POD)
-    yield from _texts(pod / "nodeSelector")
-    for container in (pod / "containers").items():
-        yield from _is_map(container)
-        yield from _types(container, _CONTAINER)
-        for variable in (container / "env").items():
-            yield from _is_map(variable)
-            yield from _types(variable, _VARIABLE)
+def kind_of(shape: Shape) -> type:
+    """Return the type of a value of a shape."""
+    if isinstance(shape, dict) or shape is STRINGS:
+        return dict
+    return list if isinstance(shape, list) else shape
 
 
-def _types(holder: Field, expected: dict[str, type]) -> Iterable[Fault]:
-    value = holder.map
-    return (
-        [
-            _fault(holder / name, kind)
-            for name, kind in expected.items()
-            if not _fits(value.get(name), kind)
-        ]
-        if value
-        else ()
-    )
+def _type(shape: Shape) -> Any:  # noqa: ANN401 - a type
+    """Return the type to which values of a shape convert."""
+    if isinstance(shape, list):
+        return list[_type(shape[0])] | None  # type: ignore[misc]
+    if isinstance(shape, dict):
+        return defstruct("Part", [(key, _type(each), None) for key, each in shape.items()]) | None
+    return shape | None
 
 
-def _texts(holder: Field) -> Iterable[Fault]:
-    return [
-        _fault(holder.key(name), str) for name, value in holder.map.items() if not _fits(value, str)
-    ]
+_FAST: Final = tuple[_type(_META), _type(_CLUSTER)]  # type: ignore[misc]
 
 
-def _is_map(field: Field) -> Iterable[Fault]:
-    return () if _fits(field.value, dict) else (_fault(field, dict),)
+def _faults(field: Field, shape: Shape) -> Iterator[Fault]:
+    if not _fits(field.value, kind_of(shape)):
+        yield _fault(field, kind_of(shape))
+    elif isinstance(shape, list):
+        for item in islice(field.items(), GROUPS_MAX if shape[0] is _GROUP else None):
+            yield from _faults(item, shape[0])
+    elif shape is STRINGS:
+        for key in field.map:
+            yield from _faults(field.key(key), str)
+    elif isinstance(shape, dict):
+        yield from _fields(field, shape)
+
+
+def _fields(field: Field, shape: dict[str, Shape]) -> Iterator[Fault]:
+    for name, each in shape.items() if field.map else ():
+        yield from _faults(field / name, each)
 
 
 def _fits(value: Any, kind: type) -> bool:  # noqa: ANN401 - JSON has values of every type

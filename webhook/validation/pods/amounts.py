@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from webhook.api.formats import is_dns_label, is_qualified_name
-from webhook.api.quantity import parse_quantity
+from webhook.api.quantity import read_quantity
 from webhook.api.review import DUPLICATE, FORBIDDEN, NOT_FOUND, REQUIRED
 from webhook.validation.pods.families import LIMITS, QUANTITIES
 from webhook.validation.pods.inspection import Pod, Way, entries, key, mapping, shown, text_of
@@ -136,11 +136,10 @@ def overcommitted(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _parse(value: str | float) -> Decimal | None:
-    try:
-        amount = parse_quantity(value)
-    except ValueError:
-        return None
-    return amount.quantize(_MILLI, ROUND_CEILING) if abs(amount) < 10**15 else amount
+    amount = read_quantity(value)
+    if amount is None or abs(amount) >= 10**15:
+        return amount
+    return amount.quantize(_MILLI, ROUND_CEILING)
 
 
 def _parsed(value: object) -> Decimal | None:

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from webhook.api.formats import is_dns_label, is_dns_subdomain, is_qualified_name
 from webhook.api.objects import ALWAYS
-from webhook.api.quantity import parse_quantity
+from webhook.api.quantity import parse_quantity, read_quantity
 from webhook.api.review import DUPLICATE, FORBIDDEN, NOT_FOUND, REQUIRED
 from webhook.validation.pods.families import (
     IMAGES,
@@ -222,12 +222,7 @@ def resource_ref(
             family, (*way, "resource"), resource, "write one such as limits.cpu or requests.memory"
         )
     divisor = held.get("divisor")
-    if divisor is None or type(divisor) not in (str, int, float):
-        return
-    try:
-        amount = parse_quantity(divisor)
-    except ValueError:
-        return
+    amount = read_quantity(divisor)
     cores = resource.endswith(".cpu")
     known = _CORES if cores else _BYTES
     checked = resource in _RESOURCES or resource.startswith(_PAGES)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from webhook.api.formats import DNS_LABEL_MAX, is_dns_label, is_dns_subdomain
-from webhook.api.quantity import parse_quantity
+from webhook.api.quantity import read_quantity
 from webhook.api.review import DUPLICATE, FORBIDDEN, REQUIRED
 from webhook.validation.pods.containers import field_ref, resource_ref
 from webhook.validation.pods.families import VOLUMES
@@ -89,13 +89,8 @@ def _source(kind: str, value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 
 
 def _empty_dir(value: Mapping[str, Any], way: Way, pod: Pod) -> None:
     size = value.get("sizeLimit")
-    if isinstance(size, str | int | float):
-        try:
-            negative = parse_quantity(size) < 0
-        except ValueError:
-            return
-        if negative:
-            pod.wrong(VOLUMES, (*way, "sizeLimit"), size, "write 0 or more")
+    if (read_quantity(size) or 0) < 0:
+        pod.wrong(VOLUMES, (*way, "sizeLimit"), size, "write 0 or more")
 
 
 def _host_path(value: Mapping[str, Any], way: Way, pod: Pod) -> None:
@@ -132,11 +127,8 @@ def _ephemeral(value: Mapping[str, Any], way: Way, pod: Pod) -> None:
         pod.report(VOLUMES, (*there, "accessModes"), text, REQUIRED)
     requests = mapping(mapping(claim.get("resources")).get("requests"))
     size = requests.get("storage")
-    try:
-        known = isinstance(size, str | int | float) and parse_quantity(size) > 0
-    except ValueError:
-        return
-    if not known:
+    amount = read_quantity(size)
+    if not isinstance(size, str | int | float) or (amount is not None and amount <= 0):
         text = "a claim requests no storage: set resources.requests.storage"
         pod.report(VOLUMES, (*there, "resources", "requests", "storage"), text, REQUIRED)
 
