@@ -3,6 +3,7 @@ identities set by hand.
 """
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
 from webhook.accelerators.devices import IDENTITIES, NEURON, NEURON_CORE, TPU, device_of
@@ -251,15 +252,14 @@ def device_outside_first_container(cluster: Cluster) -> Iterator[Fault]:
 
     https://github.com/ray-project/kuberay/issues/1379
     """
-    for group, container in _main_containers(cluster):
-        first = group.containers[0]
-        if container is first or not container.devices:
+    for group in cluster.everyone:
+        first = group.first
+        if first is None or (first.devices.get(TPU.name) and group.slice.v7x):
             continue
-        if first.devices.get(TPU.name) and group.slice.v7x:
-            continue
-        key, field = [*_devices(container, "limits"), *_devices(container, "requests")][0]
-        text = f"{key} is not in Ray's container: move it to {first.name}, the first container"
-        yield Fault(field, text)
+        for container in group.containers[1:]:
+            for field in islice(_device_fields(container), 1):
+                text = f"{field.token} is not in Ray's container: move it to {first.name}, the first container"
+                yield Fault(field, text)
 
 
 def neuron_cores_missing(cluster: Cluster) -> Iterator[Fault]:
@@ -299,13 +299,12 @@ def amd_visible_devices(cluster: Cluster) -> Iterator[Fault]:
         first = group.first
         if first is None or not {**first.requests, **first.limits}.get(names.RESOURCE_AMD_GPU):
             continue
-        if first.sets(_ROCR):
-            text = f"remove {_ROCR}: Ray refuses it, and sets {_HIP} itself"
-            yield Fault((first.variable(_ROCR) or first.field) / "name", text)
+        if first.sets(_ROCR) and (entry := first.variable(_ROCR)):
+            yield Fault(entry / "name", f"remove {_ROCR}: Ray refuses it, and sets {_HIP} itself")
         cuda = first.literal(_CUDA)
         if cuda and first.literal(_HIP) != cuda:
             text = f"remove {_CUDA}: Ray refuses it where {_HIP} is not the same"
-            yield Fault((first.variable(_CUDA) or first.field) / "value", text)
+            yield Fault(first.value(_CUDA), text)
 
 
 def identity_by_hand(cluster: Cluster) -> Iterator[Fault]:
@@ -317,38 +316,20 @@ def identity_by_hand(cluster: Cluster) -> Iterator[Fault]:
 
     https://github.com/ray-project/ray/blob/master/python/ray/_private/accelerators/tpu.py
     """
-    for group in cluster.groups:
-        field = group.pod / "hostname"
-        if group.needs_names and field.text:
-            text = f"hostname is {field.text[:20]} on {group.unit_hosts} hosts: remove it"
-            yield Fault(field, text)
-    for group, container in _containers(cluster):
-        if group.unit_hosts <= 1 or container.env.keys().isdisjoint(IDENTITIES):
-            continue
-        for name, placeholder in IDENTITIES.items():
-            value = container.literal(name)
-            if value and value != placeholder:
-                text = f"{name} is {value[:12]} on {group.unit_hosts} hosts: remove it"
-                yield Fault((container.variable(name) or container.field) / "value", text)
+    for group in cluster.everyone:
+        field, many = group.pod / "hostname", f"on {group.unit_hosts} hosts: remove it"
+        if group is not cluster.head and group.needs_names and field.text:
+            yield Fault(field, f"hostname is {field.text[:20]} {many}")
+        for container in group.every_container if group.unit_hosts > 1 else ():
+            for name in container.env.keys() & IDENTITIES.keys():
+                value = container.literal(name)
+                if value and value != IDENTITIES[name]:
+                    yield Fault(container.value(name), f"{name} is {value[:12]} {many}")
 
 
-def _containers(cluster: Cluster) -> Iterator[tuple[Group, Container]]:
-    """Yield all containers, including init containers, with their groups."""
-    return (
-        (group, container)
-        for group in cluster.everyone
-        for container in (*group.containers, *group.inits)
-    )
-
-
-def _main_containers(cluster: Cluster) -> Iterator[tuple[Group, Container]]:
-    return ((group, container) for group in cluster.everyone for container in group.containers)
-
-
-def _devices(container: Container, kind: str) -> Iterator[tuple[str, Field]]:
-    """Yield the resources of a container that are devices, with their fields."""
-    for key in container.limits if kind == "limits" else container.requests:
-        if device_of(key) is not None:
-            field = container.amounts(kind).key(key)
-            if isinstance(field.value, str | int | float) and not isinstance(field.value, bool):
-                yield key, field
+def _device_fields(container: Container) -> Iterator[Field]:
+    """Yield the resources of a container that are devices."""
+    for kind, amounts in (("limits", container.limits), ("requests", container.requests)):
+        for key, amount in amounts.items():
+            if device_of(key) is not None and type(amount) in (str, int, float):
+                yield container.amounts(kind).key(key)

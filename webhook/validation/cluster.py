@@ -50,11 +50,13 @@ class Container(Struct):
     def variable(self, name: str) -> Field | None:
         """Return the entry of a variable, or None."""
         index = self.env.get(name)
-        return (
-            None
-            if index is None
-            else Field((self.field.value["env"])[index], self.field / "env", index)
-        )
+        if index is None:
+            return None
+        return Field(self.field.value["env"][index], self.field / "env", index)
+
+    def value(self, name: str) -> Field:
+        """Return the field with the value of a variable that exists."""
+        return (self.variable(name) or self.field) / "value"
 
     def sets(self, name: str) -> bool:
         """Return whether the template gives a variable a value or a source."""
@@ -96,6 +98,15 @@ class Group(Struct):
         """Ray's container."""
         return self.containers[0] if self.containers else None
 
+    @property
+    def every_container(self) -> list[Container]:
+        """The containers, then the init containers."""
+        return [*self.containers, *self.inits]
+
+    def variable(self, name: str) -> Field | None:
+        """Return the entry of a variable of Ray's container, or None."""
+        return self.first.variable(name) if self.first else None
+
     def count(self, device: Device) -> int:
         """Return the number of devices of a kind in a pod."""
         return self.devices.get(device.name, 0)
@@ -120,9 +131,12 @@ class Group(Struct):
         """
         if self.hosts > 1 or self.is_unit or self.named:
             return True
-        return self.count(TPU) > 0 and any(
-            each.sets(names.MEGASCALE_NUM_SLICES) for each in (*self.containers, *self.inits)
-        )
+        return self.count(TPU) > 0 and self.multi_slice
+
+    @property
+    def multi_slice(self) -> bool:
+        """Return whether a container sets the number of slices of a job."""
+        return any(each.sets(names.MEGASCALE_NUM_SLICES) for each in self.every_container)
 
     @property
     def label(self) -> str:
@@ -185,7 +199,7 @@ class Cluster(Struct):
     @property
     def v2_switch(self) -> Field | None:
         """The variable of the head that chooses the autoscaler; it predates the option."""
-        return self.head.first.variable(names.RAY_ENABLE_AUTOSCALER_V2) if self.head.first else None
+        return self.head.variable(names.RAY_ENABLE_AUTOSCALER_V2)
 
     @property
     def v2_on(self) -> bool:

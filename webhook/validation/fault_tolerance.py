@@ -30,7 +30,7 @@ def redis_address_alone(cluster: Cluster) -> Iterator[Fault]:
     Ray would use Redis without KubeRay's support, so KubeRay refuses the RayCluster.
     """
     enabled = cluster.annotations.get(names.ANNOTATION_FT_ENABLED, "").lower() == "true"
-    entry = _variable(cluster, names.RAY_REDIS_ADDRESS)
+    entry = cluster.head.variable(names.RAY_REDIS_ADDRESS)
     if entry is not None and not enabled and not _options(cluster).given:
         text = "fault tolerance is off: move the address to gcsFaultToleranceOptions.redisAddress"
         yield Fault(entry / "name", text, FORBIDDEN)
@@ -49,7 +49,7 @@ def redis_settings_outside_options(cluster: Cluster) -> Iterator[Fault]:
         (names.REDIS_PASSWORD, "redisPassword"),
         (names.RAY_REDIS_ADDRESS, "redisAddress"),
     ):
-        if entry := _variable(cluster, name):
+        if entry := cluster.head.variable(name):
             yield Fault(entry / "name", _instead(option), FORBIDDEN)
     if cluster.annotations.get(names.ANNOTATION_EXTERNAL_STORAGE):
         field = cluster.annotation(names.ANNOTATION_EXTERNAL_STORAGE)
@@ -63,7 +63,7 @@ def redis_username_outside_options(cluster: Cluster) -> Iterator[Fault]:
     """
     if cluster.head.params.get("redis-username"):
         yield Fault(cluster.head.param("redis-username"), _instead("redisUsername"), FORBIDDEN)
-    if entry := _variable(cluster, names.REDIS_USERNAME):
+    if entry := cluster.head.variable(names.REDIS_USERNAME):
         yield Fault(entry / "name", _instead("redisUsername"), FORBIDDEN)
 
 
@@ -107,7 +107,7 @@ def rocksdb_managed_storage(cluster: Cluster) -> Iterator[Fault]:
     if not _rocksdb(cluster):
         return
     for name in (names.RAY_GCS_STORAGE, names.RAY_GCS_STORAGE_PATH):
-        if entry := _variable(cluster, name):
+        if entry := cluster.head.variable(name):
             yield Fault(entry / "name", f"KubeRay sets {name} itself: remove it", FORBIDDEN)
     first = cluster.head.first
     for mount in (first.field / "volumeMounts").items() if first else ():
@@ -136,10 +136,6 @@ def _options(cluster: Cluster) -> Field:
 
 def _rocksdb(cluster: Cluster) -> bool:
     return (_options(cluster) / "backend").text == "rocksdb"
-
-
-def _variable(cluster: Cluster, name: str) -> Field | None:
-    return cluster.head.first.variable(name) if cluster.head.first else None
 
 
 def _instead(option: str) -> str:

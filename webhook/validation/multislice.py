@@ -92,11 +92,7 @@ def slices_renumbered(update: Update) -> Iterator[Fault]:
     if not update.standalone or update.recreates:
         return
     for old, new in update.pairs():
-        slices = any(
-            container.sets(names.MEGASCALE_NUM_SLICES)
-            for container in (*new.containers, *new.inits)
-        )
-        if slices and new.count(TPU) and 0 < new.scale.desired < old.scale.desired:
+        if new.multi_slice and new.count(TPU) and 0 < new.scale.desired < old.scale.desired:
             text = (
                 f"replicas is {new.scale.desired}, but slice ids are not renumbered: delete "
                 "what `ray-webhook status` names"
@@ -129,4 +125,4 @@ def _variables(container: Container) -> dict[str, str]:
 
 
 def _number(container: Container) -> Field:
-    return (container.variable(names.MEGASCALE_NUM_SLICES) or container.field) / "value"
+    return container.value(names.MEGASCALE_NUM_SLICES)

@@ -40,7 +40,7 @@ def placeholder_unresolved(ray_object: RayObject) -> Iterator[Fault]:
 def _images(ray_object: RayObject) -> Iterator[Field]:
     cluster = ray_object.cluster
     for group in cluster.everyone if cluster is not None else ():
-        for each in (*group.containers, *group.inits):
+        for each in group.every_container:
             if "$" in each.image:
                 yield each.field / "image"
     if cluster is not None and cluster.autoscaling:
@@ -146,15 +146,12 @@ def master_address_local(cluster: Cluster) -> Iterator[Fault]:
     https://pytorch.org/docs/stable/distributed.html#environment-variable-initialization
     """
     for group in cluster.groups:
-        if group.hosts <= 1:
-            continue
-        for container in (*group.containers, *group.inits):
+        for container in group.every_container if group.hosts > 1 else ():
             for name in _ADDRESSES if not container.env.keys().isdisjoint(_ADDRESSES) else ():
                 value = container.literal(name)
                 if value in _LOCAL:
-                    entry = container.variable(name) or container.field
                     text = f"{name} is {value} on {group.hosts} hosts: remove it"
-                    yield Fault(entry / "value", text)
+                    yield Fault(container.value(name), text)
 
 
 def ignore_label_not_true(ray_object: RayObject) -> Iterator[Fault]:
