@@ -3,7 +3,6 @@ identities set by hand.
 """
 
 from collections.abc import Iterator
-from itertools import islice
 from typing import Final
 
 from webhook.accelerators.devices import IDENTITIES, NEURON, NEURON_CORE, TPU, device_of
@@ -257,9 +256,10 @@ def device_outside_first_container(cluster: Cluster) -> Iterator[Fault]:
         if first is None or (first.devices.get(TPU.name) and group.slice.v7x):
             continue
         for container in group.containers[1:]:
-            for field in islice(_device_fields(container), 1):
-                text = f"{field.token} is not in Ray's container: move it to {first.name}, the first container"
-                yield Fault(field, text)
+            field = next(_device_fields(container), None) if container.devices else None
+            if field is not None:
+                where = f"move it to {first.name}, the first container"
+                yield Fault(field, f"{field.token} is not in Ray's container: {where}")
 
 
 def neuron_cores_missing(cluster: Cluster) -> Iterator[Fault]:
