@@ -57,10 +57,10 @@ def _fits(value: Any, kind: str) -> bool:  # noqa: ANN401 - JSON has values of e
     """
     if type(value) is str and kind == _QUANTITY:
         return _NUMBER.fullmatch(value) is None or _EXPONENT.fullmatch(value) is not None
-    if type(value) not in (int, float) or kind not in NUMBERS:
-        return True
-    low, high = NUMBERS[kind]
-    return low <= value <= high
+    if type(value) in (int, float) and kind in NUMBERS:
+        low, high = NUMBERS[kind]
+        return bool(low <= value <= high)
+    return True
 
 
 def count_fits(value: object) -> bool:
