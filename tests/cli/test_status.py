@@ -44,6 +44,26 @@ def test_it_draws_the_missing_host_and_says_what_to_do(tmp_path: Path, capsys: C
     assert "\n      kubectl describe raycluster -n team llama\n" in out
 
 
+def test_it_says_why_the_scheduler_does_not_take_a_pod_group(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    sample = samples()[ids.PODGROUP_WAITS]
+    scene = sample.scene()
+    condition = {
+        "type": "PodGroupInitiallyScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": "no domain has room for 4 pods",
+    }
+    scene.pod_groups[0]["status"] = {"conditions": [condition]}
+    assert status(scene, tmp_path) == 1
+    out = " ".join(capsys.readouterr().out.split())
+    assert (
+        "PodGroup llama-worker-tpu-2xk9b: waits, 1 pod, needs 4 at once; "
+        "no domain has room for 4 pods"
+    ) in out
+
+
 def test_a_terminal_that_knows_only_ascii_gets_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -70,6 +70,7 @@ def drawing(picture: report.ClusterReport, *, wide: bool = False) -> Lines:
         lines += [
             _title(cluster),
             AtLeast(_table(cluster, picture.now, wide=wide), _LEAST_WIDE if wide else _LEAST),
+            *_pod_groups(cluster, wide=wide),
             *(shown_troubles if wide else joined_troubles)(cluster.troubles, picture.now),
             Text(),
         ]
@@ -139,6 +140,14 @@ def _unit(group: report.Group) -> Row:
         Text(state, style=style(_STATES[state])),
         Text("all replicas are one job"),
     )
+
+
+def _pod_groups(cluster: report.Cluster, *, wide: bool) -> Iterator[RenderableType]:
+    """Yield a line for each PodGroup that is not scheduled, or for all if `wide`."""
+    for each in cluster.pod_groups:
+        late = each.waits or each.missing or bool(each.reason)
+        if wide or late:
+            yield Text(f"  PodGroup {each.summary}", style=style("warning" if late else "dim"))
 
 
 def _parted(

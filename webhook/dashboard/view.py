@@ -168,7 +168,7 @@ def _section(
         tuple(_notes(cluster)),
         cluster.troubles[:troubles],
         max(0, len(cluster.troubles) - troubles),
-        tuple(_pod_group(each) for each in cluster.pod_groups) if whole or cluster.waits else (),
+        tuple(each.summary for each in cluster.pod_groups) if whole or cluster.waits else (),
         tuple(
             _group(f"{key}-{number}", cluster, group, tuple(rows.get(number, ())))
             for number, group in enumerate(cluster.groups)
@@ -277,14 +277,6 @@ def _notes(cluster: report.Cluster) -> Iterator[str]:
         yield "suspended"
     if cluster.leaving:
         yield f"{counted(cluster.leaving, 'pod')} being deleted"
-
-
-def _pod_group(found: report.PodGroup) -> str:
-    needs = f", needs {found.needed} at once" if found.needed else ""
-    if found.missing:
-        return f"{found.name}: does not exist, {counted(found.pods, 'pod')} waiting for it"
-    state = "waits" if found.waits else "scheduled"
-    return f"{found.name}: {state}, {counted(found.pods, 'pod')}{needs}"
 
 
 def _place(cluster: report.Cluster) -> dict[str, str]:

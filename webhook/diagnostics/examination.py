@@ -199,6 +199,7 @@ def _pod_groups(cluster: Cluster) -> Iterator[report.PodGroup]:
             found.min_count if found else 0,
             found is None and cluster.objects.pod_groups.known,
             any(pod.unscheduled for pod in pods),
+            found.reason if found else "",
         )
 
 

@@ -1,5 +1,7 @@
 """Views of live objects: those of `webhook.api.objects` with status and server-side metadata."""
 
+from typing import Final
+
 from msgspec import Struct, field
 
 from webhook.api.objects import (
@@ -15,6 +17,9 @@ from webhook.api.objects import (
     WorkerGroup,
 )
 from webhook.api.times import seconds_of
+
+_WORDS_MAX: Final = 300
+"""Characters of a condition's message."""
 
 
 class LiveMeta(ObjectMeta, rename="camel", frozen=True, gc=False):
@@ -92,6 +97,11 @@ class Condition(Struct, rename="camel", frozen=True, gc=False):
     @property
     def since(self) -> float | None:
         return seconds_of(self.last_transition_time)
+
+    @property
+    def words(self) -> str:
+        """The message in one line, or else the reason."""
+        return " ".join(self.message.split())[:_WORDS_MAX] or self.reason
 
 
 class GroupReference(SchedulingGroup, rename="camel", frozen=True, gc=False):
@@ -308,6 +318,15 @@ class LivePodGroup(Struct, frozen=True, gc=False):
         """Minimum number of pods that are scheduled at once; 0 without gang scheduling."""
         gang = self.spec.scheduling_policy.gang
         return gang.min_count if gang else 0
+
+    @property
+    def reason(self) -> str:
+        """Why its pods are not scheduled, or are disrupted, by its conditions; empty if neither."""
+        for condition in self.status.conditions or ():
+            wrong = "True" if condition.type == "DisruptionTarget" else "False"
+            if condition.status == wrong and condition.words:
+                return condition.words
+        return ""
 
 
 class EventObject(Struct, frozen=True, gc=False):

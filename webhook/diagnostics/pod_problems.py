@@ -22,7 +22,6 @@ from webhook.diagnostics.diagnosis import (
     warning,
 )
 from webhook.diagnostics.live_objects import (
-    Condition,
     ContainerStatus,
     LivePod,
     LivePodGroup,
@@ -330,7 +329,7 @@ def _scheduler(pod: LivePod) -> str:
     condition = pod.condition("PodScheduled")
     if condition is None or condition.status == "True":
         return "the scheduler has not said why"
-    return _words(condition) or "the scheduler has not said why"
+    return condition.words or "the scheduler has not said why"
 
 
 def _container(pod: LivePod) -> str:
@@ -427,7 +426,7 @@ def _unready(party: PodSet, pod: LivePod) -> str:
         status = next((each for each in unready if not _done(pod, each)), None)
         return "" if status is None else _unready_container(pod, status)
     condition = pod.condition("Ready")
-    return (_words(condition) if condition else "") or "kubelet has not said why"
+    return (condition.words if condition else "") or "kubelet has not said why"
 
 
 def _unready_container(pod: LivePod, status: ContainerStatus) -> str:
@@ -465,20 +464,13 @@ def _resize(pod: LivePod) -> str:
     condition = pod.condition("PodResizePending")
     if condition is None or condition.status != "True" or condition.reason not in _STUCK:
         return ""
-    return f"{condition.reason}, {_words(condition)}"
+    return f"{condition.reason}, {condition.words}"
 
 
 def _waiting(group: LivePodGroup, there: int, pod: LivePod) -> str:
     if there < group.min_count:
         return f"{there} of its {group.min_count} pods are there"
-    for condition in group.status.conditions or ():
-        if condition.status == "False" and _words(condition):
-            return _words(condition)
-    return _scheduler(pod)
-
-
-def _words(condition: Condition) -> str:
-    return " ".join(condition.message.split())[:_WORDS_MAX] or condition.reason
+    return group.reason or _scheduler(pod)
 
 
 def _sorted(party: PodSet, words: Callable[[LivePod], str]) -> dict[str, list[LivePod]]:

@@ -5,6 +5,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from webhook.diagnostics.diagnosis import ERROR, Trouble
+from webhook.diagnostics.messages import counted
 
 HostState = Literal["ready", "starting", "pending", "failed", "missing", "twice", "unknown"]
 
@@ -72,7 +73,7 @@ class Group(Struct, frozen=True, omit_defaults=True):
 
 class PodGroup(Struct, frozen=True, omit_defaults=True):
     """A PodGroup that pods of a RayCluster refer to: `pods` of them, of which `needed` have to be
-    scheduled at once. `waits`: a pod has no node.
+    scheduled at once. `waits`: a pod has no node. `reason`: why, by its conditions.
     """
 
     name: str
@@ -80,6 +81,17 @@ class PodGroup(Struct, frozen=True, omit_defaults=True):
     needed: int = 0
     missing: bool = False
     waits: bool = False
+    reason: str = ""
+
+    @property
+    def summary(self) -> str:
+        """Its state in one line."""
+        needs = f", needs {self.needed} at once" if self.needed else ""
+        if self.missing:
+            return f"{self.name}: does not exist, {counted(self.pods, 'pod')} waiting for it"
+        state = "waits" if self.waits else "scheduled"
+        why = f"; {self.reason}" if self.reason else ""
+        return f"{self.name}: {state}, {counted(self.pods, 'pod')}{needs}{why}"
 
 
 class Cluster(Struct, rename="camel", frozen=True, omit_defaults=True):
