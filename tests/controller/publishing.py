@@ -82,7 +82,7 @@ def run(story: Callable[[FakeApi], Coroutine[None, None, None]]) -> None:
     """Tell a story against a fake API server that serves both versions."""
 
     async def told() -> None:
-        async with FakeApi(served={"v1beta1", "v1alpha2"}).serving() as api:
+        async with FakeApi(served={"v1", "v1beta1", "v1alpha2"}).serving() as api:
             await story(api)
 
     asyncio.run(told())

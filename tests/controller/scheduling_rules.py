@@ -13,7 +13,11 @@ PODGROUPS: Final = "podgroups"
 WORKLOADS: Final = "workloads"
 COMPUTE_DOMAINS: Final = "computedomains"
 
-_REFERENCE: Final = {"v1beta1": "workloadRef", "v1alpha2": "podGroupTemplateRef"}
+_REFERENCE: Final = {
+    "v1": "workloadRef",
+    "v1beta1": "workloadRef",
+    "v1alpha2": "podGroupTemplateRef",
+}
 _TEMPLATES_MAX: Final = 8
 
 

@@ -46,7 +46,7 @@ from webhook.groups.pod_groups import Desired
 BY_GROUP = {"ray-head": 0, "ray-worker-tpu": 8}
 
 
-@pytest.fixture(params=["v1beta1", "v1alpha2"])
+@pytest.fixture(params=["v1", "v1beta1", "v1alpha2"])
 def version(request: pytest.FixtureRequest) -> str:
     """Each PodGroup API."""
     return str(request.param)

@@ -43,7 +43,8 @@ async def asking(api: FakeApi) -> AsyncIterator[Asking]:
         ({"v1beta1", "v1alpha2"}, "v1beta1"),
         ({"v1beta1"}, "v1beta1"),
         ({"v1alpha2"}, "v1alpha2"),
-        ({"v1"}, None),
+        ({"v1", "v1beta1"}, "v1"),
+        ({"v1alpha3"}, None),
         (set(), None),
     ],
 )

@@ -15,9 +15,9 @@ from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.timeouts import Backoff, Clock
 from webhook.kubeclient.wire import decoded
 
-VERSIONS: Final = ("v1beta1", "v1alpha2")
-"""In order of preference: Kubernetes 1.37 serves the first, 1.36 the second, each only with the
-feature gate GenericWorkload.
+VERSIONS: Final = ("v1", "v1beta1", "v1alpha2")
+"""In order of preference: the first is planned for Kubernetes 1.38; 1.37 serves the second, 1.36 the
+third, each only with the feature gate GenericWorkload.
 """
 
 SECONDS: Final = 10.0

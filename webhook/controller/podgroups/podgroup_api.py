@@ -1,4 +1,5 @@
-"""The supported versions of `scheduling.k8s.io`: v1beta1 of Kubernetes 1.37, and v1alpha2 of 1.36.
+"""The supported versions of `scheduling.k8s.io`: v1alpha2 of Kubernetes 1.36, v1beta1 of 1.37, and
+v1, which is planned for 1.38 with the fields of v1beta1.
 
 They differ in the reference from a PodGroup to its template, and in whether the minimal count of a
 gang is mutable. https://github.com/kubernetes/api/tree/master/scheduling
