@@ -524,6 +524,19 @@ def test_two_objects_of_one_name_are_noted_and_strictly_a_failure(
     assert "as well" not in validate(one, apart)[2]
 
 
+def test_a_vertical_autoscaler_of_a_ray_object_is_noted(validate: Validate, file: Write) -> None:
+    vpa = (
+        "apiVersion: autoscaling.k8s.io/v1\nkind: VerticalPodAutoscaler\nmetadata: {name: v}\n"
+        "spec:\n  targetRef: {apiVersion: ray.io/v1, kind: RayCluster, name: demo}\n"
+    )
+    held = file(f"{CLEAN}---\n{vpa}")
+    status, _, err = validate(held)
+    assert status == 0
+    assert "VerticalPodAutoscaler of a RayCluster: no effect" in err
+    assert validate(held, "--strict")[0] == 1
+    assert "no effect" not in validate(file(vpa.replace("RayCluster", "Deployment")))[2]
+
+
 def test_templates_of_helm_are_named_as_what_they_are(
     validate: Validate, file: Write, tmp_path: Path
 ) -> None:

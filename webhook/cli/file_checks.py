@@ -22,6 +22,7 @@ from webhook.validation.ruleset import check_file
 
 Outcome = Checked | ManifestError | Skipped
 
+_VPA: Final = "VerticalPodAutoscaler"
 CHUNK: Final = 32
 """Files per task of a process."""
 _APART_FROM: Final = 4 * CHUNK
@@ -61,7 +62,7 @@ def check_documents(
         elif item.kind in names.RAY_KINDS:
             yield _checked(item, settings)
         elif item.document is not None:
-            yield _misnamed(item) or Skipped()
+            yield _misnamed(item) or Skipped(_unscalable(item))
 
 
 def _chunk(files: Sequence[str | ManifestError], settings: RuleSettings) -> list[Outcome]:
@@ -149,6 +150,25 @@ def _misnamed(item: Manifest) -> ManifestError | None:
         f"{what}, so nothing of it was checked: write apiVersion ray.io/v1 and kind {alike or near}"
     )
     return ManifestError(item.file, item.line(["kind"]), text)
+
+
+def _unscalable(item: Manifest) -> ManifestError | None:
+    """Return the note on a VerticalPodAutoscaler of a Ray object, which applies to no pod: it finds
+    the pods of an object by its scale subresource, and Ray objects have none.
+
+    https://github.com/kubernetes/autoscaler/issues/3060
+    """
+    held = item.document if isinstance(item.document, dict) else {}
+    spec = held.get("spec")
+    target = spec.get("targetRef") if isinstance(spec, dict) else None
+    kind = _text(target, "kind") if isinstance(target, dict) else ""
+    if _text(held, "kind") != _VPA or kind not in names.RAY_KINDS:
+        return None
+    text = (
+        f"{_VPA} of a {kind}: no effect, as it has no scale subresource; remove it, or resize pods "
+        f"by {names.ANNOTATION_IPPR}"
+    )
+    return ManifestError(item.file, item.line(["spec", "targetRef"]), text)
 
 
 def _alike(text: str) -> list[str]:

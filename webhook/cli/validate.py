@@ -169,6 +169,7 @@ def collect(outcomes: Iterable[Outcome]) -> Report:
             report.problems.append(item)
         elif isinstance(item, Skipped):
             report.skipped += 1
+            report.notes += [item.note] if item.note else []
         else:
             report.checked.append(item)
             if item.name.endswith("/"):

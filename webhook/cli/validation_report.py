@@ -41,7 +41,9 @@ class Checked(Struct, frozen=True):
 
 
 class Skipped(Struct, frozen=True):
-    """An object that is not of Ray."""
+    """An object that is not of Ray, and its problem with an object that is."""
+
+    note: ManifestError | None = None
 
 
 class Report(Struct):
