@@ -16,8 +16,8 @@ from webhook.kubeclient.timeouts import Backoff, Clock
 from webhook.kubeclient.wire import decoded
 
 VERSIONS: Final = ("v1", "v1beta1", "v1alpha2")
-"""In order of preference: the first is planned for Kubernetes 1.38; 1.37 serves the second, 1.36 the
-third, each only with the feature gate GenericWorkload.
+"""In order of preference: v1 is planned for Kubernetes 1.38; 1.37 serves v1beta1 and 1.36 v1alpha2,
+each only with the feature gate GenericWorkload.
 """
 
 SECONDS: Final = 10.0
