@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.e2e import build
-from tests.e2e.compatibility import document, record
+from tests.e2e.compatibility import document
 from tests.e2e.outcomes import Outcomes, read
 from tests.e2e.versions import (
     KUBERAY_VARIABLE,
@@ -27,7 +27,6 @@ from tests.e2e.versions import (
 from tests.go import CANNOT_BUILD
 
 DOCUMENT: Final = build.ROOT / "docs" / "compatibility.md"
-RECORD: Final = build.ROOT / "docs" / "contributing" / "stories.md"
 RUNNING: Final = ("webhook", "manifests", "examples", "tests/e2e")
 """Folders of what runs: when they change, every pair is to run again."""
 IGNORED: Final = {
@@ -126,7 +125,6 @@ def state() -> str:
 def _write() -> None:
     results, now = {pair: Outcomes.load(pair) for pair in MATRIX}, state()
     DOCUMENT.write_text(document(results, now))
-    RECORD.write_text(record(results, now))
 
 
 def _run(pair: Pair) -> Outcomes:

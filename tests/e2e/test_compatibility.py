@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e import build
-from tests.e2e.compatibility import document, record
+from tests.e2e.compatibility import document
 from tests.e2e.matrix import taken
 from tests.e2e.outcomes import Outcome, Outcomes, read
 from tests.e2e.versions import (
@@ -47,38 +47,11 @@ def test_the_cases_of_a_story_are_counted_together_and_an_error_is_a_failure() -
     }
 
 
-def test_what_did_not_run_or_failed_never_reads_as_passed() -> None:
-    ran = outcomes(
-        NEWEST,
-        test_good=Outcome(passed=1),
-        test_bad=Outcome(failed=1, reasons=["assert"]),
-        test_none=Outcome(not_run=1, reasons=["has no gate"]),
-        test_some=Outcome(passed=2, not_run=1, reasons=["has no gate"]),
-    )
-    text = record({NEWEST: ran, OLD: None}, "now")
-    assert "| Good | passed |" in text
-    assert "| Bad | **failed 1** |" in text
-    assert "| None | not run (1) |" in text
-    assert "| Some | passed 2, not run 1 (1) |" in text
-    assert "1. Not run: has no gate.\n" in text
-    assert f"- {NEWEST}: Bad: `assert`\n" in text
-    assert f"| {NEWEST.kuberay} | {NEWEST.kubernetes} | 3 | 1 | 2 | 2026-11-22 |" in text
-    assert f"| {OLD.kuberay} | {OLD.kubernetes} | - | - | all: not run here | - |" in text
-
-
-def test_a_pair_that_cannot_be_built_says_why_and_one_of_earlier_code_says_so() -> None:
-    trouble = Outcomes(
-        SCHEMAS_ONLY.kuberay, SCHEMAS_ONLY.kubernetes, "now", trouble="names no folder"
-    )
-    text = record({NEWEST: outcomes(NEWEST), SCHEMAS_ONLY: trouble}, "later")
-    assert "| - | - | all: names no folder | - |" in text
-    assert "2026-11-22, with earlier code |" in text
-
-
-def test_users_see_whether_the_tests_of_a_pair_passed_and_no_date() -> None:
+def test_users_see_how_many_tests_of_a_pair_passed_and_no_date() -> None:
     failed = outcomes(OLD, test_bad=Outcome(failed=1, reasons=["assert"]))
-    text = document({NEWEST: outcomes(NEWEST), OLD: failed, SCHEMAS_ONLY: None}, "now")
-    assert f"| {NEWEST.kuberay} | {NEWEST.kubernetes} | passed |" in text
+    ran = outcomes(NEWEST, test_some=Outcome(passed=2, not_run=1, reasons=["has no gate"]))
+    text = document({NEWEST: ran, OLD: failed, SCHEMAS_ONLY: None}, "now")
+    assert f"| {NEWEST.kuberay} | {NEWEST.kubernetes} | 2 passed, 1 not run |" in text
     assert f"| {OLD.kuberay} | {OLD.kubernetes} | 1 failed |" in text
     assert f"| {SCHEMAS_ONLY.kuberay} | {SCHEMAS_ONLY.kubernetes} | not run |" in text
     assert "2026" not in text
@@ -105,11 +78,6 @@ def test_outcomes_are_kept_in_a_file_for_each_pair(
     assert Outcomes.load(NEWEST) is None
 
 
-def test_a_story_that_has_no_result_on_a_pair_does_not_read_as_passed() -> None:
-    text = record({NEWEST: outcomes(NEWEST, test_new=Outcome(passed=1)), OLD: outcomes(OLD)}, "now")
-    assert "| New | passed | no result |" in text
-
-
 def test_reports_of_a_run_elsewhere_are_taken_in_and_count_as_earlier_code(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -122,4 +90,4 @@ def test_reports_of_a_run_elsewhere_are_taken_in_and_count_as_earlier_code(
     found = taken(OLD, [tmp_path / "one", tmp_path / "two"])
     assert len(found.stories) == 3
     assert found.stories["a.test_one"] == Outcome(passed=1)
-    assert "with earlier code" in record({OLD: found}, "now")
+    assert "with an earlier commit" in document({OLD: found}, "now")
