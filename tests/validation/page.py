@@ -30,13 +30,13 @@ class Family(NamedTuple):
 
 
 def _of(*places: str) -> tuple[Rule[Any], ...]:
-    """Return the rules of each `module`, of `module+module` together, or of `module.function`."""
+    """Return the rules of each `module` or `module.function`."""
     return tuple(
         rule
         for place in places
         for rule in RULES
         if _function(rule) == place
-        or (_module(rule) in place.split("+") and _function(rule) not in _ELSEWHERE)
+        or (_module(rule) == place and _function(rule) not in _ELSEWHERE)
     )
 
 
@@ -48,38 +48,45 @@ def _function(rule: Rule[Any]) -> str:
     return f"{_module(rule)}.{rule.id.replace('-', '_')}"
 
 
-_ELSEWHERE = (
-    "startup.placeholder_unresolved",
-    "startup.ignore_label_not_true",
-    "units.node_label_not_allowed",
+_OBJECTS = ("lifecycle.placeholder_unresolved", "lifecycle.ignore_label_not_true")
+_NODES = "units.node_label_not_allowed"
+_TERMINATION = (
+    "lifecycle.drain_seconds_invalid",
+    "lifecycle.grace_too_short",
+    "lifecycle.ray_stop_in_pre_stop",
 )
+_ELSEWHERE = (*_OBJECTS, _NODES, *_TERMINATION)
 """Functions whose rules are of another family than the others of their module."""
 
 FAMILIES = (
     Family(
         "objects",
         "Every object",
-        _of("decoding", "schema", "metadata", *_ELSEWHERE[:2], "structure"),
+        _of("decoding", "schema", "metadata", *_OBJECTS, "structure"),
     ),
     Family("pod-templates", "Pod templates", tuple(rule for rule in RULES if rule.id in PODS)),
     Family("worker-groups", "Worker groups", _of("groups")),
     Family(
         "accelerators",
         "Accelerators, slices and the start of pods",
-        _of("accelerators", "startup", "multislice"),
+        _of("accelerators", "lifecycle", "multislice"),
     ),
     Family("resize", "Resize in place", _of("in_place_resize")),
     Family("autoscaling", "Autoscaling", _of("autoscaling")),
     Family("ray-start", "Start of Ray: parameters, versions and variables", _of("ray_start")),
     Family("fault-tolerance", "Fault tolerance and history server", _of("fault_tolerance")),
     Family("security", "Authentication, network policies and TLS", _of("security")),
-    Family("feature-gates", "Feature gates of KubeRay", _of("gates")),
+    Family(
+        "feature-gates",
+        "Feature gates of KubeRay",
+        tuple(rule for rule in RULES if rule.id.endswith("-gate-off")),
+    ),
     Family(
         "scheduling",
         "Pod groups, ComputeDomains, Kueue and labels of Nodes",
-        _of("scheduling+domain_rules", _ELSEWHERE[2]),
+        _of("scheduling", _NODES),
     ),
-    Family("termination", "Termination", _of("termination")),
+    Family("termination", "Termination", _of(*_TERMINATION)),
     Family("units", "Units, and annotations without effect", _of("units")),
     Family("shards", "Shard groups", _of("shard_groups")),
     Family("jobs", "RayJob and RayCronJob", _of("rayjob", "deletion", "raycronjob")),

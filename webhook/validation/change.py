@@ -19,7 +19,6 @@ NEW_CLUSTER: Final = "NewCluster"
 INCREMENTAL: Final = "NewClusterWithIncrementalUpgrade"
 NONE: Final = "None"
 
-_SCALE: Final = ("replicas", "scaleStrategy")
 _ROLLOUT_FREE: Final = ("replicas", "minReplicas", "maxReplicas", "scaleStrategy")
 _CLUSTER_AT: Final = {
     names.RAYCLUSTER_KIND: (),
@@ -38,15 +37,11 @@ def only_scaled(kind: str, old: object, new: object) -> bool:
     """
     if not isinstance(old, dict) or not isinstance(new, dict):
         return False
-    return _same_metadata(old.get("metadata"), new.get("metadata")) and _same(
-        old.get("spec"), new.get("spec"), _CLUSTER_AT[kind]
-    )
-
-
-def _same_metadata(old: object, new: object) -> bool:
-    if not isinstance(old, dict) or not isinstance(new, dict):
+    before, after = old.get("metadata"), new.get("metadata")
+    if not isinstance(before, dict) or not isinstance(after, dict):
         return False
-    return all(old.get(name) == new.get(name) for name in ("name", "labels", "annotations"))
+    same = all(before.get(name) == after.get(name) for name in ("name", "labels", "annotations"))
+    return same and _same(old.get("spec"), new.get("spec"), _CLUSTER_AT[kind])
 
 
 def _same(old: object, new: object, way: tuple[str, ...]) -> bool:
@@ -58,27 +53,21 @@ def _same(old: object, new: object, way: tuple[str, ...]) -> bool:
     name = way[0] if way else "workerGroupSpecs"
     if old.keys() != new.keys() or any(key != name and old[key] != new[key] for key in old):
         return False
-    return (
-        _same(old.get(name), new.get(name), way[1:])
-        if way
-        else _same_groups(old.get(name), new.get(name))
-    )
+    before, after = old.get(name), new.get(name)
+    return _same(before, after, way[1:]) if way else _same_groups(before, after)
 
 
 def _same_groups(old: object, new: object) -> bool:
-    if not isinstance(old, list) or not isinstance(new, list):
+    if not isinstance(old, list) or not isinstance(new, list) or len(old) != len(new):
         return old == new
-    return len(old) == len(new) and all(map(_same_group, old, new))
-
-
-def _same_group(old: object, new: object) -> bool:
-    if old == new:
-        return True
-    return (
-        isinstance(old, dict)
-        and isinstance(new, dict)
-        and without(old, _SCALE) == without(new, _SCALE)
+    return all(
+        one == other or (type(one) is type(other) is dict and _unscaled(one) == _unscaled(other))
+        for one, other in zip(old, new, strict=True)
     )
+
+
+def _unscaled(group: dict[str, Any]) -> dict[str, Any]:
+    return without(group, ("replicas", "scaleStrategy"))
 
 
 def only_queued(kind: str, old: object, new: object) -> bool:
@@ -90,19 +79,13 @@ def only_queued(kind: str, old: object, new: object) -> bool:
 
     https://github.com/kubernetes-sigs/kueue/blob/v0.19.0/pkg/podset/podset.go
     """
-    if not isinstance(old, dict) or not isinstance(new, dict):
+    if not isinstance(old, dict) or not isinstance(new, dict) or not queued(new.get("metadata")):
         return False
-    before, after = old.get("spec"), new.get("spec")
-    if (
-        not isinstance(before, dict)
-        or not isinstance(after, dict)
-        or not queued(new.get("metadata"))
-    ):
+    before, after, way = old.get("spec"), new.get("spec"), _CLUSTER_AT[kind]
+    if not isinstance(before, dict) or not isinstance(after, dict):
         return False
-    way = _CLUSTER_AT[kind]
-    if _suspends(before, way) == _suspends(after, way):
-        return False
-    return _unplaced(before, way) == _unplaced(after, way)
+    switched = _suspends(before, way) != _suspends(after, way)
+    return switched and _unplaced(before, way) == _unplaced(after, way)
 
 
 def _suspends(spec: object, way: tuple[str, ...]) -> list[bool]:

@@ -1,21 +1,21 @@
 """All rules, in order: action, who else refuses the value, and since which release of KubeRay."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from inspect import cleandoc
 from typing import Any, Final, Generic, TypeVar
 
 from msgspec import Struct
 
+from webhook.api.review import FORBIDDEN
 from webhook.validation import (
     accelerators,
     autoscaling,
     decoding,
     deletion,
-    domain_rules,
     fault_tolerance,
-    gates,
     groups,
     in_place_resize,
+    lifecycle,
     metadata,
     multislice,
     ray_start,
@@ -27,17 +27,19 @@ from webhook.validation import (
     security,
     serve_config,
     shard_groups,
-    startup,
     structure,
-    termination,
     units,
     updates,
 )
+from webhook.validation.cluster import Cluster
+from webhook.validation.field import Field
 from webhook.validation.finding import ALWAYS, DENY, WARN, Fault, KubeRay, Level
 from webhook.validation.pods.families import FAMILIES
-from webhook.validation.ray_object import RayObject
+from webhook.validation.ray_object import Job, RayObject
+from webhook.validation.rule_settings import GATES
 
 T = TypeVar("T")
+V = TypeVar("V", Cluster, Job)
 
 Check = Callable[[T], Iterable[Fault]]
 
@@ -93,6 +95,55 @@ def _family(name: str, text: str) -> Check[RayObject]:
     return check
 
 
+def _off(name: str, gate: str, what: str, fields: Callable[[V], Iterable[Field]]) -> Check[V]:
+    """Return the check of a gate. If the settings name no gates, a gate that is off by default is a
+    warning, because the operator may run with other gates than KubeRay's defaults.
+    """
+
+    def check(view: V) -> Iterator[Fault]:
+        settings = view.settings
+        if not settings.enabled(gate):
+            doubtful = not settings.gates and not GATES[gate]
+            text = f"the operator's feature gate {gate} is off: remove it, or turn that on"
+            for field in fields(view):
+                if field.given:
+                    yield Fault(field, text, FORBIDDEN, doubtful=doubtful)
+
+    check.__name__ = f"{name}_gate_off"
+    check.__doc__ = (
+        f"{what} while the operator's feature gate {gate} is off.\n\n"
+        "KubeRay refuses the object.\n\nKubeRay validation.go"
+    )
+    return check
+
+
+def _at(*names: str) -> Callable[[Cluster | Job], list[Field]]:
+    return lambda view: [view.field / name for name in names]
+
+
+def _rocksdb(cluster: Cluster) -> list[Field]:
+    backend = cluster.field / "gcsFaultToleranceOptions" / "backend"
+    return [backend] if backend.text == "rocksdb" else []
+
+
+def _suspended(cluster: Cluster) -> list[Field]:
+    return [group.field / "suspend" for group in cluster.groups if group.scale.suspend]
+
+
+_CLUSTER_GATES: Final[tuple[Check[Cluster], ...]] = (
+    _off("group_suspend", "RayJobDeletionPolicy", "A suspended worker group", _suspended),
+    _off("rocksdb", "GCSFaultToleranceEmbeddedStorage", "The RocksDB backend", _rocksdb),
+    _off("history", "RayClusterHistoryServer", "A history server", _at("historyServerOptions")),
+    _off("network_policy", "RayClusterNetworkPolicy", "Network policies", _at("networkPolicy")),
+    _off("tls", "RayClusterMTLS", "Options of TLS", _at("tlsOptions")),
+)
+_JOB_GATE: Final[Check[Job]] = _off(
+    "deletion",
+    "RayJobDeletionPolicy",
+    "A deletion strategy",
+    _at("deletionStrategy", "deletionPolicy"),
+)
+
 DECODING_RULES: Final = (deny(decoding.value_not_decodable, by=KUBERAY),)
 """The rules of values that stop KubeRay for all objects."""
 
@@ -122,11 +173,11 @@ OBJECT_RULES: Final = (
     deny(shard_groups.shard_count_invalid),
     warn(shard_groups.shard_count_alone),
     deny(shard_groups.shard_index_copied),
-    deny(termination.drain_seconds_invalid),
+    deny(lifecycle.drain_seconds_invalid),
     deny(metadata.annotation_value_invalid),
     *(deny(_family(name, text), by=API_SERVER) for name, text in FAMILIES.items()),
-    warn(startup.placeholder_unresolved),
-    warn(startup.ignore_label_not_true),
+    warn(lifecycle.placeholder_unresolved),
+    warn(lifecycle.ignore_label_not_true),
 )
 CLUSTER_RULES: Final = (
     deny(structure.field_type_wrong, by=API_SERVER),
@@ -155,11 +206,11 @@ CLUSTER_RULES: Final = (
     warn(accelerators.neuron_cores_missing),
     deny(accelerators.amd_visible_devices, by=RAY),
     warn(accelerators.identity_by_hand),
-    warn(startup.shared_memory_above_limit),
-    warn(startup.volume_medium_unknown),
-    warn(startup.accelerator_unknown),
-    warn(startup.head_memory_too_small),
-    warn(startup.master_address_local),
+    warn(lifecycle.shared_memory_above_limit),
+    warn(lifecycle.volume_medium_unknown),
+    warn(lifecycle.accelerator_unknown),
+    warn(lifecycle.head_memory_too_small),
+    warn(lifecycle.master_address_local),
     warn(multislice.slice_count_mismatch),
     warn(multislice.multi_slice_autoscaled),
     warn(multislice.multi_slice_unreachable),
@@ -220,7 +271,7 @@ CLUSTER_RULES: Final = (
     deny(security.network_policy_group_name, "validateNetworkPolicy"),
     deny(security.network_policy_group_unknown, "validateNetworkPolicy"),
     deny(security.tls_set_by_hand, "validateTLSOptions"),
-    *(deny(check, by=KUBERAY) for check in gates.CLUSTER_GATES),
+    *(deny(check, by=KUBERAY) for check in _CLUSTER_GATES),
     warn(scheduling.gang_autoscaled),
     warn(scheduling.gang_other_scheduler),
     warn(scheduling.gang_too_many_groups),
@@ -232,11 +283,11 @@ CLUSTER_RULES: Final = (
     warn(scheduling.scheduling_group_not_served),
     deny(units.unit_autoscaled),
     warn(units.annotation_without_effect),
-    warn(domain_rules.compute_domain_not_kept),
-    warn(domain_rules.compute_domain_without_effect),
-    warn(domain_rules.compute_domain_head_outside),
-    warn(domain_rules.compute_domain_claimed),
-    warn(domain_rules.compute_domain_shared_node),
+    warn(scheduling.compute_domain_not_kept),
+    warn(scheduling.compute_domain_without_effect),
+    warn(scheduling.compute_domain_head_outside),
+    warn(scheduling.compute_domain_claimed),
+    warn(scheduling.compute_domain_shared_node),
     warn(units.node_label_not_allowed),
     warn(scheduling.kueue_slices_missing),
     warn(scheduling.kueue_slices_without_effect),
@@ -244,7 +295,7 @@ CLUSTER_RULES: Final = (
     deny(scheduling.kueue_slice_size),
     warn(scheduling.kueue_too_many_groups),
     deny(scheduling.kueue_group_named_head),
-    warn(termination.grace_too_short),
+    warn(lifecycle.grace_too_short),
 )
 JOB_RULES: Final = (
     deny(rayjob.job_suspend_without_shutdown, "ValidateRayJobSpec"),
@@ -271,7 +322,7 @@ JOB_RULES: Final = (
     deny(deletion.deletion_condition_invalid, "validateDeletionCondition"),
     deny(deletion.deletion_rule_duplicate, "validateDeletionRules"),
     deny(deletion.deletion_order, "validateTTLConsistency"),
-    deny(gates.deletion_gate_off, by=KUBERAY),
+    deny(_JOB_GATE, by=KUBERAY),
 )
 SERVICE_RULES: Final = (
     deny(rayservice.service_head_service_named, "ValidateRayServiceSpec"),
@@ -308,7 +359,7 @@ FILE_RULES: Final = (
     deny(schema.schema_violated, by=API_SERVER),
     warn(schema.field_unknown),
     warn(autoscaling.autoscaler_options_unused),
-    warn(termination.ray_stop_in_pre_stop),
+    warn(lifecycle.ray_stop_in_pre_stop),
 )
 
 RULES: Final[tuple[Rule[Any], ...]] = (

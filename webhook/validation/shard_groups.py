@@ -37,11 +37,8 @@ def shard_index_invalid(ray_object: RayObject) -> Iterator[Fault]:
     https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
     """
     field = ray_object.annotation(SHARD_INDEX.annotation)
-    if (
-        ray_object.kind == names.RAYCLUSTER_KIND
-        and field.given
-        and (problem := SHARD_INDEX.fault(field.text.strip()))
-    ):
+    problem = SHARD_INDEX.fault(field.text.strip()) if field.given else ""
+    if problem and ray_object.kind == names.RAYCLUSTER_KIND:
         yield Fault(field, problem)
 
 
@@ -65,10 +62,7 @@ def shard_count_alone(ray_object: RayObject) -> Iterator[Fault]:
 
     https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
     """
-    field = ray_object.annotation(names.ANNOTATION_SHARD_COUNT)
-    if field.given and not ray_object.annotation(names.ANNOTATION_SHARD_GROUP).text:
-        text = f"no effect without {names.ANNOTATION_SHARD_GROUP}: add that, or remove it"
-        yield Fault(field, text)
+    yield from _alone(ray_object, SHARD_COUNT.annotation)
 
 
 def shard_index_beyond_count(ray_object: RayObject) -> Iterator[Fault]:
@@ -92,15 +86,14 @@ def shard_index_alone(ray_object: RayObject) -> Iterator[Fault]:
 
     https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
     """
-    field = ray_object.annotation(names.ANNOTATION_SHARD_INDEX)
-    if (
-        ray_object.kind == names.RAYCLUSTER_KIND
-        and field.given
-        and not ray_object.annotation(names.ANNOTATION_SHARD_GROUP).text
-    ):
-        yield Fault(
-            field, f"no effect without {names.ANNOTATION_SHARD_GROUP}: add that, or remove it"
-        )
+    if ray_object.kind == names.RAYCLUSTER_KIND:
+        yield from _alone(ray_object, SHARD_INDEX.annotation)
+
+
+def _alone(ray_object: RayObject, annotation: str) -> Iterator[Fault]:
+    field = ray_object.annotation(annotation)
+    if field.given and not ray_object.annotation(SHARD_GROUP.annotation).text:
+        yield Fault(field, f"no effect without {SHARD_GROUP.annotation}: add that, or remove it")
 
 
 def shard_index_copied(ray_object: RayObject) -> Iterator[Fault]:

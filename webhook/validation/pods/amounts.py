@@ -154,10 +154,9 @@ def claims_of_pod(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSO
         name = text_of(claim, "name")
         if not is_dns_label(name):
             pod.wrong(QUANTITIES, (*way, index, "name"), name, DNS_LABEL_ADVICE)
-        elif name in seen:
+        else:
             text = f"another claim is named {shown(name)}: rename one of them"
-            pod.report(QUANTITIES, (*way, index, "name"), text, DUPLICATE)
-        seen.add(name)
+            pod.once(seen, name, QUANTITIES, (*way, index, "name"), text)
         sources = ("resourceClaimName", "resourceClaimTemplateName")
         if len([each for each in sources if claim.get(each) is not None]) != 1:
             pod.report(QUANTITIES, (*way, index), f"write one of {' and '.join(sources)}")

@@ -123,10 +123,8 @@ def _host_ports(
             pod.report(PORTS, (*way, "ports", index, "hostPort"), text)
         if number:
             place = (text_of(port, "protocol") or "TCP", text_of(port, "hostIP"), number)
-            if place in taken:
-                text = f"host port {number} is taken by another port: change one of them"
-                pod.report(PORTS, (*way, "ports", index), text, DUPLICATE)
-            taken.add(place)
+            text = f"host port {number} is taken by another port: change one of them"
+            pod.once(taken, place, PORTS, (*way, "ports", index), text)
 
 
 def ports(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
@@ -141,10 +139,9 @@ def ports(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
             continue
         if not is_port_name(name):
             pod.wrong(PORTS, (*way, index, "name"), name, _PORT_NAME_ADVICE)
-        elif name in names:
+        else:
             text = f"another port is named {shown(name)}: rename one of them"
-            pod.report(PORTS, (*way, index, "name"), text, DUPLICATE)
-        names.add(name)
+            pod.once(names, name, PORTS, (*way, index, "name"), text)
 
 
 def variables(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
@@ -266,10 +263,9 @@ def mounts(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
             pod.report(MOUNTS, (*place, "name"), _missing(name, pod), NOT_FOUND)
         if not path:
             pod.report(MOUNTS, (*place, "mountPath"), "a mount has no mountPath", REQUIRED)
-        elif path in paths:
+        else:
             text = f"another mount has mountPath {shown(path)}: change one of them"
-            pod.report(MOUNTS, (*place, "mountPath"), text, DUPLICATE)
-        paths.add(path)
+            pod.once(paths, path, MOUNTS, (*place, "mountPath"), text)
         if len(mount) > 2:  # noqa: PLR2004 - a name and a path are what most have
             _mount_options(mount, place, pod)
 
@@ -319,9 +315,7 @@ def devices(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
         elif volume and not {"persistentVolumeClaim", "ephemeral"} & volume.keys():
             text = f"volume {shown(name)} is no persistentVolumeClaim: mount it instead"
             pod.report(MOUNTS, (*place, "name"), text)
-        if name in names:
-            pod.report(MOUNTS, (*place, "name"), f"{shown(name)} is listed twice", DUPLICATE)
-        names.add(name)
+        pod.once(names, name, MOUNTS, (*place, "name"), f"{shown(name)} is listed twice")
         if not path or climbs(path):
             pod.wrong(MOUNTS, (*place, "devicePath"), path, "write a path without '..'")
 
@@ -369,20 +363,15 @@ def lifecycle_handler(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 -
 
 def handler(value: Mapping[str, Any], way: Way, pod: Pod, family: str) -> None:
     """Report a probe or hook without an action, with two actions, or with an invalid port."""
-    given = [name for name in _HANDLERS if value.get(name) is not None]
-    if family == PROBES and "sleep" in given:
-        given.remove("sleep")
-    if family == LIFECYCLE and "grpc" in given:
-        given.remove("grpc")
     known = [name for name in _HANDLERS if name != ("sleep" if family == PROBES else "grpc")]
+    given = [name for name in known if value.get(name) is not None]
     if not given:
         text = f"{way[-1]} has no {', '.join(known[:-1])} or {known[-1]}: add one"
         pod.report(family, way, text, REQUIRED)
     elif len(given) > 1:
         pod.report(family, way, f"{way[-1]} has {' and '.join(given)}: keep one of them", FORBIDDEN)
     for name in given[:1]:
-        held = mapping(value[name])
-        _action(name, held, (*way, name), pod, family)
+        _action(name, mapping(value[name]), (*way, name), pod, family)
 
 
 def _action(name: str, held: Mapping[str, Any], way: Way, pod: Pod, family: str) -> None:
@@ -455,10 +444,8 @@ def resize_policies(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - J
     seen: set[str] = set()
     for index, policy in entries(value):
         resource = text_of(policy, "resourceName")
-        if resource in seen:
-            text = f"resizePolicy lists {shown(resource)} twice: keep one"
-            pod.report(LIFECYCLE, (*way, index), text, DUPLICATE)
-        seen.add(resource)
+        text = f"resizePolicy lists {shown(resource)} twice: keep one"
+        pod.once(seen, resource, LIFECYCLE, (*way, index), text)
         if pod.never and text_of(policy, "restartPolicy") == "RestartContainer":
             text = "resizePolicy is RestartContainer, but these pods never restart: NotRequired"
             pod.report(LIFECYCLE, (*way, index, "restartPolicy"), text)

@@ -47,10 +47,10 @@ from webhook.validation.pods.inspection import (
 from webhook.validation.pods.placement import (
     conditions,
     constraints,
-    node_selector,
     pod_term,
     preferred_term,
     required_terms,
+    selected_labels,
     toleration,
     weighted_term,
 )
@@ -81,6 +81,9 @@ _SEARCHES_MAX: Final = 32
 _HOSTNAME_MAX: Final = 64
 
 _pull_policy = one_of("Always", "IfNotPresent", "Never", empty=True)
+_propagation = one_of("None", "HostToContainer", "Bidirectional")
+_unsatisfiable = one_of("DoNotSchedule", "ScheduleAnyway")
+_dns_policy = one_of("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None", empty=True)
 _effect = one_of("NoSchedule", "PreferNoSchedule", "NoExecute", empty=True)
 _profile_type = one_of("RuntimeDefault", "Localhost", "Unconfined")
 
@@ -141,11 +144,7 @@ def _below(path: str, rows: Any) -> Any:  # noqa: ANN401 - rows of either kind
 _SELECTOR: Final = "affinity.{}.{}DuringSchedulingIgnoredDuringExecution"
 _ROWS: Final[tuple[tuple[str, str, Check], ...]] = (
     ("restartPolicy", VALUES, one_of("Always", "OnFailure", "Never", empty=True)),
-    (
-        "dnsPolicy",
-        VALUES,
-        one_of("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None", empty=True),
-    ),
+    ("dnsPolicy", VALUES, _dns_policy),
     ("preemptionPolicy", VALUES, one_of("PreemptLowerPriority", "Never")),
     ("os.name", VALUES, one_of("linux", "windows")),
     ("serviceAccountName", NAMES, subdomain),
@@ -164,11 +163,7 @@ _ROWS: Final[tuple[tuple[str, str, Check], ...]] = (
     ("tolerations[].effect", VALUES, _effect),
     ("topologySpreadConstraints[].maxSkew", PLACEMENT, positive),
     ("topologySpreadConstraints[].minDomains", PLACEMENT, positive),
-    (
-        "topologySpreadConstraints[].whenUnsatisfiable",
-        VALUES,
-        one_of("DoNotSchedule", "ScheduleAnyway"),
-    ),
+    ("topologySpreadConstraints[].whenUnsatisfiable", VALUES, _unsatisfiable),
     ("topologySpreadConstraints[].nodeAffinityPolicy", VALUES, one_of("Honor", "Ignore")),
     ("topologySpreadConstraints[].nodeTaintsPolicy", VALUES, one_of("Honor", "Ignore")),
     *(
@@ -294,7 +289,7 @@ _PARTS: Final[tuple[tuple[str, Examine], ...]] = (
     ("containers[]", main_container),
     ("initContainers[]", init_container),
     ("volumes", volumes),
-    ("nodeSelector", node_selector),
+    ("nodeSelector", selected_labels),
     (f"{_SELECTOR.format('nodeAffinity', 'required')}", required_terms),
     (f"{_SELECTOR.format('nodeAffinity', 'preferred')}[]", preferred_term),
     *(

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 
 from msgspec import Struct, field
 
-from webhook.api.review import INVALID
+from webhook.api.review import DUPLICATE, INVALID
 from webhook.validation.field import Field, Key
 from webhook.validation.finding import Fault
 
@@ -107,16 +107,19 @@ class Pod(Struct):
             fault = Fault(self._field(way), text, reason, doubtful)
             self.problems.setdefault(family, []).append(fault)
 
+    def once(self, seen: set[Any], item: object, family: str, way: Way, text: str) -> None:
+        """Report an item that was seen before, and add it to those that were."""
+        if item in seen:
+            self.report(family, way, text, DUPLICATE)
+        seen.add(item)
+
     def wrong(self, family: str, way: Way, value: object, advice: str) -> None:
         """Add a problem with the value of a field, the last of a path, and advice."""
         self.report(family, way, f"{way[-1]} is {shown(value)}: {advice}")
 
     def at(self, way: Way) -> Any:  # noqa: ANN401 - JSON
         """Return the value at a path in the template, or None."""
-        value: Any = self.value
-        for token in way:
-            value = value.get(token) if type(value) is dict else _entry(value, token)
-        return value
+        return self._field(way).value
 
     def _field(self, way: Way) -> Field:
         found = self.place

@@ -25,12 +25,8 @@ _NODE_NAME: Final = "metadata.name"
 _EFFECT: Final = "NoExecute"
 
 
-def node_selector(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
-    """Report keys and values that cannot be node labels."""
-    _labels(value, way, pod)
-
-
-def _labels(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
+def selected_labels(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
+    """Report keys and values that cannot be labels."""
     for name, text in mapping(value).items():
         _name(name, (*way, key(name)), pod)
         if type(text) is str:
@@ -109,7 +105,7 @@ def _requirement(operator: str, many: list[str], known: Iterable[str], way: Way,
 def _selector(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
     """Report a label selector that the API server cannot parse."""
     held = mapping(value)
-    _labels(held.get("matchLabels"), (*way, "matchLabels"), pod)
+    selected_labels(held.get("matchLabels"), (*way, "matchLabels"), pod)
     for index, each in entries(held.get("matchExpressions")):
         place = (*way, "matchExpressions", index)
         many = _values(each)
@@ -202,10 +198,8 @@ def constraints(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
         topology, action = text_of(each, "topologyKey"), text_of(each, "whenUnsatisfiable")
         if not topology:
             pod.report(PLACEMENT, (*place, "topologyKey"), "topologyKey is empty: set it", REQUIRED)
-        if (topology, action) in seen:
-            text = f"another constraint has {shown(topology)} and {action}: keep one"
-            pod.report(PLACEMENT, place, text, DUPLICATE)
-        seen.add((topology, action))
+        text = f"another constraint has {shown(topology)} and {action}: keep one"
+        pod.once(seen, (topology, action), PLACEMENT, place, text)
         if each.get("minDomains") is not None and action != "DoNotSchedule":
             text = "minDomains needs whenUnsatisfiable DoNotSchedule: write that, or remove it"
             pod.report(PLACEMENT, (*place, "minDomains"), text)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from webhook.api.review import DUPLICATE, FORBIDDEN, REQUIRED
+from webhook.api.review import FORBIDDEN, REQUIRED
 from webhook.validation.pods.families import SECURITY
 from webhook.validation.pods.inspection import Pod, Way, entries, mapping, shown, text_of
 from webhook.validation.pods.value_checks import descends
@@ -71,9 +71,8 @@ def _sysctls(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
         if len(name) > _SYSCTL_MAX or not _SYSCTL.fullmatch(name):
             text = f"sysctl is {shown(name)}: write a name such as net.core.somaxconn"
             pod.report(SECURITY, place, text)
-        elif name in seen:
-            pod.report(SECURITY, place, f"sysctl {shown(name)} is listed twice", DUPLICATE)
-        seen.add(name)
+        else:
+            pod.once(seen, name, SECURITY, place, f"sysctl {shown(name)} is listed twice")
         dotted = name.replace("/", ".")
         shared = (
             "hostNetwork"

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from webhook.api.formats import DNS_LABEL_MAX, is_dns_label, is_dns_subdomain
 from webhook.api.quantity import read_quantity
-from webhook.api.review import DUPLICATE, FORBIDDEN, REQUIRED
+from webhook.api.review import FORBIDDEN, REQUIRED
 from webhook.validation.pods.containers import field_ref, resource_ref
 from webhook.validation.pods.families import VOLUMES
 from webhook.validation.pods.inspection import Pod, Way, entries, mapping, number_in, shown, text_of
@@ -54,6 +54,17 @@ _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
     "ephemeral": ("volumeClaimTemplate",),
 }
 """The required fields of each source."""
+_SOUND: Final[Mapping[str, tuple[str, Callable[[str], bool], str]]] = {
+    "hostPath": ("path", lambda path: not climbs(path), "write it without '..'"),
+    "nfs": ("path", lambda path: path.startswith("/"), "begin it with /"),
+    "gitRepo": ("directory", descends, "write a relative path without '..'"),
+    "csi": (
+        "driver",
+        lambda name: len(name) <= DNS_LABEL_MAX and is_dns_subdomain(name.lower()),
+        SUBDOMAIN_ADVICE,
+    ),
+}
+"""A field of each source with the check of its text, and advice."""
 
 
 def volumes(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
@@ -64,10 +75,9 @@ def volumes(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
         place = (*way, index)
         if not is_dns_label(name):
             pod.wrong(VOLUMES, (*place, "name"), name, DNS_LABEL_ADVICE)
-        elif name in names:
+        else:
             text = f"another volume is named {shown(name)}: rename one of them"
-            pod.report(VOLUMES, (*place, "name"), text, DUPLICATE)
-        names.add(name)
+            pod.once(names, name, VOLUMES, (*place, "name"), text)
         sources = [each for each, held in volume.items() if each != "name" and held is not None]
         if len(sources) == 1:
             _source(sources[0], volume[sources[0]], (*place, sources[0]), pod)
@@ -82,6 +92,11 @@ def _source(kind: str, value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 
     for name in _NEEDED.get(kind, ()):
         if value.get(name) in (None, "", []):
             pod.report(VOLUMES, (*way, name), f"{kind} has no {name}: set it", REQUIRED)
+    if kind in _SOUND:
+        name, sound, advice = _SOUND[kind]
+        text = text_of(value, name)
+        if text and not sound(text):
+            pod.wrong(VOLUMES, (*way, name), text, advice)
     special = _SPECIAL.get(kind)
     if special is not None:
         special(value, way, pod)
@@ -91,30 +106,6 @@ def _empty_dir(value: Mapping[str, Any], way: Way, pod: Pod) -> None:
     size = value.get("sizeLimit")
     if (read_quantity(size) or 0) < 0:
         pod.wrong(VOLUMES, (*way, "sizeLimit"), size, "write 0 or more")
-
-
-def _host_path(value: Mapping[str, Any], way: Way, pod: Pod) -> None:
-    path = text_of(value, "path")
-    if climbs(path):
-        pod.wrong(VOLUMES, (*way, "path"), path, "write it without '..'")
-
-
-def _nfs(value: Mapping[str, Any], way: Way, pod: Pod) -> None:
-    path = text_of(value, "path")
-    if path and not path.startswith("/"):
-        pod.wrong(VOLUMES, (*way, "path"), path, "begin it with /")
-
-
-def _git(value: Mapping[str, Any], way: Way, pod: Pod) -> None:
-    path = text_of(value, "directory")
-    if not descends(path):
-        pod.wrong(VOLUMES, (*way, "directory"), path, "write a relative path without '..'")
-
-
-def _csi(value: Mapping[str, Any], way: Way, pod: Pod) -> None:
-    driver = text_of(value, "driver")
-    if driver and (len(driver) > DNS_LABEL_MAX or not is_dns_subdomain(driver.lower())):
-        pod.wrong(VOLUMES, (*way, "driver"), driver, SUBDOMAIN_ADVICE)
 
 
 def _ephemeral(value: Mapping[str, Any], way: Way, pod: Pod) -> None:
@@ -197,19 +188,13 @@ def _projection(kind: str, held: Mapping[str, Any], way: Way, paths: set[str], p
             pod.report(VOLUMES, way, "write one of name and signerName", REQUIRED)
         _path(held, way, pod)
     for path in filter(None, written):
-        if path in paths:
-            text = f"another file of the volume has path {shown(path)}: change one of them"
-            pod.report(VOLUMES, way, text, DUPLICATE)
-        paths.add(path)
+        text = f"another file of the volume has path {shown(path)}: change one of them"
+        pod.once(paths, path, VOLUMES, way, text)
 
 
 _SPECIAL: Final[Mapping[str, Callable[[Mapping[str, Any], Way, Pod], None]]] = {
     "emptyDir": _empty_dir,
-    "csi": _csi,
     "ephemeral": _ephemeral,
-    "hostPath": _host_path,
-    "nfs": _nfs,
-    "gitRepo": _git,
     "secret": _items,
     "configMap": _items,
     "downwardAPI": _downward,
