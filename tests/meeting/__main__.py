@@ -1,5 +1,5 @@
 """Start a real Ray on the pods of `groups.yaml` as the webhook completes them, each on a separate
-host, and connect the hosts of each replica.
+host, and connect the hosts of each replica, and of the worker group that is a unit.
 """
 
 import json
@@ -45,7 +45,7 @@ def main() -> int:
     for host in hosts:
         print(f"{host['host']}: process {host['number']}, met {host['came']}")
     faults = list(_faults(hosts))
-    print(*faults or ["all hosts met those of their replica"], sep="\n")
+    print(*faults or ["all hosts met those of their replica or unit"], sep="\n")
     return 1 if faults else 0
 
 
@@ -70,7 +70,8 @@ def bring_together(folder: Path) -> int:
         for name in running:
             sys.stderr.write(f"--- {name}\n{hosts.said(name)[-2000:]}\n")
         return 1
-    print(hosts.said(head).splitlines()[-1])
+    # Ray may log something after it
+    print(*(line for line in hosts.said(head).splitlines() if line.startswith("[{")))
     return 0
 
 
@@ -93,14 +94,14 @@ def _wrong_domains(hosts: list[Json]) -> Iterator[str]:
     """Yield the hosts that Ray takes to be in another NVLink domain than their Node."""
     for host in hosts:
         domain = host["labels"].get("ray.io/gpu-domain", "")
-        if domain != (DOMAIN if host["group"] == "gpus" else ""):
+        if domain != ("" if host["group"] == "slices" else DOMAIN):
             yield f"{host['host']}: Ray knows it in the NVLink domain {domain!r}"
 
 
 def _faults(hosts: list[Json]) -> Iterator[str]:
     """Yield what is wrong with what the hosts say."""
     everybody = list(range(HOSTS))
-    for group in ("slices", "gpus"):
+    for group in ("slices", "gpus", "ranks"):
         found = sorted(
             (host for host in hosts if host["group"] == group), key=lambda host: int(host["number"])
         )
@@ -109,7 +110,8 @@ def _faults(hosts: list[Json]) -> Iterator[str]:
         for host in found:
             if host["came"] != everybody:
                 yield f"{host['host']}: met {host['came']}"
-            if host["host"] != f"{group}-0-{host['number']}":
+            rank = host["number"]
+            if host["host"] != (f"ranks-{rank}-0" if group == "ranks" else f"{group}-0-{rank}"):
                 yield f"{host['host']}: is process {host['number']}"
     yield from _wrong_domains(hosts)
     slices = [host for host in hosts if host["group"] == "slices"]
