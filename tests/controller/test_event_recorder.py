@@ -13,7 +13,7 @@ from tests.kubeclient.fake_api import (
     run,
 )
 from tests.kubeclient.following import plain
-from webhook.controller.event_recorder import CONTROLLER, EventRecorder
+from webhook.controller.events import CONTROLLER, EventRecorder
 from webhook.diagnostics.tracker import EventRequest, Key, Kind
 from webhook.kubeclient.client import Api
 
@@ -71,7 +71,7 @@ def test_what_lasts_is_one_event_that_is_written_again_every_half_hour() -> None
                 await recorder.record([a_notice()], NOW + seconds)
         (event,) = events(api)
         assert event["series"] == {"count": 3, "lastObservedTime": "2026-11-21T13:00:00.000000Z"}
-        assert recorder.counters.written == {"HostMissing": 3}
+        assert recorder.written == {"HostMissing": 3}
 
     run(story)
 
@@ -155,7 +155,7 @@ def test_what_could_not_be_written_is_written_at_the_next_look_and_counted() -> 
             assert events(api) == []
             await recorder.record([], NOW + 20)
         assert len(events(api)) == 1
-        assert recorder.counters.failures == {"server": 2}
+        assert recorder.failures == {"server": 2}
 
     run(story)
 
@@ -214,7 +214,7 @@ def test_a_bug_that_one_notice_brings_out_keeps_no_other_and_is_told_once(
             await connection.close()
         (event,) = events(api)
         assert event["series"]["count"] == 3
-        assert recorder.counters.failures == {"unexpected": 3}
+        assert recorder.failures == {"unexpected": 3}
 
     run(story)
     (record,) = [each for each in caplog.records if "a bug" in each.getMessage()]

@@ -17,8 +17,7 @@ from tests.kubeclient.following import (
 )
 from tests.kubeclient.test_observing import HOST, put
 from webhook.cache.cluster_cache import INSTALLATION, Observing
-from webhook.controller.event_recorder import EventRecorder
-from webhook.controller.problem_events import NOTHING, ProblemReporter
+from webhook.controller.events import NOTHING, EventRecorder, ProblemReporter
 from webhook.diagnostics.examiner import RESTLESS_SECONDS, Examiner
 from webhook.diagnostics.object_cache import ObjectCache
 from webhook.diagnostics.tracker import Tracker
@@ -142,7 +141,7 @@ EXAMINE = Examiner.examine
 
 def unexpected(reporter: ProblemReporter) -> int:
     """Return how many bugs were counted."""
-    return reporter.counters.failures.get("unexpected", 0)
+    return reporter.recorder.failures.get("unexpected", 0)
 
 
 def clusters(reporter: ProblemReporter) -> list[str]:
@@ -191,7 +190,7 @@ def test_a_bug_that_no_cluster_alone_brings_out_ends_nothing(
     async def story(api: FakeApi, clock: Clock) -> None:
         async with reporting(api, clock) as reporter:
             await eventually(lambda: states(reporter) == {"complete": 2})
-            assert reporter.counters.failures == {"unexpected": 1}
+            assert reporter.recorder.failures == {"unexpected": 1}
 
     run(story)
     (message,) = [each for each in caplog.messages if "a bug" in each]

@@ -9,7 +9,6 @@ from webhook.app.informers import watch_metrics
 from webhook.cache.informer import Counters, ListWatch
 from webhook.cache.rayclusters import RayClusterFeed, rayclusters_in
 from webhook.cache.worker_pods import PodFeed, pods_in
-from webhook.controller.event_recorder import EventCounters
 from webhook.diagnostics import ids
 from webhook.diagnostics.tracker import Look, Tally
 from webhook.groups.group_config import ClusterIndex
@@ -36,7 +35,7 @@ def test_a_group_has_a_series_for_each_state_and_one_for_since_when() -> None:
     whole = Tally("team", "llama", "cpu", {"complete": 1}, 0, None)
     look = Look((), (tally, whole), {("team", "llama", ids.HOST_MISSING): 1})
     metrics = Metrics("controller")
-    replica_metrics(metrics, lambda: look, EventCounters({"HostMissing": 4}, {}))
+    replica_metrics(metrics, lambda: look)
     found = samples(metrics)
     for state, count in (("complete", 3), ("waits", 1), ("coming", 0), ("missing", 0)):
         labels = sorted(["team", "llama", "tpu", state])
@@ -46,7 +45,6 @@ def test_a_group_has_a_series_for_each_state_and_one_for_since_when() -> None:
     assert only == f"{since}['llama', 'team', 'tpu']"
     assert found["ray_webhook_pods_without_seat['llama', 'team', 'tpu']"] == 2
     assert found["ray_webhook_troubles['host-missing', 'llama', 'team']"] == 1
-    assert found["ray_webhook_events_total['HostMissing']"] == 4
 
 
 def test_a_watch_is_named_by_its_resource_and_tells_its_age() -> None:

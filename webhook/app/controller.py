@@ -14,14 +14,13 @@ from webhook.app.informers import Connected, watch_metrics
 from webhook.app.runtime import Process, Runnable
 from webhook.cache.cluster_cache import INSTALLATION, Observing
 from webhook.config.configuration import Settings
-from webhook.controller.event_recorder import EventCounters, EventRecorder
+from webhook.controller.events import EventRecorder, ProblemReporter
 from webhook.controller.group_index import GroupIndex
 from webhook.controller.headless_services import HeadlessServices
 from webhook.controller.leader import Leader, Lease
 from webhook.controller.podgroups.domains import COMPUTE_DOMAINS
 from webhook.controller.podgroups.podgroup_api import POD_GROUPS
 from webhook.controller.podgroups.podgroup_reconciler import TIMING, PodGroupReconciler
-from webhook.controller.problem_events import ProblemReporter
 from webhook.controller.repair.plan import Limits
 from webhook.controller.repair.repair_reconciler import RepairReconciler
 from webhook.controller.repair.repair_records import RepairRecords
@@ -38,6 +37,8 @@ from webhook.metrics import table
 from webhook.metrics.collector import Metrics
 
 _STATES: Final = ("complete", "coming", "waits", "missing")
+
+_Work = Callable[[], Coroutine[None, None, None]]
 
 _Group = tuple[str, str, str]
 """Namespace, name of the RayCluster, and name of a worker group."""
@@ -69,39 +70,22 @@ def build(
     name = f"{settings.installation.name}-controller"
     identity = f"{gethostname()}_{uuid4()}"
     parts: dict[str, Runnable] = {"observing": observing}
-    works: list[Callable[[], Coroutine[None, None, None]]] = []
+    works: list[_Work] = []
     if "pod-groups" in components:
-        publisher = PodGroupReconciler(observing, index, publishing)
-        observing.discovery.subscribe(publisher.serve)
-        _pod_group_metrics(metrics, publisher)
-        works.append(publisher.queue.run)
+        works.append(_publisher(observing, index, metrics, publishing))
     if "compute-domains" in components:
-        domains = Discovery(DomainsServed(api), discovery)
-        keeper = PodGroupReconciler(observing, index, publishing, subject=COMPUTE_DOMAINS)
-        domains.subscribe(keeper.serve)
-        _domain_metrics(metrics, keeper)
-        works.append(keeper.queue.run)
-        parts["ComputeDomains"] = domains
+        parts["ComputeDomains"] = served = Discovery(DomainsServed(api), discovery)
+        works.append(_domain_keeper(observing, index, metrics, publishing, served))
     if "services" in components:
         works.append(HeadlessServices(observing, index).queue.run)
     if "events" in components:
-        reporter = ProblemReporter(world, observing, EventRecorder(api, identity))
-        replica_metrics(metrics, lambda: reporter.last, reporter.counters)
-        works.append(reporter.run)
+        works.append(_reporter(observing, world, metrics, identity))
     if "repair" in components:
-        repairer = RepairReconciler(
-            lambda: observing.synced,
-            index.clusters,
-            RepairStore(
-                api, RepairRecords(api, namespace, name), ignoring=settings.ignore.rayclusters
-            ),
-            EventRecorder(api, identity).record,
-            Limits(per_hour=settings.repair.per_hour),
-        )
-        _repair_metrics(metrics, repairer)
-        works.append(repairer.run)
-    leader = Leader(Lease(api, namespace, name), identity, works)
-    parts["leader"] = leader
+        records = RepairRecords(api, namespace, name)
+        store = RepairStore(api, records, ignoring=settings.ignore.rayclusters)
+        limits = Limits(per_hour=settings.repair.per_hour)
+        works.append(_repairer(observing, index, metrics, store, limits, identity))
+    parts["leader"] = leader = Leader(Lease(api, namespace, name), identity, works)
 
     _index_metrics(metrics, index)
     metrics.expose(table.LEADER, lambda: leader.leading)
@@ -138,13 +122,26 @@ def _index_metrics(metrics: Metrics, index: GroupIndex) -> None:
     metrics.expose(table.MALFORMED_SEATS, lambda: index.malformed)
 
 
-def _pod_group_metrics(metrics: Metrics, publisher: PodGroupReconciler) -> None:
+def _publisher(
+    observing: Observing, index: GroupIndex, metrics: Metrics, timing: QueueTiming
+) -> _Work:
+    publisher = PodGroupReconciler(observing, index, timing)
+    observing.discovery.subscribe(publisher.serve)
     metrics.expose(table.SCHEDULING_OBJECTS, lambda: publisher.done)
     metrics.expose(table.SCHEDULING_FAILURES, lambda: publisher.queue.failures)
     metrics.expose(table.SCHEDULING_TAKEN_NAMES, lambda: publisher.taken_names)
+    return publisher.queue.run
 
 
-def _domain_metrics(metrics: Metrics, keeper: PodGroupReconciler) -> None:
+def _domain_keeper(
+    observing: Observing,
+    index: GroupIndex,
+    metrics: Metrics,
+    timing: QueueTiming,
+    served: Discovery[str],
+) -> _Work:
+    keeper = PodGroupReconciler(observing, index, timing, subject=COMPUTE_DOMAINS)
+    served.subscribe(keeper.serve)
     metrics.expose(
         table.COMPUTE_DOMAINS,
         lambda: {
@@ -154,19 +151,39 @@ def _domain_metrics(metrics: Metrics, keeper: PodGroupReconciler) -> None:
         },
     )
     metrics.expose(table.COMPUTE_DOMAIN_FAILURES, lambda: keeper.queue.failures)
+    return keeper.queue.run
 
 
-def _repair_metrics(metrics: Metrics, repairer: RepairReconciler) -> None:
+def _reporter(observing: Observing, world: ObjectCache, metrics: Metrics, identity: str) -> _Work:
+    recorder = EventRecorder(observing.api, identity)
+    reporter = ProblemReporter(world, observing, recorder)
+    replica_metrics(metrics, lambda: reporter.last)
+    metrics.expose(table.EVENTS, lambda: recorder.written)
+    metrics.expose(table.EVENT_FAILURES, lambda: recorder.failures)
+    return reporter.run
+
+
+def _repairer(
+    observing: Observing,
+    index: GroupIndex,
+    metrics: Metrics,
+    store: RepairStore,
+    limits: Limits,
+    identity: str,
+) -> _Work:
+    record = EventRecorder(observing.api, identity).record
+    repairer = RepairReconciler(lambda: observing.synced, index.clusters, store, record, limits)
     metrics.expose(table.REPAIR_DELETED_PODS, lambda: repairer.deleted)
     metrics.expose(table.REPAIR_FAILURES, lambda: repairer.queue.failures)
     metrics.expose(
         table.REPAIR_WAITING_REPLICAS,
         lambda: Counter(why for found in repairer.waiting.values() for why in found.values()),
     )
+    return repairer.run
 
 
-def replica_metrics(metrics: Metrics, last: Callable[[], Look], counters: EventCounters) -> None:
-    """Expose the numbers of the last report, by group and state, and those of events."""
+def replica_metrics(metrics: Metrics, last: Callable[[], Look]) -> None:
+    """Expose the numbers of the last report, by group and state."""
 
     def by_group(value: Callable[[Tally], float | None]) -> Callable[[], dict[_Group, float]]:
         return lambda: {
@@ -186,5 +203,3 @@ def replica_metrics(metrics: Metrics, last: Callable[[], Look], counters: EventC
     metrics.expose(table.REPLICA_INCOMPLETE_SINCE, by_group(lambda tally: tally.incomplete_since))
     metrics.expose(table.PODS_WITHOUT_SEAT, by_group(lambda tally: tally.unseated))
     metrics.expose(table.TROUBLES, lambda: last().troubles)
-    metrics.expose(table.EVENTS, lambda: counters.written)
-    metrics.expose(table.EVENT_FAILURES, lambda: counters.failures)

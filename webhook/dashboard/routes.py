@@ -86,7 +86,6 @@ def site_application(site: DashboardSite, hosts: Collection[str], cookie: str) -
     )
     app.add_middleware(GZipMiddleware, minimum_size=_COMPRESSED_BYTES, compresslevel=4)
     app.add_middleware(_Guard, hosts=hosts)
-    _describe(app, site.schemas)
     _add_sessions(app, site, cookie)
 
     async def look(request: Request) -> UserScope | None:
@@ -177,7 +176,12 @@ def _add_data(
 
     @app.get("/openapi.json", include_in_schema=False)
     async def description(_sight: Viewer) -> dict[str, Any]:
-        return app.openapi()
+        """Return the OpenAPI document, with schemas that pydantic does not create."""
+        document = app.openapi()
+        components = document.setdefault("components", {})
+        components.setdefault("schemas", {}).update(site.schemas)
+        components["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
+        return document | {"security": [{"bearer": []}]}
 
 
 def _add_sessions(app: FastAPI, site: DashboardSite, cookie: str) -> None:
@@ -218,22 +222,6 @@ def _add_sessions(app: FastAPI, site: DashboardSite, cookie: str) -> None:
         answer = RedirectResponse("/enter", 303)
         answer.delete_cookie(name)
         return answer
-
-
-def _describe(app: FastAPI, schemas: dict[str, Any]) -> None:
-    """Add schemas that pydantic does not create to the OpenAPI document."""
-    plain = app.openapi
-
-    def described() -> dict[str, Any]:
-        document = plain()
-        components = document.setdefault("components", {})
-        components.setdefault("schemas", {}).update(schemas)
-        bearer = {"type": "http", "scheme": "bearer"}
-        components["securitySchemes"] = {"bearer": bearer}
-        document["security"] = [{"bearer": []}]
-        return document
-
-    app.openapi = described  # type: ignore[method-assign]  # FastAPI's documentation does this
 
 
 def _json(schema: str) -> dict[int | str, dict[str, Any]]:

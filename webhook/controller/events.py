@@ -1,21 +1,40 @@
-"""Events on RayClusters, by `events.k8s.io/v1`: a series for each key of a notice.
+"""Events on RayClusters, by `events.k8s.io/v1`: a series for each key of a notice; and the reporter
+of problems, which examines all objects periodically, for events and for metrics.
 
 https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/
+See docs/contributing/decisions/0024-events-from-the-controller.md.
 """
 
-from collections.abc import Iterable
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable
 from hashlib import sha256
 from math import inf
+from time import time
 from typing import Any, Final
 from urllib.parse import quote
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from webhook.api import names
-from webhook.controller.requests import SECONDS, kind_of, log_failure, reason_of, timestamp
-from webhook.diagnostics.tracker import EventRequest, Key
+from webhook.cache.cluster_cache import Observing
+from webhook.controller.requests import (
+    REFUSED,
+    SECONDS,
+    kind_of,
+    log_failure,
+    reason_of,
+    timestamp,
+)
+from webhook.controller.work_queue import Key, WorkQueue
+from webhook.diagnostics import tracker
+from webhook.diagnostics.examiner import Examiner
+from webhook.diagnostics.internal_errors import INSTALLATION, UNEXPECTED, Bugs, named
+from webhook.diagnostics.object_cache import ObjectCache
+from webhook.diagnostics.tracker import EventRequest, Look, Tracker
 from webhook.kubeclient.client import Api, Operation
 from webhook.kubeclient.errors import ApiError
+from webhook.kubeclient.timeouts import QueueTiming
 from webhook.kubeclient.wire import decoded
 
 _AT_ONCE: Final = 100
@@ -25,11 +44,15 @@ _AGAIN: Final = 300.0
 _STILL: Final = 1800.0
 """The same while the condition lasts. The API server deletes an event after an hour."""
 _FORGET: Final = 2 * 3600.0
-_LOST: Final = frozenset({"missing", "forbidden", "invalid", "status"})
+_LOST: Final = REFUSED | {"missing", UNEXPECTED}
 """Failures of one event, unrelated to other events: its namespace may be terminating."""
 
 CONTROLLER: Final = f"{names.PREFIX.rstrip('/')}/ray-webhook-controller"
 ACTION: Final = "Examine"
+
+NOTHING: Final = Look((), (), {})
+"""The report of a process that is not the leader."""
+TIMING: Final = QueueTiming(resync=10.0)
 
 
 class _Series(Struct):
@@ -40,28 +63,15 @@ class _Event(Struct):
     series: _Series | None = None
 
 
-class _Told(Struct):
+class _Written(Struct):
     """The written state of a series: its count, and the time of the last write in seconds since the
-    epoch. `bug` is the type of our own exception that prevented a write.
+    epoch. `failure` is the reason why it was not written.
     """
 
     count: int
     at: float
     lasting: bool = True
-    bug: str = ""
-
-
-class EventCounters(Struct):
-    """Counters since the start, for metrics."""
-
-    written: dict[str, int] = field(default_factory=dict)
-    """By reason of the event."""
-    failures: dict[str, int] = field(default_factory=dict)
-    """By reason of the failure."""
-
-    def count(self, error: Exception) -> None:
-        reason = reason_of(error)
-        self.failures[reason] = self.failures.get(reason, 0) + 1
+    failure: str = ""
 
 
 class EventRecorder:
@@ -72,11 +82,14 @@ class EventRecorder:
     """
 
     def __init__(self, api: Api, instance: str) -> None:
-        self.counters = EventCounters()
+        self.written: Counter[str] = Counter()
+        """Events since the start, by reason."""
+        self.failures: Counter[str] = Counter()
+        """Failures since the start, by reason."""
         self._api = api
         self._instance = instance[:128]
-        self._series: dict[Key, _Told] = {}
-        self._waiting: dict[Key, EventRequest] = {}
+        self._series: dict[tracker.Key, _Written] = {}
+        self._waiting: dict[tracker.Key, EventRequest] = {}
         self._trouble = ""
 
     async def record(self, notices: Iterable[EventRequest], now: float) -> None:
@@ -90,23 +103,19 @@ class EventRecorder:
         self._waiting |= {key: notice for key, notice in current.items() if self._due(key, now)}
         for key, notice in [*self._waiting.items()][:_AT_ONCE]:
             try:
-                self._series[key] = _Told(await self._write(notice, now), now)
-            except ApiError as error:
-                self._failed(error)
-                if error.reason not in _LOST:
-                    return
-                self._series[key] = _Told(0, now)
+                self._series[key] = _Written(await self._write(notice, now), now)
             # Includes our own bugs, so that one notice does not block the others
             except Exception as error:  # noqa: BLE001
-                self._stumbled(notice, error)
-                self._series[key] = _Told(0, now, bug=kind_of(error))
+                self._failed(notice, error)
+                if reason_of(error) not in _LOST:
+                    return
+                self._series[key] = _Written(0, now, failure=kind_of(error))
             else:
                 self._trouble = ""
-                reason = key.reason
-                self.counters.written[reason] = self.counters.written.get(reason, 0) + 1
+                self.written[key.reason] += 1
             del self._waiting[key]
 
-    def _due(self, key: Key, now: float) -> bool:
+    def _due(self, key: tracker.Key, now: float) -> bool:
         series = self._series.get(key)
         at, wait = (series.at, _STILL if series.lasting else _AGAIN) if series else (-inf, 0.0)
         return now - at >= wait
@@ -158,20 +167,16 @@ class EventRecorder:
             "note": notice.note,
         }
 
-    def _failed(self, error: ApiError) -> None:
+    def _failed(self, notice: EventRequest, error: Exception) -> None:
         """Count a failure, and log it if it is new."""
-        self.counters.count(error)
-        if error.reason != self._trouble:
-            self._trouble = error.reason
-            log_failure(error, "events: one cannot be written: %s (%s)")
-
-    def _stumbled(self, notice: EventRequest, error: Exception) -> None:
-        """Count our own bug, and log it if it is new for the series."""
-        self.counters.count(error)
-        series = self._series.get(notice.key)
-        if series is None or series.bug != kind_of(error):
-            text = "events: one of RayCluster %s/%s cannot be written: %s (%s)"
-            log_failure(error, text, notice.namespace, notice.cluster)
+        kind, series = kind_of(error), self._series.get(notice.key)
+        self.failures[reason_of(error)] += 1
+        if kind == self._trouble or (series is not None and series.failure == kind):
+            return
+        if isinstance(error, ApiError):
+            self._trouble = kind
+        text = "events: one of RayCluster %s/%s cannot be written: %s (%s)"
+        log_failure(error, text, notice.namespace, notice.cluster)
 
 
 def _collection(notice: EventRequest) -> str:
@@ -186,3 +191,58 @@ def _name(notice: EventRequest) -> str:
     key = notice.key
     series = "\0".join((key.uid, *key.place, key.reason)).encode()
     return f"{notice.cluster}.{sha256(series).hexdigest()[:16]}"
+
+
+class ProblemReporter:
+    """Examines changed objects, and all objects at first. `last` is the last report."""
+
+    def __init__(
+        self,
+        world: ObjectCache,
+        observing: Observing,
+        recorder: EventRecorder,
+        timing: QueueTiming = TIMING,
+        now: Callable[[], float] = time,
+    ) -> None:
+        self.last = NOTHING
+        self._world = world
+        self._observing = observing
+        self.recorder = recorder
+        self._now = now
+        self._queue = WorkQueue("events", self._reconcile, lambda: observing.listed, timing)
+        self._survey: Examiner  # set by `run`, like the others
+        self._tracker: Tracker
+        self._bugs: Bugs
+
+    async def run(self) -> None:
+        """Report until cancelled."""
+        self._survey, self._tracker, self._bugs = Examiner(self._world), Tracker(), Bugs()
+        try:
+            await self._queue.run()
+        finally:
+            self._world.end()
+            self.last = NOTHING
+
+    async def _reconcile(self, _: Key) -> bool:
+        survey, bugs = self._survey, self._bugs
+        now = self._now()
+        due: list[str] = []
+        with bugs.alone(INSTALLATION):
+            survey.examine_installation(now)
+        with bugs.alone(INSTALLATION):
+            due = survey.due(now)
+        for uid in due:
+            with bugs.alone(uid):
+                survey.examine(uid, now)
+            if why := bugs.why(uid):
+                survey.fail(uid, why, now)
+            await asyncio.sleep(0)  # lets probes and the Lease run between RayClusters
+        with bugs.alone(INSTALLATION):
+            self.last = self._tracker.look(survey.picture(now, None, self._observing.unread))
+        for error in bugs.found.values():
+            self.recorder.failures[reason_of(error)] += 1
+        for uid, error in bugs.news().items():
+            text = "events: %s cannot be looked at: %s (%s)"
+            log_failure(error, text, named(uid, survey.world))
+        await self.recorder.record(self.last.notices, now)
+        return False
