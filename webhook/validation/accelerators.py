@@ -317,14 +317,18 @@ def identity_by_hand(cluster: Cluster) -> Iterator[Fault]:
     https://github.com/ray-project/ray/blob/master/python/ray/_private/accelerators/tpu.py
     """
     for group in cluster.everyone:
-        field, many = group.pod / "hostname", f"on {group.unit_hosts} hosts: remove it"
-        if group is not cluster.head and group.needs_names and field.text:
-            yield Fault(field, f"hostname is {field.text[:20]} {many}")
-        for container in group.every_container if group.unit_hosts > 1 else ():
-            for name in container.env.keys() & IDENTITIES.keys():
+        hosts = group.unit_hosts
+        field = group.pod / "hostname"
+        if group is not cluster.head and field.text and group.needs_names:
+            yield Fault(field, f"hostname is {field.text[:20]} on {hosts} hosts: remove it")
+        for container in group.every_container if hosts > 1 else ():
+            if container.env.keys().isdisjoint(IDENTITIES):
+                continue
+            for name, placeholder in IDENTITIES.items():
                 value = container.literal(name)
-                if value and value != IDENTITIES[name]:
-                    yield Fault(container.value(name), f"{name} is {value[:12]} {many}")
+                if value and value != placeholder:
+                    text = f"{name} is {value[:12]} on {hosts} hosts: remove it"
+                    yield Fault(container.value(name), text)
 
 
 def _device_fields(container: Container) -> Iterator[Field]:

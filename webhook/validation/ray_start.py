@@ -290,6 +290,7 @@ _LOST: Final = (
 )
 # KubeRay sets these only if they are absent, so the user's value wins.
 _REPLACED: Final = ("RAY_ADDRESS", "RAY_PORT")
+_MANAGED: Final = frozenset((*_WORKER_LOST, *_LOST, *_REPLACED))
 
 
 def variable_lost(cluster: Cluster) -> Iterator[Fault]:
@@ -301,8 +302,11 @@ def variable_lost(cluster: Cluster) -> Iterator[Fault]:
     (`setContainerEnvVars`)
     """
     for group in cluster.everyone:
+        first = group.first
+        if first is None or _MANAGED.isdisjoint(first.env):
+            continue
         for name in _LOST if group is cluster.head else (*_WORKER_LOST, *_LOST):
-            if entry := group.variable(name):
+            if entry := first.variable(name):
                 yield Fault(entry / "name", f"KubeRay replaces the value of {name}: remove it")
 
 
@@ -315,7 +319,10 @@ def variable_replaces_kuberay(cluster: Cluster) -> Iterator[Fault]:
     (`setContainerEnvVars`)
     """
     for group in cluster.everyone:
+        first = group.first
+        if first is None or _MANAGED.isdisjoint(first.env):
+            continue
         for name in _REPLACED:
-            if entry := group.variable(name):
+            if entry := first.variable(name):
                 text = f"{name} replaces the address that KubeRay sets: remove it"
                 yield Fault(entry / "name", text)

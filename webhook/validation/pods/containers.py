@@ -123,8 +123,10 @@ def _host_ports(
             pod.report(PORTS, (*way, "ports", index, "hostPort"), text)
         if number:
             place = (text_of(port, "protocol") or "TCP", text_of(port, "hostIP"), number)
-            text = f"host port {number} is taken by another port: change one of them"
-            pod.once(taken, place, PORTS, (*way, "ports", index), text)
+            if place in taken:
+                text = f"host port {number} is taken by another port: change one of them"
+                pod.report(PORTS, (*way, "ports", index), text, DUPLICATE)
+            taken.add(place)
 
 
 def ports(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
@@ -139,9 +141,10 @@ def ports(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
             continue
         if not is_port_name(name):
             pod.wrong(PORTS, (*way, index, "name"), name, _PORT_NAME_ADVICE)
-        else:
+        elif name in names:
             text = f"another port is named {shown(name)}: rename one of them"
-            pod.once(names, name, PORTS, (*way, index, "name"), text)
+            pod.report(PORTS, (*way, index, "name"), text, DUPLICATE)
+        names.add(name)
 
 
 def variables(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
@@ -263,9 +266,10 @@ def mounts(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
             pod.report(MOUNTS, (*place, "name"), _missing(name, pod), NOT_FOUND)
         if not path:
             pod.report(MOUNTS, (*place, "mountPath"), "a mount has no mountPath", REQUIRED)
-        else:
+        elif path in paths:
             text = f"another mount has mountPath {shown(path)}: change one of them"
-            pod.once(paths, path, MOUNTS, (*place, "mountPath"), text)
+            pod.report(MOUNTS, (*place, "mountPath"), text, DUPLICATE)
+        paths.add(path)
         if len(mount) > 2:  # noqa: PLR2004 - a name and a path are what most have
             _mount_options(mount, place, pod)
 

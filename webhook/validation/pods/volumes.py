@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from webhook.api.formats import DNS_LABEL_MAX, is_dns_label, is_dns_subdomain
 from webhook.api.quantity import read_quantity
-from webhook.api.review import FORBIDDEN, REQUIRED
+from webhook.api.review import DUPLICATE, FORBIDDEN, REQUIRED
 from webhook.validation.pods.containers import field_ref, resource_ref
 from webhook.validation.pods.families import VOLUMES
 from webhook.validation.pods.inspection import Pod, Way, entries, mapping, number_in, shown, text_of
@@ -75,9 +75,10 @@ def volumes(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
         place = (*way, index)
         if not is_dns_label(name):
             pod.wrong(VOLUMES, (*place, "name"), name, DNS_LABEL_ADVICE)
-        else:
+        elif name in names:
             text = f"another volume is named {shown(name)}: rename one of them"
-            pod.once(names, name, VOLUMES, (*place, "name"), text)
+            pod.report(VOLUMES, (*place, "name"), text, DUPLICATE)
+        names.add(name)
         sources = [each for each, held in volume.items() if each != "name" and held is not None]
         if len(sources) == 1:
             _source(sources[0], volume[sources[0]], (*place, sources[0]), pod)
@@ -104,7 +105,7 @@ def _source(kind: str, value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 
 
 def _empty_dir(value: Mapping[str, Any], way: Way, pod: Pod) -> None:
     size = value.get("sizeLimit")
-    if (read_quantity(size) or 0) < 0:
+    if size is not None and (read_quantity(size) or 0) < 0:
         pod.wrong(VOLUMES, (*way, "sizeLimit"), size, "write 0 or more")
 
 
