@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from tests.bench.reviews import managed
-from tests.diagnostics.scenes import Scene
+from tests.diagnostics.scenes import NOW, Observed, Scene, llama
 from tests.kubeclient.fake_api import Object
 from webhook.api import names
 from webhook.cache import worker_pods
 from webhook.cache.cluster_cache import PODS
+from webhook.diagnostics.examiner import Examiner
 from webhook.diagnostics.live_objects import LivePod, Named
 from webhook.diagnostics.object_cache import ObjectCache
 from webhook.groups.identity_index import Membership
@@ -102,6 +103,29 @@ def test_of_a_pod_the_controller_and_the_dashboard_keep_4_kib() -> None:
     world = ObjectCache()
     assert kept(PODS.codec, hosts(), lambda pod: world.pods.put(pod.metadata.uid, pod)) < 4
     assert len(world.pods.all) == COUNT
+
+
+def test_the_garbage_collector_has_nothing_to_traverse_in_what_is_kept_and_reported() -> None:
+    survey = Examiner(ObjectCache())
+    before = tracked()
+    llama_of(COUNT).load(survey.world)
+    survey.catch_up(NOW)
+    assert len(survey.clusters["uid-of-llama"].groups[0].every_host) == COUNT
+    assert tracked() - before < COUNT / 2
+
+
+def llama_of(pods: int) -> Observed:
+    """Return a RayCluster of so many workers, without affinity, which is shared in a replica."""
+    scene = Scene(llama(replicas=pods // HOSTS))
+    for pod in scene.pods.values():
+        pod["spec"].pop("affinity", None)
+    return scene.observed()
+
+
+def tracked() -> int:
+    """Return the number of objects that a full collection traverses."""
+    gc.collect()
+    return len(gc.get_objects())
 
 
 def test_of_a_node_they_keep_2_kib() -> None:

@@ -18,7 +18,7 @@ from webhook.cache.cluster_cache import probe
 from webhook.cli.connection import advice_on, place_of
 from webhook.cli.parsing import add_connection, add_ignoring, refuse
 from webhook.cli.parsing import port as port_number
-from webhook.cli.process import announce, live
+from webhook.cli.process import announce, live, settle
 from webhook.cli.state_option import add_state, state_in
 from webhook.config.sources import WrongSettingsError, read_settings
 from webhook.dashboard.sessions import OwnAccess
@@ -118,6 +118,7 @@ async def _try(api: Api, namespace: str) -> None:
 
 
 async def _serve(page: Page, access: OwnAccess, port: int) -> int:
+    settle()
     await page.live.look()
     sys.stderr.write(
         f"ray-webhook dashboard: http://127.0.0.1:{port}/enter?token={access.token}\n"

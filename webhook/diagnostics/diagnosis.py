@@ -52,7 +52,7 @@ def earliest(times: Iterable[float | None]) -> float | None:
     return min((time for time in times if time is not None), default=None)
 
 
-class Change(Struct, frozen=True):
+class Change(Struct, frozen=True, gc=False):
     """A command that changes the cluster, and its effects, including what a deletion ends."""
 
     command: str
@@ -66,7 +66,7 @@ def deletion_of_pods(namespace: str, names: Sequence[str]) -> Change:
     return Change(delete_pods(namespace, names), does)
 
 
-class Symptom(Struct, frozen=True):
+class Symptom(Struct, frozen=True, gc=False):
     """A problem that a diagnosis yields, with its remedy and its beginning, if known. Otherwise
     `not_before` is a time at which the problem did not exist yet.
 
@@ -125,7 +125,7 @@ class Diagnosis(Struct, Generic[T], frozen=True):
         return f"{PAGE}#{self.id}"
 
 
-class Trouble(Struct, frozen=True, omit_defaults=True):
+class Trouble(Struct, frozen=True, omit_defaults=True, gc=False):
     """A reported problem with its diagnosis and place; `since` in seconds since the epoch."""
 
     id: str

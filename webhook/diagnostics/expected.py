@@ -189,10 +189,10 @@ def _template(replica: Replica, policy: Policy) -> Template | None:
     if group.spec.num_of_hosts > MAX_HOSTS:
         return None
     for pod in replica.everyone:
-        containers = [
+        containers = tuple(
             structs.replace(each, resize_policy=None, lifecycle=None)
             for each in pod.spec.containers or ()
-        ]
+        )
         claims = [
             claim
             for claim in pod.spec.resource_claims or ()

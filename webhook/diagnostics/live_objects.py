@@ -1,4 +1,9 @@
-"""Views of live objects: those of `webhook.api.objects` with status and server-side metadata."""
+"""Views of live objects: those of `webhook.api.objects` with status and server-side metadata.
+
+Lists of stored objects are tuples, so that the garbage collector does not traverse them.
+"""
+
+from collections.abc import Iterable
 
 from typing import Final
 
@@ -113,7 +118,7 @@ class GroupReference(SchedulingGroup, rename="camel", frozen=True, gc=False):
 class LiveContainer(Container, rename="camel", frozen=True, gc=False):
     """One container or init container of a live pod, with decoded variables."""
 
-    env: list[EnvVar] | None = None  # type: ignore[assignment] # views are read-only
+    env: tuple[EnvVar, ...] | None = None  # type: ignore[assignment] # views are read-only
 
     def variables(self) -> list[EnvVar]:
         return list(self.env or ())
@@ -122,8 +127,8 @@ class LiveContainer(Container, rename="camel", frozen=True, gc=False):
 class LiveSpec(PodSpec, rename="camel", frozen=True, gc=False):
     """The part of a live pod's `spec` that is decoded."""
 
-    containers: list[LiveContainer] | None = None  # type: ignore[assignment] # views are read-only
-    init_containers: list[LiveContainer] | None = None  # type: ignore[assignment] # the same
+    containers: tuple[LiveContainer, ...] | None = None  # type: ignore[assignment] # views are read-only
+    init_containers: tuple[LiveContainer, ...] | None = None  # type: ignore[assignment] # the same
     node_name: str | None = None
     scheduling_group: GroupReference | None = None
 
@@ -178,9 +183,9 @@ class PodStatus(Struct, rename="camel", frozen=True, gc=False):
     phase: str = ""
     reason: str = ""
     message: str = ""
-    conditions: list[Condition] | None = None
-    container_statuses: list[ContainerStatus] | None = None
-    init_container_statuses: list[ContainerStatus] | None = None
+    conditions: tuple[Condition, ...] | None = None
+    container_statuses: tuple[ContainerStatus, ...] | None = None
+    init_container_statuses: tuple[ContainerStatus, ...] | None = None
 
 
 class LivePod(Pod, frozen=True, gc=False):
@@ -247,7 +252,7 @@ class ClusterStatus(Struct, frozen=True, gc=False):
     """The part of a RayCluster's `status` that is decoded."""
 
     state: str = ""
-    conditions: list[Condition] | None = None
+    conditions: tuple[Condition, ...] | None = None
 
 
 class ScaleStrategy(Struct, rename="camel", frozen=True, gc=False):
@@ -303,7 +308,7 @@ class PodGroupSpec(Struct, rename="camel", frozen=True, gc=False):
 class PodGroupStatus(Struct, frozen=True, gc=False):
     """`status` of a PodGroup."""
 
-    conditions: list[Condition] | None = None
+    conditions: tuple[Condition, ...] | None = None
 
 
 class LivePodGroup(Struct, frozen=True, gc=False):
@@ -464,7 +469,7 @@ class WebhookConfiguration(Struct, frozen=True, gc=False):
     webhooks: list[Webhook] | None = None
 
 
-def find(conditions: list[Condition] | None, kind: str) -> Condition | None:
+def find(conditions: Iterable[Condition] | None, kind: str) -> Condition | None:
     """Return the condition of a type; None if it does not exist."""
     for condition in conditions or ():
         if condition.type == kind:

@@ -26,7 +26,7 @@ LEAVING: Final = "leaving"
 ReplicaState = Literal["complete", "coming", "waits", "missing", "leaving"]
 
 
-class Host(Struct, frozen=True, omit_defaults=True):
+class Host(Struct, frozen=True, omit_defaults=True, gc=False):
     """A host: its state, pods (several if they share its seat), node, and creation time."""
 
     index: int
@@ -36,7 +36,7 @@ class Host(Struct, frozen=True, omit_defaults=True):
     since: float | None = None
 
 
-class Replica(Struct, frozen=True, omit_defaults=True):
+class Replica(Struct, frozen=True, omit_defaults=True, gc=False):
     """A replica. A missing replica has no index.
 
     `complete`: all hosts are ready. `coming`: starting, without problems. `waits`: has problems.
@@ -55,7 +55,7 @@ class Replica(Struct, frozen=True, omit_defaults=True):
         return sum(host.state == READY for host in self.hosts)
 
 
-class Group(Struct, frozen=True, omit_defaults=True):
+class Group(Struct, frozen=True, omit_defaults=True, gc=False):
     """A worker group. `unseated`: pods without a seat. `unit`: its replicas form one job."""
 
     name: str
@@ -71,7 +71,7 @@ class Group(Struct, frozen=True, omit_defaults=True):
         return tuple(host for replica in self.replicas for host in replica.hosts)
 
 
-class PodGroup(Struct, frozen=True, omit_defaults=True):
+class PodGroup(Struct, frozen=True, omit_defaults=True, gc=False):
     """A PodGroup that pods of a RayCluster refer to: `pods` of them, of which `needed` have to be
     scheduled at once. `waits`: a pod has no node. `reason`: why, by its conditions.
     """
@@ -94,7 +94,7 @@ class PodGroup(Struct, frozen=True, omit_defaults=True):
         return f"{self.name}: {state}, {counted(self.pods, 'pod')}{needs}{why}"
 
 
-class Cluster(Struct, rename="camel", frozen=True, omit_defaults=True):
+class Cluster(Struct, rename="camel", frozen=True, omit_defaults=True, gc=False):
     """A RayCluster. The head is a group of one replica with one host.
 
     `failure`: the type of the internal error for which it could not be examined; other fields are
@@ -138,7 +138,7 @@ class Cluster(Struct, rename="camel", frozen=True, omit_defaults=True):
         )
 
 
-class ClusterReport(Struct, frozen=True, omit_defaults=True):
+class ClusterReport(Struct, frozen=True, omit_defaults=True, gc=False):
     """The report as of `now`, in seconds since the epoch.
 
     `troubles`: problems that belong to no RayCluster. `unread`: resources that could not be read,

@@ -4,7 +4,7 @@ The pods of a worker group differ in a few labels and variables. Objects are rea
 can share the rest.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from sys import intern
 from typing import Final, TypeVar
@@ -86,23 +86,23 @@ def _variable(value: EnvVar) -> EnvVar:
     return value
 
 
-def _containers(values: list[LiveContainer] | None) -> list[LiveContainer] | None:
+def _containers(values: Iterable[LiveContainer] | None) -> tuple[LiveContainer, ...] | None:
     if values is None:
         return None
     found = []
     for each in values:
         shell = _container(replace(each, env=None)) or each
-        env = None if each.env is None else [_variable(value) for value in each.env]
+        env = None if each.env is None else tuple(map(_variable, each.env))
         found.append(replace(shell, env=env))
-    return found
+    return tuple(found)
 
 
 def _strings(values: Strings | None) -> Strings | None:
     return values and {intern(key): intern(value) for key, value in values.items()}
 
 
-def _conditions(values: list[Condition] | None) -> list[Condition] | None:
-    return values and [
+def _conditions(values: tuple[Condition, ...] | None) -> tuple[Condition, ...] | None:
+    return values and tuple(
         Condition(
             intern(each.type),
             intern(each.status),
@@ -111,4 +111,4 @@ def _conditions(values: list[Condition] | None) -> list[Condition] | None:
             each.last_transition_time and intern(each.last_transition_time),
         )
         for each in values
-    ]
+    )
