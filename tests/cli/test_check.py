@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.diagnostics.samples import samples
 from tests.diagnostics.scenes import Object, Scene
 from tests.diagnostics.served import Server, identified, serving
 from tests.manifests.render import installation
@@ -589,3 +590,24 @@ def test_settings_that_may_not_be_read_leave_the_gates_unknown(
 
     _, found = check(tmp_path, bundle, capsys, change=change)
     assert found["feature-gates"] == "unknown"
+
+
+def test_a_state_in_a_file_is_checked_without_a_cluster(tmp_path: Path, capsys: Capture) -> None:
+    scene = samples()[ids.WORKER_ID_DIFFERS].scene()
+    scene.webhooks += [samples()[ids.SECOND_WEBHOOK].scene().webhooks[-1]]
+    with serving(scene, tmp_path) as (_, config):
+        main(["status", "--kubeconfig", str(config), "-o", "state"])
+    state = tmp_path / "state.json"
+    state.write_text(capsys.readouterr().out)
+    assert main(["check", "--state", str(state), "-o", "json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["scope"] == "the files"
+    assert {each["id"]: each["verdict"] for each in found["checks"]} == {
+        ids.SECOND_WEBHOOK: "error",
+        "seats": "error",
+    }
+    assert main(["check", "--state", str(state), "-n", "other"]) == 1
+    assert "1 of the checks failed in namespace other of the files" in capsys.readouterr().out
+    assert main(["check", "--state", str(state), "--pre"]) == 2
+    assert "leave out --pre and --wait" in capsys.readouterr().err
+    assert main(["check", "--state", str(tmp_path / "none")]) == 2

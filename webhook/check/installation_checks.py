@@ -1,7 +1,7 @@
 """Checks of an installation, based on responses of the API server, with remedies."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from msgspec import Struct
@@ -89,7 +89,7 @@ class Probed(Struct, frozen=True):
     cert_manager: bool | None
     operators: Sequence[Object] | None
     """The Deployments of the KubeRay operator."""
-    mutating: Sequence[WebhookConfiguration] | None
+    mutating: Collection[WebhookConfiguration] | None
     validating: Sequence[WebhookConfiguration] | None
     ready: dict[str, int | None]
     """Numbers of ready endpoints, by `namespace/service` of the webhooks of this program."""
@@ -140,6 +140,17 @@ def after(
     yield from _second(probed)
     yield _denial(probed.broken)
     yield _patch(probed)
+    yield from _seats(probed)
+
+
+def of_files(
+    configurations: Collection[WebhookConfiguration] | None, picture: ClusterReport, namespace: str
+) -> Iterator[Result]:
+    """Yield the results of the checks that need no requests to a cluster."""
+    probed = Probed(
+        {}, None, None, None, configurations, None, {}, picture=picture, scope=namespace
+    )
+    yield from _second(probed)
     yield from _seats(probed)
 
 
@@ -260,7 +271,7 @@ def _certificates(probed: Probed) -> Result:
     )
 
 
-def _ours(configurations: Sequence[WebhookConfiguration] | None) -> list[tuple[str, Webhook]]:
+def _ours(configurations: Collection[WebhookConfiguration] | None) -> list[tuple[str, Webhook]]:
     return [
         (each.metadata.name or "", webhook)
         for each in configurations or ()

@@ -19,6 +19,7 @@ from webhook.check.installation_checks import (
     Result,
     after,
     before,
+    of_files,
     where,
 )
 from webhook.cli.connection import UNREACHABLE, Cluster, look
@@ -27,7 +28,9 @@ from webhook.cli.parsing import (
     add_ignoring,
     add_output,
     add_wait,
+    refuse,
 )
+from webhook.cli.state_option import add_state, read_state
 from webhook.cli.terminal import (
     Text,
     console,
@@ -35,6 +38,7 @@ from webhook.cli.terminal import (
     mark,
     style,
 )
+from webhook.diagnostics.examination import examine
 from webhook.groups.group_config import facts_of
 from webhook.manifest.kuberay_pods import expand
 from webhook.manifest.manifest_error import ManifestError
@@ -62,7 +66,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "examples:\n"
         "  ray-webhook check --pre        before the installation\n"
         "  ray-webhook check --wait 2m    after it: until all is right, or two minutes are over\n"
-        "  ray-webhook check -n team      of the pods and RayClusters of one namespace\n\n"
+        "  ray-webhook check -n team      of the pods and RayClusters of one namespace\n"
+        "  ray-webhook check --state FILE of what `status -o state` wrote: webhooks and seats\n\n"
         "Nothing is stored: objects are sent in dry runs only, to the namespace of -n, else to\n"
         "that of the context.\n\n"
         "exit status: 0 nothing is wrong, 1 something is, 2 the cluster cannot be looked at"
@@ -72,6 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output(parser)
     add_connection(parser, all_namespaces=False, namespaces="all that you may read")
     add_ignoring(parser)
+    add_state(parser)
     parser.add_argument(
         "--installation.namespace",
         dest="installation",
@@ -84,9 +90,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Check once, or until all checks pass or the timeout is over."""
+    if arguments.state and (arguments.pre or arguments.wait):
+        return refuse("check", "--state reads files: leave out --pre and --wait")
     deadline = time.monotonic() + arguments.wait
     while True:
-        sections = look(arguments, lambda cluster: _sections(cluster, arguments))
+        sections = (
+            _of_files(arguments)
+            if arguments.state
+            else look(arguments, lambda cluster: _sections(cluster, arguments))
+        )
         if sections is None:
             return UNREACHABLE
         wrong = [
@@ -100,6 +112,18 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _show(sections, len(wrong))
     return WRONG if wrong else FINE
+
+
+def _of_files(arguments: argparse.Namespace) -> list[_Section] | None:
+    """Return the checks of the objects in files; None after an error message."""
+    state = read_state(arguments)
+    if state is None:
+        return None
+    namespace = arguments.namespace or ""
+    picture = examine(state.objects, state.now, state.unread)
+    found = of_files(state.objects.configurations.listed, picture, namespace)
+    scope = f"namespace {namespace} of the files" if namespace else "the files"
+    return [_Section("the objects in the files", list(found), scope)]
 
 
 async def _sections(cluster: Cluster, arguments: argparse.Namespace) -> list[_Section]:
