@@ -6,7 +6,7 @@ from msgspec import json
 
 from tests.kubeclient.fake_api import Object
 from webhook.api import names
-from webhook.cache.worker_pods import PodFeed, WorkerPod
+from webhook.cache.serve_stores import PodFeed, WorkerPod
 from webhook.controller.group_index import GroupIndex
 from webhook.diagnostics.live_objects import LivePod
 from webhook.diagnostics.object_cache import ObjectCache

@@ -12,7 +12,7 @@ from tests.bench.reviews import managed
 from tests.diagnostics.scenes import NOW, Observed, Scene, llama
 from tests.kubeclient.fake_api import Object
 from webhook.api import names
-from webhook.cache import worker_pods
+from webhook.cache import serve_stores
 from webhook.cache.cluster_cache import PODS
 from webhook.diagnostics.examiner import Examiner
 from webhook.diagnostics.live_objects import LivePod, Named
@@ -136,7 +136,7 @@ def test_of_a_node_they_keep_2_kib() -> None:
 
 def test_of_a_pod_the_process_that_answers_reviews_keeps_350_bytes() -> None:
     members = Membership()
-    assert kept(worker_pods.CODEC, hosts(), worker_pods.PodFeed(members).put) < 0.35
+    assert kept(serve_stores.CODEC, hosts(), serve_stores.PodFeed(members).put) < 0.35
     assert len(members) == COUNT
 
 

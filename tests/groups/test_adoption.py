@@ -24,7 +24,7 @@ from tests.builders import (
 from webhook.api import names
 from webhook.api.objects import PodSpec
 from webhook.api.review import Denied
-from webhook.cache.worker_pods import CODEC, PodFeed
+from webhook.cache.serve_stores import CODEC, PodFeed
 from webhook.diagnostics.assigned_pods import assign
 from webhook.diagnostics.live_objects import LiveCluster, LivePod
 from webhook.diagnostics.object_cache import ObjectCache

@@ -23,7 +23,7 @@ from tests.kubeclient.following import (
 from tests.kubeclient.objects import a_pod
 from tests.kubeclient.scripted import Visit, scripted
 from webhook.cache.informer import ListWatch
-from webhook.cache.worker_pods import PodFeed, pods_in
+from webhook.cache.serve_stores import PodFeed, pods_in
 from webhook.groups.identity import HostIdentity
 from webhook.groups.identity_index import Membership
 from webhook.groups.required_reads import ReadCluster

@@ -28,7 +28,7 @@ from tests.kubeclient.objects import (
     terminating,
 )
 from webhook.cache.informer import ListWatch
-from webhook.cache.worker_pods import PodFeed, WorkerPod, pods_in
+from webhook.cache.serve_stores import PodFeed, WorkerPod, pods_in
 from webhook.groups.identity import HostIdentity
 from webhook.groups.identity_index import Membership
 from webhook.kubeclient.client import Api

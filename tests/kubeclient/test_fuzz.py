@@ -19,8 +19,7 @@ from tests.kubeclient.objects import (
     served_by_another,
 )
 from webhook.cache.informer import ListWatch
-from webhook.cache.rayclusters import RayClusterFeed, rayclusters_in
-from webhook.cache.worker_pods import PodFeed, pods_in
+from webhook.cache.serve_stores import PodFeed, RayClusterFeed, pods_in, rayclusters_in
 from webhook.groups.group_config import ClusterIndex
 from webhook.groups.identity import HostIdentity
 from webhook.groups.identity_index import Member, Membership

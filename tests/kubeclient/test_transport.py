@@ -25,7 +25,7 @@ from tests.kubeclient.scripted import (
     scripted,
 )
 from webhook.cache.informer import ListWatch
-from webhook.cache.worker_pods import PodFeed, pods_in
+from webhook.cache.serve_stores import PodFeed, pods_in
 from webhook.groups.identity import HostIdentity
 from webhook.groups.identity_index import Membership
 from webhook.kubeclient.access import Access, Load

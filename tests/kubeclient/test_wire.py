@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.kubeclient.objects import a_pod, a_raycluster
-from webhook.cache.rayclusters import rayclusters_in
-from webhook.cache.worker_pods import pods_in
+from webhook.cache.serve_stores import pods_in, rayclusters_in
 from webhook.groups.identity import HostIdentity
 from webhook.kubeclient.errors import Garbled
 from webhook.kubeclient.wire import Codec, number

@@ -7,8 +7,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from webhook.app.controller import replica_metrics
 from webhook.app.informers import watch_metrics
 from webhook.cache.informer import Counters, ListWatch
-from webhook.cache.rayclusters import RayClusterFeed, rayclusters_in
-from webhook.cache.worker_pods import PodFeed, pods_in
+from webhook.cache.serve_stores import PodFeed, RayClusterFeed, pods_in, rayclusters_in
 from webhook.diagnostics import ids
 from webhook.diagnostics.tracker import Look, Tally
 from webhook.groups.group_config import ClusterIndex

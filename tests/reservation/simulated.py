@@ -26,8 +26,7 @@ from tests.reservation.server import (
 from webhook.api.objects import RayCluster
 from webhook.api.review import Denied, NotNow
 from webhook.cache.live import Feeds, LiveReader
-from webhook.cache.rayclusters import RayClusterFeed
-from webhook.cache.worker_pods import PodFeed, WorkerPod
+from webhook.cache.serve_stores import PodFeed, RayClusterFeed, WorkerPod
 from webhook.groups.group_config import ClusterIndex
 from webhook.groups.identity import GroupKey, HostIdentity
 from webhook.groups.identity_index import Membership

@@ -12,8 +12,7 @@ from tests.reservation.alone import Lists
 from tests.reservation.leases import Direct, lease_store
 from webhook.api.review import Denied, NotNow
 from webhook.cache.live import Feeds, LiveReader
-from webhook.cache.rayclusters import RayClusterFeed
-from webhook.cache.worker_pods import PodFeed
+from webhook.cache.serve_stores import PodFeed, RayClusterFeed
 from webhook.groups.group_config import ClusterIndex
 from webhook.groups.identity import MAX_REPLICAS, GroupKey, HostIdentity
 from webhook.groups.identity_index import Member, Membership

@@ -13,8 +13,7 @@ from msgspec import Struct
 
 from webhook.api import names
 from webhook.api.review import ClusterUnreadable
-from webhook.cache.rayclusters import RayClusterFeed, rayclusters_in
-from webhook.cache.worker_pods import PodFeed, pods_in
+from webhook.cache.serve_stores import PodFeed, RayClusterFeed, pods_in, rayclusters_in
 from webhook.groups.identity import GroupKey
 from webhook.groups.required_reads import (
     SILENCE_SECONDS,

@@ -7,8 +7,7 @@ from typing import Any
 from webhook.api.objects import RayCluster
 from webhook.cache.informer import ListWatch
 from webhook.cache.live import Feeds, LiveReader
-from webhook.cache.rayclusters import RayClusterFeed, rayclusters_in
-from webhook.cache.worker_pods import PodFeed, WorkerPod, pods_in
+from webhook.cache.serve_stores import PodFeed, RayClusterFeed, WorkerPod, pods_in, rayclusters_in
 from webhook.groups.group_config import ClusterIndex
 from webhook.groups.identity_index import Membership
 from webhook.kubeclient.client import Api
