@@ -4,7 +4,6 @@ Lists of stored objects are tuples, so that the garbage collector does not trave
 """
 
 from collections.abc import Iterable
-
 from typing import Final
 
 from msgspec import Struct, field
