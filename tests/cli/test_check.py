@@ -98,7 +98,9 @@ def check(
         status = main(["check", "--kubeconfig", str(kubeconfig), "-o", "json", *arguments])
     ranks = ["fine", "unknown", "warning", "error"]
     found: dict[str, str] = {}
-    for each in json.loads(capsys.readouterr().out)["checks"]:
+    report = json.loads(capsys.readouterr().out)
+    assert report["right"] == (status == 0)
+    for each in report["checks"]:
         found[each["id"]] = max(found.get(each["id"], "fine"), each["verdict"], key=ranks.index)
         assert f"### {each['id']}\n" in CHECKS.read_text()
         assert bool(each.get("remedy")) == (each["verdict"] != "fine")

@@ -21,16 +21,27 @@ SHARE: Final = 0.95
 """What has to be killed."""
 SECONDS: Final = 900
 """A mutant that takes longer is killed: it never ends."""
-ELSEWHERE: Final = {"wiring": "operation", "settings": "operation", "settings_reader": "operation"}
+ELSEWHERE: Final = {
+    "app": "operation",
+    "cache": "kubeclient",
+    "check": "cli",
+    "config": "operation",
+    "diff": "cli",
+    "explain": "cli",
+    "logging": "operation",
+    "migrate": "cli",
+}
 """The folder of the tests of a package, where it has another name."""
 ABOVE: Final = (
-    *("tests/scenarios", "tests/admission", "tests/diagnostics", "tests/operation", "tests/cli"),
-    *(
-        "tests/reservation",
-        "tests/kubeclient",
-        "tests/controller",
-        "tests/test_validate_and_mutate.py",
-    ),
+    "tests/scenarios",
+    "tests/admission",
+    "tests/diagnostics",
+    "tests/operation",
+    "tests/cli",
+    "tests/reservation",
+    "tests/kubeclient",
+    "tests/controller",
+    "tests/test_validate_and_mutate.py",
 )
 
 

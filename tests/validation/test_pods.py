@@ -159,6 +159,8 @@ def test_what_is_wrong_with_a_pod_is_found_where_it_stands(
          "resources.limits[habana.ai/gaudi]"),
         ({"resources": {"limits": {"memori": "1Gi"}}}, "quantity-invalid",
          "resources.limits[memori]"),
+        ({"resources": {"limits": {"kubernetes.io/a b": 1}}}, "quantity-invalid",
+         "resources.limits[kubernetes.io/a b]"),
         ({"resources": {"limits": {"memory": "-1Gi"}}}, "quantity-invalid",
          "resources.limits[memory]"),
         ({"resources": {"limits": {"hugepages-2Mi": "4Mi"}}}, "limit-invalid", "resources"),
