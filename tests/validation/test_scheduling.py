@@ -27,12 +27,12 @@ def asking(granularity: str) -> ClusterBuilder:
     return a_cluster().annotation(OURS, granularity).group(hosts=4)
 
 
-@pytest.mark.parametrize("granularity", ["", *GRANULARITIES])
+@pytest.mark.parametrize("granularity", ["", " cluster", *GRANULARITIES])
 def test_a_granularity_that_exists_is_fine(granularity: str) -> None:
     assert found(asking(granularity)) == set()
 
 
-@pytest.mark.parametrize("granularity", ["Replica", "true", "pod", " cluster"])
+@pytest.mark.parametrize("granularity", ["Replica", "true", "pod"])
 def test_one_that_does_not_exist_is_refused(granularity: str) -> None:
     assert found(asking(granularity)) == {("scheduling-group-unknown", AT)}
 
