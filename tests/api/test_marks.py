@@ -2,8 +2,7 @@
 
 import pytest
 
-from webhook.api.formats import is_label_value
-from webhook.api.uid_marker import mark, marked
+from webhook.api.formats import is_label_value, mark, marked
 from webhook.controller.repair.plan import INCOMPLETE, LOST, RESTARTED
 
 UID = "3f0b2c1e-5a7d-4a57-9c0e-0d3b6e8a1f42"

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.api.paths import dotted, escape, pointer
+from webhook.api.formats import dotted, escape, pointer
 
 
 @pytest.mark.parametrize(

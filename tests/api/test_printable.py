@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.api.printable import many_lines, one_line
+from webhook.api.formats import many_lines, one_line
 
 BIDI = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f"
 

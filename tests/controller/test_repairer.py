@@ -19,7 +19,7 @@ from tests.builders import (
     uid_of,
 )
 from webhook.api import names
-from webhook.api.uid_marker import mark
+from webhook.api.formats import mark
 from webhook.controller.repair.plan import (
     CHANGING,
     LOST,

@@ -45,7 +45,7 @@ from tests.e2e.waiting import until
 from tests.e2e.webhook_process import Webhook
 from tests.manifests.render import kustomize
 from webhook.api import names
-from webhook.api.uid_marker import mark
+from webhook.api.formats import mark
 from webhook.controller.repair.plan import EMPTY, LOST, SPENT, Host, Record
 from webhook.groups.identity import HostIdentity
 

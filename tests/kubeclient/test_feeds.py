@@ -18,7 +18,7 @@ from tests.kubeclient.objects import (
 )
 from tests.reservation.alone import next_seat
 from webhook.api import names
-from webhook.api.uid_marker import mark
+from webhook.api.formats import mark
 from webhook.app.informers import Connected
 from webhook.controller.repair.plan import LOST
 from webhook.groups.identity import GroupKey, HostIdentity

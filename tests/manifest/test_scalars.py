@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.manifest.scalars import PLAIN, scalar
+from webhook.manifest.yaml_values import PLAIN, scalar
 
 
 @pytest.mark.parametrize(("text", "value"), [

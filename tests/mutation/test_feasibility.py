@@ -15,7 +15,7 @@ from tests.builders import (
     manifest,
 )
 from webhook.api import names
-from webhook.groups.addresses import ADDED_MAX, added_size, address_size
+from webhook.groups.naming import ADDED_MAX, added_size, address_size
 from webhook.manifest.kuberay_pods import expand
 from webhook.manifest.views import as_cluster
 from webhook.validation.ruleset import check

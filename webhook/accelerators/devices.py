@@ -12,12 +12,7 @@ from msgspec import Struct
 
 from webhook.api import names
 from webhook.api.formats import is_qualified_name
-from webhook.api.objects import (
-    ALWAYS,
-    Container,
-    PodSpec,
-    TemplateContainer,
-)
+from webhook.api.objects import ALWAYS, Container, PodSpec, TemplateContainer
 from webhook.api.quantity import parse_count
 
 A = TypeVar("A")

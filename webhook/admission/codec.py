@@ -9,8 +9,8 @@ import msgspec
 from msgspec import Struct
 
 from webhook.api import names
+from webhook.api.formats import one_line
 from webhook.api.objects import Bare, Pod
-from webhook.api.printable import one_line
 from webhook.api.review import (
     API_VERSION,
     KIND,

@@ -13,9 +13,8 @@ import msgspec
 from msgspec import Struct, field
 
 from webhook.api import names
-from webhook.api.formats import is_qualified_name
+from webhook.api.formats import is_qualified_name, pointer
 from webhook.api.objects import Bare, ObjectMeta, Strings
-from webhook.api.paths import pointer
 from webhook.api.review import AdmissionRequest, Answer
 from webhook.groups.annotations import TOPOLOGY_KEY
 from webhook.groups.kueue import read_kueue

@@ -13,9 +13,8 @@ import msgspec
 from msgspec import Struct
 
 from webhook.api import names
-from webhook.api.formats import LABEL_VALUE_ADVICE, is_label_value
+from webhook.api.formats import LABEL_VALUE_ADVICE, is_label_value, shortened
 from webhook.api.objects import Pod, WorkerGroup
-from webhook.api.printable import shortened
 from webhook.api.review import (
     ALLOWED,
     INVALID,

@@ -6,16 +6,9 @@ from typing import Any, Final
 
 from webhook.admission.codec import WARNING_MAX
 from webhook.api import names
-from webhook.api.kinds import is_ray
-from webhook.api.printable import one_line
-from webhook.api.review import (
-    ALLOWED,
-    INVALID,
-    AdmissionRequest,
-    Answer,
-    BadReview,
-    Cause,
-)
+from webhook.api.formats import one_line
+from webhook.api.names import is_ray
+from webhook.api.review import ALLOWED, INVALID, AdmissionRequest, Answer, BadReview, Cause
 from webhook.groups.group_config import is_ignored
 from webhook.validation.field import shortened
 from webhook.validation.finding import DENY, Finding

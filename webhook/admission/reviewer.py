@@ -26,13 +26,7 @@ from webhook.admission.ray_handler import RayHandler
 from webhook.admission.shard_handler import ShardHandler
 from webhook.admission.subresource_handlers import BindingHandler, ResizeHandler
 from webhook.api import names
-from webhook.api.review import (
-    ALLOWED,
-    AdmissionRequest,
-    Answer,
-    Denied,
-    NotNow,
-)
+from webhook.api.review import ALLOWED, AdmissionRequest, Answer, Denied, NotNow
 from webhook.groups.group_config import is_ignored
 from webhook.groups.identity_request import is_labelled
 from webhook.groups.required_reads import Read

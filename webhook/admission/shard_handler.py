@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from webhook.api import names
+from webhook.api.formats import pointer
 from webhook.api.objects import Bare, ObjectMeta
-from webhook.api.paths import pointer
 from webhook.api.review import (
     ALLOWED,
     DUPLICATE,
@@ -31,12 +31,7 @@ from webhook.groups.annotations import (
 )
 from webhook.groups.group_config import ClusterIndex, RayClusterConfig
 from webhook.groups.required_reads import Read, ReadClusters
-from webhook.groups.shards import (
-    Full,
-    Holder,
-    ShardKey,
-    WantedIndex,
-)
+from webhook.groups.shards import Full, Holder, ShardKey, WantedIndex
 from webhook.mutation.fold import Operation, encode
 from webhook.reservation.indices import Indices
 

@@ -10,22 +10,9 @@ from decimal import Decimal
 from typing import Any, Final, Literal
 
 from webhook.api import names
-from webhook.api.objects import (
-    Amounts,
-    Container,
-    Pod,
-    Strings,
-    ray_container,
-)
+from webhook.api.objects import Amounts, Container, Pod, Strings, ray_container
 from webhook.api.quantity import parse_quantity
-from webhook.api.review import (
-    ALLOWED,
-    INVALID,
-    AdmissionRequest,
-    Answer,
-    BadReview,
-    Cause,
-)
+from webhook.api.review import ALLOWED, INVALID, AdmissionRequest, Answer, BadReview, Cause
 from webhook.groups.group_config import ClusterIndex, RayClusterConfig
 from webhook.groups.ippr import Amount, Maxima
 from webhook.groups.required_reads import Read, ReadCluster

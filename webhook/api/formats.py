@@ -1,6 +1,9 @@
-"""Formats that the API server requires of names and label values, as predicates and limits."""
+"""Formats of texts: names and label values of Kubernetes, paths into an object, sanitized lines,
+and markers with the uid of a pod.
+"""
 
 import re
+from functools import lru_cache
 from typing import Final
 
 # https://github.com/kubernetes/apimachinery/blob/master/pkg/util/validation/validation.go
@@ -47,3 +50,63 @@ def is_qualified_name(text: str) -> bool:
     match = _QUALIFIED_NAME.fullmatch(text)
     # The limits of the Kubernetes API.
     return match is not None and len(match["prefix"] or "") <= 253 and len(match["name"]) <= 63  # noqa: PLR2004
+
+
+@lru_cache(maxsize=256)
+def escape(token: str) -> str:
+    """Return a reference token of a JSON Pointer, with `~` and `/` escaped."""
+    return token.replace("~", "~0").replace("/", "~1")
+
+
+def pointer(*tokens: str | int) -> str:
+    """Return the JSON Pointer of tokens: `pointer("spec", "containers", 0)` is
+    `/spec/containers/0`.
+    """
+    return "".join(f"/{escape(token) if isinstance(token, str) else token}" for token in tokens)
+
+
+def dotted(path: str) -> str:
+    """Return a JSON Pointer in the notation of Kubernetes: `/spec/containers/0` is
+    `spec.containers[0]`.
+    """
+    tokens = (token.replace("~1", "/").replace("~0", "~") for token in path.split("/")[1:])
+    return "".join(
+        f"[{token}]" if token.isdigit() else f".{token}" for token in tokens
+    ).removeprefix(".")
+
+
+def one_line(text: str) -> str:
+    """Return a text with a space for each line break and each non-printable character, such as the
+    C0 and C1 controls, ESC, DEL and bidi overrides.
+    """
+    if text.isprintable():
+        return text
+    return "".join(character if character.isprintable() else " " for character in text)
+
+
+def many_lines(text: str) -> str:
+    """Return a text of several lines, each sanitized by `one_line`."""
+    return text if text.isprintable() else "\n".join(map(one_line, text.split("\n")))
+
+
+def shortened(text: str, most: int = 63) -> str:
+    """Return a text of at most `most` characters: the middle of a longer one is left out."""
+    if len(text) <= most:
+        return text
+    end = most // 3
+    return f"{text[: most - end - 1]}…{text[-end:]}"
+
+
+def mark(text: str, uid: str) -> str:
+    """Return the marker of a text for the pod of a uid; a valid label value if the text has at most
+    26 characters.
+    """
+    return f"{text}.{uid}"
+
+
+def marked(text: str, uid: str) -> str:
+    """Return the text of a marker for the pod of a uid, or an empty text if the marker is of
+    another pod.
+    """
+    end = f".{uid}"
+    return text.removesuffix(end) if uid and text.endswith(end) else ""

@@ -283,3 +283,21 @@ TLS_VARIABLES: Final = (
     "RAY_TLS_SERVER_KEY",
     "RAY_TLS_CA_CERT",
 )
+
+
+POD_KIND: Final = "Pod"
+
+
+def is_ray(group: str, version: str, kind: str) -> bool:
+    """Return whether an object is a Ray object of a supported version."""
+    return group == RAY_GROUP and version in RAY_VERSIONS and kind in RAY_KINDS
+
+
+def known_kind(api_version: object, kind: object) -> str:
+    """Return the kind of a Ray object or a Pod; empty for anything else."""
+    if not isinstance(api_version, str) or not isinstance(kind, str):
+        return ""
+    if (api_version, kind) == ("v1", POD_KIND):
+        return kind
+    group, _, version = api_version.partition("/")
+    return kind if is_ray(group, version, kind) else ""

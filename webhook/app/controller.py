@@ -9,8 +9,7 @@ from socket import gethostname
 from typing import Final
 from uuid import uuid4
 
-from webhook.app.api_connection import connection, own_namespace
-from webhook.app.informers import Connected, watch_metrics
+from webhook.app.informers import Connected, connection, own_namespace, watch_metrics
 from webhook.app.runtime import Process, Runnable
 from webhook.cache.cluster_cache import INSTALLATION, Observing
 from webhook.config.configuration import Settings

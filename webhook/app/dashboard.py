@@ -6,8 +6,7 @@ See docs/contributing/decisions/0036-a-page-of-its-own-beside-headlamp.md.
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from webhook.app.api_connection import connection
-from webhook.app.informers import Connected, watch_metrics
+from webhook.app.informers import Connected, connection, watch_metrics
 from webhook.app.runtime import Process, Runnable
 from webhook.cache.cluster_cache import Observing
 from webhook.config.configuration import Settings

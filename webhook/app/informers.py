@@ -1,15 +1,18 @@
-"""Parts of every process that watches a cluster: an open connection, and metrics of its watches."""
+"""The configured connection to the API server, and the tasks and metrics of informers."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from time import monotonic
 from typing import Any
 
 from webhook.app.runtime import Runnable
 from webhook.cache.informer import ListWatch
 from webhook.cache.serve_cache import ClusterState
+from webhook.kubeclient.access import NAMESPACE_FILE, Load, load_of
 from webhook.kubeclient.client import Api
+from webhook.kubeclient.errors import ConfigurationError
 from webhook.metrics import table
 from webhook.metrics.collector import Metrics
 
@@ -73,3 +76,19 @@ def watch_metrics(
 
 def _labels(watch: ListWatch[Any]) -> tuple[str, str]:
     return watch.resource.plural, watch.resource.namespace
+
+
+def connection(config: Path | None) -> Load:
+    """Return the loader of the connection: a kubeconfig, or the service account of the pod."""
+    return load_of(str(config or ""))
+
+
+def own_namespace(named: str, file: Path = NAMESPACE_FILE) -> str:
+    """Return `installation.namespace`, or the pod's namespace. Raises ConfigurationError."""
+    try:
+        return named or file.read_text().strip()
+    except OSError as error:
+        msg = (
+            f"no namespace: set installation.namespace, as {file} cannot be read: {error.strerror}"
+        )
+        raise ConfigurationError(msg) from error

@@ -14,8 +14,7 @@ from webhook.admission.ray_handler import RayHandler
 from webhook.admission.reviewer import Mutation, Validation
 from webhook.admission.shard_handler import ShardHandler
 from webhook.admission.subresource_handlers import BindingHandler, ResizeHandler
-from webhook.app.api_connection import connection, own_namespace
-from webhook.app.informers import Connected, follow_metrics
+from webhook.app.informers import Connected, connection, follow_metrics, own_namespace
 from webhook.app.runtime import Process, Runnable
 from webhook.cache.live import LiveReader
 from webhook.cache.nodes import Nodes

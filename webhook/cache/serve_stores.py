@@ -12,9 +12,9 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 from webhook.api import names
+from webhook.api.formats import marked
 from webhook.api.objects import PodSpec, RayCluster
 from webhook.api.review import Denied
-from webhook.api.uid_marker import marked
 from webhook.cache.informer import Resource, path_of
 from webhook.cache.store import Store
 from webhook.groups.google_labels import seat_of

@@ -10,10 +10,10 @@ from typing import Any, Final, NamedTuple, TypeVar
 import msgspec
 
 from webhook.api import names
-from webhook.api.printable import many_lines
+from webhook.api.formats import many_lines
+from webhook.kubeclient.access import load_of, locate, namespace_of
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.errors import ApiError, ConfigurationError
-from webhook.kubeclient.location import load_of, locate, namespace_of
 from webhook.manifest.manifest_error import ManifestError
 from webhook.manifest.reader import Manifest
 

@@ -22,9 +22,9 @@ from webhook.cli.process import announce, live, settle
 from webhook.cli.state_option import add_state, state_in
 from webhook.config.sources import WrongSettingsError, read_settings
 from webhook.dashboard.sessions import OwnAccess
+from webhook.kubeclient.access import load_of
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.errors import ApiError, ConfigurationError
-from webhook.kubeclient.location import load_of
 from webhook.logging.log import DescriptorOutput
 from webhook.manifest.manifest_error import ManifestError
 

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from webhook.api import names
-from webhook.api.printable import one_line
+from webhook.api.formats import one_line
 from webhook.cli.connection import UNREACHABLE, Cluster, look
 from webhook.cli.files import read_manifests
 from webhook.cli.parsing import (

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import Final, NoReturn
 
 from webhook.api import names
-from webhook.api.printable import many_lines
+from webhook.api.formats import many_lines
 
 WRONG: Final = 2
 """The exit status for an invalid command line."""

@@ -11,10 +11,9 @@ import msgspec
 
 from webhook.admission.pod_handler import PodDecision, PodHandler
 from webhook.api import names
-from webhook.api.kinds import POD_KIND
+from webhook.api.formats import dotted, many_lines, one_line
+from webhook.api.names import POD_KIND
 from webhook.api.objects import Pod, RayCluster
-from webhook.api.paths import dotted
-from webhook.api.printable import many_lines, one_line
 from webhook.api.review import Denied
 from webhook.cli.files import read_manifests
 from webhook.cli.parsing import (

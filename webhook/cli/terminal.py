@@ -9,7 +9,7 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.style import Style
 from rich.table import Table
 
-from webhook.api.printable import one_line
+from webhook.api.formats import one_line
 
 _WIDE: Final = 400
 """The width of output to a file or a pipe, where lines are not broken."""

@@ -10,7 +10,7 @@ from typing import Final, TextIO
 
 import msgspec
 
-from webhook.api.printable import many_lines
+from webhook.api.formats import many_lines
 from webhook.cli.file_checks import Outcome, check_documents, check_files
 from webhook.cli.files import listed
 from webhook.cli.parsing import add_connection, add_paths, paths_of

@@ -19,8 +19,7 @@ from pydantic.alias_generators import to_camel
 
 from webhook.accelerators.devices import add_device, own_device
 from webhook.accelerators.profiles import add_profile, own_profile
-from webhook.api.formats import DNS_LABEL_MAX, is_dns_label, is_dns_subdomain
-from webhook.api.printable import shortened
+from webhook.api.formats import DNS_LABEL_MAX, is_dns_label, is_dns_subdomain, shortened
 from webhook.config.time_zones import TIME_ZONES
 from webhook.groups.drain_timeout import SECONDS_MAX
 from webhook.validation.rule_settings import GATES, RuleSettings, parse_kuberay

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Raw, Struct, structs
 
 from webhook.api import names
-from webhook.api.kinds import POD_KIND
+from webhook.api.names import POD_KIND
 from webhook.api.objects import Container, EnvVar
 from webhook.api.times import seconds_of, text_of
 from webhook.diagnostics.document import API_VERSION

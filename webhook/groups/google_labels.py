@@ -11,8 +11,8 @@ from typing import Final
 from webhook.accelerators.devices import TPU, devices_of_container
 from webhook.accelerators.slices import is_v7x
 from webhook.api import names
+from webhook.api.formats import shortened
 from webhook.api.objects import Container, PodSpec, Strings
-from webhook.api.printable import shortened
 from webhook.api.review import INVALID, Cause, Denied
 from webhook.groups.identity import MAX_HOSTS, MAX_REPLICAS, HostIdentity
 from webhook.groups.identity_request import carried_seat

@@ -6,9 +6,8 @@ from typing import Final
 from msgspec import Struct
 
 from webhook.api import names
-from webhook.api.formats import is_label_value
+from webhook.api.formats import is_label_value, shortened
 from webhook.api.objects import Strings
-from webhook.api.printable import shortened
 from webhook.api.review import (
     INVALID,
     REQUIRED,

@@ -3,7 +3,7 @@ Messages quote servers, proxies and plugins, so they are sanitized to a line wit
 characters.
 """
 
-from webhook.api.printable import one_line
+from webhook.api.formats import one_line
 
 
 class ConfigurationError(Exception):

@@ -13,7 +13,7 @@ from typing import Final, Literal, Protocol
 import msgspec
 from msgspec import Struct
 
-from webhook.api.printable import many_lines, one_line
+from webhook.api.formats import many_lines, one_line
 
 
 class Output(Protocol):

@@ -21,10 +21,7 @@ from yaml.events import (
 )
 
 from webhook.manifest.manifest_error import ManifestError
-from webhook.manifest.nesting import DEEPEST
-from webhook.manifest.positions import first_node
-from webhook.manifest.scalars import PLAIN, scalar
-from webhook.manifest.yaml_values import Converter
+from webhook.manifest.yaml_values import DEEPEST, PLAIN, Converter, first_node, scalar
 
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _VERSION: Final = (1, 1)

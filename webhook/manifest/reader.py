@@ -8,11 +8,9 @@ import yaml
 from msgspec import Struct
 from yaml.nodes import Node
 
-from webhook.api.kinds import known_kind
+from webhook.api.names import known_kind
 from webhook.manifest.manifest_error import TEMPLATE, ManifestError
-from webhook.manifest.nesting import too_deep_at
-from webhook.manifest.positions import LOADER, child, line_at
-from webhook.manifest.yaml_values import Converter
+from webhook.manifest.yaml_values import LOADER, Converter, child, line_at, too_deep_at
 
 _SURROGATES: Final = re.compile(
     r"(?P<before>(?<!\\)(?:\\\\)*)\\u(?P<high>[dD][89abAB][0-9a-fA-F]{2})"

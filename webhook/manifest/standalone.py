@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import msgspec
 
 from webhook.api import names
-from webhook.api.kinds import POD_KIND
+from webhook.api.names import POD_KIND
 from webhook.api.objects import Pod
 from webhook.api.review import Denied
 from webhook.groups.google_labels import seat_of

@@ -1,13 +1,159 @@
-"""The values of YAML nodes, as JSON types."""
+"""YAML nodes: their nesting, their positions in the file, and their values as JSON types, as
+Kubernetes parses them.
+"""
 
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+import yaml
+from yaml.events import CollectionEndEvent, CollectionStartEvent
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from webhook.manifest.manifest_error import TEMPLATE, ManifestError
-from webhook.manifest.nesting import DEEPEST
-from webhook.manifest.positions import is_merge, line_of, merged
-from webhook.manifest.scalars import scalar
+
+DEEPEST: Final = 200
+"""The maximum of nested collections. A Kubernetes object has about twenty."""
+
+
+def too_deep_at(text: str) -> int | None:
+    """Return the line (from 1) nested deeper than `DEEPEST`, or None. Raises yaml.YAMLError."""
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+        depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
+        if depth > DEEPEST:
+            return event.start_mark.line + 1 if event.start_mark else 1
+    return None
+
+
+PLAIN: Final = "!plain"
+"""The tag of a scalar without quotes and without a tag, whose type depends on its text."""
+
+_TAGS: Final = (
+    PLAIN,
+    *(f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "int", "float")),
+)
+_NULL: Final = frozenset(("", "~", "null", "Null", "NULL"))
+_LONGEST_NUMBER: Final = 64
+_INTEGER: Final = re.compile(
+    r"[-+]?(?:0b[01_]+|0o?[0-7_]+|0x[0-9a-fA-F_]+|[1-9][0-9_]*|0)", re.ASCII
+)
+_FLOAT: Final = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?", re.ASCII)
+
+
+def _cases(*words: str) -> frozenset[str]:
+    return frozenset(text for word in words for text in (word, word.title(), word.upper()))
+
+
+_TRUE: Final = _cases("y", "yes", "true", "on")
+_FALSE: Final = _cases("n", "no", "false", "off")
+
+
+def scalar(tag: str, text: str) -> str | float | bool | None:
+    """Return the value of a scalar in YAML 1.1: `yes` and `on` are booleans. Dates are strings."""
+    if tag not in _TAGS:
+        return text
+    if text in _NULL:
+        return None
+    if text in _TRUE or text in _FALSE:
+        return text in _TRUE
+    if len(text) <= _LONGEST_NUMBER and _INTEGER.fullmatch(text):
+        return _integer(text)
+    return float(text) if len(text) <= _LONGEST_NUMBER and _FLOAT.fullmatch(text) else text
+
+
+def _integer(text: str) -> int | str:
+    digits = text.replace("_", "").lstrip("+-")
+    octal = len(digits) > 1 and digits[0] == "0" and digits[1].isdigit()
+    try:
+        value = int(digits, 8 if octal else 0)
+    except ValueError:
+        return text
+    return -value if text[0] == "-" else value
+
+
+_MERGE: Final = "<<"
+
+
+def _loader() -> type[Any]:
+    """Return a loader that marks plain scalars, whose types depend on the schema."""
+    base: type[Any] = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+    loader: Any = type("_Loader", (base,), {})
+    loader.add_implicit_resolver(PLAIN, re.compile(""), None)
+    made: type[Any] = loader
+    return made
+
+
+LOADER: Final = _loader()
+
+
+def first_node(text: str) -> Node | None:
+    """Return the first document of a text, None without a document. Raises yaml.YAMLError."""
+    found: Node | None = next(iter(yaml.compose_all(text, Loader=LOADER)), None)
+    return found
+
+
+def line_of(node: Node) -> int:
+    """Return the line of a node, from 1."""
+    line: int = node.start_mark.line
+    return line + 1
+
+
+def line_at(node: Node, tokens: Sequence[str | int]) -> int:
+    """Return the line of a field, also in nested YAML, or of its deepest existing parent."""
+    line, above = line_of(node), 0
+    for token in tokens:
+        if isinstance(node, ScalarNode):
+            inner = _inner(node)
+            if inner is None:
+                break
+            node, above = inner, above + line_of(node)
+        found = child(node, token)
+        if found is None:
+            break
+        line, node = found[0] + above, found[1]
+    return line
+
+
+def _inner(node: ScalarNode) -> Node | None:
+    """Return the node in a block text whose lines are those of the file, None for other texts."""
+    if node.style != "|":
+        return None
+    try:
+        return None if too_deep_at(node.value) else first_node(node.value)
+    except yaml.YAMLError:
+        return None
+
+
+def child(node: Node, token: str | int) -> tuple[int, Node] | None:
+    """Return the line and the node of an element or an entry; the line of an entry is its key's."""
+    if isinstance(node, SequenceNode) and isinstance(token, int) and token < len(node.value):
+        element = node.value[token]
+        return line_of(element), element
+    if not isinstance(node, MappingNode):
+        return None
+    for key, value in reversed(node.value):
+        if isinstance(key, ScalarNode) and key.value == token and not is_merge(key):
+            return line_of(key), value
+    for parent in merged(node):
+        found = child(parent, token)
+        if found is not None:
+            return found
+    return None
+
+
+def is_merge(key: Node) -> bool:
+    """Return whether a key is YAML's `<<`."""
+    return isinstance(key, ScalarNode) and key.tag == PLAIN and key.value == _MERGE
+
+
+def merged(node: MappingNode) -> Iterator[MappingNode]:
+    """Yield the maps that a map merges with `<<`, in order of precedence."""
+    for key, value in node.value:
+        if is_merge(key):
+            parents = value.value if isinstance(value, SequenceNode) else [value]
+            yield from (parent for parent in parents if isinstance(parent, MappingNode))
+
 
 VALUES_MAX: Final = 10_000_000
 """Values of a document with its aliases written out: more would exhaust the memory of commands that

@@ -9,15 +9,7 @@ from webhook.accelerators.devices import DEVICES, TPU
 from webhook.api import names
 from webhook.api.objects import Affinity
 from webhook.groups.annotations import TOPOLOGY_KEY, WORKER_GROUP
-from webhook.mutation.edit import (
-    APART,
-    TOGETHER,
-    AppendTerm,
-    Edit,
-    Note,
-    SetLabel,
-    Warn,
-)
+from webhook.mutation.edit import APART, TOGETHER, AppendTerm, Edit, Note, SetLabel, Warn
 from webhook.mutation.ray_pod import Replica
 
 

@@ -10,19 +10,8 @@ from typing import Final
 from webhook.api import names
 from webhook.api.release import Release, image_release, parse_release
 from webhook.groups.annotations import DRAIN_SECONDS
-from webhook.groups.drain_timeout import (
-    DEFAULT_GRACE,
-    MARGIN,
-    own_seconds,
-    read_seconds,
-)
-from webhook.mutation.edit import (
-    Edit,
-    Note,
-    SetField,
-    SetPreStop,
-    Warn,
-)
+from webhook.groups.drain_timeout import DEFAULT_GRACE, MARGIN, own_seconds, read_seconds
+from webhook.mutation.edit import Edit, Note, SetField, SetPreStop, Warn
 from webhook.mutation.ray_pod import Replica, Variable, fill
 
 DRAINS_SINCE: Final[Release] = (2, 57)

@@ -6,8 +6,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Struct
 
+from webhook.api.formats import escape
 from webhook.api.objects import Pod, Strings
-from webhook.api.paths import escape
 from webhook.mutation.edit import (
     AddClaim,
     AppendResizeRule,

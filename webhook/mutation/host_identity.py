@@ -9,13 +9,7 @@ from webhook.accelerators.devices import TPU
 from webhook.api import names
 from webhook.api.formats import LABEL_VALUE_MAX
 from webhook.groups.naming import headless_service, host_name, long_nodename, slice_name
-from webhook.mutation.edit import (
-    Edit,
-    SetAnnotation,
-    SetField,
-    SetLabel,
-    Warn,
-)
+from webhook.mutation.edit import Edit, SetAnnotation, SetField, SetLabel, Warn
 from webhook.mutation.ray_pod import Replica, Worker
 
 

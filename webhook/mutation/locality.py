@@ -10,13 +10,7 @@ import msgspec
 
 from webhook.api import names
 from webhook.mutation.edit import Edit, Warn
-from webhook.mutation.ray_pod import (
-    Replica,
-    Slot,
-    Variable,
-    Worker,
-    fill,
-)
+from webhook.mutation.ray_pod import Replica, Slot, Variable, Worker, fill
 
 ZONES_SINCE: Final = (1, 35)
 """The first Kubernetes release that copies zone and region from the Node to the pod at binding.

@@ -11,14 +11,15 @@ from webhook.accelerators.slices import TopologyError, advice, hosts_of
 from webhook.api import names
 from webhook.api.formats import DNS_LABEL_MAX, is_dns_label
 from webhook.api.review import INVALID, Cause
-from webhook.groups.addresses import (
+from webhook.groups.naming import (
     ADDED_MAX,
+    REPLICA_NAME_GROUP_MAX,
     added_size,
     address_size,
+    host_name,
     listed,
     too_large,
 )
-from webhook.groups.naming import REPLICA_NAME_GROUP_MAX, host_name
 from webhook.mutation.ray_pod import Replica
 
 

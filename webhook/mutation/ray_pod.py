@@ -19,6 +19,7 @@ from webhook.accelerators.devices import (
 )
 from webhook.accelerators.slices import Slice, read_slice
 from webhook.api import names
+from webhook.api.formats import dotted, pointer
 from webhook.api.objects import (
     ALWAYS,
     Container,
@@ -28,7 +29,6 @@ from webhook.api.objects import (
     WorkerGroup,
     ray_container,
 )
-from webhook.api.paths import dotted, pointer
 from webhook.api.quantity import parse_count
 from webhook.api.review import INVALID, Cause, Denied
 from webhook.groups.group_config import RayClusterConfig

@@ -16,13 +16,7 @@ from webhook.accelerators.profiles import Profile, Setting
 from webhook.api import names
 from webhook.groups.annotations import PROFILES, read_count, read_index
 from webhook.mutation.edit import Edit, Warn
-from webhook.mutation.ray_pod import (
-    Replica,
-    Slot,
-    Variable,
-    Worker,
-    fill,
-)
+from webhook.mutation.ray_pod import Replica, Slot, Variable, Worker, fill
 
 
 def replica_edits(replica: Replica) -> list[Edit]:

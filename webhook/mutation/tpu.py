@@ -6,23 +6,12 @@ from typing import Final
 
 from webhook.accelerators.devices import TPU
 from webhook.accelerators.profiles import PROCESSES, SHAPE, of_slices
-from webhook.accelerators.slices import (
-    TopologyError,
-    accelerator_type,
-    chips_of,
-    parse_topology,
-)
+from webhook.accelerators.slices import TopologyError, accelerator_type, chips_of, parse_topology
 from webhook.api import names
 from webhook.groups.naming import host_name, slice_name
 from webhook.groups.slice_jobs import NUMBER_DIGITS, SliceJob
 from webhook.mutation.edit import Edit, Note, Warn
-from webhook.mutation.ray_pod import (
-    Replica,
-    Variable,
-    Worker,
-    fill,
-    in_multi_slice,
-)
+from webhook.mutation.ray_pod import Replica, Variable, Worker, fill, in_multi_slice
 
 PROCESS_PORT: Final = 8471
 """The port of the first TPU process of a host; the next processes have consecutive ports."""

@@ -19,8 +19,8 @@ from webhook.accelerators.slices import (
 )
 from webhook.api import names
 from webhook.api.review import REQUIRED
-from webhook.groups.addresses import ADDED_MAX, added_size, address_size, listed, too_large
 from webhook.groups.annotations import PROFILES, TOPOLOGY_KEY
+from webhook.groups.naming import ADDED_MAX, added_size, address_size, listed, too_large
 from webhook.validation.cluster import Cluster, Container, Group
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault

@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 from msgspec import DecodeError, Struct, field, json
 
+from webhook.api.formats import pointer
 from webhook.api.objects import ObjectMeta
-from webhook.api.paths import pointer
 from webhook.controller.repair.plan import EMPTY, Record
 from webhook.controller.requests import SECONDS
 from webhook.kubeclient.client import Api, Operation

@@ -7,10 +7,9 @@ from urllib.parse import quote
 from msgspec import Struct, field
 
 from webhook.api import names
+from webhook.api.formats import mark, marked, pointer
 from webhook.api.objects import Container
-from webhook.api.paths import pointer
 from webhook.api.review import Denied
-from webhook.api.uid_marker import mark, marked
 from webhook.controller.repair.plan import (
     Action,
     Delete,
