@@ -80,8 +80,9 @@ browser: $(READY)  ## Install chromium, and look at the dashboard as a person do
 	$(BIN)/python -m tests.browser.install
 	$(BIN)/python -m pytest tests/browser -m browser
 
-fuzz: $(READY)  ## Run the property tests with fresh seeds for SECONDS (300 unless told)
+fuzz: $(READY)  ## Run the property tests for SECONDS (default 300), and 1,000,000 steps of reservations, with new seeds
 	$(BIN)/python -m tests.fuzz $(SECONDS)
+	$(BIN)/python -m tests.reservation.stories
 
 hostile: $(READY)  ## Attack a server on loopback, beside good clients, and write docs/contributing/hardening.md
 	$(BIN)/python -m tests.hostile

@@ -14,7 +14,8 @@ from webhook.admission.reviewer import Mutation
 from webhook.admission.shard_handler import ShardHandler
 from webhook.api import names
 from webhook.groups.group_config import ClusterIndex
-from webhook.reservation.indices import standalone_indices
+from webhook.groups.identity_index import Membership
+from webhook.reservation.live_objects import standalone
 
 SELECTING = {names.NODE_TPU_ACCELERATOR: "tpu-v6e-slice", names.NODE_TPU_TOPOLOGY: "4x4"}
 CONTAINERS = [{"name": "ray-worker", "image": "rayproject/ray:2.54.0"}]
@@ -41,7 +42,7 @@ def reviewed(document: Object, old: Object | None = None) -> tuple[Object, list[
     """Return a RayCluster after a review, and the warnings."""
     review = object_review(document, old=old)
     clusters = ClusterIndex()
-    shards = ShardHandler(clusters, standalone_indices(clusters))
+    shards = ShardHandler(clusters, standalone(Membership(), clusters))
     mutation = Mutation(Webhook().handler, shards=shards)
     outcome = asyncio.run(mutation.review(json.dumps(review).encode()))
     patch = json.loads(outcome.answer.patch or b"[]")

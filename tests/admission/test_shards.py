@@ -32,7 +32,7 @@ from webhook.groups.annotations import (
 from webhook.groups.group_config import ClusterIndex
 from webhook.groups.identity_index import Membership
 from webhook.reservation.identities import StandaloneIdentities
-from webhook.reservation.indices import standalone_indices
+from webhook.reservation.live_objects import standalone
 
 GROUP, INDEX = names.ANNOTATION_SHARD_GROUP, names.ANNOTATION_SHARD_INDEX
 AT_INDEX, AT_GROUP = f"metadata.annotations[{INDEX}]", f"metadata.annotations[{GROUP}]"
@@ -52,7 +52,7 @@ class Server:
     def __init__(self, *there: ClusterBuilder) -> None:
         self.clusters = ClusterIndex()
         pods = PodHandler(self.clusters, StandaloneIdentities(Membership()))
-        handler = ShardHandler(self.clusters, standalone_indices(self.clusters))
+        handler = ShardHandler(self.clusters, standalone(Membership(), self.clusters))
         self.mutation = Mutation(pods, shards=handler)
         for cluster in there:
             self.clusters.put(facts(cluster))

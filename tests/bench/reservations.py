@@ -13,10 +13,9 @@ from tests.kubeclient.following import plain
 from tests.reservation.alone import Lists
 from webhook.groups.identity import MAX_REPLICAS, GroupKey, HostIdentity
 from webhook.groups.identity_index import Member, Membership
-from webhook.groups.identity_request import IdentityRequest
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.reservation_leases import LeaseStore
-from webhook.reservation.identities import Identities
+from webhook.reservation.allocation import Request
 
 PODS = 256
 KEY = GroupKey("default", "uid-of-ray", "tpu")
@@ -27,11 +26,10 @@ VERBS = {"create": "create", "update": "update", "get": "list"}
 class _Process:
     def __init__(self, api: Api) -> None:
         self.members = Membership()
-        reservations = Lists().reservations(LeaseStore(api, "ray-webhook"))
-        self.identities = Identities(self.members, Lists(), reservations)
+        self.identities = Lists().identities(self.members, LeaseStore(api, "ray-webhook"))
 
     async def reserve(self, uid: str, hosts: int) -> Member:
-        wanted = IdentityRequest("ray", KEY, hosts, MAX_REPLICAS, uid)
+        wanted = Request("ray", KEY, hosts, MAX_REPLICAS, uid)
         found = await self.identities.reserve(
             wanted, lambda seat, holder: Member(KEY, seat, holder)
         )

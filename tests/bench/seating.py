@@ -5,7 +5,7 @@ from time import perf_counter
 
 from webhook.groups.identity import MAX_REPLICAS, GroupKey, HostIdentity
 from webhook.groups.identity_index import Member, Membership
-from webhook.groups.identity_request import IdentityRequest
+from webhook.reservation.allocation import Request
 from webhook.reservation.identities import StandaloneIdentities
 from webhook.reservation.stores import at_once
 
@@ -45,7 +45,7 @@ def _batch(state: Membership, key: GroupKey, hosts: int) -> float:
     identities = StandaloneIdentities(state)
     started = perf_counter()
     for turn in range(turns):
-        wanted = IdentityRequest("c", key, hosts, MAX_REPLICAS, f"new-{turn}")
+        wanted = Request("c", key, hosts, MAX_REPLICAS, f"new-{turn}")
         seat = at_once(identities.reserve(wanted, lambda seat, _: seat))
         assert isinstance(seat, HostIdentity)
         identities.deleted(key, seat)

@@ -16,7 +16,7 @@ SEATS = st.builds(
 def occupied(hosts: int, *seats: HostIdentity) -> Occupancy:
     """Return a group of which these seats are taken."""
     group = Occupancy()
-    group.set_hosts(hosts)
+    group.lowest(hosts)
     for seat in seats:
         group.take(seat)
     return group
@@ -27,17 +27,19 @@ def replica(index: int, name: str, *hosts: int) -> list[HostIdentity]:
     return [HostIdentity(index, host, name) for host in hosts]
 
 
-def following(group: Occupancy) -> HostIdentity:
-    """Return the place to fill next; the name of a new replica is empty."""
-    index = group.first_lacking()
+def following(group: Occupancy, hosts: int = 0) -> HostIdentity:
+    """Return the place to fill next, with the known number of hosts; the name of a new replica is
+    empty.
+    """
+    vacant, index = group.lowest(hosts or group.hosts)
     if index is None:
-        return HostIdentity(group.first_vacant(), 0, "")
+        return HostIdentity(vacant, 0, "")
     return HostIdentity(index, lowest_bit(~group.taken(index)), group.name_of(index))
 
 
-def place(group: Occupancy) -> tuple[int, int]:
+def place(group: Occupancy, hosts: int = 0) -> tuple[int, int]:
     """Return replica and host that come next."""
-    seat = following(group)
+    seat = following(group, hosts)
     return seat.replica, seat.host
 
 
@@ -95,10 +97,8 @@ def test_three_generations_of_an_index_are_kept_apart() -> None:
 
 def test_more_hosts_make_full_replicas_lack_some_and_fewer_fill_them() -> None:
     group = occupied(2, *replica(0, "A", 0, 1), *replica(1, "B", 0, 1))
-    group.set_hosts(3)
-    assert following(group) == HostIdentity(0, 2, "A")
-    group.set_hosts(1)
-    assert place(group) == (2, 0)
+    assert following(group, 3) == HostIdentity(0, 2, "A")
+    assert place(group, 1) == (2, 0)
 
 
 def test_an_index_beyond_all_that_are_handed_out_is_held_but_never_filled() -> None:

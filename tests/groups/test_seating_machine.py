@@ -21,8 +21,8 @@ from tests.reservation.alone import Lists, next_seat
 from tests.reservation.leases import Direct, lease_store
 from webhook.groups.identity import MAX_REPLICAS, GroupKey, HostIdentity
 from webhook.groups.identity_index import Member, Membership
-from webhook.groups.identity_request import IdentityRequest
-from webhook.reservation.allocation import BLOCK, VACANT_SECONDS
+from webhook.reservation.allocation import BLOCK, VACANT_SECONDS, Request
+from webhook.reservation.identities import IdentityRequest
 from webhook.reservation.stores import at_once
 
 EXAMPLES = 300
@@ -76,7 +76,7 @@ class Seating(RuleBasedStateMachine):
         """Return the identity that a review wants, in a group that is never full."""
         self.requests += 1
         hosts = self.groups[key]
-        return IdentityRequest("ray", key, hosts, MAX_REPLICAS, uid or f"request-{self.requests}")
+        return Request("ray", key, hosts, MAX_REPLICAS, uid or f"request-{self.requests}")
 
     def _reserve(self, wanted: IdentityRequest) -> tuple[HostIdentity, str]:
         found = at_once(self.identities.reserve(wanted, lambda *found: found))
@@ -93,7 +93,7 @@ class Seating(RuleBasedStateMachine):
         assert after[seat.replica, seat.host] == holder
         kept = {place for place in before if after.get(place) == before[place]}
         self._check_order(key, seat, kept)
-        return Admitted(wanted.request_uid, key, seat, holder, self.lists.now)
+        return Admitted(wanted.uid, key, seat, holder, self.lists.now)
 
     @rule(number=st.integers(0, 2))
     def dry_run(self, number: int) -> None:

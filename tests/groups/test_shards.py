@@ -10,15 +10,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from tests.reservation.alone import Lists
 from webhook.groups.group_config import ClusterIndex, RayClusterConfig
-from webhook.groups.shards import (
-    COMING,
-    Full,
-    Holder,
-    ShardKey,
-    WantedIndex,
-)
-from webhook.reservation.allocation import VACANT_SECONDS
-from webhook.reservation.indices import Indices
+from webhook.groups.identity import MAX_REPLICAS, HostIdentity, ShardKey
+from webhook.groups.identity_index import Membership
+from webhook.reservation.allocation import VACANT_SECONDS, Request, Taken
 from webhook.reservation.stores import at_once
 
 KEY = ShardKey("team", "search")
@@ -39,27 +33,31 @@ class Shards:
     def __init__(self, *clusters: RayClusterConfig) -> None:
         self.index = ClusterIndex()
         self.lists = Lists()
-        self.indices: Indices = self.lists.indices(self.index)
+        self.reservations = self.lists.reservations(Membership(), self.index)
         self._uids = count()
         for cluster in clusters:
             self.index.put(cluster)
 
-    def given(
-        self, name: str, now: float = 0.0, *, key: ShardKey = KEY, given: int | None = None
-    ) -> int | Holder | Full:
+    def given(self, name: str, now: float = 0.0, *, given: int | None = None) -> int:
         """Return the index that is reserved for a new RayCluster."""
         self.lists.now = 1000.0 + now
-        wanted = WantedIndex(key, name, f"request-{next(self._uids)}", given)
-        return at_once(self.indices.reserve(wanted))
+        wanted = _request(name, f"request-{next(self._uids)}", given)
+        return at_once(self.reservations.reserve(wanted, lambda found, _: found.index))
 
-    def free_for(self, name: str) -> int | Holder | Full:
+    def free_for(self, name: str) -> int:
         """Return the index that a RayCluster would get, by what is known without a list."""
-        return self.indices.preview(WantedIndex(KEY, name, "preview"))
+        wanted = _request(name, "preview")
+        return self.reservations.preview(wanted, lambda found, _: found.index)
 
-    def holder(self, index: int, name: str) -> str:
-        """Return who else has an index."""
-        found = self.indices.preview(WantedIndex(KEY, name, "preview", index))
-        return found.name if isinstance(found, Holder) else ""
+    def holder(self, index: int, name: str) -> str | None:
+        """Return who else has an index: a name, empty if it is not generated yet, or None."""
+        found = self.reservations.preview(_request(name, "preview", index), lambda found, _: found)
+        return found.holder if isinstance(found, Taken) else None
+
+
+def _request(name: str, uid: str, given: int | None = None) -> Request[ShardKey]:
+    identity = None if given is None else HostIdentity(given, 0, "")
+    return Request(name, KEY, 1, MAX_REPLICAS, uid, given=identity)
 
 
 def test_the_lowest_index_that_no_other_cluster_has_is_free() -> None:
@@ -89,8 +87,8 @@ def test_the_same_name_that_asks_again_gets_the_same_index() -> None:
 def test_names_that_are_to_be_generated_are_different_clusters() -> None:
     shards = Shards()
     assert [shards.given("") for _ in range(3)] == [0, 1, 2]
-    assert shards.holder(1, "a") == COMING
-    assert shards.holder(1, "") == COMING
+    assert shards.holder(1, "a") == ""
+    assert shards.holder(1, "") == ""
 
 
 def test_an_index_is_free_again_when_its_cluster_did_not_appear_and_a_list_shows_it() -> None:
@@ -140,9 +138,9 @@ def test_a_cluster_that_is_given_another_index_holds_both_until_a_list_shows_it(
 def test_the_holder_of_an_index_is_named_but_never_to_itself() -> None:
     shards = Shards(shard("a", "0"))
     shards.given("b")
-    assert [shards.holder(index, "c") for index in range(3)] == ["a", "b", ""]
-    assert shards.holder(0, "a") == ""
-    assert shards.holder(1, "b") == ""
+    assert [shards.holder(index, "c") for index in range(3)] == ["a", "b", None]
+    assert shards.holder(0, "a") is None
+    assert shards.holder(1, "b") is None
 
 
 class ShardMachine(RuleBasedStateMachine):
@@ -164,9 +162,7 @@ class ShardMachine(RuleBasedStateMachine):
             self.coming[name] = self._index(name), self.now
 
     def _index(self, name: str) -> int:
-        found = self.shards.given(name, self.now)
-        assert isinstance(found, int)
-        return found
+        return self.shards.given(name, self.now)
 
     @rule(name=st.sampled_from("abcdef"))
     def appear(self, name: str) -> None:

@@ -31,12 +31,13 @@ from webhook.admission.reviewer import Mutation, Outcome, Validation
 from webhook.admission.shard_handler import ShardHandler
 from webhook.admission.subresource_handlers import ResizeHandler
 from webhook.api import names
+from webhook.groups.identity_index import Membership
 from webhook.httpserver.application import Readiness
 from webhook.httpserver.body_budget import BodyBudget
 from webhook.httpserver.endpoint import ReviewEndpoint
 from webhook.manifest.reader import Manifest, read
 from webhook.manifest.standalone import load_state
-from webhook.reservation.indices import standalone_indices
+from webhook.reservation.live_objects import standalone
 
 ROOT: Final = Path(__file__).parents[2]
 
@@ -241,7 +242,7 @@ class Service:
         self.observer = Observer()
         gate = Readiness({}, {})
         pods = PodHandler(known.clusters, known.identities)
-        shards = ShardHandler(known.clusters, standalone_indices(known.clusters))
+        shards = ShardHandler(known.clusters, standalone(Membership(), known.clusters))
         resize = ResizeHandler(known.clusters)
         self._pods = pods
         self._endpoints = {

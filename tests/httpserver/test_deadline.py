@@ -12,10 +12,11 @@ from webhook.admission.reviewer import Mutation
 from webhook.admission.shard_handler import ShardHandler
 from webhook.api.review import NotNow
 from webhook.groups.group_config import ClusterIndex
+from webhook.groups.identity_index import Membership
 from webhook.groups.required_reads import Read
 from webhook.httpserver import endpoint
 from webhook.manifest.standalone import load_state
-from webhook.reservation.indices import standalone_indices
+from webhook.reservation.live_objects import standalone
 
 
 class Silence:
@@ -42,7 +43,7 @@ def test_a_review_that_cannot_be_decided_in_time_says_so_and_names_its_object(
     known, clusters = load_state(()), ClusterIndex()
     clusters.freshness = lambda *_: False  # a watch that is silent
     pods = PodHandler(clusters, known.identities)
-    shards = ShardHandler(clusters, standalone_indices(clusters))
+    shards = ShardHandler(clusters, standalone(Membership(), clusters))
     mutation = Mutation(pods, Silence(), shards, in_time=endpoint.in_time)
 
     async def story(review: Object) -> str:

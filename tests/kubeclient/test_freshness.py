@@ -34,9 +34,10 @@ from webhook.admission.shard_handler import ShardHandler
 from webhook.admission.subresource_handlers import ResizeHandler
 from webhook.api import names
 from webhook.api.review import ClusterUnreadable
+from webhook.groups.identity_index import Membership
 from webhook.groups.required_reads import SILENCE_SECONDS
 from webhook.reservation.identities import StandaloneIdentities
-from webhook.reservation.indices import standalone_indices
+from webhook.reservation.live_objects import standalone
 
 PUNCTUAL, SILENT = 0.0, 2 * SILENCE_SECONDS
 """How long the watch has been silent."""
@@ -61,7 +62,7 @@ class Admission:
         self.mutation = Mutation(
             PodHandler(followed.clusters, StandaloneIdentities(followed.members)),
             followed.state.reader,
-            ShardHandler(followed.clusters, standalone_indices(followed.clusters)),
+            ShardHandler(followed.clusters, standalone(Membership(), followed.clusters)),
         )
         self.validation = Validation(
             RayHandler(), ResizeHandler(followed.clusters, "deny"), followed.state.reader

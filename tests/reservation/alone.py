@@ -2,16 +2,17 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from math import inf
 
 from webhook.groups.group_config import ClusterIndex
-from webhook.groups.identity import MAX_REPLICAS, GroupKey, HostIdentity
+from webhook.groups.identity import MAX_REPLICAS, GroupKey, HostIdentity, Key
 from webhook.groups.identity_index import Membership
-from webhook.groups.identity_request import IdentityRequest
+from webhook.reservation.allocation import Request
 from webhook.reservation.identities import Identities, StandaloneIdentities
-from webhook.reservation.indices import Indices
+from webhook.reservation.live_objects import objects_of
 from webhook.reservation.reservations import Reservations, Times
-from webhook.reservation.stores import Key, MemoryStore, Store
+from webhook.reservation.stores import MemoryStore, Store
 
 
 @dataclass
@@ -44,23 +45,22 @@ class Lists:
         self.silent_since = inf
         self.finds()
 
-    def reservations(self, store: Store | None = None) -> Reservations:
+    def reservations(
+        self, members: Membership, clusters: ClusterIndex, store: Store | None = None
+    ) -> Reservations:
         """Return reservations by this clock."""
         times = Times(lambda: self.now + self.stopped, lambda: self.now)
-        return Reservations(store or MemoryStore(), times)
+        objects = partial(objects_of, members, clusters)
+        return Reservations(store or MemoryStore(), times, self, objects)
 
     def identities(self, members: Membership, store: Store | None = None) -> Identities:
         """Return what gives identities."""
-        return Identities(members, self, self.reservations(store))
-
-    def indices(self, clusters: ClusterIndex) -> Indices:
-        """Return what gives shard indices."""
-        return Indices(clusters, self, self.reservations())
+        return Identities(self.reservations(members, ClusterIndex(), store))
 
 
 def next_seat(members: Membership, key: GroupKey, hosts: int, uid: str) -> HostIdentity:
     """Return the identity that the next pod of a group gets, by the pods alone."""
-    wanted = IdentityRequest("ray", key, hosts, MAX_REPLICAS, uid)
+    wanted = Request("ray", key, hosts, MAX_REPLICAS, uid)
     found = StandaloneIdentities(members).preview(wanted, lambda seat, _: seat)
     assert isinstance(found, HostIdentity)
     return found

@@ -25,12 +25,11 @@ from webhook.kubeclient.client import ServerTime
 from webhook.kubeclient.reservation_leases import LeaseStore
 from webhook.reservation import (
     allocation,
-    identities,
-    indices,
+    live_objects,
     reservations,
 )
-from webhook.reservation.allocation import Request, Table
-from webhook.reservation.reservations import ReservationRequest, Reservations
+from webhook.reservation.allocation import AnyRequest, Table
+from webhook.reservation.reservations import Reservations
 from webhook.reservation.stores import TableKey
 
 SEEDS: Final = 300
@@ -42,10 +41,8 @@ def _patched(owner: Any, name: str, new: Any) -> Mutation:  # noqa: ANN401 - any
     return lambda: patch.object(owner, name, new)
 
 
-async def _does_not_wait(
-    self: Reservations, wanted: ReservationRequest, block: int, table: Table
-) -> bool:
-    writing = _WRITE(self, wanted, block, table)
+async def _does_not_wait(self: Reservations, *arguments: Any) -> bool:  # noqa: ANN401
+    writing = _WRITE(self, *arguments)
     _left.append(asyncio.get_running_loop().create_task(writing))
     return True
 
@@ -89,7 +86,7 @@ _OWN: Final = allocation._own
 _ALLOCATE: Final = allocation.allocate
 
 
-def _index_not_renewed(table: Table, objects: Any, request: Request, *more: Any) -> Any:  # noqa: ANN401
+def _index_not_renewed(table: Table, objects: Any, request: AnyRequest, *more: Any) -> Any:  # noqa: ANN401
     found = _ALLOCATE(table, objects, request, *more)
     own = _OWN(table, request, allocation.holder_of(request.uid, 0))
     if own and request.index and isinstance(found, allocation.Place):
@@ -104,7 +101,7 @@ MUTANTS: Final[dict[str, Mutation]] = {
     "entries are vacant after 5 s": _patched(allocation, "VACANT_SECONDS", 5.0),
     "an old entry is returned as it is": _patched(allocation, "RENEW_SECONDS", inf),
     "the time after the write does not count": _patched(reservations, "RENEW_SECONDS", inf),
-    "a silent watch is believed": _patched(reservations, "FRESH_SECONDS", inf),
+    "a silent watch is believed": _patched(reservations, "SILENCE_SECONDS", inf),
     "a new name does not depend on the block": _patched(
         allocation,
         "replica_name",
@@ -123,10 +120,10 @@ MUTANTS: Final[dict[str, Mutation]] = {
     "pods hold no place": _patched(Occupancy, "taken", lambda *_: 0),
     "an index entry is returned as it is": _patched(reservations, "allocate", _index_not_renewed),
     "an index is free when its RayCluster is gone": _patched(
-        indices._Shards, "gone", lambda *_: True
+        live_objects._Shards, "gone", lambda *_: True
     ),
     "another pod in the place of an entry is ignored": _patched(
-        identities._Pods, "other", lambda *_: ""
+        live_objects._Pods, "other", lambda *_: ""
     ),
     "a name is not taken from entries": _patched(
         allocation.Reserved, "name", property(lambda _: "")

@@ -6,8 +6,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from webhook.api import names
-from webhook.groups.identity import GroupKey, HostIdentity
-from webhook.groups.shards import ShardKey
+from webhook.groups.identity import GroupKey, HostIdentity, ShardKey
 from webhook.kubeclient.errors import ApiError
 
 Object = dict[str, Any]

@@ -10,8 +10,10 @@ by hand.
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from email.utils import formatdate
+from functools import partial
 from random import Random
 from typing import Any, cast
 
@@ -28,17 +30,16 @@ from webhook.api.review import Denied, NotNow
 from webhook.cache.live import Feeds, LiveReader
 from webhook.cache.serve_stores import PodFeed, RayClusterFeed, WorkerPod
 from webhook.groups.group_config import ClusterIndex
-from webhook.groups.identity import GroupKey, HostIdentity
+from webhook.groups.identity import MAX_REPLICAS, GroupKey, HostIdentity, ShardKey
 from webhook.groups.identity_index import Membership
-from webhook.groups.identity_request import IdentityRequest
 from webhook.groups.required_reads import ReadGroup
-from webhook.groups.shards import Holder, ShardKey, WantedIndex
 from webhook.kubeclient.client import Api, Query, ServerTime
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.reservation_leases import LeaseStore
+from webhook.reservation.allocation import Place, Request
 from webhook.reservation.identities import Identities
-from webhook.reservation.indices import Indices
-from webhook.reservation.reservations import Reservations, Times
+from webhook.reservation.live_objects import objects_of
+from webhook.reservation.reservations import Found, Reservations, Times
 
 WEBHOOK_SECONDS = 10.0
 """An answer that comes later goes nowhere."""
@@ -53,7 +54,7 @@ DATES = (-1, 0, 1)
 
 
 @dataclass(eq=False)
-class Request:
+class ApiRequest:
     """A request to the API server: made, carried out at some time, and answered at some time, or
     not.
     """
@@ -103,7 +104,7 @@ class SimulatedApi:
         answer: asyncio.Future[bytes] = model.loop.create_future()
         now = model.now
         model.requests.append(
-            Request(self._process, lambda: carry_out(model.server), answer, now, now + seconds)
+            ApiRequest(self._process, lambda: carry_out(model.server), answer, now, now + seconds)
         )
         return await answer
 
@@ -129,9 +130,9 @@ class Process:
         self.store = LeaseStore(self.api, "system")
         self.lists = LiveReader(self.api, {"": self.feeds})
         times = Times(self.api.server_time.now, self.clock, self._sleep)
-        self.reservations = Reservations(self.store, times)
-        self.identities = Identities(self.members, self.lists, self.reservations)
-        self.indices = Indices(self.clusters, self.lists, self.reservations)
+        objects = partial(objects_of, self.members, self.clusters)
+        self.reservations = Reservations(self.store, times, self.lists, objects)
+        self.identities = Identities(self.reservations)
         self.tasks: list[asyncio.Task[Any]] = []
         self.listings: dict[bool, asyncio.Task[None]] = {}
         """The last list of pods, and of RayClusters."""
@@ -281,7 +282,7 @@ class Model:
         self.loop = asyncio.new_event_loop()
         self.now = 1.0
         self.server = Server()
-        self.requests: list[Request] = []
+        self.requests: list[ApiRequest] = []
         self.pods: list[Pod] = []
         self.known_by_labels: set[str] = set()
         """Pods whose entries were deleted by hand: no one edits their labels."""
@@ -352,7 +353,7 @@ class Model:
         desired = self.random.choice([0, 1, 2, 4, 1 << 10])
         while True:
             hosts = self.groups[pod.key]
-            wanted = IdentityRequest("ray", pod.key, hosts, desired, pod.uid, read)
+            wanted = Request("ray", pod.key, hosts, desired, pod.uid, read)
             try:
                 answer = await process.identities.reserve(wanted, lambda *found: found)
                 if isinstance(answer, ReadGroup):
@@ -430,16 +431,16 @@ class Model:
         process.start(self._admit_ray(process, ray))
 
     async def _admit_ray(self, process: Process, ray: Ray) -> None:
-        wanted = WantedIndex(ray.key, ray.name, ray.uid, ray.given)
-        try:
-            answer = await process.indices.reserve(wanted)
-        except (NotNow, Denied):
-            answer = Holder("nobody")
+        given = None if ray.given is None else HostIdentity(ray.given, 0, "")
+        wanted = Request(ray.name, ray.key, 1, MAX_REPLICAS, ray.uid, given=given)
+        found: Found | None = None
+        with suppress(NotNow, Denied):
+            found = await process.reservations.reserve(wanted, lambda found, _: found)
         late = self.now > ray.began + WEBHOOK_SECONDS
-        if not isinstance(answer, int) or not process.alive or late:
+        if not isinstance(found, Place) or not process.alive or late:
             ray.over = True
         else:
-            ray.index = answer
+            ray.index = found.index
 
     def store_ray(self) -> None:
         """A RayCluster that has its index is stored, or refused: its name may be taken."""
@@ -468,7 +469,7 @@ class Model:
         for request in self.random.sample(self.requests, min(2, len(self.requests))):
             self._advance(request)
 
-    def _advance(self, request: Request) -> None:
+    def _advance(self, request: ApiRequest) -> None:
         chance = self.random.random()
         if not request.done:
             self.carry_out(request)
@@ -479,7 +480,7 @@ class Model:
         self.requests.remove(request)
         self.answer(request, lost=chance > 0.97)
 
-    def carry_out(self, request: Request) -> None:
+    def carry_out(self, request: ApiRequest) -> None:
         """Let the API server carry out a request."""
         request.done = True
         wrong = self.random.choice(DATES)
@@ -489,7 +490,7 @@ class Model:
         except ApiError as error:
             request.result = error
 
-    def answer(self, request: Request, *, lost: bool = False) -> None:
+    def answer(self, request: ApiRequest, *, lost: bool = False) -> None:
         """Let a process receive a response."""
         if request.answer.done() or not request.process.alive:
             return

@@ -1,10 +1,8 @@
 """Reservations of one group, step by step: conflicts, unknown outcomes, clocks and bounds."""
 
 import asyncio
-import gc
 from collections.abc import Callable
 from typing import Any, cast
-from weakref import ref
 
 import pytest
 
@@ -16,12 +14,12 @@ from webhook.cache.serve_stores import PodFeed, RayClusterFeed
 from webhook.groups.group_config import ClusterIndex
 from webhook.groups.identity import MAX_REPLICAS, GroupKey, HostIdentity
 from webhook.groups.identity_index import Member, Membership
-from webhook.groups.identity_request import IdentityRequest
 from webhook.kubeclient.client import Api, ServerTime
 from webhook.reservation.allocation import (
     BLOCK,
     RENEW_SECONDS,
     VACANT_SECONDS,
+    Request,
     Table,
 )
 from webhook.reservation.identities import Identities
@@ -30,8 +28,8 @@ from webhook.reservation.stores import (
     Conflict,
     MemoryStore,
     Stored,
-    StoreError,
     TableKey,
+    UnknownOutcome,
     at_once,
 )
 
@@ -43,10 +41,15 @@ class Scripted(MemoryStore):
 
     def __init__(self) -> None:
         super().__init__()
-        self.writes = 0
+        self.writes = self.reads = 0
         self.before: dict[int, Exception] = {}
         self.after: dict[int, Exception] = {}
         self.while_writing: Callable[[int], None] = lambda _: None
+
+    async def get(self, key: TableKey) -> Stored | None:
+        """Return a table."""
+        self.reads += 1
+        return await super().get(key)
 
     async def write(
         self, key: TableKey, table: Table, cluster: str, known: Stored | None = None
@@ -81,7 +84,7 @@ class World:
         self, uid: str, hosts: int = 1, *, given: HostIdentity | None = None, key: GroupKey = KEY
     ) -> tuple[HostIdentity, str]:
         """Return the identity and the holder that a request gets."""
-        wanted = IdentityRequest("ray", key, hosts, MAX_REPLICAS, uid, given=given, pod="new")
+        wanted = Request("ray", key, hosts, MAX_REPLICAS, uid, given=given, pod="new")
         found = at_once(self.identities.reserve(wanted, lambda *found: found))
         assert isinstance(found, tuple)
         return found
@@ -189,7 +192,7 @@ def test_a_retried_review_whose_place_another_pod_has_is_refused_and_its_entry_s
 def test_a_write_of_unknown_outcome_is_read_and_then_answered_or_repeated(
     world: World, *, written: bool
 ) -> None:
-    lost = {1: StoreError("the response was lost")}
+    lost = {1: UnknownOutcome("the response was lost")}
     if written:
         world.store.after = dict(lost)
     else:
@@ -201,14 +204,14 @@ def test_a_write_of_unknown_outcome_is_read_and_then_answered_or_repeated(
 
 
 async def _with_sleep(world: World, uid: str) -> tuple[HostIdentity, str]:
-    wanted = IdentityRequest("ray", KEY, 1, MAX_REPLICAS, uid)
+    wanted = Request("ray", KEY, 1, MAX_REPLICAS, uid)
     found = await world.identities.reserve(wanted, lambda *found: found)
     assert isinstance(found, tuple)
     return found
 
 
 def test_a_right_that_is_missing_refuses_at_once_and_names_it(world: World) -> None:
-    world.store.before = {1: StoreError("403: may not create leases", final=True)}
+    world.store.before = {1: NotNow("403: may not create leases")}
     with pytest.raises(NotNow, match="may not create leases"):
         world.reserve("a")
 
@@ -288,7 +291,7 @@ def test_an_entry_whose_pod_is_gone_keeps_no_replica_from_being_opened(world: Wo
     world.show("pod-1", second, other)
     world.members.put("pod-0", Member(KEY, first, holder, marked=True))  # no host beside it
     world.members.remove("pod-1")
-    wanted = IdentityRequest("ray", KEY, 2, 1, "r2", read=True, pod="new")  # one replica is desired
+    wanted = Request("ray", KEY, 2, 1, "r2", read=True, pod="new")  # one replica is desired
     found = at_once(world.identities.reserve(wanted, lambda *found: found))
     assert isinstance(found, tuple)
     assert (found[0].replica, found[0].host) == (1, 0)
@@ -299,7 +302,7 @@ def test_a_table_that_was_deleted_by_hand_is_written_again_with_what_is_known() 
     identities = lists.identities(members, lease_store(api))
 
     def reserve(uid: str) -> tuple[int, int]:
-        wanted = IdentityRequest("ray", KEY, 1, MAX_REPLICAS, uid)
+        wanted = Request("ray", KEY, 1, MAX_REPLICAS, uid)
         seat = at_once(identities.reserve(wanted, lambda seat, _: seat))
         assert isinstance(seat, HostIdentity)
         return seat.replica, seat.host
@@ -345,7 +348,7 @@ def test_an_entry_of_a_lost_write_by_a_machine_that_stood_still_is_written_again
             world.lists.stopped += VACANT_SECONDS
 
     world.store.while_writing = stand_still
-    world.store.after = {1: StoreError("the response was lost")}
+    world.store.after = {1: UnknownOutcome("the response was lost")}
     asyncio.run(_with_sleep(world, "a"))
     assert world.table()[0].made == world.lists.now + world.lists.stopped
 
@@ -362,7 +365,7 @@ def test_a_review_that_is_cancelled_while_it_writes_leaves_no_copy_and_the_next_
 
 
 def test_a_dry_run_writes_nothing(world: World) -> None:
-    wanted = IdentityRequest("ray", KEY, 1, MAX_REPLICAS, "a")
+    wanted = Request("ray", KEY, 1, MAX_REPLICAS, "a")
     assert world.identities.preview(wanted, lambda seat, _: seat) == HostIdentity(0, 0, "")
     assert world.store.writes == 0
 
@@ -414,20 +417,9 @@ def test_a_list_is_as_old_as_its_request_however_late_it_is_answered() -> None:
     assert (lists.listed(KEY), lists.contact(KEY), time.now()) == (begun, begun, begun + 2)
 
 
-def test_a_group_whose_time_is_over_is_forgotten_when_many_others_follow() -> None:
-    clock, lists = Lists(), Lists()
-    reservations, kept = clock.reservations(), ref(lists)
-
-    def reserve(lists: Lists, group: str) -> None:
-        wanted = IdentityRequest("ray", GroupKey("ns", "uid", group), 1, MAX_REPLICAS, "a")
-        identities = Identities(Membership(), lists, reservations)
-        at_once(identities.reserve(wanted, lambda seat, _: seat))
-
-    reserve(lists, "first")
-    del lists
-    assert kept() is not None
-    clock.now += VACANT_SECONDS
+def test_a_group_that_many_others_follow_is_read_again(world: World) -> None:
+    assert world.place("a") == (0, 0)
     for number in range(1100):
-        reserve(clock, f"g{number}")
-    gc.collect()
-    assert kept() is None
+        world.reserve("a", key=GroupKey("ns", "uid", f"g{number}"))
+    reads = world.store.reads
+    assert (world.place("b"), world.store.reads) == ((1, 0), reads + 1)

@@ -29,8 +29,13 @@ from webhook.api.review import (
 )
 from webhook.groups.google_labels import seat_of
 from webhook.groups.group_config import ClusterIndex, RayClusterConfig
-from webhook.groups.identity import MAX_HOSTS, GroupKey, HostIdentity
-from webhook.groups.identity_request import IdentityRequest, carried_seat, is_labelled
+from webhook.groups.identity import (
+    MAX_HOSTS,
+    GroupKey,
+    HostIdentity,
+    carried_seat,
+    is_labelled,
+)
 from webhook.groups.required_reads import Read, ReadCluster, ReadGroup
 from webhook.mutation.patch_template import PatchCache
 from webhook.mutation.pipeline import answer, head_receives
@@ -42,7 +47,8 @@ from webhook.mutation.ray_pod import (
     Replica,
     read_replica,
 )
-from webhook.reservation.identities import Identities
+from webhook.reservation.allocation import Request
+from webhook.reservation.identities import Identities, IdentityRequest
 
 _SHOWN_GROUPS: Final = 8
 """Groups in a message, enough to find a typo."""
@@ -73,7 +79,7 @@ class RayPod(Struct, frozen=True, gc=False):
 
     def wanted(self, request_uid: str, read: Sequence[Read]) -> IdentityRequest:
         group, meta = self.group, self.pod.metadata
-        return IdentityRequest(
+        return Request(
             self.cluster.name,
             self.key,
             group.num_of_hosts,

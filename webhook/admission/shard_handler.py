@@ -22,6 +22,7 @@ from webhook.api.review import (
     Denied,
 )
 from webhook.groups.annotations import (
+    INDEX_LIMIT,
     SHARD_COUNT,
     SHARD_GROUP,
     SHARD_INDEX,
@@ -30,12 +31,16 @@ from webhook.groups.annotations import (
     read_index,
 )
 from webhook.groups.group_config import ClusterIndex, RayClusterConfig
+from webhook.groups.identity import HostIdentity, ShardKey
 from webhook.groups.required_reads import Read, ReadClusters
-from webhook.groups.shards import Full, Holder, ShardKey, WantedIndex
 from webhook.mutation.fold import Operation, encode
-from webhook.reservation.indices import Indices
+from webhook.reservation.allocation import Request, Taken
+from webhook.reservation.reservations import Found, Reservations
 
 PATH: Final = pointer("metadata", "annotations", SHARD_INDEX.annotation)
+
+COMING: Final = "a RayCluster that is being created"
+"""The holder of an index that was assigned before the API server generated the name."""
 
 _LATE: Final = "pods that are there already have no shard variables: they were created before"
 _MOVED: Final = "pods that are there already keep the shard variables of the former shard group"
@@ -46,9 +51,9 @@ class ShardHandler:
     read again before a denial, and if the watch is stale.
     """
 
-    def __init__(self, clusters: ClusterIndex, indices: Indices) -> None:
+    def __init__(self, clusters: ClusterIndex, reservations: Reservations) -> None:
         self._clusters = clusters
-        self._indices = indices
+        self._reservations = reservations
 
     async def __call__(
         self, request: AdmissionRequest[Bare], read: Sequence[Read] = ()
@@ -97,7 +102,7 @@ class ShardHandler:
         if same and read_index(kept) is not None:
             return _kept(index, kept, said)
         given = "" if before and index == kept else index
-        return await self._told(request, key, given, said)
+        return await self._assigned(request, key, given, said)
 
     def _agreed(
         self, request: AdmissionRequest[Bare], key: ShardKey, text: str, index: int | None
@@ -108,7 +113,7 @@ class ShardHandler:
         The number may grow, and shrink to no less than the used indices, for each RayCluster
         separately. A new RayCluster has at least the largest number of the others.
         """
-        others = self._indices.others(key, _name(request))
+        others = self._others(key, request)
         counts = {facts.name: read_count(facts.shard_count) for facts in others}
         largest = _largest(others) or 0
         if not text:
@@ -117,7 +122,7 @@ class ShardHandler:
         if count is None:
             raise _invalid(SHARD_COUNT, text)
         if index is not None and index >= count:
-            raise Denied(_beyond(Full(index, count)))
+            raise Denied(_beyond(index, count))
         if count < largest and request.operation == "CREATE":
             raise Denied(_fewer(key.group, count, largest))
         for facts in others:
@@ -127,37 +132,44 @@ class ShardHandler:
         differing = [name for name, found in counts.items() if found != count]
         return (_disagreeing(differing, count),) if differing else ()
 
-    async def _told(
-        self,
-        request: AdmissionRequest[Bare],
-        key: ShardKey,
-        given: str,
-        said: tuple[str, ...],
+    async def _assigned(
+        self, request: AdmissionRequest[Bare], key: ShardKey, given: str, said: tuple[str, ...]
     ) -> Answer:
         """Return the response that assigns an index, or accepts the given one, and record it."""
-        created = request.operation == "CREATE"
         count = read_count(_count(request.object.metadata)) if request.object else None
         if count is None:
-            count = _largest(self._indices.others(key, _name(request)))
-        wanted = WantedIndex(
-            key, _name(request), request.uid, read_index(given) if given else None, count
-        )
-        if given and wanted.given is None:
+            count = _largest(self._others(key, request)) or INDEX_LIMIT
+        index = read_index(given)
+        if given and index is None:
             raise _invalid(SHARD_INDEX, given)
-        index = (
-            self._indices.preview(wanted)
-            if request.dry_run
-            else await self._indices.reserve(wanted)
-        )
-        if isinstance(index, Holder):
-            raise Denied(_taken(given, key.group, index.name))
-        if isinstance(index, Full):
-            why = _beyond(index) if given else _none_left(key.group, index.count)
-            if not given and _stays(request):
-                return Answer((), None, (f"no index: {why.message}", *said))
-            raise Denied(why)
-        warned = said if created else (_warning(request), *said)
-        return Answer((), None if given else _written(str(index)), warned)
+        identity = None if index is None else HostIdentity(index, 0, "")
+        wanted = Request(_name(request), key, 1, count, request.uid, given=identity)
+
+        def accept(found: Found, _: int) -> int:
+            if found.index >= count:
+                full = _beyond(found.index, count) if given else _none_left(key.group, count)
+                raise Denied(full)
+            if isinstance(found, Taken):
+                raise Denied(_taken(given, key.group, found.holder or COMING))
+            return found.index
+
+        try:
+            found = (
+                self._reservations.preview(wanted, accept)
+                if request.dry_run
+                else await self._reservations.reserve(wanted, accept)
+            )
+        except Denied as denied:
+            if given or not _stays(request):
+                raise
+            return Answer((), None, (f"no index: {denied.causes[0].message}", *said))
+        warned = said if request.operation == "CREATE" else (_warning(request), *said)
+        return Answer((), None if given else _written(str(found)), warned)
+
+    def _others(self, key: ShardKey, request: AdmissionRequest[Bare]) -> list[RayClusterConfig]:
+        """Return the known RayClusters of a shard group, except the one in the request."""
+        name = _name(request)
+        return [facts for facts in self._clusters.shards(key) if facts.name != name]
 
 
 def _largest(others: Iterable[RayClusterConfig]) -> int | None:
@@ -236,8 +248,8 @@ def _invalid(row: OptIn[str], text: str) -> Denied:
     return Denied(Cause(INVALID, message, _field(row.annotation)), rules=(row.rule,))
 
 
-def _beyond(full: Full) -> Cause:
-    text = f"index {full.index} is not below shard-count {full.count}: raise the count"
+def _beyond(index: int, count: int) -> Cause:
+    text = f"index {index} is not below shard-count {count}: raise the count"
     return Cause(INVALID, text, _field(SHARD_INDEX.annotation))
 
 

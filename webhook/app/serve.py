@@ -58,7 +58,7 @@ from webhook.metrics.observers import CertificateObserver, ReviewCounts, ReviewO
 from webhook.mutation.locality import ZONES_SINCE
 from webhook.mutation.ray_pod import Policy
 from webhook.reservation.identities import Identities
-from webhook.reservation.indices import Indices, standalone_indices
+from webhook.reservation.live_objects import objects_of, standalone
 from webhook.reservation.reservations import Reservations, Times
 from webhook.validation.finding import KubeRay
 
@@ -70,7 +70,8 @@ class _Cluster:
     clusters: ClusterIndex
     members: Membership
     identities: Identities
-    indices: Indices
+    reservations: Reservations
+    """Of shard indices."""
     reader: LiveReader | None = None
     runnables: Mapping[str, Runnable] = field(default_factory=dict)
     conditions: Mapping[str, Condition] = field(default_factory=dict)
@@ -159,7 +160,7 @@ def _endpoints(
     )
     if cluster.inform is not None:
         cluster.inform(pods, rays)
-    shards = ShardHandler(cluster.clusters, cluster.indices)
+    shards = ShardHandler(cluster.clusters, cluster.reservations)
     resize = ResizeHandler(cluster.clusters, settings.resize.beyond)
     metrics.expose(table.CACHE_HITS, lambda: {"patches": pods.patches.hits})
     metrics.expose(table.CACHE_MISSES, lambda: {"patches": pods.patches.misses})
@@ -189,8 +190,8 @@ def _admin(
 
 def _standalone(settings: Settings, manifests: Sequence[Manifest]) -> _Cluster:
     state = load_state(manifests, ignoring=settings.ignore.rayclusters)
-    indices = standalone_indices(state.clusters)
-    return _Cluster(state.clusters, state.members, state.identities, indices)
+    reservations = standalone(Membership(), state.clusters)
+    return _Cluster(state.clusters, state.members, state.identities, reservations)
 
 
 def _followed(settings: Settings, metrics: Metrics, seconds: float) -> _Cluster:
@@ -199,7 +200,9 @@ def _followed(settings: Settings, metrics: Metrics, seconds: float) -> _Cluster:
     cluster = ClusterState(api, clusters, members, settings.namespaces)
     follow_metrics(metrics, cluster)
     store = LeaseStore(api, own_namespace(settings.installation.namespace))
-    reservations = Reservations(store, Times(api.server_time.now))
+    objects = partial(objects_of, members, clusters)
+    times = Times(api.server_time.now)
+    reservations = Reservations(store, times, cluster.reader, objects)
     _reservation_metrics(metrics, reservations)
     discovery = Discovery(PodGroupsServed(api), seconds)
     release = Discovery(KubeRayStored(api), seconds)
@@ -226,8 +229,8 @@ def _followed(settings: Settings, metrics: Metrics, seconds: float) -> _Cluster:
     return _Cluster(
         clusters,
         members,
-        Identities(members, cluster.reader, reservations),
-        Indices(clusters, cluster.reader, reservations),
+        Identities(reservations),
+        reservations,
         cluster.reader,
         {"cluster": Connected(api, {"watches": cluster, "reservations": store, **asked, **beside})},
         {

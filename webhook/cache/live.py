@@ -14,7 +14,7 @@ from msgspec import Struct
 from webhook.api import names
 from webhook.api.review import ClusterUnreadable
 from webhook.cache.serve_stores import PodFeed, RayClusterFeed, pods_in, rayclusters_in
-from webhook.groups.identity import GroupKey
+from webhook.groups.identity import GroupKey, Key
 from webhook.groups.required_reads import (
     SILENCE_SECONDS,
     Read,
@@ -30,7 +30,6 @@ from webhook.kubeclient.wire import (
     number,
     read_pages,
 )
-from webhook.reservation.stores import Key
 
 READ_SECONDS: Final = 3.0
 """Deadline of a live read. The API server's default timeout for a webhook is 10 s, and it retries a

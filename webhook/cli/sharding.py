@@ -27,9 +27,10 @@ from webhook.api.review import (
     GroupVersionResource,
 )
 from webhook.groups.group_config import ClusterIndex, facts_of, is_ignored
+from webhook.groups.identity_index import Membership
 from webhook.manifest.reader import Manifest
 from webhook.manifest.views import as_cluster
-from webhook.reservation.indices import standalone_indices
+from webhook.reservation.live_objects import standalone
 
 
 class Sharded(NamedTuple):
@@ -79,7 +80,7 @@ async def sharded(
             facts = facts_of(cluster := as_cluster(manifest))
             known.put(facts)
             there[facts.namespace, facts.name] = Bare(cluster.metadata)
-    handler = ShardHandler(known, standalone_indices(known))
+    handler = ShardHandler(known, standalone(Membership(), known))
     for number, manifest in enumerate(clusters):
         meta = as_cluster(manifest).metadata
         old = there.get((meta.namespace or "", meta.name or ""))

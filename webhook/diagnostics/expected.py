@@ -8,8 +8,7 @@ from webhook.api.review import Denied
 from webhook.api.schedulers import kueue_level
 from webhook.diagnostics.assigned_pods import Replica
 from webhook.diagnostics.live_objects import LivePod
-from webhook.groups.identity import MAX_HOSTS, HostIdentity
-from webhook.groups.identity_request import is_labelled
+from webhook.groups.identity import MAX_HOSTS, HostIdentity, is_labelled
 from webhook.groups.naming import headless_service
 from webhook.mutation.edit import (
     TOGETHER,

@@ -14,8 +14,7 @@ from webhook.api import names
 from webhook.api.formats import shortened
 from webhook.api.objects import Container, PodSpec, Strings
 from webhook.api.review import INVALID, Cause, Denied
-from webhook.groups.identity import MAX_HOSTS, MAX_REPLICAS, HostIdentity
-from webhook.groups.identity_request import carried_seat
+from webhook.groups.identity import MAX_HOSTS, MAX_REPLICAS, HostIdentity, carried_seat
 
 _DIGITS: Final = 9
 """Digits of an index; longer ones exceed any limit."""

@@ -33,6 +33,7 @@ from webhook.groups.annotations import (
     read_pairs,
 )
 from webhook.groups.compute_domains import NO_DOMAINS, Domains, read_domains
+from webhook.groups.identity import ShardKey
 from webhook.groups.ippr import Maxima, read_ippr
 from webhook.groups.kueue import NO_KUEUE, Kueue, read_kueue
 from webhook.groups.scheduling_groups import NO_GANG, Gang, read_gang
@@ -226,6 +227,10 @@ class ClusterIndex:
         for decisions; always true without a watch.
         """
         return self.freshness is None or self.freshness(namespace, name)
+
+    def shards(self, key: ShardKey) -> Iterator[RayClusterConfig]:
+        """Yield the RayClusters of a shard group."""
+        return (each for each in self if (each.namespace, each.shard_group) == key)
 
     def get(self, namespace: str, name: str) -> RayClusterConfig | None:
         return self._clusters.get((namespace, name))

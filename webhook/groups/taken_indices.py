@@ -68,27 +68,18 @@ class Occupancy:
     holder is deleted.
     """
 
-    __slots__ = ("_full", "_hosts", "_lacking", "_names", "_occupied", "_replicas")
+    __slots__ = ("_full", "_lacking", "_names", "_occupied", "_replicas", "hosts")
 
     def __init__(self) -> None:
         self._replicas: dict[int, _Replica] = {}
         self._names: dict[str, int] = {}
         self._occupied = IndexSet()
         self._lacking = IndexSet()
-        self._hosts = 1
+        self.hosts = 1
         self._full = 1
 
     def __bool__(self) -> bool:
         return bool(self._replicas)
-
-    def set_hosts(self, hosts: int) -> None:
-        """Set the number of hosts per replica; a change iterates over all replicas."""
-        if hosts == self._hosts:
-            return
-        self._hosts = hosts
-        self._full = (1 << hosts) - 1
-        for index, replica in self._replicas.items():
-            self._note(index, replica)
 
     def take(self, seat: HostIdentity) -> None:
         """Add a holder of `seat`."""
@@ -121,14 +112,17 @@ class Occupancy:
         replica.closed += by
         self._note(index, replica)
 
-    def first_lacking(self) -> int | None:
-        """Return the lowest index of an incomplete replica, or None."""
-        return self._lacking.lowest()
-
-    def first_vacant(self) -> int:
-        """Return the lowest index of an incomplete replica, or without a replica."""
+    def lowest(self, hosts: int) -> tuple[int, int | None]:
+        """Return the lowest index without a complete replica, and that of an incomplete replica, or
+        None. Another number of hosts than before iterates over all replicas.
+        """
+        if hosts != self.hosts:
+            self.hosts = hosts
+            self._full = (1 << hosts) - 1
+            for index, replica in self._replicas.items():
+                self._note(index, replica)
         free, lacking = self._occupied.lowest_absent(), self._lacking.lowest()
-        return free if lacking is None else min(free, lacking)
+        return free if lacking is None else min(free, lacking), lacking
 
     def taken(self, index: int) -> int:
         """Return the taken hosts of a replica as a bit mask; -1 if it is marked for deletion."""

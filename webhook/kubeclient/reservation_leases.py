@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from webhook.api import names
-from webhook.api.review import FORBIDDEN, Cause, Denied
+from webhook.api.review import FORBIDDEN, Cause, Denied, NotNow
 from webhook.groups.annotations import SHARD_GROUP
 from webhook.groups.identity import GroupKey
 from webhook.kubeclient.client import Api
@@ -31,8 +31,8 @@ from webhook.reservation.allocation import BLOCK, VACANT_SECONDS, Table
 from webhook.reservation.stores import (
     Conflict,
     Stored,
-    StoreError,
     TableKey,
+    UnknownOutcome,
 )
 
 _log: Final = logging.getLogger("webhook.kubeclient")
@@ -100,7 +100,7 @@ class LeaseStore:
         self._path = f"/apis/coordination.k8s.io/v1/namespaces/{quote(namespace, safe='')}/leases"
 
     async def get(self, key: TableKey) -> Stored | None:
-        """Return the current table, or None. Raises StoreError."""
+        """Return the current table, or None. Raises UnknownOutcome and NotNow."""
         try:
             body = await self._api.get(f"{self._path}/{name_of(key)}", (), _READ_SECONDS)
         except ApiError as error:
@@ -112,8 +112,8 @@ class LeaseStore:
     async def write(
         self, key: TableKey, table: Table, cluster: str, known: Stored | None = None
     ) -> Stored:
-        """Replace the known table, or create one. Raises Conflict, StoreError, and Denied for a
-        table that is too large.
+        """Replace the known table, or create one. Raises Conflict, UnknownOutcome, NotNow, and
+        Denied for a table that is too large.
         """
         replaces = known is not None and bool(known.uid)
         lease = self._lease(key, table, cluster, known)
@@ -264,7 +264,7 @@ class LeaseStore:
         if table is None:
             content = _content(meta)
             if content is None:
-                raise StoreError(_spoiled(meta), final=True)
+                raise NotNow(_spoiled(meta))
             table = content.entries
         return Stored(table, meta.uid, meta.resource_version)
 
@@ -295,9 +295,9 @@ def _content(meta: _Meta) -> _Content | None:
         return None
 
 
-def _failed(done: str, key: TableKey, error: ApiError) -> StoreError:
+def _failed(done: str, key: TableKey, error: ApiError) -> NotNow | UnknownOutcome:
     text = f"the reservations of group {key.group.group} cannot be {done}: {error}"
-    return StoreError(text, final=error.reason in _FINAL)
+    return (NotNow if error.reason in _FINAL else UnknownOutcome)(text)
 
 
 def _too_large(key: TableKey, size: int) -> str:

@@ -11,13 +11,13 @@ from webhook.api.objects import Pod
 from webhook.api.review import Denied
 from webhook.groups.google_labels import seat_of
 from webhook.groups.group_config import ClusterIndex, facts_of
-from webhook.groups.identity import GroupKey
+from webhook.groups.identity import MAX_REPLICAS, GroupKey, ShardKey
 from webhook.groups.identity_index import Membership
-from webhook.groups.shards import ShardKey, WantedIndex
 from webhook.manifest.reader import Manifest
 from webhook.manifest.views import as_cluster, as_pod, problem_in
+from webhook.reservation.allocation import Request
 from webhook.reservation.identities import StandaloneIdentities
-from webhook.reservation.indices import standalone_indices
+from webhook.reservation.live_objects import standalone
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,12 @@ def load_state(manifests: Sequence[Manifest], *, ignoring: bool = True) -> Stand
 
 def _shard(clusters: ClusterIndex) -> None:
     """Assign RayClusters of shard groups the indexes that they would receive at creation."""
-    indices = standalone_indices(clusters)
+    reservations = standalone(Membership(), clusters)
     lacking = [facts for facts in clusters if facts.shard_group and not facts.shard_index]
     for facts in lacking:
         key = ShardKey(facts.namespace, facts.shard_group)
-        index = indices.preview(WantedIndex(key, facts.name, facts.name))
+        wanted = Request(facts.name, key, 1, MAX_REPLICAS, facts.name)
+        index = reservations.preview(wanted, lambda found, _: found.index)
         clusters.put(msgspec.structs.replace(facts, shard_index=str(index)))
 
 

@@ -6,17 +6,21 @@ docs/contributing/reservation.md has the proof. This module does no I/O and read
 See docs/contributing/decisions/0021-reservations-in-tables-of-their-own.md.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from hashlib import blake2b
 from itertools import count
-from typing import Annotated, Final, Protocol
+from math import inf
+from typing import Annotated, Final, Generic, Protocol, TypeVar
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from webhook.groups.identity import MAX_HOSTS
+from webhook.api.review import NotNow
+from webhook.groups.identity import MAX_HOSTS, HostIdentity, Key, ShardKey
 from webhook.groups.indexset import lowest_bit
 from webhook.groups.naming import replica_name
+
+K_co = TypeVar("K_co", bound=Key, covariant=True)
 
 BLOCK: Final = 16
 """Consecutive replica indices of a worker group that share a table."""
@@ -43,49 +47,60 @@ Table = dict[Annotated[int, Meta(ge=0)], Reserved]
 """Entries by replica index, or by shard index. Tables are replaced, never modified."""
 
 
-class Request(Struct, frozen=True, gc=False):
-    """A request of a review, in a group with `hosts` hosts per replica.
+class Request(Struct, Generic[K_co], frozen=True, gc=False):
+    """A request of a review for an identity in a worker group, or for an index in a shard group.
 
-    `cluster` is empty for a worker pod. A shard index is for the RayCluster of that name, or with
-    `generated`, for a RayCluster whose name is not generated yet. `given` is the only acceptable
-    pair of replica and host index, and `name` the replica's name for it.
+    `cluster` is the name of the RayCluster, empty if it is not generated yet. `hosts` are those of
+    a replica, and `desired` is the number of replicas or shards. `given` is the only acceptable
+    identity, and `pod` the name of its pod for messages. `read`: the pods of the group were read
+    live for this review.
     """
 
+    cluster: str
+    key: K_co
+    hosts: int
+    desired: int
     uid: str
-    group: str
-    hosts: int = 1
-    cluster: str = ""
-    generated: bool = False
-    given: tuple[int, int] | None = None
-    name: str = ""
+    read: bool = False
+    given: HostIdentity | None = None
+    pod: str = ""
 
     @property
     def index(self) -> bool:
         """Return whether the request is for a shard index."""
-        return self.generated or bool(self.cluster)
+        return isinstance(self.key, ShardKey)
+
+
+AnyRequest = Request[Key]
 
 
 class Objects(Protocol):
-    """The cached live objects of a group."""
+    """The cached live objects of a group. The defaults are for RayClusters, whose replicas are
+    shards without a name.
+    """
 
-    @property
-    def listed(self) -> float:
-        """Return the start time of the newest complete list."""
+    listed: float
+    """The start time of the newest complete list."""
 
-    def first(self, hosts: int) -> int:
-        """Return the lowest index that is vacant, with `hosts` hosts per replica."""
+    def lowest(self, hosts: int) -> tuple[int, int | None]:
+        """Return the lowest vacant index, with `hosts` hosts per replica, and that of an incomplete
+        replica, or None.
+        """
+        del hosts
+        return 0, None
 
-    def lacking(self, hosts: int) -> int | None:
-        """Return the lowest index of an incomplete replica, or None."""
-
-    def taken(self, index: int, request: Request) -> int:
+    def taken(self, index: int, request: AnyRequest) -> int:
         """Return the hosts with an object other than the request's, as a bit mask; -1 for all."""
 
     def name(self, index: int) -> str:
         """Return the replica's name by its objects; empty if they have none."""
+        del index
+        return ""
 
     def has_name(self, name: str) -> bool:
         """Return whether a replica has this name."""
+        del name
+        return False
 
     def exists(self, index: int, name: str, holder: str) -> bool:
         """Return whether the object of an entry exists."""
@@ -93,7 +108,7 @@ class Objects(Protocol):
     def gone(self, holder: str) -> bool:
         """Return whether the object of a holder was observed, and then its deletion."""
 
-    def other(self, index: int, host: int, request: Request, holder: str) -> str:
+    def other(self, index: int, host: int, request: AnyRequest, holder: str) -> str:
         """Return the object of a host other than the request's, a pod by its uid and a RayCluster
         by its name; empty if there is none.
         """
@@ -114,18 +129,13 @@ class Place(Struct, frozen=True, gc=False):
 
 
 class Taken(Struct, frozen=True, gc=False):
-    """The indices are reserved for another object: the given ones, or with `own`, those of the
-    request's entry. `holder` is that object, empty until it appears.
+    """The given indices are reserved for another object: a pod by its uid, empty until it appears,
+    or a RayCluster by its name, empty until it is generated.
     """
 
     index: int
     host: int
     holder: str
-    own: bool = False
-
-
-class Overdue(Struct, frozen=True, gc=False):
-    """Entries are old enough to be vacant, but no list began late enough to prove it."""
 
 
 def holder_of(uid: str, block: int) -> str:
@@ -134,29 +144,30 @@ def holder_of(uid: str, block: int) -> str:
 
 
 def allocate(
-    table: Table, objects: Objects, request: Request, block: int, now: float
-) -> Place | Taken | Overdue | None:
-    """Return the identity for a request in a block, or None if the block has none that is free."""
-    holder = holder_of(request.uid, block)
+    table: Table, objects: Objects, request: AnyRequest, block: int, now: float
+) -> Place | Taken | None:
+    """Return the identity for a request in a block, or None if the block has none that is free.
+    Raises NotNow if another pod has the identity in the request's own entry.
+    """
+    holder, given = holder_of(request.uid, block), request.given
     own = _own(table, request, holder)
     if own is not None and not objects.other(*own, request, holder):
         place = _place(table, objects, request, own, block)
         entry = table[own[0]]
         fresh = now - entry.made <= RENEW_SECONDS and entry.name == place.name and not request.index
         return place if fresh else _written(table, place, now)
-    if overdue(table, objects, now):
-        return Overdue()
     table = without_vacant(table, objects)
     if own is not None and _own(table, request, holder) == own:
-        return Taken(*own, objects.other(*own, request, holder), own=True)
-    if request.given is not None:
-        index, host = request.given
-        if _mask(table, objects, index, request) >> host & 1:
-            by = table[index].name if request.index and index in table else ""
-            return Taken(index, host, objects.other(index, host, request, holder) or by)
-    found = request.given or vacancy(table, objects, request, block)
+        index, host = own
+        other = objects.other(*own, request, holder)
+        raise NotNow(f"replica {index} host {host} of this request is {other}'s")
+    found = (given.replica, given.host) if given else vacancy(table, objects, request, block)
     if found is None:
         return None
+    if given and _mask(table, objects, given.replica, request) >> given.host & 1:
+        entry = table.get(given.replica, Reserved())
+        other = objects.other(*found, request, holder)
+        return Taken(*found, other or (entry.name if request.index else ""))
     return _written(table, _place(table, objects, request, found, block), now)
 
 
@@ -164,12 +175,25 @@ def overdue(table: Table, objects: Objects, now: float) -> bool:
     """Return whether a list that begins now can prove that entries are vacant."""
     return any(
         objects.listed < entry.made + VACANT_SECONDS <= now
-        and not all(
-            objects.exists(index, entry.name, holder) or objects.gone(holder)
-            for holder in entry.hosts.values()
-        )
+        and not all(_seen(objects, index, entry, holder) for holder in entry.hosts.values())
         for index, entry in table.items()
     )
+
+
+def unseen(table: Table, objects: Objects, since: float, below: float = inf) -> Iterator[float]:
+    """Yield the time of each entry that was made after `since` and whose object was not observed;
+    only of indices less than `below`.
+    """
+    for index, entry in table.items():
+        if entry.made > since and index < below:
+            for holder in entry.hosts.values():
+                if not _seen(objects, index, entry, holder):
+                    yield entry.made
+
+
+def _seen(objects: Objects, index: int, entry: Reserved, holder: str) -> bool:
+    """Return whether the object of an entry was observed, even if it is deleted by now."""
+    return objects.exists(index, entry.name, holder) or objects.gone(holder)
 
 
 def without_vacant(table: Table, objects: Objects) -> Table:
@@ -192,14 +216,15 @@ def without_vacant(table: Table, objects: Objects) -> Table:
 
 
 def vacancy(
-    table: Table, objects: Objects, request: Request, block: int, *, open_new: bool = True
+    table: Table, objects: Objects, request: AnyRequest, block: int, *, open_new: bool = True
 ) -> tuple[int, int] | None:
     """Return the lowest free host of the lowest incomplete replica of a block; with `open_new`,
     otherwise the lowest index without a replica.
     """
     everything = (1 << request.hosts) - 1
     opened: int | None = None
-    for index in indices(request, block):
+    # A shard group has only 1 block.
+    for index in count() if request.index else range(block * BLOCK, (block + 1) * BLOCK):
         mask = _mask(table, objects, index, request)
         if not mask:
             if opened is None:
@@ -216,44 +241,26 @@ def block_of(index: int) -> int:
     return index // BLOCK
 
 
-def indices(request: Request, block: int) -> Iterable[int]:
-    """Return the indices of a block: all of them for a shard group, which has 1 block."""
-    return count() if request.index else range(block * BLOCK, (block + 1) * BLOCK)
-
-
-def pending(table: Table, objects: Objects, below: int) -> int:
-    """Return the number of entries below a replica index that have no object."""
-    return sum(
-        not objects.exists(index, entry.name, holder)
-        for index, entry in table.items()
-        if index < below
-        for holder in entry.hosts.values()
-    )
-
-
-def owns(table: Table, request: Request, block: int) -> bool:
+def owns(table: Table, request: AnyRequest, block: int) -> bool:
     """Return whether a table has an entry of this request."""
     return _own(table, request, holder_of(request.uid, block)) is not None
 
 
-def _own(table: Table, request: Request, holder: str) -> tuple[int, int] | None:
+def _own(table: Table, request: AnyRequest, holder: str) -> tuple[int, int] | None:
     """Return the indices in the entry of this request, or, for a shard index, in the entry of its
     RayCluster.
     """
-    for index, host, name, found in _entries(table):
-        mine = found == holder or bool(request.cluster and name == request.cluster)
-        if mine and host < request.hosts and request.given in (None, (index, host)):
-            return index, host
+    given, name = request.given, request.cluster if request.index else ""
+    for index, entry in table.items():
+        for host, found in entry.hosts.items():
+            mine = found == holder or (name and name == entry.name)
+            only = given is None or (given.replica, given.host) == (index, host)
+            if mine and only and host < request.hosts:
+                return index, host
     return None
 
 
-def _entries(table: Table) -> Iterator[tuple[int, int, str, str]]:
-    for index, entry in table.items():
-        for host, holder in entry.hosts.items():
-            yield index, host, entry.name, holder
-
-
-def _mask(table: Table, objects: Objects, index: int, request: Request) -> int:
+def _mask(table: Table, objects: Objects, index: int, request: AnyRequest) -> int:
     """Return the hosts of an index with an entry or an object, as a bit mask."""
     mask = objects.taken(index, request)
     entry = table.get(index)
@@ -264,7 +271,7 @@ def _mask(table: Table, objects: Objects, index: int, request: Request) -> int:
 
 
 def _place(
-    table: Table, objects: Objects, request: Request, place: tuple[int, int], block: int
+    table: Table, objects: Objects, request: AnyRequest, place: tuple[int, int], block: int
 ) -> Place:
     """Return the indices with the name of the replica, which is the same for all hosts: that of its
     entries, otherwise of its objects, otherwise a new one.
@@ -273,7 +280,8 @@ def _place(
     entry = table.get(index)
     name = request.cluster
     if not request.index:
-        name = (entry.name if entry else "") or objects.name(index) or request.name
+        given = request.given.name if request.given else ""
+        name = (entry.name if entry else "") or objects.name(index) or given
     if not name and request.hosts > 1:
         name = _new_name(table, objects, request, block)
     opens = not _mask(table, objects, index, request)
@@ -288,10 +296,10 @@ def _written(table: Table, place: Place, now: float) -> Place:
     return replace(place, table={**table, place.index: made})
 
 
-def _new_name(table: Table, objects: Objects, request: Request, block: int) -> str:
+def _new_name(table: Table, objects: Objects, request: AnyRequest, block: int) -> str:
     known = {entry.name for entry in table.values()}
     for attempt in count():
-        name = replica_name(request.group, f"{request.uid}/{block}", attempt)
+        name = replica_name(request.key.group, f"{request.uid}/{block}", attempt)
         if name not in known and not objects.has_name(name):
             return name
     raise AssertionError

@@ -5,10 +5,10 @@ docs/contributing/reservation.md numbers the steps, like the comments here.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from math import inf
 from time import monotonic
-from typing import Final, Protocol, TypeVar, cast
+from typing import Final, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
 from msgspec import Struct
@@ -19,29 +19,29 @@ from webhook.api.review import (
     Denied,
     NotNow,
 )
-from webhook.groups.required_reads import ReadGroup
-from webhook.groups.shards import Full
+from webhook.groups.identity import Key
+from webhook.groups.required_reads import SILENCE_SECONDS, ReadGroup
 from webhook.reservation.allocation import (
     RENEW_SECONDS,
     VACANT_SECONDS,
+    AnyRequest,
     Objects,
-    Overdue,
     Place,
-    Request,
     Table,
     Taken,
     allocate,
     block_of,
+    overdue,
     owns,
+    unseen,
     vacancy,
 )
 from webhook.reservation.stores import (
     Conflict,
-    Key,
     Store,
     Stored,
-    StoreError,
     TableKey,
+    UnknownOutcome,
 )
 
 T = TypeVar("T")
@@ -49,11 +49,8 @@ T = TypeVar("T")
 TRY_SECONDS: Final = 4.0
 """The API server's default timeout for a webhook is 10 s, and it retries a 503 within that time."""
 
-FRESH_SECONDS: Final = 5.0
-"""Objects are listed before a decision if the last contact with the API server is older."""
-
 UNSEEN_MAX: Final = 256
-"""Entries of a group that a process makes within 60 s and whose objects do not appear."""
+"""Entries of a group that were made within 60 s and whose objects do not appear."""
 
 LATE_SECONDS: Final = 10.0
 """An object usually appears within a second after its admission."""
@@ -78,23 +75,11 @@ class Lists(Protocol):
         """List the objects of a group of a RayCluster live. Raises NotNow."""
 
 
-class ReservationRequest(Struct, frozen=True):
-    """A request, its group, and the objects of the group. `cluster` is the name of the RayCluster,
-    for readers of the table.
-    """
-
-    lists: Lists
-    objects: Callable[[], Objects]
-    key: Key
-    request: Request
-    cluster: str = ""
-
-
 Found = Place | Taken
-Accept = Callable[[Found, list[Table]], T]
-"""Creates a response from indices and the tables that were searched for them. It has no side
-effects, and may be called again. Nothing is reserved for Taken indices, and if it returns a
-ReadGroup or Full. It may raise Denied.
+Accept = Callable[[Found, int], T]
+"""Creates a response from indices, and if they are beyond the desired number, from the number of
+entries below it whose objects have not appeared. It has no side effects, and may be called again.
+Nothing is reserved for Taken indices, and if it returns a ReadGroup. It may raise Denied.
 """
 
 
@@ -126,36 +111,46 @@ class Times(Struct, frozen=True):
 class Reservations:
     """Reserves indices, in one coroutine at a time per group."""
 
-    def __init__(self, store: Store, times: Times, unseen_max: float = UNSEEN_MAX) -> None:
+    def __init__(
+        self,
+        store: Store,
+        times: Times,
+        lists: Lists,
+        objects: Callable[[Key, float], Objects],
+        unseen_max: float = UNSEEN_MAX,
+    ) -> None:
+        """Set the sources: `objects` returns those of a group by its newest list."""
         self.counters = Counters()
         self._store = store
         self._times = times
+        self._lists = lists
+        self._objects = objects
         self._unseen_max = unseen_max
-        self._unseen: dict[Key, tuple[ReservationRequest, dict[tuple[int, str, str], float]]] = {}
-        """By group: the entries of this process, and when they were made."""
-        self._contended: set[Key] = set()
-        """Groups with other writers: their tables are read before they are written."""
-        self._tables: dict[Key, _Copies] = {}
-        """Copies of the tables by group; the group of the latest write is last."""
+        self._groups: dict[Key, _Group] = {}
+        """The group of the latest write is last."""
         self._turns: WeakValueDictionary[Key, asyncio.Lock] = WeakValueDictionary()
         self._rooms: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     @property
     def unseen(self) -> int:
-        """Return the number of entries of this process that are 10 to 60 s old and whose object has
-        not appeared.
+        """Return the number of known entries that are 10 to 60 s old and whose object has not
+        appeared.
         """
         late = self._times.server() - LATE_SECONDS
-        return sum(made <= late for key in [*self._unseen] for made in self._purged(key).values())
+        return sum(
+            made <= late
+            for key, group in self._groups.items()
+            for made in self._unseen_in(key, group)
+        )
 
-    async def reserve(self, wanted: ReservationRequest, accept: Accept[T]) -> T:
+    async def reserve(self, request: AnyRequest, accept: Accept[T]) -> T:
         """Return the response for reserved indices. Raises Denied and NotNow."""
-        begun = self._times.monotonic()
-        turn = self._turns.setdefault(wanted.key, asyncio.Lock())
-        room = self._rooms.setdefault(wanted.key.namespace, asyncio.Semaphore(_AT_ONCE))
+        begun, key = self._times.monotonic(), request.key
+        turn = self._turns.setdefault(key, asyncio.Lock())
+        room = self._rooms.setdefault(key.namespace, asyncio.Semaphore(_AT_ONCE))
         try:
             async with turn, room:
-                return await self._reserve(wanted, accept, begun + TRY_SECONDS)
+                return await self._reserve(request, accept, begun + TRY_SECONDS)
         except Denied:
             self.counters.denied += 1
             raise
@@ -165,42 +160,42 @@ class Reservations:
         finally:
             self.counters.seconds += self._times.monotonic() - begun
 
-    def preview(self, wanted: ReservationRequest, accept: Accept[T]) -> T:
+    def preview(self, request: AnyRequest, accept: Accept[T]) -> T:
         """Return the response for the indices that `reserve` would probably reserve. Raises
         Denied.
         """
-        found, _, searched = self._search(wanted, -inf, ())
-        # No entry is overdue at -inf.
-        return accept(cast("Found", found), searched)
+        objects = self._objects_of(request.key)
+        found, _, searched = self._search(request, objects, -inf, ())
+        return accept(found, self._waiting(request, found, objects, searched))
 
-    async def _reserve(self, wanted: ReservationRequest, accept: Accept[T], deadline: float) -> T:
-        key = wanted.key
+    async def _reserve(self, request: AnyRequest, accept: Accept[T], deadline: float) -> T:
+        key = request.key
         tried: tuple[int, ...] = ()
         while self._times.monotonic() < deadline:
             now = self._times.server()
-            if now == -inf or wanted.lists.contact(key) < now - FRESH_SECONDS:
-                await self._list(wanted)
+            if now == -inf or self._lists.contact(key) < now - SILENCE_SECONDS:
+                await self._list(request)
                 continue
-            found, block, searched = self._search(wanted, now, tried)
-            if isinstance(found, Overdue):
-                await self._list(wanted)
+            objects = self._objects_of(key)
+            found, block, searched = self._search(request, objects, now, tried)
+            if any(overdue(table, objects, now) for table in searched):
+                await self._list(request)
                 continue
-            if isinstance(found, Taken) and found.own:
-                msg = f"replica {found.index} host {found.host} of this request is {found.holder}'s"
-                raise NotNow(msg)
-            answer = accept(found, searched)
-            if isinstance(found, Taken) or isinstance(answer, ReadGroup | Full):
+            answer = accept(found, self._waiting(request, found, objects, searched))
+            if isinstance(found, Taken) or isinstance(answer, ReadGroup):
                 return answer
             if found.table is None:
                 self.counters.repeated += 1
                 return answer
-            self._check_unseen(key)
-            read_first = key in self._contended and block not in tried
-            tried = (*tried, block) if block not in tried else tried
+            group = self._latest(key)
+            self._check_unseen(key, group)
+            read_first = group.contended and block not in tried
+            tried = (*tried, block)
             if read_first:
-                await self._read(TableKey(key, block))
-            elif await self._write(wanted, block, found.table):
-                self._note(wanted, found, now)
+                await self._read(TableKey(key, block), group)
+            elif await self._write(TableKey(key, block), group, found.table, request.cluster):
+                self.counters.reserved += 1
+                group.made += 1
                 if self._times.server() - now <= RENEW_SECONDS:
                     return answer  # step 6
                 continue  # this process was suspended
@@ -211,113 +206,104 @@ class Reservations:
         raise NotNow(msg)
 
     def _search(
-        self, wanted: ReservationRequest, now: float, tried: tuple[int, ...]
-    ) -> tuple[Found | Overdue, int, list[Table]]:
+        self, request: AnyRequest, objects: Objects, now: float, tried: tuple[int, ...]
+    ) -> tuple[Found, int, list[Table]]:
         """Return the indices, their block, and the tables of all blocks that were searched (steps 1
-        to 4). `tried` are blocks that may have an entry of this request.
+        to 4). `tried` are blocks that may have an entry of this request. Raises NotNow.
         """
-        request, objects = wanted.request, wanted.objects()
-        tables = self._tables.get(wanted.key) or _Copies()
-        mine = (block for block in tried if owns(tables.table(block), request, block))
+        group = self._groups.get(request.key) or _Group()
+        mine = (block for block in tried if owns(group.table(block), request, block))
         block = next(mine, -1)
         if block < 0:
-            block = _start(objects, request, tables)
+            block = _start(objects, request, group)
         searched = []
         while True:
-            searched.append(tables.table(block))
+            searched.append(group.table(block))
             found = allocate(searched[-1], objects, request, block, now)
             if found is not None:
                 return found, block, searched
             block += 1
 
-    async def _write(self, wanted: ReservationRequest, block: int, table: Table) -> bool:
+    async def _write(self, key: TableKey, group: "_Group", table: Table, cluster: str) -> bool:
         """Write a table, and return whether that is certain (step 5). Otherwise read it. Raises
         NotNow.
         """
-        key = TableKey(wanted.key, block)
-        known = self._copy(key)
-        self._keep(key, None)  # a cancelled review leaves no copy
+        known = group.stored.get(key.block)
+        group.put(key.block, None)  # a cancelled review leaves no copy
         self.counters.writes += 1
         try:
-            stored = await self._store.write(key, table, wanted.cluster, known)
+            group.put(key.block, await self._store.write(key, table, cluster, known))
         except Conflict:
             self.counters.conflicts += 1
-            self._contended.add(key.group)
-        except StoreError as error:
-            await self._failed(error)
+            group.contended = True
+        except UnknownOutcome:
+            await self._times.sleep(_PAUSE_SECONDS)
         else:
-            self._keep(key, stored)
             return True
-        await self._read(key, known)
+        await self._read(key, group, known)
         return False
 
-    async def _read(self, key: TableKey, known: Stored | None = None) -> None:
+    async def _read(self, key: TableKey, group: "_Group", known: Stored | None = None) -> None:
         """Read a table again. Raises NotNow."""
-        copy = self._copy(key)
+        copy = group.stored.get(key.block)
         try:
             found = await self._store.get(key)
-        except StoreError as error:
-            await self._failed(error)
+        except UnknownOutcome:
+            await self._times.sleep(_PAUSE_SECONDS)
             return
         if found is None or (copy and copy.version == found.version):
-            self._contended.discard(key.group)
+            group.contended = False
         # If the table was deleted by hand, the known entries are kept.
         known = copy or known
-        self._keep(key, found or (known and Stored(known.table)))
+        group.put(key.block, found or (known and Stored(known.table)))
 
-    async def _failed(self, error: StoreError) -> None:
-        if error.final:
-            raise NotNow(str(error)) from error
-        await self._times.sleep(_PAUSE_SECONDS)
-
-    async def _list(self, wanted: ReservationRequest) -> None:
+    async def _list(self, request: AnyRequest) -> None:
         self.counters.lists += 1
-        await wanted.lists.relist(wanted.key, wanted.cluster)
+        await self._lists.relist(request.key, request.cluster)
 
-    def _copy(self, key: TableKey) -> Stored | None:
-        copies = self._tables.get(key.group)
-        return copies.stored.get(key.block) if copies else None
+    def _objects_of(self, key: Key) -> Objects:
+        return self._objects(key, self._lists.listed(key))
 
-    def _keep(self, key: TableKey, stored: Stored | None) -> None:
-        copies = self._tables.pop(key.group, None) or _Copies()
-        copies.put(key.block, stored)
-        if copies.stored:
-            self._tables[key.group] = copies
-        if len(self._tables) > _GROUPS_MAX:
-            oldest = next(iter(self._tables))
-            self._contended.discard(oldest)
-            del self._tables[oldest]
+    def _latest(self, key: Key) -> "_Group":
+        """Return the known tables of a group, as the latest group."""
+        group = self._groups[key] = self._groups.pop(key) if key in self._groups else _Group()
+        if len(self._groups) > _GROUPS_MAX:
+            del self._groups[next(iter(self._groups))]
+        return group
 
-    def _note(self, wanted: ReservationRequest, place: Place, made: float) -> None:
-        self.counters.reserved += 1
-        if self._unseen_max < inf:
-            _, entries = self._unseen.setdefault(wanted.key, (wanted, {}))
-            entries[place.index, place.name, place.holder] = made
-        if len(self._unseen) > _GROUPS_MAX:
-            self._purged(next(iter(self._unseen)))
+    def _waiting(
+        self, request: AnyRequest, found: Found, objects: Objects, tables: list[Table]
+    ) -> int:
+        """Return the number of entries of desired replicas whose objects have not appeared, if
+        found is not one of them.
+        """
+        desired = request.desired
+        return 0 if found.index < desired else len(self._unseen(objects, tables, desired))
 
-    def _purged(self, key: Key) -> Mapping[tuple[int, str, str], float]:
-        """Return the entries of a group that have no object and are younger than 60 s."""
-        wanted, entries = self._unseen.pop(key)
-        now, objects = self._times.server(), wanted.objects()
-        entries = {
-            entry: made
-            for entry, made in entries.items()
-            if now - made < VACANT_SECONDS
-            and not (objects.exists(*entry) or objects.gone(entry[2]))
-        }
-        if entries:
-            self._unseen[key] = wanted, entries
+    def _unseen(self, objects: Objects, tables: Iterable[Table], below: float = inf) -> list[float]:
+        """Return the times of the entries of lower indices that are less than 60 s old and whose
+        objects have not appeared.
+        """
+        since = self._times.server() - VACANT_SECONDS
+        return [made for table in tables for made in unseen(table, objects, since, below)]
+
+    def _unseen_in(self, key: Key, group: "_Group") -> list[float]:
+        """Return these times for all known tables of a group, if this process wrote any."""
+        if not group.made:
+            return []
+        tables = (each.table for each in group.stored.values())
+        entries = self._unseen(self._objects_of(key), tables)
+        group.made = len(entries)
         return entries
 
-    def _check_unseen(self, key: Key) -> None:
+    def _check_unseen(self, key: Key, group: "_Group") -> None:
         """Raise Denied for a group with too many entries whose objects do not appear."""
-        if key not in self._unseen or len(self._unseen[key][1]) < self._unseen_max:
+        if group.made < self._unseen_max:
             return
-        entries = self._purged(key)
+        entries = self._unseen_in(key, group)
         if len(entries) < self._unseen_max:
             return
-        since = self._times.server() - min(entries.values())
+        since = self._times.server() - min(entries)
         text = (
             f"{len(entries)} pods of group {key.group} in namespace {key.namespace} were admitted "
             f"within the last {since:.0f} s and have not appeared: see earlier events for what "
@@ -326,13 +312,17 @@ class Reservations:
         raise Denied(Cause(FORBIDDEN, text, ""))
 
 
-class _Copies:
+class _Group:
     """Copies of the tables of a group by block, and the blocks whose entries leave a host of a
     replica free.
     """
 
     def __init__(self) -> None:
         self.stored: dict[int, Stored] = {}
+        self.contended = False
+        """Whether other processes write: then a table is read before it is written."""
+        self.made = 0
+        """At least the number of entries whose object has not appeared."""
         self._hosts = 0
         self._begun: set[int] = set()
 
@@ -358,22 +348,20 @@ class _Copies:
         return self._begun
 
 
-def _start(objects: Objects, request: Request, tables: _Copies) -> int:
+def _start(objects: Objects, request: AnyRequest, group: _Group) -> int:
     """Return the lowest block with an incomplete replica, otherwise the block of the lowest vacant
     index (step 1).
     """
-    if request.index:
-        return 0
     if request.given is not None:
-        return block_of(request.given[0])
+        return 0 if request.index else block_of(request.given.replica)
+    vacant, lacking = objects.lowest(request.hosts)
     if request.hosts > 1:
-        lacking = objects.lacking(request.hosts)
         # In all other blocks, entries fill each replica that they begin
-        begun = tables.begun(request.hosts)
+        begun = group.begun(request.hosts)
         for block in sorted(begun if lacking is None else begun | {block_of(lacking)}):
-            if vacancy(tables.table(block), objects, request, block, open_new=False):
+            if vacancy(group.table(block), objects, request, block, open_new=False):
                 return block
-    return block_of(objects.first(request.hosts))
+    return block_of(vacant)
 
 
 def _begins(table: Table, hosts: int) -> bool:

@@ -6,11 +6,9 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
 
-from webhook.groups.identity import GroupKey
-from webhook.groups.shards import ShardKey
+from webhook.groups.identity import Key
 from webhook.reservation.allocation import Table
 
-Key = GroupKey | ShardKey
 T = TypeVar("T")
 
 
@@ -35,18 +33,14 @@ class Conflict(Exception):  # noqa: N818 - named for what happened
     """The table does not have the version in the write, or exists already."""
 
 
-class StoreError(Exception):
-    """A failed request. `final`: nothing was changed, and a retry would fail too; otherwise the
-    outcome is unknown.
-    """
-
-    def __init__(self, message: str, *, final: bool = False) -> None:
-        super().__init__(message)
-        self.final = final
+class UnknownOutcome(Exception):  # noqa: N818 - named for what happened
+    """A request without a response, or one that may succeed when it is retried."""
 
 
 class Store(Protocol):
-    """Tables by key. All methods raise StoreError, and `write` raises Conflict."""
+    """Tables by key. All methods raise UnknownOutcome, and NotNow for a failure that a retry does
+    not end; `write` raises Conflict.
+    """
 
     async def get(self, key: TableKey) -> Stored | None:
         """Return a table as it is now, or None."""
