@@ -49,7 +49,8 @@ class Pod:
         if self.seat is not None and not self.unlabelled:
             labels[names.LABEL_REPLICA_INDEX] = str(self.seat.replica + self.moved)
             if self.seat.name:
-                labels[names.LABEL_REPLICA_NAME] = self.seat.name + "-moved" * bool(self.moved)
+                moved = f"-moved{self.moved}" if self.moved else ""
+                labels[names.LABEL_REPLICA_NAME] = self.seat.name + moved
                 labels[names.LABEL_HOST_INDEX] = str(self.seat.host)
         meta: Object = {
             "uid": self.uid,

@@ -178,7 +178,8 @@ class Reservations:
                 continue
             objects = self._objects_of(key)
             found, block, searched = self._search(request, objects, now, tried)
-            if any(overdue(table, objects, now) for table in searched):
+            old = any(overdue(table, objects, now) for table in searched)
+            if old and not owns(searched[-1], request, block):
                 await self._list(request)
                 continue
             answer = accept(found, self._waiting(request, found, objects, searched))
