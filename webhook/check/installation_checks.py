@@ -1,7 +1,7 @@
 """Checks of an installation, based on responses of the API server, with remedies."""
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from msgspec import Struct
@@ -113,11 +113,18 @@ class Probed(Struct, frozen=True):
     unread: dict[str, str] = {}
 
 
+Found = tuple[Verdict, str, str]
+"""Verdict, text and remedy of a check, whose id is in the tables of `before` and `after`."""
+
+
 def before(probed: Probed) -> Iterator[Result]:
     """Yield the results of the checks of what an installation requires."""
-    yield _kubernetes(probed)
-    yield from _kuberay(probed)
-    yield _certificates(probed)
+    yield from _results(
+        (KUBERNETES_VERSION, _kubernetes(probed)),
+        (KUBERAY_SERVED, _served(probed)),
+        (KUBERAY_VERSION, _operators(probed)),
+        (CERT_MANAGER, _cert_manager(probed)),
+    )
 
 
 def after(
@@ -129,18 +136,25 @@ def after(
     """Yield the results of the checks of an installation. `expiry` returns when a caBundle (base64
     of PEM) expires, None if unreadable; `gates_in` returns the feature gates in a settings text.
     """
-    ours = [*_ours(probed.mutating), *_ours(probed.validating)]
-    yield from _registered(probed, ours)
-    yield from _bundles(ours, expiry, now)
-    yield from _policies(ours)
-    yield from _endpoints(probed)
-    yield from _rights(probed)
-    yield from _gates(probed, gates_in)
-    yield from _reservations(probed)
-    yield from _second(probed)
-    yield _denial(probed.broken)
-    yield _patch(probed)
-    yield from _seats(probed)
+    ours = [
+        (each.metadata.name or "", webhook)
+        for each in (*(probed.mutating or ()), *(probed.validating or ()))
+        for webhook in each.webhooks or ()
+        if webhook.name.endswith(OURS)
+    ]
+    yield from _results(
+        (REGISTERED, _registered(probed, {webhook.name for _, webhook in ours})),
+        (CA_BUNDLE, _bundles(ours, expiry, now)),
+        (FAILURE_POLICY, _policies(webhook for _, webhook in ours)),
+        (ENDPOINTS, _endpoints(probed)),
+        (RIGHTS, _rights(probed)),
+        (FEATURE_GATES, _gates(probed, gates_in)),
+        (RESERVATIONS, _reservations(probed)),
+        (ids.SECOND_WEBHOOK, _second(probed)),
+        (DRY_RUN_DENIED, _denial(probed.broken)),
+        (DRY_RUN_PATCHED, _patch(probed)),
+        (SEATS, _seats(probed)),
+    )
 
 
 def of_files(
@@ -150,8 +164,22 @@ def of_files(
     probed = Probed(
         {}, None, None, None, configurations, None, {}, picture=picture, scope=namespace
     )
-    yield from _second(probed)
-    yield from _seats(probed)
+    yield from _results((ids.SECOND_WEBHOOK, _second(probed)), (SEATS, _seats(probed)))
+
+
+def _results(*checks: tuple[str, Iterator[Found]]) -> Iterator[Result]:
+    for name, every in checks:
+        for verdict, text, remedy in every:
+            yield Result(name, verdict, text, remedy)
+
+
+def _fine(text: str) -> Found:
+    return "fine", text, ""
+
+
+def _unread(probed: Probed, resource: str, text: str) -> Found:
+    why = probed.unread.get(resource, "it could not be read")
+    return "unknown", f"{text}: {resource} ({why})", "ask somebody who may read them"
 
 
 def where(probed: Probed) -> str:
@@ -159,45 +187,42 @@ def where(probed: Probed) -> str:
     return f"namespace {probed.scope}" if probed.scope else "all namespaces"
 
 
-def _kubernetes(probed: Probed) -> Result:
+def _kubernetes(probed: Probed) -> Iterator[Found]:
     text = str(probed.version.get("gitVersion", ""))
     found = _release(text)
     if found is None:
-        return Result(
-            KUBERNETES_VERSION,
-            "unknown",
-            f"Kubernetes says its version is {text!r}",
-            "see that this is Kubernetes",
-        )
-    if found < OLDEST_KUBERNETES:
-        return Result(
-            KUBERNETES_VERSION,
-            "error",
-            f"Kubernetes {text}",
-            f"upgrade to {_shown(OLDEST_KUBERNETES)} or later",
-        )
-    return Result(KUBERNETES_VERSION, "fine", f"Kubernetes {text}")
+        what = f"Kubernetes says its version is {text!r}"
+        yield "unknown", what, "see that this is Kubernetes"
+    else:
+        yield _recent(f"Kubernetes {text}", found, OLDEST_KUBERNETES)
 
 
-def _kuberay(probed: Probed) -> Iterator[Result]:
+def _recent(text: str, found: tuple[int, int] | None, oldest: tuple[int, int]) -> Found:
+    if found is not None and found < oldest:
+        return "error", text, f"upgrade to {oldest[0]}.{oldest[1]} or later"
+    return _fine(text)
+
+
+def _served(probed: Probed) -> Iterator[Found]:
+    if probed.served:
+        yield _fine("RayClusters are served")
+    else:
+        yield "error", "RayClusters are not served", "install KubeRay first, with its CRDs"
+
+
+def _operators(probed: Probed) -> Iterator[Found]:
     if not probed.served:
-        yield Result(
-            KUBERAY_SERVED,
-            "error",
-            "RayClusters are not served",
-            "install KubeRay first, with its CRDs",
-        )
         return
-    yield Result(KUBERAY_SERVED, "fine", "RayClusters are served")
     if probed.operators is None:
-        yield _unread(probed, KUBERAY_VERSION, "deployments", "KubeRay's version is not known")
-    for operator in probed.operators or ():
-        yield _operator(operator)
-    if probed.operators is not None and not probed.operators:
+        yield _unread(probed, "deployments", "KubeRay's version is not known")
+    elif not probed.operators:
         advice = (
             "see that the operator runs; it may be outside of this cluster, or under another label"
         )
-        yield Result(KUBERAY_VERSION, "warning", "no KubeRay operator was found", advice)
+        yield "warning", "no KubeRay operator was found", advice
+    for image, gates in map(_started, probed.operators or ()):
+        text = f"KubeRay {image.rpartition('/')[2]}{f', gates {gates}' if gates else ''}"
+        yield _recent(text, _release(image.rpartition(":")[2]), OLDEST_KUBERAY)
 
 
 def _started(deployment: Object) -> tuple[str, str]:
@@ -214,13 +239,12 @@ def _started(deployment: Object) -> tuple[str, str]:
     return image, gates[0] if gates else ""
 
 
-def _gates(probed: Probed, gates_in: Callable[[str], Mapping[str, bool]]) -> Iterator[Result]:
+def _gates(probed: Probed, gates_in: Callable[[str], Mapping[str, bool]]) -> Iterator[Found]:
     """Yield whether the feature gates that the rules assume are those of the operator."""
     if not probed.operators or len(probed.operators) > 1:
         return  # the operator that manages a RayCluster is unknown
     if probed.settings is None:
-        text = "the feature gates in the settings are not known"
-        yield _unread(probed, FEATURE_GATES, "configmaps", text)
+        yield _unread(probed, "configmaps", "the feature gates in the settings are not known")
         return
     image, argument = _started(probed.operators[0])
     release = _release(image.rpartition(":")[2])
@@ -231,106 +255,65 @@ def _gates(probed: Probed, gates_in: Callable[[str], Mapping[str, bool]]) -> Ite
     assumed = RuleSettings(gates=ours, kuberay=release)
     wrong = [gate for gate in GATES if actual.enabled(gate) != assumed.enabled(gate)]
     if not wrong:
-        yield Result(FEATURE_GATES, "fine", "the rules assume the feature gates of the operator")
+        yield _fine("the rules assume the feature gates of the operator")
         return
-    shown = ", ".join(f"{gate}={str(actual.enabled(gate)).lower()}" for gate in wrong)
     defaults = RuleSettings(kuberay=release)
-    wanted = {
-        gate: str(actual.enabled(gate)).lower()
-        for gate in GATES
-        if gate in wrong or actual.enabled(gate) != defaults.enabled(gate)
-    }
-    yield Result(
-        FEATURE_GATES,
+    on = {gate: str(actual.enabled(gate)).lower() for gate in GATES}
+    wanted = [
+        gate for gate in GATES if gate in wrong or actual.enabled(gate) != defaults.enabled(gate)
+    ]
+    shown = ", ".join(f"{gate}={on[gate]}" for gate in wrong)
+    yield (
         "warning",
         f"the operator runs with {shown}, and the rules assume the opposite",
-        f"set validation.gates to {{{', '.join(f'{gate}: {on}' for gate, on in wanted.items())}}}",
+        f"set validation.gates to {{{', '.join(f'{gate}: {on[gate]}' for gate in wanted)}}}",
     )
 
 
-def _operator(deployment: Object) -> Result:
-    image, gates = _started(deployment)
-    found = _release(image.rpartition(":")[2])
-    text = f"KubeRay {image.rpartition('/')[2]}{f', gates {gates}' if gates else ''}"
-    if found is not None and found < OLDEST_KUBERAY:
-        return Result(
-            KUBERAY_VERSION, "error", text, f"upgrade to {_shown(OLDEST_KUBERAY)} or later"
-        )
-    return Result(KUBERAY_VERSION, "fine", text)
-
-
-def _certificates(probed: Probed) -> Result:
+def _cert_manager(probed: Probed) -> Iterator[Found]:
     if probed.cert_manager:
-        return Result(CERT_MANAGER, "fine", "cert-manager is there, to issue the certificate")
+        yield _fine("cert-manager is there, to issue the certificate")
+        return
     advice = (
         "install cert-manager, or the webhook with its own certificate: "
         "certificates.source=self-signed of the chart"
     )
-    return Result(
-        CERT_MANAGER, "warning", "cert-manager is not there; the webhook can do without", advice
-    )
+    yield "warning", "cert-manager is not there; the webhook can do without", advice
 
 
-def _ours(configurations: Collection[WebhookConfiguration] | None) -> list[tuple[str, Webhook]]:
-    return [
-        (each.metadata.name or "", webhook)
-        for each in configurations or ()
-        for webhook in each.webhooks or ()
-        if webhook.name.endswith(OURS)
-    ]
-
-
-def _registered(probed: Probed, ours: list[tuple[str, Webhook]]) -> Iterator[Result]:
+def _registered(probed: Probed, ours: Container[str]) -> Iterator[Found]:
     for name, known, what in (
         (PODS_WEBHOOK, probed.mutating, "mutatingwebhookconfigurations"),
         (CLUSTERS_WEBHOOK, probed.validating, "validatingwebhookconfigurations"),
     ):
         if known is None:
-            yield _unread(probed, REGISTERED, what, f"whether {name} is registered is not known")
-        elif not any(webhook.name == name for _, webhook in ours):
-            yield Result(
-                REGISTERED,
-                "error",
-                f"no configuration has {name}",
-                "install the webhook: docs/install.md",
-            )
+            yield _unread(probed, what, f"whether {name} is registered is not known")
+        elif name in ours:
+            yield _fine(f"{name} is registered")
         else:
-            yield Result(REGISTERED, "fine", f"{name} is registered")
+            text = f"no configuration has {name}"
+            yield "error", text, "install the webhook: docs/install.md"
 
 
 def _bundles(
     ours: list[tuple[str, Webhook]], expiry: Callable[[str], float | None], now: float
-) -> Iterator[Result]:
-    for name, webhook in ours:
+) -> Iterator[Found]:
+    for configuration, webhook in ours:
         bundle = webhook.client_config.ca_bundle
         until = expiry(bundle) if bundle else None
+        called = f"the caBundle of {webhook.name}"
         if not bundle:
             advice = (
                 "see why no one writes it: cert-manager's cainjector, or in self-signed mode the "
                 "webhook itself"
             )
-            yield Result(CA_BUNDLE, "error", f"{webhook.name} (of {name}) has no caBundle", advice)
+            yield "error", f"{webhook.name} (of {configuration}) has no caBundle", advice
         elif until is None:
-            yield Result(
-                CA_BUNDLE,
-                "error",
-                f"the caBundle of {webhook.name} holds no certificate",
-                "remove it: it is written again",
-            )
+            yield "error", f"{called} holds no certificate", "remove it: it is written again"
         elif until <= now:
-            yield Result(
-                CA_BUNDLE,
-                "error",
-                f"the caBundle of {webhook.name} has expired",
-                "see why no one renews it",
-            )
+            yield "error", f"{called} has expired", "see why no one renews it"
         else:
-            days = int((until - now) // 86400)
-            yield Result(
-                CA_BUNDLE,
-                "fine",
-                f"the caBundle of {webhook.name} is valid for {counted(days, 'day')}",
-            )
+            yield _fine(f"{called} is valid for {counted(int((until - now) // 86400), 'day')}")
 
 
 _LOST: Final = {
@@ -342,91 +325,67 @@ _LOST: Final = {
 """Permanent effect of a failed call, by webhook."""
 
 
-def _policies(ours: list[tuple[str, Webhook]]) -> Iterator[Result]:
-    for _, webhook in ours:
+def _policies(ours: Iterable[Webhook]) -> Iterator[Found]:
+    for webhook in ours:
         lost = _LOST.get(webhook.name)
+        text = f"failurePolicy of {webhook.name} is {webhook.failure_policy}"
         if lost is not None and webhook.failure_policy != "Fail":
-            text = f"failurePolicy of {webhook.name} is {webhook.failure_policy}"
-            advice = f"set it to Fail: with Ignore, {lost}"
-            yield Result(FAILURE_POLICY, "warning", text, advice)
+            yield "warning", text, f"set it to Fail: with Ignore, {lost}"
         else:
-            yield Result(
-                FAILURE_POLICY,
-                "fine",
-                f"failurePolicy of {webhook.name} is {webhook.failure_policy}",
-            )
+            yield _fine(text)
 
 
-def _endpoints(probed: Probed) -> Iterator[Result]:
+def _endpoints(probed: Probed) -> Iterator[Found]:
     for service, count in probed.ready.items():
         if count is None:
-            yield _unread(
-                probed, ENDPOINTS, "endpointslices", f"who is ready behind {service} is not known"
-            )
-        elif not count:
-            namespace = service.partition("/")[0]
-            advice = (
-                f"see why: kubectl get pods -n {namespace}; its /readyz?verbose says what it "
-                "waits for"
-            )
-            yield Result(ENDPOINTS, "error", f"no pod is ready behind service {service}", advice)
-        else:
+            yield _unread(probed, "endpointslices", f"who is ready behind {service} is not known")
+        elif count:
             are = "is" if count == 1 else "are"
-            yield Result(
-                ENDPOINTS,
-                "fine",
-                f"{counted(count, 'endpoint')} {are} ready behind service {service}",
+            yield _fine(f"{counted(count, 'endpoint')} {are} ready behind service {service}")
+        else:
+            advice = (
+                f"see why: kubectl get pods -n {service.partition('/')[0]}; its /readyz?verbose "
+                "says what it waits for"
             )
+            yield "error", f"no pod is ready behind service {service}", advice
 
 
-def _rights(probed: Probed) -> Iterator[Result]:
+def _rights(probed: Probed) -> Iterator[Found]:
     if not probed.accounts:
         return
     account = probed.accounts[0]
     for right, allowed in probed.rights.items():
+        text = f"{account} may not {right}"
         if allowed is None:
-            yield _unread(
-                probed,
-                RIGHTS,
-                "subjectaccessreviews",
-                f"whether {account} may {right} is not known",
-            )
+            what = f"whether {account} may {right} is not known"
+            yield _unread(probed, "subjectaccessreviews", what)
         elif not allowed and right.endswith(DEFINITIONS):
-            yield Result(
-                RIGHTS,
+            yield (
                 "warning",
-                f"{account} may not {right}, to see which KubeRay the rules speak for",
+                f"{text}, to see which KubeRay the rules speak for",
                 "apply the ClusterRole of the chart, or set validation.kuberay",
             )
         elif not allowed and f" {LEASES} in " in right:
-            yield Result(
-                RIGHTS,
-                "error",
-                f"{account} may not {right}, by which seats are given",
-                "apply the Role of the chart there; where the setting "
-                "installation.namespace names another namespace, give it to `check` as well",
+            advice = (
+                "apply the Role of the chart there; where the setting installation.namespace names "
+                "another namespace, give it to `check` as well"
             )
+            yield "error", f"{text}, by which seats are given", advice
         elif not allowed:
-            yield Result(
-                RIGHTS,
-                "error",
-                f"{account} may not {right}",
-                "apply the ClusterRole of the chart",
-            )
+            yield "error", text, "apply the ClusterRole of the chart"
     if probed.rights and all(probed.rights.values()):
-        yield Result(RIGHTS, "fine", f"{account} may {', '.join(probed.rights)}")
+        yield _fine(f"{account} may {', '.join(probed.rights)}")
 
 
 _LACKS_RIGHT: Final = re.compile(r'User "[^"]*" cannot ')
 
 
-def _reservations(probed: Probed) -> Iterator[Result]:
+def _reservations(probed: Probed) -> Iterator[Found]:
     """Yield whether reservations can be written: Leases created and replaced."""
     refused = {name: tried for name, tried in probed.reservations.items() if tried.refused}
     own = [tried.refused for tried in refused.values() if _LACKS_RIGHT.search(tried.refused)]
     if own:
-        yield Result(
-            RESERVATIONS,
+        yield (
             "unknown",
             f"dry runs of Leases are not allowed to you: {own[0]}",
             "ask somebody who may create and update Leases there",
@@ -442,71 +401,54 @@ def _reservations(probed: Probed) -> Iterator[Result]:
                 "namespace; until then no pod without an identity of KubeRay is admitted"
             )
         text = f"Lease {name} cannot be written, so nothing can be reserved: {tried.refused}"
-        yield Result(RESERVATIONS, "error", text, advice)
+        yield "error", text, advice
     if probed.reservations and not refused:
-        count = counted(len(probed.reservations), "Lease")
-        yield Result(RESERVATIONS, "fine", f"{count} can be written, in dry runs")
+        yield _fine(f"{counted(len(probed.reservations), 'Lease')} can be written, in dry runs")
 
 
-def _second(probed: Probed) -> Iterator[Result]:
+def _second(probed: Probed) -> Iterator[Found]:
     if probed.mutating is None:
         return
-    others = list(second_webhook(probed.mutating or ()))
+    others = list(second_webhook(probed.mutating))
     for other in others:
-        yield Result(ids.SECOND_WEBHOOK, "error", other.message, f"{other.remedy}: {other.command}")
+        yield "error", other.message, f"{other.remedy}: {other.command}"
     if not others:
-        yield Result(ids.SECOND_WEBHOOK, "fine", "no other webhook is made for the pods of Ray")
+        yield _fine("no other webhook is made for the pods of Ray")
 
 
-def _denial(tried: Tried) -> Result:
-    """Return the result of the dry run of a RayCluster that has to be denied."""
+def _denial(tried: Tried) -> Iterator[Found]:
+    """Yield the result of the dry run of a RayCluster that has to be denied."""
     if tried.stored is not None:
         advice = (
             "see the namespaceSelector of its configuration, and whether its pods are ready: with "
             "Ignore no one asks twice"
         )
-        return Result(
-            DRY_RUN_DENIED,
-            "error",
-            "a broken RayCluster passes: the webhook is not asked",
-            advice,
-        )
-    if _denied_by(tried, CLUSTERS_WEBHOOK):
-        return Result(DRY_RUN_DENIED, "fine", "a broken RayCluster is denied, in a dry run")
-    return _other_refusal(DRY_RUN_DENIED, tried, "a broken RayCluster")
+        yield "error", "a broken RayCluster passes: the webhook is not asked", advice
+    elif _denied_by(tried, CLUSTERS_WEBHOOK):
+        yield _fine("a broken RayCluster is denied, in a dry run")
+    else:
+        yield _other_refusal(tried, "a broken RayCluster")
 
 
-def _patch(probed: Probed) -> Result:
-    """Return the result of the dry run of a worker pod: the pod gets its seat, or is denied if its
+def _patch(probed: Probed) -> Iterator[Found]:
+    """Yield the result of the dry run of a worker pod: the pod gets its seat, or is denied if its
     RayCluster does not exist.
     """
-    tried, what = probed.worker, "a worker pod"
-    if probed.owner:
-        what = f"a worker pod of {probed.owner}"
-        labels = (tried.stored or {}).get("metadata", {}).get("labels") or {}
-        if tried.stored is not None and names.LABEL_REPLICA_INDEX in labels:
-            return Result(
-                DRY_RUN_PATCHED,
-                "fine",
-                f"{what} gets its seat, in a dry run: replica {labels[names.LABEL_REPLICA_INDEX]}",
-            )
-        if _denied_by(tried, PODS_WEBHOOK):
-            return Result(
-                DRY_RUN_PATCHED,
-                "warning",
-                f"{what} is denied: {tried.refused}",
-                "do what the message says",
-            )
+    tried = probed.worker
+    what = f"a worker pod of {probed.owner}" if probed.owner else "a worker pod"
+    labels = (tried.stored or {}).get("metadata", {}).get("labels") or {}
+    index = labels.get(names.LABEL_REPLICA_INDEX)
+    if probed.owner and index is not None:
+        yield _fine(f"{what} gets its seat, in a dry run: replica {index}")
+    elif _denied_by(tried, PODS_WEBHOOK) and probed.owner:
+        yield "warning", f"{what} is denied: {tried.refused}", "do what the message says"
     elif _denied_by(tried, PODS_WEBHOOK):
-        return Result(
-            DRY_RUN_PATCHED, "fine", "a worker pod of no RayCluster is denied, in a dry run"
-        )
-    if tried.stored is not None:
+        yield _fine("a worker pod of no RayCluster is denied, in a dry run")
+    elif tried.stored is not None:
         advice = "see the selectors of its configuration, and whether its pods are ready"
-        return Result(
-            DRY_RUN_PATCHED, "error", f"{what} passes untouched: the webhook is not asked", advice
-        )
-    return _other_refusal(DRY_RUN_PATCHED, tried, what)
+        yield "error", f"{what} passes untouched: the webhook is not asked", advice
+    else:
+        yield _other_refusal(tried, what)
 
 
 def _denied_by(tried: Tried, webhook: str) -> bool:
@@ -525,57 +467,44 @@ _CAUSES: Final = (
         r"service \"[^\"]*\" not found|no such host",
         "the Service does not exist: apply the manifests again",
     ),
+    ("", "see the log of the webhook"),
 )
+"""Causes of a failed call, by the text of the API server."""
 
 
-def _other_refusal(name: str, tried: Tried, what: str) -> Result:
+def _other_refusal(tried: Tried, what: str) -> Found:
     """Return the result of a rejection that is not a denial by this webhook: a failed call, a
     missing permission, or another admission plugin.
     """
     failed = _FAILED.search(tried.refused)
     if failed is not None:
-        advice = next(
-            (text for cause, text in _CAUSES if re.search(cause, tried.refused)),
-            "see the log of the webhook",
-        )
-        return Result(
-            name, "error", f"the API server cannot call {failed[1]}: {tried.refused}", advice
-        )
+        advice = next(text for cause, text in _CAUSES if re.search(cause, tried.refused))
+        return "error", f"the API server cannot call {failed[1]}: {tried.refused}", advice
     if not tried.refused:
-        return Result(name, "unknown", f"no dry run of {what} was made", "name a namespace with -n")
+        return "unknown", f"no dry run of {what} was made", "name a namespace with -n"
+    text = f"a dry run of {what} is refused"
     if tried.reason == "forbidden" and "admission webhook" not in tried.refused:
-        return Result(
-            name,
-            "unknown",
-            f"a dry run of {what} is refused: {tried.refused}",
-            "ask somebody who may create it",
-        )
-    return Result(
-        name,
-        "unknown",
-        f"a dry run of {what} is refused by others: {tried.refused}",
-        "try another namespace, with -n",
-    )
+        return "unknown", f"{text}: {tried.refused}", "ask somebody who may create it"
+    return "unknown", f"{text} by others: {tried.refused}", "try another namespace, with -n"
 
 
-def _seats(probed: Probed) -> Iterator[Result]:
+_OF_SEATS: Final = (
+    ids.POD_WITHOUT_SEAT,
+    ids.SEAT_HELD_TWICE,
+    ids.WORKER_ID_DIFFERS,
+    ids.HOSTNAME_DIFFERS,
+)
+
+
+def _seats(probed: Probed) -> Iterator[Found]:
     if probed.picture is None:
-        yield _unread(probed, SEATS, "pods", "whether all workers have a seat is not known")
+        yield _unread(probed, "pods", "whether all workers have a seat is not known")
         return
-    found = [each for each in probed.picture.every_trouble if each.level == ERROR]
-    wrong = [
-        each
-        for each in found
-        if each.id
-        in (ids.POD_WITHOUT_SEAT, ids.SEAT_HELD_TWICE, ids.WORKER_ID_DIFFERS, ids.HOSTNAME_DIFFERS)
-    ]
+    found = probed.picture.every_trouble
+    wrong = [each for each in found if each.level == ERROR and each.id in _OF_SEATS]
     for each in wrong:
-        yield Result(
-            SEATS,
-            "error",
-            f"{each.namespace}/{each.cluster}: {each.message}",
-            f"{each.remedy}: {each.command}",
-        )
+        text = f"{each.namespace}/{each.cluster}: {each.message}"
+        yield "error", text, f"{each.remedy}: {each.command}"
     if not wrong:
         hosts = sum(
             bool(host.pods)
@@ -584,19 +513,9 @@ def _seats(probed: Probed) -> Iterator[Result]:
             for replica in group.replicas
             for host in replica.hosts
         )
-        text = f"{counted(hosts, 'worker')} in as many seats, in {where(probed)}"
-        yield Result(SEATS, "fine", text)
-
-
-def _unread(probed: Probed, name: str, resource: str, text: str) -> Result:
-    why = probed.unread.get(resource, "it could not be read")
-    return Result(name, "unknown", f"{text}: {resource} ({why})", "ask somebody who may read them")
+        yield _fine(f"{counted(hosts, 'worker')} in as many seats, in {where(probed)}")
 
 
 def _release(text: str) -> tuple[int, int] | None:
     match = _RELEASE.match(text)
     return (int(match[1]), int(match[2])) if match else None
-
-
-def _shown(release: tuple[int, int]) -> str:
-    return f"{release[0]}.{release[1]}"
