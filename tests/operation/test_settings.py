@@ -79,7 +79,7 @@ def test_the_file_is_named_by_a_flag_or_by_a_variable(
         ({"RAY_WEBHOOK_CONFIG": "/"}, "file with settings: /: Is a directory: give the path"),
         (
             {"RAY_WEBHOOK_LISTEN__ADMIN_PORT": "10250"},
-            "settings serving.port and listen.adminPort are both 10250: set two different ports",
+            "settings serving.port and listen.adminPort are both 10250: set different ports",
         ),
         (
             {"RAY_WEBHOOK_INSTALLATION__COMPONENTS": "events,gangs"},

@@ -18,7 +18,6 @@ _ADVICE: Final = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
         "examples:\n"
         "  ray-webhook certs issue --dir certs --name webhook.example.com\n"

@@ -22,7 +22,7 @@ from webhook.check.installation_checks import (
     of_files,
     where,
 )
-from webhook.cli.connection import UNREACHABLE, Cluster, look
+from webhook.cli.connection import UNREACHABLE, Cluster, look_until
 from webhook.cli.parsing import (
     add_connection,
     add_ignoring,
@@ -48,9 +48,6 @@ from webhook.manifest.views import as_cluster
 FINE: Final = 0
 WRONG: Final = 1
 
-_PERIOD: Final = 2.0
-"""The period of --wait in seconds."""
-
 
 class _Section(NamedTuple):
     title: str
@@ -61,7 +58,6 @@ class _Section(NamedTuple):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
         "examples:\n"
         "  ray-webhook check --pre        before the installation\n"
@@ -92,25 +88,22 @@ def run(arguments: argparse.Namespace) -> int:
     """Check once, or until all checks pass or the timeout is over."""
     if arguments.state and (arguments.pre or arguments.wait):
         return refuse("check", "--state reads files: leave out --pre and --wait")
-    deadline = time.monotonic() + arguments.wait
-    while True:
-        sections = (
-            _of_files(arguments)
-            if arguments.state
-            else look(arguments, lambda cluster: _sections(cluster, arguments))
+    sections = (
+        _of_files(arguments)
+        if arguments.state
+        else look_until(
+            arguments,
+            lambda cluster: _sections(cluster, arguments),
+            lambda sections: not _wrong(sections),
         )
-        if sections is None:
-            return UNREACHABLE
-        wrong = [
-            each for section in sections for each in section.results if each.verdict == "error"
-        ]
-        if not wrong or time.monotonic() >= deadline:
-            break
-        time.sleep(_PERIOD)
+    )
+    if sections is None:
+        return UNREACHABLE
+    wrong = _wrong(sections)
     if arguments.output == "json":
         sys.stdout.write(json.dumps(_data(sections), indent=2) + "\n")
     else:
-        _show(sections, len(wrong))
+        _show(sections, wrong)
     return WRONG if wrong else FINE
 
 
@@ -124,6 +117,10 @@ def _of_files(arguments: argparse.Namespace) -> list[_Section] | None:
     found = of_files(state.objects.configurations.listed, picture, namespace)
     scope = f"namespace {namespace} of the files" if namespace else "the files"
     return [_Section("the objects in the files", list(found), scope)]
+
+
+def _wrong(sections: list[_Section]) -> int:
+    return sum(each.verdict == "error" for section in sections for each in section.results)
 
 
 async def _sections(cluster: Cluster, arguments: argparse.Namespace) -> list[_Section]:
@@ -199,11 +196,7 @@ def _data(sections: list[_Section]) -> dict[str, Any]:
         for section in sections
         for each in section.results
     ]
-    return {
-        "right": not any(each["verdict"] == "error" for each in checks),
-        "scope": sections[-1].scope,
-        "checks": checks,
-    }
+    return {"right": not _wrong(sections), "scope": sections[-1].scope, "checks": checks}
 
 
 def _show(sections: list[_Section], wrong: int) -> None:

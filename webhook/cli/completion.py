@@ -9,7 +9,6 @@ import shtab
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
         "examples:\n"
         '  eval "$(ray-webhook completion bash)"    in ~/.bashrc\n'

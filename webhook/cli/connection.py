@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import logging
 import sys
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -24,6 +25,8 @@ UNREACHABLE: Final = 2
 
 _SECONDS: Final = 30.0
 """Deadline of a list."""
+_PERIOD: Final = 2.0
+"""The period of --wait in seconds."""
 _REPEATS: Final = 5
 """The number of retries after the API server was too busy."""
 _ADVICE: Final = {
@@ -53,6 +56,20 @@ def look(arguments: argparse.Namespace, ask: Callable[[Cluster], Awaitable[T]]) 
         advice = advice_on(error) if isinstance(error, ApiError) else ""
         sys.stderr.write(f"ray-webhook {arguments.command}: {many_lines(f'{error}{advice}')}\n")
         return None
+
+
+def look_until(
+    arguments: argparse.Namespace,
+    ask: Callable[[Cluster], Awaitable[T]],
+    over: Callable[[T], bool],
+) -> T | None:
+    """Return the result of `look` once it is `over`, or the last one when `--wait` has passed."""
+    deadline = time.monotonic() + arguments.wait
+    while True:
+        found = look(arguments, ask)
+        if found is None or over(found) or time.monotonic() >= deadline:
+            return found
+        time.sleep(_PERIOD)
 
 
 def place_of(arguments: argparse.Namespace) -> tuple[str, str]:

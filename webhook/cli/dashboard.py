@@ -1,31 +1,23 @@
-"""`ray-webhook dashboard`: the dashboard, for one person or for all users of a cluster."""
+"""`ray-webhook dashboard`: the dashboard for one person."""
 
 import argparse
 import asyncio
 import sys
-from collections.abc import Sequence
 
 import uvloop
 
-from webhook.app.dashboard import (
-    Page,
-    build,
-    build_own,
-    build_stated,
-)
+from webhook.app.dashboard import Page, build_own, build_stated
 from webhook.app.runtime import supervise
 from webhook.cache.cluster_cache import probe
 from webhook.cli.connection import advice_on, place_of
 from webhook.cli.parsing import add_connection, add_ignoring, refuse
 from webhook.cli.parsing import port as port_number
-from webhook.cli.process import announce, live, settle
+from webhook.cli.process import settle
 from webhook.cli.state_option import add_state, state_in
-from webhook.config.sources import WrongSettingsError, read_settings
 from webhook.dashboard.sessions import OwnAccess
 from webhook.kubeclient.access import load_of
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.errors import ApiError, ConfigurationError
-from webhook.logging.log import DescriptorOutput
 from webhook.manifest.manifest_error import ManifestError
 
 IN_CLUSTER = "--in-cluster"
@@ -34,7 +26,6 @@ IN_CLUSTER = "--in-cluster"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
         "examples:\n"
         "  ray-webhook dashboard -A            by your own kubeconfig and rights\n"
@@ -76,36 +67,6 @@ def run(arguments: argparse.Namespace) -> int:
         where = f"port {arguments.port} of 127.0.0.1"
         return refuse("dashboard", f"cannot listen on {where}: {error.strerror}; choose another")
     return uvloop.run(_serve(page, access, port))
-
-
-def dashboard(arguments: Sequence[str], parser: argparse.ArgumentParser) -> int:
-    """Serve until a signal; return 0 then, 2 if the start failed, 1 if a part failed."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = (
-        "examples:\n"
-        "  ray-webhook dashboard --in-cluster --config settings.yaml\n"
-        "  ray-webhook dashboard --in-cluster --kubeconfig ~/.kube/config --namespaces team\n\n"
-        "docs/settings.md describes the file and the variables.\n\n"
-        "exit status: 0 ended by a signal, 1 a part of the process failed, 2 it cannot start"
-    )
-    try:
-        settings = read_settings(arguments, "dashboard", parser)
-    except WrongSettingsError as error:
-        see = f"see `ray-webhook dashboard {IN_CLUSTER} --help` for every setting"
-        return refuse("dashboard", f"{error}\n{see}")
-    own, admin_port = settings.dashboard, settings.listen.admin_port
-    try:
-        process = build(settings, DescriptorOutput(sys.stdout.fileno()))
-        port, admin = process.bind()
-    except OSError as error:
-        ports = f"port {own.port} of {own.host}, or {admin_port} of {settings.listen.host}"
-        return refuse("dashboard", f"cannot listen on {ports}: {error.strerror}; set others")
-    text = (
-        f"ray-webhook dashboard: http://127.0.0.1:{port}/ for those who have a token, and "
-        f"http://127.0.0.1:{admin}/readyz says when it is ready"
-    )
-    announce(text, "dashboard", settings.log.format)
-    return uvloop.run(live(process, "following the cluster"))
 
 
 async def _try(api: Api, namespace: str) -> None:

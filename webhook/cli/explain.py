@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 from inspect import cleandoc
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -47,14 +47,12 @@ from webhook.explain.variables import given_variables
 from webhook.groups.annotations import OPT_INS
 from webhook.validation.rules import RULES
 
-_KINDS: Final = ("pod", "rule", "variable", "diagnosis", "profile", "annotation")
 _LONG: Final = 70
 """The maximum length of a printed value."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
         "examples:\n"
         "  ray-webhook explain pod llama-tpu-worker-x7k2p -n team\n"
@@ -88,12 +86,18 @@ def run(arguments: argparse.Namespace) -> int:
         return UNREACHABLE if read is None else _pod(read, arguments.name)
     if arguments.config and (problem := _extend(arguments.config)):
         return refuse("explain", problem)
-    explain, listed = _EXPLAIN[arguments.kind]
-    if arguments.name is not None:
-        return explain(arguments.name)
-    rows = list(listed())
-    width = max(len(name) for name, _ in rows)
-    sys.stdout.write("".join(f"{name:<{width}}  {text}\n" for name, text in rows))
+    kind, name, entries = arguments.kind, arguments.name, _ENTRIES[arguments.kind]()
+    if name is None:
+        width = max(map(len, entries))
+        sys.stdout.write("".join(f"{key:<{width}}  {each.line}\n" for key, each in entries.items()))
+        return 0
+    found = name if name in entries else names.PREFIX + name
+    if found not in entries:
+        near = meant(name, [*entries, *(each.removeprefix(names.PREFIX) for each in entries)])
+        what = "the webhook sets no" if kind == "variable" else "there is no"
+        listed = f"; `ray-webhook explain {kind}` lists all"
+        return refuse("explain", f"{what} {kind} {name}{near or listed}")
+    sys.stdout.write(f"{found}: {entries[found].text}\n")
     return 0
 
 
@@ -168,56 +172,90 @@ def _short(value: str) -> str:
     return value if len(value) <= _LONG else f"{value[:_LONG]}…"
 
 
-def _rule(name: str) -> int:
-    rule = next((each for each in RULES if each.id == name), None)
-    if rule is None:
-        near = meant(name, [each.id for each in RULES]) or "; `ray-webhook explain rule` lists all"
-        return refuse("explain", f"there is no rule {name}{near}")
-    level = f"{rule.level}s" if rule.level == "warn" else "denies"
-    return _documented(name, level, rule.text, "docs/rules.md")
+class _Entry(NamedTuple):
+    """The explanation of a thing: in a line, and whole."""
+
+    line: str
+    text: str
 
 
-def _diagnosis(name: str) -> int:
-    diagnosis = next((each for each in DIAGNOSES if each.id == name), None)
-    if diagnosis is None:
-        near = (
-            meant(name, [each.id for each in DIAGNOSES])
-            or "; `ray-webhook explain diagnosis` lists all"
+def _documented(level: str, more: str, check: Callable[..., Any], page: str) -> _Entry:
+    """Return the explanation of a check from its docstring."""
+    text = cleandoc(check.__doc__ or "")
+    first = " ".join(text.partition("\n\n")[0].split())
+    return _Entry(f"{level}: {first}", f"{more}\n\n{text}\n\nwith an example: {page}")
+
+
+def _rules() -> dict[str, _Entry]:
+    return {
+        rule.id: _documented(
+            rule.level,
+            "warns" if rule.level == "warn" else "denies",
+            rule.check,
+            f"docs/rules.md#{rule.id}",
         )
-        return refuse("explain", f"there is no diagnosis {name}{near}")
-    when = f"counts after {diagnosis.seconds:.0f} s" if diagnosis.seconds else "counts at once"
-    text = cleandoc(diagnosis.check.__doc__ or "")
-    return _documented(name, f"{diagnosis.level}, {when}", text, "docs/diagnoses.md")
+        for rule in RULES
+    }
 
 
-def _documented(name: str, level: str, text: str, page: str) -> int:
-    sys.stdout.write(f"{name}: {level}\n\n{text}\n\nwith an example: {page}#{name}\n")
-    return 0
-
-
-def _variable(name: str) -> int:
-    variables = given_variables()
-    found = variables.get(name)
-    if found is None:
-        near = meant(name, variables) or "; `ray-webhook explain variable` lists all"
-        return refuse("explain", f"the webhook sets no variable {name}{near}")
-    sys.stdout.write(
-        f"{name}: {found.why}\n\ngiven to: {found.given}\nfor example: {name}={found.example}\n"
+def _diagnoses() -> dict[str, _Entry]:
+    whens = (
+        f"counts after {each.seconds:.0f} s" if each.seconds else "counts at once"
+        for each in DIAGNOSES
     )
-    return 0
+    return {
+        each.id: _documented(
+            each.level, f"{each.level}, {when}", each.check, f"docs/diagnoses.md#{each.id}"
+        )
+        for each, when in zip(DIAGNOSES, whens, strict=True)
+    }
 
 
-def _profile(name: str) -> int:
-    profile = profiles.BY_NAME.get(name)
-    if profile is None:
-        known = profiles.allowed()
-        near = meant(name, known) or "; `ray-webhook explain profile` lists all"
-        return refuse("explain", f"there is no profile {name}{near}")
-    rows = [
-        f"  {each.variable}={each.value or f'<{each.field_path}>'}\n" for each in profile.settings
-    ]
-    sys.stdout.write(f"{name}: {profile.purpose}\n\n{''.join(rows)}")
-    return 0
+def _variables() -> dict[str, _Entry]:
+    return {
+        name: _Entry(
+            found.why,
+            f"{found.why}\n\ngiven to: {found.given}\nfor example: {name}={found.example}",
+        )
+        for name, found in sorted(given_variables().items())
+    }
+
+
+def _profiles() -> dict[str, _Entry]:
+    return {
+        each.name: _Entry(
+            each.purpose,
+            "\n".join(
+                (
+                    f"{each.purpose}\n",
+                    *(
+                        f"  {row.variable}={row.value or f'<{row.field_path}>'}"
+                        for row in each.settings
+                    ),
+                )
+            ),
+        )
+        for each in profiles.BY_NAME.values()
+    }
+
+
+def _annotations() -> dict[str, _Entry]:
+    return {
+        row.annotation: _Entry(
+            row.means, f"{row.means}\n\nvalues: {row.values}\ndocumentation: docs/{row.page}"
+        )
+        for row in OPT_INS
+    }
+
+
+_ENTRIES: Final[dict[str, Callable[[], dict[str, _Entry]]]] = {
+    "rule": _rules,
+    "variable": _variables,
+    "diagnosis": _diagnoses,
+    "profile": _profiles,
+    "annotation": _annotations,
+}
+_KINDS: Final = ("pod", *_ENTRIES)
 
 
 def _extend(file: str) -> str:
@@ -229,50 +267,3 @@ def _extend(file: str) -> str:
     except WrongSettingsError as error:
         return str(error)
     return ""
-
-
-def _annotation(name: str) -> int:
-    known = {row.annotation: row for row in OPT_INS}
-    row = known.get(name) or known.get(names.PREFIX + name)
-    if row is None:
-        shorter = [each.removeprefix(names.PREFIX) for each in known]
-        near = meant(name, [*known, *shorter]) or "; `ray-webhook explain annotation` lists all"
-        return refuse("explain", f"there is no annotation {name}{near}")
-    sys.stdout.write(
-        f"{row.annotation}: {row.means}\n\nvalues: {row.values}\ndocumentation: docs/{row.page}\n"
-    )
-    return 0
-
-
-def _first_line(check: Callable[..., Any]) -> str:
-    """Return the first paragraph of a docstring in one line."""
-    return " ".join(cleandoc(check.__doc__ or "").partition("\n\n")[0].split())
-
-
-def _rules() -> Iterator[tuple[str, str]]:
-    yield from ((rule.id, f"{rule.level}: {_first_line(rule.check)}") for rule in RULES)
-
-
-def _variables() -> Iterator[tuple[str, str]]:
-    yield from ((name, each.why) for name, each in sorted(given_variables().items()))
-
-
-def _diagnoses() -> Iterator[tuple[str, str]]:
-    yield from ((each.id, f"{each.level}: {_first_line(each.check)}") for each in DIAGNOSES)
-
-
-def _profiles() -> Iterator[tuple[str, str]]:
-    yield from ((each.name, each.purpose) for each in profiles.BY_NAME.values())
-
-
-def _annotations() -> Iterator[tuple[str, str]]:
-    yield from ((row.annotation, row.means) for row in OPT_INS)
-
-
-_EXPLAIN: Final[dict[str, tuple[Callable[[str], int], Callable[[], Iterator[tuple[str, str]]]]]] = {
-    "rule": (_rule, _rules),
-    "variable": (_variable, _variables),
-    "diagnosis": (_diagnosis, _diagnoses),
-    "profile": (_profile, _profiles),
-    "annotation": (_annotation, _annotations),
-}

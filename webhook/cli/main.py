@@ -65,14 +65,12 @@ def main(  # noqa: PLR0911
     words = _conventional(list(sys.argv[1:] if arguments is None else arguments))
     command = words[0] if words and words[0] in COMMANDS else None
     try:
-        if words[:2] == ["dashboard", "--in-cluster"]:  # the dashboard as a process with settings
-            text = _sentence(COMMANDS["dashboard"])
-            process = Parser(prog=f"{program} dashboard --in-cluster", description=text)
-            return _live("dashboard", "dashboard", words[2:], process)
-        if command in _PROCESSES:  # the parser of the settings parses the flags
-            text = _sentence(COMMANDS[command])
-            process = Parser(prog=f"{program} {command}", description=text)
-            return _live(command, "run", words[1:], process)
+        flags = words[2:] if words[:2] == ["dashboard", "--in-cluster"] else words[1:]
+        if command is not None and (command in _PROCESSES or len(flags) < len(words) - 1):
+            prog = " ".join((program, *words[: len(words) - len(flags)]))
+            return _live(
+                command, flags, Parser(prog=prog, description=_sentence(COMMANDS[command]))
+            )
         return _run(words, command, program)
     except ModuleNotFoundError as error:
         if command is None or (error.name or "webhook").partition(".")[0] == "webhook":
@@ -112,8 +110,8 @@ def parser_of(
     description = "Admission webhook for Ray on Kubernetes, and commands that inspect Ray clusters."
     parser = Parser(prog=program, description=description)
     parser.epilog = (
-        f"`{program} help COMMAND` shows arguments, examples and exit status of one command, and "
-        f"`{program} version`\nthe version. Documentation: README.md and docs/."
+        f"`{program} help COMMAND` shows arguments, examples and exit status of one command,\n"
+        f"and `{program} version` the version. Documentation: README.md and docs/."
     )
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -123,18 +121,20 @@ def parser_of(
         if name in wanted:
             used = sub
             with suppress(ModuleNotFoundError) if len(wanted) > 1 else nullcontext():
-                import_module(f"webhook.cli.{name}").add_arguments(sub)
+                if name in _PROCESSES:
+                    import_module("webhook.cli.process").add_arguments(name, sub)
+                else:
+                    import_module(f"webhook.cli.{name}").add_arguments(sub)
     return parser, used
 
 
-def _live(module: str, function: str, words: list[str], parser: Parser) -> int:
-    """Run a process. Garbage collection is off until it has started: objects of the start are kept,
-    and repeated collections take a tenth of the start.
+def _live(name: str, flags: list[str], parser: Parser) -> int:
+    """Run a process, whose flags are parsed with its settings. Garbage collection is off until it
+    has started: objects of the start are kept, and repeated collections take a tenth of the start.
     """
     gc.disable()
     try:
-        run = getattr(import_module(f"webhook.cli.{module}"), function)
-        return int(run(words, parser))
+        return int(import_module("webhook.cli.process").run(name, flags, parser))
     finally:
         gc.enable()
 

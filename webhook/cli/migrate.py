@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from webhook.cache.google_webhook import read_installed
-from webhook.cli.connection import UNREACHABLE, Cluster, look
+from webhook.cli.connection import UNREACHABLE, Cluster, look_until
 from webhook.cli.parsing import (
     add_connection,
     add_ignoring,
@@ -35,13 +35,9 @@ from webhook.migrate.migration import (
 OVER: Final = 0
 LEFT: Final = 1
 
-_PERIOD: Final = 2.0
-"""The period of --wait in seconds."""
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
         "examples:\n"
         f"  ray-webhook migrate --from {FORMER}             what is done, and what to do next\n"
@@ -61,17 +57,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the migration steps; with --wait, after another step is done."""
     arguments.all_namespaces = not arguments.namespace  # a webhook applies to the whole cluster
-    deadline = time.monotonic() + arguments.wait
-    first: Migration | None = None
-    while True:
-        found = look(arguments, _take)
-        if found is None:
-            return UNREACHABLE
-        way, unread = found
-        first = first or way
-        if way.done or _done(way) > _done(first) or time.monotonic() >= deadline:
-            break
-        time.sleep(_PERIOD)
+    done: list[int] = []
+
+    def over(found: tuple[Migration, dict[str, str]]) -> bool:
+        done.append(_done(found[0]))
+        return found[0].done or done[-1] > done[0]
+
+    found = look_until(arguments, _take, over)
+    if found is None:
+        return UNREACHABLE
+    way, unread = found
     if arguments.output == "json":
         sys.stdout.write(json.dumps(_data(way, unread), indent=2) + "\n")
     else:

@@ -5,7 +5,7 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from webhook.api import names
 from webhook.api.formats import many_lines
@@ -27,7 +27,11 @@ _UNKNOWN: Final = re.compile(r"unrecognized arguments: (\S+)")
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser with one-sentence errors and suggestions."""
+    """A parser with one-sentence errors and suggestions, and help texts as they are written."""
+
+    def __init__(self, **options: Any) -> None:  # noqa: ANN401 - those of argparse
+        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        super().__init__(**options)
 
     def error(self, message: str) -> NoReturn:
         choice, flag = _CHOICE.fullmatch(message), _UNKNOWN.match(message)

@@ -83,7 +83,6 @@ class _Result(NamedTuple):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
         "examples:\n"
         "  ray-webhook preview raycluster.yaml                    each pod, and why\n"

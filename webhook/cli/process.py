@@ -1,13 +1,102 @@
-"""Running a process until a signal, with log messages of its start and end."""
+"""The processes `serve`, `controller` and `dashboard --in-cluster`, which run until a signal."""
 
+import argparse
 import ctypes
 import gc
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
+from importlib import import_module
 from typing import Final
 
+import uvloop
+
 from webhook.app.runtime import Process, supervise
+from webhook.certs.certificate_error import CertificateError
+from webhook.cli.files import read_manifests
+from webhook.cli.parsing import refuse
+from webhook.config.configuration import Settings
+from webhook.config.sources import WrongSettingsError, add_flags, read_settings
+from webhook.kubeclient.errors import ConfigurationError
 from webhook.logging.log import DescriptorOutput, Format, Log, as_json, form_of
+from webhook.manifest.manifest_error import ManifestError
+
+_SETTINGS: Final = "docs/settings.md describes the file and the variables."
+_EXAMPLES: Final = {
+    "serve": (
+        "  ray-webhook serve --config settings.yaml\n"
+        "  ray-webhook serve --standalone --state examples --tls.cert-dir certs\n\n"
+        "Every setting can be a flag, a variable such as RAY_WEBHOOK_LOG__FORMAT, or stand in a "
+        "file: docs/settings.md.\n\n"
+        "exit status: 0 ended by a signal, 1 a part of the service failed, 2 it cannot start"
+    ),
+    "controller": (
+        "  ray-webhook controller --config settings.yaml\n"
+        "  ray-webhook controller --kubeconfig ~/.kube/config --installation.namespace ray-webhook"
+        f"\n\n{_SETTINGS}\n\n"
+        "exit status: 0 ended by a signal, 1 a part of the process failed, 2 it cannot start"
+    ),
+    "dashboard": (
+        "  ray-webhook dashboard --in-cluster --config settings.yaml\n"
+        "  ray-webhook dashboard --in-cluster --kubeconfig ~/.kube/config --namespaces team"
+        f"\n\n{_SETTINGS}\n\n"
+        "exit status: 0 ended by a signal, 1 a part of the process failed, 2 it cannot start"
+    ),
+}
+
+
+def add_arguments(name: str, parser: argparse.ArgumentParser) -> None:
+    """Add the help text and the flags of a process."""
+    parser.epilog = f"examples:\n{_EXAMPLES[name]}"
+    add_flags(name, parser)
+
+
+def run(name: str, arguments: Sequence[str], parser: argparse.ArgumentParser) -> int:
+    """Run a process until a signal; return 0 then, 2 if the start failed, 1 if a part failed."""
+    parser.epilog = f"examples:\n{_EXAMPLES[name]}"
+    try:
+        settings = read_settings(arguments, name, parser)
+    except WrongSettingsError as error:
+        return refuse(name, f"{error}\nsee `{parser.prog} --help` for every setting")
+    host, admin_port = settings.listen.host, settings.listen.admin_port
+    ports = {
+        "serve": f"{settings.serving.port} or {admin_port} of {host}",
+        "controller": f"{admin_port} of {host}",
+        "dashboard": f"{settings.dashboard.port} of {settings.dashboard.host}, or {admin_port} of "
+        f"{host}",
+    }
+    build = import_module(f"webhook.app.{name}").build
+    try:
+        state = [read_manifests(settings.state)] if name == "serve" else []
+        process: Process = build(settings, DescriptorOutput(sys.stdout.fileno()), *state)
+        bound = process.bind()
+    except (CertificateError, ConfigurationError, ManifestError) as error:
+        return refuse(name, str(error))
+    except OSError as error:
+        text = f"cannot listen on port {ports[name]}: {error.strerror}; choose others"
+        return refuse(name, text)
+    announce(_addresses(name, settings, *bound), name, settings.log.format)
+    started = "listening for reviews" if name == "serve" else "following the cluster"
+    return uvloop.run(live(process, started))
+
+
+def _addresses(name: str, settings: Settings, port: int, admin: int = 0) -> str:
+    """Return where a process listens, in words."""
+    own = settings.listen.host
+    host = "127.0.0.1" if own in {"0.0.0.0", "::"} else own  # noqa: S104 - only compared
+    if name == "serve":
+        state = "is ready" if settings.standalone else "listens"
+        return (
+            f"ray-webhook {state}: https://{host}:{port}/mutate, and http://{host}:{admin}/readyz "
+            "for its readiness"
+        )
+    if name == "dashboard":
+        return (
+            f"ray-webhook dashboard: http://127.0.0.1:{port}/ for those who have a token, and "
+            f"http://127.0.0.1:{admin}/readyz says when it is ready"
+        )
+    return f"ray-webhook controller: http://{host}:{port}/readyz says when it is ready"
+
 
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3

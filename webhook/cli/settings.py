@@ -10,7 +10,6 @@ from webhook.config.sources import WrongSettingsError, read_settings
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
         "examples:\n"
         "  ray-webhook settings check settings.yaml\n"

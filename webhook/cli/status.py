@@ -39,7 +39,6 @@ _PERIOD: Final = 1.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
         "examples:\n"
         "  ray-webhook status                 the namespace of your kubeconfig's context\n"

@@ -40,7 +40,6 @@ _OFF: Final = ("false", "off", "0", "no")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
         "examples:\n"
         "  ray-webhook validate raycluster.yaml rayjobs/\n"

@@ -154,12 +154,26 @@ def read_settings(
     except ValidationError as error:
         lines = [_explain(item) for item in error.errors(include_url=False)]
         raise WrongSettingsError("\n".join(lines)) from None
-    if process == "serve" and settings.serving.port == settings.listen.admin_port != 0:
-        raise WrongSettingsError(
-            f"settings serving.port and listen.adminPort are both {settings.serving.port}: set two "
-            "different ports"
-        )
+    if problem := _conflict(process, settings):
+        raise WrongSettingsError(problem)
     return settings
+
+
+def _conflict(process: str, settings: Settings) -> str:
+    """Return why a process cannot start with valid settings, empty if it can."""
+    port = settings.serving.port
+    if process == "serve" and port == settings.listen.admin_port != 0:
+        return f"settings serving.port and listen.adminPort are both {port}: set different ports"
+    if process == "serve" and settings.state and not settings.standalone:
+        return (
+            "setting state needs standalone: with a live cluster, pods and RayClusters are watched"
+        )
+    if process == "controller" and not settings.installation.components:
+        return (
+            "setting installation.components is empty, so there is nothing to write: name one, for "
+            "`ray-webhook serve` too, or do not run this process"
+        )
+    return ""
 
 
 def allowed(node: Mapping[str, Any]) -> str:
