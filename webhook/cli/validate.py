@@ -76,6 +76,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cluster", action="store_true", help="check what lives in a cluster, in place of files"
     )
+    _add_rules(parser)
+    add_connection(parser)
+
+
+def _add_rules(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments for what the rules assume."""
     parser.add_argument(
         "--rule",
         action="append",
@@ -99,7 +105,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "earlier one checks is a warning then)"
         ),
     )
-    add_connection(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

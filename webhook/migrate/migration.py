@@ -105,7 +105,7 @@ def migration(installed: Installed, now: float) -> Migration:
         for group in cluster.groups
         if (verdict := _verdict(group)) is not None
     )
-    return Migration(groups, tuple(_ordered(_steps(installed, groups))))
+    return Migration(groups, tuple(_steps(installed, groups)))
 
 
 def _verdict(group: Group) -> GroupVerdict | None:
@@ -160,77 +160,77 @@ def _misnamed(group: Group, replica: Replica) -> Iterator[str]:
                     yield f"{pods[0].name} has {text}"
 
 
-def _steps(installed: Installed, groups: Sequence[GroupVerdict]) -> Iterator[tuple[Step, bool]]:
-    """Yield each step, and whether it is done."""
+def _steps(installed: Installed, groups: Sequence[GroupVerdict]) -> Iterator[Step]:
+    """Yield the steps: those that are done, the next one, and those for later."""
+    done, commands = _progress(installed, groups)
+    waiting = False
+    for name, text, check in _STEPS:
+        state: State = "done" if done[name] else "later" if waiting else "next"
+        waiting = waiting or not done[name]
+        yield Step(name, state, text, () if done[name] else commands[name], check)
+
+
+_STEPS: Final = (
+    (
+        "install",
+        (
+            "install ray-webhook beside it; until the last step it refuses nothing while it is "
+            "away, and pods that pass both webhooks get one seat"
+        ),
+        "ray-webhook check --wait 2m",
+    ),
+    (
+        "unregister",
+        f"take {FORMER} out of the way of pods: from here on, ray-webhook alone gives seats",
+        "",
+    ),
+    ("remove", f"remove what is left of {FORMER}", ""),
+    (
+        "restart",
+        "let KubeRay create the groups again whose pods cannot be adopted",
+        "ray-webhook status -A",
+    ),
+    (
+        "fail-closed",
+        "let Ray pods wait for ray-webhook, as they have waited for the other one",
+        "ray-webhook check",
+    ),
+)
+"""The id of each step in order, its text, and the command that verifies it."""
+
+
+def _progress(
+    installed: Installed, groups: Sequence[GroupVerdict]
+) -> tuple[dict[str, bool], dict[str, tuple[str, ...]]]:
+    """Return by id whether each step is done, and its commands."""
     mutating, validating = installed.objects.configurations.listed, installed.validating
     ours = [each for _, each in _entries(mutating) if each.name == PODS_WEBHOOK]
-    answers = bool(ours) and bool(ours[0].client_config.ca_bundle) and bool(installed.ready)
-    yield (
-        Step(
-            "install",
-            "later",
-            "install ray-webhook beside it; until the last step it refuses nothing while it is "
-            "away, and pods that pass both webhooks get one seat",
-            (
-                f"helm install {_CHART} --create-namespace --set image.repository=YOUR/ray-webhook",
-                "kubectl -n ray-webhook rollout status deployment/ray-webhook",
-            ),
-            "ray-webhook check --wait 2m",
-        ),
-        answers,
-    )
     former = [
         (kind, name)
         for kind, known in (("mutating", mutating), ("validating", validating))
         for name in dict.fromkeys(name for name, each in _entries(known) if _is_former(each))
     ]
-    yield (
-        Step(
-            "unregister",
-            "later",
-            f"take {FORMER} out of the way of pods: from here on, ray-webhook alone gives seats",
-            tuple(f"kubectl delete {kind}webhookconfiguration {name}" for kind, name in former),
+    restarts = tuple(each.command for each in groups if each.restart)
+    done = {
+        "install": bool(ours and ours[0].client_config.ca_bundle and installed.ready),
+        "unregister": mutating is not None and validating is not None and not former,
+        "remove": installed.deployments is not None and not installed.deployments,
+        "restart": not restarts,
+        "fail-closed": bool(ours) and all(each.failure_policy == "Fail" for each in ours),
+    }
+    commands = {
+        "install": (
+            f"helm install {_CHART} --create-namespace --set image.repository=YOUR/ray-webhook",
+            "kubectl -n ray-webhook rollout status deployment/ray-webhook",
         ),
-        mutating is not None and validating is not None and not former,
-    )
-    yield (
-        Step(
-            "remove",
-            "later",
-            f"remove what is left of {FORMER}",
-            tuple(_removal(each) for each in installed.deployments or ()),
+        "unregister": tuple(
+            f"kubectl delete {kind}webhookconfiguration {name}" for kind, name in former
         ),
-        installed.deployments is not None and not installed.deployments,
-    )
-    yield (
-        Step(
-            "restart",
-            "later",
-            "let KubeRay create the groups again whose pods cannot be adopted",
-            tuple(each.command for each in groups if each.restart),
-            "ray-webhook status -A",
-        ),
-        not any(each.restart for each in groups),
-    )
-    yield (
-        Step(
-            "fail-closed",
-            "later",
-            "let Ray pods wait for ray-webhook, as they have waited for the other one",
-            (f"helm upgrade {_CHART} --reuse-values --set mutating.failurePolicy=Fail",),
-            "ray-webhook check",
-        ),
-        bool(ours) and all(each.failure_policy == "Fail" for each in ours),
-    )
-
-
-def _ordered(steps: Iterator[tuple[Step, bool]]) -> Iterator[Step]:
-    """Yield the steps with their state: the first that is not done is next."""
-    waiting = False
-    for step, done in steps:
-        state: State = "done" if done else "later" if waiting else "next"
-        waiting = waiting or not done
-        yield Step(step.id, state, step.text, () if done else step.commands, step.check)
+        "remove": tuple(map(_removal, installed.deployments or ())),
+        "restart": restarts,
+        "fail-closed": (f"helm upgrade {_CHART} --reuse-values --set mutating.failurePolicy=Fail",),
+    }
+    return done, commands
 
 
 def _entries(
