@@ -341,6 +341,23 @@ def test_a_pod_whose_ray_cluster_is_unknown_is_refused_with_what_to_give(
     assert "--state" in err
 
 
+def test_an_object_that_validate_denies_is_named_beside_its_pods(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster = a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_PROFILES, "vlm").build()
+    path = written(tmp_path, cluster)
+    assert main(["preview", path, "-o", "json"]) == 1
+    said = capsys.readouterr()
+    assert len(json.loads(said.out)["items"]) == 3
+    denied = f"validate denies it: metadata.annotations[{names.ANNOTATION_PROFILES}]: "
+    assert said.err.startswith(f"ray-webhook preview: RayCluster c: refused: {denied}")
+    assert "[annotation-value-invalid]" in said.err
+    state = tmp_path / "state.yaml"
+    state.write_text(Path(path).read_text())
+    assert main(["preview", path, "--state", str(state)]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_a_file_without_pods_is_unusable_input(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -584,10 +601,11 @@ def wrapped(kind: str, **more: object) -> Object:
     """Return a RayJob, RayService or RayCronJob with the RayCluster of two replicas."""
     spec = a_cluster("c").group("g", hosts=2, replicas=2).build()["spec"]
     meta = {"name": "nightly", "namespace": NAMESPACE, "labels": {"team": "ml"}, **more}
+    job = {"entrypoint": "python main.py", "rayClusterSpec": spec}
     inner = {
-        "RayJob": {"rayClusterSpec": spec},
+        "RayJob": job,
         "RayService": {"rayClusterConfig": spec},
-        "RayCronJob": {"schedule": "0 0 * * *", "jobTemplate": {"rayClusterSpec": spec}},
+        "RayCronJob": {"schedule": "0 0 * * *", "jobTemplate": job},
     }
     return {"apiVersion": "ray.io/v1", "kind": kind, "metadata": meta, "spec": inner[kind]}
 

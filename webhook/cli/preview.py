@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import jsonpatch
@@ -57,6 +57,8 @@ from webhook.mutation.edit import (
 )
 from webhook.mutation.pipeline import edits, operations
 from webhook.reservation.stores import at_once
+from webhook.validation.finding import DENY
+from webhook.validation.ruleset import check_file, check_update
 
 _NO_PODS: Final = (
     "nothing in it makes pods; a RayJob with a clusterSelector runs on a RayCluster that is there"
@@ -88,7 +90,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "  ray-webhook preview raycluster.yaml                    each pod, and why\n"
         "  ray-webhook preview rayjob.yaml --summary              a row for each pod\n"
         "  kubectl get raycluster x -o yaml | ray-webhook preview - -o yaml\n\n"
-        "exit status: 0: every pod is admitted; 1: a pod is denied; 2: the input cannot be read"
+        "exit status: 0: all is admitted; 1: an object or a pod is denied; 2: the input cannot be "
+        "read"
     )
     add_paths(parser)
     parser.add_argument(
@@ -120,24 +123,52 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Return 0 if every pod is admitted, 1 for a denial, 2 if the input cannot be read."""
+    """Return 0 if all is admitted, 1 for a denial, 2 if the input cannot be read."""
     paths = paths_of(arguments)
     if not paths:
         return refuse("preview", NO_PATHS)
     try:
-        clusters, results = at_once(_play(paths, arguments))
+        given, state = read_manifests(paths), read_manifests(arguments.state)
+        clusters, results = at_once(_play(given, state, indexed=arguments.multi_host_indexing))
     except ManifestError as error:
         return refuse("preview", str(error))
     if not results and not clusters:
         return refuse("preview", f"{', '.join(paths)}: {_NO_PODS}")
     _print(arguments, clusters, results)
-    refused = [(cluster.name, cluster.refused) for cluster in clusters] + [
-        (_name(each.pod), each.refused) for each in results
+    refused = [
+        *_denials(given, state),
+        *((each.name, each.refused) for each in clusters if each.refused),
+        *((_name(each.pod), each.refused) for each in results if each.refused),
     ]
     for name, reason in refused:
-        if reason:
-            sys.stderr.write(many_lines(f"ray-webhook preview: {name}: refused: {reason}\n"))
-    return 1 if any(reason for _, reason in refused) else 0
+        sys.stderr.write(many_lines(f"ray-webhook preview: {name}: refused: {reason}\n"))
+    return 1 if refused else 0
+
+
+def _denials(given: Sequence[Manifest], state: Sequence[Manifest]) -> Iterator[tuple[str, str]]:
+    """Yield the Ray objects that `validate` denies, with the reasons. An object that is in the
+    state, too, is an update.
+    """
+    existing = {_identity(each): each.document for each in state}
+    for manifest in given:
+        if manifest.kind not in names.RAY_KINDS:
+            continue
+        kind, new, old = manifest.kind, manifest.document, existing.get(_identity(manifest))
+        found = check_file(kind, new) if old is None else check_update(kind, old, new)
+        denied = [f"{each.path}: {each.text} [{each.rule}]" for each in found if each.level == DENY]
+        if denied:
+            yield f"{kind} {_named(manifest)[1]}", f"validate denies it: {'; '.join(denied)}"
+
+
+def _identity(manifest: Manifest) -> tuple[str, str, str]:
+    return manifest.kind, *_named(manifest)
+
+
+def _named(manifest: Manifest) -> tuple[str, str]:
+    """Return namespace and name of an object."""
+    meta = manifest.document.get("metadata") or {}
+    name = meta.get("name") or meta.get("generateName") or ""
+    return str(meta.get("namespace") or "default"), str(name)
 
 
 def _print(arguments: argparse.Namespace, clusters: list[Sharded], results: list[_Result]) -> None:
@@ -155,16 +186,13 @@ def _print(arguments: argparse.Namespace, clusters: list[Sharded], results: list
 
 
 async def _play(
-    paths: list[str], arguments: argparse.Namespace
+    given: list[Manifest], state: list[Manifest], *, indexed: bool
 ) -> tuple[list[Sharded], list[_Result]]:
     """Return the results of the RayClusters, and of all pods. Raises ManifestError."""
-    given = [each for each in map(_made, read_manifests(paths)) if each is not None]
-    state = read_manifests(arguments.state)
-    sent = sharded(
-        [manifest for manifest in given if manifest.kind == names.RAYCLUSTER_KIND], state
-    )
+    given = [each for each in map(_made, given) if each is not None]
+    sent = sharded([each for each in given if each.kind == names.RAYCLUSTER_KIND], state)
     clusters = [cluster async for cluster in sent]
-    results = _results(given, clusters, state, indexed=arguments.multi_host_indexing)
+    results = _results(given, clusters, state, indexed=indexed)
     return clusters, [result async for result in results]
 
 
