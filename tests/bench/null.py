@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from starlette.types import Receive, Scope, Send
 
 from webhook.app.runtime import supervise
-from webhook.certs.certificate_files import CertificateFiles
+from webhook.certs.certificate_watcher import CertificateFiles
 from webhook.certs.context import SwappingContext
 from webhook.httpserver.server import HttpServer
 

@@ -17,8 +17,7 @@ from cryptography import x509
 from fastapi import FastAPI
 from fastapi.responses import PlainTextResponse
 
-from webhook.certs.certificate_files import CertificateFiles
-from webhook.certs.certificate_watcher import CertificateWatcher
+from webhook.certs.certificate_watcher import CertificateFiles, CertificateWatcher
 from webhook.certs.context import SwappingContext
 from webhook.certs.issue import Pair, issue_authority, issue_server
 from webhook.httpserver.protocol import Limits

@@ -22,11 +22,10 @@ from tests.certs.listener import (
     until,
     write,
 )
-from webhook.certs.certificate_error import CertificateError
-from webhook.certs.certificate_files import CertificateFiles, read_file
-from webhook.certs.certificate_watcher import CertificateWatcher
+from webhook.certs.certificate_watcher import CertificateFiles, CertificateWatcher, read_file
 from webhook.certs.context import SwappingContext
 from webhook.certs.issue import Pair
+from webhook.certs.validity import CertificateError
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 VERSIONS = [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]
@@ -222,7 +221,7 @@ def test_a_swap_between_the_reads_of_certificate_and_key_does_not_give_a_mixed_p
             mount(tmp_path, f"v{number}", pair)
         return found
 
-    monkeypatch.setattr("webhook.certs.certificate_files.read_file", read_and_swap)
+    monkeypatch.setattr("webhook.certs.certificate_watcher.read_file", read_and_swap)
     assert CertificateFiles(tmp_path / "tls.crt", tmp_path / "tls.key").read() == pairs[-1]
     assert not left
 

@@ -8,18 +8,17 @@ import pytest
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
-from webhook.certs.certificate_error import CertificateError
 from webhook.certs.context import SwappingContext
 from webhook.certs.issue import Pair, issue_authority, issue_server
-from webhook.certs.renewal import (
+from webhook.certs.self_signed import (
     PUBLISHED_FIRST,
     Holdings,
+    SelfSigned,
     advance,
     read_holdings,
     write_holdings,
 )
-from webhook.certs.self_signed import SelfSigned
-from webhook.certs.validity import read_validity
+from webhook.certs.validity import CertificateError, read_validity
 
 NAMES = ["ray-webhook.ray-webhook.svc", "ray-webhook.ray-webhook.svc.cluster.local"]
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -8,8 +8,7 @@ from rich.console import Group
 from tests.cli.terminals import Seen, a_console, terminal
 from tests.diagnostics.scenes import Scene
 from tests.diagnostics.served import serving
-from webhook.cli.screen import Screen
-from webhook.cli.terminal import Text
+from webhook.cli.terminal import Screen, Text
 
 
 def flush(written: io.StringIO) -> str:

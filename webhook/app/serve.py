@@ -19,8 +19,7 @@ from webhook.app.runtime import Process, Runnable
 from webhook.cache.live import LiveReader
 from webhook.cache.nodes import Nodes
 from webhook.cache.serve_cache import ClusterState
-from webhook.certs.certificate_files import CertificateFiles
-from webhook.certs.certificate_watcher import CertificateWatcher
+from webhook.certs.certificate_watcher import CertificateFiles, CertificateWatcher
 from webhook.certs.context import SwappingContext
 from webhook.certs.self_signed import SelfSigned
 from webhook.config.configuration import Settings

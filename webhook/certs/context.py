@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from webhook.certs.certificate_error import CertificateError
 from webhook.certs.issue import Pair
-from webhook.certs.validity import read_validity
+from webhook.certs.validity import CertificateError, read_validity
 
 _CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
 """TLS 1.2 cipher suites with forward secrecy and without CBC mode, as all of TLS 1.3."""

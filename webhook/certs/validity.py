@@ -1,11 +1,13 @@
-"""The validity of a certificate."""
+"""The validity of a certificate, and the error of one that cannot be used."""
 
 from datetime import datetime
 from typing import NamedTuple
 
 from cryptography import x509
 
-from webhook.certs.certificate_error import CertificateError
+
+class CertificateError(Exception):
+    """An unusable certificate or key. The message has the location, the error and the fix."""
 
 
 class Validity(NamedTuple):

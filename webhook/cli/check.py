@@ -13,8 +13,7 @@ import msgspec
 
 from webhook.api import names
 from webhook.cache.probes import Probes
-from webhook.certs.certificate_error import CertificateError
-from webhook.certs.validity import read_validity
+from webhook.certs.validity import CertificateError, read_validity
 from webhook.check.installation_checks import (
     Result,
     after,

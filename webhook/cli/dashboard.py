@@ -9,11 +9,10 @@ import uvloop
 from webhook.app.dashboard import Page, build_own, build_stated
 from webhook.app.runtime import supervise
 from webhook.cache.cluster_cache import probe
-from webhook.cli.connection import advice_on, place_of
+from webhook.cli.connection import add_state, advice_on, place_of, state_in
 from webhook.cli.parsing import add_connection, add_ignoring, refuse
 from webhook.cli.parsing import port as port_number
 from webhook.cli.process import settle
-from webhook.cli.state_option import add_state, state_in
 from webhook.dashboard.sessions import OwnAccess
 from webhook.kubeclient.access import load_of
 from webhook.kubeclient.client import Api

@@ -15,14 +15,13 @@ from rich.table import Table
 from webhook.accelerators import profiles
 from webhook.api import names
 from webhook.cli.cluster_tree import shown_troubles
-from webhook.cli.connection import UNREACHABLE
+from webhook.cli.connection import UNREACHABLE, State, add_state, read_state
 from webhook.cli.parsing import (
     add_connection,
     add_ignoring,
     meant,
     refuse,
 )
-from webhook.cli.state_option import State, add_state, read_state
 from webhook.cli.terminal import (
     Text,
     console,

@@ -12,7 +12,7 @@ from typing import Final
 import uvloop
 
 from webhook.app.runtime import Process, supervise
-from webhook.certs.certificate_error import CertificateError
+from webhook.certs.validity import CertificateError
 from webhook.cli.files import read_manifests
 from webhook.cli.parsing import refuse
 from webhook.config.configuration import Settings

@@ -13,11 +13,9 @@ from msgspec import structs
 
 from webhook.cache.cluster_cache import Observing
 from webhook.cli.cluster_tree import draw, drawing
-from webhook.cli.connection import UNREACHABLE, Cluster, look
+from webhook.cli.connection import UNREACHABLE, Cluster, add_state, look, read_state
 from webhook.cli.parsing import add_connection, add_ignoring, refuse
-from webhook.cli.screen import Screen
-from webhook.cli.state_option import add_state, read_state
-from webhook.cli.terminal import console
+from webhook.cli.terminal import Screen, console
 from webhook.dashboard.state_files import state_of
 from webhook.diagnostics.document import document
 from webhook.diagnostics.examination import examine
