@@ -1,5 +1,6 @@
 # `make image` looks the digest of the base up, and builds this. A tag of the base moves, so there is no build without it;
-# docs/install.md has the command.
+# docs/install.md has the command. Dependabot cannot update a digest in an argument: once a registry can be reached, write
+# `FROM python:3.13-slim-trixie@sha256:...` in both places and drop the argument; its entry `docker` then updates both.
 
 ARG BASE_DIGEST
 FROM python:3.13-slim-trixie@${BASE_DIGEST} AS build

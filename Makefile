@@ -19,7 +19,7 @@ FAST := \
 
 SECONDS ?= 300
 
-.PHONY: help demo run tools prometheus test test-fast coverage browser fuzz hostile e2e chaos matrix newest-ray ray-and-jax facts ray-judge ray-readers meeting drain autoscaler mutants check bench parity schema pins rules workflows docs sbom image release format clean
+.PHONY: help demo run tools prometheus test test-fast coverage browser fuzz hostile e2e chaos matrix newest-ray ray-and-jax facts ray-judge ray-readers meeting drain autoscaler mutants check bench parity schema pins rules workflows docs sbom image base push-chart release format clean
 .DEFAULT_GOAL := test
 
 # Only wheels, and only such as constraints.txt has the hash of.
@@ -195,9 +195,19 @@ sbom: .cache/wheels  ## Write dist/ray-webhook.cdx.json, what the image is made 
 	mkdir -p dist
 	.cache/sbom/bin/cyclonedx-py environment .cache/image/bin/python --pyproject pyproject.toml \
 		--output-reproducible --validate --output-file dist/ray-webhook.cdx.json
+	$(BIN)/python -m tests.release.sbom dist/ray-webhook.cdx.json .cache/wheels $(BASE_DIGEST)
 
 image: $(READY)  ## Build the image with docker or buildah; where neither works, try the steps of the Dockerfile in a folder
 	$(BIN)/python -m tests.release.image
+
+base: $(READY)  ## Print the digest of the base image and the time of the commit, by which the image is built
+	@$(BIN)/python -m tests.release.image base
+
+# Where the release workflow pushes; USER_NAME and PASSWORD of the environment log in.
+REGISTRY ?= ghcr.io/OWNER
+push-chart: tools  ## Push the chart in dist/ to REGISTRY, as OCI
+	@printf %s "$$PASSWORD" | .cache/e2e/bin/helm registry login $(firstword $(subst /, ,$(REGISTRY))) --username "$$USER_NAME" --password-stdin
+	.cache/e2e/bin/helm push dist/ray-webhook-[0-9]*.tgz oci://$(REGISTRY)/charts
 
 release: $(READY) tools  ## Build wheel, source distribution, chart, manifests and release notes into dist/, and check them, also against TAG
 	$(BIN)/python -m tests.release.build $(TAG)

@@ -101,6 +101,23 @@ def try_steps() -> int:
     return 1 if size > MEGABYTES else 0
 
 
+def base() -> int:
+    """Print the digest of the base for all platforms, by docker, and the time of the commit."""
+    image = stages()[1].base.partition("@")[0]
+    asked = ["docker", "buildx", "imagetools", "inspect", image, "--format"]
+    found = subprocess.run(
+        [*asked, "{{.Manifest.Digest}}"], check=True, capture_output=True, text=True
+    )
+    print(f"digest={found.stdout.strip()}\ntime={_committed()}")
+    return 0
+
+
+def _committed() -> str:
+    asked = ["git", "log", "-1", "--format=%ct"]
+    found = subprocess.run(asked, cwd=ROOT, check=True, capture_output=True, text=True)
+    return found.stdout.strip()
+
+
 def main(tag: str = f"ray-webhook:{__version__}") -> int:
     """Build the image, or try its steps."""
     for program in ("docker", "buildah"):
@@ -133,11 +150,7 @@ def _build(program: str, tag: str) -> int:
         .stdout.strip()
         .rpartition("@")[2]
     )
-    asked = ["git", "log", "-1", "--format=%ct"]
-    time = subprocess.run(
-        asked, cwd=ROOT, check=True, capture_output=True, text=True
-    ).stdout.strip()
-    arguments = [f"BASE_DIGEST={digest}", f"SOURCE_DATE_EPOCH={time}"]
+    arguments = [f"BASE_DIGEST={digest}", f"SOURCE_DATE_EPOCH={_committed()}"]
     flags = [word for each in arguments for word in ("--build-arg", each)]
     return subprocess.run(
         [program, "build", *flags, "-t", tag, "."], cwd=ROOT, check=False
@@ -145,4 +158,4 @@ def _build(program: str, tag: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(base() if sys.argv[1:] == ["base"] else main(*sys.argv[1:]))
