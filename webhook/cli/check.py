@@ -21,7 +21,7 @@ from webhook.check.installation_checks import (
     of_files,
     where,
 )
-from webhook.cli.connection import UNREACHABLE, Cluster, look_until
+from webhook.cli.connection import UNREACHABLE, Cluster, add_state, look_until, read_state
 from webhook.cli.parsing import (
     add_connection,
     add_ignoring,
@@ -29,7 +29,6 @@ from webhook.cli.parsing import (
     add_wait,
     refuse,
 )
-from webhook.cli.state_option import add_state, read_state
 from webhook.cli.terminal import (
     Text,
     console,
