@@ -19,7 +19,7 @@ from tests.builders import (
 from webhook.admission.codec import WARNING_MAX
 from webhook.admission.ray_handler import RayHandler
 from webhook.admission.reviewer import Outcome, Validation
-from webhook.admission.subresource_handlers import RULE, Beyond, ResizeHandler
+from webhook.admission.subresource_handlers import RULE, Enforcement, ResizeHandler
 from webhook.api import names
 from webhook.api.review import BadReview
 from webhook.groups.group_config import ClusterIndex
@@ -56,7 +56,7 @@ def resized(
     new: object,
     old: object = OLD,
     *,
-    beyond: Beyond = "deny",
+    enforcement: Enforcement = "deny",
     cluster: ClusterBuilder = CLUSTER,
     **request: object,
 ) -> Outcome:
@@ -71,7 +71,7 @@ def resized(
         "name": "x-worker-1",
         **request,
     }
-    reviewer = Validation(RayHandler(), ResizeHandler(clusters, beyond))
+    reviewer = Validation(RayHandler(), ResizeHandler(clusters, enforcement))
     return asyncio.run(reviewer.review(json.dumps(review).encode()))
 
 
@@ -114,17 +114,17 @@ def test_every_amount_that_is_beyond_its_maximum_is_named() -> None:
 
 def test_a_setting_makes_it_a_warning_or_nothing() -> None:
     new = a_worker(cpu=12, memory="8Gi")
-    answer = resized(new, beyond="warn").answer
+    answer = resized(new, enforcement="warn").answer
     assert answer.allowed
     (warning,) = answer.warnings
     assert "12" in warning
     assert "8" in warning
-    assert resized(new, beyond="off").answer.warnings == ()
-    assert resized(new, beyond="off").answer.allowed
+    assert resized(new, enforcement="off").answer.warnings == ()
+    assert resized(new, enforcement="off").answer.allowed
 
 
 def test_a_warning_is_short_however_long_the_names_are() -> None:
-    outcome = resized(a_worker(cpu=12), beyond="warn")
+    outcome = resized(a_worker(cpu=12), enforcement="warn")
     (warning,) = json.loads(outcome.body)["response"]["warnings"]
     assert len(warning) <= WARNING_MAX
 

@@ -53,7 +53,7 @@ def autoscaled(cluster: Json, version: str) -> Json:
     return cluster
 
 
-def troubles(api: Api, namespace: str) -> list[str]:
+def problems(api: Api, namespace: str) -> list[str]:
     """What KubeRay could not do at once."""
     return [event["note"] for event in api.list(EVENTS, namespace) if event["type"] == "Warning"]
 
@@ -84,7 +84,7 @@ def test_the_second_autoscaler_adds_slices_and_takes_one_from_the_middle(
         again = wait_for_workers(api, namespace, 3 * HOSTS)
         assert seats(again) == whole(0, 1, 2)
         assert not replica_names(of_replica(again, 1)) & replica_names(three)
-    assert troubles(api, namespace) == []
+    assert problems(api, namespace) == []
     control_plane.delete_ray_cluster("one", namespace)
 
 
@@ -106,7 +106,7 @@ def test_an_idle_host_goes_with_its_slice_where_kuberay_knows_slices(
             assert seats(wait_for_workers(api, namespace, 2 * HOSTS)) == whole(0, 2)
         assert autoscaler.launch(GROUP, HOSTS) == []
         assert seats(wait_for_workers(api, namespace, 3 * HOSTS)) == whole(0, 1, 2)
-    assert troubles(api, namespace) == []
+    assert problems(api, namespace) == []
     control_plane.delete_ray_cluster("one", namespace)
 
 
@@ -138,7 +138,7 @@ def test_either_autoscaler_adds_and_takes_single_hosts(
 
         assert autoscaler.launch(node_type, 1) == []
         assert seats(wait_for_workers(api, namespace, 4)) == [(number, 0) for number in range(4)]
-    assert troubles(api, namespace) == []
+    assert problems(api, namespace) == []
     control_plane.delete_ray_cluster(name, namespace)
 
 
@@ -167,7 +167,7 @@ def test_the_first_autoscaler_takes_hosts_for_slices_and_seats_stay_exact(
         )  # and comes again, as there are more pods than slices
         assert seats(after) == whole(0, 1, 2)
         assert not replica_names(of_replica(after, 1)) & replica_names(three)
-    assert troubles(api, namespace) == []
+    assert problems(api, namespace) == []
     control_plane.delete_ray_cluster("one", namespace)
 
 

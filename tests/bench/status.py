@@ -23,9 +23,9 @@ def main() -> None:
     for pods in (100, 1_000):
         for missing in (False, True):
             observed = a_cluster_of(pods, missing=missing)
-            picture = observed.examined(NOW)
+            cluster_report = observed.examined(NOW)
             seconds = _best(lambda seen=observed: seen.examined(NOW))  # type: ignore[misc]
-            drawn = _best(lambda shown=picture: draw(_console(), shown))  # type: ignore[misc]
+            drawn = _best(lambda shown=cluster_report: draw(_console(), shown))  # type: ignore[misc]
             said = "yes" if missing else "no"
             sys.stdout.write(f"  {pods:>6} {said:>15} {seconds:>9.3f} {drawn:>9.3f}\n")
             if pods == 1_000 and seconds + drawn > BUDGET:

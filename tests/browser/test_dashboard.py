@@ -76,10 +76,10 @@ def test_a_person_finds_the_missing_host_and_what_to_do(page: Page) -> None:
     missing = page.locator("a.host.missing")
     expect(missing).to_have_count(1)
     expect(missing).to_have_attribute("title", "host 3: missing")
-    trouble = page.locator(".trouble")
-    expect(trouble).to_contain_text("replica 0 (tpu-s6kpg) lacks host 3")
-    expect(trouble.locator("code")).to_have_text("kubectl describe raycluster -n team llama")
-    expect(trouble.locator("time")).to_have_count(0)  # no event says since when
+    problem = page.locator(".problem")
+    expect(problem).to_contain_text("replica 0 (tpu-s6kpg) has 3 of 4 hosts: host 3 is missing")
+    expect(problem.locator("code")).to_have_text("kubectl describe raycluster -n team llama")
+    expect(problem.locator("time")).to_have_count(0)  # no event says since when
 
 
 def test_the_host_arrives_without_a_reload_and_goes_again(page: Page, shown: Shown) -> None:
@@ -87,7 +87,7 @@ def test_the_host_arrives_without_a_reload_and_goes_again(page: Page, shown: Sho
     shown.cluster.put(PODS, shown.scene.pods[HOST])
     expect(page.locator("#summary")).to_have_text("2 RayClusters 2 ready")
     expect(page.locator("a.host.missing")).to_have_count(0)
-    expect(page.locator(".trouble")).to_have_count(0)
+    expect(page.locator(".problem")).to_have_count(0)
     shown.cluster.delete(PODS, HOST)
     expect(page.locator("a.host.missing")).to_have_count(1)
     assert page.evaluate("window.stayed")
@@ -239,7 +239,7 @@ def test_an_open_host_is_followed(page: Page, shown: Shown) -> None:
     expect(panel).to_contain_text("Failed: host 3 of replica 0")
     shown.cluster.delete(PODS, HOST)
     expect(title).to_have_text("host 3 of replica 0")
-    expect(panel).to_contain_text("replica 0 (tpu-s6kpg) lacks host 3")
+    expect(panel).to_contain_text("replica 0 (tpu-s6kpg) has 3 of 4 hosts: host 3 is missing")
     expect(panel.locator("button.close")).to_be_focused()
 
 
@@ -312,7 +312,7 @@ def test_it_is_dark_for_those_who_like_it_so_and_for_those_who_choose_it(
 
 def test_on_a_phone_nothing_is_cut_off(phone: Page) -> None:
     assert phone.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
-    for element in phone.locator("a.host, .trouble, select, button:visible, #summary").all():
+    for element in phone.locator("a.host, .problem, select, button:visible, #summary").all():
         box = element.bounding_box()
         if box is not None:
             assert box["x"] >= 0
@@ -373,11 +373,11 @@ def test_words_of_a_tenant_stay_words(browser: Browser, tmp_path: Path) -> None:
     with Cluster().serving() as cluster, dashboard(cluster, tmp_path) as address:
         for page in opened(browser, address):
             cluster.store(scene)  # comes by the feed
-            expect(page.locator(".trouble")).to_contain_text(HOSTILE[:20])
+            expect(page.locator(".problem")).to_contain_text(HOSTILE[:20])
             page.reload()  # and by the page
-            expect(page.locator(".trouble")).to_contain_text(HOSTILE[:20])
+            expect(page.locator(".problem")).to_contain_text(HOSTILE[:20])
             page.locator(f"a.host[href*='{HOST}']").click()
-            expect(page.locator("#panel .trouble")).to_contain_text(HOSTILE[:20])
+            expect(page.locator("#panel .problem")).to_contain_text(HOSTILE[:20])
             assert page.evaluate("window.hit") is None
             assert page.locator("img, hx-partial, main script").count() == 0
 

@@ -148,20 +148,20 @@ def test_a_pair_that_is_not_valid_yet_is_served_from_the_first_moment_of_its_tim
     files = CertificateFiles(tmp_path / "tls.crt", tmp_path / "tls.key")
     keeper = CertificateWatcher(files, context, notes, clock=lambda: clock[0])
 
-    def look(pair: Pair, minutes: float) -> None:
+    def poll(pair: Pair, minutes: float) -> None:
         write(tmp_path, pair)
         clock[0] = (NOW + timedelta(minutes=minutes)).timestamp()
-        asyncio.run(keeper.look())
+        asyncio.run(keeper.poll())
 
-    look(good, 0)
+    poll(good, 0)
     served = context.expires
-    look(later, 10)
-    look(later, 54)  # certificates are valid 5 minutes before they are issued
+    poll(later, 10)
+    poll(later, 54)  # certificates are valid 5 minutes before they are issued
     assert (context.expires, len(notes.loads)) == (served, 1)
     (rejection,) = notes.rejections
     start = f"{NOW + timedelta(minutes=55):%Y-%m-%d %H:%M}"
     assert rejection.endswith(f": the certificate is valid from {start} UTC; it is served then")
-    look(later, 56)
+    poll(later, 56)
     assert (context.expires > served, len(notes.loads)) == (True, 2)
 
 

@@ -78,11 +78,11 @@ def test_a_cluster_is_shown_by_the_users_own_kubeconfig(tmp_path: Path) -> None:
         async with FakeApi().serving() as fake:
             store(fake, samples()[ids.HOST_MISSING].scene())
             config = kubeconfig(tmp_path, fake.port)
-            await asyncio.to_thread(look, str(config))
+            await asyncio.to_thread(with_cluster, str(config))
             before = [(each.resource, each.query["limit"]) for each in fake.requests[:2]]
             assert before == [(RAYCLUSTERS, "1"), (PODS, "1")], "it listens before it lists"
 
-    def look(config: str) -> None:
+    def with_cluster(config: str) -> None:
         with (
             running("-A", "--port", "0", "--kubeconfig", config) as line,
             httpx.Client(follow_redirects=True, timeout=30) as client,
@@ -111,9 +111,9 @@ def test_in_a_cluster_a_user_sees_his_namespaces_and_nobody_else_anything(tmp_pa
             store(fake, Scene())
             fake.put("clusterroles", role("looks"))
             fake.put("rolebindings", binding("team", "looks", "alice"))
-            await asyncio.to_thread(look, str(kubeconfig(tmp_path, fake.port)))
+            await asyncio.to_thread(with_cluster, str(kubeconfig(tmp_path, fake.port)))
 
-    def look(config: str) -> None:
+    def with_cluster(config: str) -> None:
         ports = {"RAY_WEBHOOK_DASHBOARD__PORT": "0", "RAY_WEBHOOK_LISTEN__ADMIN_PORT": "0"}
         with running("--in-cluster", "--kubeconfig", config, **ports) as line:
             page, ready = re.findall(r"http://[^/ ]+", line)

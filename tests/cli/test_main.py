@@ -103,7 +103,7 @@ def test_a_full_disk_is_told_without_a_traceback() -> None:
     )
 
 
-def test_a_reader_that_has_had_enough_is_no_trouble() -> None:
+def test_a_reader_that_has_had_enough_is_no_problem() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "w") as closed:

@@ -15,7 +15,7 @@ from tests.diagnostics.served import Server, serving
 from webhook.api import names
 from webhook.cli.main import main
 from webhook.diagnostics import ids
-from webhook.diagnostics.installation_problems import FORMER, second_webhook
+from webhook.diagnostics.installation_problems import PREVIOUS, second_webhook
 from webhook.manifest.kuberay_pods import expand
 from webhook.manifest.views import as_cluster
 
@@ -45,9 +45,9 @@ def a_former_scene() -> Scene:
 
 def configuration(kind: str) -> Object:
     """Return one of its configurations."""
-    service = {"name": FORMER, "namespace": "ray-system", "path": f"/{kind[:-3]}e"}
+    service = {"name": PREVIOUS, "namespace": "ray-system", "path": f"/{kind[:-3]}e"}
     webhook = {
-        "name": f"{FORMER}.ray-system.svc",
+        "name": f"{PREVIOUS}.ray-system.svc",
         "clientConfig": {"service": service},
         "rules": [{"apiGroups": [""], "resources": ["pods"], "operations": ["CREATE"]}],
         "objectSelector": {"matchLabels": {"app.kubernetes.io/name": "kuberay"}},
@@ -57,7 +57,7 @@ def configuration(kind: str) -> Object:
 
 def deployment(**annotations: str) -> Object:
     """Return its Deployment."""
-    meta = {"name": FORMER, "namespace": "ray-system", "annotations": annotations}
+    meta = {"name": PREVIOUS, "namespace": "ray-system", "annotations": annotations}
     return {"metadata": meta}
 
 
@@ -86,7 +86,7 @@ def way(
     with serving(scene, folder) as (server, kubeconfig):
         answering(server, validating=validating, left=left)
         flags = ["--kubeconfig", str(kubeconfig), "-o", "json"]
-        status = main(["migrate", "--from", FORMER, *flags])
+        status = main(["migrate", "--from", PREVIOUS, *flags])
     return status, json.loads(capsys.readouterr().out)
 
 
@@ -101,7 +101,7 @@ def test_the_way_leads_from_step_to_step_until_nothing_is_left(
     scene = a_former_scene()
     order = ["install", "unregister", "remove", "restart", "fail-closed"]
 
-    def look(**there: bool) -> dict[str, str]:
+    def with_cluster(**there: bool) -> dict[str, str]:
         status, data = way(tmp_path, capsys, scene, **there)
         assert status == (0 if data["done"] else 1)
         assert list(states(data)) == order
@@ -109,18 +109,18 @@ def test_the_way_leads_from_step_to_step_until_nothing_is_left(
 
     fine = {"restart": "done"}
     later = dict.fromkeys(order, "later")
-    assert look() == later | fine | {"install": "next"}
+    assert with_cluster() == later | fine | {"install": "next"}
     scene.webhooks = [configuration("mutating"), ours(bundle="")]
-    assert look() == later | fine | {"install": "next"}, "it does not answer yet"
+    assert with_cluster() == later | fine | {"install": "next"}, "it does not answer yet"
     scene.webhooks = [configuration("mutating"), ours()]
-    assert look() == later | fine | {"install": "done", "unregister": "next"}
+    assert with_cluster() == later | fine | {"install": "done", "unregister": "next"}
     scene.webhooks = [ours()]
-    assert look() == later | fine | {"install": "done", "unregister": "next"}, "one is left"
+    assert with_cluster() == later | fine | {"install": "done", "unregister": "next"}, "one is left"
     done = dict.fromkeys(order, "done")
-    assert look(validating=False) == done | {"remove": "next", "fail-closed": "later"}
-    assert look(validating=False, left=False) == done | {"fail-closed": "next"}
+    assert with_cluster(validating=False) == done | {"remove": "next", "fail-closed": "later"}
+    assert with_cluster(validating=False, left=False) == done | {"fail-closed": "next"}
     scene.webhooks = [ours("Fail")]
-    assert look(validating=False, left=False) == done
+    assert with_cluster(validating=False, left=False) == done
 
 
 def test_pods_of_the_former_webhook_are_adopted_as_they_are(
@@ -139,7 +139,7 @@ def test_commands_name_what_is_there(tmp_path: Path, capsys: Capture) -> None:
         "kubectl delete validatingwebhookconfiguration kuberay-tpu-validating-webhook-cfg",
     ]
     assert steps["remove"]["commands"] == [
-        f"kubectl delete -n ray-system deployment,service,serviceaccount {FORMER}"
+        f"kubectl delete -n ray-system deployment,service,serviceaccount {PREVIOUS}"
     ]
     assert steps["install"]["commands"] == []
 
@@ -152,7 +152,7 @@ def test_what_helm_installed_is_uninstalled_by_helm(tmp_path: Path, capsys: Capt
             "meta.helm.sh/release-namespace": "default",
         }
         server.answers[DEPLOYMENTS] = {"items": [deployment(**release)]}
-        main(["migrate", "--from", FORMER, "--kubeconfig", str(kubeconfig)])
+        main(["migrate", "--from", PREVIOUS, "--kubeconfig", str(kubeconfig)])
     assert "helm uninstall tpu -n default" in capsys.readouterr().out
 
 
@@ -203,7 +203,7 @@ def test_what_may_not_be_read_is_said_and_is_no_step_that_is_done(
         answering(server, validating=False, left=False)
         server.refused |= {VALIDATING, DEPLOYMENTS}
         flags = ["--kubeconfig", str(kubeconfig), "-o", "json"]
-        assert main(["migrate", "--from", FORMER, *flags]) == 1
+        assert main(["migrate", "--from", PREVIOUS, *flags]) == 1
     data = json.loads(capsys.readouterr().out)
     assert data["unread"] == {
         "validatingwebhookconfigurations": "forbidden",
@@ -217,7 +217,7 @@ def test_it_waits_for_the_next_step_and_no_longer(tmp_path: Path, capsys: Captur
     with serving(scene, tmp_path) as (server, kubeconfig):
         answering(server)
         flags = ["--kubeconfig", str(kubeconfig), "--wait", "1s"]
-        assert main(["migrate", "--from", FORMER, *flags]) == 1
+        assert main(["migrate", "--from", PREVIOUS, *flags]) == 1
     out = capsys.readouterr().out
     assert "8 pods are adopted as they are" in out
     assert "4 steps left" in out
@@ -227,7 +227,7 @@ def test_it_is_the_webhook_that_status_complains_of() -> None:
     scene = a_former_scene()
     scene.webhooks += [ours()]
     (symptom,) = second_webhook(scene.observed().configurations or ())
-    assert f"migrate --from {FORMER}" in symptom.remedy
+    assert f"migrate --from {PREVIOUS}" in symptom.remedy
 
 
 def test_adopted_pods_are_fine_to_status() -> None:
@@ -239,4 +239,4 @@ def test_adopted_pods_are_fine_to_status() -> None:
 def test_only_a_webhook_that_is_known_can_be_left(capsys: Capture) -> None:
     with pytest.raises(SystemExit):
         main(["migrate", "--from", "another"])
-    assert FORMER in capsys.readouterr().err
+    assert PREVIOUS in capsys.readouterr().err

@@ -119,7 +119,7 @@ def test_json_and_yaml_have_the_whole_picture(tmp_path: Path, capsys: Capture) -
     assert [host["state"] for host in cluster["groups"][0]["replicas"][0]["hosts"]] == [
         "ready"
     ] * 3 + ["missing"]
-    assert [trouble["id"] for trouble in cluster["troubles"]] == [ids.HOST_MISSING]
+    assert [problem["id"] for problem in cluster["problems"]] == [ids.HOST_MISSING]
     assert status(scene, tmp_path, "-o", "yaml") == 1
     again = yaml.safe_load(capsys.readouterr().out)
     assert again["clusters"] == found["clusters"]

@@ -22,7 +22,7 @@ class PassingTime:
 
     def __init__(self) -> None:
         self.now = 1000.0
-        self.world = Clock(random=lambda: 0.5, clock=lambda: self.now, sleep=self._sleep)
+        self.time_source = Clock(random=lambda: 0.5, clock=lambda: self.now, sleep=self._sleep)
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
         self._numbers = itertools.count()
 
@@ -113,7 +113,7 @@ class Candidate:
         self.identity = identity
         self.work = Work()
         self.view = lease.seen_by()
-        self.leader = Leader(self.view, identity, [self.work.run], world=time.world)
+        self.leader = Leader(self.view, identity, [self.work.run], time_source=time.time_source)
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:

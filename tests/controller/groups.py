@@ -55,7 +55,7 @@ def look(group: Group, record: Record, memory: Memory, limits: Limits, now: floa
     return plan(group, record, memory, limits, now, DATE + now)
 
 
-def looks(group: Group, record: Record = EMPTY, times: Sequence[float] = (0.0,)) -> Plan:
+def rechecks(group: Group, record: Record = EMPTY, times: Sequence[float] = (0.0,)) -> Plan:
     """Return the last plan of several looks at the same."""
     memory = Memory()
     found = [look(group, record, memory, Limits(), now) for now in times]

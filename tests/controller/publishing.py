@@ -67,7 +67,7 @@ async def publishing(
     """Publish to a fake API server, until the end of the block."""
     connection, objects, rests = Api(plain(api)), Objects(), Rests()
     index = GroupIndex(objects)
-    observing = Observing(connection, objects, namespaces, QUICK, beside=())
+    observing = Observing(connection, objects, namespaces, QUICK, other_kinds=())
     publisher = PodGroupReconciler(observing, index, timing, Clock(sleep=rests.sleep), subject)
     publisher.serve(version)
     await connection.open()
@@ -163,7 +163,7 @@ def lists(api: FakeApi) -> int:
     )
 
 
-def sweeps(api: FakeApi) -> int:
+def resyncs(api: FakeApi) -> int:
     """Return how many lists of all our PodGroups there were."""
     return sum(
         request.resource == PODGROUPS and request.query.get("labelSelector", "") == ALL
@@ -171,10 +171,10 @@ def sweeps(api: FakeApi) -> int:
     )
 
 
-async def more_sweeps(api: FakeApi) -> None:
+async def more_resyncs(api: FakeApi) -> None:
     """Wait until everything was looked at again, from now on."""
-    until = sweeps(api) + 3
-    await eventually(lambda: sweeps(api) >= until)
+    until = resyncs(api) + 3
+    await eventually(lambda: resyncs(api) >= until)
 
 
 ALL = "app.kubernetes.io/managed-by=ray-webhook"

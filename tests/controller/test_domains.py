@@ -105,7 +105,7 @@ def test_a_domain_outlives_a_pod_that_drains() -> None:
             leave = {"deletionTimestamp": "2026-11-21T10:00:00Z"}
             edit(api, PODS, "host-0", lambda found: found["metadata"].update(leave))
             await eventually(lambda: not len(p.index.members))
-            await sweeps(api)
+            await resyncs(api)
             assert domains(api) == [REPLICA]
             api.delete(PODS, "host-0")
             await eventually(lambda: domains(api) == [])
@@ -120,7 +120,7 @@ def test_opting_out_leaves_domains_to_the_pods_that_use_them() -> None:
         async with publishing(api, subject=COMPUTE_DOMAINS):
             await eventually(lambda: domains(api) == [GROUP])
             opted_out(api)
-            await sweeps(api)
+            await resyncs(api)
             assert domains(api) == [GROUP]
             api.put(PODS, a_host(GROUP, phase="Succeeded"))
             await eventually(lambda: domains(api) == [])
@@ -152,7 +152,7 @@ def test_a_domain_of_another_owner_is_left_alone() -> None:
     run(story)
 
 
-async def sweeps(api: FakeApi) -> None:
+async def resyncs(api: FakeApi) -> None:
     """Wait until all ComputeDomains were listed again, some times from now on."""
 
     def count() -> int:

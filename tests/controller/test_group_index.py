@@ -6,7 +6,7 @@ from msgspec import json
 
 from tests.kubeclient.fake_api import Object
 from webhook.api import names
-from webhook.cache.serve_stores import PodFeed, WorkerPod
+from webhook.cache.serve_stores import PodStore, WorkerPod
 from webhook.controller.group_index import GroupIndex
 from webhook.diagnostics.live_objects import LivePod
 from webhook.diagnostics.object_cache import ObjectCache
@@ -49,13 +49,13 @@ def pods(draw: st.DrawFn) -> Object:
 
 @given(st.lists(pods(), max_size=8))
 def test_both_find_the_same_replicas_whatever_pods_look_like(history: list[Object]) -> None:
-    members, world = Membership(), ObjectCache()
-    feed, index = PodFeed(members), GroupIndex(world)
+    members, object_cache = Membership(), ObjectCache()
+    feed, index = PodStore(members), GroupIndex(object_cache)
     for version, pod in enumerate(history, 1):
         pod["metadata"]["resourceVersion"] = str(version)
         line = json.encode(pod)
         feed.put(json.decode(line, type=WorkerPod))
-        world.pods.put(pod["metadata"]["uid"], json.decode(line, type=LivePod))
+        object_cache.pods.put(pod["metadata"]["uid"], json.decode(line, type=LivePod))
         for group in GROUPS:
             key = GroupKey("default", "uid-of-ray", group)
             here, there = index.members.group(key), members.group(key)

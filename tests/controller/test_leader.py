@@ -89,9 +89,9 @@ def test_after_a_crash_another_begins_when_the_lease_is_over_and_not_before() ->
         other.start()
         await time.pass_by(60)
         await one.crash()
-        await time.pass_by(TIMING.lease - TIMING.retry - TIMING.look)
+        await time.pass_by(TIMING.lease - TIMING.retry - TIMING.poll)
         assert working(found) == []
-        await time.pass_by(TIMING.retry + 4 * TIMING.look)
+        await time.pass_by(TIMING.retry + 4 * TIMING.poll)
         assert working(found) == ["b"]
         assert lease.holding.holder_identity == "b"
 

@@ -9,7 +9,7 @@ from tests.controller.groups import (
     a_replica,
     a_unit,
     look,
-    looks,
+    rechecks,
     recorded,
     recreated,
 )
@@ -57,21 +57,21 @@ def marks(name: str, *hosts: int) -> list[str]:
 def test_a_replica_is_recorded_once_all_of_its_hosts_run() -> None:
     pods = a_replica("a")
     starting = [replace(pods[0], runs=False), *pods[1:]]
-    assert looks(a_group(starting)).record == EMPTY
-    assert looks(a_group(pods[:-1])).record == EMPTY
-    found = looks(a_group(pods))
+    assert rechecks(a_group(starting)).record == EMPTY
+    assert rechecks(a_group(pods[:-1])).record == EMPTY
+    found = rechecks(a_group(pods))
     assert (found.record, found.actions) == (recorded(pods), [])
-    assert looks(a_group(pods), recorded(pods)) == found
+    assert rechecks(a_group(pods), recorded(pods)) == found
 
 
 def test_a_replica_that_is_gone_leaves_the_record() -> None:
     one, two = a_replica("a"), a_replica("b", 1)
-    assert looks(a_group(one), recorded(one, two)).record == recorded(one)
+    assert rechecks(a_group(one), recorded(one, two)).record == recorded(one)
 
 
 def test_a_replica_that_was_never_whole_has_lost_nothing() -> None:
     for pods in (a_replica("a")[:2], [replace(a_replica("a")[0], ended=True)]):
-        found = looks(a_group(pods), times=SOON)
+        found = rechecks(a_group(pods), times=SOON)
         assert (found.actions, found.waiting) == ([], {})
 
 
@@ -90,7 +90,7 @@ def test_a_replica_that_lost_a_host_goes_when_that_has_lasted() -> None:
 def test_another_pod_with_the_identity_does_not_make_it_whole() -> None:
     pods = a_replica("a")
     newcomer = replace(pods[0], name="new", uid="new")
-    found = looks(a_group([newcomer, *pods[1:]]), recorded(pods), SOON)
+    found = rechecks(a_group([newcomer, *pods[1:]]), recorded(pods), SOON)
     assert found.record.going == {"a": LOST}
 
 
@@ -99,7 +99,7 @@ def test_a_duplicate_of_a_host_that_lives_is_deleted_alone_and_at_once() -> None
     for ours in (True, False):
         fifth = replace(pods[0], name="fifth", uid="fifth", ours=ours)
         for held in (a_group([fifth, *pods]), a_group([fifth, *pods], leaving=frozenset({"a-1"}))):
-            found = looks(held, recorded(pods), SOON)
+            found = rechecks(held, recorded(pods), SOON)
             assert (found.record, found.waiting) == (recorded(pods), {})
             assert [(each.host, each.reason) for each in found.actions if type(each) is Delete] == [
                 (fifth, DUPLICATE)
@@ -110,35 +110,35 @@ def test_a_duplicate_of_a_host_that_lives_is_deleted_alone_and_at_once() -> None
 def test_a_duplicate_neither_completes_nor_spares_a_replica_that_lost_another_host() -> None:
     pods = a_replica("a")
     fifth = replace(pods[0], name="fifth", uid="fifth")
-    found = looks(a_group([fifth, *pods[:3]]), recorded(pods), SOON)
+    found = rechecks(a_group([fifth, *pods[:3]]), recorded(pods), SOON)
     assert kinds(found.actions) == ["Delete fifth", *marks("a", 0, 1, 2)]
 
 
 def test_of_two_pods_with_one_identity_none_is_deleted_where_none_is_recorded() -> None:
     pods = a_replica("a")
     fifth = replace(pods[0], name="fifth", uid="fifth")
-    found = looks(a_group([fifth, *pods]), EMPTY, SOON)
+    found = rechecks(a_group([fifth, *pods]), EMPTY, SOON)
     assert (found.record, found.actions, found.waiting) == (EMPTY, [], {})
 
 
 def test_a_pod_beyond_the_hosts_of_a_replica_breaks_nothing() -> None:
     pods = a_replica("a")
     further = replace(pods[0], name="further", uid="further", seat=HostIdentity(0, N, "a"))
-    found = looks(a_group([*pods, further]), recorded(pods), SOON)
+    found = rechecks(a_group([*pods, further]), recorded(pods), SOON)
     assert (found.record, found.actions, found.waiting) == (recorded(pods), [], {})
 
 
 def test_a_host_that_failed_or_is_being_deleted_is_lost() -> None:
     pods = a_replica("a")
     for lost in (replace(pods[2], ended=True), replace(pods[2], deleting=True)):
-        found = looks(a_group([*pods[:2], lost, *pods[3:]]), recorded(pods), SOON)
+        found = rechecks(a_group([*pods[:2], lost, *pods[3:]]), recorded(pods), SOON)
         assert "Mark a-0" in kinds(found.actions)
 
 
 def test_a_replica_that_goes_as_a_whole_is_left_to_its_deletion() -> None:
     pods = a_replica("a")
     going = [replace(host, deleting=True) for host in pods]
-    found = looks(a_group(going), recorded(pods), SOON)
+    found = rechecks(a_group(going), recorded(pods), SOON)
     assert (found.actions, found.waiting) == ([], {})
 
 
@@ -146,9 +146,9 @@ def test_a_replica_that_goes_is_marked_to_the_last_pod_and_then_deleted() -> Non
     pods = a_replica("a")
     record = recorded(pods, going={"a": LOST})
     marked = [replace(host, marked=True) for host in pods]
-    found = looks(a_group([*marked[:2], *pods[2:]]), record)
+    found = rechecks(a_group([*marked[:2], *pods[2:]]), record)
     assert kinds(found.actions) == marks("a", 2, 3)
-    found = looks(a_group(marked), record)
+    found = rechecks(a_group(marked), record)
     assert kinds(found.actions) == [f"Delete a-{host}" for host in range(N)]
     assert (reasons(found.actions), found.record) == ({LOST}, record)
 
@@ -157,7 +157,7 @@ def test_a_label_that_is_not_in_the_record_is_removed_and_deletes_nothing() -> N
     pods = a_replica("a")
     marked = [replace(host, marked=True) for host in pods]
     for carried, count in (([*marked[:1], *pods[1:]], 1), (marked, N)):
-        found = looks(a_group(carried), recorded(pods), SOON)
+        found = rechecks(a_group(carried), recorded(pods), SOON)
         assert (found.record, found.waiting) == (recorded(pods), {})
         assert kinds(found.actions) == [f"Unmark a-{host}" for host in range(count)]
 
@@ -165,12 +165,12 @@ def test_a_label_that_is_not_in_the_record_is_removed_and_deletes_nothing() -> N
 def test_one_replica_of_a_group_goes_at_a_time() -> None:
     one, two = a_replica("a"), a_replica("b", 1)
     record = recorded(one, two)
-    found = looks(a_group([*one[1:], *two[1:]], desired=2), record, SOON)
+    found = rechecks(a_group([*one[1:], *two[1:]], desired=2), record, SOON)
     assert (found.record.going, found.waiting) == ({"a": LOST}, {"b": GOING})
     assert kinds(found.actions) == marks("a", 1, 2, 3)
     leaving = [replace(host, marked=True, deleting=True) for host in one[1:]]
     for at in (found.record, replace(record, replaced={"a": DATE})):
-        held = looks(a_group([*leaving, *two[1:]], desired=2), at, SOON)
+        held = rechecks(a_group([*leaving, *two[1:]], desired=2), at, SOON)
         assert (held.actions, held.waiting) == ([], {"b": GOING})
 
 
@@ -181,7 +181,7 @@ def test_nothing_is_replaced_while_the_group_is_suspended_or_changes_or_scales()
         (replace(broken, suspended=True), SUSPENDED),
         (replace(broken, leaving=frozenset({"a-1"})), SCALING),
     ):
-        found = looks(held, record, SOON)
+        found = rechecks(held, record, SOON)
         assert (found.actions, found.waiting) == ([], {"a": why})
     memory = Memory()
     look(broken, record, memory, LIMITS, 0.0)
@@ -192,14 +192,14 @@ def test_nothing_is_replaced_while_the_group_is_suspended_or_changes_or_scales()
 def test_names_of_pods_that_have_left_hold_nothing() -> None:
     pods = a_replica("a")
     broken = a_group(pods[1:], leaving=frozenset({"a-0", "former"}))
-    assert "Mark a-1" in kinds(looks(broken, recorded(pods), SOON).actions)
+    assert "Mark a-1" in kinds(rechecks(broken, recorded(pods), SOON).actions)
 
 
 def test_the_siblings_of_a_pod_that_leaves_go_while_there_are_more_hosts_than_wanted() -> None:
     whole, rest = a_replica("a"), a_replica("b", 1)
     leaving = frozenset({"b-0", "b-1"})
     group = a_group([*whole, *rest[1:]], desired=1, leaving=leaving)
-    assert kinds(looks(group, recorded(whole, rest), SOON).actions) == marks("b", 1, 2, 3)
+    assert kinds(rechecks(group, recorded(whole, rest), SOON).actions) == marks("b", 1, 2, 3)
 
 
 def test_the_budget_of_an_hour_is_spent_by_a_replica_whose_pods_are_all_deleted() -> None:
@@ -207,9 +207,9 @@ def test_the_budget_of_an_hour_is_spent_by_a_replica_whose_pods_are_all_deleted(
     going = recorded(pods, going={"a": LOST})
     rest = [replace(host, marked=True) for host in pods[1:]]
     half = [replace(rest[0], deleting=True), *rest[1:]]
-    assert looks(a_group(half), going).record == going
+    assert rechecks(a_group(half), going).record == going
     for over in ([replace(host, deleting=True) for host in rest], []):
-        found = looks(a_group(over), going).record
+        found = rechecks(a_group(over), going).record
         assert (found.going, found.replaced) == ({}, {"a": DATE})
 
 
@@ -236,13 +236,13 @@ def test_a_clock_that_was_set_back_holds_repair_for_an_hour_at_most() -> None:
 
 def test_nothing_is_replaced_while_there_is_no_head() -> None:
     pods = a_replica("a")
-    found = looks(a_group(pods[1:], head=False), recorded(pods), SOON)
+    found = rechecks(a_group(pods[1:], head=False), recorded(pods), SOON)
     assert (found.actions, found.waiting) == ([], {"a": HEADLESS})
 
 
 def test_a_replica_that_nobody_will_fill_is_torn_also_when_it_was_never_whole() -> None:
     one, two = a_replica("a")[:2], a_replica("b", 1)[2:]
-    found = looks(a_group([*one, *two]), times=SOON)
+    found = rechecks(a_group([*one, *two]), times=SOON)
     assert kinds(found.actions) == marks("a", 0, 1)
     assert (found.record, found.waiting) == (Record(going={"a": INCOMPLETE}), {"b": GOING})
     for filled in (
@@ -252,24 +252,24 @@ def test_a_replica_that_nobody_will_fill_is_torn_also_when_it_was_never_whole() 
         a_group([*one, *two], repair=False),
         a_group([*a_replica("c"), *(replace(host, ended=True) for host in one)]),
     ):
-        found = looks(filled, times=SOON)
+        found = rechecks(filled, times=SOON)
         assert (found.actions, found.waiting) == ([], {})
 
 
 def test_a_replica_that_was_whole_goes_before_one_that_others_may_fill() -> None:
     one, two = a_replica("a")[:2], a_replica("b", 1)
-    found = looks(a_group([*one, *two[2:]]), recorded(two), SOON)
+    found = rechecks(a_group([*one, *two[2:]]), recorded(two), SOON)
     assert kinds(found.actions) == marks("b", 2, 3)
 
 
 def test_identities_of_kuberay_are_left_to_it() -> None:
     pods = [replace(host, ours=False) for host in a_replica("a")]
-    assert looks(a_group(pods[1:]), recorded(pods), SOON).actions == []
+    assert rechecks(a_group(pods[1:]), recorded(pods), SOON).actions == []
 
 
 def test_a_group_that_does_not_ask_is_recorded_and_no_more() -> None:
     pods = a_replica("a")
-    found = looks(a_group(pods[1:], repair=False), recorded(pods), SOON)
+    found = rechecks(a_group(pods[1:], repair=False), recorded(pods), SOON)
     assert (found.record, found.actions) == (recorded(pods), [])
 
 
@@ -277,10 +277,10 @@ def test_a_container_that_restarts_takes_its_replica_with_it_where_that_is_asked
     for ours in (True, False):
         pods = [replace(host, ours=ours) for host in a_replica("a")]
         group = a_group([*pods[:3], replace(pods[3], restarts=1)], repair=False, restart=True)
-        found = looks(group, recorded(pods), SOON)
+        found = rechecks(group, recorded(pods), SOON)
         assert kinds(found.actions) == marks("a", 0, 1, 2, 3)
         assert reasons(found.actions) == {RESTARTED}
-        assert looks(replace(group, restart=False), recorded(pods), SOON).actions == []
+        assert rechecks(replace(group, restart=False), recorded(pods), SOON).actions == []
 
 
 def test_hosts_that_all_restarted_are_not_broken_and_are_recorded_again_once_they_run() -> None:
@@ -289,14 +289,14 @@ def test_hosts_that_all_restarted_are_not_broken_and_are_recorded_again_once_the
     again = [[replace(host, restarts=1 + host.seat.host % 2) for host in pods] for pods in replicas]
     group = a_group([host for pods in again for host in pods], desired=3, restart=True)
     coming = replace(group, pods=(replace(group.pods[0], runs=False), *group.pods[1:]))
-    found = looks(coming, record, SOON)
+    found = rechecks(coming, record, SOON)
     assert (found.actions, found.waiting) == ([], {})
     assert found.record == recorded(replicas[0], *again[1:])
-    found = looks(group, record, SOON)
+    found = rechecks(group, record, SOON)
     assert (found.record, found.actions, found.waiting) == (recorded(*again), [], {})
 
     host = replace(group.pods[0], restarts=2)
-    found = looks(replace(group, pods=(host, *group.pods[1:])), found.record, SOON)
+    found = rechecks(replace(group, pods=(host, *group.pods[1:])), found.record, SOON)
     assert found.record.going == {"a": RESTARTED}
 
 
@@ -312,21 +312,21 @@ def test_hosts_that_restart_one_after_the_other_within_the_delay_are_not_broken(
 
 def test_restarts_before_the_replica_was_whole_do_not_count() -> None:
     pods = [replace(host, restarts=3) for host in a_replica("a")]
-    assert looks(a_group(pods, restart=True), recorded(pods), SOON).actions == []
+    assert rechecks(a_group(pods, restart=True), recorded(pods), SOON).actions == []
 
 
 def test_a_unit_is_replaced_with_all_its_pods_though_kuberay_replaced_the_lost_one() -> None:
     pods = a_replica("0")
-    found = looks(a_unit(*pods))
+    found = rechecks(a_unit(*pods))
     assert (found.record, found.actions) == (recorded(pods), [])
     held = [*recreated(pods[:1]), *pods[1:]]
-    going = looks(a_unit(*held), found.record, SOON)
+    going = rechecks(a_unit(*held), found.record, SOON)
     assert going.record.going == {"0": LOST}
     assert kinds(going.actions) == marks("0", 1, 2, 3)
     marked = [held[0], *(replace(host, marked=True) for host in held[1:])]
-    assert kinds(looks(a_unit(*marked), going.record).actions) == ["Mark 0-0-x"]
+    assert kinds(rechecks(a_unit(*marked), going.record).actions) == ["Mark 0-0-x"]
     marked = [replace(host, marked=True) for host in held]
-    deleting = looks(a_unit(*marked), going.record)
+    deleting = rechecks(a_unit(*marked), going.record)
     assert kinds(deleting.actions) == ["Delete 0-0-x", *(f"Delete 0-{n}" for n in (1, 2, 3))]
 
 
@@ -335,12 +335,12 @@ def test_pods_that_follow_a_unit_that_goes_are_left_alone_and_are_the_next_one()
     going = recorded(pods, going={"0": LOST})
     old = [*(replace(host, deleting=True) for host in pods[1:]), replace(pods[0], marked=True)]
     early = recreated(pods[1:])
-    assert kinds(looks(a_unit(*old, *early), going).actions) == ["Delete 0-0"]
+    assert kinds(rechecks(a_unit(*old, *early), going).actions) == ["Delete 0-0"]
     gone = [replace(host, deleting=True) for host in pods]
     new = recreated(pods)
-    found = looks(a_unit(*gone, *new), going, SOON)
+    found = rechecks(a_unit(*gone, *new), going, SOON)
     assert (found.actions, found.waiting, [*found.record.replaced]) == ([], {}, ["0"])
-    found = looks(a_unit(*new), found.record, SOON)
+    found = rechecks(a_unit(*new), found.record, SOON)
     assert {*found.record.whole["1"]} == {host.id for host in new}
     assert (found.actions, [*found.record.whole]) == ([], ["1"])
 
@@ -348,22 +348,22 @@ def test_pods_that_follow_a_unit_that_goes_are_left_alone_and_are_the_next_one()
 def test_a_unit_that_is_deleted_by_hand_or_grows_is_not_replaced() -> None:
     pods = a_replica("0")
     gone = [replace(host, deleting=True) for host in pods]
-    found = looks(a_unit(*gone, *recreated(pods)[:2]), recorded(pods), SOON)
+    found = rechecks(a_unit(*gone, *recreated(pods)[:2]), recorded(pods), SOON)
     assert (found.actions, found.waiting) == ([], {})
     further = replace(pods[0], name="further", uid="further", seat=HostIdentity(0, N, ""))
-    found = looks(a_unit(*pods, further, hosts=N + 1), recorded(pods), SOON)
+    found = rechecks(a_unit(*pods, further, hosts=N + 1), recorded(pods), SOON)
     assert (found.actions, found.waiting) == ([], {})
 
 
 def test_a_container_that_restarts_takes_its_unit_with_it_where_that_is_asked_for() -> None:
     pods = a_replica("0")
     held = [replace(pods[0], restarts=1), *pods[1:]]
-    found = looks(a_unit(*held, repair=False, restart=True), recorded(pods), SOON)
+    found = rechecks(a_unit(*held, repair=False, restart=True), recorded(pods), SOON)
     assert reasons(found.actions) == {RESTARTED}
     assert kinds(found.actions) == marks("0", 0, 1, 2, 3)
 
 
 def test_a_duplicate_in_a_unit_is_deleted_alone() -> None:
     pods = a_replica("0")
-    found = looks(a_unit(*pods, *recreated(pods[:1])), recorded(pods), SOON)
+    found = rechecks(a_unit(*pods, *recreated(pods[:1])), recorded(pods), SOON)
     assert (kinds(found.actions), reasons(found.actions)) == (["Delete 0-0-x"], {DUPLICATE})

@@ -15,11 +15,11 @@ from tests.controller.publishing import (
     edit,
     groups_of,
     lists,
-    more_sweeps,
+    more_resyncs,
     opted_out,
     publishing,
+    resyncs,
     run,
-    sweeps,
     templates,
     writes,
 )
@@ -80,7 +80,7 @@ def test_a_workload_and_its_pod_groups_are_made_once_and_bear_owner_and_labels(
         api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
         async with publishing(api, version) as p:
             await eventually(lambda: counts(api) == BY_GROUP)
-            await eventually(lambda: sweeps(api) > 2)
+            await eventually(lambda: resyncs(api) > 2)
             assert p.publisher.done[PODGROUPS, "created"] == 2
         assert templates(api) == {"head": 0, "worker-tpu": 8}
         assert writes(api) == [("create", WORKLOADS), ("create", PODGROUPS), ("create", PODGROUPS)]
@@ -241,9 +241,9 @@ def test_a_process_that_starts_again_changes_nothing(version: str) -> None:
         async with publishing(api, version):
             await eventually(lambda: counts(api) == BY_GROUP)
         before = writes(api)
-        seen = sweeps(api)
+        seen = resyncs(api)
         async with publishing(api, version):
-            await eventually(lambda: sweeps(api) > seen + 2)
+            await eventually(lambda: resyncs(api) > seen + 2)
         assert writes(api) == before
 
     run(story)
@@ -341,7 +341,7 @@ def test_objects_of_others_are_left_as_they_are_and_told_of_once(
         async with publishing(api, version) as p:
             await eventually(lambda: counts(api) == {"ray-head": 0, "ray-worker-tpu": 77})
             await eventually(lambda: p.publisher.taken_names == 1)
-            await eventually(lambda: sweeps(api) > 3)
+            await eventually(lambda: resyncs(api) > 3)
             opted_out(api)
             await eventually(lambda: counts(api) == {"ray-worker-tpu": 77})
             api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
@@ -366,10 +366,10 @@ def test_objects_of_a_former_cluster_of_the_same_name_are_not_touched(version: s
             anew["metadata"]["uid"] = "another-uid"
             api.delete(RAYCLUSTERS, "ray")
             before = writes(api)
-            await more_sweeps(api)
+            await more_resyncs(api)
             assert writes(api) == before
             api.put(RAYCLUSTERS, anew)
-            await more_sweeps(api)
+            await more_resyncs(api)
             assert {verb for verb, _ in writes(api)[len(before) :]} <= {"create"}
             for name in [*api.objects(PODGROUPS)]:
                 api.delete(PODGROUPS, name)
@@ -390,9 +390,9 @@ def test_opting_out_removes_everything_and_then_nothing_is_asked(version: str) -
             await eventually(lambda: counts(api) == BY_GROUP)
             opted_out(api)
             await eventually(lambda: not api.objects(PODGROUPS) and not api.objects(WORKLOADS))
-            await eventually(lambda: sweeps(api) > 2)
+            await eventually(lambda: resyncs(api) > 2)
             quiet = lists(api)
-            await more_sweeps(api)
+            await more_resyncs(api)
             assert lists(api) == quiet
 
     run(story)
@@ -450,9 +450,9 @@ def test_a_cluster_that_is_ignored_or_being_deleted_is_left_alone_with_all_that_
             left_alone["metadata"] |= metadata
             api.put(RAYCLUSTERS, left_alone)
             await eventually(lambda: not known_to_ask(p))
-            await more_sweeps(api)
+            await more_resyncs(api)
             api.delete(PODGROUPS, "ray-head")
-            await more_sweeps(api)
+            await more_resyncs(api)
             assert counts(api) == {"ray-worker-tpu": 8}
 
     run(story)
@@ -491,7 +491,7 @@ def test_a_bug_that_one_cluster_brings_out_keeps_no_other_and_is_told_once(
         api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP, "other"))
         async with publishing(api) as p:
             await eventually(lambda: counts(api) == {"other-head": 0, "other-worker-tpu": 8})
-            await more_sweeps(api)
+            await more_resyncs(api)
             await eventually(lambda: p.publisher.queue.failures.get("unexpected", 0) > 6)
             monkeypatch.undo()
             await eventually(lambda: counts(api).keys() >= BY_GROUP.keys())
@@ -517,7 +517,7 @@ def test_a_bug_that_the_list_of_everything_brings_out_keeps_no_cluster(
             api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
             await eventually(lambda: counts(api) == BY_GROUP)
             monkeypatch.undo()
-            await more_sweeps(api)
+            await more_resyncs(api)
 
     run(story)
     (record,) = [each for each in caplog.records if "a bug" in each.getMessage()]
@@ -574,7 +574,7 @@ def test_the_default_priority_that_the_api_server_fills_in_is_no_difference(vers
         api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
         async with publishing(api, version):
             await eventually(lambda: counts(api) == BY_GROUP)
-            await eventually(lambda: sweeps(api) > 2)
+            await eventually(lambda: resyncs(api) > 2)
             assert api.count("delete", PODGROUPS) == 0
             api.put(
                 RAYCLUSTERS, a_cluster(WORKER_GROUP, workerGroupSpecs=groups_of(2, priority="high"))
@@ -618,7 +618,7 @@ def test_only_the_namespaces_that_are_watched_are_listed() -> None:
         for namespace in ("default", "elsewhere"):
             api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP, f"ray-{namespace}", namespace=namespace))
         async with publishing(api, namespaces=["default"]):
-            await eventually(lambda: sweeps(api) > 2)
+            await eventually(lambda: resyncs(api) > 2)
             await eventually(
                 lambda: counts(api) == {"ray-default-head": 0, "ray-default-worker-tpu": 8}
             )
@@ -631,9 +631,9 @@ def test_a_settled_cluster_costs_only_the_sweeps(version: str) -> None:
         api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
         async with publishing(api, version):
             await eventually(lambda: counts(api) == BY_GROUP)
-            await eventually(lambda: sweeps(api) > 2)
+            await eventually(lambda: resyncs(api) > 2)
             quiet = lists(api)
-            await more_sweeps(api)
+            await more_resyncs(api)
             assert lists(api) == quiet
 
     run(story)

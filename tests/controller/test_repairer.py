@@ -198,9 +198,9 @@ def looked(
         now[0] = left.pop(0)
 
     limits = Limits(per_hour=per_hour)
-    world = Clock(clock=lambda: now[0], sleep=sleep)
+    time_source = Clock(clock=lambda: now[0], sleep=sleep)
     store = stored(server, ignoring=ignoring)
-    repairer = RepairReconciler(lambda: True, clusters, store, server.record, limits, world)
+    repairer = RepairReconciler(lambda: True, clusters, store, server.record, limits, time_source)
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(repairer.run())
     return repairer

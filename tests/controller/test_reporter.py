@@ -41,11 +41,11 @@ async def standing_by(
     api: FakeApi, clock: Clock
 ) -> AsyncIterator[tuple[ProblemReporter, ObjectCache]]:
     """Observe a fake API server until the end of the block, with a reporter that does not run."""
-    connection, world = Api(plain(api)), ObjectCache()
+    connection, object_cache = Api(plain(api)), ObjectCache()
     await connection.open()
-    observing = Observing(connection, world, timing=QUICK, beside=INSTALLATION)
+    observing = Observing(connection, object_cache, timing=QUICK, other_kinds=INSTALLATION)
     reporter = ProblemReporter(
-        world,
+        object_cache,
         observing,
         EventRecorder(connection, "one"),
         QueueTiming(resync=0.02, tick=0.01),
@@ -53,7 +53,7 @@ async def standing_by(
     )
     try:
         async with beside(observing.run()):
-            yield reporter, world
+            yield reporter, object_cache
     finally:
         await connection.close()
 
@@ -107,7 +107,7 @@ def test_a_host_that_is_lost_becomes_an_event_and_its_return_another() -> None:
                     ]
                 )
             )
-            assert reporter.last.troubles == {}
+            assert reporter.last.problems == {}
 
     run(story)
 
@@ -116,24 +116,24 @@ def test_a_process_that_no_longer_leads_reports_nothing_and_everything_when_it_l
     None
 ):
     async def story(api: FakeApi, clock: Clock) -> None:
-        async with standing_by(api, clock) as (reporter, world):
+        async with standing_by(api, clock) as (reporter, object_cache):
             async with beside(reporter.run()):
                 await eventually(lambda: states(reporter) == {"complete": 2})
             assert reporter.last == NOTHING
             api.delete(PODS, HOST, "team")
-            await eventually(lambda: len(world.pods.all) == 8)
-            assert world.take_changed() == set(), "a process that stands by keeps no changes"
+            await eventually(lambda: len(object_cache.pods.all) == 8)
+            assert object_cache.take_changed() == set(), "a process that stands by keeps no changes"
             async with beside(reporter.run()):
                 await eventually(lambda: states(reporter) == {"complete": 1, "waits": 1})
 
     run(story)
 
 
-def examine_with_a_bug(survey: Examiner, uid: str, now: float) -> bool:
+def examine_with_a_bug(examiner: Examiner, uid: str, now: float) -> bool:
     """Examine a RayCluster, unless it is `llama`."""
     if uid == "uid-of-llama":
         raise ValueError("a bug")
-    return EXAMINE(survey, uid, now)
+    return EXAMINE(examiner, uid, now)
 
 
 EXAMINE = Examiner.examine
@@ -177,7 +177,7 @@ def test_a_bug_that_one_cluster_brings_out_keeps_no_other_and_is_told_once(
     assert record.exc_info
 
 
-@pytest.mark.parametrize(("kind", "name"), [(Examiner, "due"), (Tracker, "look")])
+@pytest.mark.parametrize(("kind", "name"), [(Examiner, "due"), (Tracker, "track")])
 def test_a_bug_that_no_cluster_alone_brings_out_ends_nothing(
     kind: type, name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -38,7 +38,7 @@ def a_unit() -> ClusterBuilder:
 async def keeping(api: FakeApi, again: float = 600.0) -> AsyncIterator[None]:
     """Create services at a fake API server, until the end of the block."""
     connection, objects = Api(plain(api)), Objects()
-    observing = Observing(connection, objects, (), QUICK, beside=())
+    observing = Observing(connection, objects, (), QUICK, other_kinds=())
     timing = QueueTiming(resync=again, tick=0.01, first_delay=0.01, longest_delay=0.01)
     services = HeadlessServices(observing, GroupIndex(objects), timing)
     await connection.open()

@@ -18,7 +18,7 @@ OTHER = ("team", "other")
 
 def exact(time: PassingTime) -> Clock:
     """Return a clock with which delays are not left to chance."""
-    return replace(time.world, random=lambda: 1.0)
+    return replace(time.time_source, random=lambda: 1.0)
 
 
 class Work:

@@ -30,14 +30,14 @@ class Stage:
     """What is on the page. Time stands still unless a test moves it."""
 
     def __init__(self, *observed: Observed, ignoring: bool = True) -> None:
-        self.world = ObjectCache(ignoring=ignoring)
+        self.object_cache = ObjectCache(ignoring=ignoring)
         self.now = NOW
         self.drawer = HtmlDrawer()
         source = Stated(Observed([], [], events=[], services=[], nodes=[]).load(ObjectCache()))
-        self.live = Live(source, Examiner(self.world), Board(self.drawer), lambda: self.now)
+        self.live = Live(source, Examiner(self.object_cache), Board(self.drawer), lambda: self.now)
         for each in observed:
             self.load(each)
-        self.look()
+        self.examine_changed()
 
     @property
     def board(self) -> Board:
@@ -46,30 +46,30 @@ class Stage:
 
     def load(self, observed: Observed) -> None:
         """Let objects come, of all kinds."""
-        observed.load(self.world)
+        observed.load(self.object_cache)
 
-    def look(self) -> None:
+    def examine_changed(self) -> None:
         """Look at what has changed, as `Live` does."""
-        self.live.survey.examine_installation(self.now)
-        for uid in self.live.survey.due(self.now):
-            if self.live.survey.examine(uid, self.now):
-                self.board.put(uid, self.live.survey.clusters.get(uid))
+        self.live.examiner.examine_installation(self.now)
+        for uid in self.live.examiner.due(self.now):
+            if self.live.examiner.examine(uid, self.now):
+                self.board.put(uid, self.live.examiner.clusters.get(uid))
         if self.board.publish():
-            self.live.tell()
+            self.live.notify()
 
     def put_cluster(self, document: Object) -> None:
         """Let a RayCluster come or change."""
-        self.world.clusters.put(document["metadata"]["uid"], _view(document, LiveCluster))
+        self.object_cache.clusters.put(document["metadata"]["uid"], _view(document, LiveCluster))
 
     def put_pods(self, documents: Iterable[Object]) -> None:
         """Let pods come or change."""
         for document in documents:
-            self.world.pods.put(document["metadata"]["uid"], _view(document, LivePod))
+            self.object_cache.pods.put(document["metadata"]["uid"], _view(document, LivePod))
 
     def drop_pods(self, documents: Iterable[Object]) -> None:
         """Let pods go."""
         for document in documents:
-            self.world.pods.remove(document["metadata"]["uid"])
+            self.object_cache.pods.remove(document["metadata"]["uid"])
 
 
 def _view(document: Object, kind: type[T]) -> T:

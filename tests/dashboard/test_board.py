@@ -114,12 +114,12 @@ class Changes(RuleBasedStateMachine):
         if there:
             self.stage.load(renamed(Scene(llama(replicas=1)), namespace, name))
         else:
-            self.stage.world.clusters.remove(f"uid-of-{namespace}-{name}")
+            self.stage.object_cache.clusters.remove(f"uid-of-{namespace}-{name}")
 
     @rule()
     def publish(self) -> None:
         """Let what changed be one version."""
-        self.stage.look()
+        self.stage.examine_changed()
 
     @rule(number=st.integers(0, 3))
     def follow(self, number: int) -> None:
@@ -148,13 +148,13 @@ class Changes(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Let everybody catch up at last."""
-        self.stage.look()
+        self.stage.examine_changed()
         for client in self.clients:
             client.catch_up()
             client.check()
-        survey = self.stage.live.survey
-        whole = examine(self.stage.world, self.stage.now)
-        assert survey.picture(self.stage.now, None, {}) == whole
+        examiner = self.stage.live.examiner
+        whole = examine(self.stage.object_cache, self.stage.now)
+        assert examiner.cluster_report(self.stage.now, None, {}) == whole
 
 
 TestChanges = Changes.TestCase
@@ -164,10 +164,10 @@ TestChanges.settings = settings(max_examples=8, stateful_step_count=20)
 def test_one_host_that_goes_is_one_message_about_its_raycluster_alone() -> None:
     stage = Stage(SCENE.observed(), renamed(Scene(), "other", "qwen"))
     stage.drop_pods(PODS[3][2:3])
-    stage.look()
+    stage.examine_changed()
     client = Client(stage, None)
     stage.drop_pods(PODS[7][2:3])
-    stage.look()
+    stage.examine_changed()
     (message,) = client.messages()
     assert "llama" in message
     assert "qwen" not in message
@@ -186,10 +186,10 @@ def test_a_raycluster_with_a_problem_moves_to_the_top_and_back_when_it_is_solved
 
     assert shown() == ["other/qwen", "team/llama"]
     stage.drop_pods(PODS[7][2:3])
-    stage.look()
+    stage.examine_changed()
     assert shown() == ["team/llama", "other/qwen"]
     stage.put_pods(PODS[7][2:3])
-    stage.look()
+    stage.examine_changed()
     assert shown() == ["other/qwen", "team/llama"]
 
 
@@ -197,8 +197,8 @@ def test_who_may_not_see_a_namespace_receives_nothing_of_it() -> None:
     stage = Stage(SCENE.observed(), renamed(Scene(), "other", "qwen"))
     nowhere, other = Client(stage, frozenset({"nowhere"})), Client(stage, frozenset({"other"}))
     stage.drop_pods(PODS[7])
-    stage.world.clusters.remove("uid-of-other-qwen")
-    stage.look()
+    stage.object_cache.clusters.remove("uid-of-other-qwen")
+    stage.examine_changed()
     assert nowhere.messages() == []
     assert "llama" not in "".join(other.messages())
     for query in (Query(namespace="team"), Query(q="llama"), Query("team", "llama")):
@@ -218,8 +218,8 @@ def test_a_ready_raycluster_is_one_line_and_its_own_page_has_all_replicas() -> N
 def test_a_large_raycluster_has_pages_and_those_with_problems_come_first() -> None:
     stage = Stage(Scene(llama(replicas=PAGE_HOSTS // 4 + 5)).observed())
     gone = f"llama-tpu-worker-{PAGE_HOSTS // 4 + 1}-2"
-    stage.world.pods.remove(f"uid-of-{gone}")
-    stage.look()
+    stage.object_cache.pods.remove(f"uid-of-{gone}")
+    stage.examine_changed()
     pages = [Client(stage, None, Query("team", "llama", page=page)) for page in (1, 2)]
     rows = [page.tab.root.every("li", "row") for page in pages]
     assert [len(each) for each in rows] == [PAGE_HOSTS // 4, 5]
@@ -235,7 +235,7 @@ def many(count: int) -> Stage:
     for number in range(count):
         lacking = scene if number % 10 else Scene(llama(replicas=1)).without(HOST)
         stage.load(renamed(lacking, f"team-{number % 3}", f"c{number:04}"))
-    stage.look()
+    stage.examine_changed()
     return stage
 
 
@@ -274,8 +274,8 @@ def test_a_change_draws_one_raycluster_of_many() -> None:
         return draw(section)
 
     stage.drawer.section = counting  # type: ignore[method-assign]
-    stage.world.pods.remove(f"uid-of-team-1-{HOST.replace('llama', 'c0001')}")
-    stage.look()
+    stage.object_cache.pods.remove(f"uid-of-team-1-{HOST.replace('llama', 'c0001')}")
+    stage.examine_changed()
     client = Client(stage, None)
     assert drawn == ["c0001"]
     assert len(client.names) == LISTED
@@ -284,7 +284,7 @@ def test_a_change_draws_one_raycluster_of_many() -> None:
 def test_age_orders_the_list() -> None:
     stage = Stage(renamed(Scene(), "other", "qwen"), SCENE.observed())
     for uid, name in (("uid-of-llama", "llama"), ("uid-of-other-qwen", "qwen")):
-        cluster = stage.live.survey.clusters[uid]
+        cluster = stage.live.examiner.clusters[uid]
         stage.board.put(uid, structs.replace(cluster, created=1.0 if name == "llama" else 2.0))
     assert Client(stage, None, Query(sort="oldest")).names == ["team/llama", "other/qwen"]
     assert Client(stage, None, Query(sort="newest")).names == ["other/qwen", "team/llama"]

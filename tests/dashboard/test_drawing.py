@@ -8,7 +8,7 @@ from tests.dashboard.browser import Element, parsed
 from webhook.dashboard.rendered import HtmlDrawer, assets
 from webhook.dashboard.view import listed, whole
 from webhook.diagnostics import ids, report
-from webhook.diagnostics.diagnosis import Trouble
+from webhook.diagnostics.diagnosis import Problem
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -35,13 +35,13 @@ def hostile(text: str) -> report.Cluster:
         report.Host(2, "twice", (text, text)),
     )
     replica = report.Replica(0, text, "waits", hosts, 1.0)
-    trouble = Trouble(
+    problem = Problem(
         ids.HOST_MISSING, "error", text, text, text, text, 1.0, text, text, text, 0, (1,), (text,)
     )
     group = report.Group(text, 3, 1, (replica,), (text,))
     pod_group = report.PodGroup(text, 1, 2, missing=True, waits=True)
     head = report.Host(0, "ready", (text,))
-    return report.Cluster(text, text, head, (group,), (trouble,), True, 1, (pod_group,))  # noqa: FBT003
+    return report.Cluster(text, text, head, (group,), (problem,), True, 1, (pod_group,))  # noqa: FBT003
 
 
 def drawn(text: str) -> list[Element]:

@@ -65,25 +65,25 @@ class Followed:
 
     def __init__(self, api: Api, namespaces: list[str], *, person: bool = False) -> None:
         self.api = api
-        self.world = ObjectCache()
-        self.survey = Examiner(self.world)
-        self.observing = Observing(api, self.world, namespaces, PATIENT, person=person)
+        self.object_cache = ObjectCache()
+        self.examiner = Examiner(self.object_cache)
+        self.observing = Observing(api, self.object_cache, namespaces, PATIENT, person=person)
 
     @property
-    def picture(self) -> ClusterReport:
+    def cluster_report(self) -> ClusterReport:
         """The picture, an hour after the scene's start."""
-        self.survey.catch_up(NOW)
-        return self.survey.picture(NOW, None, {})
+        self.examiner.catch_up(NOW)
+        return self.examiner.cluster_report(NOW, None, {})
 
     @property
     def ids(self) -> list[str]:
-        """The ids of its troubles."""
-        return [trouble.id for trouble in self.picture.every_trouble]
+        """The ids of its problems."""
+        return [problem.id for problem in self.cluster_report.every_problem]
 
     @property
     def whole(self) -> bool:
         """Whether everything was listed."""
-        tables = vars(self.world).values()
+        tables = vars(self.object_cache).values()
         return all(getattr(table, "known", True) for table in tables)
 
 
@@ -127,7 +127,7 @@ def test_what_is_followed_gives_the_picture_that_is_read_at_once() -> None:
             store(fake, scene)
             async with following(fake, []) as followed:
                 await eventually(lambda: followed.whole)
-                assert followed.picture == scene.examined()
+                assert followed.cluster_report == scene.examined()
                 assert followed.observing.unread == {}
 
         played(story)
@@ -176,11 +176,15 @@ def test_of_one_namespace_only_that_is_asked_for(*, person: bool) -> None:
         fake.put(RAYCLUSTERS, elsewhere)
         fake.put(NAMESPACES, {"metadata": {"name": "elsewhere"}})
         async with following(fake, [NAMESPACE], person=person) as followed:
-            await eventually(lambda: followed.observing.synced and followed.world.namespaces.known)
-            assert [each.namespace for each in followed.picture.clusters] == [NAMESPACE]
+            await eventually(
+                lambda: followed.observing.synced and followed.object_cache.namespaces.known
+            )
+            assert [each.namespace for each in followed.cluster_report.clusters] == [NAMESPACE]
             await eventually(lambda: followed.observing.unread == {"nodes": "forbidden"})
-            assert followed.observing.trouble == ""
-            assert [each.metadata.name for each in followed.world.namespaces.all] == [NAMESPACE]
+            assert followed.observing.problem == ""
+            assert [each.metadata.name for each in followed.object_cache.namespaces.all] == [
+                NAMESPACE
+            ]
             by_name = {each.name for each in fake.requests if each.resource == NAMESPACES}
             assert by_name == {NAMESPACE if person else ""}, "an account has to list"
 
@@ -191,12 +195,12 @@ def test_pod_groups_that_are_no_longer_served_are_forgotten() -> None:
     async def story(fake: FakeApi) -> None:
         store(fake, samples()[ids.PODGROUP_WAITS].scene())
         async with following(fake, []) as followed:
-            await eventually(lambda: followed.world.pod_groups.known)
-            assert len(followed.world.pod_groups.all) == 1
+            await eventually(lambda: followed.object_cache.pod_groups.known)
+            assert len(followed.object_cache.pod_groups.all) == 1
             for listener in followed.observing.discovery._listeners:  # noqa: SLF001
                 listener(None)
-            await eventually(lambda: not followed.world.pod_groups.known)
-            assert not followed.world.pod_groups.all
+            await eventually(lambda: not followed.object_cache.pod_groups.known)
+            assert not followed.object_cache.pod_groups.all
 
     played(story)
 
@@ -206,10 +210,10 @@ def test_an_api_server_that_is_gone_is_told() -> None:
         store(fake, Scene())
         async with following(fake, []) as followed:
             await eventually(lambda: followed.observing.synced)
-            assert followed.observing.trouble == ""
+            assert followed.observing.problem == ""
             await fake.down()
-            await eventually(lambda: followed.observing.trouble in {"refused", "disconnected"})
+            await eventually(lambda: followed.observing.problem in {"refused", "disconnected"})
             await fake.up()
-            await eventually(lambda: followed.observing.trouble == "")
+            await eventually(lambda: followed.observing.problem == "")
 
     played(story)

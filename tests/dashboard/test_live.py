@@ -25,11 +25,11 @@ EXAMINE = Examiner.examine
 SECTION = HtmlDrawer.section
 
 
-def examine_with_a_bug(survey: Examiner, uid: str, now: float) -> bool:
+def examine_with_a_bug(examiner: Examiner, uid: str, now: float) -> bool:
     """Examine a RayCluster, unless it is `llama`."""
     if uid == "uid-of-llama":
         raise ValueError("a bug")
-    return EXAMINE(survey, uid, now)
+    return EXAMINE(examiner, uid, now)
 
 
 def draw_with_a_bug(drawer: HtmlDrawer, section: Section) -> str:
@@ -54,7 +54,7 @@ def a_stage() -> Stage:
 def look(stage: Stage) -> None:
     """Look again, when everything is due."""
     stage.now += QUIET_SECONDS
-    asyncio.run(stage.live.look())
+    asyncio.run(stage.live.examine_changed())
 
 
 def site_of(stage: Stage) -> DashboardSite:
@@ -87,8 +87,10 @@ def test_a_raycluster_that_brings_out_a_bug_is_shown_as_failed_and_all_others_as
     with monkeypatch.context() as patch:
         patch.setattr(kind, name, broken)
         stage.drop_pods([Scene().pods["llama-tpu-worker-1-0"]])
-        for pod in [pod for pod in stage.world.pods.all if pod.name == "qwen-tpu-worker-0-3"]:
-            stage.world.pods.remove(pod.metadata.uid or "")
+        for pod in [
+            pod for pod in stage.object_cache.pods.all if pod.name == "qwen-tpu-worker-0-3"
+        ]:
+            stage.object_cache.pods.remove(pod.metadata.uid or "")
         look(stage)
         failed, other = status(stage)["clusters"][::-1]
         assert {each["reason"] for each in failed.pop("conditions")} == {"NotExamined"}
@@ -100,7 +102,7 @@ def test_a_raycluster_that_brings_out_a_bug_is_shown_as_failed_and_all_others_as
             "uid": "uid-of-llama",
             "failure": "ValueError",
         }
-        assert [each["id"] for each in other["troubles"]] == [ids.HOST_MISSING]
+        assert [each["id"] for each in other["problems"]] == [ids.HOST_MISSING]
         assert status(stage)["waits"] is True
         tops = shown(stage)
         assert "cannot be shown" in tops["llama"]
@@ -115,7 +117,7 @@ def test_a_raycluster_that_brings_out_a_bug_is_shown_as_failed_and_all_others_as
         browser.catch_up()
         browser.check()
     look(stage)
-    assert [each["id"] for each in status(stage)["clusters"][1]["troubles"]] == [
+    assert [each["id"] for each in status(stage)["clusters"][1]["problems"]] == [
         ids.HOST_MISSING
     ] * 2
     browser.catch_up()
@@ -131,7 +133,7 @@ def test_a_bug_is_counted_each_time_and_logged_once_with_its_traceback(
         patch.setattr(Examiner, "examine", examine_with_a_bug)
         for _ in range(3):
             look(stage)
-            asyncio.run(stage.live.look())  # at which nothing is due
+            asyncio.run(stage.live.examine_changed())  # at which nothing is due
     assert stage.live.failures == {"unexpected": 3}
     (record,) = caplog.records
     text = "page: RayCluster team/llama cannot be looked at: ValueError: a bug (unexpected)"
@@ -152,10 +154,10 @@ def test_rayclusters_appear_while_the_first_examination_runs(
         stage.load(renamed(Scene(), "team", name))
 
     async def story() -> None:
-        news = stage.live.news
-        looking = asyncio.create_task(stage.live.look())
-        await news.wait()
-        assert stage.live.looks == 0
+        changed = stage.live.changed
+        looking = asyncio.create_task(stage.live.examine_changed())
+        await changed.wait()
+        assert stage.live.examinations == 0
         assert len(stage.board.find(Query(), None).shown) == 1
         await looking
         assert len(stage.board.find(Query(), None).shown) == 3
@@ -170,7 +172,7 @@ def test_a_raycluster_that_goes_while_it_cannot_be_shown_is_gone(
     with monkeypatch.context() as patch:
         patch.setattr(Examiner, "examine", examine_with_a_bug)
         look(stage)
-    stage.world.clusters.remove("uid-of-llama")
+    stage.object_cache.clusters.remove("uid-of-llama")
     look(stage)
     assert shown(stage).keys() == {"qwen"}
 
@@ -179,23 +181,23 @@ def test_an_installation_that_brings_out_a_bug_is_named_and_no_raycluster_is_kep
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     stage = Stage(samples()[ids.SECOND_WEBHOOK].scene().observed())
-    assert [each["id"] for each in status(stage)["troubles"]] == [ids.SECOND_WEBHOOK]
+    assert [each["id"] for each in status(stage)["problems"]] == [ids.SECOND_WEBHOOK]
 
     def broken(*_: object) -> None:
         raise ValueError("a bug")
 
     with monkeypatch.context() as patch:
         patch.setattr(Webhook, "asked", broken)
-        stage.world.installation = True
+        stage.object_cache.installation = True
         stage.drop_pods([Scene().pods["llama-tpu-worker-0-3"]])
         for _ in range(2):
             look(stage)
             assert status(stage)["unread"] == {"installation": "ValueError"}
-            assert status(stage)["troubles"] == []
+            assert status(stage)["problems"] == []
             assert "installation (ValueError)" in site_of(stage).page(ALL, {})
         assert ids.HOST_MISSING in shown(stage)["llama"]
     look(stage)
     assert status(stage)["unread"] == {}
-    assert [each["id"] for each in status(stage)["troubles"]] == [ids.SECOND_WEBHOOK]
+    assert [each["id"] for each in status(stage)["problems"]] == [ids.SECOND_WEBHOOK]
     (message,) = caplog.messages
     assert message.startswith("page: the installation cannot be looked at: ValueError: a bug")

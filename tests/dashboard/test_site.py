@@ -309,9 +309,9 @@ def test_a_problem_of_the_installation_counts_where_everything_is_seen() -> None
         page = parsed((await client.get("/")).text)
         (summary,) = page.by_id("summary")
         assert summary.text == "1 RayCluster; 1 problem of the installation 1 ready"
-        assert len(page.by_id("beside")[0].every("li", "trouble")) == 1
+        assert len(page.by_id("beside")[0].every("li", "problem")) == 1
         part = parsed((await client.get("/?namespace=team")).text)
-        assert part.by_id("beside")[0].every("li", "trouble") == []
+        assert part.by_id("beside")[0].every("li", "problem") == []
 
     played(Stage(samples()[ids.SECOND_WEBHOOK].scene().observed()), play)
 
@@ -359,7 +359,7 @@ def test_a_pod_tells_what_it_was_given_and_whether_it_has_it() -> None:
         found = (await client.get(f"/api/v1/pods/team/{MISSING}")).json()
         held = {each["what"]: each for each in found["account"]["given"]}
         assert held["TPU_WORKER_ID"]["actual"] == "2"
-        assert [each["id"] for each in found["troubles"]] == [ids.WORKER_ID_DIFFERS]
+        assert [each["id"] for each in found["problems"]] == [ids.WORKER_ID_DIFFERS]
 
     played(Stage(samples()[ids.WORKER_ID_DIFFERS].scene().observed()), play)
 
@@ -407,7 +407,9 @@ def test_the_json_is_that_of_the_terminal_and_is_described() -> None:
     async def play(client: httpx.AsyncClient, stage: Stage) -> None:
         found = (await client.get("/api/v1/status")).json()
         assert found["waits"] is True
-        assert found == document(stage.live.survey.picture(stage.now, None, stage.live.unread))
+        assert found == document(
+            stage.live.examiner.cluster_report(stage.now, None, stage.live.unread)
+        )
         assert [each["name"] for each in found["clusters"]] == ["qwen", "llama"]
         hosts = found["clusters"][1]["groups"][0]["replicas"][0]["hosts"]
         assert [each["state"] for each in hosts] == ["ready"] * 3 + ["missing"]
@@ -437,10 +439,10 @@ def test_a_user_has_a_bounded_number_of_streams() -> None:
     site = DashboardSite(stage.live, Tenants(), stage.drawer)
 
     async def opened(sight: UserScope) -> AsyncGenerator[bytes]:
-        async def look() -> UserScope:
+        async def examine_changed() -> UserScope:
             return sight
 
-        stream = site.events(look, {}, "")
+        stream = site.events(examine_changed, {}, "")
         assert isinstance(stream, AsyncGenerator)
         await anext(stream)
         return stream
@@ -471,14 +473,14 @@ def test_a_stream_whose_rights_are_not_answered_ends_with_the_process() -> None:
     async def run() -> None:
         asked = asyncio.Event()
 
-        async def look() -> UserScope | None:
+        async def examine_changed() -> UserScope | None:
             if asked.is_set():
                 await asyncio.Event().wait()
             asked.set()
             return UserScope("", None)
 
         async def read() -> None:
-            async for _ in site.events(look, {}, ""):
+            async for _ in site.events(examine_changed, {}, ""):
                 pass
 
         reading = asyncio.create_task(read())
@@ -500,9 +502,9 @@ class Feed:
         (feed,) = self.tab.root.by_id("feed")
         self.since = httpx.URL(feed.attributes["hx-sse:connect"]).params["since"]
         self.sight: UserScope | None = sight
-        self.stream = site.events(self.look, {}, self.since)
+        self.stream = site.events(self.examine_changed, {}, self.since)
 
-    async def look(self) -> UserScope | None:
+    async def examine_changed(self) -> UserScope | None:
         """Return who looks."""
         return self.sight
 
@@ -540,11 +542,11 @@ def test_a_host_that_comes_back_is_seen_without_a_reload() -> None:
     async def play(feed: Feed) -> None:
         assert len(feed.tab.root.every("a", "missing")) == 1
         stage.put_pods([scene.pods[MISSING]])
-        stage.look()
+        stage.examine_changed()
         await feed.take()
         assert feed.tab.root.every("a", "missing") == []
         assert feed.tab.root.by_id("summary")[0].text == "1 RayCluster 1 ready"
-        assert feed.tab.root.every("li", "trouble") == []
+        assert feed.tab.root.every("li", "problem") == []
 
     following(stage, play, UserScope("", None))
 
@@ -558,7 +560,7 @@ def test_a_page_that_connects_again_receives_everything_only_if_it_has_changed()
         await anext(feed.stream)
         assert await anext(feed.stream) == QUIET
         for version in ("9" * 4301, "\N{ARABIC-INDIC DIGIT ONE}", ""):
-            feed.stream = site.events(feed.look, {}, version)
+            feed.stream = site.events(feed.examine_changed, {}, version)
             assert any('id="clusters"' in message for message in await feed.take())
 
     asyncio.run(run())
@@ -570,18 +572,18 @@ def test_rights_that_change_change_what_is_on_the_page() -> None:
     async def play(feed: Feed) -> None:
         assert "qwen" not in feed.tab.root.text
         feed.sight = UserScope("", None)
-        stage.live.tell()
+        stage.live.notify()
         await feed.take()
         assert [each.text for each in feed.tab.root.every("h2") if "/" in each.text] == [
             "team/ llama",
             "other/ qwen",
         ]
         feed.sight = UserScope("", frozenset())
-        stage.live.tell()
+        stage.live.notify()
         await feed.take()
         assert feed.tab.root.every("section") == []
         feed.sight = None
-        stage.live.tell()
+        stage.live.notify()
         assert await feed.take() == []
 
     following(stage, play, UserScope("", frozenset({"team"})))
@@ -595,11 +597,11 @@ def test_words_of_a_tenant_cannot_end_a_message_of_the_stream() -> None:
 
     async def play(feed: Feed) -> None:
         stage.put_pods([scene.pods[MISSING]])
-        stage.look()
+        stage.examine_changed()
         taken = await feed.take()
         assert "event: gone" in "".join(taken)
         assert feed.tab.root.every("b") == []
-        assert len(feed.tab.root.every("li", "trouble")) == 1
+        assert len(feed.tab.root.every("li", "problem")) == 1
 
     following(stage, play, UserScope("", None))
 
@@ -609,10 +611,10 @@ def test_every_frame_has_lines_that_the_stream_knows() -> None:
     site = DashboardSite(stage.live, Tenants(), stage.drawer)
 
     async def run() -> None:
-        async def look() -> UserScope:
+        async def examine_changed() -> UserScope:
             return UserScope("", None)
 
-        async for frame in site.events(look, {}, "nonsense"):
+        async for frame in site.events(examine_changed, {}, "nonsense"):
             text = frame.decode()
             assert text.endswith("\n\n")
             for line in text[:-2].split("\n"):

@@ -37,33 +37,33 @@ def test_each_diagnosis_is_found_as_in_one_look_at_everything(sample: Sample) ->
     ]
     stage = Stage(*parts)
     whole = together(*parts).examined(NOW)
-    assert stage.live.survey.picture(NOW, None, {}) == whole
+    assert stage.live.examiner.cluster_report(NOW, None, {}) == whole
 
 
 def test_a_host_that_goes_and_comes_is_seen_and_nothing_else_is_looked_at() -> None:
     scene = Scene()
     stage = Stage(scene.observed(), renamed(Scene(), "other", "qwen"))
-    survey = stage.live.survey
+    examiner = stage.live.examiner
     host = scene.pods["llama-tpu-worker-0-3"]
     stage.drop_pods([host])
-    assert survey.due(NOW) == ["uid-of-llama"]
-    assert survey.examine("uid-of-llama", NOW)
-    assert [one.id for one in survey.clusters["uid-of-llama"].troubles] == [ids.HOST_MISSING]
+    assert examiner.due(NOW) == ["uid-of-llama"]
+    assert examiner.examine("uid-of-llama", NOW)
+    assert [one.id for one in examiner.clusters["uid-of-llama"].problems] == [ids.HOST_MISSING]
     stage.put_pods([host])
-    assert survey.due(NOW) == ["uid-of-llama"]
-    assert survey.examine("uid-of-llama", NOW)
-    assert not survey.clusters["uid-of-llama"].troubles
+    assert examiner.due(NOW) == ["uid-of-llama"]
+    assert examiner.examine("uid-of-llama", NOW)
+    assert not examiner.clusters["uid-of-llama"].problems
 
 
 def test_a_label_that_leaves_nobody_alone_is_not_told() -> None:
     scene = samples()["ignored"].scene().without("llama-tpu-worker-0-3")
     stage = Stage(scene.observed(), ignoring=False)
-    survey = stage.live.survey
-    troubles = survey.picture(NOW, None, {}).every_trouble
-    assert [each.id for each in troubles] == [ids.HOST_MISSING]
-    standing = survey.standing("uid-of-llama", NOW)
-    assert standing is not None
-    assert not standing.ignored
+    examiner = stage.live.examiner
+    problems = examiner.cluster_report(NOW, None, {}).every_problem
+    assert [each.id for each in problems] == [ids.HOST_MISSING]
+    assigned = examiner.assigned("uid-of-llama", NOW)
+    assert assigned is not None
+    assert not assigned.ignored
 
 
 def test_a_pod_that_only_has_a_new_version_is_no_change() -> None:
@@ -72,7 +72,7 @@ def test_a_pod_that_only_has_a_new_version_is_no_change() -> None:
     again = scene.pods["llama-tpu-worker-0-3"]
     again["metadata"]["resourceVersion"] = "7"
     stage.put_pods([again])
-    assert stage.live.survey.due(NOW) == []
+    assert stage.live.examiner.due(NOW) == []
 
 
 def test_what_time_alone_changes_is_examined_when_it_does_and_the_rest_rarely() -> None:
@@ -81,31 +81,31 @@ def test_what_time_alone_changes_is_examined_when_it_does_and_the_rest_rarely() 
     stage.now = NOW - 3599.0
     stage.load(lacking.observed())
     stage.load(renamed(Scene(llama(replicas=1)), "other", "qwen"))
-    stage.look()
-    survey = stage.live.survey
-    assert not survey.clusters["uid-of-llama"].troubles
-    assert survey.due(stage.now + RESTLESS_SECONDS) == []
-    assert survey.due(stage.now + 60.0) == ["uid-of-llama"]
-    assert set(survey.due(stage.now + QUIET_SECONDS)) == {"uid-of-llama", "uid-of-other-qwen"}
+    stage.examine_changed()
+    examiner = stage.live.examiner
+    assert not examiner.clusters["uid-of-llama"].problems
+    assert examiner.due(stage.now + RESTLESS_SECONDS) == []
+    assert examiner.due(stage.now + 60.0) == ["uid-of-llama"]
+    assert set(examiner.due(stage.now + QUIET_SECONDS)) == {"uid-of-llama", "uid-of-other-qwen"}
 
 
 def test_a_refusal_that_grows_old_is_noticed_soon() -> None:
-    survey = Stage(samples()[ids.POD_REFUSED].scene().observed()).live.survey
-    assert survey.due(NOW + RESTLESS_SECONDS - 1) == []
-    assert survey.due(NOW + RESTLESS_SECONDS) == ["uid-of-llama"]
+    examiner = Stage(samples()[ids.POD_REFUSED].scene().observed()).live.examiner
+    assert examiner.due(NOW + RESTLESS_SECONDS - 1) == []
+    assert examiner.due(NOW + RESTLESS_SECONDS) == ["uid-of-llama"]
 
 
-def test_trouble_counts_after_its_time_without_any_change() -> None:
+def test_problem_counts_after_its_time_without_any_change() -> None:
     scene = Scene(llama(replicas=1)).without("llama-tpu-worker-0-3")
     stage = Stage()
     stage.now = NOW - 3599.0
     stage.load(scene.observed())
-    stage.look()
-    survey = stage.live.survey
-    assert not survey.clusters["uid-of-llama"].troubles
+    stage.examine_changed()
+    examiner = stage.live.examiner
+    assert not examiner.clusters["uid-of-llama"].problems
     stage.now += 60.0
-    stage.look()
-    assert [one.id for one in survey.clusters["uid-of-llama"].troubles] == [ids.HOST_MISSING]
+    stage.examine_changed()
+    assert [one.id for one in examiner.clusters["uid-of-llama"].problems] == [ids.HOST_MISSING]
 
 
 def test_what_follows_from_other_replicas_is_seen_when_they_go() -> None:
@@ -113,31 +113,34 @@ def test_what_follows_from_other_replicas_is_seen_when_they_go() -> None:
     stage = Stage(scene.observed())
     scene.cluster["spec"]["workerGroupSpecs"][0]["replicas"] = 2
     stage.put_cluster(scene.cluster)
-    stage.look()
+    stage.examine_changed()
     stage.drop_pods(scene.pods[f"llama-tpu-0-worker-1-{host}"] for host in range(4))
-    stage.look()
-    (trouble,) = stage.live.survey.clusters["uid-of-llama"].troubles
-    assert (trouble.id, trouble.replica) == (ids.SLICE_LEFT_OUT, 2)
+    stage.examine_changed()
+    (problem,) = stage.live.examiner.clusters["uid-of-llama"].problems
+    assert (problem.id, problem.replica) == (ids.SLICE_LEFT_OUT, 2)
 
 
 def test_what_could_not_be_examined_says_only_that_and_is_due_soon() -> None:
-    survey = Stage(Scene().observed(), renamed(Scene(), "other", "qwen")).live.survey
-    assert survey.fail("uid-of-llama", "ValueError", NOW)
-    assert not survey.fail("uid-of-llama", "ValueError", NOW)
-    failed = survey.clusters["uid-of-llama"]
+    examiner = Stage(Scene().observed(), renamed(Scene(), "other", "qwen")).live.examiner
+    assert examiner.fail("uid-of-llama", "ValueError", NOW)
+    assert not examiner.fail("uid-of-llama", "ValueError", NOW)
+    failed = examiner.clusters["uid-of-llama"]
     assert (failed.name, failed.failure, failed.groups) == ("llama", "ValueError", ())
-    assert [each.name for each in survey.picture(NOW, None, {}).clusters] == ["qwen", "llama"]
-    assert survey.due(NOW + RESTLESS_SECONDS - 1) == []
-    assert survey.due(NOW + RESTLESS_SECONDS) == ["uid-of-llama"]
-    assert survey.examine("uid-of-llama", NOW)
-    assert not survey.clusters["uid-of-llama"].failure
+    assert [each.name for each in examiner.cluster_report(NOW, None, {}).clusters] == [
+        "qwen",
+        "llama",
+    ]
+    assert examiner.due(NOW + RESTLESS_SECONDS - 1) == []
+    assert examiner.due(NOW + RESTLESS_SECONDS) == ["uid-of-llama"]
+    assert examiner.examine("uid-of-llama", NOW)
+    assert not examiner.clusters["uid-of-llama"].failure
 
 
 def test_a_raycluster_that_goes_is_gone() -> None:
     stage = Stage(Scene().observed())
-    stage.world.clusters.remove("uid-of-llama")
-    stage.look()
-    assert stage.live.survey.clusters == {}
+    stage.object_cache.clusters.remove("uid-of-llama")
+    stage.examine_changed()
+    assert stage.live.examiner.clusters == {}
     assert stage.board.find(Query(), None).every == 0
 
 
@@ -145,42 +148,46 @@ def test_a_picture_has_only_the_namespaces_that_may_be_seen() -> None:
     stage = Stage(
         samples()[ids.SECOND_WEBHOOK].scene().observed(), renamed(Scene(), "other", "qwen")
     )
-    survey = stage.live.survey
-    assert [each.name for each in survey.picture(NOW, {"other"}, {}).clusters] == ["qwen"]
-    assert survey.picture(NOW, {"other"}, {}).troubles == ()
-    assert [each.id for each in survey.picture(NOW, None, {}).troubles] == [ids.SECOND_WEBHOOK]
+    examiner = stage.live.examiner
+    assert [each.name for each in examiner.cluster_report(NOW, {"other"}, {}).clusters] == ["qwen"]
+    assert examiner.cluster_report(NOW, {"other"}, {}).problems == ()
+    assert [each.id for each in examiner.cluster_report(NOW, None, {}).problems] == [
+        ids.SECOND_WEBHOOK
+    ]
 
 
 def test_a_namespace_that_the_installation_does_not_select_is_left_alone() -> None:
     scene = samples()[ids.POD_WITHOUT_SEAT].scene()
     stage = Stage(scene.observed())
-    assert troubles(stage) == [ids.POD_WITHOUT_SEAT]
+    assert problems(stage) == [ids.POD_WITHOUT_SEAT]
     for webhook in scene.webhooks[0]["webhooks"]:
         webhook["namespaceSelector"] = {"matchLabels": {"ray": "yes"}}
     stage.load(scene.observed())
-    assert troubles(stage) == ["ignored"] == scene.ids()
+    assert problems(stage) == ["ignored"] == scene.ids()
     scene.namespaces[0]["metadata"]["labels"] = {"ray": "yes"}
     stage.load(scene.observed())
-    assert troubles(stage) == [ids.POD_WITHOUT_SEAT] == scene.ids()
+    assert problems(stage) == [ids.POD_WITHOUT_SEAT] == scene.ids()
 
 
-def troubles(stage: Stage) -> list[str]:
-    """Return the ids of all troubles, after a look at what has changed."""
-    stage.live.survey.catch_up(stage.now)
-    return [each.id for each in stage.live.survey.picture(stage.now, None, {}).every_trouble]
+def problems(stage: Stage) -> list[str]:
+    """Return the ids of all problems, after a look at what has changed."""
+    stage.live.examiner.catch_up(stage.now)
+    return [
+        each.id for each in stage.live.examiner.cluster_report(stage.now, None, {}).every_problem
+    ]
 
 
 def test_an_event_is_about_one_raycluster_of_its_namespace() -> None:
     scene = Scene()
     stage = Stage(scene.observed(), renamed(Scene(), "team", "qwen"))
-    survey = stage.live.survey
+    examiner = stage.live.examiner
 
     def due(reason: str, name: str, uid: str) -> list[str]:
         about = {"name": name, "uid": uid}
         event = {"reason": reason, "involvedObject": about, "lastTimestamp": instant(720)}
         scene.events.append({"metadata": {"name": uid, "namespace": "team"}, **event})
         stage.load(scene.observed())
-        return survey.due(NOW)
+        return examiner.due(NOW)
 
     gone = due("Killing", "llama-tpu-worker-x7k2p", "uid-of-a-pod-that-is-gone")
     assert gone == due("Killing", "llama-head-x7k2p", "uid-of-its-head") == ["uid-of-llama"]
@@ -196,5 +203,5 @@ def test_a_pod_that_lives_has_not_ended_though_a_container_of_it_was() -> None:
         end = {"reason": "Killing", "involvedObject": about, "lastTimestamp": instant(seconds)}
         scene.events.append({"metadata": {"name": pod, "namespace": "team"}, **end})
     stage = Stage(scene.observed())
-    (trouble,) = stage.live.survey.picture(NOW, None, {}).every_trouble
-    assert trouble.since == NOW - 720
+    (problem,) = stage.live.examiner.cluster_report(NOW, None, {}).every_problem
+    assert problem.since == NOW - 720

@@ -151,7 +151,7 @@ class Demo:
         wrong = differ(len(found["clusters"]), len(manifests))
         self._check(f"the dashboard shows {len(manifests)} RayClusters", wrong)
         ours = next(each for each in found["clusters"] if each["name"] == STORY)
-        missing = [each for each in ours["troubles"] if each["id"] == ids.HOST_MISSING]
+        missing = [each for each in ours["problems"] if each["id"] == ids.HOST_MISSING]
         shown = [(each["replica"], each["hosts"]) for each in missing if each["replica"] == 1]
         self._check("and that host 2 of replica 1 is missing", differ(shown, [(1, [2])]))
         say(f"   to see it: {page.COMMAND}")

@@ -69,11 +69,11 @@ def _diagnosis(diagnosis: Diagnosis[Any], sample: Sample) -> Iterator[str]:
     if consequences := EXPLAINS.get(diagnosis.id):
         listed = ", ".join(f"[{each}](#{each})" for each in consequences)
         yield f"Its consequences are not shown: {listed}.\n"
-    trouble = next(
-        each for each in sample.scene().examined().every_trouble if each.id == diagnosis.id
+    problem = next(
+        each for each in sample.scene().examined().every_problem if each.id == diagnosis.id
     )
-    yield f"- Example: {trouble.message}"
-    yield f"- Fix: {trouble.remedy}\n"
+    yield f"- Example: {problem.message}"
+    yield f"- Fix: {problem.remedy}\n"
 
 
 def _event(diagnosis: Diagnosis[Any]) -> str:

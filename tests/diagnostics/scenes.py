@@ -155,8 +155,8 @@ class Scene:
         return self.observed().examined(now)
 
     def ids(self, now: float = NOW) -> list[str]:
-        """Return the ids of all troubles, the worst first."""
-        return [trouble.id for trouble in self.examined(now).every_trouble]
+        """Return the ids of all problems, the worst first."""
+        return [problem.id for problem in self.examined(now).every_problem]
 
     def _start(self, policy: Policy, *, indexed: bool) -> None:
         """Play KubeRay, the API server with this webhook, and the scheduler."""

@@ -13,7 +13,7 @@ from tests.diagnostics.scenes import (
 )
 from webhook.api.names import LABEL_HOST_INDEX
 from webhook.diagnostics import ids
-from webhook.diagnostics.diagnosis import Trouble
+from webhook.diagnostics.diagnosis import Problem
 
 HEAD = "llama-head"
 HOST = "llama-tpu-worker-0-3"
@@ -67,9 +67,9 @@ def condition(scene: Scene, kind: str, status: str, seconds: float) -> Scene:
     return scene
 
 
-def the_trouble(scene: Scene, now: float = NOW) -> Trouble:
-    """Return the only trouble."""
-    (found,) = scene.examined(now).every_trouble
+def the_problem(scene: Scene, now: float = NOW) -> Problem:
+    """Return the only problem."""
+    (found,) = scene.examined(now).every_problem
     return found
 
 
@@ -87,7 +87,7 @@ def test_the_end_of_a_pod_of_another_raycluster_or_group_hides_no_missing_host()
 
 def test_the_end_of_a_pod_of_the_group_says_since_when_a_host_is_missing() -> None:
     scene = ended(Scene().without(HOST), "llama-tpu-worker-x7k2p", 720)
-    assert the_trouble(scene).since == NOW - 720
+    assert the_problem(scene).since == NOW - 720
     assert ended(Scene().without(HOST), "llama-tpu-worker-x7k2p", 10).ids() == []
 
 
@@ -96,7 +96,7 @@ def test_a_group_whose_name_is_cut_off_has_the_pods_that_kuberay_names() -> None
     scene = Scene(a_cluster(long).group("Workers", hosts=4, replicas=1))
     last = next(name for name, pod in scene.pods.items() if is_host(pod, "3"))
     ended(scene.without(last), f"{long[:50]}-worker-x7k2p", 720)
-    assert the_trouble(scene).since == NOW - 720
+    assert the_problem(scene).since == NOW - 720
 
 
 def is_host(pod: dict[str, Any], host: str) -> bool:
@@ -108,28 +108,28 @@ def test_replicas_that_come_and_go_hide_no_missing_host_of_another() -> None:
     scene = Scene().without(HOST)
     for number in range(30):
         ended(scene, f"llama-tpu-worker-{number:05}", 10 + number * 20)
-    assert the_trouble(scene).since is None  # which of them it was no one can tell
+    assert the_problem(scene).since is None  # which of them it was no one can tell
 
 
 def test_an_end_of_long_ago_does_not_make_a_host_late_that_was_lost_a_moment_ago() -> None:
     scene = ended(Scene().without(HOST), "llama-tpu-worker-aaaaa", 600)
     ended(scene, "llama-tpu-worker-bbbbb", 5)
     assert scene.ids() == []
-    trouble = the_trouble(scene, NOW + 25)
-    assert (trouble.id, trouble.since) == (ids.HOST_MISSING, None)
+    problem = the_problem(scene, NOW + 25)
+    assert (problem.id, problem.since) == (ids.HOST_MISSING, None)
 
 
 def test_the_ends_of_another_replica_do_not_say_since_when_a_host_is_missing() -> None:
     scene = Scene().without(HOST)
     for number in range(4):
         ended(scene, f"llama-tpu-worker-abcd{number}", 2400)
-    assert the_trouble(scene).since is None
+    assert the_problem(scene).since is None
 
 
 def test_as_many_ends_as_hosts_are_missing_are_theirs() -> None:
     scene = ended(Scene().without(*FIRST[2:]), "llama-tpu-worker-aaaaa", 600)
     ended(scene, "llama-tpu-worker-bbbbb", 5)
-    assert the_trouble(scene).since == NOW - 600
+    assert the_problem(scene).since == NOW - 600
 
 
 @pytest.mark.parametrize("apart", [10, 40, 100])
@@ -137,40 +137,40 @@ def test_pods_that_end_again_and_again_do_not_put_off_a_missing_host(apart: int)
     scene = Scene().without(HOST)
     for number in range(12):
         ended(scene, f"llama-tpu-worker-{number:05}", 1 + number * apart)
-    assert the_trouble(scene).id == ids.HOST_MISSING
+    assert the_problem(scene).id == ids.HOST_MISSING
 
 
 def test_a_host_that_is_known_to_go_counts_whatever_else_ends() -> None:
     scene = leaves(Scene().without(FIRST[2]), HOST, 40)
     for number in range(3):
         ended(scene, f"llama-tpu-worker-{number:05}", 5)
-    assert the_trouble(scene).since is None
+    assert the_problem(scene).since is None
 
 
 def test_an_end_before_the_newest_host_is_not_the_one_of_the_missing_host() -> None:
     scene = ended(Scene().without(HOST), "llama-tpu-worker-x7k2p", 1000)
     scene.changed(FIRST[0], metadata={"creationTimestamp": instant(500)})
-    trouble = the_trouble(scene)
-    assert trouble.since is None
+    problem = the_problem(scene)
+    assert problem.since is None
 
 
 def test_a_host_is_missing_from_the_deletion_of_its_pod_on() -> None:
     scene = leaves(Scene(), HOST, 5)
     assert scene.ids() == []
-    assert the_trouble(scene, NOW + 25).since == NOW - 5
+    assert the_problem(scene, NOW + 25).since == NOW - 5
 
 
 def test_the_deletion_of_a_host_of_another_replica_says_nothing_of_this_one() -> None:
     scene = ended(Scene().without(HOST), "llama-tpu-worker-x7k2p", 720)
     leaves(scene, SECOND[2], 40)
-    found = {each.replica: each.since for each in scene.examined().every_trouble}
+    found = {each.replica: each.since for each in scene.examined().every_problem}
     assert found == {0: NOW - 720, 1: NOW - 40}
 
 
 def test_where_nothing_tells_since_when_none_is_said() -> None:
-    assert the_trouble(Scene().without(HOST)).since is None
-    assert the_trouble(Scene().without(HEAD)).since is None
-    assert the_trouble(Scene().without(*SECOND)).since is None
+    assert the_problem(Scene().without(HOST)).since is None
+    assert the_problem(Scene().without(HEAD)).since is None
+    assert the_problem(Scene().without(*SECOND)).since is None
 
 
 def test_a_host_that_never_came_counts_from_the_newest_of_the_others() -> None:
@@ -185,22 +185,22 @@ def test_a_host_that_never_came_counts_from_the_newest_of_the_others() -> None:
 def test_the_end_of_the_head_says_since_when_it_is_missing(former: str) -> None:
     scene = ended(Scene().without(HEAD), former, 2)
     assert scene.ids() == []
-    assert the_trouble(scene, NOW + 58).since == NOW - 2
+    assert the_problem(scene, NOW + 58).since == NOW - 2
 
 
 def test_a_head_is_missing_from_its_deletion_on() -> None:
     scene = leaves(Scene(), HEAD, 2)
     assert scene.ids() == []
-    assert the_trouble(scene, NOW + 58).since == NOW - 2
+    assert the_problem(scene, NOW + 58).since == NOW - 2
 
 
 def test_a_head_was_still_there_when_kuberay_first_said_that_it_is_not_ready() -> None:
     scene = condition(Scene().without(HEAD), "HeadPodReady", "False", 2)
     assert scene.ids() == []
-    trouble = the_trouble(scene, NOW + 58)
-    assert (trouble.id, trouble.since) == (ids.HEAD_MISSING, None)
+    problem = the_problem(scene, NOW + 58)
+    assert (problem.id, problem.since) == (ids.HEAD_MISSING, None)
     scene = ended(condition(Scene().without(HEAD), "HeadPodReady", "False", 3000), HEAD, 90)
-    assert the_trouble(scene).since == NOW - 90
+    assert the_problem(scene).since == NOW - 90
 
 
 def test_a_head_of_a_raycluster_that_was_resumed_may_take_its_time() -> None:
@@ -213,8 +213,8 @@ def test_a_head_of_a_raycluster_that_was_resumed_may_take_its_time() -> None:
 def test_more_replicas_count_from_the_edit_on() -> None:
     scene = edited(Scene(), 2, replicas=3)
     assert scene.ids() == []
-    trouble = the_trouble(scene, NOW + 58)
-    assert (trouble.id, trouble.since) == (ids.REPLICA_MISSING, None)
+    problem = the_problem(scene, NOW + 58)
+    assert (problem.id, problem.since) == (ids.REPLICA_MISSING, None)
 
 
 def test_a_replica_that_is_replaced_counts_from_its_deletion_on() -> None:
@@ -222,17 +222,17 @@ def test_a_replica_that_is_replaced_counts_from_its_deletion_on() -> None:
     for pod in SECOND:
         leaves(scene, pod, 2)
     assert scene.ids() == []
-    assert the_trouble(scene, NOW + 58).since == NOW - 2
+    assert the_problem(scene, NOW + 58).since == NOW - 2
     scene = ended(Scene().without(*SECOND), "llama-tpu-worker-x7k2p", 2)
     assert scene.ids() == []
-    assert the_trouble(scene, NOW + 58).since == NOW - 2
+    assert the_problem(scene, NOW + 58).since == NOW - 2
 
 
 def test_fewer_replicas_count_from_the_edit_on() -> None:
     scene = edited(Scene(), 2, replicas=1)
     assert scene.ids() == []
-    trouble = the_trouble(scene, NOW + 118)
-    assert (trouble.id, trouble.since) == (ids.REPLICA_BEYOND_DESIRED, None)
+    problem = the_problem(scene, NOW + 118)
+    assert (problem.id, problem.since) == (ids.REPLICA_BEYOND_DESIRED, None)
 
 
 def test_replicas_that_come_and_are_too_many_count_from_then_on() -> None:
@@ -247,9 +247,9 @@ def test_replicas_that_come_and_are_too_many_count_from_then_on() -> None:
 @pytest.mark.parametrize("grace", [2**63 - 1, -(2**63), -5])
 def test_an_absurd_grace_period_says_nothing_of_when_a_deletion_began(grace: int) -> None:
     deletion = {"deletionTimestamp": instant(60), "deletionGracePeriodSeconds": grace}
-    (trouble,) = [
+    (problem,) = [
         each
-        for each in Scene().changed(HOST, metadata=deletion).examined().every_trouble
+        for each in Scene().changed(HOST, metadata=deletion).examined().every_problem
         if each.id == ids.HOST_MISSING
     ]
-    assert trouble.since is None
+    assert problem.since is None

@@ -97,7 +97,7 @@ def test_the_table_has_ids_that_exist_and_no_circle() -> None:
 def test_of_one_cluster_the_problem_that_began_first_is_first() -> None:
     scene = samples()["container-waits"].scene()
     scene.changed("llama-tpu-worker-1-0", **samples()["pod-ended"].pods[HOST.format(3)])
-    found = scene.examined().every_trouble
+    found = scene.examined().every_problem
     times = [each.since for each in found if each.since is not None]
     assert len(times) > 1
     assert times == sorted(times)
@@ -116,6 +116,6 @@ def test_a_deletion_is_not_advised_where_the_template_gives_the_number_of_hosts(
     scene.cluster["metadata"]["managedFields"] = [
         {"manager": "kubectl", "operation": "Update", "time": EDITED, "fieldsV1": {"f:spec": {}}}
     ]
-    (found,) = (each for each in scene.examined().every_trouble if each.id == ids.HOSTS_CHANGED)
+    (found,) = (each for each in scene.examined().every_problem if each.id == ids.HOSTS_CHANGED)
     assert ("delete" in found.remedy) == deletes
     assert ("TPU_WORKER_HOSTNAMES from the template" in found.remedy) != deletes

@@ -49,7 +49,7 @@ def test_it_has_a_version_and_times_as_the_kubernetes_api_writes_them() -> None:
     assert found["now"] == "2026-11-21T12:00:00Z"
     (cluster,) = found["clusters"]
     assert cluster["head"]["since"] == "2026-11-21T11:00:00Z"
-    assert cluster["troubles"][0]["since"] == "2026-11-21T11:40:00Z"
+    assert cluster["problems"][0]["since"] == "2026-11-21T11:40:00Z"
     assert not re.search(r"'(since|now)': [0-9]", str(found))
 
 
@@ -74,17 +74,17 @@ def test_a_problem_degrades_its_raycluster_with_reason_message_and_time() -> Non
 def test_a_raycluster_that_is_deleted_is_not_ready_and_one_that_failed_is_unknown() -> None:
     deleted = conditions(SAMPLES[ids.BEING_DELETED].scene())
     assert deleted["Ready"]["reason"] == "BeingDeleted"
-    picture = Scene().examined()
-    (cluster,) = picture.clusters
-    failed = structs.replace(cluster, groups=(), troubles=(), failure="ValueError")
-    found = document(structs.replace(picture, clusters=(failed,)))
+    cluster_report = Scene().examined()
+    (cluster,) = cluster_report.clusters
+    failed = structs.replace(cluster, groups=(), problems=(), failure="ValueError")
+    found = document(structs.replace(cluster_report, clusters=(failed,)))
     VALIDATOR.validate(found)
     assert {each["status"] for each in found["clusters"][0]["conditions"]} == {"Unknown"}
 
 
 def test_a_time_that_no_calendar_has_is_left_out() -> None:
-    picture = Scene().examined()
-    (cluster,) = picture.clusters
+    cluster_report = Scene().examined()
+    (cluster,) = cluster_report.clusters
     late = structs.replace(cluster, head=structs.replace(cluster.head, since=1e18))
-    found = document(structs.replace(picture, clusters=(late,)))
+    found = document(structs.replace(cluster_report, clusters=(late,)))
     assert "since" not in found["clusters"][0]["head"]

@@ -14,9 +14,9 @@ SAMPLES = samples()
 
 
 def test_nothing_is_wrong_where_all_is_well() -> None:
-    picture = Scene().examined()
-    assert picture.every_trouble == []
-    assert not picture.waits
+    cluster_report = Scene().examined()
+    assert cluster_report.every_problem == []
+    assert not cluster_report.waits
 
 
 def test_every_id_has_one_row() -> None:
@@ -42,8 +42,8 @@ def test_the_example_shows_the_diagnosis(diagnosis: Diagnosis[Any]) -> None:
 )
 def test_a_diagnosis_does_not_count_before_its_time(diagnosis: Diagnosis[Any]) -> None:
     scene = SAMPLES[diagnosis.id].scene()
-    trouble = next(each for each in scene.examined().every_trouble if each.id == diagnosis.id)
-    begin = NOW - 3600 if trouble.since is None else trouble.since  # with the pods, an hour ago
+    problem = next(each for each in scene.examined().every_problem if each.id == diagnosis.id)
+    begin = NOW - 3600 if problem.since is None else problem.since  # with the pods, an hour ago
     due = begin + diagnosis.seconds
     assert due < NOW
     assert diagnosis.id in scene.ids(due)
@@ -51,19 +51,19 @@ def test_a_diagnosis_does_not_count_before_its_time(diagnosis: Diagnosis[Any]) -
 
 
 @pytest.mark.parametrize("diagnosis", DIAGNOSES, ids=lambda diagnosis: diagnosis.id)
-def test_a_trouble_says_where_it_is_and_what_to_do(diagnosis: Diagnosis[Any]) -> None:
-    for trouble in SAMPLES[diagnosis.id].scene().examined().every_trouble:
-        assert trouble.remedy
-        assert trouble.command.startswith(("kubectl describe ", "kubectl get "))
-        assert trouble.change is None or trouble.level == "error", "none on a warning"
-        assert trouble.page == f"docs/diagnoses.md#{trouble.id}"
-        if trouble.id != ids.SECOND_WEBHOOK:
-            assert (trouble.namespace, trouble.cluster) == ("team", "llama")
+def test_a_problem_says_where_it_is_and_what_to_do(diagnosis: Diagnosis[Any]) -> None:
+    for problem in SAMPLES[diagnosis.id].scene().examined().every_problem:
+        assert problem.remedy
+        assert problem.command.startswith(("kubectl describe ", "kubectl get "))
+        assert problem.change is None or problem.level == "error", "none on a warning"
+        assert problem.page == f"docs/diagnoses.md#{problem.id}"
+        if problem.id != ids.SECOND_WEBHOOK:
+            assert (problem.namespace, problem.cluster) == ("team", "llama")
 
 
 def test_a_deletion_is_marked_and_says_what_it_takes_with_it() -> None:
     scene = SAMPLES[ids.SEAT_HELD_TWICE].scene()
-    (found,) = scene.examined().every_trouble
+    (found,) = scene.examined().every_problem
     assert found.command.startswith("kubectl get pod -n team -o wide llama-tpu-worker-0-2 ")
     assert found.change is not None
     assert found.change.command.startswith("kubectl delete pod -n team llama-tpu-worker-0-2 ")
@@ -71,6 +71,6 @@ def test_a_deletion_is_marked_and_says_what_it_takes_with_it() -> None:
 
 
 def test_the_second_webhook_is_migrated_from_and_not_deleted() -> None:
-    (found,) = SAMPLES[ids.SECOND_WEBHOOK].scene().examined().every_trouble
+    (found,) = SAMPLES[ids.SECOND_WEBHOOK].scene().examined().every_problem
     assert "`ray-webhook migrate --from kuberay-tpu-webhook`" in found.remedy
     assert found.change is None

@@ -100,17 +100,17 @@ def kept(codec: Codec[Any], objects: Iterator[Object], put: Callable[[Any], None
 
 
 def test_of_a_pod_the_controller_and_the_dashboard_keep_4_kib() -> None:
-    world = ObjectCache()
-    assert kept(PODS.codec, hosts(), lambda pod: world.pods.put(pod.metadata.uid, pod)) < 4
-    assert len(world.pods.all) == COUNT
+    object_cache = ObjectCache()
+    assert kept(PODS.codec, hosts(), lambda pod: object_cache.pods.put(pod.metadata.uid, pod)) < 4
+    assert len(object_cache.pods.all) == COUNT
 
 
 def test_the_garbage_collector_has_nothing_to_traverse_in_what_is_kept_and_reported() -> None:
-    survey = Examiner(ObjectCache())
+    examiner = Examiner(ObjectCache())
     before = tracked()
-    llama_of(COUNT).load(survey.world)
-    survey.catch_up(NOW)
-    assert len(survey.clusters["uid-of-llama"].groups[0].every_host) == COUNT
+    llama_of(COUNT).load(examiner.object_cache)
+    examiner.catch_up(NOW)
+    assert len(examiner.clusters["uid-of-llama"].groups[0].every_host) == COUNT
     assert tracked() - before < COUNT / 2
 
 
@@ -129,37 +129,37 @@ def tracked() -> int:
 
 
 def test_of_a_node_they_keep_2_kib() -> None:
-    world = ObjectCache()
-    assert kept(NAMED, nodes(), lambda node: world.nodes.put(node.metadata.uid, node)) < 2
-    assert len(world.nodes.all) == COUNT
+    object_cache = ObjectCache()
+    assert kept(NAMED, nodes(), lambda node: object_cache.nodes.put(node.metadata.uid, node)) < 2
+    assert len(object_cache.nodes.all) == COUNT
 
 
 def test_of_a_pod_the_process_that_answers_reviews_keeps_350_bytes() -> None:
     members = Membership()
-    assert kept(serve_stores.CODEC, hosts(), serve_stores.PodFeed(members).put) < 0.35
+    assert kept(serve_stores.CODEC, hosts(), serve_stores.PodStore(members).put) < 0.35
     assert len(members) == COUNT
 
 
 def test_a_node_of_which_only_annotations_change_has_not_changed() -> None:
-    world = ObjectCache()
+    object_cache = ObjectCache()
     scene = Scene()
     for pod in scene.observed().pods:
-        world.pods.put(pod.metadata.uid or "", pod)
-    world.begin()
+        object_cache.pods.put(pod.metadata.uid or "", pod)
+    object_cache.begin()
     for version, text in enumerate(("a", "b")):
         meta = {**scene.nodes[0]["metadata"], "uid": "u", "resourceVersion": f"{version}"}
         page = json.dumps(
             {"metadata": {}, "items": [{"metadata": meta | {"annotations": {"a": text}}}]}
         )
-        world.nodes.put("u", NAMED.page(page.encode())[1][0])
-        assert world.take_changed() == ({"uid-of-llama"} if version == 0 else set())
+        object_cache.nodes.put("u", NAMED.page(page.encode())[1][0])
+        assert object_cache.take_changed() == ({"uid-of-llama"} if version == 0 else set())
 
 
 @pytest.mark.parametrize("scene", [Scene(), Scene().changed("llama-tpu-worker-0-0", status={})])
 def test_what_is_kept_of_a_pod_is_equal_to_it(scene: Scene) -> None:
-    world = ObjectCache()
+    object_cache = ObjectCache()
     for pod in scene.pods.values():
         given = PODS.codec.page(json.dumps({"metadata": {}, "items": [pod]}).encode())[1][0]
-        world.pods.put(given.metadata.uid or "", given)
+        object_cache.pods.put(given.metadata.uid or "", given)
         assert isinstance(given, LivePod)
-        assert world.pods.get(pod["metadata"]["uid"]) == given
+        assert object_cache.pods.get(pod["metadata"]["uid"]) == given

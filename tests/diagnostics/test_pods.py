@@ -46,7 +46,7 @@ def waiting(name: str, reason: str) -> dict[str, Any]:
 
 def messages(scene: Scene, now: float = NOW) -> list[str]:
     """Return what is said of a scene."""
-    return [each.message for each in scene.examined(now).every_trouble]
+    return [each.message for each in scene.examined(now).every_problem]
 
 
 @pytest.mark.parametrize("pod", [HEAD, HOST])
@@ -57,7 +57,7 @@ def test_a_pod_that_has_ended_and_stays_waits(pod: str, phase: str) -> None:
     assert scene.examined().waits
 
 
-def test_a_pod_that_kuberay_is_about_to_replace_is_no_trouble() -> None:
+def test_a_pod_that_kuberay_is_about_to_replace_is_no_problem() -> None:
     assert Scene().changed(HOST, status=ended(20)).ids() == []
 
 
@@ -74,23 +74,23 @@ def test_it_says_how_a_pod_ended() -> None:
 
 def test_it_says_since_when_a_pod_has_ended() -> None:
     killed = ended(90, containerStatuses=[terminated(120)])
-    (trouble,) = Scene().changed(HOST, status=killed).examined().every_trouble
-    assert trouble.since == NOW - 120
+    (problem,) = Scene().changed(HOST, status=killed).examined().every_problem
+    assert problem.since == NOW - 120
 
 
 def test_a_container_that_has_ended_and_does_not_start_again_waits() -> None:
     scene = Scene().changed(HOST, status=unready(90, containerStatuses=[terminated(90)]))
-    (trouble,) = scene.examined().every_trouble
-    assert trouble.id == ids.CONTAINER_WAITS
-    assert trouble.message == (
+    (problem,) = scene.examined().every_problem
+    assert problem.id == ids.CONTAINER_WAITS
+    assert problem.message == (
         "host 3 of replica 0 does not run: ray-worker: OOMKilled, exit code 137"
     )
-    assert trouble.since == NOW - 90
+    assert problem.since == NOW - 90
     assert scene.ids(NOW - 60) == []
 
 
 @pytest.mark.parametrize(("name", "code"), [("ray-job-submitter", 1), ("prepare", 0)])
-def test_a_container_beside_ray_whose_work_is_done_is_no_trouble(name: str, code: int) -> None:
+def test_a_container_beside_ray_whose_work_is_done_is_no_problem(name: str, code: int) -> None:
     done = terminated(AN_HOUR, code, "Completed") | {"name": name}
     ray = {"name": "ray-worker", "ready": True, "started": True, "state": {"running": {}}}
     status = unready(AN_HOUR, containerStatuses=[ray, done])
@@ -178,7 +178,7 @@ def test_a_pod_that_found_a_node_late_starts_from_then_on() -> None:
     assert scene.ids(NOW + TEN_MINUTES) == [ids.POD_NOT_READY]
 
 
-def test_workers_that_wait_for_a_head_that_is_not_ready_are_its_trouble_only() -> None:
+def test_workers_that_wait_for_a_head_that_is_not_ready_are_its_problem_only() -> None:
     waits = unready(AN_HOUR, phase="Pending", initContainerStatuses=[running("wait-gcs-ready")])
     scene = Scene().changed(HEAD, status=unready(AN_HOUR))
     for pod in scene.pods:
@@ -204,14 +204,14 @@ def test_workers_that_waited_for_a_slow_head_have_their_time_from_its_readiness_
             scene.changed(pod, status=unready(AN_HOUR, initContainerStatuses=waits))
     assert scene.ids() == []
     assert scene.ids(NOW + 897) == []
-    troubles = scene.examined(NOW + 898).every_trouble
-    assert [(each.id, each.since) for each in troubles] == [(ids.POD_NOT_READY, NOW - 2)] * 2
+    problems = scene.examined(NOW + 898).every_problem
+    assert [(each.id, each.since) for each in problems] == [(ids.POD_NOT_READY, NOW - 2)] * 2
 
 
 def test_a_container_that_crashes_again_and_again_counts_however_often_its_pod_was_ready() -> None:
     status = unready(5, containerStatuses=[waiting("log", "CrashLoopBackOff")])
-    (trouble,) = Scene().changed(HOST, status=status).examined().every_trouble
-    assert (trouble.id, trouble.since) == (ids.CONTAINER_WAITS, None)
+    (problem,) = Scene().changed(HOST, status=status).examined().every_problem
+    assert (problem.id, problem.since) == (ids.CONTAINER_WAITS, None)
     young = {"metadata": {"creationTimestamp": instant(30)}, "status": status}
     assert Scene().changed(HOST, **young).ids() == []
 
@@ -236,20 +236,20 @@ def test_pods_behind_scheduling_gates_are_no_matter_of_nodes() -> None:
             spec={"nodeName": None, "schedulingGates": gates},
             status={"phase": "Pending", "conditions": [gated]},
         )
-    (trouble,) = scene.examined().every_trouble
-    assert (trouble.id, trouble.level) == (ids.POD_GATED, "warning")
-    assert trouble.message == (
+    (problem,) = scene.examined().every_problem
+    assert (problem.id, problem.level) == (ids.POD_GATED, "warning")
+    assert problem.message == (
         "hosts 0-3 of replica 1 are held back by scheduling gate kueue.x-k8s.io/admission"
     )
-    assert trouble.command == "kubectl get workloads.kueue.x-k8s.io -n team"
+    assert problem.command == "kubectl get workloads.kueue.x-k8s.io -n team"
     for host in range(4):
         scene.changed(
             f"llama-tpu-worker-1-{host}",
             spec={"schedulingGates": [*gates, {"name": "example.com/quota"}]},
         )
-    (trouble,) = scene.examined().every_trouble
-    assert "gates kueue.x-k8s.io/admission, example.com/quota" in trouble.message
-    assert trouble.command == "kubectl describe pod -n team llama-tpu-worker-1-0"
+    (problem,) = scene.examined().every_problem
+    assert "gates kueue.x-k8s.io/admission, example.com/quota" in problem.message
+    assert problem.command == "kubectl describe pod -n team llama-tpu-worker-1-0"
 
 
 def test_a_head_serves_nothing_and_has_to_be_ready() -> None:
@@ -308,15 +308,15 @@ def restarted(count: int, seconds: float = 600, **state: Any) -> dict[str, Any]:
 
 def test_a_host_that_restarted_alone_is_named_with_its_last_end_and_since_when() -> None:
     scene = Scene().changed(HOST, status=restarted(2))
-    (trouble,) = scene.examined().every_trouble
-    assert trouble.id == ids.HOST_RESTARTED
-    assert "host 3 of replica 0 " in trouble.message
-    assert "(2 restarts)" in trouble.message
-    assert "OOMKilled, exit code 137" in trouble.message
-    assert trouble.since == NOW - 600
-    assert (trouble.hosts, trouble.pods) == ((3,), (HOST,))
-    assert trouble.change is not None
-    assert trouble.change.command.count("llama-tpu-worker-0-") == 4
+    (problem,) = scene.examined().every_problem
+    assert problem.id == ids.HOST_RESTARTED
+    assert "host 3 of replica 0 " in problem.message
+    assert "(2 restarts)" in problem.message
+    assert "OOMKilled, exit code 137" in problem.message
+    assert problem.since == NOW - 600
+    assert (problem.hosts, problem.pods) == ((3,), (HOST,))
+    assert problem.change is not None
+    assert problem.change.command.count("llama-tpu-worker-0-") == 4
     (cluster,) = scene.examined().clusters
     assert [each.state for each in cluster.groups[0].replicas] == ["waits", "complete"]
 

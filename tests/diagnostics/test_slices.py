@@ -10,7 +10,7 @@ from tests.diagnostics.scenes import (
 )
 from webhook.api import names
 from webhook.diagnostics import ids
-from webhook.diagnostics.diagnosis import Trouble
+from webhook.diagnostics.diagnosis import Problem
 
 LEVEL = "cloud.google.com/gce-topology-block"
 
@@ -21,9 +21,9 @@ def scaled(scene: Scene, replicas: int, *gone: int) -> Scene:
     return scene.without(*(name for name in list(scene.pods) for i in gone if f"-{i}-" in name))
 
 
-def of(scene: Scene, name: str = ids.SLICE_LEFT_OUT) -> list[Trouble]:
-    """Return the troubles of one diagnosis."""
-    return [each for each in scene.examined().every_trouble if each.id == name]
+def of(scene: Scene, name: str = ids.SLICE_LEFT_OUT) -> list[Problem]:
+    """Return the problems of one diagnosis."""
+    return [each for each in scene.examined().every_problem if each.id == name]
 
 
 def test_a_job_whose_slices_were_told_their_number_is_well() -> None:
@@ -46,7 +46,7 @@ def test_slices_that_were_told_another_number_are_all_to_come_up_anew() -> None:
     found = of(scaled(job(3, told=3), 2, 1))
     assert [each.replica for each in found] == [0, 2]
     for each in found:
-        assert "was told MEGASCALE_NUM_SLICES=3, and its group has 2 replicas" in each.message
+        assert "has MEGASCALE_NUM_SLICES=3, and its group has 2 replicas" in each.message
         assert each.remedy.startswith("set MEGASCALE_NUM_SLICES to 2 in the template, then delete")
 
 

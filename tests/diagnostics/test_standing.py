@@ -90,8 +90,8 @@ def test_the_end_of_a_pod_says_since_when_its_host_is_missing() -> None:
     about = {"kind": "Pod", "name": "llama-tpu-worker-x7k2p", "uid": "uid-of-it"}
     end = {"reason": "Killing", "involvedObject": about, "lastTimestamp": instant(720)}
     scene.events.append({"metadata": {"name": "end", "namespace": "team"}, **end})
-    (trouble,) = scene.examined().every_trouble
-    assert trouble.since == NOW - 720
+    (problem,) = scene.examined().every_problem
+    assert problem.since == NOW - 720
 
 
 def test_a_suspended_raycluster_lacks_nothing() -> None:
@@ -123,7 +123,7 @@ def test_what_could_not_be_read_is_not_missed() -> None:
     scene.services.clear()
     assert scene.ids() == [ids.HEADLESS_SERVICE_MISSING]
     unread = structs.replace(scene.observed(), services=None)
-    assert unread.examined(NOW).every_trouble == []
+    assert unread.examined(NOW).every_problem == []
 
 
 def test_a_single_host_without_a_tpu_needs_no_seat() -> None:
@@ -154,8 +154,8 @@ def test_a_pod_whose_identity_labels_were_removed_is_said_to_have_had_them() -> 
     scene = a_seatless_host("4")
     (name,) = [name for name in scene.pods if name != "llama-head"]
     scene.changed(name, metadata={"annotations": {names.ANNOTATION_HOLDER: "0123456789ab"}})
-    (trouble,) = scene.examined().every_trouble
-    assert "labels were removed" in trouble.message
+    (problem,) = scene.examined().every_problem
+    assert "labels were removed" in problem.message
 
 
 def test_a_single_host_whose_tpus_are_in_a_sidecar_needs_a_seat() -> None:
@@ -177,13 +177,13 @@ def test_a_raycluster_that_is_being_deleted_lacks_nothing() -> None:
 def test_a_raycluster_that_is_being_deleted_says_so_and_does_not_come_up() -> None:
     scene = Scene().without("llama-tpu-worker-0-3", "llama-head")
     scene.cluster["metadata"]["deletionTimestamp"] = instant(60)
-    picture = scene.examined()
-    (cluster,) = picture.clusters
-    (trouble,) = cluster.troubles
-    assert (trouble.id, trouble.level, trouble.since) == (ids.BEING_DELETED, "info", NOW - 60)
+    cluster_report = scene.examined()
+    (cluster,) = cluster_report.clusters
+    (problem,) = cluster.problems
+    assert (problem.id, problem.level, problem.since) == (ids.BEING_DELETED, "info", NOW - 60)
     assert cluster.deleting
     assert [each.state for each in cluster.groups[0].replicas] == ["leaving"] * 2
-    assert not picture.waits
+    assert not cluster_report.waits
 
 
 def test_replicas_of_a_raycluster_that_is_being_deleted_are_not_missing() -> None:
@@ -197,13 +197,13 @@ def test_a_finalizer_that_holds_a_raycluster_for_long_is_named() -> None:
     finalizers = ["example.com/audit", "foregroundDeletion"]
     scene.cluster["metadata"] |= {"deletionTimestamp": instant(300), "finalizers": finalizers}
     assert scene.ids() == [ids.BEING_DELETED]
-    picture = scene.examined(NOW + 300)
-    held = picture.every_trouble[0]
+    cluster_report = scene.examined(NOW + 300)
+    held = cluster_report.every_problem[0]
     assert held.message == (
         "the RayCluster is being deleted, and finalizers hold it: example.com/audit, "
         "foregroundDeletion"
     )
-    assert picture.waits
+    assert cluster_report.waits
 
 
 def test_pods_of_a_group_that_was_removed_are_shown() -> None:
@@ -212,11 +212,11 @@ def test_pods_of_a_group_that_was_removed_are_shown() -> None:
         labels = {names.LABEL_GROUP: "former"}
         scene.changed(f"llama-tpu-worker-1-{number}", metadata={"labels": labels})
     scene.cluster["spec"]["workerGroupSpecs"][0]["replicas"] = 1
-    (trouble,) = scene.examined().every_trouble
-    assert trouble.id == ids.POD_WITHOUT_GROUP
-    assert trouble.message.startswith("4 pods of former, which is no worker group")
-    assert trouble.pods == tuple(f"llama-tpu-worker-1-{number}" for number in range(4))
-    assert trouble.command.endswith(" ".join(trouble.pods))
+    (problem,) = scene.examined().every_problem
+    assert problem.id == ids.POD_WITHOUT_GROUP
+    assert problem.message.startswith("4 pods of former, which is no worker group")
+    assert problem.pods == tuple(f"llama-tpu-worker-1-{number}" for number in range(4))
+    assert problem.command.endswith(" ".join(problem.pods))
 
 
 def test_the_work_of_an_examination_grows_with_the_pods_and_no_faster() -> None:
@@ -234,10 +234,10 @@ def calls(observed: Observed) -> int:
 
     sys.setprofile(profile)
     try:
-        picture = examine(objects, NOW)
+        cluster_report = examine(objects, NOW)
     finally:
         sys.setprofile(None)
-    assert picture.every_trouble == []
+    assert cluster_report.every_problem == []
     return count
 
 
@@ -272,9 +272,9 @@ def opted_in(**labels: str) -> Scene:
 
 def test_a_namespace_that_the_webhook_is_not_asked_about_is_left_alone() -> None:
     assert ids.POD_WITHOUT_SEAT in opted_in(**{"admission.ray.io/enabled": "true"}).ids()
-    (trouble,) = opted_in().examined().clusters[0].troubles
-    assert trouble.id == "ignored"
-    assert "mutatingwebhookconfiguration ray-webhook does not select" in trouble.message
+    (problem,) = opted_in().examined().clusters[0].problems
+    assert problem.id == "ignored"
+    assert "mutatingwebhookconfiguration ray-webhook does not select" in problem.message
 
 
 @pytest.mark.parametrize(
@@ -303,12 +303,12 @@ def test_a_pod_that_a_finalizer_holds_is_told_with_it() -> None:
     scene = Scene()
     meta = {"deletionTimestamp": instant(120), "finalizers": ["example.com/held"]}
     scene.changed("llama-tpu-worker-0-3", metadata=meta)
-    (trouble,) = [each for each in scene.examined().every_trouble if "stuck" in each.id]
-    assert trouble.message.endswith("KubeRay waits for it: example.com/held is not removed")
-    assert trouble.command == "kubectl describe pod -n team llama-tpu-worker-0-3"
+    (problem,) = [each for each in scene.examined().every_problem if "stuck" in each.id]
+    assert problem.message.endswith("KubeRay waits for it: example.com/held is not removed")
+    assert problem.command == "kubectl describe pod -n team llama-tpu-worker-0-3"
 
 
-def test_a_pod_that_still_has_time_to_end_is_no_trouble() -> None:
+def test_a_pod_that_still_has_time_to_end_is_no_problem() -> None:
     scene = Scene()
     meta = {"deletionTimestamp": instant(-60), "deletionGracePeriodSeconds": 90}
     scene.changed("llama-tpu-worker-0-3", metadata=meta)
@@ -322,21 +322,21 @@ def test_a_pod_on_a_lost_node_holds_up_the_deletion_of_its_raycluster() -> None:
     )
     finalizers = ["foregroundDeletion"]
     scene.cluster["metadata"] |= {"deletionTimestamp": instant(5000), "finalizers": finalizers}
-    found = {each.id: each for each in scene.examined().every_trouble}
+    found = {each.id: each for each in scene.examined().every_problem}
     assert set(found) == {ids.POD_STUCK_TERMINATING, ids.DELETION_HELD, ids.BEING_DELETED}
     assert "node node-0-3, and the deletion waits" in found[ids.POD_STUCK_TERMINATING].message
     assert found[ids.DELETION_HELD].command == "kubectl get pods -n team -l ray.io/cluster=llama"
     finalizers.append("example.com/held")
-    (trouble,) = [each for each in scene.examined().every_trouble if each.id == ids.DELETION_HELD]
-    assert trouble.command == "kubectl get raycluster -n team llama -o yaml"
+    (problem,) = [each for each in scene.examined().every_problem if each.id == ids.DELETION_HELD]
+    assert problem.command == "kubectl get raycluster -n team llama -o yaml"
 
 
 def test_a_pod_that_found_no_node_and_is_held_is_told_without_one() -> None:
     meta = {"deletionTimestamp": instant(120), "finalizers": ["example.com/held"]}
     spec, status = {"nodeName": None}, {"phase": "Pending", "conditions": None}
     scene = Scene().changed("llama-tpu-worker-0-3", metadata=meta, spec=spec, status=status)
-    (trouble,) = [each for each in scene.examined().every_trouble if "stuck" in each.id]
-    assert trouble.message == (
+    (problem,) = [each for each in scene.examined().every_problem if "stuck" in each.id]
+    assert problem.message == (
         "llama-tpu-worker-0-3 is still Terminating, and KubeRay waits for it: example.com/held is "
         "not removed"
     )
@@ -348,7 +348,7 @@ def test_pods_that_have_lost_the_label_of_their_group_are_told_apart() -> None:
         labels = {names.LABEL_GROUP: None if host < 3 else "former"}
         scene.changed(f"llama-tpu-worker-2-{host}", metadata={"labels": labels})
     scene.cluster["spec"]["workerGroupSpecs"][0]["replicas"] = 2
-    former, none = scene.examined().every_trouble
+    former, none = scene.examined().every_problem
     assert former.message.startswith("1 pod of former, which is no worker group of the RayCluster")
     assert none.message.startswith("3 pods without the label ray.io/group: KubeRay does not look")
     assert none.remedy == "delete them"
@@ -357,12 +357,12 @@ def test_pods_that_have_lost_the_label_of_their_group_are_told_apart() -> None:
 
 @pytest.mark.parametrize(
     ("hosts", "what"),
-    [(8, "was told TPU_WORKER_HOSTNAMES=tpu-0-0."), (2, "it has hosts 2-3")],
+    [(8, "has TPU_WORKER_HOSTNAMES=tpu-0-0."), (2, "it has hosts 2-3")],
     ids=["grew", "shrank"],
 )
 def test_replicas_of_a_group_whose_number_of_hosts_changed_are_found(hosts: int, what: str) -> None:
     scene = Scene(llama(replicas=1))
     scene.cluster["spec"]["workerGroupSpecs"][0]["numOfHosts"] = hosts
-    (found,) = (each for each in scene.examined().every_trouble if each.id == ids.HOSTS_CHANGED)
+    (found,) = (each for each in scene.examined().every_problem if each.id == ids.HOSTS_CHANGED)
     assert f"was made for another numOfHosts than {hosts}: " in found.message
     assert what in found.message

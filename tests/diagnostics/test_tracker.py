@@ -23,14 +23,16 @@ UNSCHEDULED = {"type": "PodScheduled", "status": "False", "message": "0/9 nodes 
 PENDING = {"phase": "Pending", "conditions": [UNSCHEDULED]}
 
 
-def told(tracker: Tracker, picture: ClusterReport) -> list[tuple[str, str]]:
+def told(tracker: Tracker, cluster_report: ClusterReport) -> list[tuple[str, str]]:
     """Return reason and group of what a look gives."""
-    return [(notice.key.reason, notice.key.place[0]) for notice in tracker.look(picture).notices]
+    return [
+        (notice.key.reason, notice.key.place[0]) for notice in tracker.track(cluster_report).notices
+    ]
 
 
-def only(tracker: Tracker, picture: ClusterReport) -> EventRequest:
+def only(tracker: Tracker, cluster_report: ClusterReport) -> EventRequest:
     """Return the one notice of a look."""
-    (notice,) = tracker.look(picture).notices
+    (notice,) = tracker.track(cluster_report).notices
     return notice
 
 
@@ -39,7 +41,7 @@ def test_a_replica_that_goes_with_its_raycluster_is_not_counted_as_incomplete() 
     scene.cluster["metadata"]["deletionTimestamp"] = instant(60)
     tracker = Tracker()
     for _ in range(2):
-        (tally,) = tracker.look(scene.examined()).tallies
+        (tally,) = tracker.track(scene.examined()).tallies
         assert tally.incomplete_since is None
 
 
@@ -55,27 +57,27 @@ def test_a_missing_host_is_told_of_after_two_minutes_and_not_when_it_is_back_bef
     assert told(tracker, lacking.examined(NOW + 119)) == []
     assert told(tracker, lacking.examined(NOW + 120)) == [("HostMissing", "tpu")]
     again = Tracker()
-    again.look(lacking.examined(NOW))
-    again.look(Scene().examined(NOW + 60))
+    again.track(lacking.examined(NOW))
+    again.track(Scene().examined(NOW + 60))
     assert told(again, lacking.examined(NOW + 130)) == []
 
 
 def test_a_notice_says_what_is_wrong_and_what_to_do() -> None:
     tracker, lacking = Tracker(), Scene().without(HOST)
-    tracker.look(lacking.examined(NOW))
+    tracker.track(lacking.examined(NOW))
     notice = only(tracker, lacking.examined(NOW + 120))
     assert (notice.kind, notice.namespace, notice.cluster) == ("Warning", "team", "llama")
     assert notice.key.uid == lacking.cluster["metadata"]["uid"]
-    assert "lacks host 3: 3 of 4 are there" in notice.note
+    assert "has 3 of 4 hosts: host 3 is missing" in notice.note
     assert notice.note.endswith(": kubectl describe raycluster -n team llama")
 
 
 def test_replicas_that_lack_hosts_one_after_the_other_are_two_series() -> None:
     tracker, lacking = Tracker(), Scene().without(HOST)
-    tracker.look(lacking.examined(NOW))
+    tracker.track(lacking.examined(NOW))
     lacking.without("llama-tpu-worker-1-3")
     first = only(tracker, lacking.examined(NOW + 120))
-    again, second = tracker.look(lacking.examined(NOW + 240)).notices
+    again, second = tracker.track(lacking.examined(NOW + 240)).notices
     assert {each.key.reason for each in (first, second)} == {"HostMissing"}
     assert (again.key, again.note) == (first.key, first.note)
     assert second.key != first.key
@@ -86,21 +88,19 @@ def test_replicas_of_a_group_that_lack_hosts_at_once_are_one_series_until_all_ar
     cluster = a_cluster("llama").group("tpu", hosts=2, replicas=50).group("gpu", hosts=2)
     gone = [f"llama-tpu-worker-{replica}-1" for replica in range(40)]
     tracker, lacking = Tracker(), Scene(cluster).without(*gone, "llama-gpu-worker-0-0")
-    tracker.look(lacking.examined(NOW))
-    gpu, tpu = tracker.look(lacking.examined(NOW + 120)).notices
+    tracker.track(lacking.examined(NOW))
+    gpu, tpu = tracker.track(lacking.examined(NOW + 120)).notices
     assert {each.key.reason for each in (gpu, tpu)} == {"HostMissing"}
     assert [each.key.place[0] for each in (gpu, tpu)] == ["gpu", "tpu"]
     assert tpu.note.startswith("tpu: replica 0 (tpu-")
-    assert "lacks host 1: 1 of 2 are there, and wait (and 39 more replicas like it: 1-39)." in (
-        tpu.note
-    )
+    assert "has 1 of 2 hosts: host 1 is missing (and 39 more replicas like it: 1-39)." in (tpu.note)
     assert "replicas" not in gpu.note
 
     mended = Scene(cluster).without(*gone[20:], "llama-tpu-worker-45-0")
-    still, *complete = tracker.look(mended.examined(NOW + 200)).notices
+    still, *complete = tracker.track(mended.examined(NOW + 200)).notices
     assert still.key == tpu.key
     assert {each.key.reason for each in complete} == {"ReplicaComplete", "HostMissingResolved"}
-    same, later = tracker.look(mended.examined(NOW + 320)).notices
+    same, later = tracker.track(mended.examined(NOW + 320)).notices
     assert same.key == tpu.key
     assert later.note.startswith("tpu: replica 45 ")
     assert "replicas" not in later.note
@@ -111,7 +111,7 @@ def test_who_leads_next_goes_on_with_the_series_of_replicas_that_lack_hosts_at_o
     keys = []
     for _ in range(2):
         tracker, lacking = Tracker(), Scene().without(HOST, "llama-tpu-worker-1-3")
-        tracker.look(lacking.examined(NOW))
+        tracker.track(lacking.examined(NOW))
         keys.append(only(tracker, lacking.examined(NOW + 120)).key)
     assert keys[0] == keys[1]
 
@@ -120,7 +120,7 @@ def test_which_replicas_are_like_the_first_is_only_said_where_that_is_short() ->
     cluster = a_cluster("llama").group("tpu", hosts=2, replicas=400)
     gone = [f"llama-tpu-worker-{replica}-1" for replica in range(0, 400, 2)]
     tracker, lacking = Tracker(), Scene(cluster).without(*gone)
-    tracker.look(lacking.examined(NOW))
+    tracker.track(lacking.examined(NOW))
     notice = only(tracker, lacking.examined(NOW + 120))
     assert "(and 199 more replicas like it)." in notice.note
     assert notice.note.endswith(": kubectl describe raycluster -n team llama")
@@ -131,7 +131,7 @@ def test_a_doubled_seat_is_told_of_with_its_replica() -> None:
         "llama-tpu-worker-1-3",
         metadata={"labels": {"ray.io/replica-host-index": "2"}, "creationTimestamp": instant(60)},
     )
-    notices = Tracker().look(scene.examined()).notices
+    notices = Tracker().track(scene.examined()).notices
     (twice,) = [each for each in notices if each.key.reason == "SeatHeldTwice"]
     assert twice.key.place[1].startswith("tpu-")
 
@@ -145,11 +145,11 @@ def test_pods_without_a_seat_are_told_of_and_counted() -> None:
             "replicaIndex",
         )
     )
-    look = Tracker().look(Scene().changed(HOST, metadata={"labels": labels}).examined())
+    look = Tracker().track(Scene().changed(HOST, metadata={"labels": labels}).examined())
     assert [notice.key.reason for notice in look.notices] == ["PodWithoutSeat"]
     (tally,) = look.tallies
     assert tally.unseated == 1
-    assert look.troubles["team", "llama", ids.POD_WITHOUT_SEAT] == 1
+    assert look.problems["team", "llama", ids.POD_WITHOUT_SEAT] == 1
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_hosts_with_kuberays_labels_and_without_the_rest_are_reported_once_for_a
     pods = [f"llama-tpu-worker-{replica}-{host}" for replica in range(2) for host in range(4)]
     for pod in pods:
         scene.changed(pod, spec={"hostname": None}).told(pod, **without)
-    look = Tracker().look(scene.examined())
+    look = Tracker().track(scene.examined())
     (notice,) = look.notices
     assert (notice.key.reason, notice.key.place[0]) == (reason, "tpu")
 
@@ -197,7 +197,7 @@ def test_replicas_of_a_group_that_become_complete_at_once_are_told_of_together()
     coming.without(*[name for name in coming.pods if name != "llama-head"])
     tracker = Tracker()
     assert told(tracker, coming.examined(NOW)) == []
-    tpu, gpu = tracker.look(Scene(cluster).without(*late).examined(NOW + 10)).notices
+    tpu, gpu = tracker.track(Scene(cluster).without(*late).examined(NOW + 10)).notices
     assert {each.key.reason for each in (gpu, tpu)} == {"ReplicaComplete"}
     assert gpu.note.startswith("all 2 hosts of replica gpu-")
     assert gpu.note.endswith(" are ready")
@@ -212,19 +212,19 @@ def test_a_replica_of_one_host_is_a_pod_and_not_told_of() -> None:
     scene = Scene(llama(replicas=0).group("cpu", hosts=1, replicas=1))
     tracker, name = Tracker(), "llama-cpu-worker-0-0"
     pod = scene.pods.pop(name)
-    tracker.look(scene.examined(NOW))
+    tracker.track(scene.examined(NOW))
     scene.pods[name] = pod
     assert told(tracker, scene.examined(NOW + 10)) == []
 
 
 def test_replicas_are_tallied_by_state_with_when_the_first_was_incomplete() -> None:
     tracker, lacking = Tracker(), Scene().without(HOST)
-    (tally,) = tracker.look(lacking.examined(NOW)).tallies
+    (tally,) = tracker.track(lacking.examined(NOW)).tallies
     assert tally.replicas == {"waits": 1, "complete": 1}
     assert tally.incomplete_since == NOW - 3600  # when its newest pod was created
-    (whole,) = tracker.look(Scene().examined(NOW + 10)).tallies
+    (whole,) = tracker.track(Scene().examined(NOW + 10)).tallies
     assert (whole.replicas, whole.incomplete_since) == ({"complete": 2}, None)
-    (later,) = tracker.look(lacking.examined(NOW + 20)).tallies
+    (later,) = tracker.track(lacking.examined(NOW + 20)).tallies
     assert later.incomplete_since == NOW + 20
 
 
@@ -241,18 +241,18 @@ def test_a_note_is_never_longer_than_an_event_allows(length: int) -> None:
 def test_a_raycluster_that_is_left_alone_is_told_nothing() -> None:
     scene = Scene().changed(HOST, spec={"nodeName": None}, status=PENDING)
     tracker = Tracker()
-    tracker.look(scene.examined(NOW))
+    tracker.track(scene.examined(NOW))
     assert told(tracker, scene.examined(NOW + 600)) == [("PodPending", "tpu")]
     scene.namespaces[0]["metadata"]["labels"] = {names.LABEL_IGNORE: "true"}
     assert told(tracker, scene.examined(NOW + 1200)) == []
 
 
 def test_a_raycluster_that_could_not_be_examined_may_be_left_alone_and_is_told_nothing() -> None:
-    picture = samples()[ids.SECOND_WEBHOOK].scene().examined()
-    (cluster,) = picture.clusters
-    assert told(Tracker(), picture) == [("SecondWebhook", "")]
-    failed = structs.replace(cluster, groups=(), troubles=(), failure="ValueError")
-    assert told(Tracker(), structs.replace(picture, clusters=(failed,))) == []
+    cluster_report = samples()[ids.SECOND_WEBHOOK].scene().examined()
+    (cluster,) = cluster_report.clusters
+    assert told(Tracker(), cluster_report) == [("SecondWebhook", "")]
+    failed = structs.replace(cluster, groups=(), problems=(), failure="ValueError")
+    assert told(Tracker(), structs.replace(cluster_report, clusters=(failed,))) == []
 
 
 def test_a_pod_on_a_lost_node_is_told_of() -> None:
@@ -268,7 +268,7 @@ def test_pods_of_a_group_that_have_no_node_are_one_series() -> None:
         scene.changed(name, spec={"nodeName": None}, status=PENDING)
     tracker = Tracker()
     assert told(tracker, scene.examined(NOW)) == []
-    cpu, gpu = tracker.look(scene.examined(NOW + 600)).notices
+    cpu, gpu = tracker.track(scene.examined(NOW + 600)).notices
     assert [each.key.place for each in (cpu, gpu)] == [("cpu", ""), ("gpu", "")]
     assert cpu.note.startswith("cpu: llama-cpu-worker-0-0 (replica 0) has no node")
     assert " (and 49 more replicas like it: 1-49). To fix it: " in cpu.note
@@ -289,7 +289,7 @@ def test_replicas_of_a_group_that_wait_for_their_podgroups_are_one_series() -> N
         }
         for index in range(2, 50)
     ]
-    gpu, tpu = Tracker().look(scene.examined()).notices
+    gpu, tpu = Tracker().track(scene.examined()).notices
     assert {each.key.reason for each in (gpu, tpu)} == {"PodGroupWaiting"}
     assert [each.key.place for each in (gpu, tpu)] == [("gpu", ""), ("tpu", "")]
     assert tpu.note.startswith("tpu: hosts 0-1 of replica 0 wait for PodGroup tpu-0, which ")
@@ -325,7 +325,7 @@ def test_the_end_of_what_was_reported_is_reported_once() -> None:
     tracker, scene = Tracker(), samples()[ids.HOST_RESTARTED].scene()
     begin = only(tracker, scene.examined(NOW))
     assert told(tracker, scene.examined(NOW + 10)) == [("HostRestarted", "tpu")]
-    end, complete = tracker.look(Scene().examined(NOW + 20)).notices
+    end, complete = tracker.track(Scene().examined(NOW + 20)).notices
     assert complete.key.reason == "ReplicaComplete"
     assert (end.key.reason, end.kind) == ("HostRestartedResolved", "Normal")
     assert end.key.place == begin.key.place

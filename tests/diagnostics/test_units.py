@@ -44,7 +44,7 @@ def test_the_page_says_how_many_hosts_a_unit_has() -> None:
 
 
 def test_pods_that_were_created_for_another_size_are_found() -> None:
-    found = [each for each in resized(5).examined().every_trouble if each.id == ids.HOSTS_CHANGED]
+    found = [each for each in resized(5).examined().every_problem if each.id == ids.HOSTS_CHANGED]
     assert [each.replica for each in found] == [0, 1, 2, 3]
     for each in found:
         assert "another number of hosts of its unit than 5" in each.message
@@ -69,7 +69,7 @@ def restarted(scene: Scene, *replicas: int) -> Scene:
 
 
 def test_a_host_of_a_unit_that_restarted_alone_is_found() -> None:
-    (found,) = restarted(Scene(ranks()), 2).examined().every_trouble
+    (found,) = restarted(Scene(ranks()), 2).examined().every_problem
     assert (found.id, found.replica, found.hosts) == (ids.HOST_RESTARTED, 2, (0,))
     assert "start all hosts of the group again" in found.remedy
     assert found.change is not None

@@ -35,7 +35,7 @@ def document(results: Results, state: str) -> str:
 
 
 def _verdict(found: Outcomes | None, state: str) -> str:
-    if found is None or found.trouble:
+    if found is None or found.problem:
         return "not run"
     counts = [
         f"{number} {what.replace('_', ' ')}"

@@ -84,10 +84,10 @@ class Controller(Startable):
         """The value of one of its metrics with labels; 0 where there is none with these."""
         return next((each.value for each in self._samples(name) if each.labels == labels), 0.0)
 
-    def troubles(self, namespace: str) -> dict[str, set[str]]:
-        """Return the ids of the troubles that its metrics count in a namespace, by RayCluster."""
+    def problems(self, namespace: str) -> dict[str, set[str]]:
+        """Return the ids of the problems that its metrics count in a namespace, by RayCluster."""
         found: dict[str, set[str]] = {}
-        for each in self._samples("ray_webhook_troubles"):
+        for each in self._samples("ray_webhook_problems"):
             if each.labels["raycluster_namespace"] == namespace:
                 found.setdefault(each.labels["raycluster"], set()).add(each.labels["diagnosis"])
         return found

@@ -28,8 +28,8 @@ HOST = "127.0.0.1"
 QUIET_SECONDS = 40
 """A stream says something more often than that."""
 
-Troubles = dict[str, set[str]]
-"""The ids of troubles by RayCluster; those of none under no name."""
+Problems = dict[str, set[str]]
+"""The ids of problems by RayCluster; those of none under no name."""
 
 
 class Answer(NamedTuple):
@@ -84,16 +84,16 @@ class Dashboard(Startable):
         connection.request("GET", path, headers={"Authorization": f"Bearer {token}"})
         return connection, connection.getresponse()
 
-    def picture(self, token: str) -> Json:
+    def cluster_report(self, token: str) -> Json:
         """Return the picture that somebody has as JSON."""
         code, text = self.get("/api/v1/status", token)
         assert code == 200, text
         found: Json = json.loads(text)
         return found
 
-    def troubles(self, token: str, namespace: str) -> Troubles:
+    def problems(self, token: str, namespace: str) -> Problems:
         """Return what is wrong in a namespace, as JSON has it."""
-        return by_cluster(every_trouble(self.picture(token)), namespace)
+        return by_cluster(every_problem(self.cluster_report(token)), namespace)
 
     @contextmanager
     def open_page(self, token: str, words: str = "") -> "Iterator[OpenPage]":
@@ -132,7 +132,7 @@ class OpenPage:
         with self._held() as root:
             return {_name(each) for each in root.every("section", "cluster")}
 
-    def troubles(self, namespace: str) -> Troubles:
+    def problems(self, namespace: str) -> Problems:
         """Return what is wrong in a namespace, as the page has it."""
         with self._held() as root:
             (beside,) = root.by_id("beside")
@@ -170,18 +170,18 @@ class OpenPage:
             self._failure = error
 
 
-def every_trouble(picture: Json) -> Objects:
-    """Return all troubles of a picture."""
+def every_problem(cluster_report: Json) -> Objects:
+    """Return all problems of a picture."""
     return [
-        *picture.get("troubles", ()),
-        *(each for one in picture["clusters"] for each in one.get("troubles", ())),
+        *cluster_report.get("problems", ()),
+        *(each for one in cluster_report["clusters"] for each in one.get("problems", ())),
     ]
 
 
-def by_cluster(troubles: Objects, namespace: str) -> Troubles:
-    """Return the ids of troubles, of a namespace and of none, by RayCluster."""
-    found: Troubles = {}
-    for each in troubles:
+def by_cluster(problems: Objects, namespace: str) -> Problems:
+    """Return the ids of problems, of a namespace and of none, by RayCluster."""
+    found: Problems = {}
+    for each in problems:
         if each.get("namespace", namespace) == namespace:
             found.setdefault(each.get("cluster", ""), set()).add(each["id"])
     return found

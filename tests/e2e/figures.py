@@ -120,7 +120,7 @@ def alone(plane: ControlPlane, _rounds: int) -> None:
         namespace = plane.namespace("alone")
         cluster = plane.api.create(RAY_CLUSTERS, slices("alone", 125, 500), namespace)
         pod = worker_of(cluster)
-        pods = [seated(pod, number) if carried else pod for number in range(500)]
+        pods = [has_identity(pod, number) if carried else pod for number in range(500)]
         with make(plane) as fleet:
             run = load(fleet, 500, partial(create, plane, namespace, pods))
             took = sorted(review["ms"] for review in reviews(fleet))
@@ -136,7 +136,7 @@ def alone(plane: ControlPlane, _rounds: int) -> None:
         plane.delete_ray_cluster("alone", namespace, seconds=90)
 
 
-def seated(pod: Json, number: int) -> Json:
+def has_identity(pod: Json, number: int) -> Json:
     """Return a worker pod with the seat labels of KubeRay 1.6 and later."""
     replica, host = divmod(number, HOSTS)
     labels = pod["metadata"]["labels"]

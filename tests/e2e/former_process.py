@@ -15,7 +15,7 @@ from tests.e2e.installation import apply, removed
 from tests.e2e.waiting import until
 from webhook.api import names
 from webhook.cli.main import main
-from webhook.diagnostics.installation_problems import FORMER
+from webhook.diagnostics.installation_problems import PREVIOUS
 
 NAMESPACE = "ray-system"
 CONFIGURATION = "kuberay-tpu-mutating-webhook-cfg"
@@ -71,13 +71,13 @@ class FormerWebhook:
 
     def remove(self) -> None:
         """Do what `migrate` says, but for the objects that only a kubelet would have."""
-        self._plane.kubectl("delete", "-n", NAMESPACE, "deployment", FORMER)
+        self._plane.kubectl("delete", "-n", NAMESPACE, "deployment", PREVIOUS)
 
     def _objects(self) -> list[Json]:
         authority = base64.b64encode((self._folder / "ca.crt").read_bytes()).decode()
         url = f"https://{HOST}:{self._server.server_port}/mutate"
         webhook = {
-            "name": f"{FORMER}.{NAMESPACE}.svc",
+            "name": f"{PREVIOUS}.{NAMESPACE}.svc",
             "admissionReviewVersions": ["v1"],
             "sideEffects": "NoneOnDryRun",
             "clientConfig": {"url": url, "caBundle": authority},
@@ -92,8 +92,8 @@ class FormerWebhook:
             ],
             "objectSelector": {"matchLabels": {"app.kubernetes.io/name": "kuberay"}},
         }
-        labels = {"app": FORMER}
-        container = {"name": FORMER, "image": "example.com/tpu-webhook:v1.3.1"}
+        labels = {"app": PREVIOUS}
+        container = {"name": PREVIOUS, "image": "example.com/tpu-webhook:v1.3.1"}
         template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
         return [
             {
@@ -105,7 +105,7 @@ class FormerWebhook:
             {
                 "apiVersion": "apps/v1",
                 "kind": "Deployment",
-                "metadata": {"name": FORMER, "namespace": NAMESPACE, "labels": labels},
+                "metadata": {"name": PREVIOUS, "namespace": NAMESPACE, "labels": labels},
                 "spec": {"selector": {"matchLabels": labels}, "template": template},
             },
         ]

@@ -109,7 +109,7 @@ def taken(pair: Pair, reports: Sequence[Path]) -> Outcomes:
 def is_current(pair: Pair) -> bool:
     """Whether the stories ran on this pair with the present code."""
     found = Outcomes.load(pair)
-    return found is not None and not found.trouble and found.state == state()
+    return found is not None and not found.problem and found.state == state()
 
 
 def state() -> str:
@@ -144,8 +144,8 @@ def _run(pair: Pair) -> Outcomes:
         print(built.stderr, file=sys.stderr)
         if built.returncode != CANNOT_BUILD:
             raise InterruptedRunError(f"{pair}: the build ended with code {built.returncode}")
-        trouble = built.stderr.strip().splitlines()[0].removeprefix("cannot build here: ")
-        return Outcomes(pair.kuberay, pair.kubernetes, before, today, trouble=trouble)
+        problem = built.stderr.strip().splitlines()[0].removeprefix("cannot build here: ")
+        return Outcomes(pair.kuberay, pair.kubernetes, before, today, problem=problem)
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         command = [

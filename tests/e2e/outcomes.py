@@ -37,7 +37,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Outcomes:
-    """Of one pair: `state` names the code that ran, `day` when it did; `trouble` says why nothing
+    """Of one pair: `state` names the code that ran, `day` when it did; `problem` says why nothing
     did.
     """
 
@@ -46,7 +46,7 @@ class Outcomes:
     state: str = ""
     day: str = ""
     seconds: int = 0
-    trouble: str = ""
+    problem: str = ""
     stories: dict[str, Outcome] = field(default_factory=dict)
 
     @classmethod

@@ -15,7 +15,7 @@ from tests.e2e.api import (
     Resource,
 )
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.dashboard_process import Troubles, token_to_look
+from tests.e2e.dashboard_process import Problems, token_to_look
 from tests.e2e.installation import WITH_CONTROLLER, WITH_DASHBOARD, account_token
 from tests.e2e.rays import slices
 from tests.e2e.waiting import until, until_equal
@@ -55,16 +55,16 @@ def test_an_account_sees_the_namespace_in_which_it_may_list_rayclusters_and_pods
     until(
         lambda: (
             {"llama", "qwen"}
-            <= {each["name"] for each in dashboard.picture(everywhere)["clusters"]}
+            <= {each["name"] for each in dashboard.cluster_report(everywhere)["clusters"]}
         ),
         "both RayClusters are on the page of who may see both",
     )
     token = token_to_look(control_plane, "tenant", OWN)
     with dashboard.open_page(token) as page:
         until_equal(page.clusters, {f"{OWN}/llama"}, "the authorizer knows his rights")
-        picture = dashboard.picture(token)
-        assert names(picture) == {"llama"}
-        assert picture["troubles"] == []
+        cluster_report = dashboard.cluster_report(token)
+        assert names(cluster_report) == {"llama"}
+        assert cluster_report["problems"] == []
         assert OTHER not in dashboard.get("/", token).text
         asked = json.loads(dashboard.get(f"/api/v1/status?namespace={OTHER}", token).text)
         assert asked["clusters"] == []
@@ -72,7 +72,7 @@ def test_an_account_sees_the_namespace_in_which_it_may_list_rayclusters_and_pods
 
         control_plane.api.delete(ROLE_BINDINGS, "tenant", OWN)
         until_equal(page.clusters, set[str](), "a right that is taken away counts")
-        assert dashboard.picture(token)["clusters"] == []
+        assert dashboard.cluster_report(token)["clusters"] == []
 
 
 def test_nobody_looks_whom_the_api_server_does_not_know(
@@ -80,7 +80,7 @@ def test_nobody_looks_whom_the_api_server_does_not_know(
 ) -> None:
     dashboard = installed.dashboard
     stranger = account_token(control_plane, "default", OWN)
-    assert dashboard.picture(stranger)["clusters"] == [], "known, and may see nothing"
+    assert dashboard.cluster_report(stranger)["clusters"] == [], "known, and may see nothing"
     forged = stranger[:-8] + "AAAAAAAA"
     for token in ("", "guess", forged):
         assert dashboard.get("/api/v1/status", token).code == 401
@@ -93,32 +93,32 @@ def test_a_dashboard_and_a_controller_of_some_namespaces_go_by_their_labels_alon
 ) -> None:
     dashboard, controller = installed.dashboard, installed.controller
     token = token_to_look(control_plane, "onlooker")
-    until(partial(left_alone, partial(dashboard.troubles, token, OWN)), "it is left alone")
+    until(partial(left_alone, partial(dashboard.problems, token, OWN)), "it is left alone")
     some = {"RAY_WEBHOOK_NAMESPACES": OWN, "RAY_WEBHOOK_IGNORE__RAYCLUSTERS": "false"}
     controller.stop()
     try:
         with dashboard.replica(some) as fewer, controller.replica(some) as leader:
             until(lambda: leader.leads, "it leads")
-            both = partial(leader.troubles, OWN), partial(fewer.troubles, token, OWN)
-            for troubles in both:
-                until_equal(troubles, {"llama": NEGLECTED}, "what is missing is seen")
-            picture = fewer.picture(token)
-            assert names(picture) == {"llama"}
-            assert picture["unread"] == {}, json.dumps(picture["unread"])
+            both = partial(leader.problems, OWN), partial(fewer.problems, token, OWN)
+            for problems in both:
+                until_equal(problems, {"llama": NEGLECTED}, "what is missing is seen")
+            cluster_report = fewer.cluster_report(token)
+            assert names(cluster_report) == {"llama"}
+            assert cluster_report["unread"] == {}, json.dumps(cluster_report["unread"])
 
             control_plane.api.patch(NAMESPACES, OWN, {"metadata": {"labels": {IGNORE: "true"}}})
-            for troubles in both:
-                until(partial(left_alone, troubles), "it is said")
+            for problems in both:
+                until(partial(left_alone, problems), "it is said")
     finally:
         control_plane.api.patch(NAMESPACES, OWN, {"metadata": {"labels": {IGNORE: None}}})
         controller.start()
 
 
-def left_alone(troubles: Callable[[], Troubles]) -> bool:
+def left_alone(problems: Callable[[], Problems]) -> bool:
     """Whether the RayCluster is said to be left alone."""
-    return "ignored" in troubles().get("llama", ())
+    return "ignored" in problems().get("llama", ())
 
 
-def names(picture: Json) -> set[str]:
+def names(cluster_report: Json) -> set[str]:
     """The names of the RayClusters of a picture."""
-    return {each["name"] for each in picture["clusters"]}
+    return {each["name"] for each in cluster_report["clusters"]}

@@ -78,5 +78,5 @@ def test_a_missing_host_is_told_of_after_two_minutes(
         api.delete(PODS, pod["metadata"]["name"], namespace, grace=0)
         until(lambda: told(api, namespace, "HostMissing"), "the RayCluster is told", 400)
         (event,) = told(api, namespace, "HostMissing")
-        assert "lacks host 3: 3 of 4 are there, and wait" in event["note"]
+        assert "has 3 of 4 hosts: host 3 is missing" in event["note"]
     control_plane.delete_ray_cluster("lacking", namespace)

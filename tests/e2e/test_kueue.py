@@ -296,7 +296,7 @@ def test_hosts_of_two_replicas_of_one_group_change_places_where_kueue_counts_the
     kubeconfig = str(stage.plane.admin_kubeconfig)
     assert main(["status", "-n", NAMESPACE, "-o", "json", "--kubeconfig", kubeconfig]) == 1
     (shown,) = json.loads(capsys.readouterr().out)["clusters"]
-    split = {each["replica"] for each in shown["troubles"] if each["id"] == ids.REPLICA_SPLIT}
+    split = {each["replica"] for each in shown["problems"] if each["id"] == ids.REPLICA_SPLIT}
     assert split == {0, 1}
 
 

@@ -28,7 +28,7 @@ from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
 from webhook.api import names
 from webhook.cli.main import main
-from webhook.diagnostics.installation_problems import FORMER
+from webhook.diagnostics.installation_problems import PREVIOUS
 
 pytestmark = pytest.mark.e2e
 
@@ -76,7 +76,7 @@ def seen(plane: ControlPlane, capsys: pytest.CaptureFixture[str]) -> tuple[dict[
     """
     flags = ["--kubeconfig", str(plane.admin_kubeconfig), "-o", "json", "-n", NAMESPACE]
     capsys.readouterr()
-    status = main(["migrate", "--from", FORMER, *flags])
+    status = main(["migrate", "--from", PREVIOUS, *flags])
     out, err = capsys.readouterr()
     assert status in {0, 1}, err
     data = json.loads(out)

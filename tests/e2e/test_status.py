@@ -28,9 +28,9 @@ from tests.e2e.api import (
 )
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.dashboard_process import (
-    Troubles,
+    Problems,
     by_cluster,
-    every_trouble,
+    every_problem,
     token_to_look,
 )
 from tests.e2e.gangs import grouped
@@ -107,14 +107,14 @@ class Stage:
         where = ("-n", NAMESPACE, "--kubeconfig", str(self.plane.admin_kubeconfig))
         return main([*arguments, *where])
 
-    def troubles(self) -> Troubles:
-        """The ids of all troubles by RayCluster; those of none under no name."""
-        return by_cluster(self._troubles(), NAMESPACE)
+    def problems(self) -> Problems:
+        """The ids of all problems by RayCluster; those of none under no name."""
+        return by_cluster(self._problems(), NAMESPACE)
 
     def heal(self) -> None:
-        """Do what every trouble asks for: its change, and by hand what has none."""
+        """Do what every problem asks for: its change, and by hand what has none."""
         kubectl = f"{build.binary('kubectl')} --kubeconfig={self.plane.admin_kubeconfig} "
-        for command in {_remedy_of(each) for each in self._troubles()} - {""}:
+        for command in {_remedy_of(each) for each in self._problems()} - {""}:
             done = subprocess.run(  # noqa: S602 - it is what a person would paste
                 command.replace("kubectl ", kubectl)
                 + (" --wait=false" if "delete" in command else ""),
@@ -154,8 +154,8 @@ class Stage:
             {"phase": "Running", "conditions": ready, "containerStatuses": []},
         )
 
-    def _troubles(self) -> Objects:
-        return every_trouble(self.status()[1])
+    def _problems(self) -> Objects:
+        return every_problem(self.status()[1])
 
 
 @pytest.fixture
@@ -407,18 +407,18 @@ def add_webhook(api: Api) -> None:
     )
 
 
-def _remedy_of(trouble: Json) -> str:
+def _remedy_of(problem: Json) -> str:
     """The command that a person decides on, nothing where KubeRay does it."""
-    if trouble["id"] == ids.SECOND_WEBHOOK:
-        return str(trouble["command"]).replace(" get ", " delete ").replace(" -o yaml", "")
-    if trouble["id"] == ids.RESIZE_FAILED:
-        return str(trouble["command"]).replace(" describe ", " delete ")
-    if trouble["id"] == ids.IGNORED:
-        command = str(trouble["command"]).replace(" get ", " label ")
+    if problem["id"] == ids.SECOND_WEBHOOK:
+        return str(problem["command"]).replace(" get ", " delete ").replace(" -o yaml", "")
+    if problem["id"] == ids.RESIZE_FAILED:
+        return str(problem["command"]).replace(" describe ", " delete ")
+    if problem["id"] == ids.IGNORED:
+        command = str(problem["command"]).replace(" get ", " label ")
         return command.replace("--show-labels", "admission.ray.io/ignore-")
-    if trouble["id"] in (ids.REPLICA_BEYOND_DESIRED, ids.HOSTS_CHANGED, ids.POD_WITHOUT_GROUP):
-        return str(trouble["command"]).replace(" get ", " delete ").replace(" -o wide", "")
-    return str(trouble.get("change", {}).get("command", ""))
+    if problem["id"] in (ids.REPLICA_BEYOND_DESIRED, ids.HOSTS_CHANGED, ids.POD_WITHOUT_GROUP):
+        return str(problem["command"]).replace(" get ", " delete ").replace(" -o wide", "")
+    return str(problem.get("change", {}).get("command", ""))
 
 
 PROVOKED: tuple[tuple[Callable[[Api], None], str, set[str]], ...] = (
@@ -470,41 +470,41 @@ def test_what_is_wrong_is_seen_and_gone_after_its_remedy(
         for name in (*names, "ignored"):
             wait_for_workers(api, NAMESPACE, HOSTS * replicas.get(name, 1), name)
         until(
-            lambda: ids.POD_REFUSED in stage.troubles().get("refused", ()),
+            lambda: ids.POD_REFUSED in stage.problems().get("refused", ()),
             "KubeRay tells of a refusal",
         )
         stage.let_run()
         wanted = {"refused": {ids.POD_REFUSED}, "ignored": {"ignored"}}
-        until_equal(stage.troubles, wanted, "the terminal says so")
-        until_equal(lambda: page.troubles(NAMESPACE), wanted, "the page says so")
+        until_equal(stage.problems, wanted, "the terminal says so")
+        until_equal(lambda: page.problems(NAMESPACE), wanted, "the page says so")
 
         operator.stop()
         for provoke, _, _ in PROVOKED:
             provoke(api)
         wanted |= {name: ids for _, name, ids in PROVOKED}
-        until_equal(stage.troubles, wanted, "the terminal says all of it")
+        until_equal(stage.problems, wanted, "the terminal says all of it")
         assert stage.status()[0] == 1
         assert stage.run("check") == 1
         assert "kuberay-tpu-webhook.ray-system.svc (of " in stage.capture.readouterr().out
 
         until(lambda: not _untold(api), "each RayCluster is told what has an event", 400)
-        until_equal(lambda: page.troubles(NAMESPACE), wanted, "the page says all of it")
-        until_equal(partial(dashboard.troubles, token, NAMESPACE), wanted, "JSON says all of it")
+        until_equal(lambda: page.problems(NAMESPACE), wanted, "the page says all of it")
+        until_equal(partial(dashboard.problems, token, NAMESPACE), wanted, "JSON says all of it")
         named = {name for name, _ in EVENTS[:-1]}
-        until(lambda: controller.troubles(NAMESPACE).keys() > named, "the metrics count them")
+        until(lambda: controller.problems(NAMESPACE).keys() > named, "the metrics count them")
 
         group = refused["spec"]["workerGroupSpecs"][0]
         group["template"]["spec"]["nodeSelector"][TOPOLOGY] = "2x2x4"
         api.patch(RAY_CLUSTERS, "refused", {"spec": {"workerGroupSpecs": [group]}}, NAMESPACE)
         operator.start()
-        nothing: Troubles = {}
+        nothing: Problems = {}
         until_equal(
             partial(_after_remedies, stage), nothing, "every remedy is done and has helped", 400
         )
         until(lambda: told(api, NAMESPACE, "ReplicaComplete"), "replicas are complete again")
-        until_equal(lambda: page.troubles(NAMESPACE), nothing, "nothing is left on the page")
-        until_equal(partial(dashboard.troubles, token, NAMESPACE), nothing, "nor is it in JSON")
-        until_equal(lambda: controller.troubles(NAMESPACE), nothing, "nothing is left to tell")
+        until_equal(lambda: page.problems(NAMESPACE), nothing, "nothing is left on the page")
+        until_equal(partial(dashboard.problems, token, NAMESPACE), nothing, "nor is it in JSON")
+        until_equal(lambda: controller.problems(NAMESPACE), nothing, "nothing is left to tell")
     assert stage.run("check") == 0
     for name in (*names, "ignored", "refused"):
         stage.plane.delete_ray_cluster(name, NAMESPACE)
@@ -532,13 +532,13 @@ def _untold(api: Api) -> list[tuple[str, str]]:
     ]
 
 
-def _after_remedies(stage: Stage) -> Troubles:
-    """The troubles that remain after all remedies, what KubeRay does upon them, and pods
+def _after_remedies(stage: Stage) -> Problems:
+    """The problems that remain after all remedies, what KubeRay does upon them, and pods
     that come up.
     """
     stage.heal()
     stage.let_run()
-    return stage.troubles()
+    return stage.problems()
 
 
 def test_one_pod_is_explained_and_a_file_is_compared(

@@ -24,7 +24,7 @@ from tests.builders import (
 from webhook.api import names
 from webhook.api.objects import PodSpec
 from webhook.api.review import Denied
-from webhook.cache.serve_stores import CODEC, PodFeed
+from webhook.cache.serve_stores import CODEC, PodStore
 from webhook.diagnostics.assigned_pods import assign
 from webhook.diagnostics.live_objects import LiveCluster, LivePod
 from webhook.diagnostics.object_cache import ObjectCache
@@ -123,7 +123,7 @@ def by_watch(pod: Object) -> HostIdentity | None:
     """Return the seat that the watch gives a pod."""
     members = Membership()
     event: Any = CODEC.event(json.dumps({"type": "ADDED", "object": pod}).encode())
-    PodFeed(members).put(event.object)
+    PodStore(members).put(event.object)
     return seat_in(members, pod["metadata"].get("uid", ""))
 
 

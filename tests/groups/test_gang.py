@@ -80,8 +80,8 @@ def test_a_cluster_that_asks_for_nothing_has_no_gang() -> None:
 def test_what_stands_in_the_way_of_a_gang_is_named(cluster: ClusterBuilder, word: str) -> None:
     found = gang_of(cluster)
     assert not found.active
-    assert word in found.obstacle
-    assert bool(found.obstacle) == bool(word)
+    assert word in found.unmet
+    assert bool(found.unmet) == bool(word)
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ class Admitted:
 
 
 @dataclass
-class World:
+class Simulation:
     """The truth: what the API server stores, in the order in which the watch will show it."""
 
     pods: dict[str, Admitted] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class Seating(RuleBasedStateMachine):
         self.requests = 0
         self.lists = Lists(finds=self._show_all)
         self.api = Direct()
-        self.world = World()
+        self.simulation = Simulation()
         self.groups = {GroupKey("ns", "uid", f"group-{i}"): count for i, count in enumerate(hosts)}
         self._start()
 
@@ -111,7 +111,7 @@ class Seating(RuleBasedStateMachine):
     @rule(pod=passed)
     def retry(self, pod: Admitted) -> None:
         """The API server repeats a review whose response was lost: the identity is the same."""
-        if self.lists.now < pod.since + VACANT_SECONDS / 2 and pod.uid not in self.world.pods:
+        if self.lists.now < pod.since + VACANT_SECONDS / 2 and pod.uid not in self.simulation.pods:
             assert self._reserve(self._wanted(pod.key, pod.uid)) == (pod.seat, pod.holder)
             pod.since = self.lists.now
 
@@ -119,8 +119,8 @@ class Seating(RuleBasedStateMachine):
     def store(self, pod: Admitted) -> Admitted:
         """The API server stores the pod, unless its admission took longer than it allows."""
         if self.lists.now < pod.since + VACANT_SECONDS / 2:
-            self.world.pods[pod.uid] = pod
-            self.world.events.append(("put", pod))
+            self.simulation.pods[pod.uid] = pod
+            self.simulation.events.append(("put", pod))
         return pod
 
     @rule(pod=consumes(passed))
@@ -130,21 +130,24 @@ class Seating(RuleBasedStateMachine):
     @rule(pod=stored)
     def terminate(self, pod: Admitted) -> None:
         """The pod is deleted gracefully."""
-        if pod.uid in self.world.pods and not pod.terminating:
+        if pod.uid in self.simulation.pods and not pod.terminating:
             pod.terminating = True
-            self.world.events.append(("gone", pod))
+            self.simulation.events.append(("gone", pod))
 
     @rule(pod=consumes(stored))
     def delete(self, pod: Admitted) -> None:
         """The pod vanishes."""
-        if self.world.pods.pop(pod.uid, None) is not None and not pod.terminating:
+        if self.simulation.pods.pop(pod.uid, None) is not None and not pod.terminating:
             pod.terminating = True
-            self.world.events.append(("gone", pod))
+            self.simulation.events.append(("gone", pod))
 
     @rule(count=st.integers(1, 10))
     def watch(self, count: int) -> None:
         """The watch delivers some of what happened."""
-        due, self.world.events = self.world.events[:count], self.world.events[count:]
+        due, self.simulation.events = (
+            self.simulation.events[:count],
+            self.simulation.events[count:],
+        )
         for event, pod in due:
             if event == "put":
                 self.members.put(pod.uid, Member(pod.key, pod.seat, pod.holder))
@@ -152,7 +155,7 @@ class Seating(RuleBasedStateMachine):
                 self.members.remove(pod.uid)
 
     def _show_all(self) -> None:
-        self.watch(len(self.world.events))
+        self.watch(len(self.simulation.events))
 
     @rule(seconds=st.sampled_from([0.1, 5.0, 40.0, 61.0]))
     def wait(self, seconds: float) -> None:
@@ -168,9 +171,9 @@ class Seating(RuleBasedStateMachine):
     def restart(self) -> None:
         """The process dies, and lists the pods when it starts again."""
         self._start()
-        self.world.events.clear()
+        self.simulation.events.clear()
         self.lists.listed_at = self.lists.now
-        for pod in self.world.pods.values():
+        for pod in self.simulation.pods.values():
             if not pod.terminating:
                 self.members.put(pod.uid, Member(pod.key, pod.seat, pod.holder))
 
@@ -201,7 +204,7 @@ class Seating(RuleBasedStateMachine):
         Seating.steps += 1
         if not hasattr(self, "world"):
             return
-        live = [pod for pod in self.world.pods.values() if not pod.terminating]
+        live = [pod for pod in self.simulation.pods.values() if not pod.terminating]
         places = [(pod.key, pod.seat.replica, pod.seat.host) for pod in live]
         assert len(places) == len(set(places))
         called = {(pod.key, pod.seat.replica): pod.seat.name for pod in live}

@@ -80,7 +80,7 @@ class Slices:
         for number, document in enumerate(expand(manifest.document, as_cluster(manifest))):
             pod = as_pod(Manifest(str(EXAMPLE), document))
             placed = at_once(handler.place(pod, "", str(number)))
-            if not isinstance(placed, PodDecision) or not placed.seated:
+            if not isinstance(placed, PodDecision) or not placed.has_identity:
                 continue
             patch = msgspec.to_builtins(operations(placed.replica, placed.seat.host))
             completed: Json = jsonpatch.apply_patch(document, patch, in_place=True)

@@ -23,7 +23,7 @@ from tests.kubeclient.following import (
 from tests.kubeclient.objects import a_pod
 from tests.kubeclient.scripted import Visit, scripted
 from webhook.cache.informer import ListWatch
-from webhook.cache.serve_stores import PodFeed, pods_in
+from webhook.cache.serve_stores import PodStore, pods_in
 from webhook.groups.identity import HostIdentity
 from webhook.groups.identity_index import Membership
 from webhook.groups.required_reads import ReadCluster
@@ -306,7 +306,7 @@ def test_what_a_server_says_reaches_messages_and_log_lines_without_control_chara
                 with pytest.raises(ApiError) as caught:
                     await api.create("/it", {}, 5.0)
                 assert str(caught.value).isprintable()
-            watch = ListWatch(api, pods_in(""), PodFeed(Membership()), QUICK)
+            watch = ListWatch(api, pods_in(""), PodStore(Membership()), QUICK)
             task = asyncio.create_task(watch.run())
             await eventually(lambda: watch.counters.errors.get("server"))
             task.cancel()

@@ -28,7 +28,7 @@ from tests.kubeclient.objects import (
     terminating,
 )
 from webhook.cache.informer import ListWatch
-from webhook.cache.serve_stores import PodFeed, WorkerPod, pods_in
+from webhook.cache.serve_stores import PodStore, WorkerPod, pods_in
 from webhook.groups.identity import HostIdentity
 from webhook.groups.identity_index import Membership
 from webhook.kubeclient.client import Api
@@ -106,9 +106,9 @@ def test_a_watch_that_fails_once_is_resumed_and_nobody_is_lost_or_held_twice(
     f = asyncio.run(story())
     assert set(f.pods.errors) == {BROKEN_WATCHES[fault]}
     assert f.pods.relists == ("expired" in f.pods.errors)
-    first, trouble, *_, again = pod_lines(caplog)
+    first, problem, *_, again = pod_lines(caplog)
     assert "listed" in first
-    assert f"({BROKEN_WATCHES[fault]})" in trouble
+    assert f"({BROKEN_WATCHES[fault]})" in problem
     assert "watching again" in again
 
 
@@ -195,7 +195,7 @@ def test_a_server_that_is_down_for_ten_minutes_is_asked_some_thirty_times() -> N
         watch = ListWatch(
             api,
             pods_in(""),
-            PodFeed(Membership()),
+            PodStore(Membership()),
             Timing(),
             Clock(random=lambda: 0.5, sleep=sleep),
         )
@@ -332,9 +332,9 @@ def test_bookmarks_move_the_place_to_resume_from() -> None:
             await eventually(lambda: api.watching == 2)
             api.put(RAYCLUSTERS, a_raycluster())  # nothing that the pod feed is told of
             (pods,) = f.state.pods
-            before = pods.heard_at
+            before = pods.contacted_at
             api.bookmark()
-            await eventually(lambda: pods.heard_at > before)
+            await eventually(lambda: pods.contacted_at > before)
             api.compact()
             api.drop_connections()
             await eventually(lambda: f.pods.watches == 2)
@@ -401,7 +401,7 @@ def test_a_monotonic_clock_that_jumps_ahead_changes_nothing() -> None:
 
             connection, members = Api(plain(api)), Membership()
             await connection.open()
-            watch = ListWatch(connection, pods_in(""), PodFeed(members), QUICK, Clock(clock=clock))
+            watch = ListWatch(connection, pods_in(""), PodStore(members), QUICK, Clock(clock=clock))
             task = asyncio.create_task(watch.run())
             await eventually(lambda: watch.synced)
             api.put(PODS, a_pod("pod-0", seat(0)))

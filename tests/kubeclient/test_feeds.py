@@ -197,7 +197,7 @@ def test_what_is_known_of_a_namespace_is_as_fresh_as_its_own_watch() -> None:
         async with FakeApi().serving() as api, following(api, namespaces=("blue", "green")) as f:
             await eventually(lambda: f.synced)
             assert f.clusters.fresh("blue", "")
-            blue = f.state.feeds["blue"].clusters
+            blue = f.state.stores["blue"].clusters
             blue.contacted(blue.contact_at - 2 * SILENCE_SECONDS)
             assert not f.clusters.fresh("blue", "")
             assert f.clusters.fresh("green", "")

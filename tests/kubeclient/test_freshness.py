@@ -76,7 +76,7 @@ class Admission:
     def wait(self, silent: float) -> None:
         """Let a time pass after the last event, by the clock of the API server."""
         time = self.followed.api.server_time
-        until = self.followed.state.feeds[""].clusters.contact_at + silent
+        until = self.followed.state.stores[""].clusters.contact_at + silent
         if until > time.now():
             time.observe(formatdate(ceil(until), usegmt=True))
 

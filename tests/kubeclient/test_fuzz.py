@@ -19,7 +19,7 @@ from tests.kubeclient.objects import (
     served_by_another,
 )
 from webhook.cache.informer import ListWatch
-from webhook.cache.serve_stores import PodFeed, RayClusterFeed, pods_in, rayclusters_in
+from webhook.cache.serve_stores import PodStore, RayClusterStore, pods_in, rayclusters_in
 from webhook.groups.group_config import ClusterIndex
 from webhook.groups.identity import HostIdentity
 from webhook.groups.identity_index import Member, Membership
@@ -27,7 +27,7 @@ from webhook.kubeclient.errors import ApiError
 
 SEAT = HostIdentity(1, 2, "tpu-abcde")
 KINDS = ["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
-NOBODY: Any = None
+ANONYMOUS: Any = None
 """In place of an API server: what it says is given here."""
 
 
@@ -67,8 +67,8 @@ def test_odd_events_of_pods_leave_the_next_good_one_right(
     adopted: bool,
 ) -> None:
     members = Membership()
-    feed = PodFeed(members)
-    watch = ListWatch(NOBODY, pods_in(""), feed)
+    feed = PodStore(members)
+    watch = ListWatch(ANONYMOUS, pods_in(""), feed)
     pod = served_by_another(a_pod("a"), "tpu-1", "2") if adopted else a_pod("a", SEAT)
     for kind, choose, bytewise in lines:
         take(watch, broken(pod, kind, choose, bytewise=bytewise))
@@ -78,7 +78,7 @@ def test_odd_events_of_pods_leave_the_next_good_one_right(
 
 def test_variables_that_are_not_utf_8_leave_the_next_pod_right() -> None:
     members = Membership()
-    watch = ListWatch(NOBODY, pods_in(""), PodFeed(members))
+    watch = ListWatch(ANONYMOUS, pods_in(""), PodStore(members))
     odd = an_event("ADDED", served_by_another(a_pod("odd"), "tpu-1", "2"), "odd", 1)
     take(watch, json.dumps(odd).encode().replace(b'"TPU_WORKER_ID"', b'"\x80"'))
     take(watch, json.dumps(an_event("ADDED", a_pod("good", SEAT), "good", 100)).encode())
@@ -86,10 +86,10 @@ def test_variables_that_are_not_utf_8_leave_the_next_pod_right() -> None:
 
 
 def test_a_former_webhooks_pod_whose_variables_are_no_text_has_no_seat() -> None:
-    feed = PodFeed(Membership())
+    feed = PodStore(Membership())
     pod = served_by_another(a_pod("a"), "tpu-1", "2")
     line = json.dumps(an_event("ADDED", pod, "odd", 5)).encode()
-    take(ListWatch(NOBODY, pods_in(""), feed), line.replace(b'"value": "2"', b'"value": "\x80"'))
+    take(ListWatch(ANONYMOUS, pods_in(""), feed), line.replace(b'"value": "2"', b'"value": "\x80"'))
     assert feed.malformed == 1
 
 
@@ -99,7 +99,7 @@ def test_odd_events_of_rayclusters_leave_the_next_good_one_right(
     lines: list[tuple[str, random.Random, bool]],
 ) -> None:
     index = ClusterIndex()
-    watch = ListWatch(NOBODY, rayclusters_in(""), RayClusterFeed(index))
+    watch = ListWatch(ANONYMOUS, rayclusters_in(""), RayClusterStore(index))
     for kind, choose, bytewise in lines:
         take(watch, broken(a_raycluster(), kind, choose, bytewise=bytewise))
     take(watch, json.dumps(an_event("ADDED", a_raycluster("last"), "u", 100)).encode())

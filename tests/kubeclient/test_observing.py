@@ -47,13 +47,13 @@ class Observed:
     """A world, and who keeps it in step."""
 
     def __init__(self, api: Api) -> None:
-        self.world = ObjectCache()
-        self.observing = Observing(api, self.world, timing=QUICK, beside=INSTALLATION)
+        self.object_cache = ObjectCache()
+        self.observing = Observing(api, self.object_cache, timing=QUICK, other_kinds=INSTALLATION)
 
     @property
     def pods(self) -> set[str]:
         """The names of the pods that are held."""
-        return {pod.name for pod in self.world.pods.all}
+        return {pod.name for pod in self.object_cache.pods.all}
 
 
 @asynccontextmanager
@@ -84,17 +84,19 @@ def run(story: Callable[[FakeApi], Coroutine[None, None, None]]) -> None:
 def test_it_holds_what_is_there_and_follows_what_changes() -> None:
     async def story(api: FakeApi) -> None:
         async with observing(api) as observed:
-            world = observed.world
+            object_cache = observed.object_cache
             assert len(observed.pods) == 9
-            assert [each.metadata.name for each in world.clusters.all] == ["llama"]
-            assert len(world.nodes.all) == 9
-            assert [each.metadata.name for each in world.configurations.all] == ["ray-webhook"]
+            assert [each.metadata.name for each in object_cache.clusters.all] == ["llama"]
+            assert len(object_cache.nodes.all) == 9
+            assert [each.metadata.name for each in object_cache.configurations.all] == [
+                "ray-webhook"
+            ]
             assert observed.observing.unread == {}
-            world.begin()
-            world.take_changed()
+            object_cache.begin()
+            object_cache.take_changed()
             api.delete(PODS, HOST, "team")
             await eventually(lambda: HOST not in observed.pods)
-            assert world.take_changed()
+            assert object_cache.take_changed()
 
     run(story)
 
@@ -102,8 +104,8 @@ def test_it_holds_what_is_there_and_follows_what_changes() -> None:
 def test_what_is_not_followed_is_not_asked_for() -> None:
     async def story(api: FakeApi) -> None:
         async with observing(api) as observed:
-            assert not observed.world.events.known
-            assert not observed.world.services.known
+            assert not observed.object_cache.events.known
+            assert not observed.object_cache.services.known
         assert "services" not in {request.resource for request in api.requests}
 
     run(story)
@@ -117,7 +119,7 @@ def test_what_may_not_be_read_is_named_and_keeps_nobody_waiting() -> None:
         api.before = before
         async with observing(api) as observed:
             assert observed.observing.unread == {"nodes": "forbidden"}
-            assert not observed.world.nodes.known
+            assert not observed.object_cache.nodes.known
             assert len(observed.pods) == 9
 
     run(story)
@@ -141,10 +143,10 @@ def test_an_outage_is_told_and_what_is_known_stays() -> None:
     async def story(api: FakeApi) -> None:
         async with observing(api) as observed:
             await api.down()
-            await eventually(lambda: observed.observing.trouble == "refused")
+            await eventually(lambda: observed.observing.problem == "refused")
             assert len(observed.pods) == 9
             await api.up()
-            await eventually(lambda: observed.observing.trouble == "")
+            await eventually(lambda: observed.observing.problem == "")
 
     run(story)
 
@@ -154,8 +156,8 @@ def test_pod_groups_are_followed_where_they_are_served() -> None:
         group = {"metadata": {"name": "llama-all", "namespace": "team"}, "spec": {}}
         api.put(PODGROUPS, group)
         async with observing(api) as observed:
-            await eventually(lambda: observed.world.pod_groups.known)
+            await eventually(lambda: observed.object_cache.pod_groups.known)
             api.put(PODGROUPS, {"metadata": {"name": "more", "namespace": "team"}, "spec": {}})
-            await eventually(lambda: len(observed.world.pod_groups.all) == 2)
+            await eventually(lambda: len(observed.object_cache.pod_groups.all) == 2)
 
     run(story)

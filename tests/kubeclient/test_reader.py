@@ -96,7 +96,7 @@ def test_a_read_that_fails_says_so_within_its_deadline(fault: Fault) -> None:
         async with FakeApi().serving() as api, following(api) as f:
             await eventually(lambda: f.synced)
             api.always("list", fault)
-            reader = LiveReader(f.api, f.state.feeds, 0.2)
+            reader = LiveReader(f.api, f.state.stores, 0.2)
             with pytest.raises(ClusterUnreadable):
                 await reader.read(ReadGroup("ray", KEY))
             await reader.close()

@@ -25,7 +25,7 @@ from tests.kubeclient.scripted import (
     scripted,
 )
 from webhook.cache.informer import ListWatch
-from webhook.cache.serve_stores import PodFeed, pods_in
+from webhook.cache.serve_stores import PodStore, pods_in
 from webhook.groups.identity import HostIdentity
 from webhook.groups.identity_index import Membership
 from webhook.kubeclient.access import Access, Load
@@ -250,7 +250,7 @@ def test_a_page_that_is_too_large_is_read_as_smaller_ones() -> None:
     async def story() -> None:
         async with asking(script) as (api, _):
             members = Membership()
-            watch = ListWatch(api, pods_in(""), PodFeed(members), Timing(page_items=100))
+            watch = ListWatch(api, pods_in(""), PodStore(members), Timing(page_items=100))
             task = asyncio.create_task(watch.run())
             await eventually(lambda: watch.synced)
             assert len(members) == 3
@@ -534,7 +534,7 @@ def test_a_watch_whose_line_does_not_end_is_given_up() -> None:
 
     async def story() -> None:
         async with asking(script) as (api, _):
-            watch = ListWatch(api, pods_in(""), PodFeed(Membership()), QUICK)
+            watch = ListWatch(api, pods_in(""), PodStore(Membership()), QUICK)
             task = asyncio.create_task(watch.run())
             await eventually(lambda: watch.counters.errors == {"garbled": 1})
             task.cancel()

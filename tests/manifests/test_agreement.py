@@ -622,7 +622,7 @@ def test_the_page_may_do_what_it_does_and_nothing_else(namespaces: list[str]) ->
         store(api, Scene())
         async with dashboard_following(api, namespaces) as followed:
             await eventually(lambda: followed.whole and api.watching >= 10)
-            access = TokenAccess(followed.api, followed.world.occupied)
+            access = TokenAccess(followed.api, followed.object_cache.occupied)
             api.judge = lambda _: {"authenticated": True, "user": {"username": "alice"}}
             assert await access.sight("", "token") == UserScope("alice", frozenset())
         done.update((request.verb, request.resource) for request in api.requests)

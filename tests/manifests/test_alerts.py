@@ -26,7 +26,7 @@ SERVE = 'ray_webhook_build_info{process="serve"}'
 CONTROLLER = 'ray_webhook_build_info{process="controller"}'
 GROUP = 'raycluster_namespace="team",raycluster="llama",group="tpu"'
 CLUSTER = 'raycluster_namespace="team",raycluster="llama"'
-TROUBLES = "ray_webhook_troubles"
+PROBLEMS = "ray_webhook_problems"
 SINCE = f"ray_webhook_replica_incomplete_since_timestamp_seconds{{{GROUP}}}"
 EXPIRY = "ray_webhook_certificate_expiry_timestamp_seconds"
 DURATION = "ray_webhook_admission_duration_seconds_bucket"
@@ -91,8 +91,8 @@ CASES = {
         {"raycluster_namespace": "team", "raycluster": "llama", "group": "tpu"},
     ),
     "RayWebhookHostsMisplaced": Case(
-        {f'{TROUBLES}{{{CLUSTER},diagnosis="hostname-differs"}}': "8x70"},
-        {f'{TROUBLES}{{{CLUSTER},diagnosis="pod-pending"}}': "8x70"},
+        {f'{PROBLEMS}{{{CLUSTER},diagnosis="hostname-differs"}}': "8x70"},
+        {f'{PROBLEMS}{{{CLUSTER},diagnosis="pod-pending"}}': "8x70"},
         {
             "raycluster_namespace": "team",
             "raycluster": "llama",
@@ -100,8 +100,8 @@ CASES = {
         },
     ),
     "RayWebhookSecondWebhook": Case(
-        {'ray_webhook_troubles{diagnosis="second-webhook"}': "1x70"},
-        {'ray_webhook_troubles{diagnosis="host-missing"}': "1x70"},
+        {'ray_webhook_problems{diagnosis="second-webhook"}': "1x70"},
+        {'ray_webhook_problems{diagnosis="host-missing"}': "1x70"},
         {"diagnosis": ids.SECOND_WEBHOOK},
     ),
     "RayWebhookWatchStale": Case(

@@ -7,15 +7,15 @@ from prometheus_client.parser import text_string_to_metric_families
 from webhook.app.controller import replica_metrics
 from webhook.app.informers import watch_metrics
 from webhook.cache.informer import Counters, ListWatch
-from webhook.cache.serve_stores import PodFeed, RayClusterFeed, pods_in, rayclusters_in
+from webhook.cache.serve_stores import PodStore, RayClusterStore, pods_in, rayclusters_in
 from webhook.diagnostics import ids
-from webhook.diagnostics.tracker import Look, Tally
+from webhook.diagnostics.tracker import Tally, TrackedProblems
 from webhook.groups.group_config import ClusterIndex
 from webhook.groups.identity_index import Membership
 from webhook.metrics.collector import Metrics
 from webhook.metrics.table import LIVE_READS
 
-NOBODY: Any = None
+ANONYMOUS: Any = None
 """The client of a list-watch that does not run."""
 
 
@@ -32,7 +32,7 @@ def samples(metrics: Metrics) -> dict[str, float]:
 def test_a_group_has_a_series_for_each_state_and_one_for_since_when() -> None:
     tally = Tally("team", "llama", "tpu", {"complete": 3, "waits": 1}, 2, 1000.0)
     whole = Tally("team", "llama", "cpu", {"complete": 1}, 0, None)
-    look = Look((), (tally, whole), {("team", "llama", ids.HOST_MISSING): 1})
+    look = TrackedProblems((), (tally, whole), {("team", "llama", ids.HOST_MISSING): 1})
     metrics = Metrics("controller")
     replica_metrics(metrics, lambda: look)
     found = samples(metrics)
@@ -43,15 +43,15 @@ def test_a_group_has_a_series_for_each_state_and_one_for_since_when() -> None:
     (only,) = [name for name in found if name.startswith(since)]
     assert only == f"{since}['llama', 'team', 'tpu']"
     assert found["ray_webhook_pods_without_seat['llama', 'team', 'tpu']"] == 2
-    assert found["ray_webhook_troubles['host-missing', 'llama', 'team']"] == 1
+    assert found["ray_webhook_problems['host-missing', 'llama', 'team']"] == 1
 
 
 def test_a_watch_is_named_by_its_resource_and_tells_its_age() -> None:
     clusters, members = ClusterIndex(), Membership()
-    pods = ListWatch(NOBODY, pods_in(""), PodFeed(members))
-    pods.synced, pods.heard_at = True, 40.0
+    pods = ListWatch(ANONYMOUS, pods_in(""), PodStore(members))
+    pods.synced, pods.contacted_at = True, 40.0
     pods.counters = Counters(lists=1, unreadable=2, errors={"refused": 3})
-    unsynced = ListWatch(NOBODY, rayclusters_in("team"), RayClusterFeed(clusters))
+    unsynced = ListWatch(ANONYMOUS, rayclusters_in("team"), RayClusterStore(clusters))
     watches: list[ListWatch[Any]] = [pods, unsynced]
     metrics = Metrics("serve")
     watch_metrics(metrics, lambda: watches, lambda: 100.0)

@@ -20,7 +20,7 @@ from tests.apiserver import pod_review
 from tests.controller.publishing import (
     a_cluster,
     counts,
-    sweeps,
+    resyncs,
     templates,
 )
 from tests.controller.scheduling_rules import PODGROUPS
@@ -313,8 +313,8 @@ def test_the_pod_group_of_a_replica_follows_pods_that_are_stored(tmp_path: Path)
                 for each in operations
                 if each["path"] == "/spec/schedulingGroup"
             )
-            seen = sweeps(api)
-            await eventually(lambda: sweeps(api) > seen + 1)
+            seen = resyncs(api)
+            await eventually(lambda: resyncs(api) > seen + 1)
             assert counts(api) == {}
             replica = name.removeprefix("ray-worker-")
             api.put(PODS, a_pod("p", HostIdentity(0, 0, replica)))

@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.validation.samples import samples, standing
+from tests.validation.samples import assigned, samples
 from webhook.api import names
 from webhook.cli.files import read_files
 from webhook.manifest.reader import Manifest
@@ -33,7 +33,7 @@ def seeds(kuberay_samples: Path) -> list[Json]:
     manifests = [item for item in files if isinstance(item, Manifest)]
     found: list[Json] = [item.document for item in manifests if item.kind in names.RAY_KINDS]
     for sample in samples().values():
-        found += [standing(sample.passes), standing(sample.fails)]
+        found += [assigned(sample.passes), assigned(sample.fails)]
     return found
 
 

@@ -54,8 +54,8 @@ def _listed_now(self: LiveReader, key: Any) -> float:  # noqa: ANN401
 
 async def _read_dated_late(self: LiveReader, name: str, key: Any) -> None:  # noqa: ANN401
     await _PODS(self, name, key)
-    feeds = self._of(key.namespace)
-    feeds.pods._read_at[key] = self._server_time()
+    stores = self._of(key.namespace)
+    stores.pods._read_at[key] = self._server_time()
 
 
 def _before_the_first_response(self: ServerTime) -> float:
@@ -112,7 +112,7 @@ MUTANTS: Final[dict[str, Mutation]] = {
         ServerTime, "now", _before_the_first_response
     ),
     "a list is dated when it ended": _patched(LiveReader, "_pods", _read_dated_late),
-    "tables are deleted by age": _patched(LeaseStore, "sweep", _sweep_by_age),
+    "tables are deleted by age": _patched(LeaseStore, "clean_up", _sweep_by_age),
     "a write names no uid": _patched(LeaseStore, "_lease", _lease_without_uid),
     "entries hold no place": _patched(
         allocation, "_mask", lambda _, objects, index, request: objects.taken(index, request)

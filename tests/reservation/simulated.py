@@ -27,8 +27,8 @@ from tests.reservation.server import (
 )
 from webhook.api.objects import RayCluster
 from webhook.api.review import Denied, NotNow
-from webhook.cache.live import Feeds, LiveReader
-from webhook.cache.serve_stores import PodFeed, RayClusterFeed, WorkerPod
+from webhook.cache.live import LiveReader, Stores
+from webhook.cache.serve_stores import PodStore, RayClusterStore, WorkerPod
 from webhook.groups.group_config import ClusterIndex
 from webhook.groups.identity import MAX_REPLICAS, GroupKey, HostIdentity, ShardKey
 from webhook.groups.identity_index import Membership
@@ -125,10 +125,10 @@ class Process:
         self.sleepers: list[tuple[float, asyncio.Future[None]]] = []
         self.cursor = self.ray_cursor = self.behind = 0
         self.members, self.clusters = Membership(), ClusterIndex()
-        self.feeds = Feeds(PodFeed(self.members), RayClusterFeed(self.clusters))
+        self.stores = Stores(PodStore(self.members), RayClusterStore(self.clusters))
         self.api = cast("Api", SimulatedApi(self))
         self.store = LeaseStore(self.api, "system")
-        self.lists = LiveReader(self.api, {"": self.feeds})
+        self.lists = LiveReader(self.api, {"": self.stores})
         times = Times(self.api.server_time.now, self.clock, self._sleep)
         objects = partial(objects_of, self.members, self.clusters)
         self.reservations = Reservations(self.store, times, self.lists, objects)
@@ -210,15 +210,15 @@ class Process:
             body = await api.ask(page, 60.0)
             if pods:
                 if page is first:
-                    self.feeds.pods.begin(at[0])
+                    self.stores.pods.begin(at[0])
                 for pod in _pods.decode(body):
-                    self.feeds.pods.item(pod)
+                    self.stores.pods.item(pod)
             else:
                 if page is first:
-                    self.feeds.clusters.begin(at[0])
+                    self.stores.clusters.begin(at[0])
                 for ray in _rays.decode(body):
-                    self.feeds.clusters.item(ray)
-        feed = self.feeds.pods if pods else self.feeds.clusters
+                    self.stores.clusters.item(ray)
+        feed = self.stores.pods if pods else self.stores.clusters
         feed.end(begun)
         feed.contacted(begun)
         if pods:
@@ -242,7 +242,7 @@ class Process:
         """Receive some of what happened to pods."""
         if not self.watching(pods=True):
             return
-        feed, history = self.feeds.pods, self.model.server.history
+        feed, history = self.stores.pods, self.model.server.history
         count = max(count, self.behind - self.cursor)
         for version, uid, body in history[self.cursor : self.cursor + count]:
             if uid:
@@ -259,7 +259,7 @@ class Process:
         """Receive some of what happened to RayClusters."""
         if not self.watching(pods=False):
             return
-        feed, history = self.feeds.clusters, self.model.server.ray_history
+        feed, history = self.stores.clusters, self.model.server.ray_history
         for version, uid, body in history[self.ray_cursor : self.ray_cursor + count]:
             if uid:
                 feed.remove(uid)
@@ -293,7 +293,7 @@ class Model:
         self.shards = [ShardKey("ns", "blue"), ShardKey("ns", "green")]
         self.rays: list[Ray] = []
         self.count = 0
-        self.seated = self.indexed = 0
+        self.has_identity = self.indexed = 0
         self._errors: list[BaseException] = []
         self.loop.set_exception_handler(
             lambda _, context: self._errors.append(
@@ -399,7 +399,7 @@ class Model:
             pod.over = True
             return
         pod.stored = True
-        self.seated += 1
+        self.has_identity += 1
         self.server.put_pod(pod)
 
     def change(self) -> None:
@@ -525,11 +525,11 @@ class Model:
         """A process deletes the tables of RayClusters that do not exist."""
         process = self._any_process()
         if process is not None:
-            process.start(self._sweep(process))
+            process.start(self._clean_up(process))
 
-    async def _sweep(self, process: Process) -> None:
+    async def _clean_up(self, process: Process) -> None:
         try:
-            await process.store.sweep()
+            await process.store.clean_up()
         except ApiError:
             return
 

@@ -81,26 +81,28 @@ def tenants(groups: list[str], replicas: int) -> Tenants:
 @pytest.mark.parametrize("length", [8, LABEL_VALUE_MAX - 6, LABEL_VALUE_MAX])
 def test_a_flood_of_pods_that_never_appear_denies_nobody_else(length: int) -> None:
     groups = [f"{number:02d}".ljust(length, "x") for number in range(12)]
-    world = tenants(groups, 300)
+    simulation = tenants(groups, 300)
 
     async def story() -> None:
-        flood = await world.flood("loud", groups, 300)
+        flood = await simulation.flood("loud", groups, 300)
         assert flood == {True: 12 * 256, False: 12 * 44}
-        assert await world.victims() == VICTIM_PODS
-        world.lists.now += 30
-        assert await world.victims() == VICTIM_PODS
+        assert await simulation.victims() == VICTIM_PODS
+        simulation.lists.now += 30
+        assert await simulation.victims() == VICTIM_PODS
 
     asyncio.run(story())
 
 
 def test_thousands_of_groups_deny_nobody_else() -> None:
     groups = [f"{number:04d}".ljust(57, "x") for number in range(1200)]
-    world = tenants(groups, 4)
+    simulation = tenants(groups, 4)
 
     async def story() -> None:
-        flood, victims = await asyncio.gather(world.flood("loud", groups, 2), world.victims())
+        flood, victims = await asyncio.gather(
+            simulation.flood("loud", groups, 2), simulation.victims()
+        )
         assert (flood, victims) == ({True: 2400}, VICTIM_PODS)
-        assert await world.victims() == VICTIM_PODS
+        assert await simulation.victims() == VICTIM_PODS
 
     asyncio.run(story())
 
@@ -108,7 +110,7 @@ def test_thousands_of_groups_deny_nobody_else() -> None:
 def test_a_group_whose_table_cannot_be_written_is_alone_with_that(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    world = tenants(["broken"], 4)
+    simulation = tenants(["broken"], 4)
     create = Direct.create
 
     async def refuse(self: Direct, path: str, body: Object, deadline: float) -> bytes:
@@ -120,18 +122,18 @@ def test_a_group_whose_table_cannot_be_written_is_alone_with_that(
 
     async def story() -> None:
         with pytest.raises(Exception, match="422"):
-            await world.admitted("loud", "broken")
-        assert await world.victims() == VICTIM_PODS
+            await simulation.admitted("loud", "broken")
+        assert await simulation.victims() == VICTIM_PODS
 
     asyncio.run(story())
 
 
 @pytest.mark.parametrize("hosts", [1, 4])
 def test_a_name_that_is_no_label_value_is_refused_before_anything_is_written(hosts: int) -> None:
-    world = Tenants()
+    simulation = Tenants()
     long = "x" * (LABEL_VALUE_MAX + 1)
-    world.create(a_cluster("loud").group(long, hosts=hosts, replicas=4))
-    world.create(a_cluster(long).group("g", hosts=hosts, replicas=4))
-    assert not asyncio.run(world.admitted("loud", long))
-    assert not asyncio.run(world.admitted(long, "g"))
-    assert world.api.server.leases == {}
+    simulation.create(a_cluster("loud").group(long, hosts=hosts, replicas=4))
+    simulation.create(a_cluster(long).group("g", hosts=hosts, replicas=4))
+    assert not asyncio.run(simulation.admitted("loud", long))
+    assert not asyncio.run(simulation.admitted(long, "g"))
+    assert simulation.api.server.leases == {}

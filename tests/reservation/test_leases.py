@@ -198,7 +198,7 @@ def test_tables_of_rayclusters_that_do_not_exist_are_deleted_and_others_stay() -
         fake.put(RAYCLUSTERS, a_raycluster())
         for key in (KEY, GONE, SHARDS):
             await store.write(key, TABLE, "ray")
-        await store.sweep()
+        await store.clean_up()
         kept = [key for key in (KEY, GONE, SHARDS) if await store.get(key)]
         assert kept == [KEY]
 
@@ -211,13 +211,13 @@ def test_the_table_of_a_shard_group_stays_while_a_raycluster_is_of_it_or_may_com
         shard["metadata"]["annotations"] = {names.ANNOTATION_SHARD_GROUP: "search"}
         fake.put(RAYCLUSTERS, shard)
         await store.write(SHARDS, TABLE, "a")
-        await store.sweep()
+        await store.clean_up()
         assert await store.get(SHARDS)
         fake.delete(RAYCLUSTERS, "a")
         known = await store.get(SHARDS)
         assert known is not None
         await store.write(SHARDS, {0: Reserved("b", 9e9, {0: "x"})}, "b", known)
-        await store.sweep()
+        await store.clean_up()
         assert await store.get(SHARDS)
 
     play(story)
@@ -234,10 +234,10 @@ def test_a_namespace_that_cannot_be_listed_leaves_its_tables_alone_and_no_others
             return 403 if request.resource == RAYCLUSTERS and tables == 2 else 0
 
         fake.before = forbid
-        await store.sweep()
+        await store.clean_up()
         assert len(fake.objects(LEASES)) == 2
         fake.before = lambda _: 0
-        await store.sweep()
+        await store.clean_up()
         assert len(fake.objects(LEASES)) == 0
 
     play(story)
@@ -257,9 +257,9 @@ def test_a_table_that_stays_unreadable_from_one_sweep_to_the_next_is_deleted() -
         spoil("of-another-program", "{")
         for text in "[{":
             spoil(name, text)
-            await store.sweep()
+            await store.clean_up()
             assert {*fake.objects(LEASES)} == {name, "of-another-program"}
-        await store.sweep()
+        await store.clean_up()
         assert {*fake.objects(LEASES)} == {"of-another-program"}
 
     play(story)
@@ -279,7 +279,7 @@ def test_leases_of_the_former_format_are_deleted_and_the_leader_lease_is_not() -
         for name, labels in (("ray-webhook-claims-00", {names.LABEL_CLAIMS: "true"}), ("lead", {})):
             meta = {"name": name, "namespace": HOME, "labels": labels}
             fake.put(LEASES, {"kind": "Lease", "metadata": meta})
-        await store.sweep()
+        await store.clean_up()
         assert [*fake.objects(LEASES)] == ["lead"]
 
     play(story)
@@ -289,8 +289,8 @@ def test_a_process_is_ready_once_a_lease_may_be_created_and_says_why_it_may_not(
     async def story(fake: FakeApi, store: LeaseStore) -> None:
         fake.before = lambda request: 403 if request.verb == "create" else 0
         async with beside(store.run()):
-            await eventually(lambda: store.trouble)
-            assert "cannot be created in namespace ray-webhook" in store.trouble
+            await eventually(lambda: store.problem)
+            assert "cannot be created in namespace ray-webhook" in store.problem
             assert not store.accepted
             fake.before = lambda _: 0
             await eventually(lambda: store.accepted)

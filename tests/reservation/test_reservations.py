@@ -9,8 +9,8 @@ import pytest
 from tests.reservation.alone import Lists
 from tests.reservation.leases import Direct, lease_store
 from webhook.api.review import Denied, NotNow
-from webhook.cache.live import Feeds, LiveReader
-from webhook.cache.serve_stores import PodFeed, RayClusterFeed
+from webhook.cache.live import LiveReader, Stores
+from webhook.cache.serve_stores import PodStore, RayClusterStore
 from webhook.groups.group_config import ClusterIndex
 from webhook.groups.identity import MAX_REPLICAS, GroupKey, HostIdentity
 from webhook.groups.identity_index import Member, Membership
@@ -71,7 +71,7 @@ class Scripted(MemoryStore):
         return stored
 
 
-class World:
+class Simulation:
     """One process, its pods, its clock and its store."""
 
     def __init__(self) -> None:
@@ -105,194 +105,198 @@ class World:
         self.members.put(uid, Member(KEY, seat, holder))
 
 
-@pytest.fixture(name="world")
-def _world() -> World:
-    return World()
+@pytest.fixture(name="simulation")
+def _simulation() -> Simulation:
+    return Simulation()
 
 
-def test_an_entry_stays_while_its_pod_lives_and_goes_with_it(world: World) -> None:
-    seat, holder = world.reserve("a")
-    world.show("pod-a", seat, holder)
-    world.lists.now += 10 * VACANT_SECONDS
-    assert world.place("b") == (1, 0)
-    world.members.remove("pod-a")
-    assert world.place("c") == (0, 0)
+def test_an_entry_stays_while_its_pod_lives_and_goes_with_it(simulation: Simulation) -> None:
+    seat, holder = simulation.reserve("a")
+    simulation.show("pod-a", seat, holder)
+    simulation.lists.now += 10 * VACANT_SECONDS
+    assert simulation.place("b") == (1, 0)
+    simulation.members.remove("pod-a")
+    assert simulation.place("c") == (0, 0)
 
 
 def test_an_entry_without_a_pod_goes_only_after_a_list_that_began_a_minute_later(
-    world: World,
+    simulation: Simulation,
 ) -> None:
-    assert world.place("a") == (0, 0)
-    world.lists.now += VACANT_SECONDS - 0.1
-    assert (world.place("b"), world.lists.reads) == ((1, 0), [])
-    world.lists.now += 0.2
-    assert (world.place("c"), world.lists.reads) == ((0, 0), [KEY])
+    assert simulation.place("a") == (0, 0)
+    simulation.lists.now += VACANT_SECONDS - 0.1
+    assert (simulation.place("b"), simulation.lists.reads) == ((1, 0), [])
+    simulation.lists.now += 0.2
+    assert (simulation.place("c"), simulation.lists.reads) == ((0, 0), [KEY])
 
 
-def test_a_pod_that_the_list_shows_keeps_its_entry(world: World) -> None:
-    seat, holder = world.reserve("a")
-    world.lists.finds = lambda: world.show("pod-a", seat, holder)
-    world.lists.now += VACANT_SECONDS
-    assert world.place("b") == (1, 0)
+def test_a_pod_that_the_list_shows_keeps_its_entry(simulation: Simulation) -> None:
+    seat, holder = simulation.reserve("a")
+    simulation.lists.finds = lambda: simulation.show("pod-a", seat, holder)
+    simulation.lists.now += VACANT_SECONDS
+    assert simulation.place("b") == (1, 0)
 
 
-def test_a_pod_keeps_its_entry_when_its_labels_were_edited(world: World) -> None:
-    _, holder = world.reserve("a")
-    world.members.put("pod-a", Member(KEY, None, holder))
-    world.lists.now += 2 * VACANT_SECONDS
-    assert world.place("b") == (1, 0)
+def test_a_pod_keeps_its_entry_when_its_labels_were_edited(simulation: Simulation) -> None:
+    _, holder = simulation.reserve("a")
+    simulation.members.put("pod-a", Member(KEY, None, holder))
+    simulation.lists.now += 2 * VACANT_SECONDS
+    assert simulation.place("b") == (1, 0)
 
 
-def test_a_copy_of_a_pod_keeps_the_entry_when_the_pod_is_gone(world: World) -> None:
-    seat, holder = world.reserve("a")
-    world.show("pod-a", seat, holder)
-    world.show("copy", HostIdentity(7, 0, ""), holder)
-    world.members.remove("pod-a")
-    assert world.place("b") == (1, 0)
+def test_a_copy_of_a_pod_keeps_the_entry_when_the_pod_is_gone(simulation: Simulation) -> None:
+    seat, holder = simulation.reserve("a")
+    simulation.show("pod-a", seat, holder)
+    simulation.show("copy", HostIdentity(7, 0, ""), holder)
+    simulation.members.remove("pod-a")
+    assert simulation.place("b") == (1, 0)
 
 
-def test_a_silent_watch_is_not_believed(world: World) -> None:
-    world.lists.silent_since = world.lists.now - 6
-    world.lists.finds = lambda: world.show("pod", HostIdentity(0, 0, ""))
-    assert (world.place("a"), world.lists.reads) == ((1, 0), [KEY])
+def test_a_silent_watch_is_not_believed(simulation: Simulation) -> None:
+    simulation.lists.silent_since = simulation.lists.now - 6
+    simulation.lists.finds = lambda: simulation.show("pod", HostIdentity(0, 0, ""))
+    assert (simulation.place("a"), simulation.lists.reads) == ((1, 0), [KEY])
 
 
-def test_before_the_first_response_nothing_is_decided(world: World) -> None:
-    world.lists.stopped = float("-inf")
+def test_before_the_first_response_nothing_is_decided(simulation: Simulation) -> None:
+    simulation.lists.stopped = float("-inf")
 
     def answer() -> None:
-        world.lists.stopped = 0.0
+        simulation.lists.stopped = 0.0
 
-    world.lists.finds = answer
-    assert world.place("a") == (0, 0)
-    assert world.table()[0].made == 1000.0
+    simulation.lists.finds = answer
+    assert simulation.place("a") == (0, 0)
+    assert simulation.table()[0].made == 1000.0
 
 
 def test_a_retried_review_gets_its_identity_again_and_an_old_entry_is_written_again(
-    world: World,
+    simulation: Simulation,
 ) -> None:
-    first = world.reserve("a")
-    assert (world.reserve("a"), world.store.writes) == (first, 1)
-    world.lists.now += RENEW_SECONDS + 1
-    assert (world.reserve("a"), world.store.writes) == (first, 2)
-    assert world.table()[0].made == world.lists.now
+    first = simulation.reserve("a")
+    assert (simulation.reserve("a"), simulation.store.writes) == (first, 1)
+    simulation.lists.now += RENEW_SECONDS + 1
+    assert (simulation.reserve("a"), simulation.store.writes) == (first, 2)
+    assert simulation.table()[0].made == simulation.lists.now
 
 
 def test_a_retried_review_whose_place_another_pod_has_is_refused_and_its_entry_stays(
-    world: World,
+    simulation: Simulation,
 ) -> None:
-    world.reserve("a")
-    world.show("other", HostIdentity(0, 0, ""))
+    simulation.reserve("a")
+    simulation.show("other", HostIdentity(0, 0, ""))
     with pytest.raises(NotNow):
-        world.reserve("a")
-    assert world.table()[0].hosts
+        simulation.reserve("a")
+    assert simulation.table()[0].hosts
 
 
 @pytest.mark.parametrize("written", [True, False])
 def test_a_write_of_unknown_outcome_is_read_and_then_answered_or_repeated(
-    world: World, *, written: bool
+    simulation: Simulation, *, written: bool
 ) -> None:
     lost = {1: UnknownOutcome("the response was lost")}
     if written:
-        world.store.after = dict(lost)
+        simulation.store.after = dict(lost)
     else:
-        world.store.before = dict(lost)
-    waited = asyncio.run(_with_sleep(world, "a"))
+        simulation.store.before = dict(lost)
+    waited = asyncio.run(_with_sleep(simulation, "a"))
     assert (waited[0].replica, waited[0].host) == (0, 0)
-    assert world.store.writes == 1 + (not written)
-    assert len(world.table()) == 1
+    assert simulation.store.writes == 1 + (not written)
+    assert len(simulation.table()) == 1
 
 
-async def _with_sleep(world: World, uid: str) -> tuple[HostIdentity, str]:
+async def _with_sleep(simulation: Simulation, uid: str) -> tuple[HostIdentity, str]:
     wanted = Request("ray", KEY, 1, MAX_REPLICAS, uid)
-    found = await world.identities.reserve(wanted, lambda *found: found)
+    found = await simulation.identities.reserve(wanted, lambda *found: found)
     assert isinstance(found, tuple)
     return found
 
 
-def test_a_right_that_is_missing_refuses_at_once_and_names_it(world: World) -> None:
-    world.store.before = {1: NotNow("403: may not create leases")}
+def test_a_right_that_is_missing_refuses_at_once_and_names_it(simulation: Simulation) -> None:
+    simulation.store.before = {1: NotNow("403: may not create leases")}
     with pytest.raises(NotNow, match="may not create leases"):
-        world.reserve("a")
+        simulation.reserve("a")
 
 
-def test_writes_that_always_conflict_end_with_the_deadline(world: World) -> None:
+def test_writes_that_always_conflict_end_with_the_deadline(simulation: Simulation) -> None:
     def later(_: int) -> None:
-        world.lists.now += 1
+        simulation.lists.now += 1
 
-    world.store.while_writing = later
-    world.store.before = {number: Conflict() for number in range(1, 99)}
+    simulation.store.while_writing = later
+    simulation.store.before = {number: Conflict() for number in range(1, 99)}
     with pytest.raises(NotNow, match="in time"):
-        world.reserve("a")
-    assert world.store.writes <= TRY_SECONDS + 1
+        simulation.reserve("a")
+    assert simulation.store.writes <= TRY_SECONDS + 1
 
 
 def test_an_entry_that_took_long_to_write_is_written_again_before_it_is_returned(
-    world: World,
+    simulation: Simulation,
 ) -> None:
     def stand_still(number: int) -> None:
         if number == 1:
-            world.lists.stopped += RENEW_SECONDS + 1
+            simulation.lists.stopped += RENEW_SECONDS + 1
 
-    world.store.while_writing = stand_still
-    assert world.place("a") == (0, 0)
-    assert world.store.writes == 2
-    assert world.table()[0].made == world.lists.now + world.lists.stopped
+    simulation.store.while_writing = stand_still
+    assert simulation.place("a") == (0, 0)
+    assert simulation.store.writes == 2
+    assert simulation.table()[0].made == simulation.lists.now + simulation.lists.stopped
 
 
-def test_hosts_of_one_replica_have_one_name_whatever_numofhosts_was(world: World) -> None:
-    seat, holder = world.reserve("a", 1)
-    world.show("pod-a", seat, holder)
-    grown = [world.reserve(f"b{number}", 4)[0] for number in range(3)]
+def test_hosts_of_one_replica_have_one_name_whatever_numofhosts_was(simulation: Simulation) -> None:
+    seat, holder = simulation.reserve("a", 1)
+    simulation.show("pod-a", seat, holder)
+    grown = [simulation.reserve(f"b{number}", 4)[0] for number in range(3)]
     assert [(seat.replica, seat.host) for seat in grown] == [(0, 1), (0, 2), (0, 3)]
     assert len({seat.name for seat in grown}) == 1
     assert grown[0].name
-    shrunk, _ = world.reserve("c", 1)
+    shrunk, _ = simulation.reserve("c", 1)
     assert (shrunk.replica, shrunk.host, shrunk.name) == (1, 0, "")
-    again, _ = world.reserve("d", 5)
+    again, _ = simulation.reserve("d", 5)
     assert (again.replica, again.host, again.name) == (0, 4, grown[0].name)
 
 
-def test_a_replica_of_live_pods_keeps_the_first_name_that_any_of_them_has(world: World) -> None:
-    world.show("old", HostIdentity(0, 0, ""))
-    world.show("new", HostIdentity(0, 1, "g-abcde"))
-    assert world.reserve("a", 3)[0] == HostIdentity(0, 2, "g-abcde")
+def test_a_replica_of_live_pods_keeps_the_first_name_that_any_of_them_has(
+    simulation: Simulation,
+) -> None:
+    simulation.show("old", HostIdentity(0, 0, ""))
+    simulation.show("new", HostIdentity(0, 1, "g-abcde"))
+    assert simulation.reserve("a", 3)[0] == HostIdentity(0, 2, "g-abcde")
 
 
-def test_an_adopted_identity_is_reserved_once(world: World) -> None:
+def test_an_adopted_identity_is_reserved_once(simulation: Simulation) -> None:
     given = HostIdentity(3, 1, "g-3")
-    seat, holder = world.reserve("a", 2, given=given)
+    seat, holder = simulation.reserve("a", 2, given=given)
     assert seat == given
-    assert world.table()[3].hosts == {1: holder}
+    assert simulation.table()[3].hosts == {1: holder}
     with pytest.raises(Denied, match="a pod that has not appeared"):
-        world.reserve("b", 2, given=given)
-    world.show("pod-a", seat, holder)
+        simulation.reserve("b", 2, given=given)
+    simulation.show("pod-a", seat, holder)
     with pytest.raises(Denied, match=r"pod new .* the pod with the uid pod-a has it"):
-        world.reserve("c", 2, given=given)
-    world.members.remove("pod-a")
-    assert world.place("d", 2, given) == (3, 1)
+        simulation.reserve("c", 2, given=given)
+    simulation.members.remove("pod-a")
+    assert simulation.place("d", 2, given) == (3, 1)
 
 
 def test_of_too_many_pods_that_do_not_appear_the_next_is_denied_in_its_group_alone(
-    world: World,
+    simulation: Simulation,
 ) -> None:
     for number in range(UNSEEN_MAX):
-        world.reserve(f"a{number}")
-        world.lists.now += 0.1
+        simulation.reserve(f"a{number}")
+        simulation.lists.now += 0.1
     with pytest.raises(Denied, match=rf"{UNSEEN_MAX} pods of group g in namespace ns"):
-        world.reserve("b")
-    assert world.reserve("c", key=GroupKey("ns", "uid", "other"))[0] == HostIdentity(0, 0, "")
-    world.lists.now += VACANT_SECONDS
-    assert world.place("d") == (0, 0)
+        simulation.reserve("b")
+    assert simulation.reserve("c", key=GroupKey("ns", "uid", "other"))[0] == HostIdentity(0, 0, "")
+    simulation.lists.now += VACANT_SECONDS
+    assert simulation.place("d") == (0, 0)
 
 
-def test_an_entry_whose_pod_is_gone_keeps_no_replica_from_being_opened(world: World) -> None:
-    (first, holder), (second, other) = (world.reserve(uid, 2) for uid in ("r0", "r1"))
-    world.show("pod-1", second, other)
-    world.members.put("pod-0", Member(KEY, first, holder, marked=True))  # no host beside it
-    world.members.remove("pod-1")
+def test_an_entry_whose_pod_is_gone_blocks_no_new_replica(
+    simulation: Simulation,
+) -> None:
+    (first, holder), (second, other) = (simulation.reserve(uid, 2) for uid in ("r0", "r1"))
+    simulation.show("pod-1", second, other)
+    simulation.members.put("pod-0", Member(KEY, first, holder, marked=True))  # no host beside it
+    simulation.members.remove("pod-1")
     wanted = Request("ray", KEY, 2, 1, "r2", read=True, pod="new")  # one replica is desired
-    found = at_once(world.identities.reserve(wanted, lambda *found: found))
+    found = at_once(simulation.identities.reserve(wanted, lambda *found: found))
     assert isinstance(found, tuple)
     assert (found[0].replica, found[0].host) == (1, 0)
 
@@ -331,64 +335,64 @@ def test_the_time_of_the_api_server_never_goes_back_and_is_unknown_at_first() ->
 
 
 def test_a_repeated_review_after_numofhosts_grew_writes_the_name_that_it_returns(
-    world: World,
+    simulation: Simulation,
 ) -> None:
-    assert world.reserve("a", 1)[0].name == ""
-    seat, _ = world.reserve("a", 2)
+    assert simulation.reserve("a", 1)[0].name == ""
+    seat, _ = simulation.reserve("a", 2)
     assert (seat.replica, seat.host) == (0, 0)
-    assert world.table()[0].name == seat.name != ""
-    assert world.reserve("b", 2)[0] == HostIdentity(0, 1, seat.name)
+    assert simulation.table()[0].name == seat.name != ""
+    assert simulation.reserve("b", 2)[0] == HostIdentity(0, 1, seat.name)
 
 
 def test_an_entry_of_a_lost_write_by_a_machine_that_stood_still_is_written_again(
-    world: World,
+    simulation: Simulation,
 ) -> None:
     def stand_still(number: int) -> None:
         if number == 1:
-            world.lists.stopped += VACANT_SECONDS
+            simulation.lists.stopped += VACANT_SECONDS
 
-    world.store.while_writing = stand_still
-    world.store.after = {1: UnknownOutcome("the response was lost")}
-    asyncio.run(_with_sleep(world, "a"))
-    assert world.table()[0].made == world.lists.now + world.lists.stopped
+    simulation.store.while_writing = stand_still
+    simulation.store.after = {1: UnknownOutcome("the response was lost")}
+    asyncio.run(_with_sleep(simulation, "a"))
+    assert simulation.table()[0].made == simulation.lists.now + simulation.lists.stopped
 
 
 def test_a_review_that_is_cancelled_while_it_writes_leaves_no_copy_and_the_next_one_reads(
-    world: World,
+    simulation: Simulation,
 ) -> None:
-    world.reserve("a")
-    world.store.after = {2: asyncio.CancelledError()}  # type: ignore[dict-item]
+    simulation.reserve("a")
+    simulation.store.after = {2: asyncio.CancelledError()}  # type: ignore[dict-item]
     with pytest.raises(asyncio.CancelledError):
-        world.reserve("b")
-    assert [world.place("b"), world.place("c")] == [(1, 0), (2, 0)]
-    assert [*world.table()] == [0, 1, 2]
+        simulation.reserve("b")
+    assert [simulation.place("b"), simulation.place("c")] == [(1, 0), (2, 0)]
+    assert [*simulation.table()] == [0, 1, 2]
 
 
-def test_a_dry_run_writes_nothing(world: World) -> None:
+def test_a_dry_run_writes_nothing(simulation: Simulation) -> None:
     wanted = Request("ray", KEY, 1, MAX_REPLICAS, "a")
-    assert world.identities.preview(wanted, lambda seat, _: seat) == HostIdentity(0, 0, "")
-    assert world.store.writes == 0
+    assert simulation.identities.preview(wanted, lambda seat, _: seat) == HostIdentity(0, 0, "")
+    assert simulation.store.writes == 0
 
 
-def test_a_raycluster_that_was_created_again_has_tables_of_its_own(world: World) -> None:
-    assert world.place("a") == (0, 0)
-    again, _ = world.reserve("b", key=GroupKey("ns", "uid-2", "g"))
+def test_a_raycluster_that_was_created_again_has_tables_of_its_own(simulation: Simulation) -> None:
+    assert simulation.place("a") == (0, 0)
+    again, _ = simulation.reserve("b", key=GroupKey("ns", "uid-2", "g"))
     assert again == HostIdentity(0, 0, "")
-    assert world.place("c") == (1, 0)
+    assert simulation.place("c") == (1, 0)
 
 
-def test_a_full_block_is_left_for_the_next_one(world: World) -> None:
-    places = [world.place(f"a{number}") for number in range(2 * BLOCK + 1)]
+def test_a_full_block_is_left_for_the_next_one(simulation: Simulation) -> None:
+    places = [simulation.place(f"a{number}") for number in range(2 * BLOCK + 1)]
     assert places == [(index, 0) for index in range(2 * BLOCK + 1)]
-    assert at_once(world.store.get(TableKey(KEY, 2))) is not None
+    assert at_once(simulation.store.get(TableKey(KEY, 2))) is not None
 
 
 def test_a_request_that_gets_places_of_two_blocks_names_their_replicas_differently(
-    world: World,
+    simulation: Simulation,
 ) -> None:
-    first, _ = world.reserve("a", 2)
-    another = World()
-    another.store = world.store
+    first, _ = simulation.reserve("a", 2)
+    another = Simulation()
+    another.store = simulation.store
     another.identities = another.lists.identities(another.members, another.store)
     for index in range(BLOCK):
         for host in range(2):
@@ -411,15 +415,15 @@ def test_a_list_is_as_old_as_its_request_however_late_it_is_answered() -> None:
             clock[0] += 2
             return b'{"metadata": {"resourceVersion": "7"}, "items": []}'
 
-    feeds = {"": Feeds(PodFeed(Membership()), RayClusterFeed(ClusterIndex()))}
-    lists = LiveReader(cast("Api", Slow()), feeds)
+    stores = {"": Stores(PodStore(Membership()), RayClusterStore(ClusterIndex()))}
+    lists = LiveReader(cast("Api", Slow()), stores)
     asyncio.run(lists.relist(KEY, "ray"))
     assert (lists.listed(KEY), lists.contact(KEY), time.now()) == (begun, begun, begun + 2)
 
 
-def test_a_group_that_many_others_follow_is_read_again(world: World) -> None:
-    assert world.place("a") == (0, 0)
+def test_a_group_that_many_others_follow_is_read_again(simulation: Simulation) -> None:
+    assert simulation.place("a") == (0, 0)
     for number in range(1100):
-        world.reserve("a", key=GroupKey("ns", "uid", f"g{number}"))
-    reads = world.store.reads
-    assert (world.place("b"), world.store.reads) == ((1, 0), reads + 1)
+        simulation.reserve("a", key=GroupKey("ns", "uid", f"g{number}"))
+    reads = simulation.store.reads
+    assert (simulation.place("b"), simulation.store.reads) == ((1, 0), reads + 1)

@@ -24,8 +24,8 @@ SHARE = 100
 """Stories of the fixed share, of 800 steps each. `make fuzz` plays others."""
 
 
-def _steps(test: Callable[[test_reservations.World], None]) -> Callable[[], None]:
-    return lambda: test(test_reservations.World())
+def _steps(test: Callable[[test_reservations.Simulation], None]) -> Callable[[], None]:
+    return lambda: test(test_reservations.Simulation())
 
 
 NEEDED_BY: Final[dict[str, Callable[[], None]]] = {

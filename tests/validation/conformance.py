@@ -9,7 +9,7 @@ import yaml
 
 from tests.validation.builders import Json
 from tests.validation.page import FAMILIES
-from tests.validation.samples import Sample, samples, standing
+from tests.validation.samples import Sample, assigned, samples
 from webhook.validation.finding import ALWAYS, Finding
 from webhook.validation.rules import Rule
 
@@ -65,12 +65,12 @@ def _exported(rule: Rule[Any], sample: Sample) -> Json:
     if sample.file:
         given["source"] = "file"
     if sample.old is not None:
-        given["old"] = standing(sample.old)
+        given["old"] = assigned(sample.old)
     cases = [
         {
             "name": name,
             **given,
-            "object": standing(overlay),
+            "object": assigned(overlay),
             "findings": findings(sample.findings(overlay)),
         }
         for name, overlay in (("fails", sample.fails), ("passes", sample.passes))

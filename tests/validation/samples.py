@@ -52,12 +52,12 @@ class Sample(Struct, forbid_unknown_fields=True):
 
     def findings(self, overlay: Json) -> list[Finding]:
         """Return what is found in `fails` or `passes`, as an update when there is an `old`."""
-        value = standing(overlay)
+        value = assigned(overlay)
         if self.file:
             return check_file(value["kind"], value, self.settings)
         if self.old is None:
             return check(value["kind"], value, self.settings)
-        return check_update(value["kind"], standing(self.old), value, self.settings)
+        return check_update(value["kind"], assigned(self.old), value, self.settings)
 
 
 def samples() -> dict[str, Sample]:
@@ -79,7 +79,7 @@ def base(kind: str) -> Json:
     return builders[kind]().build() if kind in builders else a_cluster().group().build()
 
 
-def standing(overlay: Json) -> Json:
+def assigned(overlay: Json) -> Json:
     """Return the whole object that an overlay stands for."""
     merged: Json = _merged(base(overlay.get("kind", "RayCluster")), overlay)
     return merged

@@ -22,9 +22,9 @@ from tests.validation.builders import (
 )
 from tests.validation.samples import (
     Sample,
+    assigned,
     base,
     samples,
-    standing,
 )
 from webhook.validation.finding import OFF
 from webhook.validation.rule_settings import GATES, RuleSettings
@@ -64,7 +64,7 @@ def whole_objects() -> list[Json]:
     ]
     merged: dict[str, list[Json]] = {}
     for overlay in overlays:
-        value = standing(overlay)
+        value = assigned(overlay)
         merged.setdefault(value["kind"], []).append(value)
     return [value for values in merged.values() for value in values]
 
@@ -236,8 +236,8 @@ def test_every_rule_can_be_turned_off_or_turned_around(rule: str, sample: Sample
     off = RuleSettings({rule: OFF}, sample.gates)
     other = "warn" if next(item.level for item in RULES if item.id == rule) == "deny" else "deny"
     turned = RuleSettings({rule: other}, sample.gates)  # type: ignore[dict-item] # one of two literals
-    value = standing(sample.fails)
-    old = standing(sample.old) if sample.old is not None else base(value["kind"])
+    value = assigned(sample.fails)
+    old = assigned(sample.old) if sample.old is not None else base(value["kind"])
     assert rule not in {
         name for name, _ in rules_and_paths(check_update(value["kind"], old, value, off))
     }

@@ -90,12 +90,12 @@ def _still_waiting(value: Json) -> None:
     value["spec"]["headGroupSpec"]["template"]["spec"]["containers"] = []
 
 
-def _seated(value: Json) -> None:
+def _identified(value: Json) -> None:
     labels = value["spec"]["workerGroupSpecs"][0]["template"]["metadata"]["labels"]
     labels[names.LABEL_REPLICA_INDEX] = "0"
 
 
-@pytest.mark.parametrize("change", [_more_hosts, _without_queue, _still_waiting, _seated])
+@pytest.mark.parametrize("change", [_more_hosts, _without_queue, _still_waiting, _identified])
 def test_any_other_change_is_looked_at(change: Callable[[Json], None]) -> None:
     value = admitted(a_queued().build())
     change(value)

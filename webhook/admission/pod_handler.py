@@ -109,14 +109,14 @@ class PodDecision(Struct, frozen=True, gc=False):
     @property
     def located(self) -> Answer:
         """Return the response, with the identity of a worker for log and audit."""
-        if not self.seated:
+        if not self.has_identity:
             return self.answer
         known, seat = self.known, self.seat
         place = Place(known.cluster.name, known.key.group, seat.replica, seat.host)
         return Answer((), self.answer.patch, self.answer.warnings, place=place)
 
     @property
-    def seated(self) -> bool:
+    def has_identity(self) -> bool:
         """Return whether this is a worker, which has an identity."""
         return self.seat is not HEAD_SEAT
 
@@ -193,7 +193,7 @@ class PodHandler:
         large pod, without the templates, which are not thread-safe. Raises Denied for a pod that
         cannot have an identity.
         """
-        found = self._look(pod, namespace, read)
+        found = self._recognize(pod, namespace, read)
         if not isinstance(found, RayPod):
             return found
         carried = found.carried
@@ -203,7 +203,7 @@ class PodHandler:
                 if apart is None
                 else await apart(_computed, found, carried, "", self.policy)
             )
-            if placed.seated and not dry_run:
+            if placed.has_identity and not dry_run:
                 self._identities.carried(found.key, carried, request_uid)
             return placed
         wanted = found.wanted(request_uid, read)
@@ -233,7 +233,9 @@ class PodHandler:
             placed = await apart(_computed, found, *reserved, self.policy)
         return placed
 
-    def _look(self, pod: Pod, namespace: str, read: Sequence[Read]) -> RayPod | ReadCluster | None:
+    def _recognize(
+        self, pod: Pod, namespace: str, read: Sequence[Read]
+    ) -> RayPod | ReadCluster | None:
         """Return a Ray pod with its group, or None for any other pod. Raises Denied."""
         labels = pod.labels
         node_type = labels.get(names.LABEL_NODE_TYPE)

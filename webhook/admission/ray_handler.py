@@ -107,9 +107,9 @@ def _warning(finding: Finding) -> str:
     """
     path, rule = finding.path, f" [{finding.rule}]"
     for text in (finding.text, finding.named, finding.message):
-        room = WARNING_MAX - len(rule) - len(text)
-        if room - len(": ") >= min(len(path), PATH_LEAST):
-            return one_line(f"{shortened(path, room - len(': '))}: {text}{rule}")
-        if room >= 0:
+        limit = WARNING_MAX - len(rule) - len(text)
+        if limit - len(": ") >= min(len(path), PATH_LEAST):
+            return one_line(f"{shortened(path, limit - len(': '))}: {text}{rule}")
+        if limit >= 0:
             return one_line(f"{text}{rule}")
     return one_line(f"{finding.message[: WARNING_MAX - len(rule) - 1]}…{rule}")

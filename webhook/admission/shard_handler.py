@@ -122,7 +122,7 @@ class ShardHandler:
         if count is None:
             raise _invalid(SHARD_COUNT, text)
         if index is not None and index >= count:
-            raise Denied(_beyond(index, count))
+            raise Denied(_above_count(index, count))
         if count < largest and request.operation == "CREATE":
             raise Denied(_fewer(key.group, count, largest))
         for facts in others:
@@ -147,7 +147,7 @@ class ShardHandler:
 
         def accept(found: Found, _: int) -> int:
             if found.index >= count:
-                full = _beyond(found.index, count) if given else _none_left(key.group, count)
+                full = _above_count(found.index, count) if given else _none_left(key.group, count)
                 raise Denied(full)
             if isinstance(found, Taken):
                 raise Denied(_taken(given, key.group, found.holder or COMING))
@@ -224,23 +224,23 @@ def _written(index: str) -> bytes:
 
 def _groups(request: AdmissionRequest[Bare]) -> tuple[str, str]:
     """Return the previous and the current group of a RayCluster, empty for none."""
-    former, current = (
+    previous, current = (
         _shard(each.metadata)[0] if each else "" for each in (request.old_object, request.object)
     )
-    return former, current
+    return previous, current
 
 
 def _stays(request: AdmissionRequest[Bare]) -> bool:
     """Return whether an existing RayCluster remains in its group: it may have been created while no
     index could be assigned, and other changes must not depend on that.
     """
-    former, current = _groups(request)
-    return request.operation == "UPDATE" and former == current
+    previous, current = _groups(request)
+    return request.operation == "UPDATE" and previous == current
 
 
 def _warning(request: AdmissionRequest[Bare]) -> str:
-    former, current = _groups(request)
-    return _MOVED if former and former != current else _LATE
+    previous, current = _groups(request)
+    return _MOVED if previous and previous != current else _LATE
 
 
 def _invalid(row: OptIn[str], text: str) -> Denied:
@@ -248,7 +248,7 @@ def _invalid(row: OptIn[str], text: str) -> Denied:
     return Denied(Cause(INVALID, message, _field(row.annotation)), rules=(row.rule,))
 
 
-def _beyond(index: int, count: int) -> Cause:
+def _above_count(index: int, count: int) -> Cause:
     text = f"index {index} is not below shard-count {count}: raise the count"
     return Cause(INVALID, text, _field(SHARD_INDEX.annotation))
 

@@ -18,7 +18,7 @@ from webhook.groups.ippr import Amount, Maxima
 from webhook.groups.required_reads import Read, ReadCluster
 from webhook.mutation.fold import encode, extended
 
-Beyond = Literal["off", "warn", "deny"]
+Enforcement = Literal["off", "warn", "deny"]
 
 RULE: Final = "resize-beyond-maximum"
 """The rule of a denial, in metrics."""
@@ -31,9 +31,9 @@ class ResizeHandler:
     its watch is stale; an unknown one is not read.
     """
 
-    def __init__(self, clusters: ClusterIndex, beyond: Beyond = "warn") -> None:
+    def __init__(self, clusters: ClusterIndex, enforcement: Enforcement = "warn") -> None:
         self._clusters = clusters
-        self._beyond = beyond
+        self._enforcement = enforcement
 
     async def __call__(
         self, request: AdmissionRequest[Pod], read: Sequence[Read] = ()
@@ -41,7 +41,7 @@ class ResizeHandler:
         """Return the response, or the objects to read first, none of which is in `read`. Raises
         BadReview.
         """
-        if self._beyond == "off" or request.operation != "UPDATE":
+        if self._enforcement == "off" or request.operation != "UPDATE":
             return ALLOWED
         if request.object is None:
             msg = (
@@ -54,7 +54,7 @@ class ResizeHandler:
             return ALLOWED
         fresh = read or self._clusters.fresh(cluster.namespace, cluster.name)
         causes = _causes(request.object, request.old_object or Pod(), cluster) if fresh else ()
-        deny = self._beyond == "deny"
+        deny = self._enforcement == "deny"
         doubted = causes and deny and not read and self._clusters.watched
         if not fresh or doubted:
             return ReadCluster(cluster.namespace, cluster.name, cluster.uid)
@@ -79,7 +79,9 @@ def _causes(new: Pod, old: Pod, cluster: RayClusterConfig) -> tuple[Cause, ...]:
     if maxima is None or cluster.ignored:
         return ()
     of = f"of group {group} ({names.ANNOTATION_IPPR} of RayCluster {cluster.name})"
-    return tuple(Cause(INVALID, f"{text} {of}", field) for field, text in _beyond(new, old, maxima))
+    return tuple(
+        Cause(INVALID, f"{text} {of}", field) for field, text in _exceeding(new, old, maxima)
+    )
 
 
 def _group_of(pod: Pod) -> str:
@@ -92,7 +94,7 @@ def _group_of(pod: Pod) -> str:
     return ""
 
 
-def _beyond(new: Pod, old: Pod, maxima: Maxima) -> Iterator[tuple[str, str]]:
+def _exceeding(new: Pod, old: Pod, maxima: Maxima) -> Iterator[tuple[str, str]]:
     """Yield field and problem for each resource of Ray's container that grows above its limit."""
     limits = {"cpu": maxima.max_cpu, "memory": maxima.max_memory}
     index = ray_container(map(Container.described, new.spec.containers or ()))

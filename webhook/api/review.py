@@ -32,7 +32,7 @@ class UserInfo(Struct, frozen=True, gc=False):
     username: str = ""
 
 
-NOBODY: Final = UserInfo()
+ANONYMOUS: Final = UserInfo()
 
 
 class AdmissionRequest(Struct, Generic[T], rename="camel", frozen=True, gc=False):
@@ -48,7 +48,7 @@ class AdmissionRequest(Struct, Generic[T], rename="camel", frozen=True, gc=False
     dry_run: bool | None = None
     object: T | None = None
     old_object: T | None = None
-    user_info: UserInfo = NOBODY
+    user_info: UserInfo = ANONYMOUS
 
 
 class Cause(Struct, frozen=True, gc=False):

@@ -25,7 +25,7 @@ from webhook.controller.repair.repair_reconciler import RepairReconciler
 from webhook.controller.repair.repair_records import RepairRecords
 from webhook.controller.repair.repair_store import RepairStore
 from webhook.diagnostics.object_cache import ObjectCache
-from webhook.diagnostics.tracker import Look, Tally
+from webhook.diagnostics.tracker import Tally, TrackedProblems
 from webhook.httpserver.application import Readiness, admin_application
 from webhook.httpserver.server import HttpServer
 from webhook.kubeclient.client import Api
@@ -60,11 +60,13 @@ def build(
     settings.extend()
     metrics = Metrics("controller")
     api = Api(connection(settings.kubeconfig))
-    world = ObjectCache(ignoring=settings.ignore.rayclusters)
-    index = GroupIndex(world)
+    object_cache = ObjectCache(ignoring=settings.ignore.rayclusters)
+    index = GroupIndex(object_cache)
     components = settings.installation.components
     kinds = INSTALLATION if "events" in components else ()
-    observing = Observing(api, world, settings.namespaces, Timing(discovery=discovery), kinds)
+    observing = Observing(
+        api, object_cache, settings.namespaces, Timing(discovery=discovery), kinds
+    )
     namespace = own_namespace(settings.installation.namespace)
     name = f"{settings.installation.name}-controller"
     identity = f"{gethostname()}_{uuid4()}"
@@ -78,7 +80,7 @@ def build(
     if "services" in components:
         works.append(HeadlessServices(observing, index).queue.run)
     if "events" in components:
-        works.append(_reporter(observing, world, metrics, identity))
+        works.append(_reporter(observing, object_cache, metrics, identity))
     if "repair" in components:
         records = RepairRecords(api, namespace, name)
         store = RepairStore(api, records, ignoring=settings.ignore.rayclusters)
@@ -153,9 +155,11 @@ def _domain_keeper(
     return keeper.queue.run
 
 
-def _reporter(observing: Observing, world: ObjectCache, metrics: Metrics, identity: str) -> _Work:
+def _reporter(
+    observing: Observing, object_cache: ObjectCache, metrics: Metrics, identity: str
+) -> _Work:
     recorder = EventRecorder(observing.api, identity)
-    reporter = ProblemReporter(world, observing, recorder)
+    reporter = ProblemReporter(object_cache, observing, recorder)
     replica_metrics(metrics, lambda: reporter.last)
     metrics.expose(table.EVENTS, lambda: recorder.written)
     metrics.expose(table.EVENT_FAILURES, lambda: recorder.failures)
@@ -181,7 +185,7 @@ def _repairer(
     return repairer.run
 
 
-def replica_metrics(metrics: Metrics, last: Callable[[], Look]) -> None:
+def replica_metrics(metrics: Metrics, last: Callable[[], TrackedProblems]) -> None:
     """Expose the numbers of the last report, by group and state."""
 
     def by_group(value: Callable[[Tally], float | None]) -> Callable[[], dict[_Group, float]]:
@@ -201,4 +205,4 @@ def replica_metrics(metrics: Metrics, last: Callable[[], Look]) -> None:
     )
     metrics.expose(table.REPLICA_INCOMPLETE_SINCE, by_group(lambda tally: tally.incomplete_since))
     metrics.expose(table.PODS_WITHOUT_SEAT, by_group(lambda tally: tally.unseated))
-    metrics.expose(table.TROUBLES, lambda: last().troubles)
+    metrics.expose(table.PROBLEMS, lambda: last().problems)

@@ -46,21 +46,21 @@ def build(settings: Settings, output: Output) -> Process:
     metrics, own = Metrics("dashboard"), settings.dashboard
     follow_logs(log)
     settings.extend()
-    api, world = (
+    api, object_cache = (
         Api(connection(settings.kubeconfig)),
         ObjectCache(ignoring=settings.ignore.rayclusters),
     )
-    observing = Observing(api, world, settings.namespaces)
-    access = TokenAccess(api, world.occupied)
-    page = _page(observing, world, access, own.host, own.port, LOOPBACK | {*own.hosts})
+    observing = Observing(api, object_cache, settings.namespaces)
+    access = TokenAccess(api, object_cache.occupied)
+    page = _page(observing, object_cache, access, own.host, own.port, LOOPBACK | {*own.hosts})
 
-    live, survey = page.live, page.live.survey
-    metrics.expose(table.DASHBOARD_CLUSTERS, lambda: len(world.clusters.all))
-    metrics.expose(table.DASHBOARD_PODS, lambda: len(world.pods.all))
-    metrics.expose(table.DASHBOARD_LOOKS, lambda: live.looks)
+    live, examiner = page.live, page.live.examiner
+    metrics.expose(table.DASHBOARD_CLUSTERS, lambda: len(object_cache.clusters.all))
+    metrics.expose(table.DASHBOARD_PODS, lambda: len(object_cache.pods.all))
+    metrics.expose(table.DASHBOARD_LOOKS, lambda: live.examinations)
     metrics.expose(table.DASHBOARD_SECONDS, lambda: live.seconds)
-    metrics.expose(table.DASHBOARD_REMEMBERED, lambda: survey.remembered)
-    metrics.expose(table.DASHBOARD_WORKED_OUT, lambda: survey.worked_out)
+    metrics.expose(table.DASHBOARD_MEMOIZED, lambda: examiner.memoized)
+    metrics.expose(table.DASHBOARD_WORKED_OUT, lambda: examiner.worked_out)
     metrics.expose(table.DASHBOARD_FAILURES, lambda: live.failures)
     watch_metrics(metrics, lambda: observing.watches)
     gate = Readiness({"RayClusters and pods": lambda: observing.synced})
@@ -81,29 +81,29 @@ def build(settings: Settings, output: Output) -> Process:
 
 def build_own(load: Load, namespace: str, port: int, *, ignoring: bool) -> tuple[Page, OwnAccess]:
     """Return the page for one user, read from the cluster of a kubeconfig."""
-    api, world, access = Api(load), ObjectCache(ignoring=ignoring), OwnAccess()
-    observing = Observing(api, world, [namespace] if namespace else [], person=True)
-    page = _page(observing, world, access, "127.0.0.1", port, LOOPBACK)
+    api, object_cache, access = Api(load), ObjectCache(ignoring=ignoring), OwnAccess()
+    observing = Observing(api, object_cache, [namespace] if namespace else [], person=True)
+    page = _page(observing, object_cache, access, "127.0.0.1", port, LOOPBACK)
     page.runnables["cluster"] = Connected(api, {"observing": observing})
     return page, access
 
 
-def build_stated(world: ObjectCache, port: int) -> tuple[Page, OwnAccess]:
+def build_stated(object_cache: ObjectCache, port: int) -> tuple[Page, OwnAccess]:
     """Return the page of objects read from files."""
     access = OwnAccess()
-    return _page(Stated(world), world, access, "127.0.0.1", port, LOOPBACK), access
+    return _page(Stated(object_cache), object_cache, access, "127.0.0.1", port, LOOPBACK), access
 
 
 def _page(
     source: Source,
-    world: ObjectCache,
+    object_cache: ObjectCache,
     access: Access,
     host: str,
     port: int,
     hosts: Collection[str],
 ) -> Page:
     drawer = HtmlDrawer()
-    live = Live(source, Examiner(world), Board(drawer))
+    live = Live(source, Examiner(object_cache), Board(drawer))
     site = DashboardSite(live, access, drawer)
     app = site_application(site, hosts, "ray-webhook")
     server = HttpServer(app, host, port)

@@ -58,7 +58,7 @@ def watch_metrics(
     metrics.expose(table.WATCH_SYNCED, by_watch(lambda watch: watch.synced))
     metrics.expose(
         table.WATCH_AGE,
-        lambda: {_labels(each): clock() - each.heard_at for each in watches() if each.synced},
+        lambda: {_labels(each): clock() - each.contacted_at for each in watches() if each.synced},
     )
     metrics.expose(table.WATCH_LISTS, by_watch(lambda watch: watch.counters.lists))
     metrics.expose(table.WATCH_OPENED, by_watch(lambda watch: watch.counters.watches))

@@ -216,12 +216,14 @@ def _followed(settings: Settings, metrics: Metrics, seconds: float) -> _Cluster:
     if "compute-domains" in settings.installation.components:
         asked["ComputeDomains"] = domains
     nodes = Nodes(api, settings.topology.node_labels)
-    beside = {"nodes": nodes} if settings.topology.node_labels else {}
+    optional = {"nodes": nodes} if settings.topology.node_labels else {}
 
     def inform(pods: PodHandler, rays: RayHandler) -> None:
         _join(pods, rays, "the webhook's setting installation.components lacks compute-domains")
         domains.subscribe(lambda version: _join(pods, rays, DomainsServed.missing, version))
-        discovery.subscribe(lambda version: _tell(pods, rays, pod_groups=version is not None))
+        discovery.subscribe(
+            lambda version: _set_pod_groups(pods, rays, pod_groups=version is not None)
+        )
         release.subscribe(lambda found: _go_by(rays, found))
         kubernetes.subscribe(lambda found: _place(pods, found))
 
@@ -231,7 +233,11 @@ def _followed(settings: Settings, metrics: Metrics, seconds: float) -> _Cluster:
         Identities(reservations),
         reservations,
         cluster.reader,
-        {"cluster": Connected(api, {"watches": cluster, "reservations": store, **asked, **beside})},
+        {
+            "cluster": Connected(
+                api, {"watches": cluster, "reservations": store, **asked, **optional}
+            )
+        },
         {
             "worker pods": cluster.pods_synced,
             "RayClusters": cluster.clusters_synced,
@@ -239,7 +245,7 @@ def _followed(settings: Settings, metrics: Metrics, seconds: float) -> _Cluster:
             **{name: partial(getattr, each, "answered") for name, each in asked.items()},
         },
         inform,
-        BindingHandler(nodes.labels) if beside else None,
+        BindingHandler(nodes.labels) if optional else None,
     )
 
 
@@ -254,7 +260,7 @@ def _reservation_metrics(metrics: Metrics, reservations: Reservations) -> None:
     metrics.expose(table.RESERVATIONS_UNSEEN, lambda: reservations.unseen)
 
 
-def _tell(pods: PodHandler, rays: RayHandler, *, pod_groups: bool) -> None:
+def _set_pod_groups(pods: PodHandler, rays: RayHandler, *, pod_groups: bool) -> None:
     """Set whether the API server serves PodGroups."""
     pods.policy = structs.replace(pods.policy, pod_groups=pod_groups)
     rays.settings = structs.replace(rays.settings, pod_groups=pod_groups)

@@ -105,7 +105,7 @@ ALL: Final = (*INSTALLATION, "events", "services")
 
 class Observing:
     """Fills an object cache, for some namespaces, or for all if none are given: with RayClusters
-    and pods, and the kinds in `beside`; once with `read`, and from then on with `run`.
+    and pods, and the kinds in `other_kinds`; once with `read`, and from then on with `run`.
 
     The accounts of an installation may list namespaces. A user, `person`, often may only get their
     namespace, so that it is read periodically.
@@ -114,26 +114,26 @@ class Observing:
     def __init__(
         self,
         api: Api,
-        world: ObjectCache,
+        object_cache: ObjectCache,
         namespaces: Sequence[str] = (),
         timing: Timing | None = None,
-        beside: Collection[str] = ALL,
+        other_kinds: Collection[str] = ALL,
         *,
         person: bool = False,
     ) -> None:
         self.api = api
         self.namespaces = namespaces or ("",)
         """The watched namespaces; an empty name stands for all of them."""
-        self._world = world
+        self._object_cache = object_cache
         self._timing = timing or Timing()
-        self._beside = beside
+        self._other_kinds = other_kinds
         self._gets = [each for each in self.namespaces if each and person]
         self._watches: dict[str, list[ListWatch[Any]]] = {}
         self._unreadable: dict[str, str] = {}
         self._served: str | None = None
         self.discovery = Discovery(PodGroupsServed(api), self._timing.discovery)
         followed: list[Kind[Any]] = [RAYCLUSTERS, PODS]
-        for kind in followed + [each for each in _BESIDE if each.plural in beside]:
+        for kind in followed + [each for each in _BESIDE if each.plural in other_kinds]:
             if kind.namespaced:
                 for namespace in self.namespaces:
                     for reason in kind.reasons:
@@ -156,12 +156,12 @@ class Observing:
     @property
     def listed(self) -> bool:
         """Return whether everything that can be read was listed."""
-        return self.synced and all(watch.synced or watch.trouble for watch in self.watches)
+        return self.synced and all(watch.synced or watch.problem for watch in self.watches)
 
     @property
-    def trouble(self) -> str:
+    def problem(self) -> str:
         """Return the failure reason of the watches of RayClusters and pods, or an empty text."""
-        return next((watch.trouble for watch in self._needed if watch.trouble), "")
+        return next((watch.problem for watch in self._needed if watch.problem), "")
 
     @property
     def watches(self) -> list[ListWatch[Any]]:
@@ -171,10 +171,10 @@ class Observing:
     def unread(self) -> dict[str, str]:
         """Return the kinds that cannot be read, and why."""
         found = {
-            name: watch.trouble
+            name: watch.problem
             for name, watches in self._watches.items()
             for watch in watches
-            if watch.trouble and not watch.synced
+            if watch.problem and not watch.synced
         }
         return {**found, **self._unreadable}
 
@@ -187,7 +187,7 @@ class Observing:
             if watch not in self._needed
         ]
         others += [self._try("namespaces", self._get_namespace(each)) for each in self._gets]
-        if _POD_GROUPS in self._beside:
+        if _POD_GROUPS in self._other_kinds:
             others.append(self._try(_POD_GROUPS, self._list_pod_groups()))
         await asyncio.gather(*(watch.list() for watch in self._needed), *others)
 
@@ -200,13 +200,13 @@ class Observing:
                 group.create_task(watch.run(), name=watch.name)
             for namespace in self._gets:
                 group.create_task(self._poll_namespace(namespace), name=f"namespace {namespace}")
-            if _POD_GROUPS in self._beside:
+            if _POD_GROUPS in self._other_kinds:
                 group.create_task(self._follow_pod_groups(group), name="PodGroups")
             group.create_task(self.discovery.run(), name="discovery of PodGroups")
 
     def _follow(self, kind: Kind[T], scope: str = "", fields: str = "") -> None:
         """Add a list-watch of a kind in a namespace, of the objects with these fields."""
-        table, by_name = kind.table(self._world), kind.plural == "namespaces"
+        table, by_name = kind.table(self._object_cache), kind.plural == "namespaces"
         path = path_of(kind.root, scope if kind.namespaced else "", kind.plural)
         reason = fields.removeprefix("reason=") if kind.plural == "events" else ""
 
@@ -225,7 +225,7 @@ class Observing:
             fields,
             kind.metadata_only,
         )
-        watch = ListWatch(self.api, resource, _Mirror(table, own), self._timing)
+        watch = ListWatch(self.api, resource, _StoreAdapter(table, own), self._timing)
         self._watches.setdefault(kind.plural, []).append(watch)
 
     async def _try(self, name: str, reading: Awaitable[None]) -> None:
@@ -237,7 +237,7 @@ class Observing:
 
     async def _get_namespace(self, name: str) -> None:
         body = await self.api.get(f"/api/v1/namespaces/{name}", (), _DEADLINE)
-        self._world.namespaces.load([decoded(body, Named, "a Namespace")])
+        self._object_cache.namespaces.load([decoded(body, Named, "a Namespace")])
         self._unreadable.pop("namespaces", None)
 
     async def _poll_namespace(self, name: str) -> None:
@@ -270,7 +270,7 @@ class Observing:
             return
         self._served = version
         self._watches.pop(_POD_GROUPS, None)
-        self._world.pod_groups.clear()
+        self._object_cache.pod_groups.clear()
         if version is not None:
             root = f"/apis/{names.SCHEDULING_GROUP}/{version}"
             kind = Kind(_POD_GROUPS, root, _POD_GROUP, lambda each: each.pod_groups)
@@ -278,7 +278,7 @@ class Observing:
                 self._follow(kind, namespace)
 
 
-class _Mirror(Store[T, str, T]):
+class _StoreAdapter(Store[T, str, T]):
     """The objects of a list-watch, in a table."""
 
     def __init__(self, table: Table[T], own: Callable[[T], bool]) -> None:

@@ -34,7 +34,7 @@ async def read_installed(
         return found.get("items") or []
 
     deployments = [("labelSelector", SELECTOR)]
-    (objects, more), validating, former = await asyncio.gather(
+    (objects, more), validating, previous = await asyncio.gather(
         read_cluster(reader, namespace, ignoring=ignoring),
         items("validatingwebhookconfigurations", _VALIDATING, ()),
         items("deployments", "/apis/apps/v1/deployments", deployments),
@@ -55,7 +55,7 @@ async def read_installed(
     return Installed(
         objects,
         None if validating is None else msgspec.convert(validating, list[WebhookConfiguration]),
-        None if former is None else msgspec.convert(former, list[Named]),
+        None if previous is None else msgspec.convert(previous, list[Named]),
         ready,
     ), more | unread
 

@@ -129,26 +129,26 @@ class ListWatch(Generic[T]):
         resource: Resource[T],
         store: Store[T, Any, Any],
         timing: Timing | None = None,
-        world: Clock | None = None,
+        time_source: Clock | None = None,
     ) -> None:
         self.name = resource.name
         self.resource = resource
         self.synced = False
-        self.heard_at = -inf
+        self.contacted_at = -inf
         """Time until which events are known to be delivered, in monotonic seconds."""
         self.counters = Counters()
         self._api = api
         self._store = store
         self._timing = timing or Timing()
-        self._world = world or Clock()
-        self._clock = self._world.clock
-        self._outage = _Outage(resource.name, self._timing, self._world)
+        self._time_source = time_source or Clock()
+        self._clock = self._time_source.clock
+        self._outage = _Outage(resource.name, self._timing, self._time_source)
         self._version = ""
         self._opened = 0.0
         self._connected = False
 
     @property
-    def trouble(self) -> str:
+    def problem(self) -> str:
         """Return the reason why the known state may be old; empty while a watch is open."""
         return "" if self._connected else self._outage.reason
 
@@ -162,7 +162,7 @@ class ListWatch(Generic[T]):
                 pause = self._timing.watch_interval - (self._clock() - self._opened)
             except ApiError as error:
                 pause = self._failed(error)
-            await self._world.sleep(max(0.0, pause))
+            await self._time_source.sleep(max(0.0, pause))
 
     async def list(self) -> None:
         """List all objects, after which `run` watches. Raises ApiError."""
@@ -192,9 +192,9 @@ class ListWatch(Generic[T]):
                 self._store.item(item)
         # The API server's time is unknown before the first response, so it is computed after the
         # list.
-        server_time = self._world.server_time() - (self._clock() - begun)
+        server_time = self._time_source.server_time() - (self._clock() - begun)
         self._listed(version, self._store.end(server_time))
-        self._heard(begun, server_time)
+        self._contacted(begun, server_time)
 
     async def _page(self, query: Query) -> bytes:
         return await self._api.get(
@@ -220,7 +220,7 @@ class ListWatch(Generic[T]):
         self.synced = True
 
     async def _watch(self) -> None:
-        seconds = self._timing.watch * (1 + self._world.random())
+        seconds = self._timing.watch * (1 + self._time_source.random())
         query = [
             ("watch", "true"),
             ("allowWatchBookmarks", "true"),
@@ -239,7 +239,7 @@ class ListWatch(Generic[T]):
                     text = f"the watch has a line of more than {_LINE_BYTES >> 20} MiB"
                     raise Garbled("garbled", text)
                 self._outage.late = False
-                self._heard(self._clock(), self._world.server_time())
+                self._contacted(self._clock(), self._time_source.server_time())
                 if self._clock() - self._opened >= self._timing.steady:
                     self._outage.end()
         if lines.rest:
@@ -265,8 +265,8 @@ class ListWatch(Generic[T]):
             finally:
                 self._connected = False
 
-    def _heard(self, now: float, server_time: float) -> None:
-        self.heard_at = now
+    def _contacted(self, now: float, server_time: float) -> None:
+        self.contacted_at = now
         self._store.contacted(server_time)
 
     def _take(self, line: bytes) -> None:
@@ -300,7 +300,7 @@ class _Outage:
     logging.
     """
 
-    def __init__(self, name: str, timing: Timing, world: Clock) -> None:
+    def __init__(self, name: str, timing: Timing, time_source: Clock) -> None:
         self.reason = ""
         """The reason of the latest failure that was logged, empty without an outage."""
         self.silent = False
@@ -308,8 +308,8 @@ class _Outage:
         self.late = False
         """Whether that applied to the previous watch, and nothing has been received since."""
         self._name = name
-        self._clock = world.clock
-        self._backoff = Backoff(timing.first_delay, timing.longest_delay, world.random)
+        self._clock = time_source.clock
+        self._backoff = Backoff(timing.first_delay, timing.longest_delay, time_source.random)
         self._since = 0.0
         self._fruitless = 0
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from webhook.api import names
 from webhook.api.review import ClusterUnreadable
-from webhook.cache.serve_stores import PodFeed, RayClusterFeed, pods_in, rayclusters_in
+from webhook.cache.serve_stores import PodStore, RayClusterStore, pods_in, rayclusters_in
 from webhook.groups.identity import GroupKey, Key
 from webhook.groups.required_reads import (
     SILENCE_SECONDS,
@@ -44,18 +44,18 @@ without delaying reads of other namespaces.
 _AGAIN_SECONDS: Final = 1.0
 """Between two reads of a RayCluster; callers in between share the second read."""
 
-_REMEMBERED: Final = 1024
+_MEMOIZED: Final = 1024
 
 _PAGE_ITEMS: Final = 500
 
 T = TypeVar("T", bound=Watched)
 
 
-class Feeds(Struct, frozen=True):
+class Stores(Struct, frozen=True):
     """The stores of RayClusters and pods of a namespace."""
 
-    pods: PodFeed
-    clusters: RayClusterFeed
+    pods: PodStore
+    clusters: RayClusterStore
 
 
 class LiveReader:
@@ -66,14 +66,14 @@ class LiveReader:
     """
 
     def __init__(
-        self, api: Api, feeds: Mapping[str, Feeds], deadline: float = READ_SECONDS
+        self, api: Api, stores: Mapping[str, Stores], deadline: float = READ_SECONDS
     ) -> None:
         self._api = api
         self._server_time = api.server_time.now
-        self._feeds = feeds
+        self._feeds = stores
         self._deadline = deadline
         self._flights = Flights()
-        self._rooms: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        self._limits: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._begun: dict[tuple[str, str], float] = {}
         self.reads = 0
         """Reads that were started."""
@@ -102,7 +102,7 @@ class LiveReader:
         wait = self._begun.get(key, -_AGAIN_SECONDS) + _AGAIN_SECONDS - monotonic()
         if wait > 0:
             await asyncio.sleep(wait)
-        if len(self._begun) >= _REMEMBERED:
+        if len(self._begun) >= _MEMOIZED:
             self._begun = {
                 each: begun
                 for each, begun in self._begun.items()
@@ -125,31 +125,31 @@ class LiveReader:
 
     def contact(self, key: Key) -> float:
         """Return the server's time of the last contact with the API server about a group."""
-        feeds = self._feeds_of(key.namespace)
-        if feeds is None:
+        stores = self._feeds_of(key.namespace)
+        if stores is None:
             return -inf
         if isinstance(key, GroupKey):
-            return feeds.pods.contact(key)
-        return feeds.clusters.contact((key.namespace, ""))
+            return stores.pods.contact(key)
+        return stores.clusters.contact((key.namespace, ""))
 
     def listed(self, key: Key) -> float:
         """Return the server's time of the start of the newest complete list of a group."""
-        feeds = self._feeds_of(key.namespace)
-        if feeds is None:
+        stores = self._feeds_of(key.namespace)
+        if stores is None:
             return -inf
         if isinstance(key, GroupKey):
-            return feeds.pods.listed(key)
-        return feeds.clusters.listed((key.namespace, ""))
+            return stores.pods.listed(key)
+        return stores.clusters.listed((key.namespace, ""))
 
     def fresh(self, namespace: str, name: str) -> bool:
         """Return whether the known state of a RayCluster, or of all of a namespace if `name` is
         empty, is at most SILENCE_SECONDS old.
         """
-        feeds = self._feeds_of(namespace)
-        if feeds is None:
+        stores = self._feeds_of(namespace)
+        if stores is None:
             return False
         oldest = self._server_time() - SILENCE_SECONDS
-        return -inf < oldest <= feeds.clusters.contact((namespace, name))
+        return -inf < oldest <= stores.clusters.contact((namespace, name))
 
     async def _read_clusters(self, namespace: str) -> None:
         await self._flights.join(
@@ -162,9 +162,9 @@ class LiveReader:
 
     async def _within(self, namespace: str, read: Callable[[], Awaitable[None]]) -> None:
         self.reads += 1
-        room = self._rooms.setdefault(namespace, asyncio.Semaphore(_AT_ONCE))
+        limit = self._limits.setdefault(namespace, asyncio.Semaphore(_AT_ONCE))
         try:
-            async with asyncio.timeout(self._deadline), room:
+            async with asyncio.timeout(self._deadline), limit:
                 await _when_asked(read, monotonic() + self._deadline)
         except TimeoutError as error:
             self.failures += 1
@@ -176,27 +176,27 @@ class LiveReader:
             raise ClusterUnreadable(msg) from error
 
     async def _cluster(self, namespace: str, name: str) -> None:
-        feeds = self._of(namespace)
+        stores = self._of(namespace)
         resource = rayclusters_in(namespace)
         begun = self._server_time()
         clusters, version = await self._all(
             resource.path, [("fieldSelector", f"metadata.name={name}")], resource.codec
         )
-        feeds.clusters.read((namespace, name), clusters, version, begun)
+        stores.clusters.read((namespace, name), clusters, version, begun)
 
     async def _clusters(self, namespace: str) -> None:
-        feeds = self._of(namespace)
+        stores = self._of(namespace)
         resource = rayclusters_in(namespace)
         begun = self._server_time()
         clusters, version = await self._all(resource.path, [], resource.codec, absent=False)
-        feeds.clusters.read_all(namespace, clusters, version, begun)
+        stores.clusters.read_all(namespace, clusters, version, begun)
 
     async def _group(self, name: str, key: GroupKey) -> None:
         await self._pods(name, key)
         await self._cluster(key.namespace, name)
 
     async def _pods(self, name: str, key: GroupKey) -> None:
-        feeds = self._of(key.namespace)
+        stores = self._of(key.namespace)
         resource = pods_in(key.namespace)
         selector = (
             f"{resource.selector},{names.LABEL_CLUSTER}={name},{names.LABEL_GROUP}={key.group}"
@@ -205,7 +205,7 @@ class LiveReader:
         pods, version = await self._all(
             resource.path, [("labelSelector", selector)], resource.codec, absent=False
         )
-        feeds.pods.read(key, pods, version, begun)
+        stores.pods.read(key, pods, version, begun)
 
     async def _all(
         self, path: str, query: Query, codec: Codec[T], *, absent: bool = True
@@ -221,18 +221,18 @@ class LiveReader:
         )
         return found, number(version)
 
-    def _feeds_of(self, namespace: str) -> Feeds | None:
+    def _feeds_of(self, namespace: str) -> Stores | None:
         return self._feeds.get(namespace) or self._feeds.get("")
 
-    def _of(self, namespace: str) -> Feeds:
-        feeds = self._feeds_of(namespace)
-        if feeds is None:
+    def _of(self, namespace: str) -> Stores:
+        stores = self._feeds_of(namespace)
+        if stores is None:
             msg = (
                 f"namespace {namespace} is not watched: add it to the namespaces, or exclude it "
                 "from the webhook configuration"
             )
             raise ClusterUnreadable(msg)
-        return feeds
+        return stores
 
 
 async def _when_asked(read: Callable[[], Awaitable[None]], deadline: float) -> None:

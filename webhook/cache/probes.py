@@ -100,12 +100,18 @@ class Probes:
     async def all(self, now: float) -> Probed:
         """Return the results of all probes. Raises ApiError if the API server does not answer."""
         probed = await self.needs()
-        mutating, validating, broken, (owner, worker), (scope, picture) = await asyncio.gather(
+        (
+            mutating,
+            validating,
+            broken,
+            (owner, worker),
+            (scope, cluster_report),
+        ) = await asyncio.gather(
             self._configurations("mutatingwebhookconfigurations"),
             self._configurations("validatingwebhookconfigurations"),
             _attempt(self._asker, self._rayclusters, _broken(self._namespace)),
             self._worker(),
-            self._picture(now),
+            self._cluster_report(now),
         )
         services = sorted(
             {
@@ -137,7 +143,7 @@ class Probes:
             broken=broken,
             worker=worker,
             owner=owner,
-            picture=picture,
+            cluster_report=cluster_report,
             scope=scope,
         )
 
@@ -162,9 +168,9 @@ class Probes:
         tried = {f"{place}/{_NOWHERE}": await _attempt(self._asker, path, _lease(place))}
         label = [("labelSelector", f"{names.LABEL_RESERVATIONS}=true"), ("limit", str(_LEASES_MAX))]
         leases = await self._try(LEASES, self._items(path, label)) or []
-        room = asyncio.Semaphore(_AT_ONCE)
+        limit = asyncio.Semaphore(_AT_ONCE)
         results = await asyncio.gather(
-            *(_rewrite(self._asker, path, each, room) for each in leases)
+            *(_rewrite(self._asker, path, each, limit) for each in leases)
         )
         for lease, result in zip(leases, results, strict=True):
             tried[f"{place}/{lease['metadata']['name']}"] = result
@@ -174,7 +180,7 @@ class Probes:
         items = await self._try(plural, self._items(f"{_ADMISSION}/{plural}", []))
         return None if items is None else msgspec.convert(items, list[WebhookConfiguration])
 
-    async def _picture(self, now: float) -> tuple[str, ClusterReport | None]:
+    async def _cluster_report(self, now: float) -> tuple[str, ClusterReport | None]:
         """Return the namespace that was checked, empty for all, and its report."""
         scopes = ["", self._namespace] if self._everywhere else [self._namespace]
         for scope in scopes:
@@ -281,14 +287,14 @@ async def _attempt(asker: Api, path: str, body: Object) -> Tried:
     return Tried(stored)
 
 
-async def _rewrite(asker: Api, path: str, lease: Object, room: asyncio.Semaphore) -> Tried:
+async def _rewrite(asker: Api, path: str, lease: Object, limit: asyncio.Semaphore) -> Tried:
     """Replace a Lease by itself, in a dry run."""
     if why := check_content(lease):
         return Tried(None, why, "unreadable")
     whole = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", **lease}
     name = quote(str(lease["metadata"]["name"]), safe="")
     try:
-        async with room:
+        async with limit:
             dry = [("dryRun", "All")]
             await asker.replace(f"{path}/{name}", whole, _SECONDS, dry)
     except (

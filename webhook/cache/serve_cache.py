@@ -6,8 +6,8 @@ from typing import Any
 
 from webhook.api.objects import RayCluster
 from webhook.cache.informer import ListWatch
-from webhook.cache.live import Feeds, LiveReader
-from webhook.cache.serve_stores import PodFeed, RayClusterFeed, WorkerPod, pods_in, rayclusters_in
+from webhook.cache.live import LiveReader, Stores
+from webhook.cache.serve_stores import PodStore, RayClusterStore, WorkerPod, pods_in, rayclusters_in
 from webhook.groups.group_config import ClusterIndex
 from webhook.groups.identity_index import Membership
 from webhook.kubeclient.client import Api
@@ -25,20 +25,20 @@ class ClusterState:
         namespaces: Sequence[str] = (),
         timing: Timing | None = None,
     ) -> None:
-        world = Clock(server_time=api.server_time.now)
-        self.feeds = {
-            namespace: Feeds(PodFeed(members, namespace), RayClusterFeed(clusters))
+        time_source = Clock(server_time=api.server_time.now)
+        self.stores = {
+            namespace: Stores(PodStore(members, namespace), RayClusterStore(clusters))
             for namespace in namespaces or ("",)
         }
         self.pods: list[ListWatch[WorkerPod]] = [
-            ListWatch(api, pods_in(namespace), feeds.pods, timing, world)
-            for namespace, feeds in self.feeds.items()
+            ListWatch(api, pods_in(namespace), stores.pods, timing, time_source)
+            for namespace, stores in self.stores.items()
         ]
         self.clusters: list[ListWatch[RayCluster]] = [
-            ListWatch(api, rayclusters_in(namespace), feeds.clusters, timing, world)
-            for namespace, feeds in self.feeds.items()
+            ListWatch(api, rayclusters_in(namespace), stores.clusters, timing, time_source)
+            for namespace, stores in self.stores.items()
         ]
-        self.reader = LiveReader(api, self.feeds)
+        self.reader = LiveReader(api, self.stores)
         clusters.freshness = self.reader.fresh
 
     def pods_synced(self) -> bool:
@@ -59,7 +59,7 @@ class ClusterState:
     @property
     def malformed(self) -> int:
         """Return the number of worker pods with invalid identity labels."""
-        return sum(feeds.pods.malformed for feeds in self.feeds.values())
+        return sum(stores.pods.malformed for stores in self.stores.values())
 
     async def run(self) -> None:
         """Watch the cluster until cancelled. The client has to be open."""

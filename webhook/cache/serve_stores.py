@@ -72,7 +72,7 @@ _RAYCLUSTERS: Final = Codec(RayCluster)
 _specs: Final = msgspec.json.Decoder(PodSpec)
 
 
-class PodFeed(Store[WorkerPod, GroupKey, Member]):
+class PodStore(Store[WorkerPod, GroupKey, Member]):
     """The worker pods of a namespace, or of all if it is empty, from the watch and from live reads.
 
     A terminating pod frees its identity. A pod without identity labels that a previous webhook
@@ -187,7 +187,7 @@ class _Clusters:
             self._index.remove(facts.namespace, facts.name, uid)
 
 
-class RayClusterFeed(Store[RayCluster, Name, RayClusterConfig]):
+class RayClusterStore(Store[RayCluster, Name, RayClusterConfig]):
     """The RayClusters of a list-watch, and of live reads."""
 
     def __init__(self, index: ClusterIndex) -> None:

@@ -162,8 +162,8 @@ class Store(Generic[T, S, V]):
                 continue
             shown.add(uid)
             at = number(value.metadata.resource_version)
-            news = self._ahead.get(uid, max(horizon, self._reached_of(uid)) + 1)
-            if at < news:
+            next_version = self._ahead.get(uid, max(horizon, self._reached_of(uid)) + 1)
+            if at < next_version:
                 continue
             self._ahead.pop(uid, None)
             if new is not None and at > self.reached:

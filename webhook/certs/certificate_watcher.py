@@ -134,12 +134,12 @@ class CertificateWatcher:
     async def run(self) -> None:
         """Poll until cancelled. A pair that was loaded before is reported first."""
         if self._served is not None:
-            self._tell_loaded()
+            self._report_loaded()
         while True:
-            await self.look()
+            await self.poll()
             await asyncio.sleep(self._seconds)
 
-    async def look(self) -> None:
+    async def poll(self) -> None:
         """Poll once. A repeated failure is reported to the observer only once."""
         try:
             new = self.take(await self._source.fetch())
@@ -149,12 +149,12 @@ class CertificateWatcher:
                 self._observer.rejected(self._complaint)
             return
         if new:
-            self._tell_loaded()
+            self._report_loaded()
         elif self._complaint:
             self._observer.recovered()
         self._complaint = ""
 
-    def _tell_loaded(self) -> None:
+    def _report_loaded(self) -> None:
         self._observer.loaded(datetime.fromtimestamp(self._context.expires, UTC))
 
     def _refuse_invalid(self, pair: Pair) -> None:

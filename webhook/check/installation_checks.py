@@ -107,7 +107,7 @@ class Probed(Struct, frozen=True):
     worker: Tried = Tried()
     """Dry run of a worker pod, of the existing RayCluster `owner` if set."""
     owner: str = ""
-    picture: ClusterReport | None = None
+    cluster_report: ClusterReport | None = None
     scope: str = ""
     """Namespace of the report; empty for all."""
     unread: dict[str, str] = {}
@@ -158,11 +158,21 @@ def after(
 
 
 def of_files(
-    configurations: Collection[WebhookConfiguration] | None, picture: ClusterReport, namespace: str
+    configurations: Collection[WebhookConfiguration] | None,
+    cluster_report: ClusterReport,
+    namespace: str,
 ) -> Iterator[Result]:
     """Yield the results of the checks that need no requests to a cluster."""
     probed = Probed(
-        {}, None, None, None, configurations, None, {}, picture=picture, scope=namespace
+        {},
+        None,
+        None,
+        None,
+        configurations,
+        None,
+        {},
+        cluster_report=cluster_report,
+        scope=namespace,
     )
     yield from _results((ids.SECOND_WEBHOOK, _second(probed)), (SEATS, _seats(probed)))
 
@@ -497,10 +507,10 @@ _OF_SEATS: Final = (
 
 
 def _seats(probed: Probed) -> Iterator[Found]:
-    if probed.picture is None:
+    if probed.cluster_report is None:
         yield _unread(probed, "pods", "whether all workers have a seat is not known")
         return
-    found = probed.picture.every_trouble
+    found = probed.cluster_report.every_problem
     wrong = [each for each in found if each.level == ERROR and each.id in _OF_SEATS]
     for each in wrong:
         text = f"{each.namespace}/{each.cluster}: {each.message}"
@@ -508,7 +518,7 @@ def _seats(probed: Probed) -> Iterator[Found]:
     if not wrong:
         hosts = sum(
             bool(host.pods)
-            for each in probed.picture.clusters
+            for each in probed.cluster_report.clusters
             for group in each.groups
             for replica in group.replicas
             for host in replica.hosts

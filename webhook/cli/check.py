@@ -111,8 +111,8 @@ def _of_files(arguments: argparse.Namespace) -> list[_Section] | None:
     if state is None:
         return None
     namespace = arguments.namespace or ""
-    picture = examine(state.objects, state.now, state.unread)
-    found = of_files(state.objects.configurations.listed, picture, namespace)
+    cluster_report = examine(state.objects, state.now, state.unread)
+    found = of_files(state.objects.configurations.listed, cluster_report, namespace)
     scope = f"namespace {namespace} of the files" if namespace else "the files"
     return [_Section("the objects in the files", list(found), scope)]
 

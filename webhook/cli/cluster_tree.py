@@ -17,7 +17,7 @@ from webhook.cli.terminal import (
     symbols,
 )
 from webhook.diagnostics import ids, report
-from webhook.diagnostics.diagnosis import ERROR, Trouble
+from webhook.diagnostics.diagnosis import ERROR, Problem
 from webhook.diagnostics.messages import counted, duration, others
 
 _HOSTS: Final = {
@@ -58,25 +58,27 @@ _LEAST, _LEAST_WIDE = 48, 68
 Row = tuple[RenderableType, ...]
 
 
-def draw(console: Console, picture: report.ClusterReport, *, wide: bool = False) -> None:
+def draw(console: Console, cluster_report: report.ClusterReport, *, wide: bool = False) -> None:
     """Print a report. Commands are not broken into lines, so that they can be copied."""
-    console.print(drawing(picture, wide=wide), crop=False)
+    console.print(drawing(cluster_report, wide=wide), crop=False)
 
 
-def drawing(picture: report.ClusterReport, *, wide: bool = False) -> Lines:
+def drawing(cluster_report: report.ClusterReport, *, wide: bool = False) -> Lines:
     """Return a report as lines."""
     lines: list[RenderableType] = []
-    for cluster in picture.clusters:
+    for cluster in cluster_report.clusters:
         lines += [
             _title(cluster),
-            AtLeast(_table(cluster, picture.now, wide=wide), _LEAST_WIDE if wide else _LEAST),
+            AtLeast(
+                _table(cluster, cluster_report.now, wide=wide), _LEAST_WIDE if wide else _LEAST
+            ),
             *_pod_groups(cluster, wide=wide),
-            *(shown_troubles if wide else joined_troubles)(cluster.troubles, picture.now),
+            *(shown_problems if wide else joined_problems)(cluster.problems, cluster_report.now),
             Text(),
         ]
-    lines += shown_troubles(picture.troubles, picture.now)
-    lines += [Text(line, style=style("dim")) for line in _unread(picture)]
-    lines.append(_summary(picture))
+    lines += shown_problems(cluster_report.problems, cluster_report.now)
+    lines += [Text(line, style=style("dim")) for line in _unread(cluster_report)]
+    lines.append(_summary(cluster_report))
     return Lines(*lines)
 
 
@@ -103,7 +105,7 @@ def _table(cluster: report.Cluster, now: float, *, wide: bool) -> Table:
 
 def _rows(group: report.Group, cluster: report.Cluster, now: float, *, wide: bool) -> Iterator[Row]:
     """Yield the rows of a group. Replicas of a large group share rows, unless `wide`."""
-    troubles = cluster.troubles
+    problems = cluster.problems
     if group.unit:
         yield _unit(group)
     shown, shared = _parted(group, wide=wide)
@@ -115,10 +117,10 @@ def _rows(group: report.Group, cluster: report.Cluster, now: float, *, wide: boo
             Text(common, style(_STATES[common])),
         )
     for replica in shown:
-        yield _row(group, replica, troubles, now, wide=wide)
+        yield _row(group, replica, problems, now, wide=wide)
     if group.unseated:
         held = counted(len(group.unseated), "pod")
-        lost = any((each.id, each.group) == (ids.POD_WITHOUT_SEAT, group.name) for each in troubles)
+        lost = any((each.id, each.group) == (ids.POD_WITHOUT_SEAT, group.name) for each in problems)
         state = Text(report.WAITS, style("error")) if lost else Text("none needed", style("dim"))
         yield Text("no seat"), Text(), Text(held), state
     if not group.replicas and not group.unseated:
@@ -175,14 +177,14 @@ def _between(replicas: list[report.Replica]) -> str:
 def _row(
     group: report.Group,
     replica: report.Replica,
-    troubles: tuple[Trouble, ...],
+    problems: tuple[Problem, ...],
     now: float,
     *,
     wide: bool,
 ) -> Row:
     called = "one more" if replica.index is None else f"replica {replica.index}"
     state = Text(replica.state, style=style(_STATES[replica.state]))
-    what = Text(_what(group, replica, troubles, now) or _age(replica, now))
+    what = Text(_what(group, replica, problems, now) or _age(replica, now))
     row = (
         Text(called),
         _hosts(replica.hosts),
@@ -194,12 +196,12 @@ def _row(
 
 
 def _what(
-    group: report.Group, replica: report.Replica, troubles: tuple[Trouble, ...], now: float
+    group: report.Group, replica: report.Replica, problems: tuple[Problem, ...], now: float
 ) -> str:
     """Return a summary of a replica's problem: the missing hosts, or the ids of its diagnoses."""
     if replica.state == report.COMPLETE or replica.index is None:
         return ""
-    found = [each for each in troubles if (each.group, each.replica) == (group.name, replica.index)]
+    found = [each for each in problems if (each.group, each.replica) == (group.name, replica.index)]
     return ", ".join(f"{each.brief}{_since(each, now)}" for each in found)
 
 
@@ -227,68 +229,74 @@ def _hosts(hosts: tuple[report.Host, ...]) -> Text:
     return drawn
 
 
-def joined_troubles(troubles: Iterable[Trouble], now: float) -> Iterator[RenderableType]:
+def joined_problems(problems: Iterable[Problem], now: float) -> Iterator[RenderableType]:
     """Yield the problems, with one entry for all replicas of a group with the same problem."""
-    joined: dict[tuple[str, str, bool], list[Trouble]] = {}
-    for each in troubles:
+    joined: dict[tuple[str, str, bool], list[Problem]] = {}
+    for each in problems:
         joined.setdefault((each.id, each.group, each.replica is None), []).append(each)
     for alike in joined.values():
         if alike[0].replica is None:
-            yield from shown_troubles(alike[:_ALIKE], now)
+            yield from shown_problems(alike[:_ALIKE], now)
             if len(alike) > _ALIKE:
                 yield Text(f"  and {len(alike) - _ALIKE} more like it: -o wide shows all")
         else:
-            yield from _trouble(alike[0], now, others([each.replica for each in alike[1:]]))
+            yield from _problem(alike[0], now, others([each.replica for each in alike[1:]]))
 
 
-def shown_troubles(troubles: Iterable[Trouble], now: float) -> Iterator[RenderableType]:
+def shown_problems(problems: Iterable[Problem], now: float) -> Iterator[RenderableType]:
     """Yield the problems: message, age, fix, and command."""
-    for trouble in troubles:
-        yield from _trouble(trouble, now, "")
+    for found_problem in problems:
+        yield from _problem(found_problem, now, "")
 
 
-def _trouble(trouble: Trouble, now: float, more: str) -> Iterator[RenderableType]:
-    place = f"{trouble.group}: " if trouble.group else ""
+def _problem(found_problem: Problem, now: float, more: str) -> Iterator[RenderableType]:
+    place = f"{found_problem.group}: " if found_problem.group else ""
     said = grid("whole", "whole", "folds")
     what = Text.assemble(
-        (trouble.id, "bold"),
-        f"  {place}{trouble.message}{more}",
-        (_since(trouble, now), style("dim")),
+        (found_problem.id, "bold"),
+        f"  {place}{found_problem.message}{more}",
+        (_since(found_problem, now), style("dim")),
     )
-    said.add_row(Text(" "), mark(trouble.level), what)
-    said.add_row("", "", Text(f"{trouble.remedy}:"))
+    said.add_row(Text(" "), mark(found_problem.level), what)
+    said.add_row("", "", Text(f"{found_problem.remedy}:"))
     yield said
-    yield _command(trouble.command)
-    if trouble.change is not None:
+    yield _command(found_problem.command)
+    if found_problem.change is not None:
         does = grid("whole", "whole", "folds")
-        does.add_row("", "", Text(f"this {trouble.change.does}:"))
+        does.add_row("", "", Text(f"this {found_problem.change.does}:"))
         yield does
-        yield _command(trouble.change.command)
+        yield _command(found_problem.change.command)
 
 
 def _command(text: str) -> Text:
     return Text(f"      {text}", style=style("info"), no_wrap=True, overflow="ignore")
 
 
-def _unread(picture: report.ClusterReport) -> Iterator[str]:
-    for name, why in picture.unread.items():
+def _unread(cluster_report: report.ClusterReport) -> Iterator[str]:
+    for name, why in cluster_report.unread.items():
         yield f"not looked at: {name} ({why})"
 
 
-def _summary(picture: report.ClusterReport) -> RenderableType:
-    waiting = sum(cluster.waits for cluster in picture.clusters)
-    beside = sum(trouble.level == ERROR for trouble in picture.troubles)
-    if not picture.clusters and not beside:
+def _summary(cluster_report: report.ClusterReport) -> RenderableType:
+    waiting = sum(cluster.waits for cluster in cluster_report.clusters)
+    installation_errors = sum(
+        found_problem.level == ERROR for found_problem in cluster_report.problems
+    )
+    if not cluster_report.clusters and not installation_errors:
         return Text("no RayClusters")
-    what = counted(len(picture.clusters), "RayCluster") if picture.clusters else "no RayClusters"
+    what = (
+        counted(len(cluster_report.clusters), "RayCluster")
+        if cluster_report.clusters
+        else "no RayClusters"
+    )
     if waiting:
         what += f", {waiting} of them {'waits' if waiting == 1 else 'wait'}"
-    elif picture.clusters:
+    elif cluster_report.clusters:
         what += ", nothing waits"
-    if beside:
-        what += f"; {counted(beside, 'problem')} of the installation"
-    return Text.assemble(mark("error" if picture.waits else "fine"), f" {what}")
+    if installation_errors:
+        what += f"; {counted(installation_errors, 'problem')} of the installation"
+    return Text.assemble(mark("error" if cluster_report.waits else "fine"), f" {what}")
 
 
-def _since(trouble: Trouble, now: float) -> str:
-    return "" if trouble.since is None else f" since {duration(now - trouble.since)}"
+def _since(found_problem: Problem, now: float) -> str:
+    return "" if found_problem.since is None else f" since {duration(now - found_problem.since)}"

@@ -54,11 +54,11 @@ class Cluster(NamedTuple):
     ignoring: bool = True
 
 
-def look(arguments: argparse.Namespace, ask: Callable[[Cluster], Awaitable[T]]) -> T | None:
+def with_cluster(arguments: argparse.Namespace, ask: Callable[[Cluster], Awaitable[T]]) -> T | None:
     """Return the result of `ask`; None after an error if the cluster cannot be reached."""
     logging.getLogger("webhook").addHandler(logging.NullHandler())  # log messages are printed below
     try:
-        return asyncio.run(_look(arguments, ask))
+        return asyncio.run(_with_cluster(arguments, ask))
     except (ApiError, ConfigurationError) as error:
         advice = advice_on(error) if isinstance(error, ApiError) else ""
         sys.stderr.write(f"ray-webhook {arguments.command}: {many_lines(f'{error}{advice}')}\n")
@@ -70,10 +70,10 @@ def look_until(
     ask: Callable[[Cluster], Awaitable[T]],
     over: Callable[[T], bool],
 ) -> T | None:
-    """Return the result of `look` once it is `over`, or the last one when `--wait` has passed."""
+    """Return the result of `with_cluster` once it is `over`, or the last after `--wait`."""
     deadline = time.monotonic() + arguments.wait
     while True:
-        found = look(arguments, ask)
+        found = with_cluster(arguments, ask)
         if found is None or over(found) or time.monotonic() >= deadline:
             return found
         time.sleep(_PERIOD)
@@ -93,7 +93,7 @@ def advice_on(error: ApiError) -> str:
     return f"; {advice}" if advice else ""
 
 
-async def _look(arguments: argparse.Namespace, ask: Callable[[Cluster], Awaitable[T]]) -> T:
+async def _with_cluster(arguments: argparse.Namespace, ask: Callable[[Cluster], Awaitable[T]]) -> T:
     path, namespace = place_of(arguments)
     api = Api(load_of(path, arguments.context), _REPEATS)
     await api.open()
@@ -107,7 +107,7 @@ def ray_objects(arguments: argparse.Namespace) -> list[Manifest | ManifestError]
     """Return the Ray objects in the cluster, each under its kind, namespace and name; None after an
     error message if the cluster cannot be read. A kind that is not served has no objects.
     """
-    return look(arguments, _read_ray_objects)
+    return with_cluster(arguments, _read_ray_objects)
 
 
 async def _read_ray_objects(cluster: Cluster) -> list[Manifest | ManifestError]:
@@ -159,7 +159,7 @@ def read_state(arguments: argparse.Namespace) -> State | None:
     message if the state cannot be read.
     """
     if not arguments.state:
-        return look(arguments, _take)
+        return with_cluster(arguments, _take)
     try:
         return state_in(arguments)
     except ManifestError as error:

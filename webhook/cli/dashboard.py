@@ -79,7 +79,7 @@ async def _try(api: Api, namespace: str) -> None:
 
 async def _serve(page: Page, access: OwnAccess, port: int) -> int:
     settle()
-    await page.live.look()
+    await page.live.examine_changed()
     sys.stderr.write(
         f"ray-webhook dashboard: http://127.0.0.1:{port}/enter?token={access.token}\n"
         "open it; Ctrl-C ends the dashboard\n"

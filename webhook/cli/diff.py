@@ -10,7 +10,7 @@ import msgspec
 
 from webhook.api import names
 from webhook.api.formats import one_line
-from webhook.cli.connection import UNREACHABLE, Cluster, look
+from webhook.cli.connection import UNREACHABLE, Cluster, with_cluster
 from webhook.cli.files import read_manifests
 from webhook.cli.parsing import (
     NO_PATHS,
@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
     if nameless is not None:
         problem = problem_in(nameless, "metadata.name: set it, to find the object in the cluster")
         return refuse("diff", str(problem))
-    compared = look(arguments, lambda cluster: _compare(cluster, given))
+    compared = with_cluster(arguments, lambda cluster: _compare(cluster, given))
     if compared is None:
         return UNREACHABLE
     if arguments.output == "json":

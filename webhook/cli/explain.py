@@ -14,7 +14,7 @@ from rich.table import Table
 
 from webhook.accelerators import profiles
 from webhook.api import names
-from webhook.cli.cluster_tree import shown_troubles
+from webhook.cli.cluster_tree import shown_problems
 from webhook.cli.connection import UNREACHABLE, State, add_state, read_state
 from webhook.cli.parsing import (
     add_connection,
@@ -39,8 +39,8 @@ from webhook.explain.pod_explanation import (
     MISSING,
     Account,
     Given,
+    describe_pod,
     seat_labels,
-    tell,
 )
 from webhook.explain.variables import given_variables
 from webhook.groups.annotations import OPT_INS
@@ -112,8 +112,8 @@ def _pod(state: State, name: str) -> int:
     screen = console()
     for line in _about(pod, cluster, now):
         screen.print(line)
-    troubles = [each for each in examine(objects, now).every_trouble if name in each.pods]
-    for part in shown_troubles(tuple(troubles), now):
+    problems = [each for each in examine(objects, now).every_problem if name in each.pods]
+    for part in shown_problems(tuple(problems), now):
         screen.print(part, crop=False)
     return 0
 
@@ -124,7 +124,7 @@ def _about(pod: LivePod, cluster: Cluster | None, now: float) -> Iterator[Render
     yield Text.assemble(
         (f"{pod.metadata.namespace}/{pod.name}", "bold"), f"  {pod.status.phase or 'Pending'}{age}"
     )
-    what, account = tell(cluster, pod)
+    what, account = describe_pod(cluster, pod)
     yield Text(f"  {what}")
     if account is None:
         return

@@ -81,12 +81,12 @@ def main(  # noqa: PLR0911
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:  # the reader of the output, such as head, has exited
-        _forget_output()
+        _discard_output()
         return 0
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise
-        _forget_output()
+        _discard_output()
         return refuse(command or "", "the output cannot be written: no space is left on the device")
     except Exception as error:  # noqa: BLE001 - exit status 1 would say that an object was refused
         traceback.print_exc()
@@ -174,7 +174,7 @@ def _fill_closed() -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
 
 
-def _forget_output() -> None:
+def _discard_output() -> None:
     """Discard the rest of the output, so that the interpreter reports no error at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

@@ -23,7 +23,7 @@ from webhook.cli.terminal import (
     mark,
     style,
 )
-from webhook.diagnostics.installation_problems import FORMER
+from webhook.diagnostics.installation_problems import PREVIOUS
 from webhook.diagnostics.messages import counted
 from webhook.migrate.migration import (
     GroupVerdict,
@@ -40,13 +40,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.epilog = (
         "examples:\n"
-        f"  ray-webhook migrate --from {FORMER}             what is done, and what to do next\n"
-        f"  ray-webhook migrate --from {FORMER} --wait 2m   after a step, until it is done\n\n"
+        f"  ray-webhook migrate --from {PREVIOUS}             what is done, and what to do next\n"
+        f"  ray-webhook migrate --from {PREVIOUS} --wait 2m   after a step, until it is done\n\n"
         "Nothing is changed: it prints the commands. docs/install.md describes each step.\n\n"
         "exit status: 0 nothing is left to do, 1 something is, 2 the cluster cannot be looked at"
     )
     parser.add_argument(
-        "--from", dest="former", required=True, choices=(FORMER,), help="the webhook that is there"
+        "--from",
+        dest="previous",
+        required=True,
+        choices=(PREVIOUS,),
+        help="the webhook that is there",
     )
     add_wait(parser, "the next step is done")
     add_output(parser)
@@ -100,7 +104,7 @@ def _show(way: Migration, unread: dict[str, str]) -> None:
     screen.print(Text("worker groups with TPUs", style="bold"))
     table = grid("whole", "whole", "folds")
     for group in way.groups:
-        table.add_row(" ", mark("warning" if group.restart else "fine"), Text(_told(group)))
+        table.add_row(" ", mark("warning" if group.restart else "fine"), Text(_described(group)))
     if not way.groups:
         table.add_row(" ", mark("info"), Text("there is none"))
     screen.print(table)
@@ -127,7 +131,7 @@ def _mark(step: Step) -> Text:
     return mark(marks[step.state]) if step.state in marks else Text(" ")
 
 
-def _told(group: GroupVerdict) -> str:
+def _described(group: GroupVerdict) -> str:
     name = f"{group.namespace}/{group.cluster} {group.group}"
     if group.restart:
         return f"{name}: create it again, as {group.restart}"

@@ -208,7 +208,9 @@ def _made(manifest: Manifest) -> Manifest | None:
 
 
 def _many(results: list[_Result]) -> bool:
-    seats = [each.placed for each in results if each.placed is not None and each.placed.seated]
+    seats = [
+        each.placed for each in results if each.placed is not None and each.placed.has_identity
+    ]
     return len({(each.known.key, each.seat.replica) for each in seats}) > 1
 
 
@@ -289,7 +291,7 @@ def _explain(number: int, result: _Result) -> str:
     head = f"pod {number + 1}: {_name(result.pod)}"
     if result.refused:
         return f"{head}: REFUSED: {result.refused}\n"
-    if result.placed is None or not (result.placed.seated or result.edits):
+    if result.placed is None or not (result.placed.has_identity or result.edits):
         return f"{head}: passes untouched\n"
     lines = [f"{head}: {_where(result.placed)}"]
     lines += [f"  {text:<74} {why}".rstrip() for text, why in map(_describe, result.edits)]
@@ -299,7 +301,7 @@ def _explain(number: int, result: _Result) -> str:
 
 
 def _where(placed: PodDecision) -> str:
-    if not placed.seated:
+    if not placed.has_identity:
         return "head"
     seat = placed.seat
     text = f"replica {seat.replica}, host {seat.host}" + (f", {seat.name}" if seat.name else "")

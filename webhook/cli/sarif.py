@@ -67,9 +67,9 @@ def _sarif_rule(name: str, level: Level, check: Callable[..., Any]) -> dict[str,
 
 def _sarif_result(entry: Entry, index: int, seen: Counter[str]) -> dict[str, Any]:
     where = [{"fullyQualifiedName": entry.path}]
-    told = "\n".join(identity(entry))
-    seen[told] += 1
-    digest = hashlib.sha256(f"{told}\n{seen[told]}".encode(errors="replace")).hexdigest()
+    text = "\n".join(identity(entry))
+    seen[text] += 1
+    digest = hashlib.sha256(f"{text}\n{seen[text]}".encode(errors="replace")).hexdigest()
     return {
         "ruleId": entry.rule,
         "ruleIndex": index,

@@ -37,7 +37,7 @@ class Sharded(NamedTuple):
     """A RayCluster as the API server would store it, the changes, and the reason of a denial."""
 
     manifest: Manifest
-    told: tuple[tuple[str, str], ...] = ()
+    additions: tuple[tuple[str, str], ...] = ()
     warnings: tuple[str, ...] = ()
     refused: str = ""
 
@@ -51,7 +51,7 @@ class Sharded(NamedTuple):
         """Return the text of `--explain`, empty if nothing was changed."""
         if self.refused:
             return f"{self.name}: REFUSED: {self.refused}\n"
-        if not self.told and not self.warnings:
+        if not self.additions and not self.warnings:
             return ""
         annotations = self.manifest.document["metadata"]["annotations"]
         index = annotations.get(names.ANNOTATION_SHARD_INDEX)
@@ -60,7 +60,7 @@ class Sharded(NamedTuple):
         )
         lines = [
             f"{self.name}: {place}",
-            *(f"  {f'+ {what}':<74} # {why}" for what, why in self.told),
+            *(f"  {f'+ {what}':<74} # {why}" for what, why in self.additions),
         ]
         return "\n".join([*lines, *(f"  ! {text}" for text in self.warnings)]) + "\n"
 
@@ -107,10 +107,10 @@ async def sharded(
             answer = joined(answer, *operations(msgspec.convert(manifest.document, Templates)))
         patch = json.loads(answer.patch or b"[]")
         stored = replace(manifest, document=jsonpatch.apply_patch(manifest.document, patch))
-        yield Sharded(stored, tuple(map(_told, patch)), answer.warnings)
+        yield Sharded(stored, tuple(map(_addition, patch)), answer.warnings)
 
 
-def _told(operation: dict[str, Any]) -> tuple[str, str]:
+def _addition(operation: dict[str, Any]) -> tuple[str, str]:
     """Return the value that is written into a RayCluster, and the reason."""
     path, value = operation["path"], operation["value"]
     if path == SHARD_INDEX:

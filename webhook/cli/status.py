@@ -13,7 +13,7 @@ from msgspec import structs
 
 from webhook.cache.cluster_cache import Observing
 from webhook.cli.cluster_tree import draw, drawing
-from webhook.cli.connection import UNREACHABLE, Cluster, add_state, look, read_state
+from webhook.cli.connection import UNREACHABLE, Cluster, add_state, read_state, with_cluster
 from webhook.cli.parsing import add_connection, add_ignoring, refuse
 from webhook.cli.terminal import Screen, console
 from webhook.dashboard.state_files import state_of
@@ -69,42 +69,44 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.watch:
         if arguments.state or arguments.output == STATE:
             return refuse("status", f"--watch follows a cluster: leave out --state and -o {STATE}")
-        return _report(look(arguments, lambda cluster: _watch(cluster, arguments)), arguments)
+        return _report(
+            with_cluster(arguments, lambda cluster: _watch(cluster, arguments)), arguments
+        )
     state = read_state(arguments)
     if state is None:
         return UNREACHABLE
-    picture = examine(state.objects, state.now, state.unread)
+    cluster_report = examine(state.objects, state.now, state.unread)
     if arguments.output == STATE:
         file = state_of(state.objects, state.now, state.unread)
         sys.stdout.write(json.dumps(file, indent=1) + "\n")
-        return _report(picture, arguments)
-    return _report(picture, arguments, _PRINTERS[arguments.output])
+        return _report(cluster_report, arguments)
+    return _report(cluster_report, arguments, _PRINTERS[arguments.output])
 
 
 async def _watch(cluster: Cluster, arguments: argparse.Namespace) -> ClusterReport:
     """Watch the cluster, and return the last report. Raises ApiError if unreachable."""
     show = _follower(arguments.output)
-    survey = Examiner(ObjectCache(ignoring=cluster.ignoring))
+    examiner = Examiner(ObjectCache(ignoring=cluster.ignoring))
     where = [cluster.namespace] if cluster.namespace else []
-    observing = Observing(cluster.api, survey.world, where, person=True)
+    observing = Observing(cluster.api, examiner.object_cache, where, person=True)
     await observing.read()
-    picture = only(_seen(survey, observing), arguments.raycluster)
-    show(picture, True)  # noqa: FBT003 - a Callable has no names
+    cluster_report = only(_seen(examiner, observing), arguments.raycluster)
+    show(cluster_report, True)  # noqa: FBT003 - a Callable has no names
     following = asyncio.create_task(observing.run())
     try:
         while not following.done():
             await asyncio.sleep(_PERIOD)
-            before = picture
+            before = cluster_report
             if observing.listed:
-                picture = only(_seen(survey, observing), arguments.raycluster)
-            show(picture, _timeless(picture) != _timeless(before))
+                cluster_report = only(_seen(examiner, observing), arguments.raycluster)
+            show(cluster_report, _timeless(cluster_report) != _timeless(before))
         following.result()
     except asyncio.CancelledError:  # on Ctrl-C, the last output stays on the screen
         pass
     finally:
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
-    return picture
+    return cluster_report
 
 
 def _follower(output: str) -> Callable[[ClusterReport, bool], None]:
@@ -114,48 +116,51 @@ def _follower(output: str) -> Callable[[ClusterReport, bool], None]:
     shown = console()
     if output in _DRAWN and shown.is_terminal and not shown.is_dumb_terminal:
         screen = Screen(shown)
-        return lambda picture, new: screen.show(drawing(picture, wide=output == "wide"), new=new)
+        return lambda cluster_report, new: screen.show(
+            drawing(cluster_report, wide=output == "wide"), new=new
+        )
 
-    def print_new(picture: ClusterReport, new: bool) -> None:  # noqa: FBT001 - as above
+    def print_new(cluster_report: ClusterReport, new: bool) -> None:  # noqa: FBT001 - as above
         if new:
-            _PRINTERS[output](picture)
+            _PRINTERS[output](cluster_report)
             sys.stdout.flush()
 
     return print_new
 
 
-def _seen(survey: Examiner, observing: Observing) -> ClusterReport:
+def _seen(examiner: Examiner, observing: Observing) -> ClusterReport:
     now = time.time()
-    survey.catch_up(now)
-    stale = {"changes": observing.trouble} if observing.trouble else {}
-    return survey.picture(now, None, {**observing.unread, **stale})
+    examiner.catch_up(now)
+    stale = {"changes": observing.problem} if observing.problem else {}
+    return examiner.cluster_report(now, None, {**observing.unread, **stale})
 
 
-def _timeless(picture: ClusterReport) -> ClusterReport:
-    return structs.replace(picture, now=0.0)
+def _timeless(cluster_report: ClusterReport) -> ClusterReport:
+    return structs.replace(cluster_report, now=0.0)
 
 
-def only(picture: ClusterReport, name: str) -> ClusterReport:
+def only(cluster_report: ClusterReport, name: str) -> ClusterReport:
     """Return the part of a report about one RayCluster, or the whole report for an empty name."""
     if not name:
-        return picture
+        return cluster_report
     return structs.replace(
-        picture, clusters=tuple(each for each in picture.clusters if each.name == name)
+        cluster_report,
+        clusters=tuple(each for each in cluster_report.clusters if each.name == name),
     )
 
 
 def _report(
-    picture: ClusterReport | None,
+    cluster_report: ClusterReport | None,
     arguments: argparse.Namespace,
     show: Callable[[ClusterReport], None] | None = None,
 ) -> int:
     """Print a report, and return the exit status."""
-    if picture is None:
+    if cluster_report is None:
         return UNREACHABLE
-    chosen = only(picture, arguments.raycluster)
+    chosen = only(cluster_report, arguments.raycluster)
     if arguments.raycluster and not chosen.clusters:
         near = get_close_matches(
-            arguments.raycluster, [each.name for each in picture.clusters], n=1
+            arguments.raycluster, [each.name for each in cluster_report.clusters], n=1
         )
         meant = f"; did you mean {near[0]}?" if near else "; -A looks in all namespaces"
         sys.stderr.write(
@@ -167,20 +172,20 @@ def _report(
     return WAITS if chosen.waits else FINE
 
 
-def _table(picture: ClusterReport) -> None:
-    draw(console(), picture)
+def _table(cluster_report: ClusterReport) -> None:
+    draw(console(), cluster_report)
 
 
-def _wide(picture: ClusterReport) -> None:
-    draw(console(), picture, wide=True)
+def _wide(cluster_report: ClusterReport) -> None:
+    draw(console(), cluster_report, wide=True)
 
 
-def _json(picture: ClusterReport) -> None:
-    sys.stdout.write(json.dumps(document(picture), indent=2) + "\n")
+def _json(cluster_report: ClusterReport) -> None:
+    sys.stdout.write(json.dumps(document(cluster_report), indent=2) + "\n")
 
 
-def _yaml(picture: ClusterReport) -> None:
-    sys.stdout.write(as_yaml([document(picture)]))
+def _yaml(cluster_report: ClusterReport) -> None:
+    sys.stdout.write(as_yaml([document(cluster_report)]))
 
 
 _PRINTERS: Final[dict[str, Callable[[ClusterReport], None]]] = {

@@ -125,10 +125,10 @@ class Screen:
         """The lengths of the lines to overwrite."""
         self._width = 0
 
-    def show(self, picture: RenderableType, *, new: bool) -> None:
+    def show(self, cluster_report: RenderableType, *, new: bool) -> None:
         """Draw the output; if it does not fit, only when `new` (not only its times changed)."""
         width, height = self._console.size
-        segments = list(self._console.render(picture))
+        segments = list(self._console.render(cluster_report))
         lines = [Segment.get_line_length(line) for line in Segment.split_lines(segments)]
         fits = _rows(lines, width) < height
         if not fits and not new and width == self._width:

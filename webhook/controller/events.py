@@ -31,7 +31,7 @@ from webhook.diagnostics import tracker
 from webhook.diagnostics.examiner import Examiner
 from webhook.diagnostics.internal_errors import INSTALLATION, UNEXPECTED, Bugs, named
 from webhook.diagnostics.object_cache import ObjectCache
-from webhook.diagnostics.tracker import EventRequest, Look, Tracker
+from webhook.diagnostics.tracker import EventRequest, TrackedProblems, Tracker
 from webhook.kubeclient.client import Api, Operation
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.timeouts import QueueTiming
@@ -43,14 +43,14 @@ _AGAIN: Final = 300.0
 """Minimum seconds between two writes of one series, if its condition has ended in between."""
 _STILL: Final = 1800.0
 """The same while the condition lasts. The API server deletes an event after an hour."""
-_FORGET: Final = 2 * 3600.0
+_KEPT_SECONDS: Final = 2 * 3600.0
 _LOST: Final = REFUSED | {"missing", UNEXPECTED}
 """Failures of one event, unrelated to other events: its namespace may be terminating."""
 
 CONTROLLER: Final = f"{names.PREFIX.rstrip('/')}/ray-webhook-controller"
 ACTION: Final = "Examine"
 
-NOTHING: Final = Look((), (), {})
+NOTHING: Final = TrackedProblems((), (), {})
 """The report of a process that is not the leader."""
 TIMING: Final = QueueTiming(resync=10.0)
 
@@ -90,7 +90,7 @@ class EventRecorder:
         self._instance = instance[:128]
         self._series: dict[tracker.Key, _Written] = {}
         self._waiting: dict[tracker.Key, EventRequest] = {}
-        self._trouble = ""
+        self._problem = ""
 
     async def record(self, notices: Iterable[EventRequest], now: float) -> None:
         """Write new notices, and repeat lasting ones periodically."""
@@ -98,7 +98,7 @@ class EventRecorder:
         for key, one in self._series.items():
             one.lasting = one.lasting and key in current
         self._series = {
-            key: series for key, series in self._series.items() if now - series.at < _FORGET
+            key: series for key, series in self._series.items() if now - series.at < _KEPT_SECONDS
         }
         self._waiting |= {key: notice for key, notice in current.items() if self._due(key, now)}
         for key, notice in [*self._waiting.items()][:_AT_ONCE]:
@@ -111,7 +111,7 @@ class EventRecorder:
                     return
                 self._series[key] = _Written(0, now, failure=kind_of(error))
             else:
-                self._trouble = ""
+                self._problem = ""
                 self.written[key.reason] += 1
             del self._waiting[key]
 
@@ -171,10 +171,10 @@ class EventRecorder:
         """Count a failure, and log it if it is new."""
         kind, series = kind_of(error), self._series.get(notice.key)
         self.failures[reason_of(error)] += 1
-        if kind == self._trouble or (series is not None and series.failure == kind):
+        if kind == self._problem or (series is not None and series.failure == kind):
             return
         if isinstance(error, ApiError):
-            self._trouble = kind
+            self._problem = kind
         text = "events: one of RayCluster %s/%s cannot be written: %s (%s)"
         log_failure(error, text, notice.namespace, notice.cluster)
 
@@ -198,51 +198,53 @@ class ProblemReporter:
 
     def __init__(
         self,
-        world: ObjectCache,
+        object_cache: ObjectCache,
         observing: Observing,
         recorder: EventRecorder,
         timing: QueueTiming = TIMING,
         now: Callable[[], float] = time,
     ) -> None:
         self.last = NOTHING
-        self._world = world
+        self._object_cache = object_cache
         self._observing = observing
         self.recorder = recorder
         self._now = now
         self._queue = WorkQueue("events", self._reconcile, lambda: observing.listed, timing)
-        self._survey: Examiner  # set by `run`, like the others
+        self._examiner: Examiner  # set by `run`, like the others
         self._tracker: Tracker
         self._bugs: Bugs
 
     async def run(self) -> None:
         """Report until cancelled."""
-        self._survey, self._tracker, self._bugs = Examiner(self._world), Tracker(), Bugs()
+        self._examiner, self._tracker, self._bugs = Examiner(self._object_cache), Tracker(), Bugs()
         try:
             await self._queue.run()
         finally:
-            self._world.end()
+            self._object_cache.end()
             self.last = NOTHING
 
     async def _reconcile(self, _: Key) -> bool:
-        survey, bugs = self._survey, self._bugs
+        examiner, bugs = self._examiner, self._bugs
         now = self._now()
         due: list[str] = []
         with bugs.alone(INSTALLATION):
-            survey.examine_installation(now)
+            examiner.examine_installation(now)
         with bugs.alone(INSTALLATION):
-            due = survey.due(now)
+            due = examiner.due(now)
         for uid in due:
             with bugs.alone(uid):
-                survey.examine(uid, now)
+                examiner.examine(uid, now)
             if why := bugs.why(uid):
-                survey.fail(uid, why, now)
+                examiner.fail(uid, why, now)
             await asyncio.sleep(0)  # lets probes and the Lease run between RayClusters
         with bugs.alone(INSTALLATION):
-            self.last = self._tracker.look(survey.picture(now, None, self._observing.unread))
+            self.last = self._tracker.track(
+                examiner.cluster_report(now, None, self._observing.unread)
+            )
         for error in bugs.found.values():
             self.recorder.failures[reason_of(error)] += 1
-        for uid, error in bugs.news().items():
+        for uid, error in bugs.unreported().items():
             text = "events: %s cannot be looked at: %s (%s)"
-            log_failure(error, text, named(uid, survey.world))
+            log_failure(error, text, named(uid, examiner.object_cache))
         await self.recorder.record(self.last.notices, now)
         return False

@@ -24,13 +24,13 @@ class GroupIndex:
     logs them.
     """
 
-    def __init__(self, world: ObjectCache) -> None:
-        self.clusters = ClusterIndex(ignoring=world.ignoring)
+    def __init__(self, object_cache: ObjectCache) -> None:
+        self.clusters = ClusterIndex(ignoring=object_cache.ignoring)
         self.members = Membership()
         self.malformed = 0
         self._queues: list[WorkQueue] = []
-        world.clusters.subscribe(self._take_cluster)
-        world.pods.subscribe(self._take_pod)
+        object_cache.clusters.subscribe(self._take_cluster)
+        object_cache.pods.subscribe(self._take_pod)
 
     def subscribe(self, queue: WorkQueue) -> None:
         """Add every RayCluster whose configuration or indexes change to a queue."""

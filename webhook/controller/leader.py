@@ -37,7 +37,7 @@ class LeaderTiming(Struct, frozen=True):
     """The renew deadline: work ends then, well before another process can begin."""
     retry: float = 2.0
     """The period between two renewals."""
-    look: float = 0.5
+    poll: float = 0.5
     """The period between two reads while not leading; a released Lease is acquired this soon."""
 
 
@@ -103,7 +103,7 @@ class Leader:
         identity: str,
         works: Sequence[Callable[[], Coroutine[None, None, None]]],
         timing: LeaderTiming | None = None,
-        world: Clock | None = None,
+        time_source: Clock | None = None,
     ) -> None:
         self.leading = False
         self.answered = False
@@ -112,18 +112,20 @@ class Leader:
         self._identity = identity
         self._works = works
         self._timing = timing or LeaderTiming()
-        self._world = world or Clock()
+        self._time_source = time_source or Clock()
         self._seen = Holding()
         self._seen_at = 0.0
         self._other = ""
-        self._trouble = ""
+        self._problem = ""
 
     async def run(self) -> None:
         """Take part in the election until cancelled. Raises the exceptions of the work."""
         try:
             while True:
                 while not await self._try():
-                    await self._world.sleep(self._timing.look * (1 + 0.2 * self._world.random()))
+                    await self._time_source.sleep(
+                        self._timing.poll * (1 + 0.2 * self._time_source.random())
+                    )
                 await self._lead()
         finally:
             await self._release()
@@ -150,10 +152,10 @@ class Leader:
 
     async def _keep(self) -> None:
         """Renew the Lease; return once it is lost or the renew deadline has passed."""
-        renewed = self._world.clock()
-        while (left := renewed + self._timing.renew - self._world.clock()) > 0:
-            await self._world.sleep(min(self._timing.retry, left))
-            begun = self._world.clock()
+        renewed = self._time_source.clock()
+        while (left := renewed + self._timing.renew - self._time_source.clock()) > 0:
+            await self._time_source.sleep(min(self._timing.retry, left))
+            begun = self._time_source.clock()
             if await self._try(max(renewed + self._timing.renew - begun, 0.0)):
                 renewed = begun
             elif self._other:
@@ -181,13 +183,13 @@ class Leader:
         except ApiError as error:
             self._warn_once(error)
             return False
-        self._trouble = ""
+        self._problem = ""
         return True
 
     def _see(self, holding: Holding) -> None:
         """Record the observed Lease, and log a new leader."""
         self.answered = True
-        now = self._world.clock()
+        now = self._time_source.clock()
         if holding != self._seen:
             self._seen, self._seen_at = holding, now
         holder = holding.holder_identity or ""
@@ -232,8 +234,8 @@ class Leader:
 
     def _warn_once(self, error: ApiError) -> None:
         """Log once why the Lease cannot be acquired; a conflict is no error."""
-        if error.reason not in {"conflict", self._trouble}:
-            self._trouble = error.reason
+        if error.reason not in {"conflict", self._problem}:
+            self._problem = error.reason
             _log.warning(
                 "leader: Lease %s: %s (%s); trying again", self._lease.name, error, error.reason
             )

@@ -55,7 +55,7 @@ class WorkQueue:
         reconcile: Callable[[Key], Awaitable[bool]],
         ready: Callable[[], bool],
         timing: QueueTiming,
-        world: Clock | None = None,
+        time_source: Clock | None = None,
         workers: int = 1,
     ) -> None:
         self.failures: Counter[str] = Counter()
@@ -64,7 +64,7 @@ class WorkQueue:
         self._reconcile = reconcile
         self._ready = ready
         self._timing = timing
-        self._world = world or Clock()
+        self._time_source = time_source or Clock()
         self._slots = asyncio.Semaphore(workers)
         self._items: dict[Key, _Item] = {}
         self._runs = False
@@ -79,9 +79,9 @@ class WorkQueue:
             return
         if (item := self._items.get(key)) is None:
             timing = self._timing
-            delays = Backoff(timing.first_delay, timing.longest_delay, self._world.random)
+            delays = Backoff(timing.first_delay, timing.longest_delay, self._time_source.random)
             item = self._items[key] = _Item(delays)
-        item.due = min(item.due, self._world.clock())
+        item.due = min(item.due, self._time_source.clock())
         item.changed |= changed
         if changed and item.own:
             item.hold = 0.0
@@ -94,12 +94,12 @@ class WorkQueue:
         try:
             async with asyncio.TaskGroup() as tasks:
                 while True:
-                    now = self._world.clock()
+                    now = self._time_source.clock()
                     for key, item in [*self._items.items()] if self._ready() else ():
                         if not item.running and max(item.due, item.hold) <= now:
                             item.running = True
                             tasks.create_task(self._work(key, item))
-                    await self._world.sleep(self._timing.tick)
+                    await self._time_source.sleep(self._timing.tick)
         finally:
             self._runs = False
 
@@ -127,7 +127,7 @@ class WorkQueue:
             self._outage = ""
         if key == ALL or again:
             after = item.delays.next() if again else self._timing.resync
-            item.due = min(item.due, self._world.clock() + after)
+            item.due = min(item.due, self._time_source.clock() + after)
 
     def _failed(self, key: Key, item: _Item, error: Exception) -> None:
         reason, said, pause = reason_of(error), type(error).__name__, 0.0
@@ -135,14 +135,14 @@ class WorkQueue:
             said, pause = str(error), error.retry_after or 0.0
         self.failures[reason] += 1
         before, item.failure, item.own = item.failure, said, reason in OWN
-        item.due = self._world.clock()
+        item.due = self._time_source.clock()
         delay = item.delays.next(pause)
         item.hold = 0.0 if item.own and item.changed else item.due + delay
         if item.own and said != before:
             log_failure(error, "%s of %s: %s (%s)", self._title, _named(key))
         elif not item.own and reason != self._outage:
             self._outage = reason
-            text = "%s: the API server is in trouble: %s (%s); asking again with growing delays"
+            text = "%s: requests to the API server fail: %s (%s); asking again with growing delays"
             log_failure(error, text, self._title)
 
 

@@ -14,7 +14,7 @@ from webhook.dashboard.query import SORTS, Query, query_of
 from webhook.dashboard.rendered import Found, HtmlDrawer
 from webhook.dashboard.rights import UserScope
 from webhook.dashboard.view import HOST_STATES, STATES
-from webhook.diagnostics.diagnosis import ERROR, Trouble
+from webhook.diagnostics.diagnosis import ERROR, Problem
 from webhook.diagnostics.messages import counted
 
 _LINES: Final = pattern(r"\r\n|\r|\n")
@@ -103,22 +103,24 @@ class Listing:
 
     def _problems(self, sight: UserScope, query: Query, found: Found) -> int:
         """Return the number of errors: of RayClusters, and of the installation."""
-        return found.errors + sum(each.level == ERROR for each in self._troubles(sight, query))
+        return found.errors + sum(each.level == ERROR for each in self._problem_views(sight, query))
 
-    def _troubles(self, sight: UserScope, query: Query) -> tuple[Trouble, ...]:
+    def _problem_views(self, sight: UserScope, query: Query) -> tuple[Problem, ...]:
         everything = sight.namespaces is None and not query.namespace
-        return self._live.survey.troubles if everything else ()
+        return self._live.examiner.problems if everything else ()
 
     def _beside(self, sight: UserScope, query: Query, found: Found) -> str:
         """Return the part of the page about all RayClusters and about the installation."""
-        live, states, troubles = self._live, found.states, self._troubles(sight, query)
+        live, states, found_problems = self._live, found.states, self._problem_views(sight, query)
         outage = (
-            f"No news from the API server ({live.source.trouble}): showing the last known state."
+            f"No news from the API server ({live.source.problem}): showing the last known state."
         )
         return self._drawer.page(
             "beside",
             problems=self._problems(sight, query, found),
-            summary=_summary(found, len(troubles)) if live.source.synced else "Reading the cluster",
+            summary=_summary(found, len(found_problems))
+            if live.source.synced
+            else "Reading the cluster",
             states=[
                 Chip(state, f"{states.get(state, 0)} {text}", query.toggled("state", state), chosen)
                 for state, text in STATES.items()
@@ -129,8 +131,8 @@ class Listing:
                 for problem, count in found.problems.items()
                 if (chosen := query.problem == problem) or not query.cluster
             ],
-            trouble=outage if live.source.trouble else "",
-            troubles=troubles,
+            problem=outage if live.source.problem else "",
+            listed_problems=found_problems,
             back=Query().address if query.cluster else "",
         )
 

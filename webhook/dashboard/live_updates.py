@@ -44,16 +44,16 @@ class Live:
     def __init__(
         self,
         source: Source,
-        survey: Examiner,
+        examiner: Examiner,
         board: Board,
         clock: Callable[[], float] = time,
     ) -> None:
         self.source = source
-        self.survey = survey
+        self.examiner = examiner
         self.board = board
         self.clock = clock
         self.closing = False
-        self.looks = 0
+        self.examinations = 0
         """Number of examinations, for metrics."""
         self.seconds = 0.0
         """Total CPU time of examinations in seconds."""
@@ -61,7 +61,7 @@ class Live:
         """Failed examinations of RayClusters by reason, for metrics."""
         self._bugs = Bugs()
         self._unexamined: dict[str, str] = {}
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
         self._closed = asyncio.Event()
 
     @property
@@ -72,25 +72,25 @@ class Live:
     async def run(self) -> None:
         """Examine periodically until cancelled."""
         while True:
-            first, took = not self.looks, await self.look()
+            first, took = not self.examinations, await self.examine_changed()
             await asyncio.sleep(PAUSE if first else max(PAUSE, took * SHARE))
 
-    async def look(self) -> float:
+    async def examine_changed(self) -> float:
         """Examine the changed objects, and return the CPU time in seconds."""
         if not self.source.synced:
             return 0.0
         now, took, begun, shown = self.clock(), 0.0, thread_time(), 0.0
-        survey, bugs = self.survey, self._bugs
+        examiner, bugs = self.examiner, self._bugs
         with bugs.alone(INSTALLATION):
-            survey.examine_installation(now)
+            examiner.examine_installation(now)
         why = bugs.why(INSTALLATION)
         self._unexamined = {"installation": why} if why else {}
-        for uid in survey.due(now):
+        for uid in examiner.due(now):
             with bugs.alone(uid):
-                if survey.examine(uid, now):
-                    self.board.put(uid, survey.clusters.get(uid))
-            if (why := bugs.why(uid)) and survey.fail(uid, why, now):
-                self.board.put(uid, survey.clusters.get(uid))
+                if examiner.examine(uid, now):
+                    self.board.put(uid, examiner.clusters.get(uid))
+            if (why := bugs.why(uid)) and examiner.fail(uid, why, now):
+                self.board.put(uid, examiner.clusters.get(uid))
             if thread_time() - begun > _SLICE:
                 took += thread_time() - begun
                 if took - shown > PAUSE or not shown:
@@ -101,32 +101,32 @@ class Live:
         self._stumbled()
         self._publish()
         took += thread_time() - begun
-        self.looks += 1
+        self.examinations += 1
         self.seconds += took
         return took
 
     def _publish(self) -> None:
         if self.board.publish():
-            self.tell()
+            self.notify()
 
     def _stumbled(self) -> None:
         """Count our own bugs in an examination, and log new ones."""
         self.failures[UNEXPECTED] += len(self._bugs.found)
-        for uid, error in self._bugs.news().items():
-            what, kind = named(uid, self.survey.world), type(error).__name__
+        for uid, error in self._bugs.unreported().items():
+            what, kind = named(uid, self.examiner.object_cache), type(error).__name__
             text = "page: %s cannot be looked at: %s: %s (%s)"
             _log.error(text, what, kind, error, UNEXPECTED, exc_info=error)
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         """Notify all open pages."""
-        self._news.set()
-        self._news = asyncio.Event()
+        self._changed.set()
+        self._changed = asyncio.Event()
 
     def close(self) -> None:
         """End all waits at shutdown."""
         self.closing = True
         self._closed.set()
-        self.tell()
+        self.notify()
 
     async def unless_closed(self, awaited: Awaitable[T]) -> T | None:
         """Return a result, or None if the process ends first."""
@@ -140,17 +140,17 @@ class Live:
             closed.cancel()
 
     @property
-    def news(self) -> asyncio.Event:
+    def changed(self) -> asyncio.Event:
         """The event that is set at the next change. Get it before reading the state, or changes
         between reading and waiting are missed.
         """
-        return self._news
+        return self._changed
 
     @staticmethod
-    async def wait(news: asyncio.Event, seconds: float) -> None:
+    async def wait(changed: asyncio.Event, seconds: float) -> None:
         """Wait for a change, at most some seconds."""
         try:
             async with asyncio.timeout(seconds):
-                await news.wait()
+                await changed.wait()
         except TimeoutError:
             return

@@ -61,39 +61,41 @@ class DashboardSite:
 
     async def events(
         self,
-        look: Callable[[], Awaitable[UserScope | None]],
+        read_scope: Callable[[], Awaitable[UserScope | None]],
         parameters: Mapping[str, str],
         since: str,
     ) -> AsyncIterator[bytes]:
         """Yield messages that keep a page up to date, until the user signs out, the rights of the
         user cannot be read, or the process ends.
         """
-        first = await self._sight(look)
+        first = await self._sight(read_scope)
         if first is None or not self.streams(first):
             return
         self._streams[first.user] += 1
         try:
-            async for message in self._messages(look, query_of(parameters), since):
+            async for message in self._messages(read_scope, query_of(parameters), since):
                 yield message
         finally:
             self._streams[first.user] -= 1
             self._streams += Counter()  # drops users without streams
 
-    async def _sight(self, look: Callable[[], Awaitable[UserScope | None]]) -> UserScope | None:
+    async def _sight(
+        self, read_scope: Callable[[], Awaitable[UserScope | None]]
+    ) -> UserScope | None:
         """Return the user of a stream; None also at shutdown or without an answer."""
         try:
-            return await self._live.unless_closed(look())
+            return await self._live.unless_closed(read_scope())
         except NotNowError:
             return None
 
     async def _messages(
-        self, look: Callable[[], Awaitable[UserScope | None]], query: Query, since: str
+        self, read_scope: Callable[[], Awaitable[UserScope | None]], query: Query, since: str
     ) -> AsyncIterator[bytes]:
         before: Shown | None = None
         yield b"retry: 2000\n\n"
         while not self._live.closing:
-            news = self._live.news
-            sight = await self._sight(look)
+            changed = self._live.changed
+            sight = await self._sight(read_scope)
             if sight is None:
                 return
             shown = self._listing.shown(sight, query)
@@ -102,13 +104,15 @@ class DashboardSite:
             for message in messages[:-1]:
                 yield framed(message, "")
             yield framed(messages[-1], since) if messages else b": still here\n\n"
-            await self._live.wait(news, BEAT_SECONDS)
+            await self._live.wait(changed, BEAT_SECONDS)
 
     async def status_json(self, sight: UserScope, namespace: str) -> AsyncIterator[bytes]:
         """Yield the status as JSON, and yield to other tasks between two RayClusters."""
         live = self._live
-        picture = live.survey.picture(live.clock(), _scope(sight, namespace), live.unread)
-        for part in encoded(picture):
+        cluster_report = live.examiner.cluster_report(
+            live.clock(), _scope(sight, namespace), live.unread
+        )
+        for part in encoded(cluster_report):
             yield part
             await asyncio.sleep(0)
 

@@ -12,7 +12,7 @@ from webhook.dashboard.live_updates import Live
 from webhook.dashboard.rendered import HtmlDrawer
 from webhook.dashboard.rights import UserScope
 from webhook.diagnostics import report
-from webhook.diagnostics.diagnosis import Trouble
+from webhook.diagnostics.diagnosis import Problem
 from webhook.diagnostics.examination import DIAGNOSES
 from webhook.diagnostics.live_objects import LiveEvent, LivePod
 from webhook.diagnostics.messages import describe
@@ -20,8 +20,8 @@ from webhook.diagnostics.object_cache import owner_of
 from webhook.explain.pod_explanation import (
     Account,
     account_due,
+    describe_pod,
     seat_labels,
-    tell,
 )
 
 _NUMBER: Final = pattern(r"\d{1,6}")
@@ -43,7 +43,7 @@ class PodStory(msgspec.Struct, frozen=True, omit_defaults=True):
     what: str
     labels: dict[str, str]
     account: Account | None = None
-    troubles: tuple[Trouble, ...] = ()
+    problems: tuple[Problem, ...] = ()
 
 
 class Panels:
@@ -57,9 +57,9 @@ class Panels:
         pod = self._pod(sight, namespace, name)
         if pod is None:
             return self._absent(f"{namespace}/{name}", part=part)
-        story, survey = self._story(pod), self._live.survey
+        story, examiner = self._story(pod), self._live.examiner
         account = story.account
-        cluster = survey.clusters.get(owner_of(pod))
+        cluster = examiner.clusters.get(owner_of(pod))
         return self._panel(
             f"{namespace}/{name}",
             part=part,
@@ -67,9 +67,9 @@ class Panels:
             created=pod.created,
             facts=_facts(pod, cluster),
             commands=_commands(pod, cluster),
-            events=_events(pod, survey.world.events.of(f"{namespace}/{name}")),
+            events=_events(pod, examiner.object_cache.events.of(f"{namespace}/{name}")),
             labels=story.labels.items(),
-            troubles=story.troubles,
+            listed_problems=story.problems,
             heading="What it was given, and why",
             given=account.given if account else (),
         )
@@ -82,19 +82,19 @@ class Panels:
         if not sight.sees(namespace) or not all(map(_NUMBER.fullmatch, numbers)):
             return self._absent(title, part=part)
         replica, host = map(int, numbers)
-        survey = self._live.survey
-        uid = survey.named(namespace, place.get("cluster", ""))
-        cluster, standing = survey.clusters.get(uid), survey.standing(uid, self._live.clock())
-        if cluster is None or standing is None:
+        examiner = self._live.examiner
+        uid = examiner.named(namespace, place.get("cluster", ""))
+        cluster, assigned = examiner.clusters.get(uid), examiner.assigned(uid, self._live.clock())
+        if cluster is None or assigned is None:
             return self._absent(title, part=part)
         if pod := cluster.pod_at(group, replica, host):
             return self.pod(sight, namespace, pod, part=part)
         about = [
             each
-            for each in cluster.troubles
+            for each in cluster.problems
             if (each.group, each.replica) == (group, replica) and host in each.hosts
         ]
-        account = account_due(standing, group, replica, host)
+        account = account_due(assigned, group, replica, host)
         return self._panel(
             title,
             part=part,
@@ -102,7 +102,7 @@ class Panels:
                 f"It has no pod now, in group {group} of {namespace}/{cluster.name}.",
                 *_remarked(account),
             ],
-            troubles=about,
+            listed_problems=about,
             heading="What its next pod will be given, and why",
             given=account.given if account else (),
             due=True,
@@ -125,13 +125,13 @@ class Panels:
         return None if pod is None else self._story(pod)
 
     def _pod(self, sight: UserScope, namespace: str, name: str) -> LivePod | None:
-        return self._live.survey.pod(namespace, name) if sight.sees(namespace) else None
+        return self._live.examiner.pod(namespace, name) if sight.sees(namespace) else None
 
     def _story(self, pod: LivePod) -> PodStory:
-        uid, survey = owner_of(pod), self._live.survey
-        what, account = tell(survey.standing(uid, self._live.clock()), pod)
-        cluster = survey.clusters.get(uid)
-        about = (each for each in (cluster.troubles if cluster else ()) if pod.name in each.pods)
+        uid, examiner = owner_of(pod), self._live.examiner
+        what, account = describe_pod(examiner.assigned(uid, self._live.clock()), pod)
+        cluster = examiner.clusters.get(uid)
+        about = (each for each in (cluster.problems if cluster else ()) if pod.name in each.pods)
         labels, namespace = dict(seat_labels(pod)), pod.metadata.namespace or ""
         return PodStory(namespace, pod.name, _phase(pod), what, labels, account, tuple(about))
 
@@ -143,7 +143,7 @@ class Panels:
 
     def _panel(self, title: str, *, part: bool, **values: Any) -> str:  # noqa: ANN401 - as below
         empty = {"heading": "", "due": False, "created": None}
-        lists = ("labels", "facts", "commands", "events", "troubles", "given", "text")
+        lists = ("labels", "facts", "commands", "events", "listed_problems", "given", "text")
         html = self._drawer.page(
             "panel", title=title, **(empty | dict.fromkeys(lists, ()) | values)
         )

@@ -133,14 +133,14 @@ class Board:
             return
         names = (cluster.namespace, cluster.name, cluster.owner, cluster.queue)
         groups = (group.name for group in cluster.groups)
-        problems = frozenset(each.id for each in cluster.troubles)
+        problems = frozenset(each.id for each in cluster.problems)
         section = listed(cluster)
         self._entries[uid] = Entry(
             section.id,
             cluster,
             state_of(cluster),
             problems,
-            bool(cluster.failure) + sum(each.level == ERROR for each in cluster.troubles),
+            bool(cluster.failure) + sum(each.level == ERROR for each in cluster.problems),
             "\n".join((*names, *groups, *sorted(problems))).lower(),
             self._drawer.section(section),
         )

@@ -88,18 +88,18 @@ def site_application(site: DashboardSite, hosts: Collection[str], cookie: str) -
     app.add_middleware(_Guard, hosts=hosts)
     _add_sessions(app, site, cookie)
 
-    async def look(request: Request) -> UserScope | None:
+    async def read_scope(request: Request) -> UserScope | None:
         kind, _, bearer = request.headers.get("authorization", "").partition(" ")
         token = bearer.strip() if kind.lower() == "bearer" else ""
         return await site.sight(request.cookies.get(_of_port(cookie, request), ""), token)
 
     async def viewer(request: Request) -> UserScope:
-        found = await look(request)
+        found = await read_scope(request)
         if found is None:
             raise HTTPException(401, "sign in first", {"www-authenticate": "Bearer"})
         return found
 
-    _add_pages(app, site, look, viewer)
+    _add_pages(app, site, read_scope, viewer)
     _add_data(app, site, viewer)
 
     @app.exception_handler(NotNowError)
@@ -112,7 +112,7 @@ def site_application(site: DashboardSite, hosts: Collection[str], cookie: str) -
 def _add_pages(
     app: FastAPI,
     site: DashboardSite,
-    look: Callable[[Request], Awaitable[UserScope | None]],
+    read_scope: Callable[[Request], Awaitable[UserScope | None]],
     viewer: Callable[[Request], Awaitable[UserScope]],
 ) -> None:
     """Add the routes for browsers."""
@@ -120,7 +120,7 @@ def _add_pages(
 
     @app.get("/", include_in_schema=False)
     async def page(request: Request) -> Response:
-        sight = await look(request)
+        sight = await read_scope(request)
         if sight is None:
             return RedirectResponse("/enter", 303)
         return HTMLResponse(site.page(sight, request.query_params))
@@ -130,7 +130,7 @@ def _add_pages(
         if not site.streams(sight):
             raise HTTPException(429, "too many pages are open: close some", {"retry-after": "60"})
         seen = request.headers.get("last-event-id", since)
-        stream = site.events(lambda: look(request), request.query_params, seen)
+        stream = site.events(lambda: read_scope(request), request.query_params, seen)
         return StreamingResponse(stream, media_type="text/event-stream")
 
     @app.get("/pod", include_in_schema=False)

@@ -65,7 +65,7 @@ class Stated:
     """A source without changes."""
 
     synced = True
-    trouble = ""
+    problem = ""
 
     def __init__(self, objects: ObjectCache) -> None:
         self.unread = {

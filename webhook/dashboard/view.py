@@ -15,14 +15,14 @@ from msgspec import Struct, structs
 from webhook.api.times import text_of
 from webhook.dashboard.query import Query
 from webhook.diagnostics import report
-from webhook.diagnostics.diagnosis import ERROR, INFO, WARNING, Trouble
+from webhook.diagnostics.diagnosis import ERROR, INFO, WARNING, Problem
 from webhook.diagnostics.messages import counted
 
 COMPACT: Final = 12
 """Replicas of a group with one line each; above this, those without problems share lines."""
-TROUBLES: Final = 50
+PROBLEMS: Final = 50
 """Problems shown on the page of a RayCluster; more are only counted."""
-LISTED_TROUBLES: Final = 10
+LISTED_PROBLEMS: Final = 10
 """Problems of a RayCluster in the list."""
 LISTED_ROWS: Final = 5
 """Replicas with problems of a RayCluster in the list."""
@@ -79,7 +79,7 @@ class Row(Struct, frozen=True):
     cells: tuple[Cell, ...] = ()
 
     @property
-    def troubled(self) -> bool:
+    def affected(self) -> bool:
         return bool(self.what) or self.replica.state in (report.WAITS, report.GONE)
 
 
@@ -109,7 +109,7 @@ class Section(Struct, frozen=True):
     text: str
     head: Cell | None
     notes: tuple[str, ...]
-    troubles: tuple[Trouble, ...]
+    problems: tuple[Problem, ...]
     more: int
     pod_groups: tuple[str, ...]
     groups: tuple[GroupView, ...]
@@ -128,15 +128,15 @@ def key_of(cluster: report.Cluster) -> str:
 
 def listed(cluster: report.Cluster) -> Section:
     """Return a RayCluster for the list."""
-    shown = [each for each in _rows(cluster) if each.troubled][:LISTED_ROWS]
-    return _section(cluster, shown, LISTED_TROUBLES, LISTED_CELLS, whole=False)
+    shown = [each for each in _rows(cluster) if each.affected][:LISTED_ROWS]
+    return _section(cluster, shown, LISTED_PROBLEMS, LISTED_CELLS, whole=False)
 
 
 def whole(cluster: report.Cluster, page: int) -> Section:
     """Return a RayCluster with a page of its replicas, those with problems first."""
     size = _page_size(cluster)
-    shown = sorted(_rows(cluster), key=lambda each: not each.troubled)
-    return _section(cluster, shown[(page - 1) * size : page * size], TROUBLES, CELLS, whole=True)
+    shown = sorted(_rows(cluster), key=lambda each: not each.affected)
+    return _section(cluster, shown[(page - 1) * size : page * size], PROBLEMS, CELLS, whole=True)
 
 
 def pages_of(cluster: report.Cluster) -> int:
@@ -151,7 +151,7 @@ def _page_size(cluster: report.Cluster) -> int:
 
 
 def _section(
-    cluster: report.Cluster, shown: list[Row], troubles: int, cells: int, *, whole: bool
+    cluster: report.Cluster, shown: list[Row], problems: int, cells: int, *, whole: bool
 ) -> Section:
     key = key_of(cluster)
     rows: dict[int, list[Row]] = {}
@@ -166,8 +166,8 @@ def _section(
         _summary(cluster),
         None if cluster.failure else _cell(f"x-{key}", cluster.head, _place(cluster), "head"),
         tuple(_notes(cluster)),
-        cluster.troubles[:troubles],
-        max(0, len(cluster.troubles) - troubles),
+        cluster.problems[:problems],
+        max(0, len(cluster.problems) - problems),
         tuple(each.summary for each in cluster.pod_groups) if whole or cluster.waits else (),
         tuple(
             _group(f"{key}-{number}", cluster, group, tuple(rows.get(number, ())))
@@ -195,10 +195,10 @@ def _group(
 
 
 def _rows(cluster: report.Cluster) -> Iterator[Row]:
-    wrong: dict[tuple[str, int | None], list[Trouble]] = {}
-    for trouble in cluster.troubles:
-        if trouble.level != INFO and trouble.replica is not None:
-            wrong.setdefault((trouble.group, trouble.replica), []).append(trouble)
+    wrong: dict[tuple[str, int | None], list[Problem]] = {}
+    for problem in cluster.problems:
+        if problem.level != INFO and problem.replica is not None:
+            wrong.setdefault((problem.group, problem.replica), []).append(problem)
     key = key_of(cluster)
     for number, group in enumerate(cluster.groups):
         seen: dict[int | None, int] = {}
@@ -233,7 +233,7 @@ def state_of(cluster: report.Cluster) -> str:
     """Return the state of a RayCluster: in progress if it starts or is being deleted."""
     if cluster.waits:
         return DEGRADED
-    if any(trouble.level == WARNING for trouble in cluster.troubles):
+    if any(problem.level == WARNING for problem in cluster.problems):
         return WARNINGS
     replicas = [replica for group in cluster.groups for replica in group.replicas]
     complete = all(replica.state == report.COMPLETE for replica in replicas)
@@ -255,12 +255,12 @@ def time_of(seconds: float | None) -> Markup:
 def _summary(cluster: report.Cluster) -> str:
     if cluster.failure:
         return "cannot be shown"
-    errors = sum(trouble.level == ERROR for trouble in cluster.troubles)
+    errors = sum(problem.level == ERROR for problem in cluster.problems)
     if errors:
         return counted(errors, "problem")
     return {
         DEGRADED: "degraded",
-        WARNINGS: counted(sum(each.level == WARNING for each in cluster.troubles), "warning"),
+        WARNINGS: counted(sum(each.level == WARNING for each in cluster.problems), "warning"),
         PROGRESSING: "being deleted" if cluster.deleting else "starting",
         READY: "ready",
     }[state_of(cluster)]

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from webhook.diagnostics import ids
-from webhook.diagnostics.diagnosis import Trouble
+from webhook.diagnostics.diagnosis import Problem
 
 EXPLAINS: Final[Mapping[str, tuple[str, ...]]] = {
     ids.POD_REFUSED: (ids.HEAD_MISSING, ids.REPLICA_MISSING, ids.HOST_MISSING),
@@ -18,30 +18,30 @@ EXPLAINS: Final[Mapping[str, tuple[str, ...]]] = {
 """The consequences of each cause: they end when the cause is fixed, not the other way round."""
 
 
-def causes(troubles: Sequence[Trouble]) -> Iterator[Trouble]:
+def causes(problems: Sequence[Problem]) -> Iterator[Problem]:
     """Yield the problems of a RayCluster that no other problem of the same RayCluster explains.
 
     A cause about a group or a replica explains problems within that group or replica only. A cause
     about pods explains the problems of these pods, and as many missing hosts as it has surplus
     pods.
     """
-    found = [trouble for trouble in troubles if trouble.id in EXPLAINS]
+    found = [problem for problem in problems if problem.id in EXPLAINS]
     surplus = [len(cause.pods) - len(cause.hosts) for cause in found]
-    for trouble in troubles:
+    for problem in problems:
         for number, cause in enumerate(found):
-            if trouble.id not in EXPLAINS[cause.id] or not _within(cause, trouble):
+            if problem.id not in EXPLAINS[cause.id] or not _within(cause, problem):
                 continue
-            if trouble.id == ids.HOST_MISSING and cause.pods:
-                if len(trouble.hosts) > surplus[number]:
+            if problem.id == ids.HOST_MISSING and cause.pods:
+                if len(problem.hosts) > surplus[number]:
                     continue
-                surplus[number] -= len(trouble.hosts)
-            elif not set(trouble.pods) <= set(cause.pods):
+                surplus[number] -= len(problem.hosts)
+            elif not set(problem.pods) <= set(cause.pods):
                 continue
             break
         else:
-            yield trouble
+            yield problem
 
 
-def _within(cause: Trouble, trouble: Trouble) -> bool:
-    same_group = cause.group in ("", trouble.group)
-    return same_group and cause.replica in (None, trouble.replica)
+def _within(cause: Problem, problem: Problem) -> bool:
+    same_group = cause.group in ("", problem.group)
+    return same_group and cause.replica in (None, problem.replica)

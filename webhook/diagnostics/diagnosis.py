@@ -32,11 +32,11 @@ class Begin(NamedTuple):
     not_before: float | None
 
 
-def begun(told: Iterable[float | None], others: Iterable[float | None]) -> Begin:
-    """Return the beginning of a problem: the latest of the times in `told`, unless a time in
+def begun(reported: Iterable[float | None], others: Iterable[float | None]) -> Begin:
+    """Return the beginning of a problem: the latest of the times in `reported`, unless a time in
     `others`, at which the problem did not exist yet, is later.
     """
-    last, bound = latest(told), latest(others)
+    last, bound = latest(reported), latest(others)
     if last is not None and (bound is None or last >= bound):
         return Begin(last, None)
     return Begin(None, bound)
@@ -125,7 +125,7 @@ class Diagnosis(Struct, Generic[T], frozen=True):
         return f"{PAGE}#{self.id}"
 
 
-class Trouble(Struct, frozen=True, omit_defaults=True, gc=False):
+class Problem(Struct, frozen=True, omit_defaults=True, gc=False):
     """A reported problem with its diagnosis and place; `since` in seconds since the epoch."""
 
     id: str

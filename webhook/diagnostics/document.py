@@ -8,7 +8,7 @@ from msgspec import Struct, structs
 
 from webhook.api.times import text_of
 from webhook.diagnostics import report
-from webhook.diagnostics.diagnosis import ERROR, Trouble, earliest
+from webhook.diagnostics.diagnosis import ERROR, Problem, earliest
 from webhook.diagnostics.messages import counted
 
 API_VERSION: Final = "admission.ray.io/v1alpha1"
@@ -49,21 +49,23 @@ class Status(Struct, rename="camel", frozen=True):
     now: float
     waits: bool
     clusters: tuple[ClusterStatus, ...]
-    troubles: tuple[Trouble, ...]
+    problems: tuple[Problem, ...]
     unread: dict[str, str]
 
 
-def document(picture: report.ClusterReport) -> dict[str, Any]:
+def document(cluster_report: report.ClusterReport) -> dict[str, Any]:
     """Return a report as JSON values."""
-    return written(_status(picture, tuple(_described(each) for each in picture.clusters)))
+    return written(
+        _status(cluster_report, tuple(_described(each) for each in cluster_report.clusters))
+    )
 
 
-def encoded(picture: report.ClusterReport) -> Iterator[bytes]:
+def encoded(cluster_report: report.ClusterReport) -> Iterator[bytes]:
     """Yield a report as JSON, in one chunk per RayCluster."""
-    around = msgspec.json.encode(written(_status(picture, ())))
+    around = msgspec.json.encode(written(_status(cluster_report, ())))
     begin, end = around.split(_NO_CLUSTERS, 1)
     yield begin + _NO_CLUSTERS[:-1]
-    for number, each in enumerate(picture.clusters):
+    for number, each in enumerate(cluster_report.clusters):
         yield (b"," if number else b"") + msgspec.json.encode(written(_described(each)))
     yield _NO_CLUSTERS[-1:] + end
 
@@ -72,8 +74,14 @@ def _described(cluster: report.Cluster) -> ClusterStatus:
     return ClusterStatus(**structs.asdict(cluster), conditions=conditions(cluster))
 
 
-def _status(picture: report.ClusterReport, clusters: tuple[ClusterStatus, ...]) -> Status:
-    rest = picture.now, picture.waits, clusters, picture.troubles, picture.unread
+def _status(cluster_report: report.ClusterReport, clusters: tuple[ClusterStatus, ...]) -> Status:
+    rest = (
+        cluster_report.now,
+        cluster_report.waits,
+        clusters,
+        cluster_report.problems,
+        cluster_report.unread,
+    )
     return Status(API_VERSION, KIND, *rest)
 
 
@@ -90,7 +98,7 @@ def conditions(cluster: report.Cluster) -> tuple[Condition, ...]:
         return tuple(
             Condition(each, "Unknown", "NotExamined", failed) for each in (READY, DEGRADED)
         )
-    errors = [each for each in cluster.troubles if each.level == ERROR]
+    errors = [each for each in cluster.problems if each.level == ERROR]
     since = text_of(earliest(each.since for each in errors))
     first = errors[0] if errors else None
     degraded = (

@@ -18,8 +18,8 @@ from webhook.diagnostics.diagnosis import (
     ERROR,
     Diagnosis,
     Moment,
+    Problem,
     Symptom,
-    Trouble,
 )
 from webhook.diagnostics.expected import Expected
 from webhook.diagnostics.installation_problems import INSTALLATION
@@ -28,10 +28,10 @@ from webhook.diagnostics.object_cache import ObjectCache
 from webhook.diagnostics.pod_problems import PODS, parties
 from webhook.diagnostics.raycluster_problems import CLUSTER, DELETION, LEAVING
 from webhook.diagnostics.replica_problems import (
+    DECLARED,
     GROUP,
     REPLICA,
     SLICE,
-    TOLD,
     Slice,
 )
 
@@ -45,7 +45,7 @@ DIAGNOSES: Final[tuple[Diagnosis[Any], ...]] = (
     *GROUP,
     *REPLICA,
     *SLICE,
-    *TOLD,
+    *DECLARED,
     *PODS,
 )
 
@@ -59,13 +59,13 @@ class ReplicaProblems(Struct, frozen=True):
     slices: tuple[str, ...] | None
 
 
-def tell_afresh(replica: Replica) -> ReplicaProblems:
+def find_again(replica: Replica) -> ReplicaProblems:
     """Return the problems of the hosts of a replica. They depend only on its pods, their nodes and
     the configuration of its RayCluster.
     """
     expected = Expected(replica)
     return ReplicaProblems(
-        tuple((each, symptom) for each in TOLD for symptom in each.check(expected)),
+        tuple((each, symptom) for each in DECLARED for symptom in each.check(expected)),
         tuple(expected.slice_counts()) if expected.multi_slice else None,
     )
 
@@ -83,23 +83,23 @@ def examine(
     the resources that could not be read, with the reason.
     """
     clusters = tuple(report_of(cluster, Moment(now)) for cluster in assigned(objects, now))
-    return report.ClusterReport(now, clusters, installation_troubles(objects, now), dict(unread))
+    return report.ClusterReport(now, clusters, installation_problems(objects, now), dict(unread))
 
 
-def installation_troubles(objects: ObjectCache, now: float) -> tuple[Trouble, ...]:
+def installation_problems(objects: ObjectCache, now: float) -> tuple[Problem, ...]:
     """Return the problems that belong to no RayCluster."""
     return tuple(_run(INSTALLATION, objects.configurations.all, Moment(now)))
 
 
-def _run(diagnoses: Iterable[Diagnosis[T]], subject: T, at: Moment) -> Iterator[Trouble]:
+def _run(diagnoses: Iterable[Diagnosis[T]], subject: T, at: Moment) -> Iterator[Problem]:
     found = ((each, symptom) for each in diagnoses for symptom in each.check(subject))
     yield from _counted(found, at)
 
 
-def _counted(found: Iterable[tuple[Diagnosis[T], Symptom]], at: Moment) -> Iterator[Trouble]:
+def _counted(found: Iterable[tuple[Diagnosis[T], Symptom]], at: Moment) -> Iterator[Problem]:
     for diagnosis, symptom in found:
         if at.counts(diagnosis, symptom):
-            yield Trouble(
+            yield Problem(
                 diagnosis.id,
                 diagnosis.level,
                 symptom.message,
@@ -114,9 +114,9 @@ def _counted(found: Iterable[tuple[Diagnosis[T], Symptom]], at: Moment) -> Itera
             )
 
 
-def _troubles(
-    cluster: Cluster, at: Moment, tell: Callable[[Replica], ReplicaProblems]
-) -> Iterator[Trouble]:
+def _problems(
+    cluster: Cluster, at: Moment, find: Callable[[Replica], ReplicaProblems]
+) -> Iterator[Problem]:
     """Yield the problems of a RayCluster: of an ignored one only those of KubeRay, of one that is
     being deleted only those and problems of the deletion.
     """
@@ -126,53 +126,60 @@ def _troubles(
         return
     yield from _run(CLUSTER, cluster, at)
     if not cluster.ignored:
-        yield from _of_groups(cluster.groups, at, tell)
+        yield from _of_groups(cluster.groups, at, find)
     for party in parties(cluster):
-        for trouble in _run(PODS, party, at):
+        for problem in _run(PODS, party, at):
             place = party.replica
             yield (
-                structs.replace(trouble, group=place.group.name, replica=place.index)
+                structs.replace(problem, group=place.group.name, replica=place.index)
                 if place
-                else trouble
+                else problem
             )
 
 
 def _of_groups(
-    groups: Sequence[Group], at: Moment, tell: Callable[[Replica], ReplicaProblems]
-) -> Iterator[Trouble]:
-    told = [(group, [(replica, tell(replica)) for replica in group.replicas]) for group in groups]
-    job = [group for group, replicas in told for _, each in replicas[:1] if each.slices is not None]
+    groups: Sequence[Group], at: Moment, find: Callable[[Replica], ReplicaProblems]
+) -> Iterator[Problem]:
+    diagnosed = [
+        (group, [(replica, find(replica)) for replica in group.replicas]) for group in groups
+    ]
+    job = [
+        group
+        for group, replicas in diagnosed
+        for _, each in replicas[:1]
+        if each.slices is not None
+    ]
     total = sum(group.desired for group in job)
-    for group, replicas in told:
-        for trouble in _run(GROUP, group, at):
-            yield structs.replace(trouble, group=group.name)
+    for group, replicas in diagnosed:
+        for problem in _run(GROUP, group, at):
+            yield structs.replace(problem, group=group.name)
         for replica, each in replicas:
             found = [*_run(REPLICA, replica, at), *_counted(each.symptoms, at)]
             if each.slices is not None:
                 found += _run(SLICE, Slice(replica, each.slices, total), at)
-            for trouble in found:
-                yield structs.replace(trouble, group=group.name, replica=replica.index)
+            for problem in found:
+                yield structs.replace(problem, group=group.name, replica=replica.index)
 
 
 def report_of(
-    cluster: Cluster, at: Moment, tell: Callable[[Replica], ReplicaProblems] = tell_afresh
+    cluster: Cluster, at: Moment, find: Callable[[Replica], ReplicaProblems] = find_again
 ) -> report.Cluster:
-    """Return the report of a RayCluster. `tell` may memoize. `at.next` is set to the time at which
+    """Return the report of a RayCluster. `find` may memoize. `at.next` is set to the time at which
     the report changes without an event.
     """
     found = [
         structs.replace(each, namespace=cluster.namespace, cluster=cluster.name)
-        for each in _troubles(cluster, at, tell)
+        for each in _problems(cluster, at, find)
     ]
-    troubles = sorted(found, key=lambda trouble: trouble.rank)
+    problems = sorted(found, key=lambda problem: problem.rank)
     meta = cluster.live.metadata
     owner = meta.controller
     return report.Cluster(
         cluster.namespace,
         cluster.name,
         _host(0, cluster.heads),
-        tuple(_group(group, troubles) for group in cluster.groups),
-        tuple(causes(troubles)),
+        tuple(_group(group, problems) for group in cluster.groups),
+        tuple(causes(problems)),
         cluster.facts.suspended,
         len(cluster.leaving),
         tuple(_pod_groups(cluster)),
@@ -203,18 +210,18 @@ def _pod_groups(cluster: Cluster) -> Iterator[report.PodGroup]:
         )
 
 
-def _group(group: Group, troubles: list[Trouble]) -> report.Group:
+def _group(group: Group, problems: list[Problem]) -> report.Group:
     wrong = {
-        trouble.replica
-        for trouble in troubles
-        if trouble.group == group.name and trouble.level == ERROR
+        problem.replica
+        for problem in problems
+        if problem.group == group.name and problem.level == ERROR
     }
-    replicas = [_replica(replica, troubled=replica.index in wrong) for replica in group.replicas]
+    replicas = [_replica(replica, affected=replica.index in wrong) for replica in group.replicas]
     hosts = group.hosts
     lacking = group.desired - len(replicas) - (len(group.unseated) // hosts if hosts > 0 else 0)
     empty = tuple(report.Host(host, report.MISSING) for host in range(hosts))
     late = any(
-        trouble.id == ids.REPLICA_MISSING and trouble.group == group.name for trouble in troubles
+        problem.id == ids.REPLICA_MISSING and problem.group == group.name for problem in problems
     )
     state: report.ReplicaState = "missing" if late else "coming"
     replicas += [
@@ -231,7 +238,7 @@ def _group(group: Group, troubles: list[Trouble]) -> report.Group:
     )
 
 
-def _replica(replica: Replica, *, troubled: bool) -> report.Replica:
+def _replica(replica: Replica, *, affected: bool) -> report.Replica:
     count = max(replica.group.hosts, *(host + 1 for host in replica.pods))
     hosts = tuple(
         _host(host, replica.pods.get(host, []))
@@ -239,7 +246,7 @@ def _replica(replica: Replica, *, troubled: bool) -> report.Replica:
         if host in replica.pods or host < replica.group.hosts
     )
     complete = all(host.state == report.READY for host in hosts)
-    state: report.ReplicaState = "waits" if troubled else "complete" if complete else "coming"
+    state: report.ReplicaState = "waits" if affected else "complete" if complete else "coming"
     if replica.group.cluster.facts.deleting:
         state = report.LEAVING
     return report.Replica(replica.index, replica.name, state, hosts, replica.newest)

@@ -9,12 +9,12 @@ from msgspec import Struct
 
 from webhook.diagnostics import ids, report
 from webhook.diagnostics.assigned_pods import Cluster, Replica, assign
-from webhook.diagnostics.diagnosis import Moment, Trouble
+from webhook.diagnostics.diagnosis import Moment, Problem
 from webhook.diagnostics.examination import (
     ReplicaProblems,
-    installation_troubles,
+    find_again,
+    installation_problems,
     report_of,
-    tell_afresh,
 )
 from webhook.diagnostics.live_objects import LivePod
 from webhook.diagnostics.object_cache import ObjectCache
@@ -34,11 +34,11 @@ class _Entry(Struct):
     """The problems of a replica, and the immutable objects that they were computed from."""
 
     reasons: tuple[object, ...]
-    told: ReplicaProblems
+    found: ReplicaProblems
 
 
 class Memory:
-    """Memoizes `tell_afresh`, most of an examination, for the replicas of one RayCluster."""
+    """Memoizes `find_again`, most of an examination, for the replicas of one RayCluster."""
 
     def __init__(self) -> None:
         self.hits = 0
@@ -53,7 +53,7 @@ class Memory:
         self._entries, self._used = self._used if same else {}, {}
         self._facts = facts
 
-    def tell(self, replica: Replica) -> ReplicaProblems:
+    def find(self, replica: Replica) -> ReplicaProblems:
         """Return the problems of the hosts of a replica."""
         key = replica.group.name, replica.index, replica.name
         node = replica.group.cluster.objects.nodes.one
@@ -62,11 +62,11 @@ class Memory:
         entry = self._entries.get(key)
         if entry is None or not _identical(entry.reasons, reasons):
             self.misses += 1
-            entry = _Entry(reasons, tell_afresh(replica))
+            entry = _Entry(reasons, find_again(replica))
         else:
             self.hits += 1
         self._used[key] = entry
-        return entry.told
+        return entry.found
 
 
 def _identical(old: tuple[object, ...], new: tuple[object, ...]) -> bool:
@@ -74,18 +74,18 @@ def _identical(old: tuple[object, ...], new: tuple[object, ...]) -> bool:
 
 
 class Examiner:
-    """Maintains `clusters`, reports by RayCluster uid, and `troubles` of the installation."""
+    """Maintains `clusters`, reports by RayCluster uid, and `problems` of the installation."""
 
-    def __init__(self, world: ObjectCache) -> None:
-        self.world = world
-        world.begin()
+    def __init__(self, object_cache: ObjectCache) -> None:
+        self.object_cache = object_cache
+        object_cache.begin()
         self.clusters: dict[str, report.Cluster] = {}
-        self.troubles: tuple[Trouble, ...] = ()
+        self.problems: tuple[Problem, ...] = ()
         self._next: dict[str, float] = {}
         self._memories: dict[str, Memory] = {}
 
     @property
-    def remembered(self) -> int:
+    def memoized(self) -> int:
         """Number of replicas with memoized problems."""
         return sum(memory.hits for memory in self._memories.values())
 
@@ -96,34 +96,34 @@ class Examiner:
 
     def due(self, now: float) -> list[str]:
         """Return the uids of the RayClusters to examine, including deleted ones."""
-        world = self.world
+        object_cache = self.object_cache
         late = [uid for uid, due in self._next.items() if now >= due]
-        return list(dict.fromkeys((*world.take_changed(), *late)))
+        return list(dict.fromkeys((*object_cache.take_changed(), *late)))
 
     def examine_installation(self, now: float) -> None:
         """Examine the installation, if it may have changed."""
-        if self.world.installation:
-            self.troubles = ()
-            self.troubles = installation_troubles(self.world, now)
-            self.world.installation = False
+        if self.object_cache.installation:
+            self.problems = ()
+            self.problems = installation_problems(self.object_cache, now)
+            self.object_cache.installation = False
 
     def examine(self, uid: str, now: float) -> bool:
         """Examine a RayCluster, and return whether its report changed or it was deleted."""
-        live = self.world.clusters.get(uid)
+        live = self.object_cache.clusters.get(uid)
         if live is None:
             self._next.pop(uid, None)
             self._memories.pop(uid, None)
             return self.clusters.pop(uid, None) is not None
-        cluster, at = assign(live, self.world, now), Moment(now)
+        cluster, at = assign(live, self.object_cache, now), Moment(now)
         memory = self._memories.setdefault(uid, Memory())
         memory.begin(cluster.facts)
-        return self._show(uid, report_of(cluster, at, memory.tell), at)
+        return self._show(uid, report_of(cluster, at, memory.find), at)
 
     def fail(self, uid: str, why: str, now: float) -> bool:
         """Replace the report of a RayCluster with the reason why it could not be examined, and
         return whether that changed the report. Previous problems may be outdated.
         """
-        live = self.world.clusters.get(uid)
+        live = self.object_cache.clusters.get(uid)
         if live is None:
             return self.examine(uid, now)
         self._memories.pop(uid, None)
@@ -137,7 +137,7 @@ class Examiner:
         for uid in self.due(now):
             self.examine(uid, now)
 
-    def picture(
+    def cluster_report(
         self, now: float, namespaces: Collection[str] | None, unread: Mapping[str, str]
     ) -> report.ClusterReport:
         """Return the report of some namespaces, or of all if None, by namespace and name.
@@ -150,32 +150,32 @@ class Examiner:
             if namespaces is None or each.namespace in namespaces
         ]
         seen.sort(key=lambda cluster: (cluster.namespace, cluster.name))
-        troubles = self.troubles if namespaces is None else ()
-        return report.ClusterReport(now, tuple(seen), troubles, dict(unread))
+        problems = self.problems if namespaces is None else ()
+        return report.ClusterReport(now, tuple(seen), problems, dict(unread))
 
-    def standing(self, uid: str, now: float) -> Cluster | None:
+    def assigned(self, uid: str, now: float) -> Cluster | None:
         """Return a RayCluster with its assigned pods; None if it does not exist."""
-        live = self.world.clusters.get(uid)
-        return assign(live, self.world, now) if live is not None else None
+        live = self.object_cache.clusters.get(uid)
+        return assign(live, self.object_cache, now) if live is not None else None
 
     def named(self, namespace: str, name: str) -> str:
         """Return the uid of a RayCluster by its name; empty if it does not exist."""
-        found = self.world.clusters.of(namespace)
+        found = self.object_cache.clusters.of(namespace)
         return next((each.metadata.uid or "" for each in found if each.metadata.name == name), "")
 
     def pod(self, namespace: str, name: str) -> LivePod | None:
         """Return a Ray pod; None if it does not exist."""
-        for pod in self.world.pods.all:
+        for pod in self.object_cache.pods.all:
             if (pod.metadata.namespace, pod.metadata.name) == (namespace, name):
                 return pod
         return None
 
-    def _show(self, uid: str, picture: report.Cluster, at: Moment) -> bool:
-        seconds = RESTLESS_SECONDS if _restless(picture) else QUIET_SECONDS
+    def _show(self, uid: str, cluster_report: report.Cluster, at: Moment) -> bool:
+        seconds = RESTLESS_SECONDS if _restless(cluster_report) else QUIET_SECONDS
         self._next[uid] = min(at.next, at.now + seconds)
-        if self.clusters.get(uid) == picture:
+        if self.clusters.get(uid) == cluster_report:
             return False
-        self.clusters[uid] = picture
+        self.clusters[uid] = cluster_report
         return True
 
 
@@ -183,5 +183,5 @@ def _restless(cluster: report.Cluster) -> bool:
     """Return whether the report of a RayCluster changes with time other than by pending symptoms:
     it could not be examined, a pod is terminating, or a rejection expires.
     """
-    refused = any(each.id == ids.POD_REFUSED for each in cluster.troubles)
+    refused = any(each.id == ids.POD_REFUSED for each in cluster.problems)
     return bool(cluster.failure or cluster.leaving or refused)

@@ -87,17 +87,17 @@ class Expected:
     def slice_counts(self) -> list[str]:
         """Return the numbers of slices set in the pods."""
         slots = [slot.name for slot in self._template.slots] if self._template is not None else []
-        told = [
+        declared = [
             _variables(pod, name).get(names.MEGASCALE_NUM_SLICES)
-            for _, pod in _seated(self.replica)
+            for _, pod in _identified(self.replica)
             for name in slots
         ]
-        return [each.value for each in told if each is not None and each.value]
+        return [each.value for each in declared if each is not None and each.value]
 
     def host_names(self) -> list[Difference]:
         """Return the pods whose host name differs from the name that their peers use."""
         found = []
-        for host, pod in _seated(self.replica):
+        for host, pod in _identified(self.replica):
             for edit in self._own(host):
                 if (
                     type(edit) is SetField
@@ -115,7 +115,7 @@ class Expected:
         did not set, such as those of init containers, do not differ.
         """
         found = []
-        for host, pod in _seated(self.replica):
+        for host, pod in _identified(self.replica):
             for edit in self._own(host):
                 if (
                     type(edit) is not SetEnv
@@ -134,7 +134,7 @@ class Expected:
         """Return the pods whose variables contain another number of hosts than their group has."""
         edits = [edit for edit in self._shared if type(edit) is SetEnv and edit.name in _SIZES]
         found = []
-        for host, pod in _seated(self.replica):
+        for host, pod in _identified(self.replica):
             for edit in edits:
                 actual = self.actual(pod, edit)
                 if (
@@ -177,7 +177,7 @@ class Expected:
         return str(edit.value) if found.value_from is not None else found.value
 
 
-def _seated(replica: Replica) -> list[tuple[int, LivePod]]:
+def _identified(replica: Replica) -> list[tuple[int, LivePod]]:
     return [(host, pod) for host, pods in sorted(replica.pods.items()) for pod in pods]
 
 

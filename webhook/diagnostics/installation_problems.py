@@ -18,7 +18,7 @@ from webhook.diagnostics.object_cache import PODS_WEBHOOK
 OURS: Final = f".{names.PREFIX.rstrip('/')}"
 """Suffix of the names of webhooks of this program."""
 
-FORMER: Final = "kuberay-tpu-webhook"
+PREVIOUS: Final = "kuberay-tpu-webhook"
 """Name of the Deployment and Service of Google's TPU webhook, contained in its webhooks' names."""
 
 _NAME: Final = "app.kubernetes.io/name"
@@ -76,12 +76,12 @@ def _second(configuration: WebhookConfiguration, webhook: Webhook) -> Symptom:
     return Symptom(
         f"{webhook.name} (of {name}) changes the pods of Ray too: it may give other places and "
         "names than this webhook",
-        f"`ray-webhook migrate --from {FORMER}` shows the steps"
-        if FORMER in webhook.name
+        f"`ray-webhook migrate --from {PREVIOUS}` shows the steps"
+        if PREVIOUS in webhook.name
         else "remove one of the two",
         f"kubectl get mutatingwebhookconfiguration {name} -o yaml",
         configuration.metadata.created,
-        change=None if FORMER in webhook.name else _deletion([name]),
+        change=None if PREVIOUS in webhook.name else _deletion([name]),
     )
 
 

@@ -13,17 +13,17 @@ INSTALLATION: Final = ""
 
 
 class Bugs:
-    """Collects internal errors. `found`: those since the last `news`, by RayCluster uid."""
+    """Collects internal errors. `found`: those since the last `unreported`, by RayCluster uid."""
 
     def __init__(self) -> None:
         self.found: dict[str, Exception] = {}
-        self._looked: set[str] = set()
-        self._told: dict[str, str] = {}
+        self._examined: set[str] = set()
+        self._reported: dict[str, str] = {}
 
     @contextmanager
     def alone(self, uid: str) -> Iterator[None]:
         """Record an exception and continue with other RayClusters."""
-        self._looked.add(uid)
+        self._examined.add(uid)
         try:
             yield
         # Examinations do no I/O: every exception is a bug
@@ -35,22 +35,24 @@ class Bugs:
         error = self.found.get(uid)
         return "" if error is None else type(error).__name__
 
-    def news(self) -> dict[str, Exception]:
+    def unreported(self) -> dict[str, Exception]:
         """Return the errors that were not yet reported for their RayCluster, and clear `found`.
 
         An error is reported again only after an examination of its RayCluster without errors.
         """
         kinds = {uid: self.why(uid) for uid in self.found}
-        new = {uid: self.found[uid] for uid, kind in kinds.items() if self._told.get(uid) != kind}
-        unchanged = {uid: kind for uid, kind in self._told.items() if uid not in self._looked}
-        self._told = unchanged | kinds
-        self.found, self._looked = {}, set()
+        new = {
+            uid: self.found[uid] for uid, kind in kinds.items() if self._reported.get(uid) != kind
+        }
+        unchanged = {uid: kind for uid, kind in self._reported.items() if uid not in self._examined}
+        self._reported = unchanged | kinds
+        self.found, self._examined = {}, set()
         return new
 
 
-def named(uid: str, world: ObjectCache) -> str:
+def named(uid: str, object_cache: ObjectCache) -> str:
     """Return the name of a RayCluster for the log."""
-    cluster = world.clusters.get(uid)
+    cluster = object_cache.clusters.get(uid)
     if cluster is None:
         return "the installation" if uid == INSTALLATION else f"RayCluster {uid}"
     return f"RayCluster {cluster.metadata.namespace}/{cluster.metadata.name}"

@@ -97,7 +97,7 @@ class Table(Generic[T]):
         if old is not None and _same(old, value):
             return
         if old is not None:
-            self._forget(uid, old)
+            self._discard(uid, old)
         self._all[uid] = value
         for key in self._index(value):
             self._indexed.setdefault(key, {})[uid] = value
@@ -107,7 +107,7 @@ class Table(Generic[T]):
         """Remove an object, if it is known."""
         old = self._all.get(uid)
         if old is not None:
-            self._forget(uid, old)
+            self._discard(uid, old)
             self._notify(old, None)
 
     def of(self, key: str) -> Collection[T]:
@@ -127,7 +127,7 @@ class Table(Generic[T]):
         """Return all objects; None if the kind was never listed."""
         return self.all if self.known else None
 
-    def _forget(self, uid: str, old: T) -> None:
+    def _discard(self, uid: str, old: T) -> None:
         del self._all[uid]
         for key in self._index(old):
             beside = self._indexed[key]

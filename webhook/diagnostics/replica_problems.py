@@ -58,8 +58,8 @@ def host_missing(replica: Replica) -> Iterator[Symptom]:
     there = replica.group.hosts - len(missing)
     begin = _lost(replica, missing)
     yield Symptom(
-        f"replica {_called(replica)} lacks {hosts(missing)}: {there} of {spec.num_of_hosts} are "
-        "there, and wait",
+        f"replica {_called(replica)} has {there} of {spec.num_of_hosts} hosts: {hosts(missing)} "
+        f"{'is' if len(missing) == 1 else 'are'} missing",
         "KubeRay creates what is missing, or the whole replica again; when it does not, see why",
         describe("raycluster", cluster.namespace, cluster.name),
         begin.since,
@@ -213,7 +213,7 @@ def replica_split(expected: Expected) -> Iterator[Symptom]:
     The domain is the node pool of a TPU slice, the value of the node label in the annotation
     `admission.ray.io/topology-key`, or the level of Kueue's annotations. Links between the hosts of
     a slice or an NVLink domain end at its border, so the job hangs when it starts. Kueue cannot
-    tell which pods of a group are one replica, so hosts of two replicas may be interchanged.
+    say which pods of a group are one replica, so hosts of two replicas may be interchanged.
 
     https://cloud.google.com/kubernetes-engine/docs/concepts/tpus
     """
@@ -255,20 +255,20 @@ def hosts_changed(expected: Expected) -> Iterator[Symptom]:
     """
     replica = expected.replica
     count = replica.group.spec.num_of_hosts
-    beyond = [host for host in replica.pods if host >= count]
+    extra = [host for host in replica.pods if host >= count]
     in_unit = replica.group.in_unit
-    told = expected.sizes() if (count > 1 or in_unit) and not beyond else []
-    if not beyond and not told:
+    declared = expected.sizes() if (count > 1 or in_unit) and not extra else []
+    if not extra and not declared:
         return
     what = (
-        f"it has {hosts(beyond)}"
-        if beyond
-        else f"{told[0].pod.name} was told {told[0].name}={_short(told[0])}"
+        f"it has {hosts(extra)}"
+        if extra
+        else f"{declared[0].pod.name} has {declared[0].name}={_short(declared[0])}"
     )
     pods = tuple(pod.name for pod in replica.everyone)
     cluster = replica.group.cluster
-    if told and _made_since_the_last_edit(replica):
-        name, value = told[0].name, told[0].expected
+    if declared and _made_since_the_last_edit(replica):
+        name, value = declared[0].name, declared[0].expected
         yield Symptom(
             f"replica {_called(replica)} was given another number of hosts than {count} by its "
             f"template: {what}",
@@ -278,10 +278,10 @@ def hosts_changed(expected: Expected) -> Iterator[Symptom]:
             pods=pods,
         )
         return
-    if told and in_unit:
+    if declared and in_unit:
         yield Symptom(
             f"replica {_called(replica)} was created for another number of hosts of its unit than "
-            f"{told[0].expected}: {what}",
+            f"{declared[0].expected}: {what}",
             "delete all pods of the group, so that the job starts with its new size",
             get_pods(cluster.namespace, pods),
             pods=pods,
@@ -310,7 +310,7 @@ class Slice(Struct, frozen=True):
     """
 
     replica: Replica
-    told: tuple[str, ...]
+    declared: tuple[str, ...]
     total: int
 
 
@@ -329,9 +329,11 @@ def slice_left_out(found: Slice) -> Iterator[Symptom]:
     if not number or len(replica.group.replicas) > number:
         return
     name = names.MEGASCALE_NUM_SLICES
-    wrong = [told for told in found.told if told not in {str(number), str(found.total)}]
+    wrong = [
+        declared for declared in found.declared if declared not in {str(number), str(found.total)}
+    ]
     if wrong:
-        what = f"was told {name}={wrong[0][:_LONG]}, and its group has {counted(number, 'replica')}"
+        what = f"has {name}={wrong[0][:_LONG]}, and its group has {counted(number, 'replica')}"
         first = f"set {name} to {number} in the template, then "
     elif replica.index >= number:
         job = replica.group.cluster.facts.slices.get(replica.group.name)
@@ -511,7 +513,7 @@ REPLICA: Final = (
     error(ids.HOST_MISSING, host_missing, seconds=30, event=Event("HostMissing", 120.0, "at once")),
 )
 SLICE: Final = (error(ids.SLICE_LEFT_OUT, slice_left_out),)
-TOLD: Final = (
+DECLARED: Final = (
     error(ids.REPLICA_SPLIT, replica_split, event=Event("ReplicaSplit")),
     warning(ids.HOSTS_CHANGED, hosts_changed),
     error(

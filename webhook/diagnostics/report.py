@@ -4,7 +4,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from webhook.diagnostics.diagnosis import ERROR, Trouble
+from webhook.diagnostics.diagnosis import ERROR, Problem
 from webhook.diagnostics.messages import counted
 
 HostState = Literal["ready", "starting", "pending", "failed", "missing", "twice", "unknown"]
@@ -106,7 +106,7 @@ class Cluster(Struct, rename="camel", frozen=True, omit_defaults=True, gc=False)
     name: str
     head: Host
     groups: tuple[Group, ...]
-    troubles: tuple[Trouble, ...] = ()
+    problems: tuple[Problem, ...] = ()
     suspended: bool = False
     leaving: int = 0
     pod_groups: tuple[PodGroup, ...] = ()
@@ -129,7 +129,7 @@ class Cluster(Struct, rename="camel", frozen=True, omit_defaults=True, gc=False)
         """Return whether the RayCluster has a problem or could not be examined."""
         return (
             bool(self.failure)
-            or any(trouble.level == ERROR for trouble in self.troubles)
+            or any(problem.level == ERROR for problem in self.problems)
             or any(
                 replica.state in (WAITS, GONE)
                 for group in self.groups
@@ -141,27 +141,27 @@ class Cluster(Struct, rename="camel", frozen=True, omit_defaults=True, gc=False)
 class ClusterReport(Struct, frozen=True, omit_defaults=True, gc=False):
     """The report as of `now`, in seconds since the epoch.
 
-    `troubles`: problems that belong to no RayCluster. `unread`: resources that could not be read,
+    `problems`: problems that belong to no RayCluster. `unread`: resources that could not be read,
     with the reason.
     """
 
     now: float
     clusters: tuple[Cluster, ...]
-    troubles: tuple[Trouble, ...] = ()
+    problems: tuple[Problem, ...] = ()
     unread: dict[str, str] = {}
 
     @property
-    def every_trouble(self) -> list[Trouble]:
+    def every_problem(self) -> list[Problem]:
         """All problems, the most severe first."""
         found = [
-            *self.troubles,
-            *(trouble for cluster in self.clusters for trouble in cluster.troubles),
+            *self.problems,
+            *(problem for cluster in self.clusters for problem in cluster.problems),
         ]
-        return sorted(found, key=lambda trouble: trouble.rank)
+        return sorted(found, key=lambda problem: problem.rank)
 
     @property
     def waits(self) -> bool:
         """Return whether a problem was found."""
-        return any(trouble.level == ERROR for trouble in self.troubles) or any(
+        return any(problem.level == ERROR for problem in self.problems) or any(
             cluster.waits for cluster in self.clusters
         )

@@ -6,7 +6,7 @@ from typing import Final, Literal, NamedTuple
 from msgspec import Struct, field, structs
 
 from webhook.diagnostics import ids, report
-from webhook.diagnostics.diagnosis import Event, Series, Trouble
+from webhook.diagnostics.diagnosis import Event, Problem, Series
 from webhook.diagnostics.examination import DIAGNOSES
 from webhook.diagnostics.messages import others
 
@@ -63,12 +63,12 @@ class Tally(Struct, frozen=True):
     incomplete_since: float | None
 
 
-class Look(Struct, frozen=True):
+class TrackedProblems(Struct, frozen=True):
     """The result of a report: the events to record now, and the numbers for metrics."""
 
     notices: tuple[EventRequest, ...]
     tallies: tuple[Tally, ...]
-    troubles: dict[tuple[str, str, str], int]
+    problems: dict[tuple[str, str, str], int]
     """Numbers of problems by namespace, RayCluster and diagnosis; problems of the installation have
     neither namespace nor RayCluster.
     """
@@ -81,7 +81,7 @@ Place = tuple[str, str, str]
 class Tracker(Struct):
     """Keeps the beginnings of problems from report to report."""
 
-    troubled: dict[Key, float] = field(default_factory=dict)
+    affected: dict[Key, float] = field(default_factory=dict)
     series: dict[Key, Key] = field(default_factory=dict)
     """The series of each reported replica and reason."""
     open: dict[Key, EventRequest] = field(default_factory=dict)
@@ -90,57 +90,63 @@ class Tracker(Struct):
     complete: set[Place] | None = None
     """The replicas that were complete in the previous report; None before the first report."""
 
-    def look(self, picture: report.ClusterReport) -> Look:
+    def track(self, cluster_report: report.ClusterReport) -> TrackedProblems:
         """Process a report. Ignored and unexamined RayClusters get no events."""
         left_alone = {
-            cluster.uid for cluster in picture.clusters if cluster.failure or _left_alone(cluster)
+            cluster.uid
+            for cluster in cluster_report.clusters
+            if cluster.failure or _left_alone(cluster)
         }
         notices = tuple(
             notice
-            for notice in (*self._wrong(picture), *self._completed(picture))
+            for notice in (*self._wrong(cluster_report), *self._completed(cluster_report))
             if notice.key.uid not in left_alone
         )
         tallies = tuple(
-            self._tally(cluster, group) for cluster in picture.clusters for group in cluster.groups
+            self._tally(cluster, group)
+            for cluster in cluster_report.clusters
+            for group in cluster.groups
         )
-        there = {place for place, _ in _replicas(picture)}
+        there = {place for place, _ in _replicas(cluster_report)}
         self.incomplete = {each: at for each, at in self.incomplete.items() if each in there}
-        troubles: dict[tuple[str, str, str], int] = {}
-        for each in picture.every_trouble:
+        problems: dict[tuple[str, str, str], int] = {}
+        for each in cluster_report.every_problem:
             place = each.namespace, each.cluster, each.id
-            troubles[place] = troubles.get(place, 0) + 1
-        return Look(notices, tallies, troubles)
+            problems[place] = problems.get(place, 0) + 1
+        return TrackedProblems(notices, tallies, problems)
 
-    def _wrong(self, picture: report.ClusterReport) -> Iterator[EventRequest]:
+    def _wrong(self, cluster_report: report.ClusterReport) -> Iterator[EventRequest]:
         """Yield an event for each series of problems that have lasted long enough."""
-        found: dict[Key, tuple[report.Cluster, Trouble]] = {}
-        for cluster in picture.clusters:
+        found: dict[Key, tuple[report.Cluster, Problem]] = {}
+        for cluster in cluster_report.clusters:
             names = _names(cluster)
-            for trouble in (*cluster.troubles, *picture.troubles):
-                event = _EVENTS.get(trouble.id)
+            for problem in (*cluster.problems, *cluster_report.problems):
+                event = _EVENTS.get(problem.id)
                 if event is not None:
-                    replica = names.get((trouble.group, trouble.replica), "")
-                    key = Key(cluster.uid, (trouble.group, replica), event.reason)
-                    found.setdefault(key, (cluster, trouble))
-        self.troubled = {key: self.troubled.get(key, picture.now) for key in found}
+                    replica = names.get((problem.group, problem.replica), "")
+                    key = Key(cluster.uid, (problem.group, replica), event.reason)
+                    found.setdefault(key, (cluster, problem))
+        self.affected = {key: self.affected.get(key, cluster_report.now) for key in found}
         lasting = {
-            key: (cluster, trouble)
-            for key, (cluster, trouble) in found.items()
-            if picture.now - self.troubled[key] >= _EVENTS[trouble.id].seconds
+            key: (cluster, problem)
+            for key, (cluster, problem) in found.items()
+            if cluster_report.now - self.affected[key] >= _EVENTS[problem.id].seconds
         }
         self.series = self._series(
-            {key: _EVENTS[trouble.id].series for key, (_, trouble) in lasting.items()}
+            {key: _EVENTS[problem.id].series for key, (_, problem) in lasting.items()}
         )
-        told: dict[Key, list[tuple[report.Cluster, Trouble]]] = {}
+        by_series: dict[Key, list[tuple[report.Cluster, Problem]]] = {}
         for key, each in lasting.items():
-            told.setdefault(self.series[key], []).append(each)
+            by_series.setdefault(self.series[key], []).append(each)
         before, self.open = self.open, {}
-        for series, ((cluster, trouble), *more) in told.items():
-            note = _note(trouble, [each.replica for _, each in more])
+        for series, ((cluster, problem), *more) in by_series.items():
+            note = _note(problem, [each.replica for _, each in more])
             notice = EventRequest(series, "Warning", cluster.namespace, cluster.name, note)
             self.open[series] = notice
             yield notice
-        there = {each.uid for each in picture.clusters if not (each.failure or each.deleting)}
+        there = {
+            each.uid for each in cluster_report.clusters if not (each.failure or each.deleting)
+        }
         for series, notice in before.items():
             if series not in self.open and series.uid in there:
                 yield _resolved(notice)
@@ -156,28 +162,28 @@ class Tracker(Struct):
             for key, series in lasting.items()
         }
 
-    def _completed(self, picture: report.ClusterReport) -> Iterator[EventRequest]:
+    def _completed(self, cluster_report: report.ClusterReport) -> Iterator[EventRequest]:
         """Yield an event per group for multi-host replicas that became complete since the last
         report.
         """
         before, self.complete = self.complete, set()
         done: dict[Key, tuple[report.Cluster, report.Group, report.Replica]] = {}
-        for place, (cluster, group, replica) in _replicas(picture):
+        for place, (cluster, group, replica) in _replicas(cluster_report):
             if replica.state == report.LEAVING:
                 self.incomplete.pop(place, None)
                 continue
             if replica.state != report.COMPLETE:
                 since = replica.since if before is None else None
-                self.incomplete.setdefault(place, since or picture.now)
+                self.incomplete.setdefault(place, since or cluster_report.now)
                 continue
             self.incomplete.pop(place, None)
             self.complete.add(place)
             if before is not None and place not in before and group.hosts > 1:
                 done[Key(cluster.uid, place[1:], COMPLETE)] = cluster, group, replica
-        told: dict[Key, list[tuple[report.Cluster, report.Group, report.Replica]]] = {}
+        by_series: dict[Key, list[tuple[report.Cluster, report.Group, report.Replica]]] = {}
         for key, series in _at_once(done).items():
-            told.setdefault(series, []).append(done[key])
-        for series, ((cluster, group, replica), *more) in told.items():
+            by_series.setdefault(series, []).append(done[key])
+        for series, ((cluster, group, replica), *more) in by_series.items():
             rest = others([each.index for _, _, each in more])
             note = f"all {group.hosts} hosts of replica {_called(replica)} are ready{rest}"
             yield EventRequest(series, "Normal", cluster.namespace, cluster.name, note)
@@ -195,7 +201,7 @@ class Tracker(Struct):
             cluster.name,
             group.name,
             states,
-            sum(len(each.pods) for each in cluster.troubles if _seatless(each, group)),
+            sum(len(each.pods) for each in cluster.problems if _seatless(each, group)),
             min(times, default=None),
         )
 
@@ -228,17 +234,17 @@ def _at_once(keys: Iterable[Key]) -> dict[Key, Key]:
 
 
 def _left_alone(cluster: report.Cluster) -> bool:
-    return any(trouble.id == ids.IGNORED for trouble in cluster.troubles)
+    return any(problem.id == ids.IGNORED for problem in cluster.problems)
 
 
-def _seatless(trouble: Trouble, group: report.Group) -> bool:
-    return (trouble.id, trouble.group) == (ids.POD_WITHOUT_SEAT, group.name)
+def _seatless(problem: Problem, group: report.Group) -> bool:
+    return (problem.id, problem.group) == (ids.POD_WITHOUT_SEAT, group.name)
 
 
 def _replicas(
-    picture: report.ClusterReport,
+    cluster_report: report.ClusterReport,
 ) -> Iterator[tuple[Place, tuple[report.Cluster, report.Group, report.Replica]]]:
-    for cluster in picture.clusters:
+    for cluster in cluster_report.clusters:
         for group in cluster.groups:
             for replica in group.replicas:
                 yield (cluster.uid, group.name, _called(replica)), (cluster, group, replica)
@@ -259,9 +265,9 @@ def _names(cluster: report.Cluster) -> dict[tuple[str, int | None], str]:
     }
 
 
-def _note(trouble: Trouble, more: Sequence[int | None]) -> str:
+def _note(problem: Problem, more: Sequence[int | None]) -> str:
     """Return the note of an event: problem, other replicas and remedy, within NOTE_MAX."""
-    place = f"{trouble.group}: " if trouble.group else ""
-    said = f"{place}{trouble.message}{others(more)}. To fix it: {trouble.remedy}"
-    whole = f"{said}: {trouble.command}"
+    place = f"{problem.group}: " if problem.group else ""
+    said = f"{place}{problem.message}{others(more)}. To fix it: {problem.remedy}"
+    whole = f"{said}: {problem.command}"
     return whole if len(whole) <= NOTE_MAX else said[:NOTE_MAX]

@@ -126,9 +126,9 @@ def _applied(live: Any, last: Any, new: Any) -> Any:  # noqa: ANN401 - any JSON 
             key: _applied(live.get(key), before.get(key), value) for key, value in new.items()
         }
     if isinstance(live, list) and isinstance(new, list):
-        there, former = _by_identity(live), _by_identity(last if isinstance(last, list) else [])
+        there, previous = _by_identity(live), _by_identity(last if isinstance(last, list) else [])
         return [
-            _applied(there.get(key), former.get(key), value)
+            _applied(there.get(key), previous.get(key), value)
             for key, value in _by_identity(new).items()
         ]
     return new

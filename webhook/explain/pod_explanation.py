@@ -40,7 +40,7 @@ OTHER: Final = "other"
 MISSING: Final = "missing"
 
 
-_NOBODY: Final = LivePod()
+_NO_POD: Final = LivePod()
 """Placeholder for the pod of a missing host."""
 
 
@@ -85,7 +85,7 @@ class Account(Struct, frozen=True):
         return f"host {self.host} of replica {self.replica}{name} of group {self.group}"
 
 
-def tell(cluster: Cluster | None, pod: LivePod) -> tuple[str, Account | None]:
+def describe_pod(cluster: Cluster | None, pod: LivePod) -> tuple[str, Account | None]:
     """Return a sentence about a Ray pod, and its explanation if it is a head or has a seat."""
     if cluster is None:
         return "its RayCluster does not exist, or is being replaced", None
@@ -173,7 +173,7 @@ def _given(expected: Expected, pod: LivePod | None, host: int) -> Iterator[Given
 
 
 def _one(expected: Expected, pod: LivePod | None, edit: Edit) -> Given | None:
-    given = _in_pod(expected, pod or _NOBODY, edit)
+    given = _in_pod(expected, pod or _NO_POD, edit)
     return given if pod is not None or given is None else structs.replace(given, actual=None)
 
 

@@ -290,7 +290,7 @@ NODE_LABELS: Final = OptIn(
 
 KUEUE_SLICES: Final = OptIn(
     names.ANNOTATION_KUEUE_SLICES,
-    means="Kueue is told, when the RayCluster is created, to keep a replica's hosts together",
+    means="Kueue keeps the hosts of a replica together; read when the RayCluster is created",
     values="`true`",
     parse=str,
     fault=_no_switch,

@@ -72,10 +72,10 @@ def seat_of(
     """
     alone = (hosts is None or hosts <= 1) and names.LABEL_HOST_INDEX not in labels
     carried = carried_seat(labels, 1 if alone else bound)
-    former = labels.get(names.LABEL_LEGACY_REPLICA_INDEX)
-    if carried is not None or former is None or spec is None:
+    previous = labels.get(names.LABEL_LEGACY_REPLICA_INDEX)
+    if carried is not None or previous is None or spec is None:
         return carried
-    seat = adopted_seat(group, former, spec())
+    seat = adopted_seat(group, previous, spec())
     if seat is None or seat.host >= bound:
         return None
     return HostIdentity(seat.replica, 0, "") if hosts == 1 and seat.host == 0 else seat

@@ -32,15 +32,15 @@ _POD_GROUP_MAX: Final = 253 - 1 - _DIGEST_LENGTH
 class Gang(Struct, frozen=True, gc=False):
     """The gang scheduling that a RayCluster requests: a PodGroup for each `granularity`, or none.
 
-    `obstacle` is the unmet precondition for which its pods are not grouped, or empty.
+    `unmet` is the unmet precondition for which its pods are not grouped, or empty.
     """
 
     granularity: str = ""
-    obstacle: str = ""
+    unmet: str = ""
 
     @property
     def active(self) -> bool:
-        return bool(self.granularity) and not self.obstacle
+        return bool(self.granularity) and not self.unmet
 
 
 NO_GANG: Final = Gang()
@@ -55,10 +55,10 @@ def read_gang(cluster: RayCluster) -> Gang:
     if SCHEDULING_GROUP.annotation not in annotations:
         native = annotations.get(names.ANNOTATION_NATIVE_SCHEDULING, "").lower() == "true"
         asked = WORKER_GROUP if native else ""
-    return Gang(asked, _obstacle(cluster, asked)) if asked else NO_GANG
+    return Gang(asked, _unmet(cluster, asked)) if asked else NO_GANG
 
 
-def _obstacle(cluster: RayCluster, granularity: str) -> str:
+def _unmet(cluster: RayCluster, granularity: str) -> str:
     """Return the unmet precondition for grouping the pods of a RayCluster, short enough for a
     warning; empty if there is none.
     """
@@ -122,8 +122,8 @@ def group_pod_group(cluster: str, group: str) -> str:
     clean = "".join(
         letter if letter.isascii() and letter.isalnum() else "-" for letter in group.lower()
     )
-    room = _POD_GROUP_MAX - _DIGEST_LENGTH - 1
-    return f"{f'{cluster}-worker-{clean}'[:room].rstrip('-')}-{digest(group)}"
+    limit = _POD_GROUP_MAX - _DIGEST_LENGTH - 1
+    return f"{f'{cluster}-worker-{clean}'[:limit].rstrip('-')}-{digest(group)}"
 
 
 def replica_pod_group(cluster: str, group: str, replica_name: str) -> str:

@@ -45,7 +45,7 @@ class Limits:
     request_seconds: float = (
         30  # to the last byte of a request, and for the client to read a response
     )
-    linger_seconds: float = 1  # for the client to read a refusal before the connection is closed
+    refusal_seconds: float = 1  # for the client to read a refusal before the connection is closed
     client_names: frozenset[str] = frozenset()  # in client certificates; empty for any
     unread_seconds: float = 0.0005  # for each connection: between reads of refused data
     idle_seconds: float = 120  # kube-apiserver closes after 90 s, and does not retry a POST
@@ -192,7 +192,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self.transport.write(self.last or b"")
             self.since = self.loop.time()
 
-    def patience(self) -> float:
+    def idle_limit(self) -> float:
         """Return the client timeout in seconds: infinite while a response is being computed."""
         limits, reads = self.limits, self.last is None
         if self.flow.write_paused or self.transport.is_closing() or (self.partial and reads):
@@ -201,11 +201,11 @@ class LimitedProtocol(HttpToolsProtocol):
             return inf
         if reads:
             return limits.idle_seconds if self.cycle else limits.first_seconds
-        return limits.linger_seconds
+        return limits.refusal_seconds
 
-    def sweep(self, now: float) -> None:
+    def close_idle(self, now: float) -> None:
         """Close the connection after the client timeout."""
-        if now - self.since > self.patience():
+        if now - self.since > self.idle_limit():
             calm = not (self.partial or self.flow.write_paused or self.transport.is_closing())
             (self.transport.close if calm else self.transport.abort)()
             self.since = now
@@ -241,7 +241,7 @@ def _excess(new: LimitedProtocol, limit: int) -> Sequence[LimitedProtocol]:
         return ()
     new.refused(503, f"more than {limit} connections, or {limit // 2} of one address")
     crowd = [each for each in addresses if crowded or addresses[each] == addresses[new]]
-    waiting = [each for each in crowd if each is not new and each.patience() < inf]
+    waiting = [each for each in crowd if each is not new and each.idle_limit() < inf]
     unproven = [each for each in waiting if not each.proven]
     unproven.sort(key=lambda each: (-counts[addresses[each]], each.born))
     idle = sorted(waiting, key=lambda each: each.since)

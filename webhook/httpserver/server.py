@@ -98,7 +98,7 @@ class HttpServer(uvicorn.Server):
         if counter % 10 == 0:
             now = asyncio.get_running_loop().time()
             for connection in tuple(self.server_state.connections):
-                cast("LimitedProtocol", connection).sweep(now)
+                cast("LimitedProtocol", connection).close_idle(now)
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

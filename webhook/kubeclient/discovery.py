@@ -65,17 +65,19 @@ class Discovery(Generic[T]):
     is logged, and the result is None.
     """
 
-    def __init__(self, question: Question[T], seconds: float, world: Clock | None = None) -> None:
+    def __init__(
+        self, question: Question[T], seconds: float, time_source: Clock | None = None
+    ) -> None:
         self.found: T | None = None
         self.answered = False
         self._question = question
         self._seconds = seconds
-        self._world = world or Clock()
+        self._time_source = time_source or Clock()
         self._backoff = Backoff(
-            min(_FIRST_DELAY, seconds), min(_LONGEST_DELAY, seconds), self._world.random
+            min(_FIRST_DELAY, seconds), min(_LONGEST_DELAY, seconds), self._time_source.random
         )
         self._listeners: list[Callable[[T | None], None]] = []
-        self._trouble = ""
+        self._problem = ""
 
     def subscribe(self, listener: Callable[[T | None], None]) -> None:
         """Call `listener` with future results, and with the current one."""
@@ -86,20 +88,20 @@ class Discovery(Generic[T]):
     async def run(self) -> None:
         """Run the query periodically until cancelled."""
         while True:
-            await self._world.sleep(await self._pause())
+            await self._time_source.sleep(await self._pause())
 
     async def _pause(self) -> float:
         """Run the query, and return the delay before the next one."""
         try:
             found = await self._question.ask()
         except ApiError as error:
-            if error.reason != self._trouble:
-                self._trouble = error.reason
+            if error.reason != self._problem:
+                self._problem = error.reason
                 _log.warning("%s: %s (%s)", self._question.unknown, error, error.reason)
             if error.reason == "forbidden" and not self.answered:
                 self._take(None)
             return self._backoff.next(error.retry_after or 0.0)
-        self._trouble = ""
+        self._problem = ""
         self._backoff.reset()
         if not self.answered or found != self.found:
             new = ", which is new" if self.answered else ""
@@ -219,5 +221,5 @@ class KubernetesRelease:
 
     def describe(self) -> str:
         if self._release is None:
-            return "the API server does not tell its release"
+            return "the release of the API server is unknown"
         return f"the API server is of Kubernetes {self._release[0]}.{self._release[1]}"

@@ -39,8 +39,8 @@ _log: Final = logging.getLogger("webhook.kubeclient")
 
 BYTES_MAX: Final = 200 * 1024
 """Maximum of a table. The API server stores at most 256 KiB of annotations."""
-SWEEP_SECONDS: Final = 600.0
-_FIRST_SWEEP_SECONDS: Final = 60.0
+CLEANUP_SECONDS: Final = 600.0
+_FIRST_CLEANUP_SECONDS: Final = 60.0
 _READ_SECONDS: Final = 3.0
 _WRITE_SECONDS: Final = 2.0
 _LIST_SECONDS: Final = 30.0
@@ -89,7 +89,7 @@ class LeaseStore:
     def __init__(self, api: Api, namespace: str) -> None:
         self.accepted = False
         """Whether the API server has accepted the dry run of a new Lease."""
-        self.trouble = ""
+        self.problem = ""
         """The reason why `accepted` is false."""
         self._unreadable: set[_Meta] = set()
         """Leases of this webhook that the last resync could not decode. Such a table gets no new
@@ -136,17 +136,17 @@ class LeaseStore:
             await self._try()
             if not self.accepted:
                 await asyncio.sleep(backoff.next())
-        pause = _FIRST_SWEEP_SECONDS
+        pause = _FIRST_CLEANUP_SECONDS
         while True:
             # Random delays spread the resyncs of processes that start together.
             await asyncio.sleep(pause * (0.5 + random.random()))  # noqa: S311
-            pause = SWEEP_SECONDS
+            pause = CLEANUP_SECONDS
             try:
-                await self.sweep()
+                await self.clean_up()
             except ApiError as error:
                 _log.warning("reservations: Leases cannot be swept: %s", error)
 
-    async def sweep(self) -> None:
+    async def clean_up(self) -> None:
         """Delete the tables of RayClusters that do not exist, those that two resyncs could not
         decode and that did not change in between, and the Leases of versions up to 0.9. Raises
         ApiError.
@@ -167,11 +167,11 @@ class LeaseStore:
         self._unreadable = unreadable
         for namespace, found in tables.items():
             try:
-                await self._sweep(namespace, found)
+                await self._clean_up(namespace, found)
             except ApiError as error:  # other namespaces are still resynced
                 _log.warning("reservations: those of %s cannot be swept: %s", namespace, error)
 
-    async def _sweep(self, namespace: str, tables: list[tuple[_Meta, _Content]]) -> None:
+    async def _clean_up(self, namespace: str, tables: list[tuple[_Meta, _Content]]) -> None:
         begun = self._api.server_time.now()
         path = f"/apis/ray.io/v1/namespaces/{quote(namespace, safe='')}/rayclusters"
         clusters, _ = await read_pages(
@@ -208,7 +208,7 @@ class LeaseStore:
                 raise
 
     async def _try(self) -> None:
-        """Create a Lease in a dry run, and set `accepted` or `trouble`."""
+        """Create a Lease in a dry run, and set `accepted` or `problem`."""
         lease = {
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
@@ -219,11 +219,11 @@ class LeaseStore:
             await self._api.post(self._path, [("dryRun", "All")], lease, _WRITE_SECONDS)
         except ApiError as error:
             text = f"Leases cannot be created in namespace {self._namespace}: {error}"
-            if text != self.trouble:
+            if text != self.problem:
                 _log.warning("reservations: %s", text)
-            self.trouble = text
+            self.problem = text
         else:
-            self.accepted, self.trouble = True, ""
+            self.accepted, self.problem = True, ""
 
     def _lease(
         self, key: TableKey, table: Table, cluster: str, known: Stored | None

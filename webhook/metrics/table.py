@@ -194,8 +194,8 @@ REPLICA_INCOMPLETE_SINCE = _gauge(
 PODS_WITHOUT_SEAT = _gauge(
     "ray_webhook_pods_without_seat", "Worker pods without a seat that need one.", _GROUP
 )
-TROUBLES = _gauge(
-    "ray_webhook_troubles",
+PROBLEMS = _gauge(
+    "ray_webhook_problems",
     "What is wrong, by diagnosis; that of no RayCluster has neither namespace nor name.",
     (*_CLUSTER, "diagnosis"),
 )
@@ -210,7 +210,7 @@ DASHBOARD_CLUSTERS = _gauge("ray_webhook_clusters", "RayClusters known.")
 DASHBOARD_PODS = _gauge("ray_webhook_pods", "Pods of Ray known.")
 DASHBOARD_LOOKS = _gauge("ray_webhook_dashboard_looks", "Looks at changes.")
 DASHBOARD_SECONDS = _gauge("ray_webhook_dashboard_seconds", "CPU of these.")
-DASHBOARD_REMEMBERED = _gauge("ray_webhook_dashboard_remembered", "Replicas remembered.")
+DASHBOARD_MEMOIZED = _gauge("ray_webhook_dashboard_remembered", "Replicas remembered.")
 DASHBOARD_WORKED_OUT = _gauge("ray_webhook_dashboard_worked_out", "Replicas examined again.")
 DASHBOARD_FAILURES = _counter(
     "ray_webhook_dashboard_failures",

@@ -16,7 +16,7 @@ from webhook.diagnostics.assigned_pods import (
     assigned,
 )
 from webhook.diagnostics.expected import Expected
-from webhook.diagnostics.installation_problems import FORMER
+from webhook.diagnostics.installation_problems import PREVIOUS
 from webhook.diagnostics.live_objects import Named, Webhook, WebhookConfiguration
 from webhook.diagnostics.messages import counted
 from webhook.diagnostics.object_cache import PODS_WEBHOOK, ObjectCache
@@ -24,7 +24,7 @@ from webhook.groups.identity import is_labelled
 from webhook.groups.naming import headless_service
 from webhook.mutation.edit import SetEnv
 
-SELECTOR: Final = f"app={FORMER}"
+SELECTOR: Final = f"app={PREVIOUS}"
 """Label selector of its Deployment."""
 
 _CHART: Final = "ray-webhook manifests/chart --namespace ray-webhook"
@@ -113,14 +113,14 @@ def _verdict(group: Group) -> GroupVerdict | None:
     pods = list(group.pods)
     if not any(asks_for_tpu(pod) for pod in pods):
         return None
-    seated = [pod for replica in group.replicas for pod in replica.everyone]
-    carried = sum(is_labelled(pod.labels) for pod in seated)
+    identified = [pod for replica in group.replicas for pod in replica.everyone]
+    carried = sum(is_labelled(pod.labels) for pod in identified)
     return GroupVerdict(
         group.cluster.namespace,
         group.cluster.name,
         group.name,
         carried,
-        len(seated) - carried,
+        len(identified) - carried,
         next(_reasons(group), ""),
     )
 
@@ -154,9 +154,9 @@ def _misnamed(group: Group, replica: Replica) -> Iterator[str]:
     for host, pods in sorted(replica.pods.items()):
         for edit in expected.edits_for(host):
             if type(edit) is SetEnv and edit.name in _PLACES:
-                told = expected.actual(pods[0], edit)
-                if told not in (None, edit.value):
-                    text = f"{edit.name} {told} in place of {edit.value}"
+                in_pod = expected.actual(pods[0], edit)
+                if in_pod not in (None, edit.value):
+                    text = f"{edit.name} {in_pod} in place of {edit.value}"
                     yield f"{pods[0].name} has {text}"
 
 
@@ -181,10 +181,10 @@ _STEPS: Final = (
     ),
     (
         "unregister",
-        f"take {FORMER} out of the way of pods: from here on, ray-webhook alone gives seats",
+        f"take {PREVIOUS} out of the way of pods: from here on, ray-webhook alone gives seats",
         "",
     ),
-    ("remove", f"remove what is left of {FORMER}", ""),
+    ("remove", f"remove what is left of {PREVIOUS}", ""),
     (
         "restart",
         "let KubeRay create the groups again whose pods cannot be adopted",
@@ -205,15 +205,15 @@ def _progress(
     """Return by id whether each step is done, and its commands."""
     mutating, validating = installed.objects.configurations.listed, installed.validating
     ours = [each for _, each in _entries(mutating) if each.name == PODS_WEBHOOK]
-    former = [
+    previous = [
         (kind, name)
         for kind, known in (("mutating", mutating), ("validating", validating))
-        for name in dict.fromkeys(name for name, each in _entries(known) if _is_former(each))
+        for name in dict.fromkeys(name for name, each in _entries(known) if _is_previous(each))
     ]
     restarts = tuple(each.command for each in groups if each.restart)
     done = {
         "install": bool(ours and ours[0].client_config.ca_bundle and installed.ready),
-        "unregister": mutating is not None and validating is not None and not former,
+        "unregister": mutating is not None and validating is not None and not previous,
         "remove": installed.deployments is not None and not installed.deployments,
         "restart": not restarts,
         "fail-closed": bool(ours) and all(each.failure_policy == "Fail" for each in ours),
@@ -224,7 +224,7 @@ def _progress(
             "kubectl -n ray-webhook rollout status deployment/ray-webhook",
         ),
         "unregister": tuple(
-            f"kubectl delete {kind}webhookconfiguration {name}" for kind, name in former
+            f"kubectl delete {kind}webhookconfiguration {name}" for kind, name in previous
         ),
         "remove": tuple(map(_removal, installed.deployments or ())),
         "restart": restarts,
@@ -241,9 +241,9 @@ def _entries(
             yield each.metadata.name or "", webhook
 
 
-def _is_former(webhook: Webhook) -> bool:
+def _is_previous(webhook: Webhook) -> bool:
     service = webhook.client_config.service
-    return FORMER in webhook.name or (service is not None and service.name == FORMER)
+    return PREVIOUS in webhook.name or (service is not None and service.name == PREVIOUS)
 
 
 def _removal(deployment: Named) -> str:

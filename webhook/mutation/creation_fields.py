@@ -77,8 +77,8 @@ def scheduling_group(replica: Replica) -> list[Edit]:
     spec = replica.pod.spec
     if spec.scheduling_group is not None:
         return []
-    if replica.cluster.gang.obstacle:
-        return [Warn(f"no scheduling group: {replica.cluster.gang.obstacle}")]
+    if replica.cluster.gang.unmet:
+        return [Warn(f"no scheduling group: {replica.cluster.gang.unmet}")]
     if not name:
         return []
     if problem := scheduling_groups.excluded(spec.scheduler_name, spec.eviction_responders):

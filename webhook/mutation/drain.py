@@ -93,5 +93,5 @@ def _hook(replica: Replica, path: str, seconds: int) -> Edit:
         return Note("no preStop: the container has a lifecycle of its own")
     command = ("python3", "-c", HOOK, str(seconds))
     return SetPreStop(
-        path, command, "asks a Ray before 2.57 to drain", beside=lifecycle is not None
+        path, command, "asks a Ray before 2.57 to drain", has_lifecycle=lifecycle is not None
     )

@@ -87,13 +87,13 @@ class AddClaim(Struct, frozen=True, gc=False):
 class SetPreStop(Struct, frozen=True, gc=False):
     """Set the `preStop` command of a container without hooks.
 
-    With `beside`, the container has a `lifecycle`, whose other fields are kept.
+    With `has_lifecycle`, the container has a `lifecycle`, whose other fields are kept.
     """
 
     container: str
     command: tuple[str, ...]
     why: str
-    beside: bool = False
+    has_lifecycle: bool = False
 
 
 class Warn(Struct, frozen=True, gc=False):

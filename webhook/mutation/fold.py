@@ -124,7 +124,7 @@ def _appended(path: str, present: Sequence[object] | None, entry: dict[str, Any]
 
 def _pre_stop(edit: SetPreStop) -> Operation:
     path, hook = f"{edit.container}/lifecycle", {"exec": {"command": edit.command}}
-    if edit.beside:
+    if edit.has_lifecycle:
         return Operation("add", f"{path}/preStop", hook)
     return Operation("add", path, {"preStop": hook})
 

@@ -22,7 +22,7 @@ from webhook.mutation import (
 )
 from webhook.mutation.edit import Edit, Warn
 from webhook.mutation.fold import Operation, encode, fold
-from webhook.mutation.preconditions import obstacles
+from webhook.mutation.preconditions import unmet_preconditions
 from webhook.mutation.ray_pod import Policy, Replica, Worker
 
 REPLICA: Final[tuple[Callable[[Replica], list[Edit]], ...]] = (
@@ -98,7 +98,7 @@ def edits(replica: Replica, host: int) -> list[Edit]:
 
     Raises Denied with every reason why the replica cannot work.
     """
-    found = obstacles(replica)
+    found = unmet_preconditions(replica)
     if found:
         raise Denied(*found.values(), rules=tuple(found))
     return host_edits(Worker(replica, host)) + replica_edits(replica)

@@ -23,7 +23,7 @@ from webhook.groups.naming import (
 from webhook.mutation.ray_pod import Replica
 
 
-def obstacles(replica: Replica) -> dict[str, Cause]:
+def unmet_preconditions(replica: Replica) -> dict[str, Cause]:
     """Return every unmet precondition of a replica, by the validation rule that reports the same
     problem for its RayCluster.
     """

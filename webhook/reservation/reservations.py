@@ -129,7 +129,7 @@ class Reservations:
         self._groups: dict[Key, _Group] = {}
         """The group of the latest write is last."""
         self._turns: WeakValueDictionary[Key, asyncio.Lock] = WeakValueDictionary()
-        self._rooms: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        self._limits: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     @property
     def unseen(self) -> int:
@@ -147,9 +147,9 @@ class Reservations:
         """Return the response for reserved indices. Raises Denied and NotNow."""
         begun, key = self._times.monotonic(), request.key
         turn = self._turns.setdefault(key, asyncio.Lock())
-        room = self._rooms.setdefault(key.namespace, asyncio.Semaphore(_AT_ONCE))
+        limit = self._limits.setdefault(key.namespace, asyncio.Semaphore(_AT_ONCE))
         try:
-            async with turn, room:
+            async with turn, limit:
                 return await self._reserve(request, accept, begun + TRY_SECONDS)
         except Denied:
             self.counters.denied += 1

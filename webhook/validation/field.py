@@ -171,19 +171,19 @@ class Field(Struct, frozen=True, eq=False):
         )
 
 
-def shortened(path: str, room: int) -> str:
-    """Return a path in at most `room` characters, with its middle left out."""
-    if len(path) <= room:
+def shortened(path: str, limit: int) -> str:
+    """Return a path in at most `limit` characters, with its middle left out."""
+    if len(path) <= limit:
         return path
     first, *rest = _TOKEN.findall(path) or [path]
     tail = ""
     for token in reversed(rest):
-        if len(first) + len("…") + len(token) + len(tail) > room:
+        if len(first) + len("…") + len(token) + len(tail) > limit:
             break
         tail = token + tail
     if tail:
         return f"{first}…{tail}"
-    half = max(room - 1, 0) // 2
+    half = max(limit - 1, 0) // 2
     return f"{path[:half]}…{path[len(path) - half :]}"
 
 

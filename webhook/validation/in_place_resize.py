@@ -102,12 +102,12 @@ def ippr_group_not_resizable(cluster: Cluster) -> Iterator[Fault]:
     """
     for name, _, group in _entries(cluster):
         if group is not None:
-            beside = f'or remove group "{name[:63]}" from {names.ANNOTATION_IPPR}'
-            for field, advice, reason in _obstacles(group):
-                yield Fault(field, f"{advice}, {beside}", reason, doubtful=not _read(cluster))
+            alternative = f'or remove group "{name[:63]}" from {names.ANNOTATION_IPPR}'
+            for field, advice, reason in _preventing(group):
+                yield Fault(field, f"{advice}, {alternative}", reason, doubtful=not _read(cluster))
 
 
-def _obstacles(group: Group) -> Iterator[tuple[Field, str, str]]:
+def _preventing(group: Group) -> Iterator[tuple[Field, str, str]]:
     """Yield the fields that prevent a resize of pods, with advice and the cause type."""
     for param in _FIXING:
         if param in group.params:

@@ -143,14 +143,14 @@ def _new(old: RayObject, new: RayObject, settings: RuleSettings, find: Find) -> 
     found = list(find(new, settings))
     if any(finding.level == DENY for finding in found):
         before: dict[tuple[object, ...], list[Finding]] = {}
-        former: dict[tuple[object, ...], list[Finding]] = {}
+        previous: dict[tuple[object, ...], list[Finding]] = {}
         for each in find(old, settings):
             before.setdefault(each.place, []).append(each)
-            former.setdefault((each.rule, each.field.tokens), []).append(each)
+            previous.setdefault((each.rule, each.field.tokens), []).append(each)
         places = Counter(each.place for each in found)
         found = [
             _softened(each)
-            if _known(each, before.get(each.place) or _renamed(each, former), places)
+            if _known(each, before.get(each.place) or _renamed(each, previous), places)
             else each
             for each in found
         ]
@@ -169,10 +169,10 @@ def _known(
 
 
 def _renamed(
-    finding: Finding, former: Mapping[tuple[object, ...], Sequence[Finding]]
+    finding: Finding, previous: Mapping[tuple[object, ...], Sequence[Finding]]
 ) -> Sequence[Finding]:
     """Return the findings of the old object at a field whose group or container was renamed."""
-    before = former.get((finding.rule, finding.field.tokens), ())
+    before = previous.get((finding.rule, finding.field.tokens), ())
     return [each for each in before if finding.field.renamed(each.field)]
 
 

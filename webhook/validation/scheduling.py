@@ -168,8 +168,8 @@ def scheduling_group_obstacle(cluster: Cluster) -> Iterator[Fault]:
     https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
     """
     gang = _gang(cluster)
-    if gang.obstacle and gang.granularity in GRANULARITIES:
-        yield Fault(_annotation(cluster), f"not grouped: {gang.obstacle}")
+    if gang.unmet and gang.granularity in GRANULARITIES:
+        yield Fault(_annotation(cluster), f"not grouped: {gang.unmet}")
 
 
 def scheduling_group_not_served(cluster: Cluster) -> Iterator[Fault]:

@@ -24,7 +24,7 @@ from webhook.validation.runtime_env import (
     unknown_key,
 )
 
-_LOOKED_AT: Final = 2000
+_CHECKED: Final = 2000
 """Maximum applications and deployments that are checked; YAML aliases can create very many."""
 _DEFAULT_NAME: Final = "default"
 _ROOT: Final = "/"
@@ -331,7 +331,7 @@ def _config(service: Service) -> Field:
 
 
 def _applications(service: Service) -> Iterator[Field]:
-    return islice((_config(service) / "applications").items(), _LOOKED_AT)
+    return islice((_config(service) / "applications").items(), _CHECKED)
 
 
 def _deployments(service: Service) -> Iterator[Field]:
@@ -340,7 +340,7 @@ def _deployments(service: Service) -> Iterator[Field]:
         for application in _applications(service)
         for deployment in (application / "deployments").items()
     )
-    return islice(every, _LOOKED_AT)
+    return islice(every, _CHECKED)
 
 
 def _runtime_envs(service: Service) -> Iterator[Field]:

@@ -42,4 +42,4 @@ def look(dashboard: Dashboard, token: str, namespace: str) -> None:
     """Somebody opens the page and sees the RayCluster, and nothing is left out of it."""
     with dashboard.open_page(token) as page:
         until(lambda: f"{namespace}/gang" in page.clusters(), "the RayCluster is on the page")
-    assert dashboard.picture(token)["unread"] == {}
+    assert dashboard.cluster_report(token)["unread"] == {}

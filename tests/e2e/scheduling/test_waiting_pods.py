@@ -41,13 +41,13 @@ class Terminal:
         self._capture = capture
 
     def remedies(self) -> dict[str, str]:
-        """What to do, by the id of each trouble about a PodGroup."""
+        """What to do, by the id of each problem about a PodGroup."""
         self._capture.readouterr()
         main(["status", "-o", "json", *self._where])
-        picture = json.loads(self._capture.readouterr().out)
-        troubles = [each for one in picture["clusters"] for each in one.get("troubles", ())]
+        cluster_report = json.loads(self._capture.readouterr().out)
+        problems = [each for one in cluster_report["clusters"] for each in one.get("problems", ())]
         return {
-            each["id"]: each["remedy"] for each in troubles if each["id"].startswith("podgroup")
+            each["id"]: each["remedy"] for each in problems if each["id"].startswith("podgroup")
         }
 
 
@@ -105,5 +105,5 @@ def helped(plane: ControlPlane, publisher: Webhook, terminal: Terminal, page: Op
 
 
 def about_podgroups(page: OpenPage) -> set[str]:
-    """The ids of the troubles about PodGroups, on the page."""
-    return {id_ for ids in page.troubles("waiting").values() for id_ in ids & {MISSING, WAITS}}
+    """The ids of the problems about PodGroups, on the page."""
+    return {id_ for ids in page.problems("waiting").values() for id_ in ids & {MISSING, WAITS}}

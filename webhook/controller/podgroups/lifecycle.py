@@ -33,7 +33,7 @@ class Identity(Struct, frozen=True, gc=False):
     labels: dict[str, str] = {}
 
     @property
-    def goes(self) -> bool:
+    def terminating(self) -> bool:
         """Return whether it belongs to a RayCluster of this name and is being deleted."""
         return self.deleting and self.labelled and bool(self.controller)
 
@@ -50,11 +50,11 @@ class SeenPodGroup(Struct, frozen=True, gc=False):
     """The index of the finalizer that protects the PodGroup while pods use it."""
 
     @property
-    def lingers(self) -> bool:
+    def kept_by_finalizer(self) -> bool:
         """Return whether the finalizer keeps a deleted PodGroup, for its own pods or for pods that
         refer to the successor of the same name.
         """
-        return self.identity.goes and self.protection is not None
+        return self.identity.terminating and self.protection is not None
 
 
 class SeenWorkload(Struct, frozen=True, gc=False):
@@ -176,7 +176,9 @@ def foreign(desired: Desired, actual: Actual) -> list[str]:
         {desired.workload.name} if desired.workload else set()
     )
     others = [seen.identity for seen in actual.all if seen.identity.controller != desired.uid]
-    return sorted({other.name for other in others if other.name in wanted and not other.goes})
+    return sorted(
+        {other.name for other in others if other.name in wanted and not other.terminating}
+    )
 
 
 def _fate(
@@ -187,7 +189,7 @@ def _fate(
     *,
     resizable: bool,
 ) -> Action | None:
-    if want is not None and seen.lingers:
+    if want is not None and seen.kept_by_finalizer:
         return Release(seen)
     if not _ours(seen.identity, desired):
         return None

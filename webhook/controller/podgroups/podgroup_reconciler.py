@@ -96,7 +96,7 @@ class PodGroupReconciler:
         observing: Observing,
         index: GroupIndex,
         timing: QueueTiming = TIMING,
-        world: Clock | None = None,
+        time_source: Clock | None = None,
         subject: Subject = SCHEDULING_GROUPS,
     ) -> None:
         self.done = {
@@ -116,7 +116,7 @@ class PodGroupReconciler:
             self._reconcile,
             lambda: self._store is not None and observing.synced,
             timing,
-            world,
+            time_source,
             _WORKERS,
         )
         index.subscribe(self.queue)

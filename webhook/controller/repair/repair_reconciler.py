@@ -57,7 +57,7 @@ class RepairReconciler:
         store: RepairStore,
         record: Callable[[Iterable[EventRequest], float], Awaitable[None]],
         limits: Limits,
-        world: Clock | None = None,
+        time_source: Clock | None = None,
     ) -> None:
         self.deleted: dict[str, int] = {}
         """Pods deleted since the start, by reason."""
@@ -67,19 +67,19 @@ class RepairReconciler:
         self._store = store
         self._record = record
         self._limits = limits
-        self._world = world or Clock()
+        self._time_source = time_source or Clock()
         self._memories: dict[Place, Memory] = {}
         self._check_at = -inf
         self._allowed = False
-        self._obstacle = ""
-        self.queue = WorkQueue("repair", self._reconcile, synced, TIMING, self._world)
+        self._unmet = ""
+        self.queue = WorkQueue("repair", self._reconcile, synced, TIMING, self._time_source)
 
     async def run(self) -> None:
         """Reconcile until cancelled, with records that are read again and an empty memory: a broken
         replica is replaced after the full delay again.
         """
         self._memories.clear()
-        self._store.records.forget()
+        self._store.records.discard()
         await self.queue.run()
 
     async def _reconcile(self, key: Key) -> bool:
@@ -107,23 +107,23 @@ class RepairReconciler:
         """Check once a minute whether the tenant policy is in force, and log a change: without the
         policy, anyone who can create pods can create one that counts as a host. Raises ApiError.
         """
-        now = self._world.clock()
+        now = self._time_source.clock()
         if now < self._check_at:
             return
         self._allowed = False
-        obstacle = await self._store.unprotected()
-        self._check_at, self._allowed = now + _CHECK_EVERY, not obstacle
-        if obstacle:
+        unmet = await self._store.unprotected()
+        self._check_at, self._allowed = now + _CHECK_EVERY, not unmet
+        if unmet:
             self.queue.failures[UNPROTECTED] += 1
-        if obstacle and obstacle != self._obstacle:
+        if unmet and unmet != self._unmet:
             text = (
                 "repair is off: %s, so everybody who may create pods could make one that counts as "
                 "a host. Apply it: kubectl apply -k manifests/policies/tenants"
             )
-            _log.error(text, obstacle)
-        elif self._obstacle and not obstacle:
+            _log.error(text, unmet)
+        elif self._unmet and not unmet:
             _log.info("repair is on: the policy for tenants is in force")
-        self._obstacle = obstacle
+        self._unmet = unmet
 
     async def _repair(self, facts: RayClusterConfig) -> None:
         """Reconcile until no action is left. Raises ApiError."""
@@ -148,7 +148,7 @@ class RepairReconciler:
         place = facts.uid, name
         memory = self._memories.setdefault(place, Memory())
         record = records.get(name, EMPTY)
-        found = plan(group, record, memory, self._limits, self._world.clock(), time())
+        found = plan(group, record, memory, self._limits, self._time_source.clock(), time())
         self._say(facts, name, self.waiting.get(place, {}), found.waiting)
         self.waiting[place] = found.waiting
         if found.record != record:

@@ -45,7 +45,7 @@ class RepairRecords:
         self._path = f"{self._collection}/{quote(name, safe='')}"
         self._known: _ConfigMap | None = None
 
-    def forget(self) -> None:
+    def discard(self) -> None:
         """Read the ConfigMap again at the next use."""
         self._known = None
 
@@ -84,7 +84,7 @@ class RepairRecords:
         ]
         if known.data is None:
             operations.append({"op": "add", "path": "/data", "value": {}})
-        self.forget()
+        self.discard()
         await self._api.patch(self._path, [*operations, *changes], SECONDS)
 
     async def _read(self) -> _ConfigMap:

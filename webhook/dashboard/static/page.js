@@ -172,7 +172,7 @@ function move(event) {
 }
 
 function jump(step) {
-  const found = [...document.querySelectorAll(".trouble a.explain")].filter(visible);
+  const found = [...document.querySelectorAll(".problem a.explain")].filter(visible);
   if (!found.length) return;
   const at = found.indexOf(document.activeElement);
   const next = at < 0 ? (step > 0 ? 0 : found.length - 1) : (at + step + found.length) % found.length;
