@@ -23,9 +23,8 @@ from tests.certs.listener import (
     write,
 )
 from webhook.certs.certificate_watcher import CertificateFiles, CertificateWatcher, read_file
-from webhook.certs.context import SwappingContext
+from webhook.certs.context import CertificateError, SwappingContext
 from webhook.certs.issue import Pair
-from webhook.certs.validity import CertificateError
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 VERSIONS = [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]

@@ -16,9 +16,8 @@ from tests.certs.listener import (
     until,
     write,
 )
-from webhook.certs.context import SwappingContext
+from webhook.certs.context import CertificateError, SwappingContext
 from webhook.certs.issue import Pair, issue_server
-from webhook.certs.validity import CertificateError
 from webhook.httpserver.protocol import names_of
 
 VERSIONS = [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]

@@ -8,7 +8,7 @@ import pytest
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
-from webhook.certs.context import SwappingContext
+from webhook.certs.context import CertificateError, SwappingContext, read_validity
 from webhook.certs.issue import Pair, issue_authority, issue_server
 from webhook.certs.self_signed import (
     PUBLISHED_FIRST,
@@ -18,7 +18,6 @@ from webhook.certs.self_signed import (
     read_holdings,
     write_holdings,
 )
-from webhook.certs.validity import CertificateError, read_validity
 
 NAMES = ["ray-webhook.ray-webhook.svc", "ray-webhook.ray-webhook.svc.cluster.local"]
 START = datetime(2026, 1, 1, tzinfo=UTC)

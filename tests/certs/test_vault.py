@@ -20,9 +20,9 @@ from tests.certs.registry import (
     registry,
 )
 from tests.server import serving
+from webhook.certs.context import CertificateError
 from webhook.certs.issue import Pair
 from webhook.certs.self_signed import SelfSigned
-from webhook.certs.validity import CertificateError
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.kubeconfig import kubeconfig
 from webhook.kubeclient.secrets import SecretStore

@@ -9,10 +9,9 @@ from typing import Any
 
 from tests.diagnostics.samples import Sample, samples
 from tests.pages import folded
-from webhook.diagnostics.causes import EXPLAINS
 from webhook.diagnostics.diagnosis import Diagnosis
 from webhook.diagnostics.document import schema
-from webhook.diagnostics.examination import DIAGNOSES
+from webhook.diagnostics.examination import DIAGNOSES, EXPLAINS
 
 PAGE = Path(__file__).parents[2] / "docs" / "diagnoses.md"
 SCHEMA = PAGE.with_name("status.schema.json")

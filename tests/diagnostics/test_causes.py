@@ -7,8 +7,7 @@ import pytest
 from tests.diagnostics.samples import samples
 from tests.diagnostics.scenes import Object, Scene, llama
 from webhook.diagnostics import ids
-from webhook.diagnostics.causes import EXPLAINS
-from webhook.diagnostics.examination import DIAGNOSES
+from webhook.diagnostics.examination import DIAGNOSES, EXPLAINS
 
 HOST = "llama-tpu-worker-0-{}"
 EDITED = "2026-11-21T11:30:00Z"

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.groups.indexset import IndexSet
+from webhook.groups.taken_indices import IndexSet
 
 EDGES = st.sampled_from([0, 1, 1022, 1023, 1024, 1025, 2047, 2048, 3071, 5000])
 INDICES = st.one_of(st.integers(0, 12), EDGES)

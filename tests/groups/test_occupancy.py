@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.groups.identity import MAX_REPLICAS, HostIdentity
-from webhook.groups.indexset import lowest_bit
-from webhook.groups.taken_indices import Occupancy
+from webhook.groups.taken_indices import Occupancy, lowest_bit
 
 HOSTS = 2
 SEATS = st.builds(

@@ -4,8 +4,8 @@ import pytest
 import yaml
 
 from tests.validation.builders import a_cluster, a_job
-from webhook.manifest.manifest_error import ManifestError
 from webhook.manifest.reader import Manifest, read
+from webhook.manifest.yaml_values import ManifestError
 
 
 def documents(text: str) -> list[Manifest]:

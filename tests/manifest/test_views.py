@@ -3,8 +3,8 @@
 import pytest
 
 from tests.builders import Object, manifest
-from webhook.manifest.manifest_error import ManifestError
 from webhook.manifest.views import as_cluster
+from webhook.manifest.yaml_values import ManifestError
 
 
 def problem(document: Object) -> str:

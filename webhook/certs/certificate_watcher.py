@@ -7,9 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
-from webhook.certs.context import SwappingContext
+from webhook.certs.context import CertificateError, SwappingContext, read_validity
 from webhook.certs.issue import Pair
-from webhook.certs.validity import CertificateError, read_validity
 
 _TRIES: Final = 4
 

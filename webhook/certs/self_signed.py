@@ -17,8 +17,8 @@ from typing import Final, NamedTuple, Protocol
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
+from webhook.certs.context import CertificateError, read_validity
 from webhook.certs.issue import Pair, issue_authority, issue_server
-from webhook.certs.validity import CertificateError, read_validity
 
 AUTHORITY_DAYS: Final = 3650
 SERVER_DAYS: Final = 90

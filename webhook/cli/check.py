@@ -13,7 +13,7 @@ import msgspec
 
 from webhook.api import names
 from webhook.cache.probes import Probes
-from webhook.certs.validity import CertificateError, read_validity
+from webhook.certs.context import CertificateError, read_validity
 from webhook.check.installation_checks import (
     Result,
     after,
@@ -39,9 +39,9 @@ from webhook.cli.terminal import (
 from webhook.diagnostics.examination import examine
 from webhook.groups.group_config import facts_of
 from webhook.manifest.kuberay_pods import expand
-from webhook.manifest.manifest_error import ManifestError
 from webhook.manifest.reader import Manifest, read
 from webhook.manifest.views import as_cluster
+from webhook.manifest.yaml_values import ManifestError
 
 FINE: Final = 0
 WRONG: Final = 1

@@ -22,8 +22,8 @@ from webhook.diagnostics.object_cache import ObjectCache
 from webhook.kubeclient.access import load_of, locate, namespace_of
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.errors import ApiError, ConfigurationError
-from webhook.manifest.manifest_error import ManifestError
 from webhook.manifest.reader import Manifest
+from webhook.manifest.yaml_values import ManifestError
 
 T = TypeVar("T")
 

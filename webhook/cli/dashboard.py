@@ -17,7 +17,7 @@ from webhook.dashboard.sessions import OwnAccess
 from webhook.kubeclient.access import load_of
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.errors import ApiError, ConfigurationError
-from webhook.manifest.manifest_error import ManifestError
+from webhook.manifest.yaml_values import ManifestError
 
 IN_CLUSTER = "--in-cluster"
 """The flag that runs the command as a process with settings."""

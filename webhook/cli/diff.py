@@ -23,9 +23,9 @@ from webhook.cli.parsing import (
 from webhook.diagnostics.messages import counted
 from webhook.diff.comparison import Comparison, compare
 from webhook.kubeclient.errors import ApiError
-from webhook.manifest.manifest_error import ManifestError
 from webhook.manifest.reader import Manifest
 from webhook.manifest.views import problem_in
+from webhook.manifest.yaml_values import ManifestError
 from webhook.validation.finding import Finding
 from webhook.validation.ruleset import check
 

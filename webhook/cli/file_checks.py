@@ -14,8 +14,8 @@ from webhook.api import names
 from webhook.cli.files import STDIN, read_files
 from webhook.cli.parsing import bug
 from webhook.cli.validation_report import Checked, Entry, Skipped
-from webhook.manifest.manifest_error import ManifestError
 from webhook.manifest.reader import Manifest
+from webhook.manifest.yaml_values import ManifestError
 from webhook.validation.finding import OFF
 from webhook.validation.rule_settings import RuleSettings
 from webhook.validation.ruleset import check_file

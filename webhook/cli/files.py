@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from webhook.cli.parsing import bug
-from webhook.manifest.manifest_error import ManifestError
 from webhook.manifest.reader import Manifest, read
+from webhook.manifest.yaml_values import ManifestError
 
 STDIN: Final = "-"
 SUFFIXES: Final = (".yaml", ".yml", ".json")

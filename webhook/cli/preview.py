@@ -30,8 +30,7 @@ from webhook.manifest.kuberay_pods import (
     count_pods,
     expand,
 )
-from webhook.manifest.manifest_error import ManifestError
-from webhook.manifest.reader import Manifest
+from webhook.manifest.reader import Manifest, as_yaml
 from webhook.manifest.standalone import load_state
 from webhook.manifest.views import (
     as_cluster,
@@ -39,7 +38,7 @@ from webhook.manifest.views import (
     problem_in,
     require_owner,
 )
-from webhook.manifest.writer import as_yaml
+from webhook.manifest.yaml_values import ManifestError
 from webhook.mutation.edit import (
     AddClaim,
     AppendResizeRule,

@@ -12,14 +12,14 @@ from typing import Final
 import uvloop
 
 from webhook.app.runtime import Process, supervise
-from webhook.certs.validity import CertificateError
+from webhook.certs.context import CertificateError
 from webhook.cli.files import read_manifests
 from webhook.cli.parsing import refuse
 from webhook.config.configuration import Settings
 from webhook.config.sources import WrongSettingsError, add_flags, read_settings
 from webhook.kubeclient.errors import ConfigurationError
 from webhook.logging.log import DescriptorOutput, Format, Log, as_json, form_of
-from webhook.manifest.manifest_error import ManifestError
+from webhook.manifest.yaml_values import ManifestError
 
 _SETTINGS: Final = "docs/settings.md describes the file and the variables."
 _EXAMPLES: Final = {

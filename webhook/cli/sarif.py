@@ -15,7 +15,7 @@ from webhook.cli.validation_report import (
     identity,
     relative,
 )
-from webhook.manifest.manifest_error import ManifestError
+from webhook.manifest.yaml_values import ManifestError
 from webhook.validation.finding import DENY, Level
 from webhook.validation.rules import RULES
 

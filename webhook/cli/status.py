@@ -22,7 +22,7 @@ from webhook.diagnostics.examination import examine
 from webhook.diagnostics.examiner import Examiner
 from webhook.diagnostics.object_cache import ObjectCache
 from webhook.diagnostics.report import ClusterReport
-from webhook.manifest.writer import as_yaml
+from webhook.manifest.reader import as_yaml
 
 STATE: Final = "state"
 FINE: Final = 0

@@ -22,9 +22,9 @@ from webhook.cli.validation_report import (
     coloured,
     without_known,
 )
-from webhook.config.time_zones import TIME_ZONES
-from webhook.manifest.manifest_error import ManifestError
+from webhook.config.configuration import TIME_ZONES
 from webhook.manifest.reader import Manifest
+from webhook.manifest.yaml_values import ManifestError
 from webhook.validation.finding import DENY, OFF, WARN
 from webhook.validation.rule_settings import RuleSettings, parse_kuberay
 from webhook.validation.ruleset import unknown_names

@@ -10,7 +10,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from webhook.api.formats import one_line
-from webhook.manifest.manifest_error import ManifestError
+from webhook.manifest.yaml_values import ManifestError
 from webhook.validation.finding import DENY, WARN, Level
 
 UNREAD: Final = "unreadable"

@@ -22,8 +22,8 @@ from webhook.config.configuration import (
     known,
     schema,
 )
-from webhook.manifest.manifest_error import ManifestError
 from webhook.manifest.reader import read
+from webhook.manifest.yaml_values import ManifestError
 
 PREFIX: Final = "RAY_WEBHOOK_"
 """Prefix of all environment variables."""

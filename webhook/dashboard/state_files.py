@@ -22,9 +22,9 @@ from webhook.diagnostics.live_objects import (
 )
 from webhook.diagnostics.object_cache import ObjectCache
 from webhook.explain.variables import given_variables
-from webhook.manifest.manifest_error import ManifestError
 from webhook.manifest.reader import Manifest
 from webhook.manifest.views import as_cluster, as_pod, convert
+from webhook.manifest.yaml_values import ManifestError
 
 T = TypeVar("T", bound=Struct)
 

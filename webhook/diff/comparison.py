@@ -17,9 +17,9 @@ from webhook.manifest.kuberay_pods import (
     count_pods,
     expand,
 )
-from webhook.manifest.manifest_error import ManifestError
 from webhook.manifest.reader import Manifest
 from webhook.manifest.views import as_cluster, require_owner
+from webhook.manifest.yaml_values import ManifestError
 from webhook.mutation.edit import SetEnv, SetField
 from webhook.mutation.pipeline import host_edits, replica_edits
 from webhook.mutation.ray_pod import Worker, read_replica

@@ -12,8 +12,8 @@ from typing import Final
 from msgspec import Struct
 
 from webhook.kubeclient.errors import ConfigurationError
-from webhook.manifest.manifest_error import ManifestError
 from webhook.manifest.reader import read
+from webhook.manifest.yaml_values import ManifestError
 
 _ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/"""

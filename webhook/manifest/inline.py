@@ -20,8 +20,14 @@ from yaml.events import (
     ScalarEvent,
 )
 
-from webhook.manifest.manifest_error import ManifestError
-from webhook.manifest.yaml_values import DEEPEST, PLAIN, Converter, first_node, scalar
+from webhook.manifest.yaml_values import (
+    DEEPEST,
+    PLAIN,
+    Converter,
+    ManifestError,
+    first_node,
+    scalar,
+)
 
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _VERSION: Final = (1, 1)

@@ -1,7 +1,7 @@
 """The reader of manifests: the objects in a file, with the line of every field."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import yaml
@@ -9,8 +9,22 @@ from msgspec import Struct
 from yaml.nodes import Node
 
 from webhook.api.names import known_kind
-from webhook.manifest.manifest_error import TEMPLATE, ManifestError
-from webhook.manifest.yaml_values import LOADER, Converter, child, line_at, too_deep_at
+from webhook.manifest.yaml_values import (
+    LOADER,
+    TEMPLATE,
+    Converter,
+    ManifestError,
+    child,
+    line_at,
+    too_deep_at,
+)
+
+
+def as_yaml(documents: Iterable[dict[str, Any]]) -> str:
+    """Return objects as the documents of a file, with the order of their fields."""
+    text: str = yaml.safe_dump_all(documents, sort_keys=False, width=132)
+    return text
+
 
 _SURROGATES: Final = re.compile(
     r"(?P<before>(?<!\\)(?:\\\\)*)\\u(?P<high>[dD][89abAB][0-9a-fA-F]{2})"

@@ -15,8 +15,8 @@ from webhook.api.objects import (
     RayCluster,
     Strings,
 )
-from webhook.manifest.manifest_error import ManifestError
 from webhook.manifest.reader import Manifest
+from webhook.manifest.yaml_values import ManifestError
 
 T = TypeVar("T")
 

@@ -17,8 +17,8 @@ from msgspec.structs import replace
 
 from webhook.api.review import NotNow
 from webhook.groups.identity import MAX_HOSTS, HostIdentity, Key, ShardKey
-from webhook.groups.indexset import lowest_bit
 from webhook.groups.naming import replica_name
+from webhook.groups.taken_indices import lowest_bit
 
 K_co = TypeVar("K_co", bound=Key, covariant=True)
 
