@@ -78,10 +78,7 @@ CLAIMED_GPU: Final = Device("GPU claim", claims=("gpu", "gpus"), rendezvous=True
 # https://awsdocs-neuron.readthedocs-hosted.com/en/latest/containers/kubernetes-getting-started.html
 NEURON: Final = Device("Neuron", resources=frozenset(names.RESOURCES_NEURON), rendezvous=True)
 NEURON_CORE: Final = Device(
-    "NeuronCore",
-    resources=frozenset({names.RESOURCE_NEURON_CORE}),
-    rendezvous=True,
-    processes=True,
+    "NeuronCore", resources=frozenset({names.RESOURCE_NEURON_CORE}), rendezvous=True, processes=True
 )
 
 SHIPPED: Final = (TPU, GPU, CLAIMED_GPU, NEURON, NEURON_CORE)

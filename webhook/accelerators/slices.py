@@ -158,10 +158,7 @@ def accelerator_type(accelerator: str, chips: int) -> str | None:
 _LEVEL: Final = re.compile(
     r"cloud\.google\.com/gke-tpu-(?:slice|partition)-([0-9]+(?:x[0-9]+){1,2})-id"
 )
-_LEVELS: Final = (
-    names.KUEUE_SLICE_REQUIRED_TOPOLOGY,
-    names.KUEUE_REQUIRED_TOPOLOGY,
-)
+_LEVELS: Final = (names.KUEUE_SLICE_REQUIRED_TOPOLOGY, names.KUEUE_REQUIRED_TOPOLOGY)
 
 
 class Slice(Struct, frozen=True, gc=False):
@@ -229,11 +226,7 @@ class Slice(Struct, frozen=True, gc=False):
 
 
 def read_slice(
-    annotations: Mapping[str, str],
-    selector: Mapping[str, str],
-    chips: int,
-    *,
-    placed: bool,
+    annotations: Mapping[str, str], selector: Mapping[str, str], chips: int, *, placed: bool
 ) -> Slice:
     """Return the slice of a template whose replicas have `chips` chips over all hosts; `placed` if
     Kueue chooses the nodes.

@@ -29,13 +29,7 @@ from webhook.api.review import (
 )
 from webhook.groups.google_labels import seat_of
 from webhook.groups.group_config import ClusterIndex, RayClusterConfig
-from webhook.groups.identity import (
-    MAX_HOSTS,
-    GroupKey,
-    HostIdentity,
-    carried_seat,
-    is_labelled,
-)
+from webhook.groups.identity import MAX_HOSTS, GroupKey, HostIdentity, carried_seat, is_labelled
 from webhook.groups.required_reads import Read, ReadCluster, ReadGroup
 from webhook.mutation.patch_template import PatchCache
 from webhook.mutation.pipeline import answer, head_receives
@@ -137,10 +131,7 @@ class PodHandler:
         self.patches = PatchCache()
 
     async def __call__(
-        self,
-        request: AdmissionRequest[Pod],
-        read: Sequence[Read] = (),
-        apart: Apart | None = None,
+        self, request: AdmissionRequest[Pod], read: Sequence[Read] = (), apart: Apart | None = None
     ) -> Answer | Read:
         """Return the response, or the objects to read first, none of which is in `read`. Raises
         Denied or BadReview; a denial because of a RayCluster requires a read.

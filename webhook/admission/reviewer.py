@@ -199,9 +199,7 @@ class Validation:
 
 
 async def decided(
-    handler: Handler,
-    request: AdmissionRequest[Any],
-    reader: ClusterReader | None = None,
+    handler: Handler, request: AdmissionRequest[Any], reader: ClusterReader | None = None
 ) -> Answer:
     """Return the response of a handler, after reading the objects that it needs. Without a reader,
     no more objects are available. Raises Denied, BadReview or ClusterUnreadable.

@@ -5,10 +5,7 @@ from calendar import timegm
 from functools import lru_cache
 from typing import Final
 
-_INSTANT: Final = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(\.\d{1,9})?Z",
-    re.ASCII,
-)
+_INSTANT: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(\.\d{1,9})?Z", re.ASCII)
 
 
 _DAY: Final = 86400

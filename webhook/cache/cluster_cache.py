@@ -20,13 +20,7 @@ from webhook.diagnostics.live_objects import (
     Named,
     WebhookConfiguration,
 )
-from webhook.diagnostics.object_cache import (
-    END,
-    REFUSALS,
-    Live,
-    ObjectCache,
-    Table,
-)
+from webhook.diagnostics.object_cache import END, REFUSALS, Live, ObjectCache, Table
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.discovery import Discovery, PodGroupsServed
 from webhook.kubeclient.errors import ApiError
@@ -70,14 +64,7 @@ PODS: Final = Kind(
 _BESIDE: Final[tuple[Kind[Any], ...]] = (
     Kind("events", "/api/v1", Codec(LiveEvent), lambda each: each.events, reasons=(*REFUSALS, END)),
     Kind("services", "/api/v1", _NAMED, lambda each: each.services, metadata_only=True),
-    Kind(
-        "nodes",
-        "/api/v1",
-        _NAMED,
-        lambda each: each.nodes,
-        metadata_only=True,
-        namespaced=False,
-    ),
+    Kind("nodes", "/api/v1", _NAMED, lambda each: each.nodes, metadata_only=True, namespaced=False),
     Kind(
         "namespaces",
         "/api/v1",

@@ -17,15 +17,7 @@ from webhook.cache.store import Store
 from webhook.kubeclient.client import Api, Query
 from webhook.kubeclient.errors import ApiError, Expired, Garbled
 from webhook.kubeclient.timeouts import Backoff, Clock, Timing
-from webhook.kubeclient.wire import (
-    Codec,
-    Stub,
-    Watched,
-    failure,
-    number,
-    oneline,
-    pages,
-)
+from webhook.kubeclient.wire import Codec, Stub, Watched, failure, number, oneline, pages
 
 T = TypeVar("T", bound=Watched)
 

@@ -15,21 +15,10 @@ from webhook.api import names
 from webhook.api.review import ClusterUnreadable
 from webhook.cache.serve_stores import PodStore, RayClusterStore, pods_in, rayclusters_in
 from webhook.groups.identity import GroupKey, Key
-from webhook.groups.required_reads import (
-    SILENCE_SECONDS,
-    Read,
-    ReadClusters,
-    ReadGroup,
-)
+from webhook.groups.required_reads import SILENCE_SECONDS, Read, ReadClusters, ReadGroup
 from webhook.kubeclient.client import Api, Query
 from webhook.kubeclient.errors import ApiError, Garbled
-from webhook.kubeclient.wire import (
-    Codec,
-    ListMeta,
-    Watched,
-    number,
-    read_pages,
-)
+from webhook.kubeclient.wire import Codec, ListMeta, Watched, number, read_pages
 
 READ_SECONDS: Final = 3.0
 """Deadline of a live read. The API server's default timeout for a webhook is 10 s, and it retries a
@@ -117,8 +106,7 @@ class LiveReader:
         """
         if isinstance(key, GroupKey):
             await self._flights.join(
-                (key, "pods"),
-                lambda: self._within(key.namespace, lambda: self._pods(cluster, key)),
+                (key, "pods"), lambda: self._within(key.namespace, lambda: self._pods(cluster, key))
             )
         else:
             await self._read_clusters(key.namespace)

@@ -11,13 +11,7 @@ from msgspec import structs
 from webhook.api import names
 from webhook.cache.cluster_cache import read_cluster
 from webhook.cache.google_webhook import ready_endpoints
-from webhook.check.installation_checks import (
-    DEFINITIONS,
-    LEASES,
-    Object,
-    Probed,
-    Tried,
-)
+from webhook.check.installation_checks import DEFINITIONS, LEASES, Object, Probed, Tried
 from webhook.diagnostics.examination import examine
 from webhook.diagnostics.installation_problems import OURS
 from webhook.diagnostics.live_objects import WebhookConfiguration
@@ -342,12 +336,7 @@ def _broken(namespace: str) -> Object:
 def _lease(namespace: str) -> Object:
     """Return a Lease that is only sent in dry runs."""
     meta = {"name": _NOWHERE, "namespace": namespace, "labels": {names.LABEL_RESERVATIONS: "true"}}
-    return {
-        "apiVersion": "coordination.k8s.io/v1",
-        "kind": "Lease",
-        "metadata": meta,
-        "spec": {},
-    }
+    return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": meta, "spec": {}}
 
 
 def _orphan(namespace: str) -> Object:

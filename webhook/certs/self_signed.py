@@ -71,10 +71,7 @@ def write_holdings(holdings: Holdings) -> dict[str, bytes]:
 
 
 def advance(
-    held: Holdings | None,
-    names: Sequence[str],
-    now: datetime,
-    published: timedelta = timedelta(),
+    held: Holdings | None, names: Sequence[str], now: datetime, published: timedelta = timedelta()
 ) -> Holdings:
     """Return the desired contents of the Secret at `now`: the same value if nothing is due, else
     the next step.

@@ -14,28 +14,10 @@ import msgspec
 from webhook.api import names
 from webhook.cache.probes import Probes
 from webhook.certs.context import CertificateError, read_validity
-from webhook.check.installation_checks import (
-    Result,
-    after,
-    before,
-    of_files,
-    where,
-)
+from webhook.check.installation_checks import Result, after, before, of_files, where
 from webhook.cli.connection import UNREACHABLE, Cluster, add_state, look_until, read_state
-from webhook.cli.parsing import (
-    add_connection,
-    add_ignoring,
-    add_output,
-    add_wait,
-    refuse,
-)
-from webhook.cli.terminal import (
-    Text,
-    console,
-    grid,
-    mark,
-    style,
-)
+from webhook.cli.parsing import add_connection, add_ignoring, add_output, add_wait, refuse
+from webhook.cli.terminal import Text, console, grid, mark, style
 from webhook.diagnostics.examination import examine
 from webhook.groups.group_config import facts_of
 from webhook.manifest.kuberay_pods import expand

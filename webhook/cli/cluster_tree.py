@@ -7,15 +7,7 @@ from rich.console import Console, RenderableType
 from rich.console import Group as Lines
 from rich.table import Table
 
-from webhook.cli.terminal import (
-    AtLeast,
-    Column,
-    Text,
-    grid,
-    mark,
-    style,
-    symbols,
-)
+from webhook.cli.terminal import AtLeast, Column, Text, grid, mark, style, symbols
 from webhook.diagnostics import ids, report
 from webhook.diagnostics.diagnosis import ERROR, Problem
 from webhook.diagnostics.messages import counted, duration, others

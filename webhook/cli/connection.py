@@ -66,9 +66,7 @@ def with_cluster(arguments: argparse.Namespace, ask: Callable[[Cluster], Awaitab
 
 
 def look_until(
-    arguments: argparse.Namespace,
-    ask: Callable[[Cluster], Awaitable[T]],
-    over: Callable[[T], bool],
+    arguments: argparse.Namespace, ask: Callable[[Cluster], Awaitable[T]], over: Callable[[T], bool]
 ) -> T | None:
     """Return the result of `with_cluster` once it is `over`, or the last after `--wait`."""
     deadline = time.monotonic() + arguments.wait

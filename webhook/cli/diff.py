@@ -12,14 +12,7 @@ from webhook.api import names
 from webhook.api.formats import one_line
 from webhook.cli.connection import UNREACHABLE, Cluster, with_cluster
 from webhook.cli.files import read_manifests
-from webhook.cli.parsing import (
-    NO_PATHS,
-    add_connection,
-    add_output,
-    add_paths,
-    paths_of,
-    refuse,
-)
+from webhook.cli.parsing import NO_PATHS, add_connection, add_output, add_paths, paths_of, refuse
 from webhook.diagnostics.messages import counted
 from webhook.diff.comparison import Comparison, compare
 from webhook.kubeclient.errors import ApiError

@@ -16,32 +16,14 @@ from webhook.accelerators import profiles
 from webhook.api import names
 from webhook.cli.cluster_tree import shown_problems
 from webhook.cli.connection import UNREACHABLE, State, add_state, read_state
-from webhook.cli.parsing import (
-    add_connection,
-    add_ignoring,
-    meant,
-    refuse,
-)
-from webhook.cli.terminal import (
-    Text,
-    console,
-    grid,
-    mark,
-    style,
-)
+from webhook.cli.parsing import add_connection, add_ignoring, meant, refuse
+from webhook.cli.terminal import Text, console, grid, mark, style
 from webhook.diagnostics.assigned_pods import Cluster, assign
 from webhook.diagnostics.examination import DIAGNOSES, examine
 from webhook.diagnostics.live_objects import LivePod
 from webhook.diagnostics.messages import duration
 from webhook.diagnostics.object_cache import owner_of
-from webhook.explain.pod_explanation import (
-    HAS,
-    MISSING,
-    Account,
-    Given,
-    describe_pod,
-    seat_labels,
-)
+from webhook.explain.pod_explanation import HAS, MISSING, Account, Given, describe_pod, seat_labels
 from webhook.explain.variables import given_variables
 from webhook.groups.annotations import OPT_INS
 from webhook.validation.rules import RULES

@@ -12,13 +12,7 @@ from importlib import import_module
 from typing import Final
 
 from webhook import __version__
-from webhook.cli.parsing import (
-    WRONG,
-    Parser,
-    bug,
-    refuse,
-    unknown,
-)
+from webhook.cli.parsing import WRONG, Parser, bug, refuse, unknown
 
 # Command -> summary. Each command is a module of this package, imported only when the command runs.
 COMMANDS: Final = {

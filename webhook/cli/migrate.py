@@ -10,27 +10,11 @@ import msgspec
 
 from webhook.cache.google_webhook import read_installed
 from webhook.cli.connection import UNREACHABLE, Cluster, look_until
-from webhook.cli.parsing import (
-    add_connection,
-    add_ignoring,
-    add_output,
-    add_wait,
-)
-from webhook.cli.terminal import (
-    Text,
-    console,
-    grid,
-    mark,
-    style,
-)
+from webhook.cli.parsing import add_connection, add_ignoring, add_output, add_wait
+from webhook.cli.terminal import Text, console, grid, mark, style
 from webhook.diagnostics.installation_problems import PREVIOUS
 from webhook.diagnostics.messages import counted
-from webhook.migrate.migration import (
-    GroupVerdict,
-    Migration,
-    Step,
-    migration,
-)
+from webhook.migrate.migration import GroupVerdict, Migration, Step, migration
 
 OVER: Final = 0
 LEFT: Final = 1

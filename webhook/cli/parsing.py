@@ -115,11 +115,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 def add_wait(parser: argparse.ArgumentParser, until: str) -> None:
     """Add the argument to repeat the command until a condition is met."""
     parser.add_argument(
-        "--wait",
-        type=span,
-        default=0.0,
-        metavar="TIME",
-        help=f"look again until {until}: 90s, 2m",
+        "--wait", type=span, default=0.0, metavar="TIME", help=f"look again until {until}: 90s, 2m"
     )
 
 
@@ -149,11 +145,7 @@ def add_connection(
     """Add the arguments for kubeconfig, context and namespace. `namespaces` names the default."""
     where = parser.add_argument_group("where to look")
     where.add_argument(
-        "-n",
-        "--namespace",
-        default="",
-        metavar="NAME",
-        help=f"a namespace (default: {namespaces})",
+        "-n", "--namespace", default="", metavar="NAME", help=f"a namespace (default: {namespaces})"
     )
     if all_namespaces:
         where.add_argument("-A", "--all-namespaces", action="store_true", help="all namespaces")

@@ -16,28 +16,13 @@ from webhook.api.names import POD_KIND
 from webhook.api.objects import Pod, RayCluster
 from webhook.api.review import Denied
 from webhook.cli.files import read_manifests
-from webhook.cli.parsing import (
-    NO_PATHS,
-    add_paths,
-    paths_of,
-    refuse,
-)
+from webhook.cli.parsing import NO_PATHS, add_paths, paths_of, refuse
 from webhook.cli.sharding import Sharded, sharded
 from webhook.cli.summary import table
-from webhook.manifest.kuberay_pods import (
-    MOST_PODS,
-    cluster_for,
-    count_pods,
-    expand,
-)
+from webhook.manifest.kuberay_pods import MOST_PODS, cluster_for, count_pods, expand
 from webhook.manifest.reader import Manifest, as_yaml
 from webhook.manifest.standalone import load_state
-from webhook.manifest.views import (
-    as_cluster,
-    as_pod,
-    problem_in,
-    require_owner,
-)
+from webhook.manifest.views import as_cluster, as_pod, problem_in, require_owner
 from webhook.manifest.yaml_values import ManifestError
 from webhook.mutation.edit import (
     AddClaim,

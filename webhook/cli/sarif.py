@@ -9,12 +9,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from webhook import __version__
-from webhook.cli.validation_report import (
-    Entry,
-    Report,
-    identity,
-    relative,
-)
+from webhook.cli.validation_report import Entry, Report, identity, relative
 from webhook.manifest.yaml_values import ManifestError
 from webhook.validation.finding import DENY, Level
 from webhook.validation.rules import RULES

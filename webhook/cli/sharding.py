@@ -8,12 +8,7 @@ import jsonpatch
 import msgspec
 from msgspec.structs import replace
 
-from webhook.admission.kueue_slices import (
-    Templates,
-    asks,
-    joined,
-    operations,
-)
+from webhook.admission.kueue_slices import Templates, asks, joined, operations
 from webhook.admission.reviewer import decided
 from webhook.admission.shard_handler import PATH as SHARD_INDEX
 from webhook.admission.shard_handler import ShardHandler

@@ -403,10 +403,7 @@ def schema() -> dict[str, Any]:
         {key: value for key, value in found.items() if key != "$defs"}, found["$defs"]
     )
     head = {"apiVersion": {"const": API_VERSION}, "kind": {"const": KIND}}
-    return inlined | {
-        "properties": head | inlined["properties"],
-        "required": [*head],
-    }
+    return inlined | {"properties": head | inlined["properties"], "required": [*head]}
 
 
 @cache

@@ -15,13 +15,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from webhook.config.configuration import (
-    API_VERSION,
-    KIND,
-    Settings,
-    known,
-    schema,
-)
+from webhook.config.configuration import API_VERSION, KIND, Settings, known, schema
 from webhook.manifest.reader import read
 from webhook.manifest.yaml_values import ManifestError
 

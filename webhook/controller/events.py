@@ -18,14 +18,7 @@ from msgspec import Struct
 
 from webhook.api import names
 from webhook.cache.cluster_cache import Observing
-from webhook.controller.requests import (
-    REFUSED,
-    SECONDS,
-    kind_of,
-    log_failure,
-    reason_of,
-    timestamp,
-)
+from webhook.controller.requests import REFUSED, SECONDS, kind_of, log_failure, reason_of, timestamp
 from webhook.controller.work_queue import Key, WorkQueue
 from webhook.diagnostics import tracker
 from webhook.diagnostics.examiner import Examiner

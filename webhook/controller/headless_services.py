@@ -77,10 +77,7 @@ def service_of(facts: RayClusterConfig) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": {
-            **metadata(facts, name),
-            "labels": {names.LABEL_HEADLESS_SERVICE: facts.name},
-        },
+        "metadata": {**metadata(facts, name), "labels": {names.LABEL_HEADLESS_SERVICE: facts.name}},
         "spec": {
             "clusterIP": "None",
             "publishNotReadyAddresses": True,

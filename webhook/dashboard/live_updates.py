@@ -10,12 +10,7 @@ from webhook.cache.cluster_cache import Observing
 from webhook.dashboard.rendered import Board
 from webhook.dashboard.state_files import Stated
 from webhook.diagnostics.examiner import Examiner
-from webhook.diagnostics.internal_errors import (
-    INSTALLATION,
-    UNEXPECTED,
-    Bugs,
-    named,
-)
+from webhook.diagnostics.internal_errors import INSTALLATION, UNEXPECTED, Bugs, named
 
 T = TypeVar("T")
 
@@ -42,11 +37,7 @@ class Live:
     """
 
     def __init__(
-        self,
-        source: Source,
-        examiner: Examiner,
-        board: Board,
-        clock: Callable[[], float] = time,
+        self, source: Source, examiner: Examiner, board: Board, clock: Callable[[], float] = time
     ) -> None:
         self.source = source
         self.examiner = examiner

@@ -14,12 +14,7 @@ from webhook.dashboard.query import Query, query_of
 from webhook.dashboard.rendered import HtmlDrawer
 from webhook.dashboard.rights import NotNowError, UserScope
 from webhook.dashboard.sessions import Access
-from webhook.diagnostics.document import (
-    Status,
-    described,
-    encoded,
-    written,
-)
+from webhook.diagnostics.document import Status, described, encoded, written
 
 STREAMS: Final = 16
 """The maximum of open streams per user."""

@@ -17,12 +17,7 @@ from webhook.diagnostics.examination import DIAGNOSES
 from webhook.diagnostics.live_objects import LiveEvent, LivePod
 from webhook.diagnostics.messages import describe
 from webhook.diagnostics.object_cache import owner_of
-from webhook.explain.pod_explanation import (
-    Account,
-    account_due,
-    describe_pod,
-    seat_labels,
-)
+from webhook.explain.pod_explanation import Account, account_due, describe_pod, seat_labels
 
 _NUMBER: Final = pattern(r"\d{1,6}")
 _EVENTS: Final = 10

@@ -12,15 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from msgspec import Struct
 
 from webhook.dashboard.query import Query
-from webhook.dashboard.view import (
-    STATES,
-    Section,
-    listed,
-    pages_of,
-    state_of,
-    time_of,
-    whole,
-)
+from webhook.dashboard.view import STATES, Section, listed, pages_of, state_of, time_of, whole
 from webhook.diagnostics import report
 from webhook.diagnostics.diagnosis import ERROR
 

@@ -8,13 +8,7 @@ from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
 from fastapi.middleware.gzip import GZipMiddleware
 from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse, StreamingResponse
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.types import (
-    ASGIApp,
-    Message,
-    Receive,
-    Scope,
-    Send,
-)
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from webhook import __version__
 from webhook.dashboard.page import DashboardSite

@@ -7,32 +7,15 @@ from msgspec import Struct, structs
 
 from webhook.api import names
 from webhook.diagnostics import ids, report
-from webhook.diagnostics.assigned_pods import (
-    Cluster,
-    Group,
-    Replica,
-    assigned,
-)
-from webhook.diagnostics.diagnosis import (
-    ERROR,
-    Diagnosis,
-    Moment,
-    Problem,
-    Symptom,
-)
+from webhook.diagnostics.assigned_pods import Cluster, Group, Replica, assigned
+from webhook.diagnostics.diagnosis import ERROR, Diagnosis, Moment, Problem, Symptom
 from webhook.diagnostics.expected import Expected
 from webhook.diagnostics.installation_problems import INSTALLATION
 from webhook.diagnostics.live_objects import LivePod
 from webhook.diagnostics.object_cache import ObjectCache
 from webhook.diagnostics.pod_problems import PODS, parties
 from webhook.diagnostics.raycluster_problems import CLUSTER, DELETION, LEAVING
-from webhook.diagnostics.replica_problems import (
-    DECLARED,
-    GROUP,
-    REPLICA,
-    SLICE,
-    Slice,
-)
+from webhook.diagnostics.replica_problems import DECLARED, GROUP, REPLICA, SLICE, Slice
 
 EXPLAINS: Final[Mapping[str, tuple[str, ...]]] = {
     ids.POD_REFUSED: (ids.HEAD_MISSING, ids.REPLICA_MISSING, ids.HOST_MISSING),

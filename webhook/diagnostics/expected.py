@@ -10,13 +10,7 @@ from webhook.diagnostics.live_objects import LivePod
 from webhook.groups.identity import MAX_HOSTS, HostIdentity, is_labelled
 from webhook.groups.kueue import kueue_level
 from webhook.groups.naming import headless_service
-from webhook.mutation.edit import (
-    TOGETHER,
-    AppendTerm,
-    Edit,
-    SetEnv,
-    SetField,
-)
+from webhook.mutation.edit import TOGETHER, AppendTerm, Edit, SetEnv, SetField
 from webhook.mutation.pipeline import host_edits, replica_edits
 from webhook.mutation.ray_pod import (
     DEFAULT_POLICY,

@@ -5,12 +5,7 @@ from typing import Final
 
 from webhook.api import names
 from webhook.diagnostics import ids
-from webhook.diagnostics.diagnosis import (
-    Change,
-    Event,
-    Symptom,
-    error,
-)
+from webhook.diagnostics.diagnosis import Change, Event, Symptom, error
 from webhook.diagnostics.live_objects import Webhook, WebhookConfiguration
 from webhook.diagnostics.messages import counted, listed
 from webhook.diagnostics.object_cache import PODS_WEBHOOK

@@ -21,11 +21,7 @@ from webhook.diagnostics.diagnosis import (
     latest,
     warning,
 )
-from webhook.diagnostics.live_objects import (
-    ContainerStatus,
-    LivePod,
-    LivePodGroup,
-)
+from webhook.diagnostics.live_objects import ContainerStatus, LivePod, LivePodGroup
 from webhook.diagnostics.messages import describe, hosts, listed
 
 _FINE: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
@@ -526,10 +522,7 @@ PODS: Final = (
         event=Event("PodGroupWaiting", series="group"),
     ),
     warning(
-        ids.RESIZE_STUCK,
-        resize_stuck,
-        seconds=120,
-        event=Event("PodResizeStuck", 600.0, "group"),
+        ids.RESIZE_STUCK, resize_stuck, seconds=120, event=Event("PodResizeStuck", 600.0, "group")
     ),
     warning(ids.RESIZE_FAILED, resize_failed, event=Event("PodResizeFailed", series="group")),
 )

@@ -7,12 +7,7 @@ import msgspec
 
 from webhook.api import names
 from webhook.diagnostics import ids
-from webhook.diagnostics.assigned_pods import (
-    Cluster,
-    Group,
-    is_head,
-    newest,
-)
+from webhook.diagnostics.assigned_pods import Cluster, Group, is_head, newest
 from webhook.diagnostics.diagnosis import (
     Begin,
     Change,
@@ -26,13 +21,7 @@ from webhook.diagnostics.diagnosis import (
 )
 from webhook.diagnostics.expected import Expected
 from webhook.diagnostics.live_objects import LivePod, find
-from webhook.diagnostics.messages import (
-    counted,
-    describe,
-    get_pods,
-    listed,
-    show,
-)
+from webhook.diagnostics.messages import counted, describe, get_pods, listed, show
 from webhook.groups.naming import pod_prefix
 
 _REPLICA_FAILURE: Final = "ReplicaFailure"

@@ -23,14 +23,7 @@ from webhook.diagnostics.diagnosis import (
 )
 from webhook.diagnostics.expected import Difference, Expected
 from webhook.diagnostics.live_objects import ContainerStatus, LivePod
-from webhook.diagnostics.messages import (
-    counted,
-    describe,
-    get_pods,
-    hosts,
-    listed,
-    show,
-)
+from webhook.diagnostics.messages import counted, describe, get_pods, hosts, listed, show
 from webhook.groups.naming import pod_prefix
 
 _APART: Final = 150.0
@@ -113,8 +106,7 @@ def replica_missing(group: Group) -> Iterator[Symptom]:
         return
     meta = cluster.live.metadata
     begin = begun(
-        _departures(group),
-        (meta.created, meta.edited, newest(cluster.heads), newest(group.pods)),
+        _departures(group), (meta.created, meta.edited, newest(cluster.heads), newest(group.pods))
     )
     yield Symptom(
         f"{counted(lacking, 'replica')} of {group.desired} {'is' if lacking == 1 else 'are'} "

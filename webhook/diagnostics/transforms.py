@@ -12,18 +12,8 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from webhook.api.objects import (
-    Affinity,
-    EnvVar,
-    OwnerReference,
-    Strings,
-)
-from webhook.diagnostics.live_objects import (
-    Condition,
-    LiveContainer,
-    LivePod,
-    Named,
-)
+from webhook.api.objects import Affinity, EnvVar, OwnerReference, Strings
+from webhook.diagnostics.live_objects import Condition, LiveContainer, LivePod, Named
 
 T = TypeVar("T")
 

@@ -9,12 +9,7 @@ from msgspec import Struct, structs
 
 from webhook.api import names
 from webhook.api.objects import Affinity, Container, Lifecycle
-from webhook.diagnostics.assigned_pods import (
-    Cluster,
-    Group,
-    Replica,
-    is_head,
-)
+from webhook.diagnostics.assigned_pods import Cluster, Group, Replica, is_head
 from webhook.diagnostics.expected import Expected
 from webhook.diagnostics.live_objects import LivePod
 from webhook.groups.drain_timeout import MARGIN, read_seconds

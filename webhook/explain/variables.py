@@ -57,11 +57,7 @@ def _edits(kind: _Kind) -> Iterator[SetEnv]:
     facts = facts_of(msgspec.convert(document, RayCluster))
     pod: Pod = msgspec.json.decode(msgspec.json.encode({"spec": kind.spec}), type=Pod)
     replica = read_replica(
-        pod,
-        HostIdentity(0, 0, "workers-x7k2p"),
-        facts,
-        facts.groups["workers"],
-        policy=kind.policy,
+        pod, HostIdentity(0, 0, "workers-x7k2p"), facts, facts.groups["workers"], policy=kind.policy
     )
     for edit in (*host_edits(Worker(replica, _HOST)), *replica_edits(replica)):
         if type(edit) is SetEnv:

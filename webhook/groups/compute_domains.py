@@ -12,12 +12,7 @@ from webhook.accelerators.devices import GPU, devices_of_container
 from webhook.api import names
 from webhook.api.objects import RayCluster, ResourceClaim, TemplateSpec
 from webhook.groups import scheduling_groups
-from webhook.groups.annotations import (
-    CLUSTER,
-    COMPUTE_DOMAIN,
-    GRANULARITIES,
-    REPLICA,
-)
+from webhook.groups.annotations import CLUSTER, COMPUTE_DOMAIN, GRANULARITIES, REPLICA
 
 
 class Domains(Struct, frozen=True, gc=False):

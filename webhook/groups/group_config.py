@@ -8,14 +8,7 @@ from msgspec import Struct, structs
 
 from webhook.accelerators.devices import TPU, devices_of_container
 from webhook.api import names
-from webhook.api.objects import (
-    HeadGroup,
-    LabelMapping,
-    RayCluster,
-    Strings,
-    Template,
-    WorkerGroup,
-)
+from webhook.api.objects import HeadGroup, LabelMapping, RayCluster, Strings, Template, WorkerGroup
 from webhook.groups.annotations import (
     DRAIN_SECONDS,
     HOST_NAMES,

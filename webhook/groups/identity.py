@@ -8,12 +8,7 @@ from msgspec import Struct
 from webhook.api import names
 from webhook.api.formats import is_label_value, shortened
 from webhook.api.objects import Strings
-from webhook.api.review import (
-    INVALID,
-    REQUIRED,
-    Cause,
-    Denied,
-)
+from webhook.api.review import INVALID, REQUIRED, Cause, Denied
 
 MAX_REPLICAS: Final = 1 << 20
 """Replica indices are less than this number; it bounds memory against labels such as

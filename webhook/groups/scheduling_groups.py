@@ -12,12 +12,7 @@ from msgspec import Struct
 from webhook.api import names
 from webhook.api.formats import DNS_LABEL_MAX, is_dns_label
 from webhook.api.objects import RayCluster, TemplateSpec
-from webhook.groups.annotations import (
-    CLUSTER,
-    REPLICA,
-    SCHEDULING_GROUP,
-    WORKER_GROUP,
-)
+from webhook.groups.annotations import CLUSTER, REPLICA, SCHEDULING_GROUP, WORKER_GROUP
 
 _DIGEST_LENGTH: Final = 8
 _OPERATORS_ENDING: Final = "-cluster"

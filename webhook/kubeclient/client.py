@@ -25,12 +25,7 @@ import msgspec
 from yarl import URL
 
 from webhook import __version__
-from webhook.kubeclient.access import (
-    Access,
-    Load,
-    Stamp,
-    stamp,
-)
+from webhook.kubeclient.access import Access, Load, Stamp, stamp
 from webhook.kubeclient.errors import ApiError, ConfigurationError, Expired, Garbled
 from webhook.kubeclient.wire import Status, oneline
 

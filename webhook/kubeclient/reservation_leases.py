@@ -21,19 +21,9 @@ from webhook.groups.identity import GroupKey
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.timeouts import Backoff
-from webhook.kubeclient.wire import (
-    Codec,
-    decoded,
-    pages,
-    read_pages,
-)
+from webhook.kubeclient.wire import Codec, decoded, pages, read_pages
 from webhook.reservation.allocation import BLOCK, VACANT_SECONDS, Table
-from webhook.reservation.stores import (
-    Conflict,
-    Stored,
-    TableKey,
-    UnknownOutcome,
-)
+from webhook.reservation.stores import Conflict, Stored, TableKey, UnknownOutcome
 
 _log: Final = logging.getLogger("webhook.kubeclient")
 

@@ -15,12 +15,7 @@ from webhook.api.objects import ObjectMeta
 from webhook.kubeclient.access import Load
 from webhook.kubeclient.client import Api, Operation
 from webhook.kubeclient.errors import Garbled
-from webhook.kubeclient.webhook_configurations import (
-    Configuration,
-    patch,
-    paths,
-    read,
-)
+from webhook.kubeclient.webhook_configurations import Configuration, patch, paths, read
 from webhook.kubeclient.wire import decoded
 
 _log: Final = logging.getLogger("webhook.kubeclient")

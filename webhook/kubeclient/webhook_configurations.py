@@ -89,10 +89,7 @@ async def patch(api: Api, path: str, version: str, operations: Sequence[Operatio
     """Patch an object with this resourceVersion; return whether it still had that version. Raises
     ApiError.
     """
-    pinned = [
-        {"op": "replace", "path": "/metadata/resourceVersion", "value": version},
-        *operations,
-    ]
+    pinned = [{"op": "replace", "path": "/metadata/resourceVersion", "value": version}, *operations]
     try:
         await api.patch(path, pinned, _SECONDS)
     except ApiError as error:

@@ -8,13 +8,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import Struct
 
-from webhook.api.objects import (
-    ObjectMeta,
-    Pod,
-    PodSpec,
-    RayCluster,
-    Strings,
-)
+from webhook.api.objects import ObjectMeta, Pod, PodSpec, RayCluster, Strings
 from webhook.manifest.reader import Manifest
 from webhook.manifest.yaml_values import ManifestError
 

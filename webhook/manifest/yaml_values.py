@@ -44,10 +44,7 @@ def too_deep_at(text: str) -> int | None:
 PLAIN: Final = "!plain"
 """The tag of a scalar without quotes and without a tag, whose type depends on its text."""
 
-_TAGS: Final = (
-    PLAIN,
-    *(f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "int", "float")),
-)
+_TAGS: Final = (PLAIN, *(f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "int", "float")))
 _NULL: Final = frozenset(("", "~", "null", "Null", "NULL"))
 _LONGEST_NUMBER: Final = 64
 _INTEGER: Final = re.compile(

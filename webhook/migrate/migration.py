@@ -9,12 +9,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from webhook.api import names
-from webhook.diagnostics.assigned_pods import (
-    Group,
-    Replica,
-    asks_for_tpu,
-    assigned,
-)
+from webhook.diagnostics.assigned_pods import Group, Replica, asks_for_tpu, assigned
 from webhook.diagnostics.expected import Expected
 from webhook.diagnostics.installation_problems import PREVIOUS
 from webhook.diagnostics.live_objects import Named, Webhook, WebhookConfiguration
@@ -31,11 +26,7 @@ _CHART: Final = "ray-webhook manifests/chart --namespace ray-webhook"
 _RELEASE: Final = "meta.helm.sh/release-name"
 _RELEASE_NAMESPACE: Final = "meta.helm.sh/release-namespace"
 
-_PLACES: Final = (
-    names.TPU_WORKER_ID,
-    names.TPU_WORKER_HOSTNAMES,
-    names.TPU_PROCESS_ADDRESSES,
-)
+_PLACES: Final = (names.TPU_WORKER_ID, names.TPU_WORKER_HOSTNAMES, names.TPU_PROCESS_ADDRESSES)
 """Variables that have to be consistent across the hosts of a replica. Init containers have none."""
 
 State = Literal["done", "next", "later"]

@@ -32,10 +32,7 @@ def replica_edits(replica: Replica) -> list[Edit]:
         return [Warn(f"{TOPOLOGY_KEY.annotation}: {problem}")]
     mine = _labels(replica)
     present = replica.pod.spec.affinity or Affinity()
-    together = {
-        "labelSelector": {"matchLabels": mine},
-        "topologyKey": key,
-    }
+    together = {"labelSelector": {"matchLabels": mine}, "topologyKey": key}
     edits: list[Edit] = []
     if replica.in_unit:
         edits.append(SetLabel(names.LABEL_UNIT, WORKER_GROUP, "other units keep apart by it"))

@@ -51,8 +51,7 @@ def fold(replica: Replica, edits: Sequence[Edit]) -> list[Operation]:
 
 
 def _sorted(
-    replica: Replica,
-    edits: Sequence[Edit],
+    replica: Replica, edits: Sequence[Edit]
 ) -> tuple[
     Strings,
     Strings,

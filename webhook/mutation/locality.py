@@ -34,12 +34,7 @@ def replica_edits(replica: Replica) -> list[Edit]:
         return []
     mapped = _mapped(replica)
     variables = [
-        Variable(
-            name,
-            "",
-            f"{what} of the Node, for Ray",
-            field_path=f"metadata.labels['{key}']",
-        )
+        Variable(name, "", f"{what} of the Node, for Ray", field_path=f"metadata.labels['{key}']")
         for name, key, label, what in _PLACES
         if label not in mapped and key not in mapped
     ]

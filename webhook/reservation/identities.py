@@ -6,12 +6,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from webhook.api import names
-from webhook.api.review import (
-    DUPLICATE,
-    FORBIDDEN,
-    Cause,
-    Denied,
-)
+from webhook.api.review import DUPLICATE, FORBIDDEN, Cause, Denied
 from webhook.groups.group_config import ClusterIndex
 from webhook.groups.identity import GroupKey, HostIdentity
 from webhook.groups.identity_index import Member, Membership

@@ -13,12 +13,7 @@ from weakref import WeakValueDictionary
 
 from msgspec import Struct
 
-from webhook.api.review import (
-    FORBIDDEN,
-    Cause,
-    Denied,
-    NotNow,
-)
+from webhook.api.review import FORBIDDEN, Cause, Denied, NotNow
 from webhook.groups.identity import Key
 from webhook.groups.required_reads import SILENCE_SECONDS, ReadGroup
 from webhook.reservation.allocation import (
@@ -36,13 +31,7 @@ from webhook.reservation.allocation import (
     unseen,
     vacancy,
 )
-from webhook.reservation.stores import (
-    Conflict,
-    Store,
-    Stored,
-    TableKey,
-    UnknownOutcome,
-)
+from webhook.reservation.stores import Conflict, Store, Stored, TableKey, UnknownOutcome
 
 T = TypeVar("T")
 

@@ -9,13 +9,7 @@ finalizer is removed, so that the successor can be created.
 
 from msgspec import Struct
 
-from webhook.groups.pod_groups import (
-    BASIC,
-    Desired,
-    PodGroup,
-    Template,
-    Workload,
-)
+from webhook.groups.pod_groups import BASIC, Desired, PodGroup, Template, Workload
 
 
 class Identity(Struct, frozen=True, gc=False):

@@ -23,12 +23,7 @@ from webhook.controller.podgroups.lifecycle import (
     SeenWorkload,
 )
 from webhook.groups.group_config import RayClusterConfig
-from webhook.groups.pod_groups import (
-    BASIC,
-    PodGroup,
-    Template,
-    Workload,
-)
+from webhook.groups.pod_groups import BASIC, PodGroup, Template, Workload
 from webhook.kubeclient.client import Operation
 from webhook.kubeclient.discovery import VERSIONS as KNOWN_VERSIONS
 

@@ -21,22 +21,12 @@ from webhook.controller.podgroups.lifecycle import (
     foreign,
     waits,
 )
-from webhook.controller.podgroups.podgroup_api import (
-    POD_GROUPS,
-    VERSIONS,
-    WORKLOADS,
-    resource_of,
-)
+from webhook.controller.podgroups.podgroup_api import POD_GROUPS, VERSIONS, WORKLOADS, resource_of
 from webhook.controller.podgroups.podgroup_store import Named, PodGroupStore
 from webhook.controller.requests import OVERTAKEN, REFUSED
 from webhook.controller.work_queue import ALL, Key, WorkQueue
 from webhook.groups.group_config import RayClusterConfig
-from webhook.groups.pod_groups import (
-    Desired,
-    Occupied,
-    desired_of,
-    occupied,
-)
+from webhook.groups.pod_groups import Desired, Occupied, desired_of, occupied
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.timeouts import Clock, QueueTiming
@@ -233,11 +223,7 @@ class PodGroupReconciler:
         return careful if careful == bold or await store.has_head(facts) else bold
 
     async def _perform(
-        self,
-        store: PodGroupStore,
-        state: _State,
-        facts: RayClusterConfig,
-        actions: list[Action],
+        self, store: PodGroupStore, state: _State, facts: RayClusterConfig, actions: list[Action]
     ) -> None:
         """Perform all actions. Raises ApiError: at once if the API server failed, else the first
         refusal, after all other actions.

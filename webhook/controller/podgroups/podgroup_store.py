@@ -8,12 +8,7 @@ from urllib.parse import quote
 from msgspec import Struct, field
 
 from webhook.api import names
-from webhook.controller.podgroups.lifecycle import (
-    Action,
-    Actual,
-    Create,
-    Delete,
-)
+from webhook.controller.podgroups.lifecycle import Action, Actual, Create, Delete
 from webhook.controller.podgroups.podgroup_api import (
     POD_GROUPS,
     WORKLOADS,

@@ -307,11 +307,7 @@ def _runs(group: Group, pods: Sequence[Host]) -> bool:
 
 
 def _broken(
-    group: Group,
-    record: Record,
-    replicas: Mapping[str, Sequence[Host]],
-    memory: Memory,
-    now: float,
+    group: Group, record: Record, replicas: Mapping[str, Sequence[Host]], memory: Memory, now: float
 ) -> dict[str, str]:
     """Return the replicas to repair with reasons, and remember the first observation."""
     found = {

@@ -10,13 +10,7 @@ from webhook.api import names
 from webhook.api.formats import mark, marked, pointer
 from webhook.api.objects import Container
 from webhook.api.review import Denied
-from webhook.controller.repair.plan import (
-    Action,
-    Delete,
-    Group,
-    Host,
-    Mark,
-)
+from webhook.controller.repair.plan import Action, Delete, Group, Host, Mark
 from webhook.controller.repair.repair_records import RepairRecords
 from webhook.controller.requests import SECONDS, list_all
 from webhook.diagnostics.live_objects import ContainerStatus, LiveCluster, LivePod
