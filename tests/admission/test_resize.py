@@ -84,7 +84,7 @@ def test_a_resize_beyond_a_maximum_is_refused_with_both_numbers() -> None:
     (cause,) = outcome.answer.causes
     assert (cause.reason, cause.field) == ("FieldValueInvalid", f"{RESOURCES}.limits.cpu")
     assert (
-        cause.message == "cpu 12 is beyond max-cpu 8 of group workers (ray.io/ippr of RayCluster x)"
+        cause.message == "cpu 12 is above max-cpu 8 of group workers (ray.io/ippr of RayCluster x)"
     )
     assert outcome.answer.rules == (RULE,)
     status = json.loads(outcome.body)["response"]["status"]

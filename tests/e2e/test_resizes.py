@@ -93,7 +93,7 @@ def test_a_resize_within_the_maxima_passes_and_one_beyond_them_does_not(
     assert within.body["spec"]["containers"][0]["resources"]["limits"]["cpu"] == "8"
     until(lambda: "UPDATE" in operations(checked, namespace), "the log has the resize")
 
-    said = "cpu 12 is beyond max-cpu 8 of group tpu-group"
+    said = "cpu 12 is above max-cpu 8 of group tpu-group"
     if beyond == "warn":
         answer = resize(control_plane, namespace, name, cpu="12")
         assert [warning for warning in answer.warnings if said in warning]

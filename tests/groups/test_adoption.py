@@ -321,7 +321,7 @@ def test_ids_of_one_host_say_which(spec: PodSpec, host: int) -> None:
     ],
 )
 def test_marks_that_make_no_sense_are_no_seat(label: str, spec: PodSpec) -> None:
-    with pytest.raises(Denied, match="are no seat"):
+    with pytest.raises(Denied, match="are not an identity"):
         adopted_seat("g", label, spec)
 
 

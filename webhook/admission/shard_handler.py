@@ -42,8 +42,8 @@ PATH: Final = pointer("metadata", "annotations", SHARD_INDEX.annotation)
 COMING: Final = "a RayCluster that is being created"
 """The holder of an index that was assigned before the API server generated the name."""
 
-_LATE: Final = "pods that are there already have no shard variables: they were created before"
-_MOVED: Final = "pods that are there already keep the shard variables of the former shard group"
+_LATE: Final = "existing pods have no shard variables: they were created before"
+_MOVED: Final = "existing pods keep the shard variables of the previous shard group"
 
 
 class ShardHandler:
@@ -255,8 +255,8 @@ def _above_count(index: int, count: int) -> Cause:
 
 def _none_left(group: str, count: int) -> Cause:
     text = (
-        f"shard group {group} has {count} shards, and each has its RayCluster: raise the count, "
-        "here first, or delete one"
+        f"shard group {group} has {count} shards, and each has its RayCluster: raise "
+        "shard-count in this RayCluster first, or delete another one"
     )
     return Cause(FORBIDDEN, text, _field(SHARD_COUNT.annotation))
 
@@ -271,8 +271,8 @@ def _cut_off(holder: str, index: int, count: int) -> Cause:
 
 def _fewer(group: str, count: int, largest: int) -> Cause:
     text = (
-        f"shard group {group} has {largest} shards, not {count}: write {largest}, or change those "
-        "that are there first"
+        f"shard group {group} has {largest} shards, not {count}: write {largest}, or change "
+        "shard-count of its other RayClusters first"
     )
     return Cause(FORBIDDEN, text, _field(SHARD_COUNT.annotation))
 
@@ -285,8 +285,8 @@ def _disagreeing(names_of_others: list[str], count: int) -> str:
     first = names_of_others[0]
     and_more = f" and {len(names_of_others) - 1} more" if len(names_of_others) > 1 else ""
     return (
-        f"shard-count {count} is new to the shard group: {first}{and_more} must say so too, and "
-        "their pods be created again"
+        f"shard-count {count} differs from that of {first}{and_more}: set it there too, and "
+        "recreate their pods"
     )
 
 

@@ -107,7 +107,7 @@ def _exceeding(new: Pod, old: Pod, maxima: Maxima) -> Iterator[tuple[str, str]]:
             if _number(amount) > _number(before.get(resource)):
                 yield (
                     f"spec.containers[{index}].resources.{kind}.{resource}",
-                    f"{resource} {amount} is beyond max-{resource} {most}",
+                    f"{resource} {amount} is above max-{resource} {most}",
                 )
 
 

@@ -39,7 +39,7 @@ def adopted_seat(group: str, label: str, spec: PodSpec) -> HostIdentity | None:
     if index == label or not _is_index(index, MAX_REPLICAS) or host is None:
         shown = " and ".join(map(repr, map(shortened, dict.fromkeys(ids))))
         text = (
-            f"{shortened(label)!r} and {names.TPU_WORKER_ID} {shown} are no seat: expected "
+            f"{shortened(label)!r} and {names.TPU_WORKER_ID} {shown} are not an identity: expected "
             f"{group}-<index> and the number of a host"
         )
         raise Denied(Cause(INVALID, text, f"metadata.labels[{names.LABEL_LEGACY_REPLICA_INDEX}]"))

@@ -119,16 +119,16 @@ def _name_causes(text: str) -> list[Cause]:
 
 def _part(label: str, hosts: int) -> Cause:
     whole = (
-        "all three seat labels"
+        "all three identity labels"
         if hosts > 1
-        else f"{names.LABEL_REPLICA_INDEX} alone, or all three seat labels"
+        else f"{names.LABEL_REPLICA_INDEX} alone, or all three identity labels"
     )
     return _cause(
         REQUIRED,
         label,
-        f"the pod carries only a part of its seat: a group of {hosts} "
+        f"the pod carries only a part of its identity: a group of {hosts} "
         f"host{'s' if hosts > 1 else ''} needs {whole}, or none of "
-        f"them; remove seat labels from the pod template",
+        f"them; remove identity labels from the pod template",
     )
 
 

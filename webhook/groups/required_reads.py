@@ -42,7 +42,7 @@ class ReadGroup(Struct, frozen=True, gc=False):
         """Return why the read is needed."""
         return (
             f"worker group {self.key.group} of RayCluster {self.key.namespace}/{self.cluster} "
-            "looks full"
+            "has no free index in the cache"
         )
 
 
@@ -56,7 +56,7 @@ class ReadClusters(Struct, frozen=True, gc=False):
     @property
     def reason(self) -> str:
         """Return why the read is needed."""
-        return f"the RayClusters of namespace {self.namespace} are not known well enough"
+        return f"the cached RayClusters of namespace {self.namespace} may be stale"
 
 
 Read = ReadCluster | ReadGroup | ReadClusters

@@ -62,7 +62,7 @@ def _unmet(cluster: RayCluster, granularity: str) -> str:
         return problem
     for label in (names.LABEL_GANG, *names.OTHER_SCHEDULER_LABELS):
         if label in labels:
-            return f"label {label} brings another gang; remove it or the annotation"
+            return f"label {label} selects another pod group; remove it or the annotation"
     templates = [
         cluster.spec.head_group_spec.template.spec,
         *(group.template.spec for group in cluster.groups),
@@ -82,7 +82,7 @@ def excluded(scheduler: str | None, responders: object) -> str:
     text.
     """
     if scheduler in names.BATCH_SCHEDULERS:
-        return f"schedulerName {scheduler} brings gangs of its own"
+        return f"schedulerName {scheduler} creates pod groups of its own"
     return "Kubernetes 1.37 forbids it beside evictionResponders" if responders else ""
 
 
