@@ -112,5 +112,5 @@ def test_replicas_that_are_not_created_share_a_row() -> None:
     scene = Scene(a_cluster("llama").group("tpu", hosts=2, replicas=500))
     scene.without(*[name for name in scene.pods if name != "llama-head"])
     text = drawn(scene, 100)
-    assert text.count("one more") == 12
+    assert text.count("not created") == 12
     assert "488 replicas " in text

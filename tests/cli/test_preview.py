@@ -55,7 +55,7 @@ def test_a_ray_cluster_is_explained_pod_by_pod_in_kuberays_order(
     out, err = capsys.readouterr()
     heads = [line for line in out.splitlines() if line.startswith("pod ")]
     assert [re.sub(r", tpu-group-\w{5}", "", head) for head in heads] == [
-        "pod 1: tpu-v4-head-*: passes untouched",
+        "pod 1: tpu-v4-head-*: is unchanged",
         "pod 2: tpu-v4-tpu-group-worker-*: replica 0, host 0 (assigned)",
         "pod 3: tpu-v4-tpu-group-worker-*: replica 0, host 1 (assigned)",
     ]
@@ -282,7 +282,7 @@ def test_the_pod_may_come_without_a_state_when_nothing_is_asked_of_it(
         "spec": {"containers": [{"name": "web"}]},
     }
     assert main(["preview", "-f", written(tmp_path, plain)]) == 0
-    assert capsys.readouterr().out == "pod 1: web: passes untouched\n"
+    assert capsys.readouterr().out == "pod 1: web: is unchanged\n"
 
 
 def test_a_refused_pod_ends_with_exit_code_1_and_every_reason(
@@ -636,9 +636,18 @@ def test_a_rayjob_on_a_raycluster_that_is_there_makes_no_pods(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     job = wrapped("RayJob")
-    job["spec"] = {"clusterSelector": {"ray.io/cluster": "c"}}
+    job["spec"] = {"clusterSelector": {"ray.io/cluster": "c"}, "entrypoint": "python a.py"}
     assert main(["preview", "-f", written(tmp_path, job)]) == 2
     assert "a RayJob with a clusterSelector runs on" in capsys.readouterr().err
+
+
+def test_an_object_without_pods_is_denied_as_by_validate(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = wrapped("RayJob")
+    job["spec"] = {}
+    assert main(["preview", "-f", written(tmp_path, job)]) == 1
+    assert "validate denies it: " in capsys.readouterr().err
 
 
 def test_several_files_are_played_one_after_the_other(

@@ -355,6 +355,32 @@ def test_a_unit_that_is_deleted_by_hand_or_grows_is_not_replaced() -> None:
     assert (found.actions, found.waiting) == ([], {})
 
 
+def test_a_unit_that_has_grown_is_recorded_with_its_new_hosts() -> None:
+    pods = a_replica("0")
+    further = replace(pods[0], name="further", uid="further", seat=HostIdentity(0, N, ""))
+    found = rechecks(a_unit(*pods, further, hosts=N + 1), recorded(pods), SOON)
+    (whole,) = found.record.whole.values()
+    assert {*whole} == {host.id for host in (*pods, further)}
+    lost = rechecks(a_unit(*pods, hosts=N + 1), found.record, SOON)
+    assert len(lost.actions) == N
+
+
+def test_a_unit_that_was_recorded_by_replica_is_replaced_whole() -> None:
+    pods = a_replica("0")
+    first, second = recorded(pods[:2]).whole["0"], recorded(pods[2:]).whole["0"]
+    record = Record({"a": first, "b": second})
+    assert len(rechecks(a_unit(*pods), record, SOON).record.whole) == 1
+    lost = rechecks(a_unit(*recreated(pods[:1]), *pods[1:]), record, SOON)
+    assert (lost.record.going, len(lost.record.whole)) == ({"a": LOST}, 1)
+    marked = [*recreated(pods[:1]), *pods[1:]]
+    for _ in range(2):
+        found = rechecks(a_unit(*marked), lost.record, SOON)
+        uids = {action.host.uid for action in found.actions}
+        marked = [replace(host, marked=host.marked or host.uid in uids) for host in marked]
+    found = rechecks(a_unit(*marked), lost.record, SOON)
+    assert {action.host.uid for action in found.actions} == {host.uid for host in marked}
+
+
 def test_a_container_that_restarts_takes_its_unit_with_it_where_that_is_asked_for() -> None:
     pods = a_replica("0")
     held = [replace(pods[0], restarts=1), *pods[1:]]

@@ -106,7 +106,7 @@ def test_replicas_that_should_be_there_and_are_not_lead_nowhere() -> None:
     section = parsed(HtmlDrawer().section(listed(cluster)))
     (link,) = section.every("a")
     assert link.attributes["href"] == "/?namespace=n&cluster=c"
-    assert "one more" in section.text
+    assert "not created" in section.text
 
 
 def test_nothing_is_asked_of_another_site_and_nothing_is_inline() -> None:

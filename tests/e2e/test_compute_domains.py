@@ -113,7 +113,7 @@ def test_a_domain_outlives_the_last_pod_and_a_new_replica_has_a_new_one(
     api.create(RAY_CLUSTERS, a_rack("worker-group"), other)
     until(lambda: len(domains(api, other)) == 2, "a later RayCluster has its domains")
     assert domains(api, namespace) == {old: uid}
-    assert template_domain(api, namespace, old) == uid
+    until(lambda: template_domain(api, namespace, old) == uid, "the claims have a template")
 
     for pod in api.list(PODS, namespace, "ray.io/node-type=worker"):
         free = {"metadata": {"finalizers": None}}

@@ -456,7 +456,7 @@ def _patch(probed: Probed) -> Iterator[Found]:
         yield _fine("a worker pod of no RayCluster is denied, in a dry run")
     elif tried.stored is not None:
         advice = "see the selectors of its configuration, and whether its pods are ready"
-        yield "error", f"{what} passes untouched: the webhook is not asked", advice
+        yield "error", f"{what} is unchanged: the webhook is not called", advice
     else:
         yield _other_refusal(tried, what)
 
@@ -516,14 +516,21 @@ def _seats(probed: Probed) -> Iterator[Found]:
         text = f"{each.namespace}/{each.cluster}: {each.message}"
         yield "error", text, f"{each.remedy}: {each.command}"
     if not wrong:
-        hosts = sum(
+        workers = sum(
             bool(host.pods)
             for each in probed.cluster_report.clusters
             for group in each.groups
             for replica in group.replicas
             for host in replica.hosts
         )
-        yield _fine(f"{counted(hosts, 'worker')} in as many seats, in {where(probed)}")
+        if not workers and not probed.version:
+            yield (
+                "unknown",
+                "the files contain no worker pods",
+                "add those of `kubectl get pods -o yaml`",
+            )
+        else:
+            yield _fine(f"{counted(workers, 'worker')} with as many identities, in {where(probed)}")
 
 
 def _release(text: str) -> tuple[int, int] | None:

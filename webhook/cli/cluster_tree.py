@@ -174,7 +174,7 @@ def _row(
     *,
     wide: bool,
 ) -> Row:
-    called = "one more" if replica.index is None else f"replica {replica.index}"
+    called = "not created" if replica.index is None else f"replica {replica.index}"
     state = Text(replica.state, style=style(_STATES[replica.state]))
     what = Text(_what(group, replica, problems, now) or _age(replica, now))
     row = (

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "examples:\n"
         "  ray-webhook dashboard -A            by your own kubeconfig and rights\n"
-        "  ray-webhook dashboard --state out/  of objects in files, such as `make demo` leaves\n"
+        "  ray-webhook dashboard --state DIR  of objects in files: .cache/demo after `make demo`\n"
         "  ray-webhook dashboard --in-cluster  as a Deployment runs it, with settings\n\n"
         "`ray-webhook dashboard --in-cluster --help` lists these.\n"
         "It listens on 127.0.0.1 and prints an address that lets one browser in.\n\n"

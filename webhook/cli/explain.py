@@ -88,7 +88,10 @@ def _pod(state: State, name: str) -> int:
     if pod is None:
         near = get_close_matches(name, [each.name for each in objects.pods.all], n=1)
         meant = f"; did you mean {near[0]}?" if near else ""
-        return refuse("explain", f"there is no Ray pod {name} in this namespace{meant}")
+        return refuse(
+            "explain",
+            f"there is no Ray pod {name} in what was read{meant}; -n names another namespace",
+        )
     live = objects.clusters.get(owner_of(pod))
     cluster = assign(live, objects, now) if live is not None else None
     screen = console()

@@ -17,7 +17,7 @@ from webhook.cli.parsing import WRONG, Parser, bug, refuse, unknown
 # Command -> summary. Each command is a module of this package, imported only when the command runs.
 COMMANDS: Final = {
     "serve": "answer admission reviews over HTTPS",
-    "controller": "write events on RayClusters, and create PodGroups if enabled",
+    "controller": "write events on RayClusters; create PodGroups and more, and repair, if enabled",
     "status": "show the replicas in a cluster, what is wrong with them, and how to fix it",
     "explain": "explain a pod, a rule, a variable, a diagnosis or an annotation",
     "dashboard": "serve a web page with the same content as status, kept up to date",

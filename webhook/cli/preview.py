@@ -116,11 +116,12 @@ def run(arguments: argparse.Namespace) -> int:
         clusters, results = at_once(_play(given, state, indexed=arguments.multi_host_indexing))
     except ManifestError as error:
         return refuse("preview", str(error))
-    if not results and not clusters:
+    denials = [*_denials(given, state)]
+    if not (results or clusters or denials):
         return refuse("preview", f"{', '.join(paths)}: {_NO_PODS}")
     _print(arguments, clusters, results)
     refused = [
-        *_denials(given, state),
+        *denials,
         *((each.name, each.refused) for each in clusters if each.refused),
         *((_name(each.pod), each.refused) for each in results if each.refused),
     ]
@@ -130,7 +131,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _denials(given: Sequence[Manifest], state: Sequence[Manifest]) -> Iterator[tuple[str, str]]:
-    """Yield the Ray objects that `validate` denies, with the reasons. An object that is in the
+    """Yield the Ray objects that `validate` denies, with each reason. An object that is in the
     state, too, is an update.
     """
     existing = {_identity(each): each.document for each in state}
@@ -139,9 +140,10 @@ def _denials(given: Sequence[Manifest], state: Sequence[Manifest]) -> Iterator[t
             continue
         kind, new, old = manifest.kind, manifest.document, existing.get(_identity(manifest))
         found = check_file(kind, new) if old is None else check_update(kind, old, new)
-        denied = [f"{each.path}: {each.text} [{each.rule}]" for each in found if each.level == DENY]
-        if denied:
-            yield f"{kind} {_named(manifest)[1]}", f"validate denies it: {'; '.join(denied)}"
+        for each in found:
+            if each.level == DENY:
+                text = f"validate denies it: {each.path}: {each.text} [{each.rule}]"
+                yield f"{kind} {_named(manifest)[1]}", text
 
 
 def _identity(manifest: Manifest) -> tuple[str, str, str]:
@@ -276,7 +278,7 @@ def _explain(number: int, result: _Result) -> str:
     if result.refused:
         return f"{head}: REFUSED: {result.refused}\n"
     if result.placed is None or not (result.placed.has_identity or result.edits):
-        return f"{head}: passes untouched\n"
+        return f"{head}: is unchanged\n"
     lines = [f"{head}: {_where(result.placed)}"]
     lines += [f"  {text:<74} {why}".rstrip() for text, why in map(_describe, result.edits)]
     if not result.edits:

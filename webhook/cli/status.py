@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "A state has, of the variables of containers, only values that the webhook gives or\n"
         "reads.\n\n"
         "hosts: ■ ready  ◧ starts  ◌ has no node  □ missing  ✗ ended  ◆ two pods\n\n"
-        "exit status: 0 nothing waits, 1 something does, 2 the cluster cannot be looked at"
+        "exit status: 0 no problem but warnings, 1 problems, 2 the cluster cannot be reached"
     )
     parser.add_argument(
         "raycluster", nargs="?", default="", metavar="RAYCLUSTER", help="only this one"

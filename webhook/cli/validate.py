@@ -15,7 +15,7 @@ from webhook.cli.file_checks import Outcome, check_documents, check_files
 from webhook.cli.files import listed
 from webhook.cli.parsing import add_connection, add_paths, paths_of
 from webhook.cli.validation_report import WRITERS, Entry, Report, Skipped, coloured, without_known
-from webhook.config.configuration import TIME_ZONES
+from webhook.config.time_zones import TIME_ZONES
 from webhook.manifest.reader import Manifest
 from webhook.manifest.yaml_values import ManifestError
 from webhook.validation.finding import DENY, OFF, WARN

@@ -1,8 +1,7 @@
 """Settings of the processes: all sections with their defaults, and the JSON Schema of the file."""
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
-from importlib import import_module
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self, TypeVar
@@ -21,27 +20,11 @@ from pydantic.alias_generators import to_camel
 from webhook.accelerators.devices import add_device, own_device
 from webhook.accelerators.profiles import add_profile, own_profile
 from webhook.api.formats import DNS_LABEL_MAX, is_dns_label, is_dns_subdomain, shortened
+from webhook.config.time_zones import TIME_ZONES
 from webhook.groups.drain_timeout import SECONDS_MAX
 from webhook.validation.rule_settings import GATES, RuleSettings, parse_kuberay
 from webhook.validation.rules import RULES
 from webhook.validation.ruleset import unknown_names
-
-
-class _TimeZones(Container[str]):
-    """The names, loaded on first use: there are about 600."""
-
-    def __contains__(self, name: object) -> bool:
-        return name in _time_zones()
-
-
-@cache
-def _time_zones() -> frozenset[str]:
-    return frozenset(import_module("zoneinfo").available_timezones())
-
-
-TIME_ZONES: Final[Container[str]] = _TimeZones()
-"""Allowed time zones of a RayCronJob."""
-
 
 T = TypeVar("T", bound=Mapping[str, Any])
 
@@ -223,7 +206,7 @@ class Validation(_Section):
     gates: Annotated[dict[str, bool], _names(GATES)] = {}
     """Feature gates of the KubeRay operator that differ from the defaults of KubeRay 1.7."""
 
-    kuberay: Annotated[str, Field(pattern=r"^([0-9]{1,3}\.[0-9]{1,3})?$")] = ""
+    kuberay: Annotated[str, Field(pattern=r"^([0-9]{1,3}\.[0-9]{1,3})?$", examples=["1.6"])] = ""
     """Release of KubeRay, such as `1.6`. If empty, `serve` derives it from the fields of the stored
     RayCluster CRD; if that is not possible, the rules assume the newest release that they support,
     and only warn about checks that no earlier release makes.

@@ -177,14 +177,15 @@ def allowed(node: Mapping[str, Any]) -> str:
         return f"one of {', '.join(choices)}"
     kind = node.get("type")
     if kind == "array":
-        return "a list, such as a,b"
+        return "a list: [a, b], or a,b by a flag"
     if kind == "object":
-        return "a map, such as name=value,other=value"
+        return "a map: {name: value}, or name=value by a flag"
     word = {"integer": "a whole number", "number": "a number", "boolean": "true or false"}
     least, most = node.get("minimum"), node.get("maximum")
     bounds = f" from {least} to {most}" if most is not None else ""
-    pattern = f" that matches {node['pattern']}" if "pattern" in node else ""
-    return word.get(str(kind), "text") + bounds + pattern
+    if "examples" in node:
+        return f'text such as "{node["examples"][0]}", in quotes'
+    return word.get(str(kind), "text") + bounds
 
 
 def _plain(node: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -264,7 +265,8 @@ def _document(file: Path) -> dict[str, Any]:
         raise WrongSettingsError(f"file with settings: {error}") from None
     if len(documents) != 1:
         raise WrongSettingsError(
-            f"file with settings: {file} has {len(documents)} documents, and has to have one"
+            f"file with settings: {file} has {len(documents)} documents, and has to have "
+            f"one: {_BEGINNING}"
         )
     found = documents[0]
     if not isinstance(found, dict):
@@ -272,7 +274,8 @@ def _document(file: Path) -> dict[str, Any]:
     version, kind = found.get("apiVersion"), found.get("kind")
     if (version, kind) != (API_VERSION, KIND):
         raise WrongSettingsError(
-            f"file with settings: {file} has apiVersion {version!r} and kind {kind!r}; {_BEGINNING}"
+            f"file with settings: {file} has apiVersion {version or '(none)'} "
+            f"and kind {kind or '(none)'}; {_BEGINNING}"
         )
     return {key: value for key, value in found.items() if key not in {"apiVersion", "kind"}}
 

@@ -326,8 +326,9 @@ class Api:
         """Load the access. Raises OSError or ValueError."""
         access = await self._load()
         url, proxy = _url(access.url), access.proxy or _proxy_for(access.url)
+        files, tls = _stamps(access), access.tls()
         self._proxy = _url(proxy) if proxy else None
-        self._files, self._tls = _stamps(access), access.tls()
+        self._files, self._tls = files, tls
         self._user, self._prefix = _basic(url), str(url.with_user(None)).rstrip("/")
         self._access = access
 

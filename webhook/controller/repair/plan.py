@@ -193,16 +193,20 @@ def plan(
     record = replace(record, going={first: broken[first]})
     if group.unit:
         pods = {host.id: host.restarts for host in group.pods}
-        record = replace(record, whole={**record.whole, first: pods})
+        record = replace(record, whole={first: pods})
     waiting = {name: GOING if name in ripe else TOO_NEW for name in broken if name != first}
     return Plan(record, _actions(record, replicas), waiting)
 
 
 def _as_replicas(group: Group, record: Record) -> Group:
     """Return a unit with the names of its replicas: the recorded one of a pod, or of the live pod
-    with its identity; otherwise a new one.
+    with its identity; otherwise a new one. A complete unit that has grown, or was recorded by
+    replica before it was a unit, gets a new name as a whole.
     """
     known = {host: name for name, hosts in record.whole.items() for host in hosts}
+    complete = _runs(group, group.pods) and known.keys() <= {host.id for host in group.pods}
+    if complete and len({known.get(host.id) for host in group.pods}) > 1:
+        known = {}
     holders = {host.seat: known[host.id] for host in group.pods if host.lives and host.id in known}
     new = next(name for name in map(str, count()) if name not in {*record.whole, *record.replaced})
     pods = [
