@@ -10,7 +10,7 @@ from webhook.groups.identity import MAX_REPLICAS, GroupKey, HostIdentity, Key
 from webhook.groups.identity_index import Membership
 from webhook.reservation.allocation import Request
 from webhook.reservation.identities import Identities, StandaloneIdentities
-from webhook.reservation.live_objects import objects_of
+from webhook.reservation.known_objects import objects_of
 from webhook.reservation.reservations import Reservations, Times
 from webhook.reservation.stores import MemoryStore, Store
 

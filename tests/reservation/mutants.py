@@ -25,7 +25,7 @@ from webhook.kubeclient.client import ServerTime
 from webhook.kubeclient.reservation_leases import LeaseStore
 from webhook.reservation import (
     allocation,
-    live_objects,
+    known_objects,
     reservations,
 )
 from webhook.reservation.allocation import AnyRequest, Table
@@ -120,10 +120,10 @@ MUTANTS: Final[dict[str, Mutation]] = {
     "pods hold no place": _patched(Occupancy, "taken", lambda *_: 0),
     "an index entry is returned as it is": _patched(reservations, "allocate", _index_not_renewed),
     "an index is free when its RayCluster is gone": _patched(
-        live_objects._Shards, "gone", lambda *_: True
+        known_objects._Shards, "gone", lambda *_: True
     ),
     "another pod in the place of an entry is ignored": _patched(
-        live_objects._Pods, "other", lambda *_: ""
+        known_objects._Pods, "other", lambda *_: ""
     ),
     "a name is not taken from entries": _patched(
         allocation.Reserved, "name", property(lambda _: "")

@@ -38,7 +38,7 @@ from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.reservation_leases import LeaseStore
 from webhook.reservation.allocation import Place, Request
 from webhook.reservation.identities import Identities
-from webhook.reservation.live_objects import objects_of
+from webhook.reservation.known_objects import objects_of
 from webhook.reservation.reservations import Found, Reservations, Times
 
 WEBHOOK_SECONDS = 10.0

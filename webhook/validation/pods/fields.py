@@ -54,7 +54,7 @@ from webhook.validation.pods.placement import (
     toleration,
     weighted_term,
 )
-from webhook.validation.pods.security import container_context, host, pod_context
+from webhook.validation.pods.security_context import container_context, host, pod_context
 from webhook.validation.pods.value_checks import (
     INT32_MAX,
     KEY_ADVICE,
