@@ -1,7 +1,7 @@
 """Rules of the start of Ray: parameters, resources, labels, variables and versions."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import Final
@@ -12,7 +12,8 @@ from webhook.api.quantity import read_quantity
 from webhook.api.release import image_release, parse_release, same_release, shown
 from webhook.api.review import FORBIDDEN, NOT_SUPPORTED
 from webhook.groups.annotations import reserved
-from webhook.validation.cluster import Cluster
+from webhook.validation.cluster import Cluster, Group
+from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 
 # https://docs.ray.io/en/latest/cluster/cli.html#ray-start
@@ -302,12 +303,9 @@ def variable_lost(cluster: Cluster) -> Iterator[Fault]:
     (`setContainerEnvVars`)
     """
     for group in cluster.everyone:
-        first = group.first
-        if first is None or _MANAGED.isdisjoint(first.env):
-            continue
-        for name in _LOST if group is cluster.head else (*_WORKER_LOST, *_LOST):
-            if entry := first.variable(name):
-                yield Fault(entry / "name", f"KubeRay replaces the value of {name}: remove it")
+        lost = _LOST if group is cluster.head else (*_WORKER_LOST, *_LOST)
+        for name, field in _managed(group, lost):
+            yield Fault(field, f"KubeRay replaces the value of {name}: remove it")
 
 
 def variable_replaces_kuberay(cluster: Cluster) -> Iterator[Fault]:
@@ -319,10 +317,15 @@ def variable_replaces_kuberay(cluster: Cluster) -> Iterator[Fault]:
     (`setContainerEnvVars`)
     """
     for group in cluster.everyone:
-        first = group.first
-        if first is None or _MANAGED.isdisjoint(first.env):
-            continue
-        for name in _REPLACED:
-            if entry := first.variable(name):
-                text = f"{name} replaces the address that KubeRay sets: remove it"
-                yield Fault(entry / "name", text)
+        for name, field in _managed(group, _REPLACED):
+            yield Fault(field, f"{name} replaces the address that KubeRay sets: remove it")
+
+
+def _managed(group: Group, wanted: Iterable[str]) -> Iterator[tuple[str, Field]]:
+    """Yield the variables with these names in Ray's container, each with the field of its name."""
+    first = group.first
+    if first is None or _MANAGED.isdisjoint(first.env):
+        return
+    for name in wanted:
+        if entry := first.variable(name):
+            yield name, entry / "name"
