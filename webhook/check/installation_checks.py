@@ -282,7 +282,7 @@ def _gates(probed: Probed, gates_in: Callable[[str], Mapping[str, bool]]) -> Ite
 
 def _cert_manager(probed: Probed) -> Iterator[Found]:
     if probed.cert_manager:
-        yield _fine("cert-manager is there, to issue the certificate")
+        yield _fine("cert-manager is installed, to issue the certificate")
         return
     advice = (
         "install cert-manager, or the webhook with its own certificate: "

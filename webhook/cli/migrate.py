@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="previous",
         required=True,
         choices=(PREVIOUS,),
-        help="the webhook that is there",
+        help="the webhook to replace",
     )
     add_wait(parser, "the next step is done")
     add_output(parser)
