@@ -53,48 +53,32 @@ def test_a_resize_beyond_the_maxima_is_refused_where_the_values_say_so() -> None
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
-    ("value", "name", "component", "kinds"),
+    ("value", "component", "roles"),
     [
-        (
-            "schedulingGroups.publish=true",
-            "ray-webhook-scheduling-groups",
-            "pod-groups",
-            ("ClusterRole", "ClusterRoleBinding"),
-        ),
-        (
-            "headlessServices.create=true",
-            "ray-webhook-headless-services",
-            "services",
-            ("ClusterRole", "ClusterRoleBinding"),
-        ),
-        (
-            "computeDomains.enabled=true",
-            "ray-webhook-compute-domains",
-            "compute-domains",
-            ("ClusterRole", "ClusterRoleBinding"),
-        ),
-        (
-            "repair.enabled=true",
-            "ray-webhook-repair",
-            "repair",
-            ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"),
-        ),
+        ("schedulingGroups.publish=true", "pod-groups", ["ClusterRole"]),
+        ("headlessServices.create=true", "services", ["ClusterRole"]),
+        ("computeDomains.enabled=true", "compute-domains", ["ClusterRole"]),
+        ("repair.enabled=true", "repair", ["ClusterRole", "Role"]),
     ],
 )
-def test_a_part_of_the_controller_adds_rights_and_a_setting_and_nothing_else(
-    mode: str, value: str, name: str, component: str, kinds: tuple[str, ...]
+def test_a_component_adds_rules_and_a_setting_and_nothing_else(
+    mode: str, value: str, component: str, roles: list[str]
 ) -> None:
     plain, more = by_identity(installation(mode)), by_identity(installation(mode, value))
-    assert more.keys() - plain.keys() == {(kind, name) for kind in kinds}
     for deployment in ("ray-webhook", "ray-webhook-controller"):
         given = variables([*more.values()], deployment)
         assert given == variables([*plain.values()], deployment) | {
             "RAY_WEBHOOK_INSTALLATION__COMPONENTS": f"events,{component}"
         }
-    assert {identity for identity, found in plain.items() if found != more[identity]} == {
+    assert {identity for identity, found in more.items() if found != plain.get(identity)} == {
         ("Deployment", "ray-webhook"),
         ("Deployment", "ray-webhook-controller"),
+        *((role, "ray-webhook-controller") for role in roles),
     }
+    for role in roles:
+        before, after = (each[role, "ray-webhook-controller"]["rules"] for each in (plain, more))
+        assert after[: len(before)] == before
+        assert len(after) > len(before)
 
 
 def test_the_dashboard_is_a_process_with_an_account_of_its_own() -> None:

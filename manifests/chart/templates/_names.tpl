@@ -1,4 +1,4 @@
-{{/* Every object bears this name; those of the cluster would meet those of another release otherwise. */}}
+{{/* The name of every object. It contains the release, as some objects are cluster-scoped. */}}
 {{- define "ray-webhook.name" -}}
 {{- $chart := .Values.nameOverride | default .Chart.Name -}}
 {{- if .Values.fullnameOverride }}{{ .Values.fullnameOverride | trunc 52 | trimSuffix "-" }}
@@ -6,13 +6,8 @@
 {{- else }}{{ printf "%s-%s" .Release.Name $chart | trunc 52 | trimSuffix "-" }}{{ end }}
 {{- end }}
 
-{{/* The process that writes to the cluster. Its pods must not be selected as those that answer reviews. */}}
-{{- define "ray-webhook.controller" -}}
-{{ include "ray-webhook.name" . }}-controller
-{{- end }}
-
-{{/* What it does, comma-separated; empty where there is no such process. */}}
-{{- define "ray-webhook.controlled" -}}
+{{/* The components of the controller, comma-separated; empty if it is not installed. */}}
+{{- define "ray-webhook.components" -}}
 {{- $parts := list -}}
 {{- if .Values.controller.events }}{{ $parts = append $parts "events" }}{{ end -}}
 {{- if .Values.schedulingGroups.publish }}{{ $parts = append $parts "pod-groups" }}{{ end -}}
@@ -22,33 +17,15 @@
 {{ join "," $parts }}
 {{- end }}
 
-{{- define "ray-webhook.controllerSelector" -}}
-app.kubernetes.io/name: {{ .Values.nameOverride | default .Chart.Name }}-controller
-app.kubernetes.io/instance: {{ .Release.Name }}
-{{- end }}
-
-{{/* The page. */}}
-{{- define "ray-webhook.dashboard" -}}
-{{ include "ray-webhook.name" . }}-dashboard
-{{- end }}
-
-{{- define "ray-webhook.dashboardSelector" -}}
-app.kubernetes.io/name: {{ .Values.nameOverride | default .Chart.Name }}-dashboard
-app.kubernetes.io/instance: {{ .Release.Name }}
-{{- end }}
-
-{{- define "ray-webhook.testSelector" -}}
-app.kubernetes.io/name: {{ .Values.nameOverride | default .Chart.Name }}-test
-app.kubernetes.io/instance: {{ .Release.Name }}
-{{- end }}
-
+{{/* The labels that select the pods of a process, as in (list . "-controller"); "" answers reviews. */}}
 {{- define "ray-webhook.selector" -}}
-app.kubernetes.io/name: {{ .Values.nameOverride | default .Chart.Name }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+{{- $root := index . 0 -}}
+app.kubernetes.io/name: {{ $root.Values.nameOverride | default $root.Chart.Name }}{{ index . 1 }}
+app.kubernetes.io/instance: {{ $root.Release.Name }}
 {{- end }}
 
 {{- define "ray-webhook.labels" -}}
-{{ include "ray-webhook.selector" . }}
+{{ include "ray-webhook.selector" (list . "") }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
@@ -57,7 +34,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- end }}
 
-{{/* The account of the process that answers reviews. */}}
+{{/* The service account of the process that answers reviews. */}}
 {{- define "ray-webhook.account" -}}
 {{ .Values.serviceAccount.name | default (include "ray-webhook.name" .) }}
 {{- end }}
@@ -67,8 +44,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- merge (dict "apiVersion" "config.ray-webhook.dev/v1alpha1" "kind" "Configuration") .Values.config | toYaml }}
 {{- end }}
 
-{{/* What other values set. These variables override the file. */}}
-{{- define "ray-webhook.components" -}}
+{{/* Variables for other values. They override the file of settings. */}}
+{{- define "ray-webhook.variables" -}}
 RAY_WEBHOOK_CONFIG: /etc/ray-webhook/settings/settings.yaml
 {{- if ne (int .Values.webhook.port) 10250 }}
 RAY_WEBHOOK_SERVING__PORT: {{ .Values.webhook.port | quote }}
@@ -87,8 +64,8 @@ RAY_WEBHOOK_TLS__CLIENT_CA: /etc/ray-webhook/clients/{{ .key }}
 {{- if .Values.resizeCheck.enabled }}
 RAY_WEBHOOK_RESIZE__BEYOND: {{ .Values.resizeCheck.beyond | quote }}
 {{- end }}
-{{- if ne (include "ray-webhook.controlled" .) "events" }}
-RAY_WEBHOOK_INSTALLATION__COMPONENTS: {{ include "ray-webhook.controlled" . | quote }}
+{{- if ne (include "ray-webhook.components" .) "events" }}
+RAY_WEBHOOK_INSTALLATION__COMPONENTS: {{ include "ray-webhook.components" . | quote }}
 {{- end }}
 {{- with .Values.nodeLabels }}
 RAY_WEBHOOK_TOPOLOGY__NODE_LABELS: {{ toJson . | quote }}
@@ -97,19 +74,15 @@ RAY_WEBHOOK_TOPOLOGY__NODE_LABELS: {{ toJson . | quote }}
 
 {{/* These variables, as entries of a container's `env`. */}}
 {{- define "ray-webhook.env" -}}
-{{- range $name, $value := include "ray-webhook.components" . | fromYaml }}
+{{- range $name, $value := include "ray-webhook.variables" . | fromYaml }}
 - name: {{ $name }}
   value: {{ $value | quote }}
 {{- end }}
 {{- end }}
 
-{{/* Not empty where the webhook configurations fail closed in the end. */}}
-{{- define "ray-webhook.closing" -}}
+{{/* Not empty if an entry gets failurePolicy Fail after the installation. */}}
+{{- define "ray-webhook.failClosed" -}}
 {{- if or (eq .Values.mutating.failurePolicy "Fail") (eq .Values.validating.failurePolicy "Fail") }}yes{{ end }}
-{{- end }}
-
-{{- define "ray-webhook.pullSecrets" -}}
-{{- concat (.Values.global.imagePullSecrets | default list) .Values.imagePullSecrets | toYaml }}
 {{- end }}
 
 {{- define "ray-webhook.image" -}}
@@ -138,14 +111,14 @@ namespaceSelector:
   {{- end }}
 {{- end }}
 
-{{/* What the configurations have in their metadata: of `root` and the values `of` this kind. */}}
+{{/* The metadata of a webhook configuration, from `root` and from the values `of` its kind. */}}
 {{- define "ray-webhook.registration" -}}
 {{- $name := include "ray-webhook.name" .root -}}
 metadata:
   name: {{ $name }}
   labels: {{- include "ray-webhook.labels" .root | nindent 4 }}
   annotations:
-    # The webhook sets it on the entries below once the API server reaches it: docs/contributing/decisions/0020-nothing-fails-closed-at-first.md
+    # The webhook sets this policy on the entries below once the API server reaches it: docs/contributing/decisions/0020-nothing-fails-closed-at-first.md
     admission.ray.io/failure-policy: {{ .of.failurePolicy }}
     argocd.argoproj.io/sync-wave: "1"
     {{- if eq .root.Values.certificates.source "cert-manager" }}
@@ -155,8 +128,8 @@ metadata:
 {{- end }}
 
 {{/*
-Ignore, unless the entry `entry` of the configuration of this kind is Fail in the cluster, and still
-asked to be: an upgrade does not open what the webhook closed.
+The failurePolicy of `entry`: Ignore, unless Fail is requested and the entry is Fail in the cluster
+already. An upgrade keeps what the webhook has set.
 */}}
 {{- define "ray-webhook.failurePolicy" -}}
 {{- $policy := "Ignore" -}}

@@ -1,0 +1,113 @@
+{{/* The metadata of a namespaced object with a name, as in (list . "ray-webhook"). */}}
+{{- define "ray-webhook.metadata" -}}
+{{- $root := index . 0 -}}
+metadata:
+  name: {{ index . 1 }}
+  namespace: {{ $root.Release.Namespace }}
+  labels: {{- include "ray-webhook.labels" $root | nindent 4 }}
+{{- end }}
+
+{{/* The metadata of a cluster-scoped object with a name. */}}
+{{- define "ray-webhook.clusterMetadata" -}}
+metadata:
+  name: {{ index . 1 }}
+  labels: {{- include "ray-webhook.labels" (index . 0) | nindent 4 }}
+{{- end }}
+
+{{/* Grant a ClusterRole and a Role of one name to a service account: (list . name account). */}}
+{{- define "ray-webhook.grant" -}}
+{{- include "ray-webhook.grantInCluster" . }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+{{ include "ray-webhook.metadata" . }}
+{{ include "ray-webhook.granted" (concat (list "Role") .) }}
+{{- end }}
+
+{{- define "ray-webhook.grantInCluster" -}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+{{ include "ray-webhook.clusterMetadata" . }}
+{{ include "ray-webhook.granted" (concat (list "ClusterRole") .) }}
+{{- end }}
+
+{{- define "ray-webhook.granted" -}}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: {{ index . 0 }}
+  name: {{ index . 2 }}
+subjects:
+  - kind: ServiceAccount
+    name: {{ index . 3 }}
+    namespace: {{ (index . 1).Release.Namespace }}
+{{- end }}
+
+{{/* The metadata of a pod template: (list . "-controller"). A change of the settings replaces the pods. */}}
+{{- define "ray-webhook.podMetadata" -}}
+{{- $root := index . 0 -}}
+metadata:
+  labels: {{- include "ray-webhook.selector" . | nindent 4 }}
+    {{- with $root.Values.commonLabels }}{{ toYaml . | nindent 4 }}{{ end }}
+    {{- with $root.Values.podLabels }}{{ toYaml . | nindent 4 }}{{ end }}
+  annotations:
+    checksum/settings: {{ include "ray-webhook.settings" $root | sha256sum }}
+    {{- with $root.Values.podAnnotations }}{{ toYaml . | nindent 4 }}{{ end }}
+{{- end }}
+
+{{/* The fields that all pods have in common. */}}
+{{- define "ray-webhook.pod" -}}
+{{- with .Values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with concat (.Values.global.imagePullSecrets | default list) .Values.imagePullSecrets }}
+imagePullSecrets: {{- toYaml . | nindent 2 }}
+{{- end }}
+enableServiceLinks: false
+terminationGracePeriodSeconds: {{ .Values.terminationGracePeriodSeconds }}
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 65532
+  runAsGroup: 65532
+  fsGroup: 65532
+  seccompProfile:
+    type: RuntimeDefault
+{{- with .Values.nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.tolerations }}
+tolerations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.affinity }}
+affinity: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* The fields that all containers have in common. */}}
+{{- define "ray-webhook.container" -}}
+image: {{ include "ray-webhook.image" . }}
+imagePullPolicy: {{ .Values.image.pullPolicy }}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities:
+    drop: [ALL]
+{{- end }}
+
+{{- define "ray-webhook.probes" -}}
+startupProbe:
+  httpGet:
+    path: /livez
+    port: admin
+  {{- toYaml .Values.probes.startup | nindent 2 }}
+livenessProbe:
+  httpGet:
+    path: /livez
+    port: admin
+  {{- toYaml .Values.probes.liveness | nindent 2 }}
+readinessProbe:
+  httpGet:
+    path: /readyz
+    port: admin
+  {{- toYaml .Values.probes.readiness | nindent 2 }}
+{{- end }}
