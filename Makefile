@@ -1,4 +1,4 @@
-# Every target creates what it needs in .venv and .cache; CONTRIBUTING.md says what they leave outside the checkout.
+# Every target creates what it needs in .venv and .cache. CONTRIBUTING.md lists the files outside the checkout.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -22,7 +22,7 @@ SECONDS ?= 300
 .PHONY: help demo run tools prometheus test test-fast coverage browser fuzz hostile e2e chaos matrix newest-ray ray-and-jax facts ray-judge ray-readers meeting drain autoscaler mutants check bench parity schema pins rules workflows docs sbom image base push-chart release format clean
 .DEFAULT_GOAL := test
 
-# Only wheels, and only such as constraints.txt has the hash of.
+# Only wheels whose hashes are in constraints.txt.
 PIP := --quiet --disable-pip-version-check
 VERIFIED := --require-hashes --no-deps --only-binary :all:
 FROM_WHEELS := PIP_NO_INDEX=1 PIP_FIND_LINKS=.cache/wheels
@@ -49,7 +49,7 @@ run: $(READY) .cache/certs/tls.crt  ## Serve the examples in the foreground
 	$(BIN)/ray-webhook serve --standalone --state examples --host 127.0.0.1 \
 		--tls.cert-dir .cache/certs
 
-tools: $(READY)  ## Build helm and kustomize, which the tests of the manifests run, from their Go modules
+tools: $(READY)  ## Build helm and kustomize, for the tests of the manifests, from their Go modules
 	$(BIN)/python -m tests.e2e.build helm kustomize
 
 PROMETHEUS := .cache/prometheus/usr/bin/prometheus
@@ -59,23 +59,23 @@ $(PROMETHEUS):
 	cd .cache/prometheus && (apt-get download prometheus || (apt-get update -q && apt-get download prometheus)) && dpkg-deb -x prometheus_*.deb . && rm prometheus_*.deb
 	touch $@
 
-prometheus: $(PROMETHEUS)  ## Unpack Debian's prometheus, which alerts and dashboard are tried with; nothing is installed
+prometheus: $(PROMETHEUS)  ## Unpack Debian's prometheus, for the tests of alerts and dashboard; nothing is installed
 
-# Files are shared out, one worker more than cores, as some wait; the tests of one file stay together.
+# One worker more than cores, since some tests wait. Tests of one file run in one worker.
 PARALLEL := -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist loadfile
-# Stories mostly wait: two cores do for four workers, each of which has control planes of its own.
+# Stories mostly wait: two cores suffice for four workers. Each worker has its own control planes.
 STORIES := -n 4 --dist loadfile
 
-test: $(READY) tools prometheus  ## Run the tests; each run draws the same examples
+test: $(READY) tools prometheus  ## Run the tests; each run uses the same examples
 	$(BIN)/python -m pytest $(PARALLEL)
 
 test-fast: $(READY)  ## Run the tests of the packages that do no I/O
 	$(BIN)/python -m pytest $(PARALLEL) $(FAST:%=tests/%)
 
-coverage: $(READY) tools prometheus  ## Hold the branch coverage of these packages, by all tests, against its bound
+coverage: $(READY) tools prometheus  ## Fail if the branch coverage of all tests is below its bound
 	$(BIN)/python -m pytest $(PARALLEL) --quiet --no-header --cov --cov-report=term:skip-covered
 
-browser: $(READY)  ## Install chromium, and look at the dashboard as a person does
+browser: $(READY)  ## Install chromium, and test the dashboard in it
 	$(BIN)/python -m pip install $(PIP) $(VERIFIED) -r tests/browser/requirements.txt
 	$(BIN)/python -m tests.browser.install
 	$(BIN)/python -m pytest tests/browser -m browser
@@ -84,53 +84,53 @@ fuzz: $(READY)  ## Run the property tests for SECONDS (default 300), and 1,000,0
 	$(BIN)/python -m tests.fuzz $(SECONDS)
 	$(BIN)/python -m tests.reservation.stories
 
-hostile: $(READY)  ## Attack a server on loopback, beside good clients, and write docs/contributing/hardening.md
+hostile: $(READY)  ## Attack a server on loopback while other clients use it, and write docs/contributing/hardening.md
 	$(BIN)/python -m tests.hostile
 
-# Versions that tests/e2e/tools pins, such as KUBERAY=1.4.2 KUBERNETES=1.34.4; the newest unless they are given.
+# Versions that tests/e2e/tools pins, such as KUBERAY=1.4.2 KUBERNETES=1.34.4. Default: the newest.
 export E2E_KUBERAY ?= $(KUBERAY)
 export E2E_KUBERNETES ?= $(KUBERNETES)
-# A folder with the CustomResourceDefinitions of a KubeRay whose module is not published.
+# A folder with the CustomResourceDefinitions of a KubeRay release whose module is not published.
 export E2E_KUBERAY_CRDS ?= $(KUBERAY_CRDS)
 
 e2e: $(READY) tools  ## Build a control plane from its Go modules, and run the webhook against it
 	$(BIN)/python -m tests.e2e.build
 	$(BIN)/python -m pytest tests/e2e -m e2e $(STORIES)
 
-chaos: $(READY) tools  ## Break processes and the control plane for SECONDS, by SEED; no seat may be held twice
+chaos: $(READY) tools  ## Break processes and the control plane for SECONDS, by SEED; no identity may have two pods
 	$(BIN)/python -m tests.e2e.build
 	$(BIN)/python -m tests.e2e.chaos --seconds $(SECONDS) --seed $(or $(SEED),1)
 
-matrix: $(READY) tools  ## Run them on every pair that docs/compatibility.md is about, and write it; continues when interrupted
+matrix: $(READY) tools  ## Run the stories on every pair of docs/compatibility.md, and write it; continues after an interruption
 	$(BIN)/python -m tests.e2e.matrix
 
-newest-ray:  ## Install the newest Ray, alone, in an environment that nothing else sees
+newest-ray:  ## Install the newest Ray in its own environment
 	$(PYTHON) -m venv .cache/ray
 	.cache/ray/bin/python -m pip install --quiet --disable-pip-version-check --upgrade ray
 
-facts: $(READY) newest-ray  ## Compare what is copied from KubeRay and Ray with their newest versions
+facts: $(READY) newest-ray  ## Compare the facts copied from KubeRay and Ray with their newest versions
 	$(BIN)/python -m tests.facts
 
-ray-judge: $(READY) newest-ray  ## Let the newest Ray judge the pods of every TPU slice that it knows
+ray-judge: $(READY) newest-ray  ## Check the pods of every TPU slice that the newest Ray supports by its own code
 	$(BIN)/python -m tests.judge
 
 ray-and-jax: newest-ray  ## Install the newest JAX beside the newest Ray
 	.cache/ray/bin/python -m pip install --quiet --disable-pip-version-check --upgrade jax
 
-meeting: $(READY) ray-and-jax  ## Start real Rays on pods that the webhook completed, and have a JAX program meet by their variables
+meeting: $(READY) ray-and-jax  ## Start real Rays on mutated pods, and connect a JAX program by their variables
 	$(BIN)/python -m tests.meeting
 
-drain: $(READY) newest-ray  ## Delete workers of real Rays with work on them, and write what is lost into docs/contributing/measurements.md
+drain: $(READY) newest-ray  ## Delete busy workers of real Rays, and write the lost work into docs/contributing/measurements.md
 	$(PYTHON) -m venv .cache/ray-2.56.1
 	.cache/ray-2.56.1/bin/python -m pip install --quiet --disable-pip-version-check ray==2.56.1
 	$(BIN)/python -m tests.drain
 
-autoscaler: $(READY) newest-ray  ## Let the newest Ray's autoscalers scale RayClusters of the control plane of e2e
+autoscaler: $(READY) newest-ray  ## Scale RayClusters of the e2e control plane by the newest Ray's autoscalers
 	$(BIN)/python -m tests.e2e.build
 	$(BIN)/python -m pytest tests/autoscaler -m e2e
 
 MUTATED ?= 150
-mutants: $(READY) tools prometheus  ## Run the tests on MUTATED small changes of the program; 95 % have to be found
+mutants: $(READY) tools prometheus  ## Run the tests on MUTATED mutants of the program; 95 % have to be killed
 	$(PYTHON) -m venv .cache/mutants
 	.cache/mutants/bin/python -m pip install $(PIP) $(VERIFIED) -r tests/mutants/requirements.txt
 	$(BIN)/python -m tests.mutants $(MUTATED)
@@ -145,14 +145,14 @@ bench: $(READY)  ## Measure, beside a reference in the same run
 	$(BIN)/python -m tests.bench
 
 MUTANTS ?= 20000
-parity: $(READY)  ## Hold the rules against KubeRay's own code, of version KUBERAY or all, on MUTANTS broken objects each
+parity: $(READY)  ## Compare the rules with KubeRay's own code, of version KUBERAY or all, on MUTANTS broken objects each
 	$(BIN)/python -m tests.parity --mutants $(MUTANTS) $(KUBERAY)
 	$(BIN)/python -m tests.parity.unit_cases $(KUBERAY)
 	$(BIN)/python -m tests.parity.templates
 
-# The oldest Ray that a rule knows anything about: of releases before 2.41 (docs/rules.md, cpu-unknown).
+# The oldest Ray that a rule has facts of: before 2.41 (docs/rules.md, cpu-unknown).
 OLDEST_RAY := 2.40.0
-ray-readers: $(READY) newest-ray  ## Hold the rules against what the autoscalers of the newest and the oldest Ray read
+ray-readers: $(READY) newest-ray  ## Compare the rules with the autoscalers of the newest and the oldest Ray
 	$(PYTHON) -m venv .cache/ray-$(OLDEST_RAY)
 	.cache/ray-$(OLDEST_RAY)/bin/python -m pip install --quiet --disable-pip-version-check ray==$(OLDEST_RAY)
 	$(BIN)/python -m tests.readers ray ray-$(OLDEST_RAY)
@@ -161,32 +161,32 @@ rules: $(READY)  ## Write docs/rules.md, docs/rules and tests/conformance/rules 
 	$(BIN)/python -m tests.validation.page
 	$(BIN)/python -m tests.validation.conformance
 
-schema: $(READY)  ## Write the table of KubeRay's fields from CRDS, which is VERSION=FOLDER of each release
+schema: $(READY)  ## Write the table of KubeRay's fields from CRDS: VERSION=FOLDER of each release
 	$(BIN)/python -m tests.schema.generate $(CRDS)
 
-pins: $(READY)  ## Write the hashes of all pinned packages, after a version in constraints.txt was changed
+pins: $(READY)  ## Write the hashes of all pinned packages after a change of constraints.txt
 	$(BIN)/python -m tests.release.pins
 
-# What is a page of the site, or linked by one, lies there as it does here.
+# The pages of the site, and the files that they link to.
 PAGES := README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md LICENSE docs examples manifests
 
 workflows: $(READY)  ## Lint the workflows of .github with actionlint, built from its Go module
 	$(BIN)/python -m tests.e2e.build actionlint
 	.cache/e2e/bin/actionlint
 
-docs:  ## Build the site of the pages into .cache/docs/site; a link that leads nowhere fails
+docs:  ## Build the documentation site into .cache/docs/site; a broken link fails
 	$(PYTHON) -m venv .cache/docs
 	.cache/docs/bin/python -m pip install $(PIP) $(VERIFIED) -r docs/requirements.txt
 	rm -rf .cache/docs/pages && mkdir -p .cache/docs/pages
 	ln -sfn $(PAGES:%=$(CURDIR)/%) .cache/docs/pages
 	NO_MKDOCS_2_WARNING=1 .cache/docs/bin/mkdocs build --quiet --strict --config-file docs/mkdocs.yml
 
-# Wheels whose hashes are those of constraints.txt; what is built from here on is built from them alone.
+# The wheels of constraints.txt. Builds below install only from these.
 .cache/wheels: constraints.txt | $(READY)
 	rm -rf $@
 	$(BIN)/python -m pip download $(PIP) $(VERIFIED) --dest $@ -r constraints.txt
 
-sbom: .cache/wheels  ## Write dist/ray-webhook.cdx.json, what the image is made of, as CycloneDX
+sbom: .cache/wheels  ## Write dist/ray-webhook.cdx.json, the SBOM of the image in CycloneDX format
 	rm -rf .cache/sbom .cache/image
 	$(PYTHON) -m venv .cache/sbom
 	.cache/sbom/bin/python -m pip install $(PIP) $(VERIFIED) -r tests/release/sbom.txt
@@ -197,24 +197,24 @@ sbom: .cache/wheels  ## Write dist/ray-webhook.cdx.json, what the image is made 
 		--output-reproducible --validate --output-file dist/ray-webhook.cdx.json
 	$(BIN)/python -m tests.release.sbom dist/ray-webhook.cdx.json .cache/wheels $(BASE_DIGEST)
 
-image: $(READY)  ## Build the image with docker or buildah; where neither works, try the steps of the Dockerfile in a folder
+image: $(READY)  ## Build the image with docker or buildah; without them, run the steps of the Dockerfile in a folder
 	$(BIN)/python -m tests.release.image
 
-base: $(READY)  ## Print the digest of the base image and the time of the commit, by which the image is built
+base: $(READY)  ## Print the digest of the base image and the time of the commit, for the image
 	@$(BIN)/python -m tests.release.image base
 
-# Where the release workflow pushes; USER_NAME and PASSWORD of the environment log in.
+# The registry of the release workflow. USER_NAME and PASSWORD are its credentials.
 REGISTRY ?= ghcr.io/OWNER
 push-chart: tools  ## Push the chart in dist/ to REGISTRY, as OCI
 	@printf %s "$$PASSWORD" | .cache/e2e/bin/helm registry login $(firstword $(subst /, ,$(REGISTRY))) --username "$$USER_NAME" --password-stdin
 	.cache/e2e/bin/helm push dist/ray-webhook-[0-9]*.tgz oci://$(REGISTRY)/charts
 
-release: $(READY) tools  ## Build wheel, source distribution, chart, manifests and release notes into dist/, and check them, also against TAG
+release: $(READY) tools  ## Build wheel, sdist, chart, manifests and release notes into dist/, and check them, also against TAG
 	$(BIN)/python -m tests.release.build $(TAG)
 
 format: $(READY)  ## Format the code
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
-clean:  ## Remove everything that was created
+clean:  ## Remove all created files
 	rm -rf $(VENV) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache dist
