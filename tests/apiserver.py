@@ -49,7 +49,6 @@ class ApiServer:
         self._numbers = itertools.count()
 
     def __enter__(self) -> Self:
-        """Return itself."""
         return self
 
     def __exit__(
@@ -58,11 +57,9 @@ class ApiServer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close the connections."""
         self._client.close()
 
     def post(self, path: str, body: bytes, **headers: str) -> httpx.Response:
-        """Return the raw answer to a request."""
         return self._client.post(
             path, content=body, headers={"content-type": "application/json"} | headers
         )
@@ -74,7 +71,6 @@ class ApiServer:
         )
 
     def request(self, method: str, path: str) -> httpx.Response:
-        """Return the raw answer to a request of another method."""
         return self._client.request(method, path)
 
     def review(self, review: Object, path: str = "/mutate") -> Object:

@@ -51,12 +51,10 @@ class PodBuilder:
         self._current: Object = self._spec["containers"][0]
 
     def worker(self, group: str) -> Self:
-        """Make it a pod of a worker group."""
         self._labels[names.LABEL_GROUP] = group
         return self
 
     def of(self, cluster: str) -> Self:
-        """Make it a pod of a RayCluster."""
         self._cluster = cluster
         return self
 
@@ -69,17 +67,14 @@ class PodBuilder:
         return self
 
     def orphan(self) -> Self:
-        """Leave the owner out."""
         self._owned = False
         return self
 
     def label(self, key: str, value: str) -> Self:
-        """Add a label."""
         self._labels[key] = value
         return self
 
     def annotated(self, key: str, value: str) -> Self:
-        """Add an annotation."""
         self._annotations[key] = value
         return self
 
@@ -122,13 +117,11 @@ class PodBuilder:
         return self
 
     def env_from(self, name: str, path: str) -> Self:
-        """Add a variable with a field of the pod."""
         entry = {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
         self._current.setdefault("env", []).append(entry)
         return self
 
     def resource(self, key: str, amount: str | float, kind: str = "limits") -> Self:
-        """Ask for an amount of a resource."""
         self._current.setdefault("resources", {}).setdefault(kind, {})[key] = amount
         return self
 
@@ -139,17 +132,14 @@ class PodBuilder:
         )
 
     def gpu(self, number: str | int, key: str = "nvidia.com/gpu") -> Self:
-        """Ask for GPUs."""
         return self.resource(key, number)
 
     def topology(self, topology: str, accelerator: str = "tpu-v4-podslice") -> Self:
-        """Select nodes of a TPU topology."""
         return self.selecting(names.NODE_TPU_TOPOLOGY, topology).selecting(
             names.NODE_TPU_ACCELERATOR, accelerator
         )
 
     def selecting(self, key: str, value: str) -> Self:
-        """Select nodes by a label."""
         self._spec.setdefault("nodeSelector", {})[key] = value
         return self
 
@@ -159,7 +149,6 @@ class PodBuilder:
         return self
 
     def build(self) -> Object:
-        """Return the pod."""
         meta: Object = {
             "generateName": f"{self._cluster}-worker-",
             "namespace": NAMESPACE,
@@ -202,7 +191,6 @@ class ClusterBuilder:
     def group(
         self, name: str, *, hosts: int = 1, replicas: int | None = 1, **fields: object
     ) -> Self:
-        """Add a worker group."""
         template = {
             "spec": {"containers": [{"name": "ray-worker", "image": "rayproject/ray:2.54.0"}]}
         }
@@ -218,7 +206,6 @@ class ClusterBuilder:
         return self
 
     def annotated(self, key: str, value: str) -> Self:
-        """Add an annotation."""
         self._meta.setdefault("annotations", {})[key] = value
         return self
 
@@ -233,7 +220,6 @@ class ClusterBuilder:
         return self
 
     def build(self) -> Object:
-        """Return the RayCluster."""
         head = {
             "rayStartParams": {},
             "template": {
@@ -250,17 +236,14 @@ class ClusterBuilder:
 
 
 def a_pod() -> PodBuilder:
-    """Return a builder of a worker pod."""
     return PodBuilder()
 
 
 def a_cluster(name: str) -> ClusterBuilder:
-    """Return a builder of a RayCluster."""
     return ClusterBuilder(name)
 
 
 def facts(cluster: ClusterBuilder) -> RayClusterConfig:
-    """Return what the webhook keeps of a RayCluster."""
     return facts_of(as_cluster(manifest(cluster.build())))
 
 
@@ -347,7 +330,6 @@ def env_names(pod: Object, container: str = "ray-worker") -> list[str]:
 
 
 def container_of(pod: Object, name: str) -> Object:
-    """Return a container or init container by its name."""
     spec = pod["spec"]
     found: Object = next(
         each

@@ -38,13 +38,11 @@ class Rounds:
         return True
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Count runs and failures."""
         self._runs[report.nodeid] += report.when == "call"
         if report.failed:
             self._failed.add(report.nodeid)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Say how far it came."""
         runs = self._runs.values()
         fewest, most = min(runs, default=0), max(runs, default=0)
         terminalreporter.write_line(

@@ -31,7 +31,6 @@ class Running(NamedTuple):
 
     @property
     def port(self) -> int:
-        """The port of reviews."""
         return int(self.url.rsplit(":", 1)[1])
 
 

@@ -124,7 +124,6 @@ def test_a_state_machine_draws_the_same_each_time() -> None:
 
         @rule(number=st.integers())
         def take(self, number: int) -> None:
-            """Take a number down."""
             drawn.append(number)
 
     few = settings(max_examples=10, stateful_step_count=10)
@@ -169,7 +168,6 @@ def test_whole(number):
 
 
 def fuzz(folder: Path, properties: str, seconds: float) -> subprocess.CompletedProcess[str]:
-    """Explore a file of property tests."""
     (folder / "conftest.py").write_text(CONFTEST)
     (folder / "test_properties.py").write_text(properties)
     command = [

@@ -33,13 +33,11 @@ class Group(NamedTuple):
 
     @property
     def spec(self) -> Object:
-        """The spec of its pods."""
         found: Object = self.group["template"]["spec"]
         return found
 
 
 def groups() -> Iterator[Group]:
-    """Yield every worker group of every example."""
     for path in FILES:
         for manifest in read_manifests([path]):
             for group in manifest.document["spec"]["workerGroupSpecs"]:
@@ -47,7 +45,6 @@ def groups() -> Iterator[Group]:
 
 
 def annotations_of(manifest: Manifest) -> dict[str, str]:
-    """Return the annotations of a RayCluster."""
     found: dict[str, str] = manifest.document["metadata"].get("annotations", {})
     return found
 
@@ -67,7 +64,6 @@ each_group = pytest.mark.parametrize(
 
 
 def chips(group: Group) -> int:
-    """Return the TPU chips of one host."""
     return sum(
         parse_count(each["resources"]["limits"].get(names.RESOURCE_TPU, 0))
         for each in group.spec["containers"]

@@ -25,7 +25,6 @@ _CHART: Final = Path("manifests/chart")
 
 
 def page() -> str:
-    """Return the page."""
     parts = [_HEAD]
     parts += [
         f"## `{path}`\n\n" + "\n".join(f"- {text}" for text in texts) + "\n"
@@ -70,7 +69,6 @@ def _texts(tree: ast.AST) -> Iterator[str]:
 
 
 def main() -> None:
-    """Write it."""
     PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text(page())
 

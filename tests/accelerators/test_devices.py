@@ -97,7 +97,6 @@ def test_every_identity_is_a_variable_that_the_webhook_writes() -> None:
 
 
 def settings() -> list[Setting]:
-    """Return every variable of every profile."""
     return [setting for profile in (RENDEZVOUS, *PROFILES) for setting in profile.settings]
 
 

@@ -13,7 +13,6 @@ PARTITION = "cloud.google.com/gke-tpu-partition-{}-id"
 
 
 def selecting(topology: str, accelerator: str = "tpu-v6e-slice") -> dict[str, str]:
-    """Return the node selector of a whole slice."""
     return {names.NODE_TPU_ACCELERATOR: accelerator, names.NODE_TPU_TOPOLOGY: topology}
 
 

@@ -26,19 +26,16 @@ def mutated(pod: dict[str, Any]) -> Outcome:
 
 
 def validated(cluster: dict[str, Any]) -> Outcome:
-    """Return the outcome of the review of a RayCluster."""
     body = json.dumps(object_review(cluster)).encode()
     return asyncio.run(Validation(RayHandler()).review(body))
 
 
 def audited(outcome: Outcome) -> dict[str, str] | None:
-    """Return the audit annotations of an answer."""
     response: dict[str, Any] = json.loads(outcome.body)["response"]
     return response.get("auditAnnotations")
 
 
 def line_of(outcome: Outcome) -> dict[str, Any]:
-    """Return the line of a review in the log."""
     lines = Lines()
     observer = ReviewObserver(Log(lines), ReviewCounts(Metrics("serve")))
     observer.reviewed(outcome, 0.0)

@@ -35,7 +35,6 @@ def review(binding: Any) -> bytes:  # noqa: ANN401 - also what is no binding
 
 
 def bound_to(node: str, **meta: Any) -> dict[str, Any]:  # noqa: ANN401 - metadata
-    """Return a binding of the scheduler."""
     target = {"kind": "Node", "name": node}
     return {"metadata": {"name": "worker-0", "uid": "u", **meta}, "target": target}
 

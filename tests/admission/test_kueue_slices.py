@@ -22,7 +22,6 @@ CONTAINERS = [{"name": "ray-worker", "image": "rayproject/ray:2.54.0"}]
 
 
 def template(annotations: object = None, **spec: object) -> Object:
-    """Return the template of a group."""
     found: Object = {"spec": {"containers": CONTAINERS, **spec}}
     return found if annotations is None else {"metadata": {"annotations": annotations}, **found}
 
@@ -51,7 +50,6 @@ def reviewed(document: Object, old: Object | None = None) -> tuple[Object, list[
 
 
 def annotations_of(document: Object) -> list[Object]:
-    """Return the annotations of the templates of all groups."""
     return [
         group["template"].get("metadata", {}).get("annotations", {})
         for group in document["spec"]["workerGroupSpecs"]

@@ -29,7 +29,6 @@ class Beside:
         self.calls = 0
 
     async def __call__(self, function: Callable[..., object], *arguments: object) -> object:
-        """Call a function."""
         self.calls += 1
         return function(*arguments)
 

@@ -24,7 +24,6 @@ CLUSTER = a_cluster("c").group("g", hosts=2)
 
 
 def place(decided: Decided) -> tuple[str, str]:
-    """Return replica index and host index of an admitted pod."""
     labels = decided.pod["metadata"]["labels"]
     return labels[names.LABEL_REPLICA_INDEX], labels[names.LABEL_HOST_INDEX]
 
@@ -133,7 +132,6 @@ def test_a_deleted_pod_gives_its_seat_back_unless_it_was_a_dry_run() -> None:
 
 
 def deletion(pod: Object, *, dry_run: bool) -> Object:
-    """Return the review of a deletion."""
     review = pod_review(pod, operation="DELETE", dry_run=dry_run)
     review["request"] |= {"object": None, "oldObject": pod}
     return review

@@ -60,7 +60,6 @@ def resized(
     cluster: ClusterBuilder = CLUSTER,
     **request: object,
 ) -> Outcome:
-    """Return the outcome of the review of a resize."""
     clusters = ClusterIndex()
     clusters.put(facts(cluster))
     review = pod_review(OLD, operation="UPDATE")

@@ -54,7 +54,6 @@ def autoscaled(cluster: Json, version: str) -> Json:
 
 
 def problems(api: Api, namespace: str) -> list[str]:
-    """What KubeRay could not do at once."""
     return [event["note"] for event in api.list(EVENTS, namespace) if event["type"] == "Warning"]
 
 
@@ -172,5 +171,4 @@ def test_the_first_autoscaler_takes_hosts_for_slices_and_seats_stay_exact(
 
 
 def names(pods: Objects) -> set[str]:
-    """The names of pods."""
     return {pod["metadata"]["name"] for pod in pods}

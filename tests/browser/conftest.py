@@ -34,7 +34,6 @@ class Shown(NamedTuple):
 
 @pytest.fixture(scope="session")
 def browser() -> "Iterator[Browser]":
-    """The system's chromium."""
     from playwright.sync_api import (  # noqa: PLC0415 - installed by `make browser`
         expect,
         sync_playwright,
@@ -74,7 +73,6 @@ def opened(
     address: str,
     **options: Any,  # noqa: ANN401 - as chromium takes them
 ) -> "Iterator[Page]":
-    """Open a page in a window of its own."""
     context = browser.new_context(**options)
     page = context.new_page()
     complaints: list[str] = []

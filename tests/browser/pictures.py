@@ -28,7 +28,6 @@ SCENES: Final = (
 
 
 def main() -> int:
-    """Take them all."""
     FOLDER.mkdir(exist_ok=True)
     with Cluster().serving() as cluster, tempfile.TemporaryDirectory() as folder:
         for namespace, name, scene in SCENES:

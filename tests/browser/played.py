@@ -36,11 +36,9 @@ class Cluster:
         self._thread = threading.Thread(target=self._loop.run_forever)
 
     def put(self, resource: str, *objects: Object) -> None:
-        """Let objects come or change."""
         self.done(lambda: [self.api.put(resource, each) for each in objects])
 
     def delete(self, resource: str, name: str, namespace: str = "team") -> None:
-        """Let an object go."""
         self.done(lambda: self.api.delete(resource, name, namespace))
 
     def store(self, scene: Scene) -> None:
@@ -54,8 +52,6 @@ class Cluster:
         self.put(RAYCLUSTERS, scene.cluster)  # last, so that nothing of it is missing
 
     def done(self, change: Callable[[], object]) -> None:
-        """Change something within the event loop of the server."""
-
         async def run() -> None:
             change()
 

@@ -48,7 +48,6 @@ machine too.
 
 @pytest.fixture
 def phone(browser: Browser, shown: Shown) -> Iterator[Page]:
-    """A page on a phone."""
     yield from opened(browser, shown.address, viewport=PHONE, has_touch=True)
 
 
@@ -65,7 +64,6 @@ def brightness(page: Page) -> float:
 
 
 def violations(page: Page) -> list[str]:
-    """Return what axe-core finds wrong."""
     page.evaluate(AXE.read_text())  # by the debugger, which no policy of the page concerns
     found: list[dict[str, Any]] = page.evaluate("axe.run().then((found) => found.violations)")
     return [f"{each['id']}: {each['nodes'][0]['html']}" for each in found]

@@ -37,7 +37,6 @@ class Notes:
         self.recoveries = 0
 
     def loaded(self, expires: datetime) -> None:
-        """Note a pair."""
         self.loads.append(expires)
 
     def rejected(self, reason: str) -> None:
@@ -45,7 +44,6 @@ class Notes:
         self.rejections.append(reason)
 
     def recovered(self) -> None:
-        """Note the return of the served pair."""
         self.recoveries += 1
 
 
@@ -81,7 +79,6 @@ class Listener:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Stop."""
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
         self._loop.close()
@@ -108,7 +105,6 @@ def _application() -> FastAPI:
 
 
 def authority() -> Pair:
-    """Return a new authority."""
     return issue_authority("test authority", 10)
 
 

@@ -53,14 +53,12 @@ class Registry:
         }
 
     def bundles(self) -> set[str]:
-        """Return the different bundles in all webhooks."""
         webhooks = [
             webhook for path in (MUTATING, VALIDATING) for webhook in self.objects[path]["webhooks"]
         ]
         return {webhook["clientConfig"].get("caBundle", "") for webhook in webhooks}
 
     def answer(self, method: str, path: str, body: bytes, kind: str) -> tuple[int, Object]:
-        """Return status and object for one request."""
         with self._lock:
             self.requests.append((method, path))
             if (method, path) == ("POST", f"{LEASES}?dryRun=All"):
@@ -79,7 +77,6 @@ class Registry:
             return 200, self.objects[path]
 
     def kubeconfig(self, directory: Path) -> Path:
-        """Write a kubeconfig for this server."""
         path = directory / "kubeconfig.yaml"
         named = {
             "clusters": [{"name": "c", "cluster": {"server": self.url}}],

@@ -29,14 +29,12 @@ def _signer() -> Pair:
 
 
 def bearing(context: ssl.SSLContext, directory: Path, pair: Pair) -> ssl.SSLContext:
-    """Return the context with a certificate of the client's own."""
     write(directory, pair)
     context.load_cert_chain(directory / "tls.crt", directory / "tls.key")
     return context
 
 
 def client_of(signer: Pair, name: str) -> Pair:
-    """Return a client's pair."""
     return issue_server(signer, [name], 1, usage=ExtendedKeyUsageOID.CLIENT_AUTH)
 
 

@@ -49,7 +49,6 @@ class MemoryVault:
         return True
 
     async def publish(self, bundle: bytes) -> bool:
-        """Note the bundle."""
         former, self.bundle = self.bundle, bundle
         return former == bundle
 
@@ -61,7 +60,6 @@ class Clock:
         self.now = START
 
     def __call__(self) -> datetime:
-        """Return the time."""
         return self.now
 
 

@@ -49,7 +49,6 @@ def with_vault(objects: Registry, directory: Path, act: Callable[[SecretStore], 
 
 
 def source(vault: SecretStore) -> SelfSigned:
-    """Return one replica's source."""
     return SelfSigned(vault, NAMES, ApiError)
 
 

@@ -38,7 +38,6 @@ _COMMON: Final = 3
 
 
 def page() -> str:
-    """Return the page."""
     rows = "".join(sorted(_common().values()))
     commands = "".join(f"\n{part}" for name in COMMANDS for part in _command(name))
     return folded(f"{_HEAD}| flag | |\n|---|---|\n{rows}{commands}")

@@ -36,7 +36,6 @@ class Seen:
         self._width, self._height = width, height
 
     def write(self, text: str) -> None:
-        """Write text and controls."""
         for control, count, what, character in _WRITTEN.findall(text):
             if what == "A":  # up, but not beyond what is on the screen
                 self._row = max(self._row - int(count or 1), len(self.rows) - self._height, 0)
@@ -58,7 +57,6 @@ class Seen:
 
     @property
     def text(self) -> str:
-        """All rows."""
         return "\n".join(row.rstrip() for row in self.rows).rstrip("\n")
 
 

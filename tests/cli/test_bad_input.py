@@ -30,14 +30,12 @@ def refused(capsys: Capture, *arguments: str) -> str:
 
 
 def written(folder: Path, document: object) -> str:
-    """Return the path of a file with a document."""
     file = folder / "given.yaml"
     file.write_text(yaml.safe_dump(document))
     return str(file)
 
 
 def an_object(kind: str, spec: object, **meta: object) -> Object:
-    """Return a Ray object."""
     return {
         "apiVersion": "ray.io/v1",
         "kind": kind,

@@ -47,7 +47,6 @@ def a_lease(**changes: str) -> Object:
 
 @pytest.fixture(scope="module")
 def bundle() -> str:
-    """A caBundle."""
     return base64.b64encode(issue_authority("tests", 10).certificate).decode()
 
 
@@ -533,7 +532,6 @@ def test_a_time_that_is_none_is_told(text: str, capsys: Capture) -> None:
 
 
 def configured(server: Server, text: str) -> None:
-    """Let the pods of the webhook mount a ConfigMap with settings."""
     volume = {"name": "settings", "configMap": {"name": "ray-webhook-settings"}}
     server.answers[f"{WITHIN}/pods"]["items"][0]["spec"]["volumes"] = [volume]
     path = f"{WITHIN}/configmaps/ray-webhook-settings"
@@ -541,7 +539,6 @@ def configured(server: Server, text: str) -> None:
 
 
 def started_with(server: Server, *arguments: str) -> None:
-    """Let the operator run with arguments."""
     (operator,) = server.answers["/apis/apps/v1/deployments"]["items"]
     operator["spec"]["template"]["spec"]["containers"][0]["args"] = list(arguments)
 

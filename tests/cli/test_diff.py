@@ -33,7 +33,6 @@ def stored(**overlay: object) -> Object:
 
 
 def written(**overlay: object) -> Object:
-    """Return the RayCluster of a file."""
     document: Object = merged(llama().build(), overlay)
     del document["metadata"]["uid"]
     return document
@@ -50,7 +49,6 @@ def diff(folder: Path, live: Object | None, new: Object, *arguments: str) -> int
 
 
 def found(folder: Path, live: Object, new: Object, capsys: Capture) -> dict[str, Any]:
-    """Return the differences."""
     assert diff(folder, live, new, "-o", "json") == 1
     (compared,) = json.loads(capsys.readouterr().out)
     result: dict[str, Any] = compared

@@ -13,7 +13,6 @@ ALL = (*((name,) for name in COMMANDS), *NESTED)
 
 
 def helped(capsys: Capture, *words: str) -> str:
-    """Return the help of a command."""
     with pytest.raises(SystemExit) as ended:
         main([*words, "--help"])
     assert ended.value.code == 0

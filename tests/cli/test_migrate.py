@@ -56,13 +56,11 @@ def configuration(kind: str) -> Object:
 
 
 def deployment(**annotations: str) -> Object:
-    """Return its Deployment."""
     meta = {"name": PREVIOUS, "namespace": "ray-system", "annotations": annotations}
     return {"metadata": meta}
 
 
 def answering(server: Server, *, validating: bool = True, left: bool = True) -> None:
-    """Let the server answer what is asked beside the scene."""
     server.answers |= {
         VALIDATING: {"items": [configuration("validating")] if validating else []},
         DEPLOYMENTS: {"items": [deployment()] if left else []},
@@ -71,7 +69,6 @@ def answering(server: Server, *, validating: bool = True, left: bool = True) -> 
 
 
 def ours(policy: str = "Ignore", bundle: str = BUNDLE) -> Object:
-    """Return the mutating configuration of this webhook."""
     found: Object = Scene().webhooks[0]
     for entry in found["webhooks"]:
         entry["failurePolicy"] = policy
@@ -82,7 +79,6 @@ def ours(policy: str = "Ignore", bundle: str = BUNDLE) -> Object:
 def way(
     folder: Path, capsys: Capture, scene: Scene, *, validating: bool = True, left: bool = True
 ) -> tuple[int, dict[str, Any]]:
-    """Return the exit status and what is said of the way."""
     with serving(scene, folder) as (server, kubeconfig):
         answering(server, validating=validating, left=left)
         flags = ["--kubeconfig", str(kubeconfig), "-o", "json"]

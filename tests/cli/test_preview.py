@@ -30,7 +30,6 @@ BLANK = a_pod().worker("g").of("c").tpu(4).build()
 
 
 def written(directory: Path, *documents: Object, name: str = "given.yaml") -> str:
-    """Return the path of a file with these documents."""
     path = directory / name
     path.write_text(yaml.safe_dump_all(documents))
     return str(path)
@@ -42,7 +41,6 @@ def named(pod: Object, name: str) -> Object:
 
 
 def held(host: int) -> Object:
-    """Return a stored pod of the two-host replica."""
     return named(
         a_pod().worker("g").of("c").tpu(4).seat(0, host, "g-xh3hf").build(), f"held-{host}"
     )

@@ -12,7 +12,6 @@ from webhook.cli.terminal import Screen, Text
 
 
 def flush(written: io.StringIO) -> str:
-    """Return what was written since."""
     text = written.getvalue()
     written.seek(0)
     written.truncate()
@@ -20,7 +19,6 @@ def flush(written: io.StringIO) -> str:
 
 
 def lines(number: int, last: str) -> Group:
-    """Return a picture of so many lines."""
     return Group(*(Text(f"line {each}") for each in range(number - 1)), Text(last))
 
 

@@ -74,8 +74,6 @@ def validate(capsys: pytest.CaptureFixture[str]) -> Validate:
 
 @pytest.fixture
 def file(tmp_path: Path) -> Callable[[str], Path]:
-    """Write a file and return its path."""
-
     def write(text: str, name: str = "cluster.yaml") -> Path:
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -599,7 +597,6 @@ class Terminal(io.StringIO):
     """A standard output that is a terminal."""
 
     def isatty(self) -> bool:
-        """Say yes."""
         return True
 
 

@@ -66,7 +66,6 @@ class View(Lease):
         self._lease = lease
 
     async def read(self, seconds: float) -> tuple[Holding, str]:
-        """Return the Lease."""
         self._check(seconds)
         return self._lease.holding, str(self._lease.version) if self._lease.version else ""
 
@@ -117,7 +116,6 @@ class Candidate:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Start it."""
         self._task = asyncio.create_task(self.leader.run())
 
     async def stop(self) -> None:

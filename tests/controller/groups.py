@@ -72,7 +72,6 @@ def a_unit(*pods: Host, **fields: Any) -> Group:  # noqa: ANN401 - those of Grou
 
 
 def recreated(pods: Sequence[Host]) -> list[Host]:
-    """Return other pods with the identities of pods."""
     return [
         replace(host, name=f"{host.name}-x", uid=f"{host.uid}-x", marked=False) for host in pods
     ]

@@ -189,5 +189,4 @@ def edit(api: FakeApi, resource: str, name: str, change: Callable[[Object], obje
 
 
 def opted_out(api: FakeApi, name: str = "ray") -> None:
-    """Let a RayCluster ask for nothing any more."""
     edit(api, RAYCLUSTERS, name, lambda found: found["metadata"].update(annotations={}))

@@ -30,7 +30,6 @@ REPLICA = "ray-worker-gpu-bcdfg"
 
 
 def asking(unit: str) -> Object:
-    """Return a RayCluster with a group of GPU replicas of two hosts."""
     gpu = {"limits": {"nvidia.com/gpu": 4}}
     group = {
         "groupName": "gpu",
@@ -57,7 +56,6 @@ def a_host(template: str, **status: Any) -> Object:  # noqa: ANN401
 
 
 def domains(api: FakeApi) -> list[str]:
-    """Return the names of the ComputeDomains."""
     return sorted(api.objects(PLURAL))
 
 

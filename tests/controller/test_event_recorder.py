@@ -21,7 +21,6 @@ NOW = 1_795_262_400.0
 
 
 def a_notice(reason: str = "HostMissing", replica: str = "tpu-x7k2p") -> EventRequest:
-    """Return a notice about a replica."""
     kind: Kind = "Normal" if reason == "ReplicaComplete" else "Warning"
     key = Key("uid-of-llama", ("tpu", replica), reason)
     return EventRequest(key, kind, "team", "llama", f"replica 0 ({replica}) lacks host 3")
@@ -39,7 +38,6 @@ async def recording(api: FakeApi, instance: str = "one") -> AsyncIterator[EventR
 
 
 def events(api: FakeApi) -> list[Object]:
-    """Return what is stored."""
     return [*api.objects(EVENTS).values()]
 
 
@@ -194,7 +192,6 @@ class Stumbling(Api):
     """A client with a bug that events about one replica bring out."""
 
     async def create(self, path: str, body: Mapping[str, object], deadline: float) -> bytes:
-        """Create an object."""
         if "tpu-x7k2p" in str(body["note"]):
             raise ValueError("a bug")
         return await super().create(path, body, deadline)

@@ -16,8 +16,6 @@ HELD = Holding("me", 15, "2026-11-21T10:00:00.000000Z", "2026-11-21T10:00:02.000
 
 
 def told(story: Callable[[FakeApi, Lease], Coroutine[None, None, None]]) -> None:
-    """Tell a story of a Lease in a fake API server."""
-
     async def tell() -> None:
         async with FakeApi().serving() as fake:
             api = Api(plain(fake))

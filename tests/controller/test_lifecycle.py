@@ -54,7 +54,6 @@ class Model:
 
     @property
     def actual(self) -> Actual:
-        """What a list shows."""
         return Actual(tuple(self.groups.values()), tuple(self.workloads.values()))
 
     def apply(self, action: Action) -> None:

@@ -40,17 +40,14 @@ SOON = (0.0, LATER)
 
 
 def kinds(actions: list[Action]) -> list[str]:
-    """Return the names of actions and of their pods."""
     return [f"{type(action).__name__} {action.host.name}" for action in actions]
 
 
 def reasons(actions: list[Action]) -> set[str]:
-    """Return the reasons of actions."""
     return {action.reason for action in actions if not isinstance(action, Unmark)}
 
 
 def marks(name: str, *hosts: int) -> list[str]:
-    """Return what marks hosts of a replica."""
     return [f"Mark {name}-{host}" for host in hosts]
 
 

@@ -48,12 +48,10 @@ BY_GROUP = {"ray-head": 0, "ray-worker-tpu": 8}
 
 @pytest.fixture(params=["v1", "v1beta1", "v1alpha2"])
 def version(request: pytest.FixtureRequest) -> str:
-    """Each PodGroup API."""
     return str(request.param)
 
 
 def a_head(cluster: str = "ray") -> Object:
-    """Return a head pod."""
     pod = a_pod(f"{cluster}-head", cluster=cluster, group="headgroup")
     pod["metadata"]["labels"][names.LABEL_NODE_TYPE] = names.NODE_TYPE_HEAD
     return pod

@@ -70,7 +70,6 @@ class Server(Api):
             self.add(f"p{host}", host, ours=ours)
 
     def add_head(self, name: str) -> None:
-        """Add the head pod."""
         built = a_pod().of("c").head().build()
         built["metadata"] |= {"name": name, "uid": f"uid-{name}"}
         self.heads[name] = self._stored(built)
@@ -135,7 +134,6 @@ class Server(Api):
             self.pods[name] = changed
 
     async def create(self, path: str, body: Mapping[str, object], deadline: float) -> bytes:
-        """Create the ConfigMap."""
         del deadline
         assert path == CONFIG_MAPS
         self.records = self._stored(msgspec.json.decode(msgspec.json.encode(body)))
@@ -151,16 +149,13 @@ class Server(Api):
         del self.pods[meta["name"]]
 
     async def record(self, notices: Iterable[EventRequest], now: float) -> None:
-        """Take events."""
         assert now > 0
         self.events += notices
 
     def labels(self, key: str) -> list[str]:
-        """The values of a label on all pods."""
         return [pod["metadata"]["labels"].get(key, "") for pod in self.pods.values()]
 
     def kept(self, group: str = "g") -> Record:
-        """The record of a worker group."""
         data = (self.records or {}).get("data") or {}
         text = data.get(uid_of("c"), "{}")
         return msgspec.json.decode(text, type=dict[str, Record]).get(group, Record())
@@ -172,7 +167,6 @@ class Server(Api):
 
 
 def version_of(stored: Object) -> object:
-    """The version of an object."""
     return stored["metadata"]["resourceVersion"]
 
 
@@ -207,7 +201,6 @@ def looked(
 
 
 def stored(server: Server, *, ignoring: bool = True) -> RepairStore:
-    """Return what a repairer sees of a server."""
     records = RepairRecords(server, "ray-webhook", "records")
     return RepairStore(server, records, ignoring=ignoring)
 

@@ -32,7 +32,6 @@ class Clock:
         self.now = NOW
 
     def __call__(self) -> float:
-        """Return it."""
         return self.now
 
 
@@ -66,8 +65,6 @@ async def reporting(api: FakeApi, clock: Clock) -> AsyncIterator[ProblemReporter
 
 
 def run(story: Callable[[FakeApi, Clock], Coroutine[None, None, None]]) -> None:
-    """Tell a story against a fake API server with a scene."""
-
     async def told() -> None:
         async with FakeApi().serving() as api:
             put(api, Scene())
@@ -77,7 +74,6 @@ def run(story: Callable[[FakeApi, Clock], Coroutine[None, None, None]]) -> None:
 
 
 def reasons(api: FakeApi) -> list[str]:
-    """Return the reasons of all events."""
     return sorted(event["reason"] for event in api.objects(EVENTS).values())
 
 

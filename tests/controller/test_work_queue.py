@@ -32,7 +32,6 @@ class Work:
         self._time = time
 
     async def reconcile(self, key: Key) -> bool:
-        """Note the time since the start."""
         if key == ALL:
             return False
         self.calls.append((self._time.now - 1000.0, key))

@@ -17,7 +17,6 @@ class Element:
         self.parent: Element | None = None
 
     def __iter__(self) -> Iterator[Self]:
-        """Yield this element and all within."""
         yield self
         for child in self.children:
             if isinstance(child, Element):
@@ -25,7 +24,6 @@ class Element:
 
     @property
     def elements(self) -> "list[Element]":
-        """The child elements."""
         return [child for child in self.children if isinstance(child, Element)]
 
     @property
@@ -36,7 +34,6 @@ class Element:
 
     @property
     def classes(self) -> set[str]:
-        """The classes."""
         return set(self.attributes.get("class", "").split())
 
     def every(self, name: str, of_class: str = "") -> "list[Element]":
@@ -49,7 +46,6 @@ class Element:
         return [each for each in self if each.attributes.get("id") == identity]
 
     def put(self, at: int, children: "list[Element | str]") -> None:
-        """Insert children."""
         self.children[at:at] = children
         for child in children:
             if isinstance(child, Element):
@@ -89,7 +85,6 @@ class _Parser(HTMLParser):
 
 
 def parsed(html: str) -> Element:
-    """Return what HTML shows."""
     parser = _Parser()
     parser.feed(html)
     return parser.whole()

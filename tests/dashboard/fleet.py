@@ -38,7 +38,6 @@ class Fleet:
 
     @property
     def pods(self) -> Iterator[Object]:
-        """All pods."""
         yield from self.heads
         for pods in self.replicas:
             yield from pods

@@ -15,13 +15,11 @@ def role(name: str, *rules: Object, namespace: str = "") -> Object:
 
 
 def binding(namespace: str, role_name: str, *users: str, kind: str = "ClusterRole") -> Object:
-    """Return a RoleBinding for users."""
     subjects = [{"kind": "User", "name": each} for each in users]
     return bound(namespace, role_name, *subjects, kind=kind)
 
 
 def bound(namespace: str, role_name: str, *subjects: Object, kind: str = "ClusterRole") -> Object:
-    """Return a RoleBinding for subjects."""
     names = "-".join(each["name"] for each in subjects)
     return {
         "metadata": {"name": f"{role_name}-{names}", "namespace": namespace},

@@ -41,7 +41,6 @@ class Stage:
 
     @property
     def board(self) -> Board:
-        """The page in pieces."""
         return self.live.board
 
     def load(self, observed: Observed) -> None:
@@ -58,16 +57,13 @@ class Stage:
             self.live.notify()
 
     def put_cluster(self, document: Object) -> None:
-        """Let a RayCluster come or change."""
         self.object_cache.clusters.put(document["metadata"]["uid"], _view(document, LiveCluster))
 
     def put_pods(self, documents: Iterable[Object]) -> None:
-        """Let pods come or change."""
         for document in documents:
             self.object_cache.pods.put(document["metadata"]["uid"], _view(document, LivePod))
 
     def drop_pods(self, documents: Iterable[Object]) -> None:
-        """Let pods go."""
         for document in documents:
             self.object_cache.pods.remove(document["metadata"]["uid"])
 

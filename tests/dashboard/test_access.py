@@ -59,7 +59,6 @@ class Judge(Api):
     async def get(
         self, path: str, query: Query, deadline: float, *, metadata_only: bool = False
     ) -> bytes:
-        """Return a list of roles or bindings."""
         del query, deadline, metadata_only
         await self._begin(resource := path.rpartition("/")[2])
         return msgspec.json.encode({"items": self.objects[resource]})
@@ -67,7 +66,6 @@ class Judge(Api):
     async def post(
         self, path: str, query: Query, body: Mapping[str, object], deadline: float
     ) -> bytes:
-        """Return a review."""
         del query, deadline
         await self._begin(path.rpartition("/")[2])
         spec = body["spec"]
@@ -120,7 +118,6 @@ def access_of(judge: Judge, *namespaces: str) -> TokenAccess:
 
 
 def sight_of(judge: Judge) -> UserScope | None:
-    """Return what alice sees."""
     return asyncio.run(access_of(judge).sight("", "good"))
 
 

@@ -77,12 +77,10 @@ class Followed:
 
     @property
     def ids(self) -> list[str]:
-        """The ids of its problems."""
         return [problem.id for problem in self.cluster_report.every_problem]
 
     @property
     def whole(self) -> bool:
-        """Whether everything was listed."""
         tables = vars(self.object_cache).values()
         return all(getattr(table, "known", True) for table in tables)
 

@@ -58,7 +58,6 @@ def look(stage: Stage) -> None:
 
 
 def site_of(stage: Stage) -> DashboardSite:
-    """Return the site."""
     return DashboardSite(stage.live, OwnAccess(), stage.drawer)
 
 

@@ -21,7 +21,6 @@ BESIDE = Scene(llama(replicas=1))
 
 
 def together(*parts: Observed) -> Observed:
-    """Return what is observed of several RayClusters at once."""
     fields = ("clusters", "pods", "pod_groups", "events", "services", "nodes", "namespaces")
     lists = {name: [each for p in parts for each in getattr(p, name) or ()] for name in fields}
     return structs.replace(parts[0], **lists)

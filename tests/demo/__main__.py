@@ -38,7 +38,6 @@ class Demo:
         self._wrong = 0
 
     def run(self) -> int:
-        """Run all parts and return the exit code."""
         manifests = read_manifests(sorted(EXAMPLES.glob("*.yaml")))
         for manifest in manifests:
             self._bring_up(Path(manifest.file), manifest.document, as_cluster(manifest))
@@ -178,7 +177,6 @@ class Demo:
 
 
 def say(text: str) -> None:
-    """Print one line at once."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
@@ -199,7 +197,6 @@ def show(pods: list[Object]) -> None:
 
 
 def seats(pods: Iterable[Object]) -> list[Held | None]:
-    """Return the seats of pods."""
     return [seat_of(pod) for pod in pods]
 
 
@@ -209,7 +206,6 @@ def places(pods: Iterable[Object]) -> list[tuple[int, int]]:
 
 
 def names_of(pods: Iterable[Object]) -> set[str]:
-    """Return the replica names of pods."""
     return {seat.name for seat in seats(pods) if seat is not None}
 
 

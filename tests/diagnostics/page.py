@@ -32,7 +32,6 @@ hosts.
 
 
 def page() -> str:
-    """Return the text of the page."""
     return folded("\n".join(_lines()).rstrip("\n") + "\n")
 
 

@@ -26,7 +26,6 @@ class Sample(Struct, forbid_unknown_fields=True):
     also: list[str] = field(default_factory=list)
 
     def scene(self) -> Scene:
-        """Return the scene with its changes."""
         scene = Scene()
         scene.cluster = merged(scene.cluster, self.cluster)
         scene.without(*self.without)
@@ -50,7 +49,6 @@ class Sample(Struct, forbid_unknown_fields=True):
 
 
 def samples() -> dict[str, Sample]:
-    """Return the examples by the diagnosis' id."""
     return {name: convert(value, Sample) for name, value in written().items()}
 
 

@@ -83,7 +83,6 @@ class Observed(Struct, frozen=True):
         return objects
 
     def examined(self, now: float) -> ClusterReport:
-        """Return the report of it."""
         return examine(self.load(ObjectCache()), now)
 
 
@@ -114,7 +113,6 @@ class Scene:
         self._start(policy, indexed=indexed)
 
     def without(self, *pods: str) -> Self:
-        """Take pods away."""
         for pod in pods:
             del self.pods[pod]
         return self
@@ -138,7 +136,6 @@ class Scene:
         return self
 
     def observed(self) -> Observed:
-        """Return what a reader of the API server would see."""
         return Observed(
             clusters=_views([self.cluster], LiveCluster),
             pods=_views(list(self.pods.values()), LivePod),
@@ -151,7 +148,6 @@ class Scene:
         )
 
     def examined(self, now: float = NOW) -> ClusterReport:
-        """Return the picture of it."""
         return self.observed().examined(now)
 
     def ids(self, now: float = NOW) -> list[str]:

@@ -35,14 +35,12 @@ class Server(ThreadingHTTPServer):
         self.ended = False
 
     def tell(self, path: str, kind: str, found: Object) -> None:
-        """Tell the watches of a path of a change."""
         event = {"type": kind, "object": identified(found)}
         for watched, queue in self.watches:
             if watched == path:
                 queue.put(event)
 
     def found(self, path: str) -> Object | None:
-        """Return what is at a path."""
         scene, within = self.scene, f"/namespaces/{NAMESPACE}"
         lists: dict[str, list[Object]] = {
             "/apis/ray.io/v1/rayclusters": [scene.cluster],
@@ -78,7 +76,6 @@ class _Handler(BaseHTTPRequestHandler):
     server: Server
 
     def do_GET(self) -> None:
-        """Answer a read."""
         url = urlsplit(self.path)
         body = self.server.found(url.path)
         if self.server.busy.get(url.path, 0) > 0:

@@ -100,7 +100,6 @@ def test_a_group_whose_name_is_cut_off_has_the_pods_that_kuberay_names() -> None
 
 
 def is_host(pod: dict[str, Any], host: str) -> bool:
-    """Return whether a pod is a host."""
     return bool(pod["metadata"]["labels"].get(LABEL_HOST_INDEX) == host)
 
 

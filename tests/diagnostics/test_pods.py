@@ -45,7 +45,6 @@ def waiting(name: str, reason: str) -> dict[str, Any]:
 
 
 def messages(scene: Scene, now: float = NOW) -> list[str]:
-    """Return what is said of a scene."""
     return [each.message for each in scene.examined(now).every_problem]
 
 

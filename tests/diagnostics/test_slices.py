@@ -22,7 +22,6 @@ def scaled(scene: Scene, replicas: int, *gone: int) -> Scene:
 
 
 def of(scene: Scene, name: str = ids.SLICE_LEFT_OUT) -> list[Problem]:
-    """Return the problems of one diagnosis."""
     return [each for each in scene.examined().every_problem if each.id == name]
 
 

@@ -24,14 +24,12 @@ PENDING = {"phase": "Pending", "conditions": [UNSCHEDULED]}
 
 
 def told(tracker: Tracker, cluster_report: ClusterReport) -> list[tuple[str, str]]:
-    """Return reason and group of what a look gives."""
     return [
         (notice.key.reason, notice.key.place[0]) for notice in tracker.track(cluster_report).notices
     ]
 
 
 def only(tracker: Tracker, cluster_report: ClusterReport) -> EventRequest:
-    """Return the one notice of a look."""
     (notice,) = tracker.track(cluster_report).notices
     return notice
 

@@ -51,7 +51,6 @@ UNKNOWN_GENERATIONS: Final = frozenset({"v2", "v3"})
 
 
 def ask() -> dict[str, Any]:
-    """What the installed Ray says."""
     command = [str(INTERPRETER), str(QUESTIONS)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     answers: dict[str, Any] = json.loads(done.stdout)

@@ -42,7 +42,6 @@ All hosts of a GPU replica of several hosts have {{rendezvous}}. A profile adds 
 
 
 def page() -> str:
-    """Return the text of the page."""
     rows = "".join(
         (
             f"| `{row.annotation}` | {row.means} | {row.values} | [page]({row.page}) | "

@@ -114,7 +114,6 @@ def live(pod: Object) -> LivePod:
 
 
 def seat_in(members: Membership, uid: str) -> HostIdentity | None:
-    """Return the identity of a pod of the group."""
     found = members.get(uid)
     return found.seat if found is not None and found.key == KEY else None
 

@@ -22,7 +22,6 @@ def occupied(hosts: int, *seats: HostIdentity) -> Occupancy:
 
 
 def replica(index: int, name: str, *hosts: int) -> list[HostIdentity]:
-    """Return seats of one replica."""
     return [HostIdentity(index, host, name) for host in hosts]
 
 

@@ -32,7 +32,6 @@ class SliceIds(RuleBasedStateMachine):
 
     @initialize(hosts=st.integers(1, 3), desired=st.integers(1, 5))
     def begin(self, hosts: int, desired: int) -> None:
-        """Start with a full group."""
         self.hosts, self.desired = hosts, desired
         self.seats = StandaloneIdentities(Membership())
         self.replicas: dict[int, list[HostIdentity]] = {}
@@ -69,7 +68,6 @@ class SliceIds(RuleBasedStateMachine):
     @precondition(lambda self: self.replicas)
     @rule(data=st.data())
     def fail(self, data: st.DataObject) -> None:
-        """A replica goes."""
         self._delete(data.draw(st.sampled_from(sorted(self.replicas))))
 
     @rule()

@@ -18,7 +18,6 @@ BODY = json.dumps(pod_review(worker("plain"), dry_run=True)).encode()
 
 
 def post(body: bytes = BODY, *headers: str) -> bytes:
-    """Return the bytes of a request."""
     lines = [
         "POST /mutate HTTP/1.1",
         "host: x",
@@ -31,7 +30,6 @@ def post(body: bytes = BODY, *headers: str) -> bytes:
 
 @contextmanager
 def connected(server: Running) -> Iterator[ssl.SSLSocket]:
-    """Give a connection to a server."""
     url = urlsplit(server.url)
     context = ssl.create_default_context(cafile=str(server.authority))
     with (

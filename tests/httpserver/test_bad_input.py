@@ -14,7 +14,6 @@ NODES = "cloud.google.com/gke-tpu-topology"
 
 
 def denied(api: ApiServer, pod: Object) -> Object:
-    """Return the status of a denial."""
     response = api.review(pod_review(pod))
     assert not response["allowed"]
     assert "patch" not in response

@@ -21,7 +21,6 @@ class Lengths:
         self.refusals: list[int] = []
 
     async def review(self, body: bytes) -> Outcome:
-        """Answer."""
         return Outcome(cast("Any", None), ALLOWED, b"%d" % len(body))
 
     def reviewed(self, outcome: Outcome, seconds: float) -> None:
@@ -31,7 +30,6 @@ class Lengths:
         """Do nothing."""
 
     def refused(self, status: int, _reason: str) -> None:
-        """Count."""
         self.refusals.append(status)
 
     def failed(self, error: Exception) -> None:

@@ -23,7 +23,6 @@ class Silence:
     """An API server that never answers."""
 
     async def read(self, what: Read) -> None:
-        """Wait for ever."""
         del what
         await asyncio.Event().wait()
 

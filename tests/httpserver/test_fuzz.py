@@ -81,7 +81,6 @@ def full_worker() -> Object:
 
 
 def places(value: object, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Return the path of everything in a document."""
     found = [at] if at else []
     items = (
         value.items()

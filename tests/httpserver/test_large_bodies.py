@@ -95,7 +95,6 @@ def unacknowledged(client: socket.socket) -> int:
 
 
 def small(api: ApiServer) -> None:
-    """Have a worker pod reviewed."""
     assert api.review(pod_review(worker("plain"), dry_run=True))["allowed"]
 
 

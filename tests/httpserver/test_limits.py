@@ -86,7 +86,6 @@ class Served:
 
     @property
     def connections(self) -> int:
-        """How many connections are open."""
         return len(self._server.server_state.connections)
 
     @property
@@ -100,7 +99,6 @@ class Served:
 
     @contextmanager
     def client(self, address: str = "127.0.0.1") -> Iterator[socket.socket]:
-        """Give a connection."""
         with socket.create_connection(
             ("127.0.0.1", self.port), timeout=20, source_address=(address, 0)
         ) as connection:
@@ -120,7 +118,6 @@ def served(
     tls: ssl.SSLContext | None = None,
     app: Callable[..., Any] = application,
 ) -> Iterator[Served]:
-    """Give a server within limits."""
     server = Served(limits, tls, app)
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -161,7 +158,6 @@ def asked(connection: socket.socket, request: bytes) -> bytes:
 
 
 def is_open(connection: socket.socket) -> bool:
-    """Return whether the other side has not closed the connection."""
     connection.setblocking(False)  # noqa: FBT003 - the name is the standard library's
     try:
         return connection.recv(1, socket.MSG_PEEK) != b""

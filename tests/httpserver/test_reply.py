@@ -21,7 +21,6 @@ class Connection(asyncio.Protocol):
     proven = False
 
     def prove(self) -> None:
-        """Note an answered review."""
         self.proven = True
 
 
@@ -35,16 +34,13 @@ class Transport(asyncio.Transport):
         self.protocol = Connection()
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Note a write."""
         assert not self.closed
         self.writes.append(bytes(data))
 
     def close(self) -> None:
-        """Note the end."""
         self.closed = True
 
     def get_protocol(self) -> asyncio.BaseProtocol:
-        """Return the connection."""
         return self.protocol
 
 

@@ -34,7 +34,6 @@ class Judge:
         )
 
     def verdicts(self, group: Slices, pods: Sequence[Json]) -> list[Json]:
-        """What Ray takes the hosts of pods for."""
         told = [
             {name: found for name, found in variables(pod).items() if name in READ} for pod in pods
         ]
@@ -53,12 +52,10 @@ class Judge:
         return answer
 
     def close(self) -> None:
-        """Ends the process."""
         self._process.communicate(timeout=20)
 
 
 def main() -> int:
-    """Judges every group."""
     said, judge = wheel.ask(), Judge()
     groups, hosts, divided, wrong = Counter[str](), Counter[str](), Counter[str](), 0
     for group in listed(said):

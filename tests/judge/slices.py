@@ -46,12 +46,10 @@ class Slices:
 
     @property
     def hosts(self) -> int:
-        """Of a slice."""
         return prod(sizes(self.topology)) // self.chips
 
     @property
     def count(self) -> int:
-        """How many slices the group has."""
         return 2 if self.hosts <= FEW else 1
 
     def cluster(self) -> Json:
@@ -114,7 +112,6 @@ def _next_larger(topology: str, known: Mapping[str, int]) -> str:
 
 
 def sizes(topology: str) -> list[int]:
-    """The numbers of a topology."""
     return [int(size) for size in topology.split("x")]
 
 

@@ -37,7 +37,6 @@ def faults(group: Slices, pods: Sequence[Json], verdicts: Sequence[Json]) -> Ite
 
 
 def _host(group: Slices, pod: Json, host: int, verdict: Json) -> Iterator[str]:
-    """What is wrong with one host."""
     head = f"TPU-{verdict['expected_pod_type']}-head"
     wanted = {
         "worker": host,
@@ -78,7 +77,6 @@ def _subslices(topology: str, hosts: Sequence[Json]) -> Iterator[str]:
 
 
 def _divides(shape: str, topology: str) -> bool:
-    """Whether a topology is made of whole shapes."""
     return all(
         int(whole) % int(part) == 0
         for whole, part in zip(topology.split("x"), shape.split("x"), strict=True)

@@ -250,7 +250,6 @@ class FakeApi:
         self._always[verb] = fault
 
     def count(self, verb: str, resource: str = PODS) -> int:
-        """Return how many requests there were."""
         return sum(
             request.verb == verb and request.resource == resource for request in self.requests
         )
@@ -262,14 +261,12 @@ class FakeApi:
 
     @property
     def watching(self) -> int:
-        """The number of open watches."""
         return len(self._queues)
 
     # How it serves
 
     @property
     def url(self) -> str:
-        """Where it is."""
         return f"{'https' if self._tls else 'http'}://127.0.0.1:{self.port}"
 
     @asynccontextmanager
@@ -718,8 +715,6 @@ async def _refuse(writer: asyncio.StreamWriter, status: int) -> bool:
 
 
 def run(story: Callable[[FakeApi], Coroutine[None, None, None]]) -> None:
-    """Tell a story against a fake API server."""
-
     async def told() -> None:
         async with FakeApi().serving() as api:
             await story(api)

@@ -39,12 +39,10 @@ class Following:
 
     @property
     def pods(self) -> Counters:
-        """The counters of the pod feed."""
         return self.state.pods[0].counters
 
     @property
     def synced(self) -> bool:
-        """Both feeds are synced."""
         return self.state.pods_synced() and self.state.clusters_synced()
 
     def seats(self, key: GroupKey) -> list[HostIdentity]:

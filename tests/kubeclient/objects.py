@@ -42,7 +42,6 @@ def a_pod(
 
 
 def terminating(pod: Object) -> Object:
-    """Return a pod on its way out."""
     return {**pod, "metadata": {**pod["metadata"], "deletionTimestamp": "2026-11-21T10:00:00Z"}}
 
 
@@ -63,7 +62,6 @@ def served_by_another(pod: Object, legacy: str, worker_id: str) -> Object:
 def a_raycluster(
     name: str = "ray", *, uid: str = "", namespace: str = "default", **group: object
 ) -> Object:
-    """Return a RayCluster with one worker group."""
     spec = {
         "groupName": "tpu",
         "numOfHosts": 4,

@@ -20,7 +20,6 @@ class Visit:
         self._server = server
 
     async def request(self) -> bytes:
-        """Return the head of the next request."""
         head = await self.reader.readuntil(b"\r\n\r\n")
         self._server.asked += 1
         return head
@@ -46,13 +45,11 @@ class Scripted:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Take in a connection."""
         self.visits += 1
         task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
         self._tasks.add(task)
 
     async def close(self) -> None:
-        """End all connections."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -44,7 +44,6 @@ PUNCTUAL, SILENT = 0.0, 2 * SILENCE_SECONDS
 
 
 def a_group(hosts: int = 2, name: str = "workers", replicas: int = 4) -> ClusterBuilder:
-    """Return a RayCluster with one worker group."""
     return a_cluster("x").group(name, hosts=hosts, replicas=replicas)
 
 
@@ -70,7 +69,6 @@ class Admission:
 
     @property
     def reads(self) -> int:
-        """How often RayClusters were listed."""
         return self.api.count("list", RAYCLUSTERS)
 
     def wait(self, silent: float) -> None:
@@ -275,7 +273,6 @@ def test_a_resize_is_denied_by_maxima_that_are_new() -> None:
 
 
 def a_shard(name: str, index: str = "", count: str = "") -> ClusterBuilder:
-    """Return a RayCluster of a shard group."""
     built = a_cluster(name).group("workers").annotated(names.ANNOTATION_SHARD_GROUP, "search")
     if index:
         built.annotated(names.ANNOTATION_SHARD_INDEX, index)

@@ -32,7 +32,6 @@ ANONYMOUS: Any = None
 
 
 def an_event(kind: str, value: Object, uid: str, version: int) -> Object:
-    """Return an event of a watch."""
     meta = {**value["metadata"], "uid": uid, "resourceVersion": str(version)}
     return {"type": kind, "object": {**value, "metadata": meta}}
 
@@ -51,7 +50,6 @@ LINES = st.lists(
 
 
 def broken(value: Object, kind: str, choose: random.Random, *, bytewise: bool) -> bytes:
-    """Return an event with a few of its parts or bytes changed."""
     document = an_event(kind, value, "odd", choose.randrange(1, 90))
     if bytewise:
         return damaged(choose, json.dumps(document).encode())

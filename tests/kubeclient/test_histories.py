@@ -79,7 +79,6 @@ class Truth:
         self.seats: dict[str, HostIdentity | None] = {}
 
     def put(self, name: str, seat: HostIdentity | None, *, adopted: bool = False) -> None:
-        """Create or change a pod."""
         pod = a_pod(name, None if adopted else seat)
         if adopted and seat:
             pod = served_by_another(pod, seat.name, str(seat.host))

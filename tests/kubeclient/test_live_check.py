@@ -68,12 +68,10 @@ class Webhook:
         self.mutation = Mutation(PodHandler(self.clusters, identities), reader)
 
     def holds(self, *seats: HostIdentity) -> None:
-        """Let pods be seen in seats."""
         for seat in seats:
             self.members.put(f"pod-{seat.replica}-{seat.host}", Member(KEY, seat))
 
     def create(self, now: float = 0.0, pod: Object | None = None) -> Object:
-        """Return the answer to the creation of a pod."""
         self.lists.now = 1000.0 + now
         return asyncio.run(create(self.mutation, pod))
 

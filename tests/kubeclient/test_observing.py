@@ -30,7 +30,6 @@ HOST = "llama-tpu-worker-0-3"
 
 
 def put(api: FakeApi, scene: Scene) -> None:
-    """Store a scene."""
     api.put(RAYCLUSTERS, scene.cluster)
     for pod in scene.pods.values():
         api.put(PODS, pod)
@@ -71,8 +70,6 @@ async def observing(api: FakeApi) -> AsyncIterator[Observed]:
 
 
 def run(story: Callable[[FakeApi], Coroutine[None, None, None]]) -> None:
-    """Tell a story against a fake API server with a scene."""
-
     async def told() -> None:
         async with FakeApi(served={"v1beta1"}).serving() as api:
             put(api, Scene())

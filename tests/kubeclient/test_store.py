@@ -32,11 +32,9 @@ class Kept(dict[str, Value]):
     """What is kept, by uid."""
 
     def put(self, uid: str, value: Value) -> None:
-        """Set a value."""
         self[uid] = value
 
     def remove(self, uid: str) -> None:
-        """Forget a value."""
         self.pop(uid, None)
 
 
@@ -239,7 +237,6 @@ def page(store: PodStore, listed: list[Pod]) -> list[Pod] | None:
 
 
 def deliver(store: PodStore, pod: Pod) -> None:
-    """Deliver one event of the watch."""
     if pod.scope == "gone":
         store.remove(pod.metadata.uid)
     else:

@@ -40,7 +40,6 @@ MIB = 1 << 20
 
 
 def zipped(body: bytes) -> bytes:
-    """Return a response with a compressed body."""
     return ZIPPED % (len(body), body)
 
 
@@ -58,7 +57,6 @@ def loading(url: str, **more: Any) -> Load:  # noqa: ANN401 - fields of Access
 
 @asynccontextmanager
 async def opened(url: str, **more: Any) -> AsyncIterator[Api]:  # noqa: ANN401 - as above
-    """Yield a client of a server."""
     api = Api(loading(url, **more))
     await api.open()
     try:
@@ -107,8 +105,6 @@ def then_silent(*pieces: bytes) -> Script:
 
 
 def got(script: Script) -> bytes:
-    """Return the body of a GET."""
-
     async def story() -> bytes:
         async with asking(script) as (api, _):
             return await api.get("/it", (), 20.0)
@@ -117,14 +113,12 @@ def got(script: Script) -> bytes:
 
 
 def failed(script: Script) -> ApiError:
-    """Return the failure of a GET."""
     with pytest.raises(ApiError) as caught:
         got(script)
     return caught.value
 
 
 async def streamed(api: Api, idle: float = 5.0) -> list[bytes]:
-    """Return the chunks of a stream."""
     async with api.stream("/it", (), idle) as chunks:
         return [chunk async for chunk in chunks]
 

@@ -21,13 +21,11 @@ from webhook.manifest.views import as_cluster
 
 
 def expanded(cluster: ClusterBuilder | Object, *, indexed: bool = False) -> list[Object]:
-    """Return the pods of a RayCluster."""
     document = cluster.build() if isinstance(cluster, ClusterBuilder) else cluster
     return list(expand(document, as_cluster(manifest(document)), indexed=indexed))
 
 
 def workers(cluster: ClusterBuilder | Object, *, indexed: bool = False) -> list[Object]:
-    """Return the worker pods of a RayCluster."""
     return [
         pod
         for pod in expanded(cluster, indexed=indexed)
@@ -36,7 +34,6 @@ def workers(cluster: ClusterBuilder | Object, *, indexed: bool = False) -> list[
 
 
 def labels(pod: Object) -> dict[str, str]:
-    """Return the labels of a pod."""
     found: dict[str, str] = pod["metadata"]["labels"]
     return found
 

@@ -8,7 +8,6 @@ from webhook.manifest.yaml_values import ManifestError
 
 
 def problem(document: Object) -> str:
-    """Return what is wrong with a RayCluster."""
     whole = {"kind": "RayCluster", **document}
     whole["metadata"] = {"name": "abc", **document.get("metadata", {})}
     with pytest.raises(ManifestError) as raised:

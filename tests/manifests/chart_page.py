@@ -28,7 +28,6 @@ helm install ray-webhook manifests/chart --namespace ray-webhook --create-namesp
 
 
 def page() -> str:
-    """Return the page."""
     text = (CHART / "values.yaml").read_text()
     defaults = yaml.safe_load(text)
     rows = [f"| `{name}` | {_default(defaults, name)} | {said} |\n" for name, said in _values(text)]

@@ -16,7 +16,6 @@ def settings_file(objects: list[Object]) -> str:
 
 
 def variables(objects: list[Object], deployment: str = "ray-webhook") -> dict[str, str]:
-    """Return the variables of a Deployment's container."""
     found = one(objects, "Deployment", deployment)
     (container,) = found["spec"]["template"]["spec"]["containers"]
     return {each["name"]: each["value"] for each in container["env"]}

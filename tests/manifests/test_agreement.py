@@ -355,7 +355,6 @@ def test_the_leaf_is_signed_by_the_authority_and_never_by_the_self_signed_issuer
 
 
 def webhook_configurations(objects: list[Object]) -> list[Object]:
-    """Return the two configurations."""
     return [found for found in objects if found["kind"].endswith("WebhookConfiguration")]
 
 

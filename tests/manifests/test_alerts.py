@@ -163,7 +163,6 @@ def test_an_alert_fires_when_it_should_and_only_then(name: str, tmp_path: Path) 
 
 
 def held(name: str, case: Case, tmp_path: Path) -> None:
-    """Hold an alert against a case."""
     (tmp_path / "rules.yaml").write_text(yaml.safe_dump(SPEC))
     tests = [
         {

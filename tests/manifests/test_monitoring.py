@@ -22,7 +22,6 @@ ELSEWHERE = re.compile(
 
 
 def samples(row: Metric) -> set[str]:
-    """Return the names of the samples of a metric."""
     suffixes = ("_bucket", "_count", "_sum") if row.kind == "histogram" else ("",)
     return {scraped_name(row) + suffix for suffix in suffixes}
 

@@ -23,7 +23,6 @@ from webhook.config.sources import read_settings
 
 
 def pod(objects: list[Object], name: str = "ray-webhook") -> Object:
-    """Return the pod of a Deployment."""
     found: Object = one(objects, "Deployment", name)["spec"]["template"]["spec"]
     return found
 

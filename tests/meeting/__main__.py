@@ -99,7 +99,6 @@ def _wrong_domains(hosts: list[Json]) -> Iterator[str]:
 
 
 def _faults(hosts: list[Json]) -> Iterator[str]:
-    """Yield what is wrong with what the hosts say."""
     everybody = list(range(HOSTS))
     for group in ("slices", "gpus", "ranks"):
         found = sorted(

@@ -104,7 +104,6 @@ class Hosts:
             )
 
     def said(self, name: str) -> str:
-        """Return what the command on a host has said."""
         return self._log(name).read_text(errors="replace")
 
     def _log(self, name: str) -> Path:

@@ -35,7 +35,6 @@ class Pod:
 
     @property
     def host(self) -> str:
-        """The name of its host."""
         name: str = self._spec.get("hostname") or self._meta["name"]
         return name
 

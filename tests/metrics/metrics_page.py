@@ -82,7 +82,6 @@ def scraped_name(row: Metric) -> str:
 
 
 def page() -> str:
-    """Return the page."""
     return _HEAD + "".join(_sections())
 
 

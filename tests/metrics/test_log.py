@@ -23,16 +23,13 @@ class Lines:
         self.text = b""
 
     def write(self, lines: bytes, /) -> None:
-        """Keep it."""
         self.text += lines
 
     def read(self) -> list[dict[str, object]]:
-        """Return the lines."""
         return [json.loads(line) for line in self.text.splitlines()]
 
 
 async def outcomes(*pods: dict[str, object]) -> list[Outcome]:
-    """Return the outcomes of reviews of pods."""
     known = load_state([manifest(a_cluster("c").group("g").build())])
     mutation = Mutation(PodHandler(known.clusters, known.identities))
     bodies = [

@@ -61,7 +61,6 @@ class Mutant(NamedTuple):
 
 
 def sample(count: int, seed: int) -> list[Mutant]:
-    """Return a sample of all mutants."""
     command = [str(SAMPLER), "-m", "tests.mutants.sample", str(count), str(seed)]
     done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
     return [Mutant(**json.loads(line)) for line in done.stdout.splitlines()]
@@ -80,7 +79,6 @@ def copied(folder: Path) -> None:
 
 
 def is_killed(folder: Path, mutant: Mutant) -> bool:
-    """Return whether a test fails on a mutant."""
     target = folder / mutant.path
     before = target.read_text()
     target.write_text(mutant.code)
@@ -95,7 +93,6 @@ def is_killed(folder: Path, mutant: Mutant) -> bool:
 
 
 def fails(folder: Path, paths: list[str]) -> bool:
-    """Return whether a test fails."""
     workers = str(os.cpu_count())
     command = [sys.executable, "-m", "pytest", "-qx", "-p", "no:cacheprovider", "-n", workers]
     try:

@@ -35,7 +35,6 @@ def places() -> Iterator[tuple[Path, str, int, int]]:
 
 
 def main(count: int, seed: int) -> None:
-    """Print the sample."""
     every = list(places())
     for path, name, number, line in random.Random(seed).sample(every, count):  # noqa: S311 - not a secret
         code = mutate_code(path.read_text(), get_operator(name)(), number)

@@ -29,7 +29,6 @@ def a_host() -> PodBuilder:
 
 
 def terms(pod: Object, kind: str) -> list[Object]:
-    """Return the required terms of one kind."""
     found: list[Object] = pod["spec"].get("affinity", {}).get(kind, {}).get(REQUIRED, [])
     return found
 

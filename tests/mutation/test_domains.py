@@ -57,7 +57,6 @@ def a_single() -> PodBuilder:
 
 
 def a_head() -> PodBuilder:
-    """Return a head with GPUs."""
     return a_pod().of("c").head().gpu(4)
 
 
@@ -75,13 +74,11 @@ def template_of(decided: Decided) -> str | None:
 
 
 def claims_of(decided: Decided, container: str = "ray-worker") -> list[str]:
-    """Return the names of the claims of a container."""
     resources = container_of(decided.pod, container).get("resources", {})
     return [each["name"] for each in resources.get("claims", [])]
 
 
 def apart(decided: Decided) -> list[Any]:
-    """Return the required terms of the anti-affinity."""
     affinity = decided.pod["spec"].get("affinity", {})
     terms: list[Any] = affinity.get("podAntiAffinity", {}).get(
         "requiredDuringSchedulingIgnoredDuringExecution", []

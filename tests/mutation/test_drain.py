@@ -35,7 +35,6 @@ def a_worker(image: str = NEW, **fields: object) -> PodBuilder:
 
 
 def grace(decided: Decided) -> object:
-    """Return the grace period of a pod."""
     return decided.pod["spec"].get("terminationGracePeriodSeconds")
 
 

@@ -13,7 +13,6 @@ def added(pod: dict[str, object], before: dict[str, object]) -> dict[str, str]:
 
 
 def labels_of(pod: dict[str, object]) -> dict[str, str]:
-    """Return the labels of a pod."""
     meta = pod["metadata"]
     assert isinstance(meta, dict)
     found: dict[str, str] = meta["labels"]

@@ -134,7 +134,6 @@ def a_group(number: int, slice_id: str | None = None) -> Object:
 
 
 def a_member(group: str, replica: int, number: int, slice_id: str | None = None) -> PodBuilder:
-    """Return a host of a replica of such a group."""
     pod = a_pod().worker(group).of("c").tpu(4).topology("4x4", "tpu-v6e-slice")
     pod.seat(replica, 1, f"{group}-xh3hf").env(names.MEGASCALE_NUM_SLICES, str(number))
     return pod if slice_id is None else pod.env(names.MEGASCALE_SLICE_ID, slice_id)

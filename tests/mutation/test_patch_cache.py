@@ -102,7 +102,6 @@ def warm(
 
 
 def patch(answer: Answer | str) -> list[Object]:
-    """Return the operations of an answer."""
     assert isinstance(answer, Answer)
     return json.loads(answer.patch) if answer.patch is not None else []
 
@@ -298,7 +297,6 @@ def test_a_worker_group_named_like_the_head_is_not_taken_for_it() -> None:
 
 
 def asking(gang: str) -> ClusterBuilder:
-    """Return the RayCluster with a gang."""
     return (
         a_cluster("c")
         .group("g", hosts=4, replicas=4)

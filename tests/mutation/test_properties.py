@@ -186,7 +186,6 @@ def ray_of(pod: Object) -> Object:
 
 
 def containers(pod: Object) -> list[Object]:
-    """Return all containers and init containers of a pod."""
     return [*pod["spec"]["containers"], *(pod["spec"].get("initContainers") or [])]
 
 

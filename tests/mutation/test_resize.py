@@ -36,12 +36,10 @@ def listing(*groups: str) -> ClusterBuilder:
 
 
 def a_worker(group: str = "g") -> PodBuilder:
-    """Return a worker."""
     return a_pod().of("c").worker(group)
 
 
 def rules_of(decided: Decided, container: int = 0) -> list[Object] | None:
-    """Return the resize policy of a container."""
     found: list[Object] | None = decided.pod["spec"]["containers"][container].get("resizePolicy")
     return found
 

@@ -34,12 +34,10 @@ def a_host() -> PodBuilder:
 
 
 def a_head() -> PodBuilder:
-    """Return the head."""
     return a_pod().of("c").head()
 
 
 def group_of(decided: Decided) -> str | None:
-    """Return the PodGroup of a pod."""
     found: str | None = decided.pod["spec"].get("schedulingGroup", {}).get("podGroupName")
     return found
 

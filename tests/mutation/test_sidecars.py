@@ -60,5 +60,4 @@ def test_without_a_sign_the_first_container_is_that_of_ray() -> None:
 
 
 def resources(container: Object) -> list[str]:
-    """Return the resources of the resize policy of a container."""
     return [rule["resourceName"] for rule in container.get("resizePolicy") or ()]

@@ -35,7 +35,6 @@ def a_formed(group: str = "four") -> PodBuilder:
 
 
 def keys_of(pod: Object) -> set[str]:
-    """Return the topology keys of all required terms."""
     affinity = pod["spec"].get("affinity", {})
     return {term["topologyKey"] for kind in affinity.values() for term in kind.get(REQUIRED, [])}
 
@@ -179,7 +178,6 @@ def test_gates_labels_and_annotations_of_kueue_stay_in_their_order() -> None:
 
 
 def torch(pod: PodBuilder, hosts: int = 2) -> dict[str, str]:
-    """Return the variables of a pod under the profile torch-tpu."""
     cluster = (
         a_cluster("c")
         .group("g", hosts=hosts)

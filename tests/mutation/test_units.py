@@ -24,12 +24,10 @@ def a_unit(unit: str = "worker-group", *, hosts: int = 1, replicas: int = 4) -> 
 
 
 def single(replica: int) -> PodBuilder:
-    """Return a single-host replica of group g with four GPUs."""
     return a_pod().worker("g").of("c").gpu(4).label(names.LABEL_REPLICA_INDEX, str(replica))
 
 
 def terms(pod: dict[str, Any], kind: str) -> list[dict[str, Any]]:
-    """Return the required terms of a kind of affinity."""
     found: list[dict[str, Any]] = pod["spec"]["affinity"][kind][
         "requiredDuringSchedulingIgnoredDuringExecution"
     ]

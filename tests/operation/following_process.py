@@ -43,10 +43,8 @@ def following(folder: Path, port: int) -> Iterator["subprocess.Popen[str]"]:
 
 
 def is_ready(admin: str) -> bool:
-    """Return whether it is ready."""
     return httpx.get(f"{admin}/readyz").status_code == httpx.codes.OK
 
 
 def trust(folder: Path) -> ssl.SSLContext:
-    """Return a client's context for it."""
     return ssl.create_default_context(cafile=str(folder / "ca.crt"))

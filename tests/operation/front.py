@@ -24,12 +24,10 @@ class Backend(NamedTuple):
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where it takes connections."""
         parts = urlsplit(self.url)
         return parts.hostname or "", parts.port or 0
 
     def ready(self) -> bool:
-        """Return whether it wants new connections."""
         try:
             return httpx.get(f"{self.admin}/readyz", timeout=1).is_success
         except httpx.HTTPError:
@@ -50,7 +48,6 @@ class Front:
         self._open: list[socket.socket] = []
 
     def __enter__(self) -> Self:
-        """Take connections."""
         self._start(self._probe)
         self._start(self._accept)
         return self
@@ -61,7 +58,6 @@ class Front:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Cut all connections."""
         self._stop.set()
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)

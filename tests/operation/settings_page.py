@@ -38,7 +38,6 @@ for it.
 
 
 def page() -> str:
-    """Return the page."""
     parts = [_HEAD]
     section = None
     readers = {process: settings_of(process) for process in PROCESSES}

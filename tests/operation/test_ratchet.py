@@ -84,7 +84,6 @@ def cluster_of(value: Json) -> Json | None:
 
 
 def groups_of(value: Json) -> list[Json]:
-    """Return the worker groups of an object."""
     return (cluster_of(value) or {}).get("workerGroupSpecs") or []
 
 

@@ -24,7 +24,6 @@ class Lines:
         self.lines: list[str] = []
 
     def write(self, data: bytes) -> None:
-        """Note them."""
         self.lines += data.decode().splitlines()
 
 

@@ -32,7 +32,6 @@ RETRIES = 10
 
 
 def pod() -> dict[str, object]:
-    """Return a worker pod of the example."""
     manifest = next(
         found for found in read_manifests([EXAMPLE]) if found.kind == names.RAYCLUSTER_KIND
     )
@@ -70,7 +69,6 @@ class Callers:
         until(lambda: self.answered >= wanted or self.lost != [], 20)
 
     def end(self) -> None:
-        """Stop calling."""
         self._stop.set()
         for thread in self._threads:
             thread.join()
@@ -99,7 +97,6 @@ class Callers:
 
 
 def trusting(*servers: Running) -> ssl.SSLContext:
-    """Return a client's context for all of these."""
     return ssl.create_default_context(
         cadata="\n".join(server.authority.read_text() for server in servers)
     )

@@ -188,7 +188,6 @@ def test_a_variable_is_the_name_in_capitals() -> None:
 
 
 def written(directory: Path, text: str) -> Path:
-    """Return a file with this text."""
     path = directory / "settings.yaml"
     path.write_text(f"apiVersion: {API_VERSION}\nkind: Configuration\n{text}\n")
     return path

@@ -60,7 +60,6 @@ class Endless(Lengths):
         self.asked = threading.Event()
 
     async def review(self, _body: bytes) -> Outcome:
-        """Wait."""
         self.asked.set()
         return await asyncio.Future()
 

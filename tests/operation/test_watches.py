@@ -51,7 +51,6 @@ def _controller(settings: Settings, *components: Component) -> Mapping[str, Runn
 
 
 def of_dashboard(settings: Settings) -> Mapping[str, Runnable]:
-    """Return what a dashboard runs."""
     own = settings.dashboard.model_copy(update={"host": "127.0.0.1", "port": 0})
     settings = settings.model_copy(update={"dashboard": own})
     return dashboard.build(settings, io.BytesIO()).runnables

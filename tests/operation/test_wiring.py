@@ -43,13 +43,11 @@ async def create(api: FakeApi, served: Served, name: str) -> Object:
 
 
 def identity(pod: Object) -> tuple[int, int]:
-    """Return the replica index and the host index in the labels of a pod."""
     labels = pod["metadata"]["labels"]
     return int(labels[names.LABEL_REPLICA_INDEX]), int(labels[names.LABEL_HOST_INDEX])
 
 
 def named(pods: list[Object]) -> dict[int, set[str]]:
-    """Return the names of replicas by their index."""
     found: dict[int, set[str]] = {}
     for pod in pods:
         name = pod["metadata"]["labels"][names.LABEL_REPLICA_NAME]

@@ -53,7 +53,6 @@ def build(version: str) -> Built:
 
 
 def folder_of(version: str) -> Path:
-    """Return a folder with the Go module of the program for a version."""
     folder = CACHE / version
     folder.mkdir(parents=True, exist_ok=True)
     programs = HERE / "program"

@@ -23,7 +23,6 @@ class Odd(NamedTuple):
 
     @property
     def explained(self) -> bool:
-        """Return whether the table has it."""
         return any(each.explains(*self) for each in DISAGREEMENTS)
 
 

@@ -21,7 +21,6 @@ class Disagreement(Struct, frozen=True):
     at: str = ""
 
     def explains(self, rule: str, text: str, path: str) -> bool:
-        """Return whether it is this one."""
         return (
             self.ours == rule
             and bool(re.search(self.said, text))

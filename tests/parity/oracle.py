@@ -28,7 +28,6 @@ class Verdict(Struct):
 
     @property
     def stored(self) -> bool:
-        """Return whether the API server stores the object."""
         return not self.schema and not self.unknown
 
     @property

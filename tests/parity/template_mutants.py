@@ -145,7 +145,6 @@ def _change(template: Json, random: Random, draw: float) -> None:
 
 
 def _other(item: Any, way: Way, random: Random) -> Any:  # noqa: ANN401 - JSON
-    """Return another value of the same type."""
     if isinstance(item, bool):
         return not item
     if "limits" in way[:-1] or "requests" in way[:-1]:

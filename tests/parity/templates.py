@@ -57,7 +57,6 @@ class Outcome(NamedTuple):
 
     @property
     def runs(self) -> bool:
-        """Return whether a version takes every pod."""
         return not all(self.refused.values())
 
 
@@ -79,7 +78,6 @@ class Tally(Struct):
     """One object of each disagreement."""
 
     def add(self, outcome: Outcome | None, value: Json) -> None:
-        """Count an object."""
         if outcome is None:
             self.idle += 1
             return
@@ -115,7 +113,6 @@ class Tally(Struct):
         return found
 
     def page(self, count: int, seed: int) -> str:
-        """Return the page with the table of agreement."""
         columns = " | ".join(f"Kubernetes {version}" for version in KUBERNETES)
         introduction = f"""
 KubeRay {versions()[-1]} builds the pods of the examples, of its own samples, of the manifests in

@@ -114,7 +114,6 @@ def _clean(value: Any) -> Any:  # noqa: ANN401 - JSON
 
 
 def _over(under: Json, over: Json) -> Json:
-    """Return an object with what another one says beyond empty parts."""
     merged = dict(under)
     for key, value in over.items():
         if isinstance(value, dict) and isinstance(under.get(key), dict):

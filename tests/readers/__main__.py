@@ -130,7 +130,6 @@ def _filled(value: Json, *, resources: bool) -> bool:
 
 
 def denials(value: Json) -> list[Finding]:
-    """Return the denials of an object."""
     return [each for each in check_file(value["kind"], value) if each.level == DENY]
 
 

@@ -62,7 +62,6 @@ def problems(tag: str = "") -> Iterator[str]:
 
 
 def build(folder: Path, epoch: int) -> list[Path]:
-    """Build everything into a folder."""
     command = [sys.executable, "-m", "hatchling", "build", "-d", str(folder)]
     environment = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch), "PYTHONHASHSEED": "0"}
     subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True)
@@ -96,7 +95,6 @@ def packed(folder: Path, epoch: int) -> bytes:
 
 
 def wrong(wheel: Path) -> Iterator[str]:
-    """Yield what is wrong with a wheel."""
     with zipfile.ZipFile(wheel) as archive:
         held = archive.namelist()
     yield from (

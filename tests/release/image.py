@@ -37,7 +37,6 @@ class Stage(NamedTuple):
     instructions: list[tuple[str, str]]
 
     def arguments(self, word: str) -> list[str]:
-        """Return the arguments of every instruction of one kind."""
         return [text for instruction, text in self.instructions if instruction == word]
 
 
@@ -84,7 +83,6 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def megabytes(folder: Path) -> float:
-    """Return the size of the files below a folder."""
     return sum(each.lstat().st_size for each in folder.rglob("*") if not each.is_dir()) / 1e6
 
 

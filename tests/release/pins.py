@@ -127,7 +127,6 @@ def refreshed(text: str, ask: Ask = wheels, *, missing: bool = False) -> str:
 
 
 def main() -> int:
-    """Write the files."""
     parser = argparse.ArgumentParser(prog="python -m tests.release.pins", description=__doc__)
     parser.add_argument("--missing", action="store_true")
     parser.add_argument("files", nargs="*", type=Path, default=list(FILES), metavar="FILE")

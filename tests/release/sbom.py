@@ -84,7 +84,6 @@ def _sha256(text: str) -> Object:
 
 
 def main(file: str, wheels: str, digest: str = "") -> None:
-    """Complete a document in place."""
     path = Path(file)
     document = completed(json.loads(path.read_text()), Path(wheels), digest)
     path.write_text(json.dumps(document, indent=2) + "\n")

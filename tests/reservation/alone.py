@@ -38,7 +38,6 @@ class Lists:
         return self.listed_at
 
     async def relist(self, key: Key, cluster: str) -> None:
-        """List live."""
         del cluster
         self.reads.append(key)
         self.listed_at = self.now
@@ -48,13 +47,11 @@ class Lists:
     def reservations(
         self, members: Membership, clusters: ClusterIndex, store: Store | None = None
     ) -> Reservations:
-        """Return reservations by this clock."""
         times = Times(lambda: self.now + self.stopped, lambda: self.now)
         objects = partial(objects_of, members, clusters)
         return Reservations(store or MemoryStore(), times, self, objects)
 
     def identities(self, members: Membership, store: Store | None = None) -> Identities:
-        """Return what gives identities."""
         return Identities(self.reservations(members, ClusterIndex(), store))
 
 

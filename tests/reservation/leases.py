@@ -18,15 +18,12 @@ class Direct:
     server: Server = field(default_factory=Server)
 
     async def get(self, path: str, query: Query, _deadline: float) -> bytes:
-        """Answer a GET."""
         return self.server.get(path, dict(query))
 
     async def create(self, _path: str, body: Mapping[str, Any], _deadline: float) -> bytes:
-        """Answer a POST."""
         return self.server.create(dict(body))
 
     async def replace(self, path: str, body: Mapping[str, Any], _deadline: float) -> bytes:
-        """Answer a PUT."""
         return self.server.replace(path.rpartition("/")[2], dict(body))
 
     def entries(self, group: str) -> dict[tuple[int, int], str]:
@@ -43,5 +40,4 @@ class Direct:
 
 
 def lease_store(api: Direct) -> LeaseStore:
-    """Return the store."""
     return LeaseStore(cast("Api", api), "system")

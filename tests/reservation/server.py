@@ -35,7 +35,6 @@ class Pod:
 
     @property
     def live(self) -> bool:
-        """Whether it has its identity."""
         return self.stored and not self.terminating and not self.gone
 
     @property
@@ -44,7 +43,6 @@ class Pod:
         return not self.stored and not self.over
 
     def document(self, version: int) -> Object:
-        """Return the object at a version."""
         labels = {names.LABEL_CLUSTER: "ray", names.LABEL_GROUP: self.key.group}
         if self.seat is not None and not self.unlabelled:
             labels[names.LABEL_REPLICA_INDEX] = str(self.seat.replica + self.moved)
@@ -86,7 +84,6 @@ class Ray:
         return not self.stored and not self.over
 
     def document(self, version: int) -> Object:
-        """Return the object at a version."""
         annotations = {names.ANNOTATION_SHARD_GROUP: self.key.group}
         annotations[names.ANNOTATION_SHARD_INDEX] = str(self.index)
         return {
@@ -163,7 +160,6 @@ class Server:
         return msgspec.json.encode({"metadata": meta, "items": found})
 
     def create(self, body: Object) -> bytes:
-        """Answer a POST of a Lease."""
         name = body["metadata"]["name"]
         if name in self.leases:
             raise ApiError("conflict", "the API server answered 409")
@@ -185,7 +181,6 @@ class Server:
         return self._write({**body, "metadata": {**meta, "uid": known["metadata"]["uid"]}})
 
     def delete(self, name: str, uid: str, version: str) -> bytes:
-        """Answer a DELETE of a Lease with preconditions."""
         known = self.leases.get(name)
         if known is None:
             raise ApiError("missing", "the API server answered 404")

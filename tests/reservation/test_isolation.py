@@ -44,11 +44,9 @@ class Tenants:
         """Read live: there is nothing that is not known."""
 
     def create(self, cluster: ClusterBuilder) -> None:
-        """Store a RayCluster."""
         self.clusters.put(facts(cluster))
 
     async def admitted(self, cluster: str, group: str) -> bool:
-        """Return whether a new pod of a group is admitted."""
         review = pod_review(a_pod().of(cluster).worker(group).build(), uid=f"r-{next(self.uids)}")
         body = (await self.mutation.review(json.dumps(review).encode())).body
         answer: Object = json.loads(body)["response"]
@@ -63,7 +61,6 @@ class Tenants:
         return tally
 
     async def victims(self) -> int:
-        """Return how many pods of the other tenant are admitted."""
         return (await self.flood("quiet", ["g"], VICTIM_PODS))[True]
 
 

@@ -42,7 +42,6 @@ Story = Callable[[FakeApi, LeaseStore], Awaitable[None]]
 
 @asynccontextmanager
 async def stored() -> AsyncIterator[tuple[FakeApi, LeaseStore]]:
-    """Yield an API server and a store in it."""
     async with FakeApi().serving() as fake:
         api = Api(plain(fake))
         await api.open()
@@ -53,8 +52,6 @@ async def stored() -> AsyncIterator[tuple[FakeApi, LeaseStore]]:
 
 
 def play(story: Story) -> None:
-    """Play a story."""
-
     async def played() -> None:
         async with stored() as (fake, store):
             await story(fake, store)

@@ -47,14 +47,12 @@ class Scripted(MemoryStore):
         self.while_writing: Callable[[int], None] = lambda _: None
 
     async def get(self, key: TableKey) -> Stored | None:
-        """Return a table."""
         self.reads += 1
         return await super().get(key)
 
     async def write(
         self, key: TableKey, table: Table, cluster: str, known: Stored | None = None
     ) -> Stored:
-        """Replace or create a table."""
         return await self._disturbed(
             lambda: super(Scripted, self).write(key, table, cluster, known)
         )
@@ -101,7 +99,6 @@ class Simulation:
         return stored.table
 
     def show(self, uid: str, seat: HostIdentity, holder: str = "") -> None:
-        """Let a pod be observed."""
         self.members.put(uid, Member(KEY, seat, holder))
 
 

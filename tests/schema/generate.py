@@ -106,7 +106,6 @@ def table(folders: dict[str, Path]) -> str:
 
 
 def written(versions: list[str], roots: dict[str, dict[str, str | int]], parts: list[Any]) -> str:
-    """Return the text of the file."""
     kinds = ",\n".join(f"{json.dumps(each)}: {json.dumps(roots[each])}" for each in roots)
     lines = ",\n".join(map(json.dumps, parts))
     head = f'"kuberay": {json.dumps(versions)},\n"roots": {{\n{kinds}\n}},\n"parts": [\n{lines}\n]'
@@ -130,7 +129,6 @@ def _roots(parts: Table, folder: Path) -> dict[str, str | int]:
 
 
 def main(arguments: list[str]) -> None:
-    """Write the file."""
     pairs = [argument.partition("=")[::2] for argument in arguments]
     if not pairs or not all(version and folder for version, folder in pairs):
         sys.exit("usage: python -m tests.schema.generate VERSION=FOLDER ...")

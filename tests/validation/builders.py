@@ -27,27 +27,22 @@ class Built:
         }
 
     def named(self, name: str) -> Self:
-        """Change the name."""
         self.value["metadata"]["name"] = name
         return self
 
     def label(self, key: str, value: object) -> Self:
-        """Give the object a label."""
         self.value["metadata"].setdefault("labels", {})[key] = value
         return self
 
     def annotation(self, key: str, value: object) -> Self:
-        """Give the object an annotation."""
         self.value["metadata"].setdefault("annotations", {})[key] = value
         return self
 
     def meta(self, **fields: object) -> Self:
-        """Change the metadata."""
         self.value["metadata"].update(fields)
         return self
 
     def spec(self, **fields: object) -> Self:
-        """Change the spec."""
         self.value["spec"].update(fields)
         return self
 
@@ -70,17 +65,14 @@ class ClusterBuilder(Built):
         )
 
     def head(self, **fields: object) -> Self:
-        """Change the head group."""
         self.value["spec"]["headGroupSpec"].update(fields)
         return self
 
     def head_env(self, name: str, value: str) -> Self:
-        """Give the head's Ray container a variable."""
         _env(self.value["spec"]["headGroupSpec"], name, value)
         return self
 
     def group(self, name: str = "workers", *, hosts: int = 1, **fields: object) -> Self:
-        """Add a worker group."""
         group = {
             "groupName": name,
             "numOfHosts": hosts,
@@ -141,7 +133,6 @@ class ClusterBuilder(Built):
         return self
 
     def autoscaled(self, **options: object) -> Self:
-        """Turn the autoscaler on."""
         self.spec(enableInTreeAutoscaling=True)
         return self.spec(autoscalerOptions=options) if options else self
 
@@ -207,7 +198,6 @@ def a_cron_job(job: JobBuilder | None = None) -> CronJobBuilder:
 
 
 def found(built: Built | Json, settings: RuleSettings = DEFAULTS) -> set[tuple[str, str]]:
-    """Return the rule and the path of every finding."""
     value = built.build() if isinstance(built, Built) else built
     return rules_and_paths(check(value["kind"], value, settings))
 
@@ -229,7 +219,6 @@ def rules_and_paths(findings: list[Finding]) -> set[tuple[str, str]]:
 
 
 def fields_of(value: object, way: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """Yield the way to every field of an object."""
     yield way
     if isinstance(value, dict):
         for key, item in value.items():

@@ -61,7 +61,6 @@ class Sample(Struct, forbid_unknown_fields=True):
 
 
 def samples() -> dict[str, Sample]:
-    """Return the examples by rule id."""
     every: dict[str, Sample] = {}
     for file in sorted(FOLDER.glob("*.yaml")):
         for name, value in yaml.safe_load(file.read_text()).items():

@@ -21,7 +21,6 @@ GATE = {"RayServiceIncrementalUpgrade": True}
 
 
 def levels(built: Built, kuberay: tuple[int, int] | None, **gates: bool) -> list[str]:
-    """Return the levels of what is found in an object."""
     settings = RuleSettings(gates=gates, kuberay=kuberay)
     return [each.level for each in check(built.kind, built.build(), settings)]
 

@@ -13,7 +13,6 @@ APPS = f"{CONFIG}.applications"
 
 
 def of(text: str) -> str:
-    """Return an application with more lines."""
     return f"applications:\n- import_path: fruit.deployment_graph\n{text}"
 
 

@@ -172,7 +172,6 @@ def test_groups_that_make_up_a_job_together_are_counted_together(number: str, te
 
 
 def several(replicas: int, least: int = 0) -> ClusterBuilder:
-    """Return a cluster with a job over several slices."""
     cluster = a_cluster().group(hosts=4, replicas=replicas, minReplicas=least).tpu("4x4", 4)
     return cluster.env("MEGASCALE_NUM_SLICES", "3")
 

@@ -85,7 +85,6 @@ def a_cluster(annotation: str, value: str) -> ClusterBuilder:
 
 
 def messages(cluster: ClusterBuilder) -> list[str]:
-    """Return what the rule says of a RayCluster."""
     return [
         each.message for each in check(cluster.kind, cluster.build()) if each.rule == WITHOUT_EFFECT
     ]
