@@ -92,6 +92,39 @@ def test_a_service_that_was_deleted_is_created_again() -> None:
     asyncio.run(story())
 
 
+def test_a_recreated_raycluster_has_a_service_once_that_of_its_predecessor_is_deleted() -> None:
+    async def story() -> None:
+        async with FakeApi().serving() as api:
+            predecessor = {"metadata": {"name": "c-headless", "namespace": "team"}}
+            api.put(SERVICES, predecessor)
+            api.put(RAYCLUSTERS, a_unit().build())
+            async with keeping(api):
+                await eventually(lambda: api.count("create", SERVICES))
+                api.delete(SERVICES, "c-headless", "team")
+                await eventually(lambda: created(api))
+            (service,) = created(api)
+            (owner,) = service["metadata"]["ownerReferences"]
+            assert owner["uid"] == "uid-of-c"
+
+    asyncio.run(story())
+
+
+def test_a_service_of_another_owner_stays_and_is_not_requested_for_ever() -> None:
+    async def story() -> None:
+        async with FakeApi().serving() as api:
+            own = {"metadata": {"name": "c-headless", "namespace": "team"}}
+            api.put(SERVICES, own)
+            api.put(RAYCLUSTERS, a_unit().build())
+            other = a_cluster("other").group("g").annotated(names.ANNOTATION_HOST_NAMES, "true")
+            async with keeping(api):
+                await eventually(lambda: api.count("create", SERVICES) == 4)
+                api.put(RAYCLUSTERS, other.build())
+                await eventually(lambda: len(created(api)) == 2)
+            assert api.count("create", SERVICES) == 5
+
+    asyncio.run(story())
+
+
 @pytest.mark.parametrize(
     "cluster",
     [

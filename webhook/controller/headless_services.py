@@ -8,6 +8,7 @@ https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/
 """
 
 import logging
+from collections import Counter
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -23,8 +24,11 @@ from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.timeouts import QueueTiming
 
 _log: Final = logging.getLogger("webhook.controller")
-TIMING: Final = QueueTiming(resync=600.0, first_delay=30.0, longest_delay=60.0)
+TIMING: Final = QueueTiming(resync=600.0, first_delay=10.0, longest_delay=60.0)
 """At a resync every service is created again, which fails while the service exists."""
+_CONFLICTS: Final = 4
+"""Conflicts after which the service of a RayCluster counts as existing. At first, it may belong to
+a deleted RayCluster of the same name, until garbage collection deletes it."""
 
 
 class HeadlessServices:
@@ -35,8 +39,10 @@ class HeadlessServices:
     ) -> None:
         self._api = observing.api
         self._clusters = index.clusters
-        self._created: dict[Key, str] = {}
-        """The uid of each RayCluster whose service was created since the last resync."""
+        self._existing: set[str] = set()
+        """The uids of RayClusters whose service exists, since the last resync."""
+        self._conflicts: Counter[str] = Counter()
+        """By uid of the RayCluster."""
         self.queue = WorkQueue(
             "headless Services", self._reconcile, lambda: observing.synced, timing
         )
@@ -44,27 +50,33 @@ class HeadlessServices:
 
     async def _reconcile(self, key: Key) -> bool:
         if key == ALL:
-            self._created.clear()
+            self._existing.clear()
+            for uid in self._conflicts.keys() - {each.uid for each in self._clusters}:
+                del self._conflicts[uid]
             for each in self._clusters:
                 self.queue.add((each.namespace, each.name))
             return False
         facts = self._clusters.get(*key)
-        if facts is None or not _wanted(facts):
-            self._created.pop(key, None)
-        elif self._created.get(key) != facts.uid:
-            await self._create(facts)
-            self._created[key] = facts.uid
+        if facts is None or not _wanted(facts) or facts.uid in self._existing:
+            return False
+        if not await self._create(facts):
+            self._conflicts[facts.uid] += 1
+            if self._conflicts[facts.uid] < _CONFLICTS:
+                return True
+        self._existing.add(facts.uid)
         return False
 
-    async def _create(self, facts: RayClusterConfig) -> None:
-        """Create a service, unless it exists. Raises ApiError."""
+    async def _create(self, facts: RayClusterConfig) -> bool:
+        """Create a service; return whether there was none. Raises ApiError."""
         try:
             path = f"/api/v1/namespaces/{quote(facts.namespace)}/services"
             await self._api.create(path, service_of(facts), SECONDS)
-            _log.info("service %s/%s: created", facts.namespace, headless_service(facts.name))
         except ApiError as error:
             if error.reason != "conflict":
                 raise
+            return False
+        _log.info("service %s/%s: created", facts.namespace, headless_service(facts.name))
+        return True
 
 
 def _wanted(facts: RayClusterConfig) -> bool:
