@@ -360,6 +360,8 @@ class FakeApi:
         if resource == EVENTS and (name or method != "GET"):
             return await self._answer_event(writer, url.path, method, body)
         if resource in REVIEWS or (name and verb == "list" and resource in OTHERS):
+            if "as=PartialObjectMetadataList;" in lower.get("accept", ""):
+                return await _refuse(writer, 406)  # one object is not a list
             return await self._answer_one(writer, resource, name, body)
         if resource == LEASES and (name or method != "GET"):
             return await self._answer_lease(writer, url.path, method, body, dry="dryRun" in query)

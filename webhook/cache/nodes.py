@@ -63,7 +63,7 @@ class Nodes:
             return found.labels
         try:
             path = f"/api/v1/nodes/{quote(name)}"
-            body = await self._api.get(path, (), _SECONDS, metadata_only=True)
+            body = await self._api.metadata(path, _SECONDS)
             return self._kept(decoded(body, _Node, "a Node")).labels
         except ApiError as error:
             _log.warning("labels of Node %s are not passed on: %s", name, error)
