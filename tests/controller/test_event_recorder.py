@@ -15,7 +15,7 @@ from tests.kubeclient.fake_api import (
 from tests.kubeclient.following import plain
 from webhook.controller.events import CONTROLLER, EventRecorder
 from webhook.diagnostics.tracker import EventRequest, Key, Kind
-from webhook.kubeclient.client import Api
+from webhook.kubeclient.client import Api, Query
 
 NOW = 1_795_262_400.0
 
@@ -191,10 +191,12 @@ def test_a_flood_is_spread_over_looks() -> None:
 class Stumbling(Api):
     """A client with a bug that events about one replica bring out."""
 
-    async def create(self, path: str, body: Mapping[str, object], deadline: float) -> bytes:
+    async def create(
+        self, path: str, body: Mapping[str, object], deadline: float, query: Query = ()
+    ) -> bytes:
         if "tpu-x7k2p" in str(body["note"]):
             raise ValueError("a bug")
-        return await super().create(path, body, deadline)
+        return await super().create(path, body, deadline, query)
 
 
 def test_a_bug_that_one_notice_brings_out_keeps_no_other_and_is_told_once(

@@ -133,8 +133,10 @@ class Server(Api):
         else:
             self.pods[name] = changed
 
-    async def create(self, path: str, body: Mapping[str, object], deadline: float) -> bytes:
-        del deadline
+    async def create(
+        self, path: str, body: Mapping[str, object], deadline: float, query: Query = ()
+    ) -> bytes:
+        del deadline, query
         assert path == CONFIG_MAPS
         self.records = self._stored(msgspec.json.decode(msgspec.json.encode(body)))
         return msgspec.json.encode(self.records)

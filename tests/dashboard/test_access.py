@@ -63,10 +63,10 @@ class Judge(Api):
         await self._begin(resource := path.rpartition("/")[2])
         return msgspec.json.encode({"items": self.objects[resource]})
 
-    async def post(
-        self, path: str, query: Query, body: Mapping[str, object], deadline: float
+    async def create(
+        self, path: str, body: Mapping[str, object], deadline: float, query: Query = ()
     ) -> bytes:
-        del query, deadline
+        del deadline, query
         await self._begin(path.rpartition("/")[2])
         spec = body["spec"]
         assert isinstance(spec, dict)

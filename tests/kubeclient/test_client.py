@@ -456,6 +456,31 @@ def test_in_a_pod_the_token_is_read_again_when_its_file_changes(pki: Path, tmp_p
     asyncio.run(story())
 
 
+def test_a_refusal_of_the_credentials_creates_no_other_tls_context(pki: Path) -> None:
+    contexts: list[ssl.SSLContext] = []
+
+    def tls() -> ssl.SSLContext:
+        contexts.append(ssl.create_default_context(cafile=str(pki / "ca.crt")))
+        return contexts[-1]
+
+    async def story() -> None:
+        async with FakeApi(accepts="Bearer it").serving(server_tls(pki)) as fake:
+
+            async def load() -> Access:
+                return Access(f"https://127.0.0.1:{fake.port}", tls, files=(str(pki / "ca.crt"),))
+
+            api = Api(load)
+            await api.open()
+            for _ in range(3):
+                with pytest.raises(ApiError, match="401"):
+                    await api.get("/api/v1/pods", [], 5.0)
+            await api.close()
+        assert len(fake.requests) == 6
+        assert len(contexts) == 1
+
+    asyncio.run(story())
+
+
 def test_an_api_that_is_closed_while_credentials_are_renewed_stays_closed() -> None:
     renewing, go = asyncio.Event(), asyncio.Event()
 

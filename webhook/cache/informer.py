@@ -5,8 +5,6 @@ See docs/contributing/decisions/0003-list-watch-of-our-own.md.
 """
 
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from math import inf
 from typing import Any, Final, Generic, TypeVar
 from urllib.parse import quote
@@ -27,34 +25,10 @@ _FRUITLESS: Final = 5
 """After so many consecutive failures a watch is not resumed: its resourceVersion may be the cause,
 and a list needs none.
 """
-_LINE_BYTES: Final = 1 << 24
-"""Limit of a line of a watch. etcd stores objects of up to 1.5 MiB."""
 _NO_ANSWER: Final = frozenset(
     {"refused", "disconnected", "timeout", "tls", "unauthorized", "forbidden", "throttled"}
 )
 """Failures that are independent of the resourceVersion."""
-
-
-class Lines:
-    """Splits chunks into complete lines, of any length, without their newline."""
-
-    def __init__(self) -> None:
-        self._rest: list[bytes] = []
-
-    @property
-    def rest(self) -> int:
-        """Return the number of bytes after the last newline."""
-        return sum(map(len, self._rest))
-
-    def feed(self, chunk: bytes) -> list[bytes]:
-        """Return the lines that are complete with `chunk`."""
-        first, *others = chunk.split(b"\n")
-        self._rest.append(first)
-        if not others:
-            return []
-        lines = [b"".join(self._rest), *others]
-        self._rest = [lines.pop()]
-        return [line for line in lines if line]
 
 
 class Counters(Struct):
@@ -185,7 +159,13 @@ class ListWatch(Generic[T]):
         # The API server's time is unknown before the first response, so it is computed after the
         # list.
         server_time = self._time_source.server_time() - (self._clock() - begun)
-        self._listed(version, self._store.end(server_time))
+        gone = self._store.end(server_time)
+        self._version = version
+        self.counters.relists += self.synced
+        again = "again, " if self.synced else ""
+        text = "%s: listed %s%d held, %d gone, at version %s"
+        _log.info(text, self.name, again, len(self._store), gone, version)
+        self.synced = True
         self._contacted(begun, server_time)
 
     async def _page(self, query: Query) -> bytes:
@@ -196,21 +176,6 @@ class ListWatch(Generic[T]):
             metadata_only=self.resource.metadata_only,
         )
 
-    def _listed(self, version: str, gone: int) -> None:
-        """Record a complete list."""
-        self._version = version
-        self.counters.relists += self.synced
-        again = "again, " if self.synced else ""
-        _log.info(
-            "%s: listed %s%d held, %d gone, at version %s",
-            self.name,
-            again,
-            len(self._store),
-            gone,
-            version,
-        )
-        self.synced = True
-
     async def _watch(self) -> None:
         seconds = self._timing.watch * (1 + self._time_source.random())
         query = [
@@ -220,42 +185,24 @@ class ListWatch(Generic[T]):
             ("timeoutSeconds", str(max(1, int(seconds)))),
         ]
         self._opened = self._clock()
-        lines = Lines()
-        async with self._streaming(query) as chunks:
-            self.counters.watches += 1
-            self._opened = self._clock()
-            async for chunk in chunks:
-                for line in lines.feed(chunk):
-                    self._take(line)
-                if lines.rest > _LINE_BYTES:
-                    text = f"the watch has a line of more than {_LINE_BYTES >> 20} MiB"
-                    raise Garbled("garbled", text)
-                self._outage.late = False
-                self._contacted(self._clock(), self._time_source.server_time())
-                if self._clock() - self._opened >= self._timing.steady:
-                    self._outage.end()
-        if lines.rest:
-            raise Garbled(
-                "truncated", f"the watch ended within a line, after {lines.rest} bytes of it"
-            )
-        self._outage.end()
-
-    @asynccontextmanager
-    async def _streaming(self, query: Query) -> AsyncIterator[AsyncIterator[bytes]]:
         async with self._api.stream(
             self.resource.path,
             self.resource.selecting(query),
             self._timing.idle,
             metadata_only=self.resource.metadata_only,
-        ) as chunks:
+        ) as lines:
+            self.counters.watches += 1
+            self._opened = self._clock()
             self._connected = True
             try:
-                yield chunks
-            except TimeoutError:
-                self._outage.silent = True
-                raise
+                async for line in lines:
+                    self._take(line)
+                    self._contacted(self._clock(), self._time_source.server_time())
+                    if self._clock() - self._opened >= self._timing.steady:
+                        self._outage.end()
             finally:
                 self._connected = False
+        self._outage.end()
 
     def _contacted(self, now: float, server_time: float) -> None:
         self.contacted_at = now
@@ -289,16 +236,11 @@ class ListWatch(Generic[T]):
 
 class _Outage:
     """The failures of a list-watch since it last worked, with the delay of the retry and the
-    logging.
+    logging. `reason` is that of the latest failure, empty without an outage.
     """
 
     def __init__(self, name: str, timing: Timing, time_source: Clock) -> None:
         self.reason = ""
-        """The reason of the latest failure that was logged, empty without an outage."""
-        self.silent = False
-        """Whether an open watch has received nothing for too long."""
-        self.late = False
-        """Whether that applied to the previous watch, and nothing has been received since."""
         self._name = name
         self._clock = time_source.clock
         self._backoff = Backoff(timing.first_delay, timing.longest_delay, time_source.random)
@@ -317,9 +259,6 @@ class _Outage:
     def failed(self, error: ApiError, *, resumed: bool) -> tuple[float, bool]:
         """Return the delay before the retry, and whether the watch may be `resumed` then; log a new
         failure.
-
-        The first idle timeout of an open watch is not logged: a bookmark may be late, and the next
-        watch shows whether there is a problem.
         """
         if not self.reason:
             self._since = self._clock()
@@ -330,9 +269,7 @@ class _Outage:
         if isinstance(error, Expired) or self._fruitless >= _FRUITLESS:
             resumed = False
             self._fruitless = 0
-        late, self.late = self.late, self.silent
-        silent, self.silent = self.silent, False
-        if error.reason != self.reason and (late or not silent):
+        if error.reason != self.reason:
             self.reason = error.reason
             text = "%s: %s (%s); next %s in %.1f s, then with growing delays"
             then = "watch" if resumed else "list"

@@ -267,14 +267,14 @@ def _accounts(namespace: str, pods: Sequence[Object]) -> tuple[str, ...]:
 async def _allowed(asker: Api, account: str, attributes: Mapping[str, str]) -> bool:
     kind = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
     review = {**kind, "spec": {"user": account, "resourceAttributes": attributes}}
-    answer = msgspec.json.decode(await asker.post(_REVIEWS, (), review, _SECONDS))
+    answer = msgspec.json.decode(await asker.create(_REVIEWS, review, _SECONDS))
     return bool(answer["status"].get("allowed"))
 
 
 async def _attempt(asker: Api, path: str, body: Object) -> Tried:
     """Create an object in a dry run."""
     try:
-        answer = await asker.post(path, [("dryRun", "All")], body, _SECONDS)
+        answer = await asker.create(path, body, _SECONDS, [("dryRun", "All")])
     except ApiError as error:
         return Tried(None, str(error), error.reason)
     stored: Object = msgspec.json.decode(answer)

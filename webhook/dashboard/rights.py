@@ -228,7 +228,7 @@ class Reviews:
         body = {"apiVersion": version, "kind": kind, "spec": dict(spec)}
         try:
             async with self._room:
-                answer = await self._requests.post(path, (), body, _DEADLINE)
+                answer = await self._requests.create(path, body, _DEADLINE)
             found: dict[str, Any] = msgspec.json.decode(answer).get("status") or {}
         except (ApiError, msgspec.DecodeError, AttributeError) as error:
             msg = f"the API server does not say who you are: {error}"

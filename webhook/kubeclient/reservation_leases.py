@@ -206,7 +206,7 @@ class LeaseStore:
             "spec": {},
         }
         try:
-            await self._api.post(self._path, [("dryRun", "All")], lease, _WRITE_SECONDS)
+            await self._api.create(self._path, lease, _WRITE_SECONDS, [("dryRun", "All")])
         except ApiError as error:
             text = f"Leases cannot be created in namespace {self._namespace}: {error}"
             if text != self.problem:

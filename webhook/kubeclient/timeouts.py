@@ -24,8 +24,8 @@ class Timing(Struct, frozen=True):
     """A page takes tens of milliseconds; an overloaded API server may queue the request for up to a
     minute.
     """
-    idle: float = 70.0
-    """Bookmarks arrive every 60 s, so a watch without events for longer is broken."""
+    idle: float = 90.0
+    """Bookmarks arrive about every 60 s, so a watch without events for longer is broken."""
     watch: float = 300.0
     """The timeout of a watch, up to doubled by chance: spreads the load over the replicas of the
     API server.

@@ -186,7 +186,7 @@ class FailurePolicy:
             "spec": {},
         }
         try:
-            answer = await self._api.post(self._leases, [("dryRun", "All")], body, _SECONDS)
+            answer = await self._api.create(self._leases, body, _SECONDS, [("dryRun", "All")])
         except ApiError as error:
             return f"the dry run of a Lease failed: {error}"
         stored = msgspec.json.decode(answer, type=_Stored)

@@ -123,7 +123,7 @@ WATCH_SYNCED = _gauge(
 )
 WATCH_AGE = _gauge(
     "ray_webhook_watch_age_seconds",
-    "Seconds since the watch last received data; a healthy one is under 70 s.",
+    "Seconds since the watch last received data; a healthy one is under 90 s.",
     _WATCH,
 )
 WATCH_LISTS = _counter("ray_webhook_watch_lists", "Full lists begun.", _WATCH)
