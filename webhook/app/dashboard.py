@@ -1,6 +1,6 @@
 """The composition root of `dashboard`. No logic.
 
-See docs/contributing/decisions/0036-a-page-of-its-own-beside-headlamp.md.
+See docs/contributing/decisions/0036-no-headlamp-plugin.md.
 """
 
 from collections.abc import Collection

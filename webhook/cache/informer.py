@@ -1,7 +1,7 @@
 """A list-watch (informer): keeps a store up to date with a resource of the API server, through all
 failures.
 
-See docs/contributing/decisions/0003-list-watch-of-our-own.md.
+See docs/contributing/decisions/0003-list-and-watch.md.
 """
 
 import logging

@@ -13,7 +13,7 @@ Lists, watches and live reads arrive out of order, and are ordered by version:
 For all other objects no version is stored: the watch has reached it. Entries ahead and horizons are
 dropped once the watch has reached them.
 
-See docs/contributing/decisions/0004-versions-decide-what-is-news.md.
+See docs/contributing/decisions/0003-list-and-watch.md.
 """
 
 from collections.abc import Callable, Hashable, Iterable

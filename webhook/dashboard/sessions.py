@@ -29,7 +29,7 @@ class OwnAccess:
     """Grants anyone with the printed address access to all that this process can read. `tokens`:
     whether users have tokens of their own.
 
-    See docs/contributing/decisions/0025-who-may-look.md.
+    See docs/contributing/decisions/0025-access-to-the-dashboard.md.
     """
 
     tokens = False

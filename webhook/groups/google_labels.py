@@ -2,7 +2,7 @@
 
 https://github.com/ai-on-gke/kuberay-tpu-webhook/blob/main/main.go (`mutatePod`)
 
-See docs/contributing/decisions/0001-adopting-pods-of-a-former-webhook.md.
+See docs/contributing/decisions/0001-adopting-pods-of-a-previous-webhook.md.
 """
 
 from collections.abc import Callable

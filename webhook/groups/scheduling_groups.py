@@ -1,7 +1,7 @@
 """Gang scheduling: which pods of a RayCluster are scheduled all or none, and the name of their
 PodGroup.
 
-See docs/contributing/decisions/0014-names-of-pod-groups.md.
+See docs/contributing/decisions/0016-pod-groups.md.
 """
 
 from hashlib import blake2b

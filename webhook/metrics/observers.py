@@ -40,9 +40,8 @@ ms is the second bucket of kube-apiserver's own histogram."""
 class ReviewObserver:
     """Logs and counts reviews. `quiet` omits the log lines of allowed reviews.
 
-    Both are done in batches, in order, with warm CPU caches: see
-    docs/contributing/decisions/0023-layers-that-gain-too-little.md. Without an event loop, both are
-    done at once.
+    Both are done in batches, in order, with warm CPU caches; without an event loop, at once. See
+    docs/contributing/decisions/0023-patch-templates-and-other-layers.md.
     """
 
     def __init__(self, log: Log, counts: "ReviewCounts", *, quiet: bool = False) -> None:

@@ -1,6 +1,6 @@
 """Affinity: the hosts of a unit share a slice or NVLink domain, exclusively.
 
-See docs/contributing/decisions/0009-apart-from-every-other-replica.md.
+See docs/contributing/decisions/0009-anti-affinity-over-namespaces.md.
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
 """The mutators in order, all their edits, and the response for a pod, computed without a cache.
 
 See docs/contributing/decisions/0012-workers-need-their-owner.md and
-docs/contributing/decisions/0022-one-patch-left-open.md.
+docs/contributing/decisions/0023-patch-templates-and-other-layers.md.
 """
 
 from collections.abc import Callable

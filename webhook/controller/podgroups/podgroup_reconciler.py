@@ -1,7 +1,7 @@
 """Reconciler of the Workloads and PodGroups, or the ComputeDomains, of RayClusters. Several
 processes may run it at the same time.
 
-See docs/contributing/decisions/0016-publishing-scheduling-groups.md.
+See docs/contributing/decisions/0016-pod-groups.md.
 """
 
 import logging
