@@ -15,6 +15,7 @@ import jsonschema
 import pytest
 import yaml
 
+from tests.alone import alone
 from tests.diagnostics.scenes import Scene
 from tests.diagnostics.served import serving
 from tests.validation.builders import a_cluster
@@ -653,18 +654,25 @@ def test_no_file_is_kept_once_it_is_checked(tmp_path: Path) -> None:
     for number in range(30):
         path = tmp_path / f"{number}.yaml"
         size += path.write_text(yaml.safe_dump(cluster.named(f"cluster-{number}").build()))
-    tracemalloc.start()
-    report = collect(check_files([*listed([tmp_path])], RuleSettings(), 1))
-    kept, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert len(report.checked) == 30
+    checked, kept = alone(kept_of, tmp_path)
+    assert checked == 30
     assert kept < size, "less than the text of the files is kept, let alone what it was read into"
+
+
+def kept_of(folder: Path) -> tuple[int, int]:
+    """Return the number of objects in a folder, and the bytes that a second report takes: the first
+    fills what the process keeps once.
+    """
+    collect(check_files([*listed([folder])], RuleSettings(), 1))
+    tracemalloc.start()
+    report = collect(check_files([*listed([folder])], RuleSettings(), 1))
+    return len(report.checked), tracemalloc.get_traced_memory()[0]
 
 
 @pytest.fixture
 def many(tmp_path: Path) -> Path:
     """A folder with files for several processes, and things that cannot be read among them."""
-    for number in range(3 * file_checks.CHUNK):
+    for number in range(4 * file_checks.CHUNK):
         (tmp_path / f"{number:03}.yaml").write_text(BROKEN.replace("demo", f"demo-{number}"))
     (tmp_path / "017.yaml").write_text("a: [\n")
     (tmp_path / "018.yaml").write_text("kind: Service\napiVersion: v1\n")
@@ -672,15 +680,12 @@ def many(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_several_processes_print_what_one_prints(
-    validate: Validate, many: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(file_checks, "_APART_FROM", 2)
+def test_several_processes_print_what_one_prints(validate: Validate, many: Path) -> None:
     alone = validate(many, "-j", "1")
     assert validate(many, "-j", "3") == alone
     assert validate(many) == alone
     assert alone[0] == 2
-    assert "94 Ray objects: 94 denied" in alone[2]
+    assert "126 Ray objects: 126 denied" in alone[2]
     assert "1 other object skipped" in alone[2]
     assert "demo-1 is in" in alone[2]
 
@@ -693,9 +698,9 @@ def test_a_terminal_shows_progress_after_a_second(
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     found = list(check_files([*listed([many])], RuleSettings(), 1))
     written = capsys.readouterr().err
-    assert len(found) == 3 * file_checks.CHUNK
-    assert written.startswith("\r\x1b[K2 of 96 files\r\x1b[K3 of 96 files")
-    assert written.endswith("\r\x1b[K96 of 96 files\r\x1b[K")
+    assert len(found) == 4 * file_checks.CHUNK
+    assert written.startswith("\r\x1b[K2 of 128 files\r\x1b[K3 of 128 files")
+    assert written.endswith("\r\x1b[K128 of 128 files\r\x1b[K")
 
 
 def test_no_progress_is_shown_to_a_file(many: Path, capsys: pytest.CaptureFixture[str]) -> None:

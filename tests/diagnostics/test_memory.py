@@ -4,12 +4,11 @@ import gc
 import json
 import tracemalloc
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
+from tests.alone import alone
 from tests.bench.reviews import managed
 from tests.diagnostics.scenes import NOW, Observed, Scene, llama
 from tests.kubeclient.fake_api import Object
@@ -21,8 +20,6 @@ from webhook.diagnostics.live_objects import LivePod, Named
 from webhook.diagnostics.object_cache import ObjectCache
 from webhook.groups.identity_index import Membership
 from webhook.kubeclient.wire import Codec
-
-T = TypeVar("T")
 
 NAMED = Codec(Named)
 COUNT = 1000
@@ -131,12 +128,6 @@ def test_an_object_takes_at_most_so_many_kib(
     size, count = alone(measured)
     assert size < most
     assert count == COUNT
-
-
-def alone(measured: Callable[[], T]) -> T:
-    """Return what is measured in a new process, where no thread of another test allocates."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(measured).result()
 
 
 def traversed_of_a_report() -> int:
