@@ -65,10 +65,13 @@ class Clock:
 
 def replica(vault: MemoryVault, clock: Clock, ahead: timedelta = timedelta()) -> SelfSigned:
     """Return the source of one replica, whose clock is ahead."""
-    source = SelfSigned(vault, NAMES, ConnectionError)
-    source._clock = lambda: clock() + ahead  # noqa: SLF001 - as a test sets time
-    source._timer = lambda: clock().timestamp()  # noqa: SLF001 - likewise
-    return source
+    return SelfSigned(
+        vault,
+        NAMES,
+        ConnectionError,
+        clock=lambda: clock() + ahead,
+        timer=lambda: clock().timestamp(),
+    )
 
 
 def trusted_by(bundle: bytes, pair: Pair, now: datetime) -> bool:

@@ -72,7 +72,7 @@ class Server(Api):
     def add_head(self, name: str) -> None:
         built = a_pod().of("c").head().build()
         built["metadata"] |= {"name": name, "uid": f"uid-{name}"}
-        self.heads[name] = self._stored(built)
+        self.heads[name] = self.touch(built)
 
     def add(self, name: str, host: int, *, ours: bool = True) -> None:
         """Add a pod that runs."""
@@ -86,9 +86,9 @@ class Server(Api):
         built["metadata"] |= {"name": name, "uid": f"uid-{name}"}
         running = {"name": "ray-worker", "restartCount": 0, "state": {"running": {}}}
         built["status"] = {"phase": "Running", "containerStatuses": [running]}
-        self.pods[name] = self._stored(built)
+        self.pods[name] = self.touch(built)
 
-    def _stored(self, pod: Object) -> Object:
+    def touch(self, pod: Object) -> Object:
         self.versions += 1
         pod["metadata"]["resourceVersion"] = str(self.versions)
         return pod
@@ -127,7 +127,7 @@ class Server(Api):
         assert known is not None
         if cast("dict[str, object]", operations[0])["value"] != version_of(known):
             raise ApiError("conflict", "another version")
-        changed = self._stored(jsonpatch.apply_patch(known, [dict(each) for each in operations]))
+        changed = self.touch(jsonpatch.apply_patch(known, [dict(each) for each in operations]))
         if path == RECORDS:
             self.records = changed
         else:
@@ -138,7 +138,7 @@ class Server(Api):
     ) -> bytes:
         del deadline, query
         assert path == CONFIG_MAPS
-        self.records = self._stored(msgspec.json.decode(msgspec.json.encode(body)))
+        self.records = self.touch(msgspec.json.decode(msgspec.json.encode(body)))
         return msgspec.json.encode(self.records)
 
     async def delete(self, path: str, uid: str, version: str, deadline: float) -> None:
@@ -242,7 +242,7 @@ def test_a_pod_that_changes_meanwhile_is_looked_at_again() -> None:
 
     async def overtaken(path: str, operations: Sequence[Mapping[str, object]], d: float) -> None:
         if path.endswith("p1"):
-            server._stored(server.pods["p1"])  # noqa: SLF001 - somebody writes it
+            server.touch(server.pods["p1"])
             server.patch = patched  # type: ignore[method-assign]
         await patched(path, operations, d)
 

@@ -2,8 +2,12 @@
 affects the next valid event.
 """
 
+import asyncio
 import json
 import random
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -18,17 +22,16 @@ from tests.kubeclient.objects import (
     a_raycluster,
     served_by_another,
 )
-from webhook.cache.informer import ListWatch
+from webhook.cache.informer import ListWatch, Resource
 from webhook.cache.serve_stores import PodStore, RayClusterStore, pods_in, rayclusters_in
+from webhook.cache.store import Store
 from webhook.groups.group_config import ClusterIndex
 from webhook.groups.identity import HostIdentity
 from webhook.groups.identity_index import Member, Membership
-from webhook.kubeclient.errors import ApiError
+from webhook.kubeclient.timeouts import Clock
 
 SEAT = HostIdentity(1, 2, "tpu-abcde")
 KINDS = ["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
-ANONYMOUS: Any = None
-"""In place of an API server: what it says is given here."""
 
 
 def an_event(kind: str, value: Object, uid: str, version: int) -> Object:
@@ -36,12 +39,39 @@ def an_event(kind: str, value: Object, uid: str, version: int) -> Object:
     return {"type": kind, "object": {**value, "metadata": meta}}
 
 
-def take(watch: "ListWatch[Any]", line: bytes) -> None:
-    """Take in a line; an error is what ends a watch and begins the next one."""
-    try:
-        watch._take(line)  # noqa: SLF001 - what a stream does with each of its lines
-    except ApiError as error:
-        event(error.reason)
+class Over(Exception):  # noqa: N818 - named for what it is
+    """All lines were sent."""
+
+
+class Empty:
+    """An API server without objects, whose watches send lines that are given."""
+
+    def __init__(self, lines: Iterable[bytes]) -> None:
+        self._lines = iter(lines)
+
+    async def get(self, *_arguments: object, **_options: object) -> bytes:
+        return b'{"metadata": {"resourceVersion": "1"}, "items": []}'
+
+    @asynccontextmanager
+    async def stream(
+        self, *_arguments: object, **_options: object
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        yield self._chunks()
+
+    async def _chunks(self) -> AsyncIterator[bytes]:
+        for line in self._lines:
+            yield line + b"\n"
+        raise Over
+
+
+def follow(resource: Resource[Any], store: Store[Any, Any, Any], *lines: bytes) -> None:
+    """Deliver the lines of a watch; an error ends that watch, and the next one goes on."""
+    api: Any = Empty(lines)
+    watch = ListWatch(api, resource, store, time_source=Clock(sleep=partial(asyncio.sleep, 0)))
+    with pytest.raises(Over):
+        asyncio.run(watch.run())
+    for reason in watch.counters.errors:
+        event(reason)
 
 
 LINES = st.lists(
@@ -65,21 +95,19 @@ def test_odd_events_of_pods_leave_the_next_good_one_right(
     adopted: bool,
 ) -> None:
     members = Membership()
-    feed = PodStore(members)
-    watch = ListWatch(ANONYMOUS, pods_in(""), feed)
     pod = served_by_another(a_pod("a"), "tpu-1", "2") if adopted else a_pod("a", SEAT)
-    for kind, choose, bytewise in lines:
-        take(watch, broken(pod, kind, choose, bytewise=bytewise))
-    take(watch, json.dumps(an_event("ADDED", a_pod("good", SEAT), "good", 100)).encode())
+    odd = [broken(pod, kind, choose, bytewise=bytewise) for kind, choose, bytewise in lines]
+    good = json.dumps(an_event("ADDED", a_pod("good", SEAT), "good", 100)).encode()
+    follow(pods_in(""), PodStore(members), *odd, good)
     assert members.get("good") == Member(KEY, SEAT)
 
 
 def test_variables_that_are_not_utf_8_leave_the_next_pod_right() -> None:
     members = Membership()
-    watch = ListWatch(ANONYMOUS, pods_in(""), PodStore(members))
     odd = an_event("ADDED", served_by_another(a_pod("odd"), "tpu-1", "2"), "odd", 1)
-    take(watch, json.dumps(odd).encode().replace(b'"TPU_WORKER_ID"', b'"\x80"'))
-    take(watch, json.dumps(an_event("ADDED", a_pod("good", SEAT), "good", 100)).encode())
+    good = an_event("ADDED", a_pod("good", SEAT), "good", 100)
+    not_text = json.dumps(odd).encode().replace(b'"TPU_WORKER_ID"', b'"\x80"')
+    follow(pods_in(""), PodStore(members), not_text, json.dumps(good).encode())
     assert members.get("good") == Member(KEY, SEAT)
 
 
@@ -87,7 +115,7 @@ def test_a_former_webhooks_pod_whose_variables_are_no_text_has_no_seat() -> None
     feed = PodStore(Membership())
     pod = served_by_another(a_pod("a"), "tpu-1", "2")
     line = json.dumps(an_event("ADDED", pod, "odd", 5)).encode()
-    take(ListWatch(ANONYMOUS, pods_in(""), feed), line.replace(b'"value": "2"', b'"value": "\x80"'))
+    follow(pods_in(""), feed, line.replace(b'"value": "2"', b'"value": "\x80"'))
     assert feed.malformed == 1
 
 
@@ -97,10 +125,9 @@ def test_odd_events_of_rayclusters_leave_the_next_good_one_right(
     lines: list[tuple[str, random.Random, bool]],
 ) -> None:
     index = ClusterIndex()
-    watch = ListWatch(ANONYMOUS, rayclusters_in(""), RayClusterStore(index))
-    for kind, choose, bytewise in lines:
-        take(watch, broken(a_raycluster(), kind, choose, bytewise=bytewise))
-    take(watch, json.dumps(an_event("ADDED", a_raycluster("last"), "u", 100)).encode())
+    odd = [broken(a_raycluster(), *drawn[:2], bytewise=drawn[2]) for drawn in lines]
+    good = json.dumps(an_event("ADDED", a_raycluster("last"), "u", 100)).encode()
+    follow(rayclusters_in(""), RayClusterStore(index), *odd, good)
     facts = index.get("default", "last")
     assert facts is not None
     assert facts.groups["tpu"].num_of_hosts == 4

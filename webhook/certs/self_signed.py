@@ -158,12 +158,19 @@ class SelfSigned:
     `unavailable` is the exception of the vault if the API server is unreachable.
     """
 
-    def __init__(self, vault: Vault, names: Sequence[str], unavailable: type[Exception]) -> None:
+    def __init__(
+        self,
+        vault: Vault,
+        names: Sequence[str],
+        unavailable: type[Exception],
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        timer: Callable[[], float] = monotonic,
+    ) -> None:
         self._unavailable = unavailable
         self._vault = vault
         self._names = names
-        self._clock: Callable[[], datetime] = lambda: datetime.now(UTC)
-        self._timer: Callable[[], float] = monotonic
+        self._clock = clock
+        self._timer = timer
         self._bundle = b""
         self._since = 0.0
 
