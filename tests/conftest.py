@@ -1,6 +1,7 @@
 """Fixtures that several packages share."""
 
 import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,6 +31,19 @@ settings.load_profile("fixed")
 """Every run draws the same examples, however busy the machine; `make fuzz` selects the other
 profile.
 """
+
+
+@pytest.fixture(autouse=True)
+def _no_thread_is_left() -> Iterator[None]:
+    """Fail a test that leaves a thread running, which would disturb the tests after it. A process
+    or an event loop that is left fails as a ResourceWarning.
+    """
+    before = threading.enumerate()
+    yield
+    left = [each for each in threading.enumerate() if each not in before]
+    for each in left:
+        each.join(30)
+    assert not any(each.is_alive() for each in left), f"the test left {left}"
 
 
 @pytest.fixture(scope="session")

@@ -121,7 +121,7 @@ def registry() -> Iterator[Registry]:
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.daemon_threads = True
+        server.daemon_threads = False  # each is joined in the end, so none outlives its test
         objects.url = f"http://127.0.0.1:{server.server_address[1]}"
         thread = threading.Thread(target=server.serve_forever, args=[0.02])
         thread.start()
