@@ -8,7 +8,8 @@ from time import perf_counter
 from rich.console import Console
 
 from tests.diagnostics.scenes import NOW, Observed, Scene, llama
-from webhook.cli.cluster_tree import draw
+from webhook.cli.cluster_tree import drawing
+from webhook.cli.terminal import show
 
 HOSTS = 4
 TURNS = 5
@@ -25,7 +26,7 @@ def main() -> None:
             observed = a_cluster_of(pods, missing=missing)
             cluster_report = observed.examined(NOW)
             seconds = _best(lambda seen=observed: seen.examined(NOW))  # type: ignore[misc]
-            drawn = _best(lambda shown=cluster_report: draw(_console(), shown))  # type: ignore[misc]
+            drawn = _best(lambda seen=cluster_report: show(drawing(seen), screen=_console()))  # type: ignore[misc]
             said = "yes" if missing else "no"
             sys.stdout.write(f"  {pods:>6} {said:>15} {seconds:>9.3f} {drawn:>9.3f}\n")
             if pods == 1_000 and seconds + drawn > BUDGET:

@@ -8,7 +8,8 @@ from tests.builders import a_cluster
 from tests.cli.terminals import a_console
 from tests.diagnostics.samples import samples
 from tests.diagnostics.scenes import NOW, Scene
-from webhook.cli.cluster_tree import draw
+from webhook.cli.cluster_tree import drawing
+from webhook.cli.terminal import show
 from webhook.diagnostics import ids
 
 WIDTHS = (60, 80, 100, 400)
@@ -18,7 +19,7 @@ NARROW = (20, 30, 34, 40)
 def drawn(scene: Scene, width: int, *, wide: bool = False) -> str:
     """Return a picture as it is drawn on a terminal."""
     console, written = a_console(width)
-    draw(console, scene.examined(NOW), wide=wide)
+    show(drawing(scene.examined(NOW), wide=wide), screen=console)
     return re.sub(r"\x1b\[[0-9;]*m", "", written.getvalue())
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import ClusterBuilder
+from tests.builders import ClusterBuilder, a_cluster
 from tests.diagnostics.scenes import Scene, llama
 from tests.diagnostics.served import serving
 from webhook.accelerators import profiles
@@ -206,6 +206,24 @@ def test_a_pod_without_a_seat_is_told_as_such(tmp_path: Path, capsys: Capture) -
 def test_the_nearest_pod_is_named(tmp_path: Path, capsys: Capture) -> None:
     assert explain_pod(Scene(), tmp_path, "llama-tpu-worker-0-9") == 2
     assert "did you mean llama-tpu-worker-0-" in capsys.readouterr().err
+
+
+def test_without_a_name_the_pods_of_the_files_are_named(tmp_path: Path, capsys: Capture) -> None:
+    assert main(["explain", "pod"]) == 2
+    assert "name a pod; `kubectl get pods` lists them" in capsys.readouterr().err
+    scene = Scene(a_cluster("llama").group("tpu", hosts=4, replicas=3))
+    file = tmp_path / "pods.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "PodList",
+                                "items": list(scene.pods.values())}))  # fmt: skip
+    assert main(["explain", "pod", "--state", str(file)]) == 2
+    err = capsys.readouterr().err
+    assert "explain: name a pod of the files: " in err
+    assert "llama-tpu-worker-0-0, " in err
+    assert err.endswith(f" and {len(scene.pods) - 10} more\n")
+    empty = tmp_path / "cluster.json"
+    empty.write_text(json.dumps(scene.cluster))
+    assert main(["explain", "pod", "--state", str(empty)]) == 2
+    assert "there is no Ray pod in what was read" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", [rule.id for rule in RULES])

@@ -110,6 +110,21 @@ def test_the_last_line_tells_the_installation_from_rayclusters(
     assert capsys.readouterr().out.splitlines()[-1] == last
 
 
+@pytest.mark.parametrize("arguments", [
+    ("status",), ("status", "-o", "wide"), ("explain", "pod", "llama-tpu-worker-0-2"),
+    ("migrate", "--from", "kuberay-tpu-webhook"),
+])  # fmt: skip
+def test_no_printed_line_ends_with_spaces(
+    arguments: tuple[str, ...], tmp_path: Path, capsys: Capture
+) -> None:
+    scene = Scene().without("llama-tpu-worker-0-3")
+    with serving(scene, tmp_path) as (_, kubeconfig):
+        main([*arguments, "--kubeconfig", str(kubeconfig)])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) > 2
+    assert lines == [line.rstrip() for line in lines]
+
+
 def test_json_and_yaml_have_the_whole_picture(tmp_path: Path, capsys: Capture) -> None:
     scene = Scene().without("llama-tpu-worker-0-3")
     assert status(scene, tmp_path, "-o", "json") == 1

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from rich.console import Console, RenderableType
 from rich.console import Group as Lines
+from rich.console import RenderableType
 from rich.table import Table
 
 from webhook.cli.terminal import AtLeast, Column, Text, grid, mark, style, symbols
@@ -48,11 +48,6 @@ _LEAST, _LEAST_WIDE = 48, 68
 """Minimum widths of a terminal in columns, so that folding columns have space."""
 
 Row = tuple[RenderableType, ...]
-
-
-def draw(console: Console, cluster_report: report.ClusterReport, *, wide: bool = False) -> None:
-    """Print a report. Commands are not broken into lines, so that they can be copied."""
-    console.print(drawing(cluster_report, wide=wide), crop=False)
 
 
 def drawing(cluster_report: report.ClusterReport, *, wide: bool = False) -> Lines:

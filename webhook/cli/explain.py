@@ -17,7 +17,7 @@ from webhook.api import names
 from webhook.cli.cluster_tree import shown_problems
 from webhook.cli.connection import UNREACHABLE, State, add_state, read_state
 from webhook.cli.parsing import add_connection, add_ignoring, meant, refuse
-from webhook.cli.terminal import Text, console, grid, mark, style
+from webhook.cli.terminal import Text, grid, mark, show, style
 from webhook.diagnostics.assigned_pods import Cluster, assign
 from webhook.diagnostics.examination import DIAGNOSES, examine
 from webhook.diagnostics.live_objects import LivePod
@@ -30,6 +30,8 @@ from webhook.validation.rules import RULES
 
 _LONG: Final = 70
 """The maximum length of a printed value."""
+_LISTED: Final = 10
+"""The maximum of pods in the message for a missing name."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,10 +63,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     if arguments.kind == "pod":
-        if arguments.name is None:
+        if not (arguments.name or arguments.state):
             return refuse("explain", "name a pod; `kubectl get pods` lists them")
         read = read_state(arguments)
-        return UNREACHABLE if read is None else _pod(read, arguments.name)
+        return UNREACHABLE if read is None else _pod(read, arguments.name or "")
     if arguments.config and (problem := _extend(arguments.config)):
         return refuse("explain", problem)
     kind, name, entries = arguments.kind, arguments.name, _ENTRIES[arguments.kind]()
@@ -84,22 +86,23 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _pod(state: State, name: str) -> int:
     objects, now = state.objects, state.now
+    known = [each.name for each in objects.pods.all]
+    if not name and known:
+        more = f" and {len(known) - _LISTED} more" if len(known) > _LISTED else ""
+        return refuse("explain", f"name a pod of the files: {', '.join(known[:_LISTED])}{more}")
     pod = next((each for each in objects.pods.all if each.name == name), None)
     if pod is None:
-        near = get_close_matches(name, [each.name for each in objects.pods.all], n=1)
+        near = get_close_matches(name, known, n=1)
         meant = f"; did you mean {near[0]}?" if near else ""
         return refuse(
             "explain",
-            f"there is no Ray pod {name} in what was read{meant}; -n names another namespace",
+            f"there is no Ray pod{name and ' '}{name} in what was read{meant}; "
+            "-n names another namespace",
         )
     live = objects.clusters.get(owner_of(pod))
     cluster = assign(live, objects, now) if live is not None else None
-    screen = console()
-    for line in _about(pod, cluster, now):
-        screen.print(line)
     problems = [each for each in examine(objects, now).every_problem if name in each.pods]
-    for part in shown_problems(tuple(problems), now):
-        screen.print(part, crop=False)
+    show(*_about(pod, cluster, now), *shown_problems(problems, now))
     return 0
 
 

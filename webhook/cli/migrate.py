@@ -11,7 +11,7 @@ import msgspec
 from webhook.cache.google_webhook import read_installed
 from webhook.cli.connection import UNREACHABLE, Cluster, look_until
 from webhook.cli.parsing import add_connection, add_ignoring, add_output, add_wait
-from webhook.cli.terminal import Text, console, grid, mark, style
+from webhook.cli.terminal import Text, grid, mark, show, style
 from webhook.diagnostics.installation_problems import PREVIOUS
 from webhook.diagnostics.messages import counted
 from webhook.migrate.migration import GroupVerdict, Migration, Step, migration
@@ -84,30 +84,33 @@ def _data(way: Migration, unread: dict[str, str]) -> dict[str, Any]:
 
 
 def _show(way: Migration, unread: dict[str, str]) -> None:
-    screen = console()
-    screen.print(Text("worker groups with TPUs", style="bold"))
-    table = grid("whole", "whole", "folds")
+    groups = grid("whole", "whole", "folds")
     for group in way.groups:
-        table.add_row(" ", mark("warning" if group.restart else "fine"), Text(_described(group)))
+        groups.add_row(" ", mark("warning" if group.restart else "fine"), Text(_described(group)))
     if not way.groups:
-        table.add_row(" ", mark("info"), Text("there is none"))
-    screen.print(table)
-    screen.print()
-    screen.print(Text("steps", style="bold"))
-    table = grid("whole", "whole", "folds")
+        groups.add_row(" ", mark("info"), Text("there is none"))
+    steps = grid("whole", "whole", "folds")
     for number, step in enumerate(way.steps, 1):
-        table.add_row(" ", _mark(step), Text(f"{number}. {step.text}"))
+        steps.add_row(" ", _mark(step), Text(f"{number}. {step.text}"))
         for command in step.commands:
-            table.add_row("", "", Text(f"   {command}", style=style("info")))
+            steps.add_row("", "", Text(f"   {command}", style=style("info")))
         if step.state == "next" and step.check:
-            table.add_row("", "", Text(f"   then look: {step.check}", style=style("info")))
-    screen.print(table)
-    for what, why in unread.items():
-        screen.print(Text(f"{what} could not be read: {why}", style=style("warning")))
-    screen.print()
+            steps.add_row("", "", Text(f"   then look: {step.check}", style=style("info")))
     left = len(way.steps) - _done(way)
     last = "nothing is left to do" if way.done else f"{counted(left, 'step')} left"
-    screen.print(Text.assemble(mark("fine" if way.done else "info"), f" {last}"))
+    show(
+        Text("worker groups with TPUs", style="bold"),
+        groups,
+        Text(),
+        Text("steps", style="bold"),
+        steps,
+        *(
+            Text(f"{what} could not be read: {why}", style=style("warning"))
+            for what, why in unread.items()
+        ),
+        Text(),
+        Text.assemble(mark("fine" if way.done else "info"), f" {last}"),
+    )
 
 
 def _mark(step: Step) -> Text:

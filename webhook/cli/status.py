@@ -12,10 +12,10 @@ from typing import Final
 from msgspec import structs
 
 from webhook.cache.cluster_cache import Observing
-from webhook.cli.cluster_tree import draw, drawing
+from webhook.cli.cluster_tree import drawing
 from webhook.cli.connection import UNREACHABLE, Cluster, add_state, read_state, with_cluster
 from webhook.cli.parsing import add_connection, add_ignoring, refuse
-from webhook.cli.terminal import Screen, console
+from webhook.cli.terminal import Screen, console, show
 from webhook.dashboard.state_files import state_of
 from webhook.diagnostics.document import document
 from webhook.diagnostics.examination import examine
@@ -85,13 +85,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _watch(cluster: Cluster, arguments: argparse.Namespace) -> ClusterReport:
     """Watch the cluster, and return the last report. Raises ApiError if unreachable."""
-    show = _follower(arguments.output)
+    follow = _follower(arguments.output)
     examiner = Examiner(ObjectCache(ignoring=cluster.ignoring))
     where = [cluster.namespace] if cluster.namespace else []
     observing = Observing(cluster.api, examiner.object_cache, where, person=True)
     await observing.read()
     cluster_report = only(_seen(examiner, observing), arguments.raycluster)
-    show(cluster_report, True)  # noqa: FBT003 - a Callable has no names
+    follow(cluster_report, True)  # noqa: FBT003 - a Callable has no names
     following = asyncio.create_task(observing.run())
     try:
         while not following.done():
@@ -99,7 +99,7 @@ async def _watch(cluster: Cluster, arguments: argparse.Namespace) -> ClusterRepo
             before = cluster_report
             if observing.listed:
                 cluster_report = only(_seen(examiner, observing), arguments.raycluster)
-            show(cluster_report, _timeless(cluster_report) != _timeless(before))
+            follow(cluster_report, _timeless(cluster_report) != _timeless(before))
         following.result()
     except asyncio.CancelledError:  # on Ctrl-C, the last output stays on the screen
         pass
@@ -152,7 +152,7 @@ def only(cluster_report: ClusterReport, name: str) -> ClusterReport:
 def _report(
     cluster_report: ClusterReport | None,
     arguments: argparse.Namespace,
-    show: Callable[[ClusterReport], None] | None = None,
+    printer: Callable[[ClusterReport], None] | None = None,
 ) -> int:
     """Print a report, and return the exit status."""
     if cluster_report is None:
@@ -167,17 +167,17 @@ def _report(
             f"ray-webhook status: there is no RayCluster {arguments.raycluster}{meant}\n"
         )
         return UNREACHABLE
-    if show is not None:
-        show(chosen)
+    if printer is not None:
+        printer(chosen)
     return WAITS if chosen.waits else FINE
 
 
 def _table(cluster_report: ClusterReport) -> None:
-    draw(console(), cluster_report)
+    show(drawing(cluster_report))
 
 
 def _wide(cluster_report: ClusterReport) -> None:
-    draw(console(), cluster_report, wide=True)
+    show(drawing(cluster_report, wide=True))
 
 
 def _json(cluster_report: ClusterReport) -> None:

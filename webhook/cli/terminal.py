@@ -71,6 +71,15 @@ def console(stream: TextIO | None = None) -> Console:
     )
 
 
+def show(*parts: RenderableType, screen: Console | None = None) -> None:
+    """Print each part. No line is cut, so that commands can be copied, or ends with spaces."""
+    screen = screen or console()
+    with screen.capture() as printed:
+        for part in parts:
+            screen.print(part, crop=False)
+    screen.file.write("".join(f"{line.rstrip(' ')}\n" for line in printed.get().splitlines()))
+
+
 def grid(*columns: Column, padding: int = 1) -> Table:
     """Return a table without borders. On a narrow terminal, the text of folding columns is broken
     into lines, so that nothing is cut.
