@@ -64,7 +64,8 @@ def installed(server: Server, bundle: str) -> None:
     }
     image = "quay.io/kuberay/operator:v1.7.0"
     container = {"image": image, "args": ["--feature-gates=RayMultiHostIndexing=true"]}
-    operator = {"spec": {"template": {"spec": {"containers": [container]}}}}
+    pod = {"serviceAccountName": "kuberay-operator", "containers": [container]}
+    operator = {"metadata": {"namespace": "ray-system"}, "spec": {"template": {"spec": pod}}}
     server.answers |= {
         "/version": {"gitVersion": "v1.37.0"},
         "/apis/ray.io/v1": {},
@@ -201,6 +202,7 @@ def test_a_call_that_fails_says_why(
         server.denials[PODS] = {"code": 500, "message": message}
         status = main(["check", "--kubeconfig", str(kubeconfig)])
     out = capsys.readouterr().out
+    assert out.splitlines() == [line.rstrip() for line in out.splitlines()]
     assert status == 1
     assert "✗ the API server cannot call pods.admission.ray.io" in out
     assert advice in out
@@ -567,6 +569,40 @@ def test_the_gates_of_the_operator_are_compared_with_the_settings(
     assert found["feature-gates"] == verdict
 
 
+@pytest.mark.parametrize(
+    ("namespace", "text", "verdict"),
+    [
+        ("ray-system", "", "fine"),
+        ("default", "", "fine"),
+        ("kuberay", "", "warning"),
+        ("kuberay", "validation: {operators: [system:serviceaccount:kuberay:kuberay-operator]}",
+         "fine"),
+        ("default", "validation: {operators: []}", "warning"),
+        ("default", "validation: {operators: 5}", "fine"),
+    ],
+)  # fmt: skip
+def test_the_account_of_the_operator_is_compared_with_the_settings(
+    tmp_path: Path, bundle: str, capsys: Capture, namespace: str, text: str, verdict: str
+) -> None:
+    def change(server: Server) -> None:
+        configured(server, text)
+        server.answers["/apis/apps/v1/deployments"]["items"][0]["metadata"]["namespace"] = namespace
+
+    status, found = check(tmp_path, bundle, capsys, change=change)
+    assert (status, found["operator-account"]) == (0, verdict)
+
+
+def test_the_account_to_add_is_said(tmp_path: Path, bundle: str, capsys: Capture) -> None:
+    with serving(Scene(), tmp_path) as (server, kubeconfig):
+        installed(server, bundle)
+        configured(server, "validation: {operators: [me]}")
+        main(["check", "--kubeconfig", str(kubeconfig)])
+    out = " ".join(capsys.readouterr().out.split())
+    account = "system:serviceaccount:ray-system:kuberay-operator"
+    assert f"the operator runs as {account}, which validation.operators does not contain" in out
+    assert f"set validation.operators to [me, {account}]" in out
+
+
 def test_what_the_setting_has_to_be_is_said_whole(
     tmp_path: Path, bundle: str, capsys: Capture
 ) -> None:
@@ -588,7 +624,7 @@ def test_settings_that_may_not_be_read_leave_the_gates_unknown(
         server.refused.add(f"{WITHIN}/configmaps/ray-webhook-settings")
 
     _, found = check(tmp_path, bundle, capsys, change=change)
-    assert found["feature-gates"] == "unknown"
+    assert (found["feature-gates"], found["operator-account"]) == ("unknown", "unknown")
 
 
 def test_a_state_in_a_file_is_checked_without_a_cluster(tmp_path: Path, capsys: Capture) -> None:

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.e2e
 
 SEAT = {"ray.io/worker-group-replica-index": "0"}
 IGNORE = {"admission.ray.io/ignore": "true"}
-KUBERAY = "system:serviceaccount:kuberay-operator:kuberay-operator"
+KUBERAY = "system:serviceaccount:ray-system:kuberay-operator"
 CONTROLLER = "system:serviceaccount:ray-webhook:ray-webhook-controller"
 
 

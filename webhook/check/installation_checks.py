@@ -1,7 +1,7 @@
 """Checks of an installation, based on responses of the API server, with remedies."""
 
 import re
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from typing import Any, Final, Literal
 
 from msgspec import Struct
@@ -14,7 +14,7 @@ from webhook.diagnostics.live_objects import Webhook, WebhookConfiguration
 from webhook.diagnostics.messages import counted
 from webhook.diagnostics.object_cache import PODS_WEBHOOK
 from webhook.diagnostics.report import ClusterReport
-from webhook.validation.rule_settings import GATES, RuleSettings
+from webhook.validation.rule_settings import GATES, OPERATORS, RuleSettings
 
 CLUSTERS_WEBHOOK: Final = f"clusters{OURS}"
 """The webhook for RayClusters."""
@@ -39,6 +39,7 @@ ENDPOINTS: Final = "endpoints"
 RESERVATIONS: Final = "reservations"
 RIGHTS: Final = "rights"
 FEATURE_GATES: Final = "feature-gates"
+OPERATOR_ACCOUNT: Final = "operator-account"
 DRY_RUN_DENIED: Final = "dry-run-denied"
 DRY_RUN_PATCHED: Final = "dry-run-patched"
 SEATS: Final = "seats"
@@ -68,6 +69,15 @@ class Result(Struct, frozen=True, omit_defaults=True):
     def page(self) -> str:
         """Link to the documentation of the check."""
         return f"{PAGE}#{self.id}"
+
+
+class Assumed(Struct, frozen=True):
+    """The settings of the rules that are compared with the operator: `validation.gates` and
+    `validation.operators`.
+    """
+
+    gates: dict[str, bool] = {}
+    operators: Sequence[str] = OPERATORS
 
 
 class Tried(Struct, frozen=True):
@@ -130,11 +140,12 @@ def before(probed: Probed) -> Iterator[Result]:
 def after(
     probed: Probed,
     expiry: Callable[[str], float | None],
-    gates_in: Callable[[str], Mapping[str, bool]],
+    assumed: Assumed | None,
     now: float,
 ) -> Iterator[Result]:
     """Yield the results of the checks of an installation. `expiry` returns when a caBundle (base64
-    of PEM) expires, None if unreadable; `gates_in` returns the feature gates in a settings text.
+    of PEM) expires, None if unreadable; `assumed` are the settings of the webhook, None if
+    unreadable.
     """
     ours = [
         (each.metadata.name or "", webhook)
@@ -148,12 +159,13 @@ def after(
         (FAILURE_POLICY, _policies(webhook for _, webhook in ours)),
         (ENDPOINTS, _endpoints(probed)),
         (RIGHTS, _rights(probed)),
-        (FEATURE_GATES, _gates(probed, gates_in)),
+        (FEATURE_GATES, _gates(probed, assumed)),
+        (OPERATOR_ACCOUNT, _accounts(probed, assumed)),
         (RESERVATIONS, _reservations(probed)),
-        (ids.SECOND_WEBHOOK, _second(probed)),
+        (ids.SECOND_WEBHOOK, _second(probed.mutating)),
         (DRY_RUN_DENIED, _denial(probed.broken)),
         (DRY_RUN_PATCHED, _patch(probed)),
-        (SEATS, _seats(probed)),
+        (SEATS, _workers(probed)),
     )
 
 
@@ -163,18 +175,10 @@ def of_files(
     namespace: str,
 ) -> Iterator[Result]:
     """Yield the results of the checks that need no requests to a cluster."""
-    probed = Probed(
-        {},
-        None,
-        None,
-        None,
-        configurations,
-        None,
-        {},
-        cluster_report=cluster_report,
-        scope=namespace,
+    yield from _results(
+        (ids.SECOND_WEBHOOK, _second(configurations)),
+        (SEATS, _seats(cluster_report, where(namespace), of_files=True)),
     )
-    yield from _results((ids.SECOND_WEBHOOK, _second(probed)), (SEATS, _seats(probed)))
 
 
 def _results(*checks: tuple[str, Iterator[Found]]) -> Iterator[Result]:
@@ -192,9 +196,9 @@ def _unread(probed: Probed, resource: str, text: str) -> Found:
     return "unknown", f"{text}: {resource} ({why})", "ask somebody who may read them"
 
 
-def where(probed: Probed) -> str:
-    """Return the namespaces whose RayClusters and pods were read, in words."""
-    return f"namespace {probed.scope}" if probed.scope else "all namespaces"
+def where(namespace: str) -> str:
+    """Return a namespace, or all if empty, in words."""
+    return f"namespace {namespace}" if namespace else "all namespaces"
 
 
 def _kubernetes(probed: Probed) -> Iterator[Found]:
@@ -249,20 +253,19 @@ def _started(deployment: Object) -> tuple[str, str]:
     return image, gates[0] if gates else ""
 
 
-def _gates(probed: Probed, gates_in: Callable[[str], Mapping[str, bool]]) -> Iterator[Found]:
+def _gates(probed: Probed, settings: Assumed | None) -> Iterator[Found]:
     """Yield whether the feature gates that the rules assume are those of the operator."""
     if not probed.operators or len(probed.operators) > 1:
         return  # the operator that manages a RayCluster is unknown
-    if probed.settings is None:
+    if settings is None:
         yield _unread(probed, "configmaps", "the feature gates in the settings are not known")
         return
     image, argument = _started(probed.operators[0])
     release = _release(image.rpartition(":")[2])
     pairs = (pair.partition("=")[::2] for pair in argument.split(","))
     named = {name.strip(): value.strip().lower() in _ON for name, value in pairs if name.strip()}
-    ours = {name: on for text in probed.settings for name, on in gates_in(text).items()}
     actual = RuleSettings(gates=named, kuberay=release)
-    assumed = RuleSettings(gates=ours, kuberay=release)
+    assumed = RuleSettings(gates=settings.gates, kuberay=release)
     wrong = [gate for gate in GATES if actual.enabled(gate) != assumed.enabled(gate)]
     if not wrong:
         yield _fine("the rules assume the feature gates of the operator")
@@ -278,6 +281,35 @@ def _gates(probed: Probed, gates_in: Callable[[str], Mapping[str, bool]]) -> Ite
         f"the operator runs with {shown}, and the rules assume the opposite",
         f"set validation.gates to {{{', '.join(f'{gate}: {on[gate]}' for gate in wanted)}}}",
     )
+
+
+def _accounts(probed: Probed, settings: Assumed | None) -> Iterator[Found]:
+    """Yield whether the setting `validation.operators` contains the accounts of the operators."""
+    if not probed.operators:
+        return
+    if settings is None:
+        yield _unread(probed, "configmaps", "the setting validation.operators is not known")
+        return
+    missing = [each for each in map(_account, probed.operators) if each not in settings.operators]
+    if not missing:
+        yield _fine("validation.operators contains the account of the operator")
+        return
+    text = (
+        f"the operator runs as {', '.join(missing)}, which validation.operators does not contain: "
+        "RayClusters that it creates for RayJobs and RayServices can be denied"
+    )
+    yield (
+        "warning",
+        text,
+        f"set validation.operators to [{', '.join((*settings.operators, *missing))}]",
+    )
+
+
+def _account(deployment: Object) -> str:
+    """Return the service account of an operator."""
+    spec = deployment.get("spec", {}).get("template", {}).get("spec", {})
+    namespace = deployment.get("metadata", {}).get("namespace", "")
+    return f"system:serviceaccount:{namespace}:{spec.get('serviceAccountName') or 'default'}"
 
 
 def _cert_manager(probed: Probed) -> Iterator[Found]:
@@ -416,10 +448,10 @@ def _reservations(probed: Probed) -> Iterator[Found]:
         yield _fine(f"{counted(len(probed.reservations), 'Lease')} can be written, in dry runs")
 
 
-def _second(probed: Probed) -> Iterator[Found]:
-    if probed.mutating is None:
+def _second(mutating: Collection[WebhookConfiguration] | None) -> Iterator[Found]:
+    if mutating is None:
         return
-    others = list(second_webhook(probed.mutating))
+    others = list(second_webhook(mutating))
     for other in others:
         yield "error", other.message, f"{other.remedy}: {other.command}"
     if not others:
@@ -506,11 +538,15 @@ _OF_SEATS: Final = (
 )
 
 
-def _seats(probed: Probed) -> Iterator[Found]:
+def _workers(probed: Probed) -> Iterator[Found]:
     if probed.cluster_report is None:
         yield _unread(probed, "pods", "whether all workers have a seat is not known")
-        return
-    found = probed.cluster_report.every_problem
+    else:
+        yield from _seats(probed.cluster_report, where(probed.scope), of_files=False)
+
+
+def _seats(cluster_report: ClusterReport, scope: str, *, of_files: bool) -> Iterator[Found]:
+    found = cluster_report.every_problem
     wrong = [each for each in found if each.level == ERROR and each.id in _OF_SEATS]
     for each in wrong:
         text = f"{each.namespace}/{each.cluster}: {each.message}"
@@ -518,19 +554,19 @@ def _seats(probed: Probed) -> Iterator[Found]:
     if not wrong:
         workers = sum(
             bool(host.pods)
-            for each in probed.cluster_report.clusters
+            for each in cluster_report.clusters
             for group in each.groups
             for replica in group.replicas
             for host in replica.hosts
         )
-        if not workers and not probed.version:
+        if of_files and not workers:
             yield (
                 "unknown",
                 "the files contain no worker pods",
                 "add those of `kubectl get pods -o yaml`",
             )
         else:
-            yield _fine(f"{counted(workers, 'worker')} with as many identities, in {where(probed)}")
+            yield _fine(f"{counted(workers, 'worker')} with as many identities, in {scope}")
 
 
 def _release(text: str) -> tuple[int, int] | None:

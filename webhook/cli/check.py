@@ -6,18 +6,28 @@ import binascii
 import json
 import sys
 import time
+from collections.abc import Iterable
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final, NamedTuple
 
 import msgspec
+from rich.console import RenderableType
 
 from webhook.api import names
 from webhook.cache.probes import Probes
 from webhook.certs.context import CertificateError, read_validity
-from webhook.check.installation_checks import Result, after, before, of_files, where
+from webhook.check.installation_checks import (
+    Assumed,
+    Result,
+    after,
+    before,
+    of_files,
+    where,
+)
 from webhook.cli.connection import UNREACHABLE, Cluster, add_state, look_until, read_state
 from webhook.cli.parsing import add_connection, add_ignoring, add_output, add_wait, refuse
-from webhook.cli.terminal import Text, console, grid, mark, style
+from webhook.cli.terminal import Text, grid, mark, show, style
 from webhook.diagnostics.examination import examine
 from webhook.groups.group_config import facts_of
 from webhook.manifest.kuberay_pods import expand
@@ -118,9 +128,14 @@ async def _sections(cluster: Cluster, arguments: argparse.Namespace) -> list[_Se
         return [_Section("what an installation needs", list(before(await probes.needs())))]
     now = time.time()
     probed = await probes.all(now)
+    results = after(probed, expiry, assumed_in(probed.settings), now)
     return [
         _Section("what an installation needs", list(before(probed))),
-        _Section("the installation", list(after(probed, expiry, gates_in, now)), where(probed)),
+        _Section(
+            "the installation",
+            list(results),
+            where(probed.scope),
+        ),
     ]
 
 
@@ -158,16 +173,21 @@ def expiry(bundle: str) -> float | None:
         return None
 
 
-def gates_in(text: str) -> dict[str, bool]:
-    """Return the feature gates in a text with settings; none for any other text."""
-    try:
-        documents = [each.document for each in read("settings", text.encode())]
-    except ManifestError:
-        return {}
-    held: Any = documents[0] if len(documents) == 1 else None
-    for key in ("validation", "gates"):
-        held = held.get(key) if isinstance(held, dict) else None
-    return held if isinstance(held, dict) else {}
+class _Settings(msgspec.Struct):
+    validation: Assumed = Assumed()
+
+
+def assumed_in(texts: Iterable[str] | None) -> Assumed | None:
+    """Return the settings in the first text that is a file with settings, else the defaults; None
+    without texts.
+    """
+    if texts is None:
+        return None
+    for text in texts:
+        with suppress(ManifestError, ValueError, msgspec.ValidationError):
+            (manifest,) = read("settings", text.encode())
+            return msgspec.convert(manifest.document, _Settings).validation
+    return Assumed()
 
 
 def _data(sections: list[_Section]) -> dict[str, Any]:
@@ -180,9 +200,8 @@ def _data(sections: list[_Section]) -> dict[str, Any]:
 
 
 def _show(sections: list[_Section], wrong: int) -> None:
-    screen = console()
+    parts: list[RenderableType] = []
     for section in sections:
-        screen.print(Text(section.title, style="bold"))
         table = grid("whole", "whole", "folds")
         for each in section.results:
             table.add_row(" ", mark(each.verdict), Text(each.text))
@@ -190,8 +209,7 @@ def _show(sections: list[_Section], wrong: int) -> None:
                 table.add_row(
                     "", "", Text(f"{each.remedy}; more: {each.page}", style=style("info"))
                 )
-        screen.print(table)
-        screen.print()
+        parts += [Text(section.title, style="bold"), table, Text()]
     scope = f" in {sections[-1].scope}" if sections[-1].scope else ""
     last = ("fine", "nothing is wrong") if not wrong else ("error", f"{wrong} of the checks failed")
-    screen.print(Text.assemble(mark(last[0]), f" {last[1]}{scope}"))
+    show(*parts, Text.assemble(mark(last[0]), f" {last[1]}{scope}"))

@@ -22,7 +22,7 @@ from webhook.accelerators.profiles import add_profile, own_profile
 from webhook.api.formats import DNS_LABEL_MAX, is_dns_label, is_dns_subdomain, shortened
 from webhook.config.time_zones import TIME_ZONES
 from webhook.groups.drain_timeout import SECONDS_MAX
-from webhook.validation.rule_settings import GATES, RuleSettings, parse_kuberay
+from webhook.validation.rule_settings import GATES, OPERATORS, RuleSettings, parse_kuberay
 from webhook.validation.rules import RULES
 from webhook.validation.ruleset import unknown_names
 
@@ -212,10 +212,7 @@ class Validation(_Section):
     and only warn about checks that no earlier release makes.
     """
 
-    operators: list[str] = [
-        "system:serviceaccount:ray-system:kuberay-operator",
-        "system:serviceaccount:default:kuberay-operator",
-    ]
+    operators: list[str] = [*OPERATORS]
     """Service accounts of the KubeRay operator, by default those of its two installation methods.
     Denials of a Ray object that one of them creates for another Ray object become warnings: the
     owner was validated already, and could not recover, upgrade or run again.

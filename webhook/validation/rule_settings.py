@@ -20,6 +20,13 @@ GATES: Final[Mapping[str, bool]] = {
 }
 
 
+OPERATORS: Final = (
+    "system:serviceaccount:ray-system:kuberay-operator",
+    "system:serviceaccount:default:kuberay-operator",
+)
+"""Service accounts of the KubeRay operator by its two installation methods."""
+
+
 # Gates that were off by default before a release.
 _OFF_BEFORE: Final[Mapping[str, tuple[int, int]]] = {
     "RayJobDeletionPolicy": (1, 6),
