@@ -78,7 +78,7 @@ def test_every_command_names_a_file_that_is_missing_and_what_to_give(
 
 
 @pytest.mark.parametrize("text", [
-    "words\n", "- 1\n", "{}\n", "", CLUSTER.replace("ray.io/v1", "ray.io/v2"),
+    "words\n", "- 1\n", "{}\n", "",
 ])  # fmt: skip
 def test_a_path_with_nothing_that_is_wanted_is_refused(
     text: str, tmp_path: Path, said: Said
@@ -88,6 +88,27 @@ def test_a_path_with_nothing_that_is_wanted_is_refused(
     wanted = f"{path}: no Ray object or Pod in it (apiVersion ray.io/v1 or v1)"
     assert said("preview", "-f", path) == wanted
     assert said("serve", "--standalone", "--state", path) == wanted
+
+
+@pytest.mark.parametrize("command", [
+    ("preview",), ("diff",), ("status", "--state"), ("serve", "--standalone", "--state"),
+])  # fmt: skip
+@pytest.mark.parametrize(("right", "wrong", "problem"), [
+    ("kind: RayCluster", "kind: Raycluster", "there is no Raycluster in ray.io/v1"),
+    ("ray.io/v1", "ray.io/v2", "there is no RayCluster in ray.io/v2"),
+    ("apiVersion: ray.io/v1", "version: ray.io/v1", "it has no apiVersion"),
+])  # fmt: skip
+def test_an_object_that_is_of_ray_by_its_kind_or_group_alone_is_refused(
+    command: tuple[str, ...], right: str, wrong: str, problem: str, tmp_path: Path, said: Said
+) -> None:
+    path = tmp_path / "given.yaml"
+    assert right in CLUSTER
+    path.write_text(f"{CLUSTER}---\n{CLUSTER.replace(right, wrong)}")
+    line = path.read_text().splitlines().index("---") + 2
+    assert said(*command, path) in {
+        f"{path}:{each}: {problem}: write apiVersion ray.io/v1 and kind RayCluster"
+        for each in (line, line + 1)
+    }
 
 
 def test_what_stands_beside_objects_is_left_out(tmp_path: Path) -> None:

@@ -497,8 +497,8 @@ def test_an_object_whose_kind_or_group_alone_is_rays_is_no_success(
     assert text != CLEAN
     status, _, err = validate(file(text))
     assert status == 2
-    meant = "so nothing of it was checked: write apiVersion ray.io/v1 and kind RayCluster"
-    assert f"{told}, {meant}" in err
+    meant = "write apiVersion ray.io/v1 and kind RayCluster"
+    assert f"{told}: {meant}" in err
 
 
 def test_nothing_to_check_is_no_success_where_something_is_required(

@@ -15,7 +15,7 @@ from msgspec import Struct
 from webhook.api import names
 from webhook.api.formats import many_lines
 from webhook.cache.cluster_cache import read_cluster
-from webhook.cli.files import read_files
+from webhook.cli.files import certain
 from webhook.cli.parsing import refuse
 from webhook.dashboard.state_files import Stated, collected_in, is_of_state, objects_in
 from webhook.diagnostics.object_cache import ObjectCache
@@ -169,7 +169,7 @@ def state_in(arguments: argparse.Namespace) -> State:
     """Return the state in files, of one namespace if given. Raises ManifestError."""
     manifests: list[Manifest] = []
     for path in arguments.state:
-        found = [_certain(each) for each in read_files([path])]
+        found = [*certain(path)]
         if not any(map(is_of_state, found)):
             raise ManifestError(str(path), 0, _NOTHING)
         manifests += found
@@ -181,9 +181,3 @@ def state_in(arguments: argparse.Namespace) -> State:
 async def _take(cluster: Cluster) -> State:
     objects, unread = await read_cluster(cluster.api, cluster.namespace, ignoring=cluster.ignoring)
     return State(objects, time.time(), unread)
-
-
-def _certain(found: Manifest | ManifestError) -> Manifest:
-    if isinstance(found, ManifestError):
-        raise found
-    return found

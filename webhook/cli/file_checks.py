@@ -6,12 +6,11 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from difflib import get_close_matches
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from webhook.api import names
-from webhook.cli.files import STDIN, read_files
+from webhook.cli.files import STDIN, misnamed, read_files, text_in
 from webhook.cli.parsing import bug
 from webhook.cli.validation_report import Checked, Entry, Skipped
 from webhook.manifest.reader import Manifest
@@ -62,7 +61,7 @@ def check_documents(
         elif item.kind in names.RAY_KINDS:
             yield _checked(item, settings)
         elif item.document is not None:
-            yield _misnamed(item) or Skipped(_unscalable(item))
+            yield misnamed(item) or Skipped(_unscalable(item))
 
 
 def _chunk(files: Sequence[str | ManifestError], settings: RuleSettings) -> list[Outcome]:
@@ -135,23 +134,6 @@ def _name(item: Manifest) -> str:
     return f"{item.kind} {held.get('namespace') or 'default'}/{held.get('name') or ''}"
 
 
-def _misnamed(item: Manifest) -> ManifestError | None:
-    """Return the error of an object that is of Ray only by its kind or only by its group."""
-    held = item.document if isinstance(item.document, dict) else {}
-    version, kind = _text(held, "apiVersion"), _text(held, "kind")
-    alike = next((each for each in names.RAY_KINDS if each.lower() == kind.strip().lower()), "")
-    if not alike and version.partition("/")[0] != names.RAY_GROUP:
-        return None
-    said = [kind, *(_text(held, key) for key in held)]  # also for misspelt keys
-    near = next((each for text in said for each in _alike(text)), names.RAYCLUSTER_KIND)
-    missing = next((key for key in ("apiVersion", "kind") if not _text(held, key)), "")
-    what = f"it has no {missing}" if missing else f"there is no {kind[:63]} in {version[:63]}"
-    text = (
-        f"{what}, so nothing of it was checked: write apiVersion ray.io/v1 and kind {alike or near}"
-    )
-    return ManifestError(item.file, item.line(["kind"]), text)
-
-
 def _unscalable(item: Manifest) -> ManifestError | None:
     """Return the note on a VerticalPodAutoscaler of a Ray object, which applies to no pod: it finds
     the pods of an object by its scale subresource, and Ray objects have none.
@@ -161,20 +143,11 @@ def _unscalable(item: Manifest) -> ManifestError | None:
     held = item.document if isinstance(item.document, dict) else {}
     spec = held.get("spec")
     target = spec.get("targetRef") if isinstance(spec, dict) else None
-    kind = _text(target, "kind") if isinstance(target, dict) else ""
-    if _text(held, "kind") != _VPA or kind not in names.RAY_KINDS:
+    kind = text_in(target, "kind") if isinstance(target, dict) else ""
+    if text_in(held, "kind") != _VPA or kind not in names.RAY_KINDS:
         return None
     text = (
         f"{_VPA} of a {kind}: no effect, as it has no scale subresource; remove it, or resize pods "
         f"by {names.ANNOTATION_IPPR}"
     )
     return ManifestError(item.file, item.line(["spec", "targetRef"]), text)
-
-
-def _alike(text: str) -> list[str]:
-    return get_close_matches(text[:63], names.RAY_KINDS, n=1)
-
-
-def _text(held: dict[str, Any], key: str) -> str:
-    value = held.get(key)
-    return value if isinstance(value, str) else ""

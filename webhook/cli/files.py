@@ -3,9 +3,11 @@
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from webhook.api import names
 from webhook.cli.parsing import bug
 from webhook.manifest.reader import Manifest, read
 from webhook.manifest.yaml_values import ManifestError
@@ -48,18 +50,48 @@ def read_manifests(paths: Iterable[str | Path]) -> list[Manifest]:
     """
     found = []
     for path in paths:
-        known = [each for each in _certain(path) if each.kind]
+        known = [each for each in certain(path) if each.kind]
         if not known:
             raise ManifestError(_shown(str(path)), 0, _NOTHING)
         found += known
     return found
 
 
-def _certain(path: str | Path) -> Iterator[Manifest]:
+def certain(path: str | Path) -> Iterator[Manifest]:
+    """Yield the documents of a path. Raises ManifestError for the first that cannot be read, and
+    for an object that is of Ray only by its kind or only by its group.
+    """
     for each in read_files([path]):
         if isinstance(each, ManifestError):
             raise each
+        if not each.kind and (problem := misnamed(each)):
+            raise problem
         yield each
+
+
+def misnamed(item: Manifest) -> ManifestError | None:
+    """Return the error of an object that is of Ray only by its kind or only by its group."""
+    held = item.document if isinstance(item.document, dict) else {}
+    version, kind = text_in(held, "apiVersion"), text_in(held, "kind")
+    alike = next((each for each in names.RAY_KINDS if each.lower() == kind.strip().lower()), "")
+    if not alike and version.partition("/")[0] != names.RAY_GROUP:
+        return None
+    said = [kind, *(text_in(held, key) for key in held)]  # also for misspelt keys
+    near = next((each for text in said for each in _alike(text)), names.RAYCLUSTER_KIND)
+    missing = next((key for key in ("apiVersion", "kind") if not text_in(held, key)), "")
+    what = f"it has no {missing}" if missing else f"there is no {kind[:63]} in {version[:63]}"
+    text = f"{what}: write apiVersion ray.io/v1 and kind {alike or near}"
+    return ManifestError(item.file, item.line(["kind"]), text)
+
+
+def _alike(text: str) -> list[str]:
+    return get_close_matches(text[:63], names.RAY_KINDS, n=1)
+
+
+def text_in(held: dict[str, Any], key: str) -> str:
+    """Return the value of a key, empty if it is not a string."""
+    value = held.get(key)
+    return value if isinstance(value, str) else ""
 
 
 def _read(file: str) -> Iterator[Manifest]:
