@@ -70,6 +70,8 @@ def test_the_file_is_named_by_a_flag_or_by_a_variable(
                 r".*RAY_WEBHOOK_LOG__ADMISSIONS"
             ),
         ),
+        ({"RAY_WEBHOOK_X": "1"}, r"unknown environment variables RAY_WEBHOOK_X; known are "),
+        ({"RAY_WEBHOOK_REPLICAS": "1"}, r"variables RAY_WEBHOOK_REPLICAS; known are "),
         ({"RAY_WEBHOOK_PORT_443_TCP": "x"}, "enableServiceLinks: false"),
         ({"RAY_WEBHOOK_TLS__CLIENT_NAMES": '["a"]'}, "setting tls: .*clientNames needs clientCa"),
         (
@@ -254,6 +256,26 @@ def test_off_without_quotes_is_off_and_not_a_boolean(tmp_path: Path, written_as:
     settings = read_settings(["--config", str(written(tmp_path, text))])
     assert settings.validation.levels == {"tpu-topology-mismatch": "off"}
     assert settings.resize.beyond == "off"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "tag"),
+    [
+        ("log: {admissions: !secret denied}", 3, "!secret"),
+        ("log: !x\n  admissions: denied", 3, "!x"),
+        ("namespaces:\n- !!binary YQ==", 4, "tag:yaml.org,2002:binary"),
+        ("!x log: {}", 3, "!x"),
+    ],
+)
+def test_an_unknown_tag_is_no_setting(tmp_path: Path, text: str, line: int, tag: str) -> None:
+    file = written(tmp_path, text)
+    with pytest.raises(WrongSettingsError, match=f":{line}: the tag {tag} is unknown: remove it"):
+        read_settings(["--config", str(file)])
+
+
+def test_a_tag_of_yaml_is_read(tmp_path: Path) -> None:
+    file = written(tmp_path, "log: !!map {admissions: !!str denied}")
+    assert read_settings(["--config", str(file)]).log.admissions == "denied"
 
 
 def test_a_map_that_is_none_says_how_to_write_it(monkeypatch: pytest.MonkeyPatch) -> None:

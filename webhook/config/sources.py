@@ -16,8 +16,8 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from webhook.config.configuration import API_VERSION, KIND, Settings, known, schema
-from webhook.manifest.reader import read
-from webhook.manifest.yaml_values import ManifestError
+from webhook.manifest.reader import read, text_of
+from webhook.manifest.yaml_values import ManifestError, unknown_tag
 
 PREFIX: Final = "RAY_WEBHOOK_"
 """Prefix of all environment variables."""
@@ -244,7 +244,7 @@ def _refuse_unknown(environ: Mapping[str, str]) -> None:
     wrong = sorted(name for name in environ if name.startswith(PREFIX) and name not in variables)
     if not wrong:
         return
-    close = [f"{name}{_neighbour(name, variables)}" for name in wrong]
+    close = [f"{name}{_neighbour(name, variables, PREFIX)}" for name in wrong]
     text = (
         f"unknown environment variables {', '.join(close)}; known are "
         f"{', '.join(sorted(variables))}"
@@ -257,18 +257,24 @@ def _refuse_unknown(environ: Mapping[str, str]) -> None:
 def _document(file: Path) -> dict[str, Any]:
     """Return the settings in a file, without `apiVersion` and `kind`. Raises WrongSettingsError."""
     try:
-        documents = [manifest.document for manifest in read(str(file), file.read_bytes())]
+        data = file.read_bytes()
+        manifests = [*read(str(file), data)]
     except OSError as error:
         text = f"{file}: {error.strerror}: give the path of a file with settings"
         raise WrongSettingsError(f"file with settings: {text}") from None
     except ManifestError as error:
         raise WrongSettingsError(f"file with settings: {error}") from None
-    if len(documents) != 1:
+    if len(manifests) != 1:
         raise WrongSettingsError(
-            f"file with settings: {file} has {len(documents)} documents, and has to have "
+            f"file with settings: {file} has {len(manifests)} documents, and has to have "
             f"one: {_BEGINNING}"
         )
-    found = documents[0]
+    if tagged := unknown_tag(text_of(str(file), data)):
+        line, tag = tagged
+        raise WrongSettingsError(
+            f"file with settings: {file}:{line}: the tag {tag} is unknown: remove it"
+        )
+    found = manifests[0].document
     if not isinstance(found, dict):
         raise WrongSettingsError(f"file with settings: {file} is not a map: {_BEGINNING}")
     version, kind = found.get("apiVersion"), found.get("kind")
@@ -285,8 +291,9 @@ def _explain(item: Mapping[str, Any]) -> str:
     place, node = item["loc"], schema()
     name = ".".join(str(each) if each != "" else '""' for each in place)
     if item["type"] == "extra_forbidden":
-        siblings = _siblings(name.rpartition(".")[0])
-        near = _neighbour(name, siblings)
+        section, dot, _ = name.rpartition(".")
+        siblings = _siblings(section)
+        near = _neighbour(name, siblings, section + dot)
         return f"setting {name} does not exist{near}; known are {', '.join(siblings)}"
     if item["type"] == "value_error":
         return f"setting {name}: {item['ctx']['error']}"
@@ -313,7 +320,8 @@ def _siblings(section: str) -> list[str]:
     )
 
 
-def _neighbour(name: str, others: Iterable[str]) -> str:
-    """Return a suggestion if a name is similar; empty otherwise."""
-    close = get_close_matches(name, sorted(others), n=1, cutoff=0.75)
-    return f" (did you mean {close[0]}?)" if close else ""
+def _neighbour(name: str, others: Iterable[str], prefix: str) -> str:
+    """Return a suggestion if a name is similar after the prefix of all; empty otherwise."""
+    ends = sorted(each.removeprefix(prefix) for each in others)
+    close = get_close_matches(name.removeprefix(prefix), ends, n=1, cutoff=0.75)
+    return f" (did you mean {prefix}{close[0]}?)" if close else ""

@@ -21,6 +21,7 @@ from yaml.events import (
 )
 
 from webhook.manifest.yaml_values import (
+    CORE,
     DEEPEST,
     PLAIN,
     Converter,
@@ -31,7 +32,6 @@ from webhook.manifest.yaml_values import (
 
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _VERSION: Final = (1, 1)
-_CORE: Final = "tag:yaml.org,2002:"
 _TYPES: Final = {"int": (int,), "float": (int, float), "bool": (bool,), "null": (type(None),)}
 _SPECIAL: Final = (".inf", "-.inf", "+.inf", ".nan")
 
@@ -183,7 +183,7 @@ def _check_key(event: NodeEvent, kind: str) -> None:
 
 def _check_tag(event: ScalarEvent) -> None:
     """Raise _RefusedError for a value that contradicts its tag."""
-    name = str(event.tag or "").removeprefix(_CORE)
+    name = str(event.tag or "").removeprefix(CORE)
     if name == "binary" and not _is_base64(event.value):
         raise _RefusedError("!!binary needs base64")
     if event.value.lower() in _SPECIAL and (event.implicit[0] or name == "float"):

@@ -57,7 +57,7 @@ def read(name: str, data: bytes) -> Iterator[Manifest]:
     document that cannot be read.
     """
     try:
-        text = _text(name, data)
+        text = text_of(name, data)
         line = too_deep_at(text)
         if line is not None:
             raise ManifestError(name, line, "nested too deeply to be a Kubernetes object")
@@ -73,7 +73,8 @@ def read(name: str, data: bytes) -> Iterator[Manifest]:
         raise ManifestError(name, 0, f"not YAML: {' '.join(str(error).split())}") from None
 
 
-def _text(name: str, data: bytes) -> str:
+def text_of(name: str, data: bytes) -> str:
+    """Return the YAML in a file, which may be written as JSON. Raises ManifestError."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

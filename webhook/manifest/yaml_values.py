@@ -37,14 +37,33 @@ def too_deep_at(text: str) -> int | None:
     for event in yaml.parse(text, Loader=yaml.CSafeLoader):
         depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
         if depth > DEEPEST:
-            return event.start_mark.line + 1 if event.start_mark else 1
+            return _line(event)
     return None
+
+
+CORE: Final = "tag:yaml.org,2002:"
+"""The prefix of the tags of YAML itself, which are written as `!!str`."""
+
+_KNOWN: Final = ("null", "bool", "int", "float", "str", "map", "seq")
+
+
+def unknown_tag(text: str) -> tuple[int, str] | None:
+    """Return the first tag that JSON has no type for, such as `!secret`, and its line from 1."""
+    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+        tag = getattr(event, "tag", None)
+        if tag is not None and tag.removeprefix(CORE) not in _KNOWN:
+            return _line(event), tag
+    return None
+
+
+def _line(event: yaml.Event) -> int:
+    return event.start_mark.line + 1 if event.start_mark else 1
 
 
 PLAIN: Final = "!plain"
 """The tag of a scalar without quotes and without a tag, whose type depends on its text."""
 
-_TAGS: Final = (PLAIN, *(f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "int", "float")))
+_TAGS: Final = (PLAIN, *(f"{CORE}{name}" for name in _KNOWN[:4]))
 _NULL: Final = frozenset(("", "~", "null", "Null", "NULL"))
 _LONGEST_NUMBER: Final = 64
 _INTEGER: Final = re.compile(
