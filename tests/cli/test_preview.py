@@ -379,7 +379,10 @@ UNREADABLE = {
     "text.yaml": ("just text", r"text\.yaml: no Ray object or Pod"),
     "list.yaml": ("- 1\n- 2\n", r"list\.yaml: no Ray object or Pod"),
     "kind.yaml": ("metadata: {}\n", r"kind\.yaml: no Ray object or Pod"),
-    "version.yaml": (CLUSTER_C.replace("v1", "v2"), r"version\.yaml: no Ray object or Pod"),
+    "version.yaml": (
+        CLUSTER_C.replace("v1", "v2"),
+        r"version\.yaml:2: there is no RayCluster in ray\.io/v2",
+    ),
     "null.yaml": (f"{POD}metadata:\nspec: {{containers: []}}\n", r"null\.yaml:3: Pod"),
     "word.yaml": (f"{POD}metadata: word\n", r"word\.yaml:3: Pod"),
     "labels.yaml": (f"{POD}metadata:\n  labels: [a]\n", r"labels\.yaml:4: Pod"),

@@ -4,6 +4,7 @@ import argparse
 import json
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 import jsonpatch
@@ -22,7 +23,7 @@ from webhook.cli.summary import table
 from webhook.manifest.kuberay_pods import MOST_PODS, cluster_for, count_pods, expand
 from webhook.manifest.reader import Manifest, as_yaml
 from webhook.manifest.standalone import load_state
-from webhook.manifest.views import as_cluster, as_pod, problem_in, require_owner
+from webhook.manifest.views import as_pod, problem_in, require_owner
 from webhook.manifest.yaml_values import ManifestError
 from webhook.mutation.edit import (
     AddClaim,
@@ -214,42 +215,33 @@ async def _results(
     """
     pods = [manifest for manifest in given if manifest.kind == POD_KIND]
     clusters = [cluster.manifest for cluster in sent if not cluster.refused]
-    views = [as_pod(manifest) for manifest in [*state, *pods] if manifest.kind == POD_KIND]
-    known = load_state([*state, *clusters, *_owners(pods)])
+    views = [as_pod(manifest) for manifest in pods]
+    known = load_state([*state, *clusters], views)
     handler = PodHandler(known.clusters, known.identities)
     documents = [manifest.document for manifest in pods]
-    for manifest in clusters:
-        documents += expand(manifest.document, _playable(manifest, views), indexed=indexed)
-    for number, document in enumerate(documents):
-        yield await _result(handler, document, f"pod-{number}")
+    sent_views = known.rayclusters[len(known.rayclusters) - len(clusters) :]
+    for manifest, cluster in zip(clusters, sent_views, strict=True):
+        _check_playable(manifest, cluster)
+        documents += expand(manifest.document, cluster, indexed=indexed)
+    created = (as_pod(Manifest(_name(each), each)) for each in documents[len(pods) :])
+    for number, (document, pod) in enumerate(zip(documents, chain(views, created), strict=True)):
+        yield await _result(handler, document, pod, f"pod-{number}")
 
 
-def _playable(manifest: Manifest, pods: Sequence[Pod]) -> RayCluster:
-    """Return the view of a RayCluster whose pods can be simulated. Raises ManifestError."""
-    view = as_cluster(manifest, pods)
-    if not view.metadata.name:
+def _check_playable(manifest: Manifest, cluster: RayCluster) -> None:
+    """Raise ManifestError if the pods of a RayCluster cannot be simulated."""
+    if not cluster.metadata.name:
         raise problem_in(manifest, "metadata.name: set it: every object needs a name", ["metadata"])
-    count = count_pods(view)
+    count = count_pods(cluster)
     if count > MOST_PODS:
         text = (
             f"spec.workerGroupSpecs: {count} pods, and a cluster of Kubernetes has at most "
             f"{MOST_PODS}: lower replicas, or numOfHosts"
         )
         raise problem_in(manifest, text, ["spec", "workerGroupSpecs"])
-    return view
 
 
-def _owners(pods: list[Manifest]) -> list[Manifest]:
-    """Return the pods without labels: with the uid of their RayCluster, but no identity."""
-    return [msgspec.structs.replace(pod, document=_unlabelled(pod.document)) for pod in pods]
-
-
-def _unlabelled(pod: dict[str, Any]) -> dict[str, Any]:
-    return {**pod, "metadata": {**pod.get("metadata", {}), "labels": None}}
-
-
-async def _result(handler: PodHandler, document: dict[str, Any], uid: str) -> _Result:
-    pod = as_pod(Manifest(_name(document), document))
+async def _result(handler: PodHandler, document: dict[str, Any], pod: Pod, uid: str) -> _Result:
     try:
         placed = await handler.place(pod, "", uid)
     except Denied as denied:

@@ -24,7 +24,7 @@ from webhook.api.review import (
 from webhook.groups.group_config import ClusterIndex, facts_of, is_ignored
 from webhook.groups.identity_index import Membership
 from webhook.manifest.reader import Manifest
-from webhook.manifest.views import as_cluster
+from webhook.manifest.views import as_cluster, convert
 from webhook.reservation.known_objects import standalone
 
 
@@ -77,7 +77,8 @@ async def sharded(
             there[facts.namespace, facts.name] = Bare(cluster.metadata)
     handler = ShardHandler(known, standalone(Membership(), known))
     for number, manifest in enumerate(clusters):
-        meta = as_cluster(manifest).metadata
+        meta = convert(manifest, Bare).metadata
+        meta = replace(meta, namespace=meta.namespace or "default")
         old = there.get((meta.namespace or "", meta.name or ""))
         request = AdmissionRequest(
             uid=f"file-{number}",

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import msgspec
 
 from webhook.api import names
-from webhook.api.names import POD_KIND
-from webhook.api.objects import Pod
+from webhook.api.names import POD_KIND, RAYCLUSTER_KIND
+from webhook.api.objects import Pod, RayCluster
 from webhook.api.review import Denied
 from webhook.groups.google_labels import seat_of
 from webhook.groups.group_config import ClusterIndex, facts_of
@@ -27,25 +27,31 @@ class Standalone:
     clusters: ClusterIndex
     members: Membership
     identities: StandaloneIdentities
+    rayclusters: list[RayCluster]
+    """The RayClusters, in the order of their manifests."""
 
 
-def load_state(manifests: Sequence[Manifest], *, ignoring: bool = True) -> Standalone:
+def load_state(
+    manifests: Sequence[Manifest], unseated: Sequence[Pod] = (), *, ignoring: bool = True
+) -> Standalone:
     """Return the state from RayClusters and pods; other kinds, head pods and terminating pods are
     ignored.
 
     A RayCluster of a shard group without an index receives one. If `ignoring`, the `ignore` label
-    exempts a RayCluster.
+    exempts a RayCluster. Of `unseated` pods, only their owners' uids are used.
 
     Raises ManifestError for an object of an invalid shape, and for a pod with invalid identity
     labels.
     """
     members = Membership()
-    state = Standalone(ClusterIndex(ignoring=ignoring), members, StandaloneIdentities(members))
     pods = [(manifest, as_pod(manifest)) for manifest in manifests if manifest.kind == POD_KIND]
-    for manifest in manifests:
-        if manifest.kind == names.RAYCLUSTER_KIND:
-            state.clusters.put(facts_of(as_cluster(manifest, [pod for _, pod in pods])))
-    _shard(state.clusters)
+    owned = [*(pod for _, pod in pods), *unseated]
+    rayclusters = [as_cluster(each, owned) for each in manifests if each.kind == RAYCLUSTER_KIND]
+    clusters, identities = ClusterIndex(ignoring=ignoring), StandaloneIdentities(members)
+    state = Standalone(clusters, members, identities, rayclusters)
+    for cluster in rayclusters:
+        clusters.put(facts_of(cluster))
+    _shard(clusters)
     for number, (manifest, pod) in enumerate(pods):
         try:
             _seat(state, pod, f"state-{number}")
