@@ -49,7 +49,7 @@ class Stage:
 
     def examine_changed(self) -> None:
         """Look at what has changed, as `Live` does."""
-        self.live.examiner.examine_installation(self.now)
+        self.live.examiner.examine_installation()
         for uid in self.live.examiner.due(self.now):
             if self.live.examiner.examine(uid, self.now):
                 self.board.put(uid, self.live.examiner.clusters.get(uid))

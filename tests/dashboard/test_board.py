@@ -15,7 +15,7 @@ from webhook.dashboard.query import Query
 from webhook.dashboard.rendered import LISTED
 from webhook.dashboard.view import PAGE_HOSTS, Section
 from webhook.diagnostics import ids
-from webhook.diagnostics.examination import examine
+from webhook.diagnostics.examiner import examine
 
 HOST = "llama-tpu-worker-0-3"
 SCENE = Scene(llama(replicas=15))

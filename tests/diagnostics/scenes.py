@@ -17,7 +17,7 @@ from tests.builders import (
     manifest,
 )
 from webhook.api import names
-from webhook.diagnostics.examination import examine
+from webhook.diagnostics.examiner import examine
 from webhook.diagnostics.live_objects import (
     LiveCluster,
     LiveEvent,

@@ -18,7 +18,7 @@ from tests.diagnostics.scenes import (
 )
 from webhook.api import names
 from webhook.diagnostics import ids
-from webhook.diagnostics.examination import examine
+from webhook.diagnostics.examiner import examine
 from webhook.diagnostics.live_objects import Selector
 from webhook.diagnostics.object_cache import ObjectCache
 from webhook.diagnostics.report import Host, Replica

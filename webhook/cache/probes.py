@@ -12,7 +12,7 @@ from webhook.api import names
 from webhook.cache.cluster_cache import read_cluster
 from webhook.cache.google_webhook import ready_endpoints
 from webhook.check.installation_checks import DEFINITIONS, LEASES, Object, Probed, Tried
-from webhook.diagnostics.examination import examine
+from webhook.diagnostics.examiner import examine
 from webhook.diagnostics.installation_problems import OURS
 from webhook.diagnostics.live_objects import WebhookConfiguration
 from webhook.diagnostics.report import ClusterReport

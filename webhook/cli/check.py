@@ -28,7 +28,7 @@ from webhook.check.installation_checks import (
 from webhook.cli.connection import UNREACHABLE, Cluster, add_state, look_until, read_state
 from webhook.cli.parsing import add_connection, add_ignoring, add_output, add_wait, refuse
 from webhook.cli.terminal import Text, grid, mark, show, style
-from webhook.diagnostics.examination import examine
+from webhook.diagnostics.examiner import examine
 from webhook.groups.group_config import facts_of
 from webhook.manifest.kuberay_pods import expand
 from webhook.manifest.reader import Manifest, read

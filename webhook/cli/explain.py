@@ -19,7 +19,8 @@ from webhook.cli.connection import UNREACHABLE, State, add_state, read_state
 from webhook.cli.parsing import add_connection, add_ignoring, meant, refuse
 from webhook.cli.terminal import Text, grid, mark, show, style
 from webhook.diagnostics.assigned_pods import Cluster, assign
-from webhook.diagnostics.examination import DIAGNOSES, examine
+from webhook.diagnostics.examination import DIAGNOSES
+from webhook.diagnostics.examiner import examine
 from webhook.diagnostics.live_objects import LivePod
 from webhook.diagnostics.messages import duration
 from webhook.diagnostics.object_cache import owner_of

@@ -18,8 +18,7 @@ from webhook.cli.parsing import add_connection, add_ignoring, refuse
 from webhook.cli.terminal import Screen, console, show
 from webhook.dashboard.state_files import state_of
 from webhook.diagnostics.document import document
-from webhook.diagnostics.examination import examine
-from webhook.diagnostics.examiner import Examiner
+from webhook.diagnostics.examiner import Examiner, examine
 from webhook.diagnostics.object_cache import ObjectCache
 from webhook.diagnostics.report import ClusterReport
 from webhook.manifest.reader import as_yaml

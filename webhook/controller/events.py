@@ -221,7 +221,7 @@ class ProblemReporter:
         now = self._now()
         due: list[str] = []
         with bugs.alone(INSTALLATION):
-            examiner.examine_installation(now)
+            examiner.examine_installation()
         with bugs.alone(INSTALLATION):
             due = examiner.due(now)
         for uid in due:

@@ -73,7 +73,7 @@ class Live:
         now, took, begun, shown = self.clock(), 0.0, thread_time(), 0.0
         examiner, bugs = self.examiner, self._bugs
         with bugs.alone(INSTALLATION):
-            examiner.examine_installation(now)
+            examiner.examine_installation()
         why = bugs.why(INSTALLATION)
         self._unexamined = {"installation": why} if why else {}
         for uid in examiner.due(now):

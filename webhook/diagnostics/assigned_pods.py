@@ -9,13 +9,13 @@ from webhook.accelerators.devices import TPU, devices_of_pod
 from webhook.api import names
 from webhook.api.objects import WorkerGroup
 from webhook.api.review import Denied
+from webhook.diagnostics.diagnosis import latest
 from webhook.diagnostics.live_objects import LiveCluster, LivePod
 from webhook.diagnostics.object_cache import ObjectCache
 from webhook.groups.google_labels import seat_of
 from webhook.groups.group_config import RayClusterConfig, facts_of
-from webhook.groups.identity import MAX_HOSTS
+from webhook.groups.identity import MAX_HOSTS, HostIdentity
 
-_NO_SEAT: Final = (Denied, DecodeError, UnicodeDecodeError)
 _REMOVED: Final = (
     "its labels were removed; its replica index stays reserved while it lives: write them again"
 )
@@ -53,6 +53,11 @@ class Replica(Struct):
         return newest(self.everyone)
 
     @property
+    def called(self) -> str:
+        """Its index and name, for a message."""
+        return f"{self.index} ({self.name})" if self.name else f"{self.index}"
+
+    @property
     def leaving(self) -> list[tuple[int, LivePod]]:
         """The hosts that are being deleted, with their pods."""
         return self.group.leaving.get((self.index, self.name), [])
@@ -72,8 +77,8 @@ class Group(Struct):
 
     cluster: "Cluster"
     spec: WorkerGroup
-    replicas: list[Replica]
-    unseated: list[Unseated]
+    replicas: list[Replica] = []
+    unseated: list[Unseated] = []
     leaving: dict[tuple[int, str], list[tuple[int, LivePod]]] = {}
 
     @property
@@ -159,38 +164,35 @@ class Cluster(Struct):
             yield from group.pods
 
 
-def assigned(objects: ObjectCache, now: float) -> Iterator[Cluster]:
-    """Yield the RayClusters with their assigned pods, by namespace and name."""
-
-    def name(live: LiveCluster) -> tuple[str, str]:
-        return live.metadata.namespace or "", live.metadata.name or ""
-
-    for live in sorted(objects.clusters.all, key=name):
-        yield assign(live, objects, now)
-
-
 def assign(live: LiveCluster, objects: ObjectCache, now: float) -> Cluster:
     """Return a RayCluster with its assigned pods."""
     cluster = Cluster(live, facts_of(live, ignoring=objects.ignoring), objects, now)
-    groups = {name: Group(cluster, spec, [], []) for name, spec in cluster.facts.groups.items()}
+    groups = {name: Group(cluster, spec) for name, spec in cluster.facts.groups.items()}
     cluster.groups = list(groups.values())
     replicas: dict[tuple[str, int, str], Replica] = {}
     for pod in objects.pods.of(live.metadata.uid or ""):
         group = groups.get(pod.labels.get(names.LABEL_GROUP, ""))
+        seat, why = _seat(pod, group) if group is not None else (None, "")
         if pod.leaves:
             cluster.leaving.append(pod)
-            if group is not None:
-                _leave(pod, group)
+            if group is not None and seat is not None:
+                leaving = group.leaving.setdefault((seat.replica, seat.name), [])
+                leaving.append((seat.host, pod))
         elif is_head(pod):
             cluster.heads.append(pod)
         elif group is None:
             cluster.strays.append(pod)
+        elif seat is None:
+            group.unseated.append(Unseated(pod, why))
         else:
-            _seat(pod, group, replicas)
+            replica = replicas.get((group.name, seat.replica, seat.name))
+            if replica is None:
+                replica = Replica(group, seat.replica, seat.name, {})
+                replicas[group.name, seat.replica, seat.name] = replica
+                group.replicas.append(replica)
+            replica.pods.setdefault(seat.host, []).append(pod)
     for group in cluster.groups:
-        group.replicas.sort(
-            key=lambda replica: (replica.index, replica.newest or 0.0, replica.name)
-        )
+        group.replicas.sort(key=lambda each: (each.index, each.newest or 0.0, each.name))
     return cluster
 
 
@@ -201,36 +203,17 @@ def is_head(pod: LivePod) -> bool:
 
 def newest(pods: Iterable[LivePod]) -> float | None:
     """Return the creation time of the newest pod."""
-    return max((pod.created for pod in pods if pod.created is not None), default=None)
+    return latest(pod.created for pod in pods)
 
 
-def _seat(pod: LivePod, group: Group, replicas: dict[tuple[str, int, str], Replica]) -> None:
-    """Add a pod to the replica in its labels, or to the pods without a seat."""
+def _seat(pod: LivePod, group: Group) -> tuple[HostIdentity | None, str]:
+    """Return the seat of a pod, or what is wrong with its seat labels, if it has any."""
     try:
         seat = seat_of(group.name, pod.labels, lambda: pod.spec, group.spec.num_of_hosts)
-    except _NO_SEAT as denied:
-        group.unseated.append(Unseated(pod, str(denied)))
-        return
-    if seat is None:
-        removed = names.ANNOTATION_HOLDER in (pod.metadata.annotations or {})
-        group.unseated.append(Unseated(pod, _REMOVED if removed else ""))
-        return
-    key = group.name, seat.replica, seat.name
-    replica = replicas.get(key)
-    if replica is None:
-        replica = replicas[key] = Replica(group, seat.replica, seat.name, {})
-        group.replicas.append(replica)
-    replica.pods.setdefault(seat.host, []).append(pod)
-
-
-def _leave(pod: LivePod, group: Group) -> None:
-    """Record that a host of a group is being deleted; pods without a seat are skipped."""
-    try:
-        seat = seat_of(group.name, pod.labels, lambda: pod.spec, group.spec.num_of_hosts)
-    except _NO_SEAT:
-        return
-    if seat is not None:
-        group.leaving.setdefault((seat.replica, seat.name), []).append((seat.host, pod))
+    except (Denied, DecodeError, UnicodeDecodeError) as denied:
+        return None, str(denied)
+    removed = seat is None and names.ANNOTATION_HOLDER in pod.annotations
+    return seat, _REMOVED if removed else ""
 
 
 def asks_for_tpu(pod: LivePod) -> bool:

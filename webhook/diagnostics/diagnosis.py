@@ -7,7 +7,7 @@ from typing import Final, Generic, Literal, NamedTuple, TypeVar
 from msgspec import Struct
 
 from webhook.diagnostics import ids
-from webhook.diagnostics.messages import counted, delete_pods, hosts
+from webhook.diagnostics.messages import counted, hosts
 
 T = TypeVar("T")
 
@@ -23,13 +23,13 @@ LEVELS: Final = (ERROR, WARNING, INFO)
 PAGE: Final = "docs/diagnoses.md"
 
 
-class Begin(NamedTuple):
+class Begin(Struct, frozen=True, gc=False):
     """The time at which a problem began, if known, and a time at which it did not exist yet. Both
     in seconds since the epoch.
     """
 
-    since: float | None
-    not_before: float | None
+    since: float | None = None
+    not_before: float | None = None
 
 
 def begun(reported: Iterable[float | None], others: Iterable[float | None]) -> Begin:
@@ -38,7 +38,7 @@ def begun(reported: Iterable[float | None], others: Iterable[float | None]) -> B
     """
     last, bound = latest(reported), latest(others)
     if last is not None and (bound is None or last >= bound):
-        return Begin(last, None)
+        return Begin(last)
     return Begin(None, bound)
 
 
@@ -62,31 +62,30 @@ class Change(Struct, frozen=True, gc=False):
 def deletion_of_pods(namespace: str, names: Sequence[str]) -> Change:
     """Return the change that deletes pods."""
     they = "them" if len(names) > 1 else "it"
-    does = f"deletes {counted(len(names), 'pod')}, and ends what runs in {they}"
-    return Change(delete_pods(namespace, names), does)
+    return Change(
+        f"kubectl delete pod -n {namespace} {' '.join(names)}",
+        f"deletes {counted(len(names), 'pod')}, and ends what runs in {they}",
+    )
 
 
 class Symptom(Struct, frozen=True, gc=False):
-    """A problem that a diagnosis yields, with its remedy and its beginning, if known. Otherwise
-    `not_before` is a time at which the problem did not exist yet.
+    """A problem that a diagnosis yields, with its remedy.
 
-    `command` only reads, and shows details; `change` is the command of the remedy that changes the
-    cluster. `hosts` and `pods` are those affected.
+    `command` only reads, and shows details; empty: it shows the pods, or the RayCluster if there
+    are none. `change` is the command of the remedy that changes the cluster; with `deletes`, it
+    deletes the pods. `hosts` and `pods` are those affected. `replica` is the index of the affected
+    replica, if the diagnosis is about more than one replica.
     """
 
     message: str
     remedy: str
-    command: str
-    since: float | None = None
+    command: str = ""
+    begin: Begin = Begin()
     hosts: tuple[int, ...] = ()
     pods: tuple[str, ...] = ()
     replica: int | None = None
-    """Index of the affected replica, if the diagnosis is about more than one replica."""
-    not_before: float | None = None
     change: Change | None = None
-
-
-Check = Callable[[T], Iterable[Symptom]]
+    deletes: bool = False
 
 
 Series = Literal["each", "at once", "group"]
@@ -105,7 +104,8 @@ class Event(NamedTuple):
 
 
 class Diagnosis(Struct, Generic[T], frozen=True):
-    """A diagnosis over objects of type T.
+    """A diagnosis over objects of type T: an error does not work, a warning may stop working, an
+    info is intended.
 
     The docstring of its function is its documentation: what is wrong, the effects, and the source.
 
@@ -115,14 +115,21 @@ class Diagnosis(Struct, Generic[T], frozen=True):
 
     id: str
     level: Level
-    seconds: float
-    check: Check[T]
+    check: Callable[[T], Iterable[Symptom]]
+    seconds: float = 0.0
     event: Event | None = None
 
     @property
     def page(self) -> str:
         """Link to its documentation."""
         return f"{PAGE}#{self.id}"
+
+    def due(self, symptom: Symptom) -> float:
+        """Return when a symptom is reported, in seconds since the epoch; at once if its beginning
+        is unknown.
+        """
+        begin = symptom.begin.not_before if symptom.begin.since is None else symptom.begin.since
+        return -inf if begin is None else begin + self.seconds
 
 
 class Problem(Struct, frozen=True, omit_defaults=True, gc=False):
@@ -154,48 +161,13 @@ class Problem(Struct, frozen=True, omit_defaults=True, gc=False):
     @property
     def rank(self) -> tuple[object, ...]:
         """Sort key: level, RayCluster, beginning, then group and replica."""
-        replica = -1 if self.replica is None else self.replica
         return (
             LEVELS.index(self.level),
             self.namespace,
             self.cluster,
-            float("inf") if self.since is None else self.since,
+            inf if self.since is None else self.since,
             self.group,
-            replica,
+            -1 if self.replica is None else self.replica,
             self.id,
             self.message,
         )
-
-
-def error(
-    id_: str, check: Check[T], *, seconds: float = 0.0, event: Event | None = None
-) -> Diagnosis[T]:
-    """Return a diagnosis of something that does not work."""
-    return Diagnosis(id_, ERROR, seconds, check, event)
-
-
-def warning(
-    id_: str, check: Check[T], *, seconds: float = 0.0, event: Event | None = None
-) -> Diagnosis[T]:
-    """Return a diagnosis of something that may stop working."""
-    return Diagnosis(id_, WARNING, seconds, check, event)
-
-
-def info(id_: str, check: Check[T], *, seconds: float = 0.0) -> Diagnosis[T]:
-    """Return a diagnosis of something intended."""
-    return Diagnosis(id_, INFO, seconds, check)
-
-
-class Moment(Struct):
-    """The time of an examination. `next`: when the next pending symptom is reported."""
-
-    now: float
-    next: float = inf
-
-    def counts(self, diagnosis: Diagnosis[T], symptom: Symptom) -> bool:
-        """Return whether a symptom has lasted for its delay, or its beginning is unknown."""
-        begin = symptom.not_before if symptom.since is None else symptom.since
-        if begin is None or self.now - begin >= diagnosis.seconds:
-            return True
-        self.next = min(self.next, begin + diagnosis.seconds)
-        return False

@@ -1,21 +1,25 @@
-"""The examination: all diagnoses over all assigned pods, combined in a report."""
+"""The examination: all diagnoses over the assigned pods of a RayCluster, combined in a report."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from math import inf
 from typing import Any, Final, TypeVar
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from webhook.api import names
 from webhook.diagnostics import ids, report
-from webhook.diagnostics.assigned_pods import Cluster, Group, Replica, assigned
-from webhook.diagnostics.diagnosis import ERROR, Diagnosis, Moment, Problem, Symptom
+from webhook.diagnostics.assigned_pods import Cluster, Group, Replica
+from webhook.diagnostics.diagnosis import ERROR, Diagnosis, Problem, Symptom, deletion_of_pods
 from webhook.diagnostics.expected import Expected
 from webhook.diagnostics.installation_problems import INSTALLATION
 from webhook.diagnostics.live_objects import LivePod
+from webhook.diagnostics.messages import describe
 from webhook.diagnostics.object_cache import ObjectCache
 from webhook.diagnostics.pod_problems import PODS, parties
 from webhook.diagnostics.raycluster_problems import CLUSTER, DELETION, LEAVING
 from webhook.diagnostics.replica_problems import DECLARED, GROUP, REPLICA, SLICE, Slice
+
+T = TypeVar("T")
 
 EXPLAINS: Final[Mapping[str, tuple[str, ...]]] = {
     ids.POD_REFUSED: (ids.HEAD_MISSING, ids.REPLICA_MISSING, ids.HOST_MISSING),
@@ -58,8 +62,6 @@ def _within(cause: Problem, problem: Problem) -> bool:
     return same_group and cause.replica in (None, problem.replica)
 
 
-T = TypeVar("T")
-
 DIAGNOSES: Final[tuple[Diagnosis[Any], ...]] = (
     *INSTALLATION,
     *CLUSTER,
@@ -74,8 +76,8 @@ DIAGNOSES: Final[tuple[Diagnosis[Any], ...]] = (
 
 
 class ReplicaProblems(Struct, frozen=True):
-    """The symptoms of a replica from the diagnoses in TOLD, reported yet or not, and the numbers of
-    slices set in its pods; None if it is not part of a job over several slices.
+    """The symptoms of a replica from the diagnoses in DECLARED, reported yet or not, and the
+    numbers of slices set in its pods; None if it is not part of a job over several slices.
     """
 
     symptoms: tuple[tuple[Diagnosis[Expected], Symptom], ...]
@@ -96,108 +98,112 @@ def find_again(replica: Replica) -> ReplicaProblems:
 _ABSENT: Final = 20_000
 """Maximum number of hosts shown for missing replicas of a group, whose number is unbounded."""
 
-_NOTHING: Final[Mapping[str, str]] = {}
+_Found = tuple[Diagnosis[Any], Symptom, str, int | None]
+"""A symptom of a diagnosis, with the group and the index of the replica."""
 
 
-def examine(
-    objects: ObjectCache, now: float, unread: Mapping[str, str] = _NOTHING
-) -> report.ClusterReport:
-    """Return the report of all RayClusters as of `now`, in seconds since the epoch. `unread` has
-    the resources that could not be read, with the reason.
-    """
-    clusters = tuple(report_of(cluster, Moment(now)) for cluster in assigned(objects, now))
-    return report.ClusterReport(now, clusters, installation_problems(objects, now), dict(unread))
+def _check(
+    diagnoses: Iterable[Diagnosis[T]], subject: T, group: str = "", replica: int | None = None
+) -> Iterator[_Found]:
+    for each in diagnoses:
+        for symptom in each.check(subject):
+            yield each, symptom, group, replica
 
 
-def installation_problems(objects: ObjectCache, now: float) -> tuple[Problem, ...]:
+def installation_problems(objects: ObjectCache) -> tuple[Problem, ...]:
     """Return the problems that belong to no RayCluster."""
-    return tuple(_run(INSTALLATION, objects.configurations.all, Moment(now)))
+    found = _check(INSTALLATION, objects.configurations.all)
+    return tuple(_problem(each, symptom) for each, symptom, _, _ in found)
 
 
-def _run(diagnoses: Iterable[Diagnosis[T]], subject: T, at: Moment) -> Iterator[Problem]:
-    found = ((each, symptom) for each in diagnoses for symptom in each.check(subject))
-    yield from _counted(found, at)
+def _problem(
+    diagnosis: Diagnosis[Any],
+    symptom: Symptom,
+    group: str = "",
+    replica: int | None = None,
+    namespace: str = "",
+    cluster: str = "",
+) -> Problem:
+    pods, change = symptom.pods, symptom.change
+    command = (
+        f"kubectl get pod -n {namespace} -o wide {' '.join(pods)}"
+        if pods
+        else describe("raycluster", namespace, cluster)
+    )
+    return Problem(
+        diagnosis.id,
+        diagnosis.level,
+        symptom.message,
+        symptom.remedy,
+        symptom.command or command,
+        diagnosis.page,
+        symptom.begin.since,
+        namespace,
+        cluster,
+        group,
+        replica if symptom.replica is None else symptom.replica,
+        symptom.hosts,
+        pods,
+        deletion_of_pods(namespace, pods) if symptom.deletes else change,
+    )
 
 
-def _counted(found: Iterable[tuple[Diagnosis[T], Symptom]], at: Moment) -> Iterator[Problem]:
-    for diagnosis, symptom in found:
-        if at.counts(diagnosis, symptom):
-            yield Problem(
-                diagnosis.id,
-                diagnosis.level,
-                symptom.message,
-                symptom.remedy,
-                symptom.command,
-                diagnosis.page,
-                symptom.since,
-                replica=symptom.replica,
-                hosts=symptom.hosts,
-                pods=symptom.pods,
-                change=symptom.change if diagnosis.level == ERROR else None,
-            )
-
-
-def _problems(
-    cluster: Cluster, at: Moment, find: Callable[[Replica], ReplicaProblems]
-) -> Iterator[Problem]:
-    """Yield the problems of a RayCluster: of an ignored one only those of KubeRay, of one that is
-    being deleted only those and problems of the deletion.
+def _symptoms(cluster: Cluster, find: Callable[[Replica], ReplicaProblems]) -> Iterator[_Found]:
+    """Yield the symptoms of a RayCluster: of an ignored one only those of KubeRay, of one that is
+    being deleted only those and symptoms of the deletion.
     """
-    yield from _run(LEAVING, cluster, at)
+    yield from _check(LEAVING, cluster)
     if cluster.facts.deleting:
-        yield from _run(DELETION, cluster, at)
+        yield from _check(DELETION, cluster)
         return
-    yield from _run(CLUSTER, cluster, at)
+    yield from _check(CLUSTER, cluster)
     if not cluster.ignored:
-        yield from _of_groups(cluster.groups, at, find)
+        yield from _of_groups(cluster.groups, find)
     for party in parties(cluster):
-        for problem in _run(PODS, party, at):
-            place = party.replica
-            yield (
-                structs.replace(problem, group=place.group.name, replica=place.index)
-                if place
-                else problem
-            )
+        place = (party.replica.group.name, party.replica.index) if party.replica else ("", None)
+        yield from _check(PODS, party, *place)
 
 
 def _of_groups(
-    groups: Sequence[Group], at: Moment, find: Callable[[Replica], ReplicaProblems]
-) -> Iterator[Problem]:
+    groups: Sequence[Group], find: Callable[[Replica], ReplicaProblems]
+) -> Iterator[_Found]:
     diagnosed = [
         (group, [(replica, find(replica)) for replica in group.replicas]) for group in groups
     ]
-    job = [
-        group
+    total = sum(
+        group.desired
         for group, replicas in diagnosed
-        for _, each in replicas[:1]
-        if each.slices is not None
-    ]
-    total = sum(group.desired for group in job)
+        if replicas and replicas[0][1].slices is not None
+    )
     for group, replicas in diagnosed:
-        for problem in _run(GROUP, group, at):
-            yield structs.replace(problem, group=group.name)
+        yield from _check(GROUP, group, group.name)
         for replica, each in replicas:
-            found = [*_run(REPLICA, replica, at), *_counted(each.symptoms, at)]
+            place = group.name, replica.index
+            yield from _check(REPLICA, replica, *place)
+            for found in each.symptoms:
+                yield *found, *place
             if each.slices is not None:
-                found += _run(SLICE, Slice(replica, each.slices, total), at)
-            for problem in found:
-                yield structs.replace(problem, group=group.name, replica=replica.index)
+                yield from _check(SLICE, Slice(replica, each.slices, total), *place)
 
 
 def report_of(
-    cluster: Cluster, at: Moment, find: Callable[[Replica], ReplicaProblems] = find_again
-) -> report.Cluster:
-    """Return the report of a RayCluster. `find` may memoize. `at.next` is set to the time at which
-    the report changes without an event.
+    cluster: Cluster, find: Callable[[Replica], ReplicaProblems]
+) -> tuple[report.Cluster, float]:
+    """Return the report of a RayCluster, and the time at which it changes without an event. `find`
+    may memoize.
     """
-    found = [
-        structs.replace(each, namespace=cluster.namespace, cluster=cluster.name)
-        for each in _problems(cluster, at, find)
-    ]
-    problems = sorted(found, key=lambda problem: problem.rank)
+    found = [(each[0].due(each[1]), each) for each in _symptoms(cluster, find)]
+    problems = sorted(
+        (
+            _problem(*each, cluster.namespace, cluster.name)
+            for due, each in found
+            if due <= cluster.now
+        ),
+        key=lambda problem: problem.rank,
+    )
     meta = cluster.live.metadata
     owner = meta.controller
-    return report.Cluster(
+    cluster_report = report.Cluster(
         cluster.namespace,
         cluster.name,
         _host(0, cluster.heads),
@@ -213,6 +219,7 @@ def report_of(
         ray_version=cluster.facts.ray_version,
         queue=(meta.labels or {}).get(names.LABEL_KUEUE_QUEUE, ""),
     )
+    return cluster_report, min((due for due, _ in found if due > cluster.now), default=inf)
 
 
 def _pod_groups(cluster: Cluster) -> Iterator[report.PodGroup]:

@@ -3,13 +3,12 @@ these only the replicas that have changed.
 """
 
 from collections.abc import Collection, Mapping
+from math import inf
 from typing import Final
-
-from msgspec import Struct
 
 from webhook.diagnostics import ids, report
 from webhook.diagnostics.assigned_pods import Cluster, Replica, assign
-from webhook.diagnostics.diagnosis import Moment, Problem
+from webhook.diagnostics.diagnosis import Problem
 from webhook.diagnostics.examination import (
     ReplicaProblems,
     find_again,
@@ -25,99 +24,79 @@ RESTLESS_SECONDS: Final = 5.0
 QUIET_SECONDS: Final = 900.0
 """Interval for all others, in addition to changes of their objects and pending symptoms."""
 
+_NOTHING: Final[Mapping[str, str]] = {}
 
-_Key = tuple[str, int, str]
-"""Group, index and name of a replica."""
-
-
-class _Entry(Struct):
-    """The problems of a replica, and the immutable objects that they were computed from."""
-
-    reasons: tuple[object, ...]
-    found: ReplicaProblems
+_Memory = dict[tuple[str, int, str], tuple[tuple[object, ...], ReplicaProblems]]
+"""The problems of replicas, and the immutable objects that they were computed from, by group, index
+and name.
+"""
 
 
-class Memory:
-    """Memoizes `find_again`, most of an examination, for the replicas of one RayCluster."""
-
-    def __init__(self) -> None:
-        self.hits = 0
-        self.misses = 0
-        self._facts: RayClusterConfig | None = None
-        self._entries: dict[_Key, _Entry] = {}
-        self._used: dict[_Key, _Entry] = {}
-
-    def begin(self, facts: RayClusterConfig) -> None:
-        """Begin an examination. Entries that the previous one did not use are dropped."""
-        same = facts == self._facts
-        self._entries, self._used = self._used if same else {}, {}
-        self._facts = facts
-
-    def find(self, replica: Replica) -> ReplicaProblems:
-        """Return the problems of the hosts of a replica."""
-        key = replica.group.name, replica.index, replica.name
-        node = replica.group.cluster.objects.nodes.one
-        pods = replica.peers
-        reasons = (*pods, *(node(pod.spec.node_name or "") for pod in pods))
-        entry = self._entries.get(key)
-        if entry is None or not _identical(entry.reasons, reasons):
-            self.misses += 1
-            entry = _Entry(reasons, find_again(replica))
-        else:
-            self.hits += 1
-        self._used[key] = entry
-        return entry.found
-
-
-def _identical(old: tuple[object, ...], new: tuple[object, ...]) -> bool:
-    return len(old) == len(new) and all(a is b for a, b in zip(old, new, strict=True))
+def examine(
+    objects: ObjectCache, now: float, unread: Mapping[str, str] = _NOTHING
+) -> report.ClusterReport:
+    """Return the report of all RayClusters as of `now`, in seconds since the epoch. `unread` has
+    the resources that could not be read, with the reason.
+    """
+    examiner = Examiner(objects)
+    examiner.catch_up(now)
+    return examiner.cluster_report(now, None, unread)
 
 
 class Examiner:
-    """Maintains `clusters`, reports by RayCluster uid, and `problems` of the installation."""
+    """Maintains `clusters`, reports by RayCluster uid, and `problems` of the installation.
+
+    `memoized` and `worked_out` count the replicas that were not, and were compared again.
+    """
 
     def __init__(self, object_cache: ObjectCache) -> None:
         self.object_cache = object_cache
         object_cache.begin()
         self.clusters: dict[str, report.Cluster] = {}
         self.problems: tuple[Problem, ...] = ()
+        self.memoized = 0
+        self.worked_out = 0
         self._next: dict[str, float] = {}
-        self._memories: dict[str, Memory] = {}
-
-    @property
-    def memoized(self) -> int:
-        """Number of replicas with memoized problems."""
-        return sum(memory.hits for memory in self._memories.values())
-
-    @property
-    def worked_out(self) -> int:
-        """Number of replicas that were compared again."""
-        return sum(memory.misses for memory in self._memories.values())
+        self._memories: dict[str, tuple[RayClusterConfig, _Memory]] = {}
 
     def due(self, now: float) -> list[str]:
         """Return the uids of the RayClusters to examine, including deleted ones."""
-        object_cache = self.object_cache
         late = [uid for uid, due in self._next.items() if now >= due]
-        return list(dict.fromkeys((*object_cache.take_changed(), *late)))
+        return list(dict.fromkeys((*self.object_cache.take_changed(), *late)))
 
-    def examine_installation(self, now: float) -> None:
+    def examine_installation(self) -> None:
         """Examine the installation, if it may have changed."""
         if self.object_cache.installation:
             self.problems = ()
-            self.problems = installation_problems(self.object_cache, now)
+            self.problems = installation_problems(self.object_cache)
             self.object_cache.installation = False
 
     def examine(self, uid: str, now: float) -> bool:
         """Examine a RayCluster, and return whether its report changed or it was deleted."""
-        live = self.object_cache.clusters.get(uid)
-        if live is None:
+        cluster = self.assigned(uid, now)
+        facts, old = self._memories.pop(uid, (None, {}))
+        if cluster is None:
             self._next.pop(uid, None)
-            self._memories.pop(uid, None)
             return self.clusters.pop(uid, None) is not None
-        cluster, at = assign(live, self.object_cache, now), Moment(now)
-        memory = self._memories.setdefault(uid, Memory())
-        memory.begin(cluster.facts)
-        return self._show(uid, report_of(cluster, at, memory.find), at)
+        known, new = old if facts == cluster.facts else {}, {}
+
+        def find(replica: Replica) -> ReplicaProblems:
+            """Memoize `find_again`, most of an examination."""
+            key, node = (replica.group.name, replica.index, replica.name), cluster.objects.nodes.one
+            pods = replica.peers
+            reasons: tuple[object, ...] = (*pods, *(node(pod.spec.node_name or "") for pod in pods))
+            before, found = known.get(key, ((), None))
+            if found is None or not _identical(before, reasons):
+                self.worked_out += 1
+                found = find_again(replica)
+            else:
+                self.memoized += 1
+            new[key] = reasons, found
+            return found
+
+        cluster_report, due = report_of(cluster, find)
+        self._memories[uid] = cluster.facts, new
+        return self._show(uid, cluster_report, due, now)
 
     def fail(self, uid: str, why: str, now: float) -> bool:
         """Replace the report of a RayCluster with the reason why it could not be examined, and
@@ -129,11 +108,11 @@ class Examiner:
         self._memories.pop(uid, None)
         place = live.metadata.namespace or "", live.metadata.name or ""
         head = report.Host(0, report.UNKNOWN)
-        return self._show(uid, report.Cluster(*place, head, (), uid=uid, failure=why), Moment(now))
+        return self._show(uid, report.Cluster(*place, head, (), uid=uid, failure=why), inf, now)
 
     def catch_up(self, now: float) -> None:
         """Examine all RayClusters that are due."""
-        self.examine_installation(now)
+        self.examine_installation()
         for uid in self.due(now):
             self.examine(uid, now)
 
@@ -170,13 +149,17 @@ class Examiner:
                 return pod
         return None
 
-    def _show(self, uid: str, cluster_report: report.Cluster, at: Moment) -> bool:
+    def _show(self, uid: str, cluster_report: report.Cluster, due: float, now: float) -> bool:
         seconds = RESTLESS_SECONDS if _restless(cluster_report) else QUIET_SECONDS
-        self._next[uid] = min(at.next, at.now + seconds)
+        self._next[uid] = min(due, now + seconds)
         if self.clusters.get(uid) == cluster_report:
             return False
         self.clusters[uid] = cluster_report
         return True
+
+
+def _identical(old: tuple[object, ...], new: tuple[object, ...]) -> bool:
+    return len(old) == len(new) and all(a is b for a, b in zip(old, new, strict=True))
 
 
 def _restless(cluster: report.Cluster) -> bool:

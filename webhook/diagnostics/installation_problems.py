@@ -5,7 +5,7 @@ from typing import Final
 
 from webhook.api import names
 from webhook.diagnostics import ids
-from webhook.diagnostics.diagnosis import Change, Event, Symptom, error
+from webhook.diagnostics.diagnosis import ERROR, Begin, Change, Diagnosis, Event, Symptom
 from webhook.diagnostics.live_objects import Webhook, WebhookConfiguration
 from webhook.diagnostics.messages import counted, listed
 from webhook.diagnostics.object_cache import PODS_WEBHOOK
@@ -75,9 +75,11 @@ def _second(configuration: WebhookConfiguration, webhook: Webhook) -> Symptom:
         if PREVIOUS in webhook.name
         else "remove one of the two",
         f"kubectl get mutatingwebhookconfiguration {name} -o yaml",
-        configuration.metadata.created,
+        Begin(configuration.metadata.created),
         change=None if PREVIOUS in webhook.name else _deletion([name]),
     )
 
 
-INSTALLATION: Final = (error(ids.SECOND_WEBHOOK, second_webhook, event=Event("SecondWebhook")),)
+INSTALLATION: Final = (
+    Diagnosis(ids.SECOND_WEBHOOK, ERROR, second_webhook, event=Event("SecondWebhook")),
+)

@@ -186,6 +186,11 @@ class PodStatus(Struct, rename="camel", frozen=True, gc=False):
     container_statuses: tuple[ContainerStatus, ...] | None = None
     init_container_statuses: tuple[ContainerStatus, ...] | None = None
 
+    @property
+    def every_container(self) -> tuple[ContainerStatus, ...]:
+        """The statuses of init containers, then of containers."""
+        return (*(self.init_container_statuses or ()), *(self.container_statuses or ()))
+
 
 class LivePod(Pod, frozen=True, gc=False):
     """A live pod."""

@@ -34,6 +34,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
+def agreed(number: int, one: str, several: str) -> str:
+    """Return the word that agrees with a number."""
+    return one if number == 1 else several
+
+
 def others(more: Sequence[int | None]) -> str:
     """Return the number of other replicas with a problem, and their indices if short."""
     if not more:
@@ -41,16 +46,6 @@ def others(more: Sequence[int | None]) -> str:
     which = numbered(index for index in more if index is not None)
     named = f": {which}" if 0 < len(which) <= _NUMBERS_MAX else ""
     return f" (and {counted(len(more), 'more replica')} like it{named})"
-
-
-def delete_pods(namespace: str, names: Sequence[str]) -> str:
-    """Return the command that deletes pods."""
-    return f"kubectl delete pod -n {namespace} {' '.join(names)}"
-
-
-def get_pods(namespace: str, names: Sequence[str]) -> str:
-    """Return the command that shows pods with their nodes."""
-    return f"kubectl get pod -n {namespace} -o wide {' '.join(names)}"
 
 
 def describe(kind: str, namespace: str, name: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from webhook.api import names
 from webhook.api.objects import ALWAYS
@@ -12,17 +12,17 @@ from webhook.api.times import seconds_of
 from webhook.diagnostics import ids
 from webhook.diagnostics.assigned_pods import Cluster, Replica, is_head
 from webhook.diagnostics.diagnosis import (
+    ERROR,
+    WARNING,
     Begin,
+    Diagnosis,
     Event,
     Symptom,
-    deletion_of_pods,
     earliest,
-    error,
     latest,
-    warning,
 )
-from webhook.diagnostics.live_objects import ContainerStatus, LivePod, LivePodGroup
-from webhook.diagnostics.messages import describe, hosts, listed
+from webhook.diagnostics.live_objects import ContainerStatus, LivePod
+from webhook.diagnostics.messages import agreed, describe, hosts, listed
 
 _FINE: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
 """Waiting reasons of a normal start."""
@@ -31,6 +31,7 @@ _CRASHES: Final = "CrashLoopBackOff"
 _ON_FAILURE: Final = "OnFailure"
 _STUCK: Final = frozenset({"Deferred", "Infeasible"})
 _WORDS_MAX: Final = 300
+_WAITING: Final = Event("PodGroupWaiting", series="group")
 _SUBMITTER: Final = "ray-job-submitter"
 """The container that KubeRay adds to the head for `SidecarMode` of a RayJob.
 
@@ -43,19 +44,64 @@ class PodSet(Struct, frozen=True):
 
     cluster: Cluster
     called: str
-    pods: tuple[LivePod, ...]
+    pods: list[LivePod]
     replica: Replica | None = None
+
+    def sorted_by(self, words: Callable[[LivePod], str]) -> Iterator[tuple[str, "PodSet"]]:
+        """Yield the pods by the text that `words` returns, without those for which it is empty."""
+        found: dict[str, list[LivePod]] = {}
+        for pod in self.pods:
+            if text := words(pod):
+                found.setdefault(text, []).append(pod)
+        for text, pods in found.items():
+            yield text, structs.replace(self, pods=pods)
+
+    def agreed(self, one: str = "has", several: str = "have") -> str:
+        """Return the word that agrees with the number of pods."""
+        return agreed(len(self.pods), one, several)
+
+    def symptom(
+        self,
+        says: str,
+        remedy: str,
+        times: Iterable[float | None],
+        command: str = "",
+        not_before: float | None = None,
+        *,
+        deletes: bool = False,
+    ) -> Symptom:
+        """Return a symptom of the pods, which began at the earliest of the times; the default
+        command describes the first pod. If `deletes`, the remedy is their deletion.
+        """
+        called = tuple(pod.name for pod in self.pods)
+        by_host = sorted(self.replica.pods.items()) if self.replica else ()
+        affected = tuple(host for host, held in by_host if any(pod in self.pods for pod in held))
+        several = self.replica is not None and self.replica.group.spec.num_of_hosts > 1
+        who = (
+            f"{hosts(affected)} of {self.called}"
+            if several
+            else f"{listed(called)} ({self.called})"
+        )
+        return Symptom(
+            f"{who} {says}",
+            remedy,
+            command or describe("pod", self.cluster.namespace, called[0]),
+            Begin(earliest(times), not_before),
+            affected,
+            called,
+            deletes=deletes,
+        )
 
 
 def parties(cluster: Cluster) -> Iterator[PodSet]:
     """Yield all live pods of a RayCluster, each in one set."""
     if cluster.heads:
-        yield PodSet(cluster, "the head", tuple(cluster.heads))
+        yield PodSet(cluster, "the head", cluster.heads)
     for group in cluster.groups:
         for replica in group.replicas:
-            yield PodSet(cluster, f"replica {replica.index}", tuple(replica.everyone), replica)
+            yield PodSet(cluster, f"replica {replica.index}", replica.everyone, replica)
         if group.unseated:
-            pods = tuple(unseated.pod for unseated in group.unseated)
+            pods = [unseated.pod for unseated in group.unseated]
             yield PodSet(cluster, f"group {group.name}", pods)
 
 
@@ -68,16 +114,13 @@ def pod_pending(party: PodSet) -> Iterator[Symptom]:
     https://kubernetes.io/docs/concepts/scheduling-eviction/kube-scheduler/
     """
     grouped = party.cluster.objects.pod_groups.known
-    for words, pods in _sorted(
-        party, lambda pod: "" if grouped and pod.pod_group else _scheduler(pod)
-    ).items():
-        since = earliest(_since(pod, "PodScheduled") for pod in pods)
-        yield _symptom(
-            party,
-            pods,
-            f"{_has(pods)} no node: {words}",
+    for words, found in party.sorted_by(
+        lambda pod: "" if grouped and pod.pod_group else _scheduler(pod)
+    ):
+        yield found.symptom(
+            f"{found.agreed()} no node: {words}",
             "add nodes that fit, or free some; the pod's events have more",
-            begin=Begin(since, None),
+            _times(found, "PodScheduled"),
         )
 
 
@@ -89,22 +132,17 @@ def pod_gated(party: PodSet) -> Iterator[Symptom]:
 
     https://kubernetes.io/docs/concepts/scheduling-eviction/pod-scheduling-readiness/
     """
-    namespace = party.cluster.namespace
-    for words, pods in _sorted(
-        party, lambda pod: listed(pod.gates) if pod.unscheduled else ""
-    ).items():
-        gates = pods[0].gates
+    for words, found in party.sorted_by(lambda pod: listed(pod.gates) if pod.unscheduled else ""):
+        gates = found.pods[0].gates
         kueue = all(gate.startswith(names.KUEUE_PREFIX) for gate in gates)
-        yield _symptom(
-            party,
-            pods,
-            f"{_has(pods, 'is', 'are')} held back by scheduling "
-            f"gate{'s' if len(gates) > 1 else ''} {words}",
+        yield found.symptom(
+            f"{found.agreed('is', 'are')} held back by scheduling "
+            f"{agreed(len(gates), 'gate', 'gates')} {words}",
             "see what their queue waits for: Kueue says so in the conditions of their Workload"
             if kueue
             else "see that what put the gates there runs; it removes them",
-            f"kubectl get workloads.kueue.x-k8s.io -n {namespace}" if kueue else "",
-            begin=Begin(earliest(_since(pod, "PodScheduled") for pod in pods), None),
+            _times(found, "PodScheduled"),
+            f"kubectl get workloads.kueue.x-k8s.io -n {party.cluster.namespace}" if kueue else "",
         )
 
 
@@ -119,17 +157,13 @@ def container_waits(party: PodSet) -> Iterator[Symptom]:
 
     https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#container-states
     """
-    for words, pods in _sorted(party, _container).items():
-        crashes = any(_crashes(pod) for pod in pods)
-        yield _symptom(
-            party,
-            pods,
-            f"{_has(pods, 'does', 'do')} not run: {words}",
+    for words, found in party.sorted_by(_container):
+        crashes = any(_crashes(pod) for pod in found.pods)
+        yield found.symptom(
+            f"{found.agreed('does', 'do')} not run: {words}",
             "fix what it says, in the RayCluster or beside it; the pod's events have more",
-            begin=Begin(
-                None if crashes else earliest(_unready_since(pod) for pod in pods),
-                earliest(_since(pod, "PodScheduled") for pod in pods),
-            ),
+            () if crashes else map(_unready_since, found.pods),
+            not_before=earliest(_times(found, "PodScheduled")),
         )
 
 
@@ -143,14 +177,12 @@ def pod_ended(party: PodSet) -> Iterator[Symptom]:
 
     https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-phase
     """
-    for words, pods in _sorted(party, _end).items():
-        yield _symptom(
-            party,
-            pods,
-            f"{_has(pods)} ended: {words}",
-            "see that KubeRay runs, as it should have replaced "
-            f"{_has(pods, 'it', 'them')}; this has {_has(pods, 'it', 'them')} created again",
-            begin=Begin(earliest(_ended_at(pod) for pod in pods), None),
+    for words, found in party.sorted_by(_end):
+        it = found.agreed("it", "them")
+        yield found.symptom(
+            f"{found.agreed()} ended: {words}",
+            f"see that KubeRay runs, as it should have replaced {it}; this has {it} created again",
+            map(_ended_at, found.pods),
             deletes=True,
         )
 
@@ -167,13 +199,11 @@ def pod_not_ready(party: PodSet) -> Iterator[Symptom]:
 
     https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-conditions
     """
-    for words, pods in _sorted(party, lambda pod: _unready(party, pod)).items():
-        yield _symptom(
-            party,
-            pods,
-            f"{_has(pods, 'is', 'are')} not ready: {words}",
+    for words, found in party.sorted_by(lambda pod: _unready(party, pod)):
+        yield found.symptom(
+            f"{found.agreed('is', 'are')} not ready: {words}",
             "see what it waits for; the pod's events and logs have more",
-            begin=Begin(earliest(_late_since(party.cluster, pod) for pod in pods), None),
+            (_late_since(party.cluster, pod) for pod in found.pods),
         )
 
 
@@ -187,16 +217,14 @@ def podgroup_missing(party: PodSet) -> Iterator[Symptom]:
     objects, namespace = party.cluster.objects, party.cluster.namespace
     if not objects.pod_groups.known:
         return
-    for name, pods in _sorted(party, _pod_group).items():
+    for name, found in party.sorted_by(_pod_group):
         if objects.pod_group(namespace, name) is None:
-            yield _symptom(
-                party,
-                pods,
-                f"{_has(pods, 'waits', 'wait')} for PodGroup {name}, which does not exist",
+            yield found.symptom(
+                f"{found.agreed('waits', 'wait')} for PodGroup {name}, which does not exist",
                 "see that the controller runs with the right to create it "
                 "(docs/scheduling.md#gang-scheduling), or create it yourself",
+                (pod.created for pod in found.pods),
                 f"kubectl get podgroups -n {namespace}",
-                begin=Begin(earliest(pod.created for pod in pods), None),
             )
 
 
@@ -208,18 +236,21 @@ def podgroup_waits(party: PodSet) -> Iterator[Symptom]:
     https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
     """
     cluster = party.cluster
-    for name, pods in _sorted(party, lambda pod: "" if pod.gates else _pod_group(pod)).items():
+    for name, found in party.sorted_by(lambda pod: "" if pod.gates else _pod_group(pod)):
         group = cluster.objects.pod_group(cluster.namespace, name)
         if group is None:
             continue
         there = sum(pod.pod_group == name for pod in (*cluster.heads, *cluster.pods))
-        yield _symptom(
-            party,
-            pods,
-            f"{_has(pods, 'waits', 'wait')} for PodGroup {name}: {_waiting(group, there, pods[0])}",
+        why = (
+            f"{there} of its {group.min_count} pods are there"
+            if there < group.min_count
+            else group.reason or _scheduler(found.pods[0])
+        )
+        yield found.symptom(
+            f"{found.agreed('waits', 'wait')} for PodGroup {name}: {why}",
             "add nodes until all fit, or ask for less",
+            [latest(pod.created for pod in found.pods)],
             describe("podgroup", cluster.namespace, name),
-            begin=Begin(latest(pod.created for pod in pods), None),
         )
 
 
@@ -231,13 +262,11 @@ def resize_stuck(party: PodSet) -> Iterator[Symptom]:
 
     https://kubernetes.io/docs/tasks/configure-pod-container/resize-container-resources/
     """
-    for words, pods in _sorted(party, _resize).items():
-        yield _symptom(
-            party,
-            pods,
-            f"{_has(pods)} not been resized: {words}",
+    for words, found in party.sorted_by(_resize):
+        yield found.symptom(
+            f"{found.agreed()} not been resized: {words}",
             f"free the node, or lower the maximum in {names.ANNOTATION_IPPR}",
-            begin=Begin(earliest(_since(pod, "PodResizePending") for pod in pods), None),
+            _times(found, "PodResizePending"),
         )
 
 
@@ -249,15 +278,14 @@ def resize_failed(party: PodSet) -> Iterator[Symptom]:
 
     https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-ippr.html
     """
-    failures = {pod.name: _resize_failure(pod) for pod in party.pods}
-    for words, pods in _sorted(party, lambda pod: _cut(failures[pod.name].reason)).items():
-        yield _symptom(
-            party,
-            pods,
-            f"{_has(pods)} not been resized by Ray, which does not try again: {words}",
+    for words, found in party.sorted_by(
+        lambda pod: _line(_resize_status(pod).last_failed_reason or "")
+    ):
+        yield found.symptom(
+            f"{found.agreed()} not been resized by Ray, which does not try again: {words}",
             f"lower the maximum in {names.ANNOTATION_IPPR} or use larger nodes; a pod that is "
             "created again is resized again",
-            begin=Begin(earliest(failures[pod.name].at for pod in pods), None),
+            (_resize_status(pod).last_failed_at for pod in found.pods),
         )
 
 
@@ -268,54 +296,24 @@ class _ResizeStatus(Struct, rename="kebab", frozen=True):
     last_failed_reason: str | None = None
 
 
-class _Failure(Struct, frozen=True):
-    """The reason and the time of a failed resize, in seconds since the epoch."""
-
-    reason: str = ""
-    at: float | None = None
-
-
-def _resize_failure(pod: LivePod) -> _Failure:
-    """Return the failure of the resize of a pod, with an empty reason if it has not failed."""
-    text = pod.annotations.get(names.ANNOTATION_IPPR_STATUS)
-    if not text:
-        return _Failure()
+def _resize_status(pod: LivePod) -> _ResizeStatus:
+    """Return the resize status of a pod; empty if it cannot be decoded."""
+    text = pod.annotations.get(names.ANNOTATION_IPPR_STATUS, "")
     try:
-        status = msgspec.json.decode(text, type=_ResizeStatus)
+        return msgspec.json.decode(text or "{}", type=_ResizeStatus)
     except (msgspec.DecodeError, UnicodeError):
-        return _Failure()
-    return _Failure(status.last_failed_reason or "", status.last_failed_at)
+        return _ResizeStatus()
 
 
-def _cut(text: str) -> str:
+def _line(text: str) -> str:
+    """Return a text in one line, cut to the length of a message."""
     return " ".join(text.split())[:_WORDS_MAX]
 
 
-def _symptom(  # noqa: PLR0913 - the fields of a symptom
-    party: PodSet,
-    pods: list[LivePod],
-    says: str,
-    remedy: str,
-    command: str = "",
-    *,
-    begin: Begin,
-    deletes: bool = False,
-) -> Symptom:
-    """Return a symptom of pods; the default command describes the first. If `deletes`, the remedy
-    is the deletion of the pods.
-    """
-    called = tuple(pod.name for pod in pods)
-    namespace = party.cluster.namespace
-    return Symptom(
-        f"{_who(party, pods)} {says}",
-        remedy,
-        command or describe("pod", namespace, called[0]),
-        begin.since,
-        _hosts(party, pods),
-        called,
-        not_before=begin.not_before,
-        change=deletion_of_pods(namespace, called) if deletes else None,
-    )
+def _line_of(reason: str, message: str) -> str:
+    """Return a reason with its message, if any."""
+    words = " ".join(message.split())
+    return f"{reason}{f', {words}' if words else ''}"[:_WORDS_MAX]
 
 
 def _scheduler(pod: LivePod) -> str:
@@ -323,23 +321,18 @@ def _scheduler(pod: LivePod) -> str:
     if not pod.unscheduled or pod.gates:
         return ""
     condition = pod.condition("PodScheduled")
-    if condition is None or condition.status == "True":
-        return "the scheduler has not said why"
-    return condition.words or "the scheduler has not said why"
+    words = condition.words if condition is not None and condition.status != "True" else ""
+    return words or "the scheduler has not said why"
 
 
 def _container(pod: LivePod) -> str:
     """Return why a container of a pod does not run; empty during a normal start."""
     if pod.ready or pod.ended:
         return ""
-    for status in (
-        *(pod.status.init_container_statuses or ()),
-        *(pod.status.container_statuses or ()),
-    ):
+    for status in pod.status.every_container:
         waiting = status.state.waiting
         if waiting is not None and waiting.reason not in _FINE:
-            words = " ".join(waiting.message.split())
-            return f"{status.name}: {waiting.reason}{f', {words}' if words else ''}"[:_WORDS_MAX]
+            return _line_of(f"{status.name}: {waiting.reason}", waiting.message)
     return _terminated(
         each
         for each in pod.status.container_statuses or ()
@@ -349,8 +342,8 @@ def _container(pod: LivePod) -> str:
 
 def _crashes(pod: LivePod) -> bool:
     """Return whether a container of a pod is in CrashLoopBackOff."""
-    every = (*(pod.status.init_container_statuses or ()), *(pod.status.container_statuses or ()))
-    return any(each.state.waiting and each.state.waiting.reason == _CRASHES for each in every)
+    waiting = (each.state.waiting for each in pod.status.every_container)
+    return any(each is not None and each.reason == _CRASHES for each in waiting)
 
 
 def _restarts(pod: LivePod, status: ContainerStatus) -> bool:
@@ -384,17 +377,15 @@ def _end(pod: LivePod) -> str:
         return ""
     status = pod.status
     if status.reason:
-        words = " ".join(status.message.split())
-        return f"{status.reason}{f', {words}' if words else ''}"[:_WORDS_MAX]
+        return _line_of(status.reason, status.message)
     every = [*(status.container_statuses or ()), *(status.init_container_statuses or ())]
     return _terminated(every) or status.phase
 
 
 def _ended_at(pod: LivePod) -> float | None:
     """Return when the last container of a pod ended, otherwise since when the pod is not ready."""
-    ends = [status.state.terminated for status in pod.status.container_statuses or ()]
-    times = [seconds_of(end.finished_at) for end in ends if end is not None]
-    last = max((time for time in times if time is not None), default=None)
+    ends = (status.state.terminated for status in pod.status.container_statuses or ())
+    last = latest(seconds_of(end.finished_at) for end in ends if end is not None)
     return _unready_since(pod) if last is None else last
 
 
@@ -440,8 +431,8 @@ def _unready_container(pod: LivePod, status: ContainerStatus) -> str:
 def _unready_since(pod: LivePod) -> float | None:
     """Return since when a pod on a node is not ready."""
     found = [pod.condition(kind) for kind in ("Ready", "PodScheduled")]
-    times = [each.since for each in found if each is not None]
-    return max((time for time in times if time is not None), default=pod.created)
+    last = latest(each.since for each in found if each is not None)
+    return pod.created if last is None else last
 
 
 def _late_since(cluster: Cluster, pod: LivePod) -> float | None:
@@ -463,66 +454,26 @@ def _resize(pod: LivePod) -> str:
     return f"{condition.reason}, {condition.words}"
 
 
-def _waiting(group: LivePodGroup, there: int, pod: LivePod) -> str:
-    if there < group.min_count:
-        return f"{there} of its {group.min_count} pods are there"
-    return group.reason or _scheduler(pod)
-
-
-def _sorted(party: PodSet, words: Callable[[LivePod], str]) -> dict[str, list[LivePod]]:
-    """Return the pods by the text that `words` returns, without those for which it is empty."""
-    found: dict[str, list[LivePod]] = {}
-    for pod in party.pods:
-        if text := words(pod):
-            found.setdefault(text, []).append(pod)
-    return found
-
-
-def _since(pod: LivePod, kind: str) -> float | None:
-    condition = pod.condition(kind)
-    return condition.since if condition is not None and condition.since is not None else pod.created
-
-
-def _hosts(party: PodSet, pods: list[LivePod]) -> tuple[int, ...]:
-    if party.replica is None:
-        return ()
-    return tuple(
-        host
-        for host, found in sorted(party.replica.pods.items())
-        if any(pod in pods for pod in found)
-    )
-
-
-def _who(party: PodSet, pods: list[LivePod]) -> str:
-    if party.replica is not None and party.replica.group.spec.num_of_hosts > 1:
-        return f"{hosts(_hosts(party, pods))} of {party.called}"
-    return f"{listed([pod.name for pod in pods])} ({party.called})"
-
-
-def _has(pods: list[LivePod], one: str = "has", several: str = "have") -> str:
-    return one if len(pods) == 1 else several
+def _times(found: PodSet, kind: str) -> Iterator[float | None]:
+    """Yield since when a condition of pods holds, or else when they were created."""
+    for pod in found.pods:
+        condition = pod.condition(kind)
+        since = condition.since if condition is not None else None
+        yield pod.created if since is None else since
 
 
 PODS: Final = (
-    error(ids.POD_PENDING, pod_pending, seconds=60, event=Event("PodPending", 600.0, "group")),
-    warning(ids.POD_GATED, pod_gated, seconds=60),
-    error(ids.CONTAINER_WAITS, container_waits, seconds=60),
-    error(ids.POD_ENDED, pod_ended, seconds=60),
-    error(ids.POD_NOT_READY, pod_not_ready, seconds=900),
-    error(
-        ids.PODGROUP_MISSING,
-        podgroup_missing,
-        seconds=30,
-        event=Event("PodGroupWaiting", series="group"),
+    Diagnosis(ids.POD_PENDING, ERROR, pod_pending, 60, Event("PodPending", 600.0, "group")),
+    Diagnosis(ids.POD_GATED, WARNING, pod_gated, 60),
+    Diagnosis(ids.CONTAINER_WAITS, ERROR, container_waits, 60),
+    Diagnosis(ids.POD_ENDED, ERROR, pod_ended, 60),
+    Diagnosis(ids.POD_NOT_READY, ERROR, pod_not_ready, 900),
+    Diagnosis(ids.PODGROUP_MISSING, ERROR, podgroup_missing, 30, _WAITING),
+    Diagnosis(ids.PODGROUP_WAITS, ERROR, podgroup_waits, 120, _WAITING),
+    Diagnosis(
+        ids.RESIZE_STUCK, WARNING, resize_stuck, 120, Event("PodResizeStuck", 600.0, "group")
     ),
-    error(
-        ids.PODGROUP_WAITS,
-        podgroup_waits,
-        seconds=120,
-        event=Event("PodGroupWaiting", series="group"),
+    Diagnosis(
+        ids.RESIZE_FAILED, WARNING, resize_failed, event=Event("PodResizeFailed", series="group")
     ),
-    warning(
-        ids.RESIZE_STUCK, resize_stuck, seconds=120, event=Event("PodResizeStuck", 600.0, "group")
-    ),
-    warning(ids.RESIZE_FAILED, resize_failed, event=Event("PodResizeFailed", series="group")),
 )

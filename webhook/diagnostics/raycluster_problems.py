@@ -7,21 +7,22 @@ import msgspec
 
 from webhook.api import names
 from webhook.diagnostics import ids
-from webhook.diagnostics.assigned_pods import Cluster, Group, is_head, newest
+from webhook.diagnostics.assigned_pods import Cluster, is_head, newest
 from webhook.diagnostics.diagnosis import (
+    ERROR,
+    INFO,
+    WARNING,
     Begin,
     Change,
+    Diagnosis,
     Event,
     Symptom,
     begun,
-    deletion_of_pods,
-    error,
-    info,
-    warning,
+    earliest,
 )
 from webhook.diagnostics.expected import Expected
 from webhook.diagnostics.live_objects import LivePod, find
-from webhook.diagnostics.messages import counted, describe, get_pods, listed, show
+from webhook.diagnostics.messages import agreed, counted, describe, listed, show
 from webhook.groups.naming import pod_prefix
 
 _REPLICA_FAILURE: Final = "ReplicaFailure"
@@ -53,13 +54,17 @@ def pod_refused(cluster: Cluster) -> Iterator[Symptom]:
             f"KubeRay is refused a pod: {' '.join(words.split())[:_WORDS_MAX]}",
             "do what the message says; then KubeRay continues by itself",
             show("raycluster", cluster.namespace, cluster.name),
-            since,
+            Begin(since),
         )
 
 
 def _last_refusal(cluster: Cluster) -> tuple[str, float | None]:
     """Return the last rejection, unless a pod was created since or all pods exist."""
-    if _complete(cluster):
+    if cluster.heads and all(
+        len(group.replicas) >= group.desired
+        and not any(replica.missing for replica in group.replicas)
+        for group in cluster.groups
+    ):
         return "", None
     created = newest((*cluster.heads, *cluster.pods)) or 0.0
     since = max(created, cluster.now - _FRESH_SECONDS)
@@ -68,15 +73,6 @@ def _last_refusal(cluster: Cluster) -> tuple[str, float | None]:
     if last is None or (last.last or 0.0) < since:
         return "", None
     return last.message, last.first
-
-
-def _complete(cluster: Cluster) -> bool:
-    """Return whether all desired pods exist."""
-    return bool(cluster.heads) and all(
-        len(group.replicas) >= group.desired
-        and not any(replica.missing for replica in group.replicas)
-        for group in cluster.groups
-    )
 
 
 def head_missing(cluster: Cluster) -> Iterator[Symptom]:
@@ -90,13 +86,10 @@ def head_missing(cluster: Cluster) -> Iterator[Symptom]:
     https://docs.ray.io/en/master/cluster/key-concepts.html#head-node
     """
     if not cluster.heads and not cluster.facts.suspended:
-        begin = _beheaded(cluster)
         yield Symptom(
             "the head is missing, and the workers wait for it",
             "see what KubeRay says",
-            describe("raycluster", cluster.namespace, cluster.name),
-            begin.since,
-            not_before=begin.not_before,
+            begin=_beheaded(cluster),
         )
 
 
@@ -124,13 +117,14 @@ def headless_service_missing(cluster: Cluster) -> Iterator[Symptom]:
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/service.go
     """
-    for service in sorted({service for group in cluster.groups if (service := _service(group))}):
+    services = {Expected(group.replicas[0]).service for group in cluster.groups if group.replicas}
+    for service in sorted(services - {""}):
         if cluster.objects.has_service(cluster.namespace, service) is False:
             yield Symptom(
                 f"the service {service} does not exist, so no host finds another",
                 "create it, if KubeRay does not",
                 f"kubectl get services -n {cluster.namespace}",
-                not_before=newest(cluster.pods),
+                Begin(None, newest(cluster.pods)),
                 change=Change(_create(cluster, service), f"creates the service {service}"),
             )
 
@@ -147,10 +141,6 @@ def _create(cluster: Cluster, name: str) -> str:
     )
 
 
-def _service(group: Group) -> str:
-    return Expected(group.replicas[0]).service if group.replicas else ""
-
-
 def pod_without_group(cluster: Cluster) -> Iterator[Symptom]:
     """Worker pods whose group was removed from the RayCluster or renamed.
 
@@ -160,33 +150,26 @@ def pod_without_group(cluster: Cluster) -> Iterator[Symptom]:
 
     https://github.com/ray-project/kuberay/issues/1739
     """
-    unlabelled = sorted(pod.name for pod in cluster.strays if not _group_of(pod))
-    pods = sorted(pod.name for pod in cluster.strays if _group_of(pod))
+    group_of = {pod.name: pod.labels.get(names.LABEL_GROUP, "") for pod in cluster.strays}
+    pods = tuple(sorted(name for name, group in group_of.items() if group))
+    unlabelled = tuple(sorted(name for name, group in group_of.items() if not group))
+    groups = sorted(set(group_of.values()) - {""})
     if pods:
-        groups = sorted({group for pod in cluster.strays if (group := _group_of(pod))})
-        none = "are no worker groups" if len(groups) > 1 else "is no worker group"
+        none = agreed(len(groups), "is no worker group", "are no worker groups")
         yield Symptom(
             f"{counted(len(pods), 'pod')} of {listed(groups)}, which {none} of the RayCluster any "
-            f"more: KubeRay does not look after {'it' if len(pods) == 1 else 'them'}",
-            f"bring the group{'s' if len(groups) > 1 else ''} back, or delete the pods",
-            get_pods(cluster.namespace, pods),
-            pods=tuple(pods),
-            change=deletion_of_pods(cluster.namespace, pods),
+            f"more: KubeRay does not look after {agreed(len(pods), 'it', 'them')}",
+            f"bring the {agreed(len(groups), 'group', 'groups')} back, or delete the pods",
+            pods=pods,
         )
     if unlabelled:
-        it = "it" if len(unlabelled) == 1 else "them"
+        it = agreed(len(unlabelled), "it", "them")
         yield Symptom(
             f"{counted(len(unlabelled), 'pod')} without the label {names.LABEL_GROUP}: KubeRay "
             f"does not look after {it}",
             f"delete {it}",
-            get_pods(cluster.namespace, unlabelled),
-            pods=tuple(unlabelled),
-            change=deletion_of_pods(cluster.namespace, unlabelled),
+            pods=unlabelled,
         )
-
-
-def _group_of(pod: LivePod) -> str:
-    return pod.labels.get(names.LABEL_GROUP, "")
 
 
 def pod_stuck_terminating(cluster: Cluster) -> Iterator[Symptom]:
@@ -200,23 +183,22 @@ def pod_stuck_terminating(cluster: Cluster) -> Iterator[Symptom]:
     https://kubernetes.io/docs/concepts/cluster-administration/node-shutdown/#non-graceful-node-shutdown
     """
     for (node, held), pods in sorted(_stuck(cluster).items()):
-        called = listed([pod.name for pod in pods])
-        kept = listed(held) if held else ""
+        called = tuple(pod.name for pod in pods)
         where = f" on node {node}" if node else ""
         waiting = "the deletion" if cluster.facts.deleting else "KubeRay"
         yield Symptom(
-            f"{called} {'is' if len(pods) == 1 else 'are'} still Terminating{where}, and "
-            f"{waiting} waits for {'it' if len(pods) == 1 else 'them'}"
-            f"{f': {kept} is not removed' if held else ''}",
+            f"{listed(called)} {agreed(len(pods), 'is', 'are')} still Terminating{where}, and "
+            f"{waiting} waits for {agreed(len(pods), 'it', 'them')}"
+            f"{f': {listed(held)} is not removed' if held else ''}",
             "see that what put the finalizer there runs"
             if held
             else "see whether the node answers; when it is off for good, say so by the taint "
             f"{_OUT_OF_SERVICE}, or remove the Node",
-            describe("pod", cluster.namespace, pods[0].name)
+            describe("pod", cluster.namespace, called[0])
             if held
             else f"kubectl describe node {node}",
-            min(pod.due for pod in pods if pod.due is not None),
-            pods=tuple(pod.name for pod in pods),
+            Begin(earliest(pod.due for pod in pods)),
+            pods=called,
         )
 
 
@@ -241,8 +223,7 @@ def being_deleted(cluster: Cluster) -> Iterator[Symptom]:
     yield Symptom(
         "the RayCluster is being deleted",
         "wait until it is gone",
-        describe("raycluster", cluster.namespace, cluster.name),
-        cluster.live.metadata.deleted,
+        begin=Begin(cluster.live.metadata.deleted),
     )
 
 
@@ -260,7 +241,7 @@ def deletion_held(cluster: Cluster) -> Iterator[Symptom]:
     held = meta.finalizers or []
     if held:
         pods = held == [_FOREGROUND]
-        who = "a finalizer holds" if len(held) == 1 else "finalizers hold"
+        who = agreed(len(held), "a finalizer holds", "finalizers hold")
         yield Symptom(
             f"the RayCluster is being deleted, and {who} it: {listed(held)}",
             "it goes with the last of what the RayCluster owns; see which pods are still there"
@@ -269,7 +250,7 @@ def deletion_held(cluster: Cluster) -> Iterator[Symptom]:
             f"kubectl get pods -n {cluster.namespace} -l {names.LABEL_CLUSTER}={cluster.name}"
             if pods
             else show("raycluster", cluster.namespace, cluster.name),
-            meta.deleted,
+            Begin(meta.deleted),
         )
 
 
@@ -310,21 +291,18 @@ def ignored(cluster: Cluster) -> Iterator[Symptom]:
 
 
 CLUSTER: Final = (
-    error(ids.POD_REFUSED, pod_refused),
-    error(ids.HEAD_MISSING, head_missing, seconds=60),
-    error(ids.HEADLESS_SERVICE_MISSING, headless_service_missing, seconds=30),
-    warning(ids.POD_WITHOUT_GROUP, pod_without_group),
-    info(ids.IGNORED, ignored),
+    Diagnosis(ids.POD_REFUSED, ERROR, pod_refused),
+    Diagnosis(ids.HEAD_MISSING, ERROR, head_missing, 60),
+    Diagnosis(ids.HEADLESS_SERVICE_MISSING, ERROR, headless_service_missing, 30),
+    Diagnosis(ids.POD_WITHOUT_GROUP, WARNING, pod_without_group),
+    Diagnosis(ids.IGNORED, INFO, ignored),
 )
 LEAVING: Final = (
-    error(
-        ids.POD_STUCK_TERMINATING,
-        pod_stuck_terminating,
-        seconds=60,
-        event=Event("PodStuckTerminating"),
+    Diagnosis(
+        ids.POD_STUCK_TERMINATING, ERROR, pod_stuck_terminating, 60, Event("PodStuckTerminating")
     ),
 )
 DELETION: Final = (
-    info(ids.BEING_DELETED, being_deleted),
-    error(ids.DELETION_HELD, deletion_held, seconds=600),
+    Diagnosis(ids.BEING_DELETED, INFO, being_deleted),
+    Diagnosis(ids.DELETION_HELD, ERROR, deletion_held, 600),
 )

@@ -11,19 +11,20 @@ from webhook.api.times import seconds_of
 from webhook.diagnostics import ids
 from webhook.diagnostics.assigned_pods import Group, Replica, newest
 from webhook.diagnostics.diagnosis import (
+    ERROR,
+    WARNING,
     Begin,
+    Diagnosis,
     Event,
     Symptom,
     begun,
     deletion_of_pods,
     earliest,
-    error,
     latest,
-    warning,
 )
 from webhook.diagnostics.expected import Difference, Expected
 from webhook.diagnostics.live_objects import ContainerStatus, LivePod
-from webhook.diagnostics.messages import counted, describe, get_pods, hosts, listed, show
+from webhook.diagnostics.messages import agreed, counted, describe, hosts, listed, show
 from webhook.groups.naming import pod_prefix
 
 _APART: Final = 150.0
@@ -47,17 +48,13 @@ def host_missing(replica: Replica) -> Iterator[Symptom]:
     missing = replica.missing
     if not missing:
         return
-    cluster, spec = replica.group.cluster, replica.group.spec
-    there = replica.group.hosts - len(missing)
-    begin = _lost(replica, missing)
+    there, count = replica.group.hosts - len(missing), replica.group.spec.num_of_hosts
     yield Symptom(
-        f"replica {_called(replica)} has {there} of {spec.num_of_hosts} hosts: {hosts(missing)} "
-        f"{'is' if len(missing) == 1 else 'are'} missing",
+        f"replica {replica.called} has {there} of {count} hosts: {hosts(missing)} "
+        f"{agreed(len(missing), 'is', 'are')} missing",
         "KubeRay creates what is missing, or the whole replica again; when it does not, see why",
-        describe("raycluster", cluster.namespace, cluster.name),
-        begin.since,
-        tuple(missing),
-        not_before=begin.not_before,
+        begin=_lost(replica, missing),
+        hosts=tuple(missing),
     )
 
 
@@ -105,25 +102,16 @@ def replica_missing(group: Group) -> Iterator[Symptom]:
     if size < 1 or lacking <= 0:
         return
     meta = cluster.live.metadata
-    begin = begun(
-        _departures(group), (meta.created, meta.edited, newest(cluster.heads), newest(group.pods))
-    )
-    yield Symptom(
-        f"{counted(lacking, 'replica')} of {group.desired} {'is' if lacking == 1 else 'are'} "
-        "missing",
-        "see what KubeRay says",
-        describe("raycluster", cluster.namespace, cluster.name),
-        begin.since,
-        not_before=begin.not_before,
-    )
-
-
-def _departures(group: Group) -> list[float | None]:
-    """Return when deleted pods of a group ended, and when terminating ones were deleted."""
-    cluster = group.cluster
     ends = cluster.ends(pod_prefix(cluster.name, group.name))
-    leaving = [pod for each in group.leaving.values() for _, pod in each]
-    return [*ends, *(pod.metadata.deleted for pod in leaving)]
+    leaving = (pod.metadata.deleted for each in group.leaving.values() for _, pod in each)
+    yield Symptom(
+        f"{counted(lacking, 'replica')} of {group.desired} {agreed(lacking, 'is', 'are')} missing",
+        "see what KubeRay says",
+        begin=begun(
+            (*ends, *leaving),
+            (meta.created, meta.edited, newest(cluster.heads), newest(group.pods)),
+        ),
+    )
 
 
 def replica_beyond_desired(group: Group) -> Iterator[Symptom]:
@@ -138,19 +126,16 @@ def replica_beyond_desired(group: Group) -> Iterator[Symptom]:
     surplus = len(group.replicas) - group.desired
     if surplus <= 0:
         return
-    cluster = group.cluster
-    slices = _in_job(group)
+    slices = Expected(group.replicas[0]).multi_slice
     order = sorted(
         group.replicas, key=lambda each: (each.index if slices else 0, each.newest or 0.0)
     )
-    pods = [pod.name for replica in order[-surplus:] for pod in replica.everyone]
     which = "those with the highest ids, as slices count from 0" if slices else "the newest"
     yield Symptom(
         f"{len(group.replicas)} replicas are there, {group.desired} should be",
         f"when nothing scales down by itself, delete {which}",
-        get_pods(cluster.namespace, pods),
-        pods=tuple(pods),
-        not_before=latest((newest(group.pods), cluster.live.metadata.edited)),
+        begin=Begin(None, latest((newest(group.pods), group.cluster.live.metadata.edited))),
+        pods=tuple(pod.name for replica in order[-surplus:] for pod in replica.everyone),
     )
 
 
@@ -175,28 +160,23 @@ def seat_held_twice(group: Group) -> Iterator[Symptom]:
         double = {host for host, _ in pods if sum(host == other for other, _ in pods) > 1}
         if not double and len(replicas) == 1:
             continue
-        held = [pod for host, pod in pods if host in double] or [pod for _, pod in pods]
-        yield _twice(group, index, sorted(double), held)
-
-
-def _twice(group: Group, index: int, double: list[int], pods: list[LivePod]) -> Symptom:
-    ordered = sorted(pods, key=lambda pod: (pod.created or 0.0, pod.name))
-    names_ = [pod.name for pod in ordered]
-    what = (
-        f"more than one pod holds {hosts(double)} of replica {index}"
-        if double
-        else f"two replicas have index {index}"
-    )
-    return Symptom(
-        f"{what}: {listed(names_)}",
-        "delete them all, so that KubeRay creates each again",
-        get_pods(group.cluster.namespace, names_),
-        ordered[-1].created,
-        tuple(double),
-        tuple(names_),
-        index,
-        change=deletion_of_pods(group.cluster.namespace, names_),
-    )
+        held = [pod for host, pod in pods if host in double or not double]
+        held.sort(key=lambda pod: (pod.created or 0.0, pod.name))
+        called = tuple(pod.name for pod in held)
+        what = (
+            f"more than one pod holds {hosts(double)} of replica {index}"
+            if double
+            else f"two replicas have index {index}"
+        )
+        yield Symptom(
+            f"{what}: {listed(called)}",
+            "delete them all, so that KubeRay creates each again",
+            begin=Begin(held[-1].created),
+            hosts=tuple(sorted(double)),
+            pods=called,
+            replica=index,
+            deletes=True,
+        )
 
 
 def replica_split(expected: Expected) -> Iterator[Symptom]:
@@ -220,20 +200,17 @@ def replica_split(expected: Expected) -> Iterator[Symptom]:
         value = cluster.objects.node_label(pod.spec.node_name or "", key)
         domains.setdefault(f"no {key}" if value is None else value, []).append(pod)
     if len(domains) > 1:
-        pods = [pod.name for pod in replica.everyone]
         mixed = expected.placed and replica.group.desired > 1
         yield Symptom(
-            f"the hosts of replica {_called(replica)} run in {len(domains)} domains of {key}: "
+            f"the hosts of replica {replica.called} run in {len(domains)} domains of {key}: "
             f"{listed(sorted(domains))}",
             "give each replica a group of its own, as Kueue mixes the replicas of a group"
             if mixed
             else "delete them, so that they come up in one",
-            show("raycluster", cluster.namespace, cluster.name)
-            if mixed
-            else get_pods(cluster.namespace, pods),
-            newest(placed),
-            pods=tuple(pods),
-            change=None if mixed else deletion_of_pods(cluster.namespace, pods),
+            show("raycluster", cluster.namespace, cluster.name) if mixed else "",
+            Begin(newest(placed)),
+            pods=tuple(pod.name for pod in replica.everyone),
+            deletes=not mixed,
         )
 
 
@@ -246,45 +223,31 @@ def hosts_changed(expected: Expected) -> Iterator[Symptom]:
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/raycluster_controller.go
     """
     replica = expected.replica
-    count = replica.group.spec.num_of_hosts
+    cluster, count = replica.group.cluster, replica.group.spec.num_of_hosts
     extra = [host for host in replica.pods if host >= count]
     in_unit = replica.group.in_unit
     declared = expected.sizes() if (count > 1 or in_unit) and not extra else []
     if not extra and not declared:
         return
-    what = (
-        f"it has {hosts(extra)}"
-        if extra
-        else f"{declared[0].pod.name} has {declared[0].name}={_short(declared[0])}"
-    )
+    says, command = f"was made for another numOfHosts than {count}", ""
+    remedy = f"delete it, so that it comes up with {counted(count, 'host')}"
+    if extra:
+        what = f"it has {hosts(extra)}"
+    else:
+        first = declared[0]
+        what = f"{first.pod.name} has {first.name}={_cut(first.shown)}"
+        if _made_since_the_last_edit(replica):
+            says = f"was given another number of hosts than {count} by its template"
+            remedy = (
+                f"remove {first.name} from the template, or set it to {_cut(first.expected)}: a "
+                "pod that is created again is given the same"
+            )
+            command = show("raycluster", cluster.namespace, cluster.name)
+        elif in_unit:
+            says = f"was created for another number of hosts of its unit than {first.expected}"
+            remedy = "delete all pods of the group, so that the job starts with its new size"
     pods = tuple(pod.name for pod in replica.everyone)
-    cluster = replica.group.cluster
-    if declared and _made_since_the_last_edit(replica):
-        name, value = declared[0].name, declared[0].expected
-        yield Symptom(
-            f"replica {_called(replica)} was given another number of hosts than {count} by its "
-            f"template: {what}",
-            f"remove {name} from the template, or set it to {_cut(value)}: a pod that is created "
-            "again is given the same",
-            show("raycluster", cluster.namespace, cluster.name),
-            pods=pods,
-        )
-        return
-    if declared and in_unit:
-        yield Symptom(
-            f"replica {_called(replica)} was created for another number of hosts of its unit than "
-            f"{declared[0].expected}: {what}",
-            "delete all pods of the group, so that the job starts with its new size",
-            get_pods(cluster.namespace, pods),
-            pods=pods,
-        )
-        return
-    yield Symptom(
-        f"replica {_called(replica)} was made for another numOfHosts than {count}: {what}",
-        f"delete it, so that it comes up with {counted(count, 'host')}",
-        get_pods(cluster.namespace, pods),
-        pods=pods,
-    )
+    yield Symptom(f"replica {replica.called} {says}: {what}", remedy, command, pods=pods)
 
 
 def _made_since_the_last_edit(replica: Replica) -> bool:
@@ -336,19 +299,12 @@ def slice_left_out(found: Slice) -> Iterator[Symptom]:
         )
     else:
         return
-    pods = [pod.name for pod in replica.everyone]
     yield Symptom(
-        f"replica {_called(replica)} {what}: the other slices wait for it in vain",
+        f"replica {replica.called} {what}: the other slices wait for it in vain",
         f"{first}delete this replica, so that it comes up with the lowest free id",
-        get_pods(replica.group.cluster.namespace, pods),
-        pods=tuple(pods),
-        change=deletion_of_pods(replica.group.cluster.namespace, pods),
+        pods=tuple(pod.name for pod in replica.everyone),
+        deletes=True,
     )
-
-
-def _in_job(group: Group) -> bool:
-    """Return whether a group is part of a job over several TPU slices."""
-    return any(Expected(replica).multi_slice for replica in group.replicas[:1])
 
 
 def worker_id_differs(expected: Expected) -> Iterator[Symptom]:
@@ -381,20 +337,17 @@ def hostname_differs(expected: Expected) -> Iterator[Symptom]:
 def _differing(replica: Replica, found: list[Difference], why: str) -> Iterator[Symptom]:
     if not found:
         return
-    first, pods = found[0], [each.pod.name for each in found]
+    first = found[0]
     more = f", and {len(found) - 1} more like it" if len(found) > 1 else ""
     yield Symptom(
-        f"{first.name} of host {first.host} of replica {_called(replica)} ({first.pod.name}) "
-        "should be "
-        f"{first.expected} and is {first.shown}{more}: {why}",
+        f"{first.name} of host {first.host} of replica {replica.called} ({first.pod.name}) "
+        f"should be {first.expected} and is {first.shown}{more}: {why}",
         f"remove {first.name} from the template if it is there, run `ray-webhook check`, and have "
-        "the pod"
-        f"{'s' if len(pods) > 1 else ''} created again",
-        get_pods(replica.group.cluster.namespace, pods),
-        newest(each.pod for each in found),
-        tuple(each.host for each in found),
-        tuple(pods),
-        change=deletion_of_pods(replica.group.cluster.namespace, pods),
+        f"the {agreed(len(found), 'pod', 'pods')} created again",
+        begin=Begin(newest(each.pod for each in found)),
+        hosts=tuple(each.host for each in found),
+        pods=tuple(each.pod.name for each in found),
+        deletes=True,
     )
 
 
@@ -411,16 +364,14 @@ def pod_without_seat(group: Group) -> Iterator[Symptom]:
     lost = group.lost
     if group.cluster.ignored or not lost:
         return
-    pods = [unseated.pod for unseated in lost]
-    names_ = [pod.name for pod in pods]
+    pods = tuple(unseated.pod.name for unseated in lost)
     why = next((f": {unseated.why}" for unseated in lost if unseated.why), "")
     yield Symptom(
-        f"{listed(names_)} {'has' if len(pods) == 1 else 'have'} no seat{why}",
+        f"{listed(pods)} {agreed(len(pods), 'has', 'have')} no seat{why}",
         "run `ray-webhook check`, and when it finds nothing, have them created again",
-        get_pods(group.cluster.namespace, names_),
-        newest(pods),
-        pods=tuple(names_),
-        change=deletion_of_pods(group.cluster.namespace, names_),
+        begin=Begin(newest(unseated.pod for unseated in lost)),
+        pods=pods,
+        deletes=True,
     )
 
 
@@ -456,15 +407,14 @@ def host_restarted(expected: Expected) -> Iterator[Symptom]:
     count = max(each.restart_count for each in found.values())
     cluster, whole = replica.group.cluster, "group" if replica.group.in_unit else "replica"
     yield Symptom(
-        f"{hosts(which)} of replica {_called(replica)} restarted ({counted(count, 'restart')}), "
+        f"{hosts(which)} of replica {replica.called} restarted ({counted(count, 'restart')}), "
         f"and the other hosts did not{_last_words(found.values())}",
         f"if the job does not go on, start all hosts of the {whole} again: delete its pods. "
         "The logs of the container that ended (`kubectl logs --previous`) have the cause",
         describe("pod", cluster.namespace, next(iter(found))),
-        earliest(map(_last_end, found.values())),
+        Begin(earliest(map(_last_end, found.values())), newest(pods)),
         tuple(sorted(which)),
         tuple(found),
-        not_before=newest(pods),
         change=deletion_of_pods(cluster.namespace, [pod.name for pod in pods]),
     )
 
@@ -483,34 +433,36 @@ def _last_words(statuses: Iterable[ContainerStatus]) -> str:
     return ""
 
 
-def _called(replica: Replica) -> str:
-    return f"{replica.index} ({replica.name})" if replica.name else f"{replica.index}"
-
-
-def _short(difference: Difference) -> str:
-    return _cut(difference.shown)
-
-
 def _cut(text: str) -> str:
     return text if len(text) <= _LONG else f"{text[:_LONG]}…"
 
 
 GROUP: Final = (
-    error(ids.REPLICA_MISSING, replica_missing, seconds=60),
-    warning(ids.REPLICA_BEYOND_DESIRED, replica_beyond_desired, seconds=120),
-    error(ids.SEAT_HELD_TWICE, seat_held_twice, seconds=10, event=Event("SeatHeldTwice")),
-    error(ids.POD_WITHOUT_SEAT, pod_without_seat, event=Event("PodWithoutSeat")),
+    Diagnosis(ids.REPLICA_MISSING, ERROR, replica_missing, 60),
+    Diagnosis(ids.REPLICA_BEYOND_DESIRED, WARNING, replica_beyond_desired, 120),
+    Diagnosis(ids.SEAT_HELD_TWICE, ERROR, seat_held_twice, 10, Event("SeatHeldTwice")),
+    Diagnosis(ids.POD_WITHOUT_SEAT, ERROR, pod_without_seat, event=Event("PodWithoutSeat")),
 )
 REPLICA: Final = (
-    error(ids.HOST_MISSING, host_missing, seconds=30, event=Event("HostMissing", 120.0, "at once")),
+    Diagnosis(ids.HOST_MISSING, ERROR, host_missing, 30, Event("HostMissing", 120.0, "at once")),
 )
-SLICE: Final = (error(ids.SLICE_LEFT_OUT, slice_left_out),)
+SLICE: Final = (Diagnosis(ids.SLICE_LEFT_OUT, ERROR, slice_left_out),)
 DECLARED: Final = (
-    error(ids.REPLICA_SPLIT, replica_split, event=Event("ReplicaSplit")),
-    warning(ids.HOSTS_CHANGED, hosts_changed),
-    error(
-        ids.WORKER_ID_DIFFERS, worker_id_differs, event=Event("WorkerIdDiffers", series="at once")
+    Diagnosis(ids.REPLICA_SPLIT, ERROR, replica_split, event=Event("ReplicaSplit")),
+    Diagnosis(ids.HOSTS_CHANGED, WARNING, hosts_changed),
+    Diagnosis(
+        ids.WORKER_ID_DIFFERS,
+        ERROR,
+        worker_id_differs,
+        event=Event("WorkerIdDiffers", series="at once"),
     ),
-    error(ids.HOSTNAME_DIFFERS, hostname_differs, event=Event("HostnameDiffers", series="at once")),
-    error(ids.HOST_RESTARTED, host_restarted, event=Event("HostRestarted", series="at once")),
+    Diagnosis(
+        ids.HOSTNAME_DIFFERS,
+        ERROR,
+        hostname_differs,
+        event=Event("HostnameDiffers", series="at once"),
+    ),
+    Diagnosis(
+        ids.HOST_RESTARTED, ERROR, host_restarted, event=Event("HostRestarted", series="at once")
+    ),
 )

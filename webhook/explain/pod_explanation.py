@@ -120,7 +120,7 @@ def account_of(cluster: Cluster, pod: LivePod) -> Account | None:
 
 def _head_account(cluster: Cluster, pod: LivePod) -> Account:
     """Return the explanation of a head, which admission treats as a replica of one host."""
-    group = Group(cluster, HEAD_GROUP, [], [])
+    group = Group(cluster, HEAD_GROUP)
     replica = Replica(group, HEAD_SEAT.replica, HEAD_SEAT.name, {HEAD_SEAT.host: [pod]})
     account = _account(replica, HEAD_SEAT.host, pod, _policy_of(pod))
     return structs.replace(account, replica=0)

@@ -9,7 +9,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from webhook.api import names
-from webhook.diagnostics.assigned_pods import Group, Replica, asks_for_tpu, assigned
+from webhook.diagnostics.assigned_pods import Group, Replica, asks_for_tpu, assign
 from webhook.diagnostics.expected import Expected
 from webhook.diagnostics.installation_problems import PREVIOUS
 from webhook.diagnostics.live_objects import Named, Webhook, WebhookConfiguration
@@ -89,9 +89,11 @@ class Migration(Struct, frozen=True):
 
 def migration(installed: Installed, now: float) -> Migration:
     """Return the migration of all groups, and the steps with their state."""
+    objects = installed.objects
+    clusters = [assign(live, objects, now) for live in objects.clusters.all]
     groups = tuple(
         verdict
-        for cluster in assigned(installed.objects, now)
+        for cluster in sorted(clusters, key=lambda each: (each.namespace, each.name))
         if not cluster.ignored
         for group in cluster.groups
         if (verdict := _verdict(group)) is not None
