@@ -19,13 +19,79 @@ NEW_CLUSTER: Final = "NewCluster"
 INCREMENTAL: Final = "NewClusterWithIncrementalUpgrade"
 NONE: Final = "None"
 
-_ROLLOUT_FREE: Final = ("replicas", "minReplicas", "maxReplicas", "scaleStrategy")
 _CLUSTER_AT: Final = {
     names.RAYCLUSTER_KIND: (),
     names.RAYJOB_KIND: ("rayClusterSpec",),
     names.RAYSERVICE_KIND: ("rayClusterConfig",),
     names.RAYCRONJOB_KIND: ("jobTemplate", "rayClusterSpec"),
 }
+
+Mask = Any
+"""The fields that a comparison ignores: `IGNORED`, a map with a mask for each field, or a list with
+the mask of its elements; None compares everything.
+"""
+
+IGNORED: Final = "ignored"
+_REST: Final = "*"
+"""The key of the mask of all fields that a map of masks does not name."""
+
+
+def _ignored(*fields: str) -> dict[str, Mask]:
+    return dict.fromkeys(fields, IGNORED)
+
+
+_SCALED: Final = {"workerGroupSpecs": [_ignored("replicas", "scaleStrategy")]}
+
+QUEUED_TEMPLATE: Final = {
+    "metadata": {
+        "labels": {**dict.fromkeys(names.SEAT_LABELS), _REST: IGNORED},
+        "annotations": IGNORED,
+    },
+    "spec": _ignored("nodeSelector", "tolerations", "schedulingGates"),
+}
+"""The fields that Kueue writes into a template.
+
+https://github.com/kubernetes-sigs/kueue/blob/v0.19.0/pkg/podset/podset.go
+"""
+_QUEUED: Final = {
+    "suspend": IGNORED,
+    "headGroupSpec": {"template": QUEUED_TEMPLATE},
+    "workerGroupSpecs": [{"template": QUEUED_TEMPLATE}],
+}
+
+_ROLLOUT_GROUP: Final = {
+    **_ignored("replicas", "minReplicas", "maxReplicas", "scaleStrategy"),
+    "template": {"spec": _ignored("tolerations", "schedulingGates")},
+}
+ROLLOUT: Final = {
+    "upgradeStrategy": IGNORED,
+    "headGroupSpec": _ROLLOUT_GROUP,
+    "workerGroupSpecs": [_ROLLOUT_GROUP],
+}
+"""The fields of a RayCluster spec whose change does not make KubeRay replace pods or clusters.
+
+https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/util.go
+(`GenerateHashWithoutReplicasAndWorkersToDelete`)
+"""
+
+
+def same(old: object, new: object, mask: Mask) -> bool:
+    """Return whether two values differ only in the fields that a mask ignores."""
+    if mask is None or mask is IGNORED:
+        return mask is IGNORED or old == new
+    if isinstance(mask, list):
+        if not isinstance(old, list) or not isinstance(new, list):
+            return old == new
+        return len(old) == len(new) and all(
+            one == other or same(one, other, mask[0]) for one, other in zip(old, new, strict=True)
+        )
+    old, new = ({} if each is None else each for each in (old, new))
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        return old == new
+    rest = mask.get(_REST)
+    return all(
+        same(old.get(key), new.get(key), mask.get(key, rest)) for key in old.keys() | new.keys()
+    )
 
 
 def only_scaled(kind: str, old: object, new: object) -> bool:
@@ -40,34 +106,10 @@ def only_scaled(kind: str, old: object, new: object) -> bool:
     before, after = old.get("metadata"), new.get("metadata")
     if not isinstance(before, dict) or not isinstance(after, dict):
         return False
-    same = all(before.get(name) == after.get(name) for name in ("name", "labels", "annotations"))
-    return same and _same(old.get("spec"), new.get("spec"), _CLUSTER_AT[kind])
-
-
-def _same(old: object, new: object, way: tuple[str, ...]) -> bool:
-    """Return whether two specs are equal except for the scale of the worker groups in the cluster
-    at path `way`.
-    """
-    if not isinstance(old, dict) or not isinstance(new, dict):
-        return old == new
-    name = way[0] if way else "workerGroupSpecs"
-    if old.keys() != new.keys() or any(key != name and old[key] != new[key] for key in old):
-        return False
-    before, after = old.get(name), new.get(name)
-    return _same(before, after, way[1:]) if way else _same_groups(before, after)
-
-
-def _same_groups(old: object, new: object) -> bool:
-    if not isinstance(old, list) or not isinstance(new, list) or len(old) != len(new):
-        return old == new
-    return all(
-        one == other or (type(one) is type(other) is dict and _unscaled(one) == _unscaled(other))
-        for one, other in zip(old, new, strict=True)
+    unchanged = ("name", "labels", "annotations")
+    return all(before.get(name) == after.get(name) for name in unchanged) and same(
+        old.get("spec"), new.get("spec"), _within(_CLUSTER_AT[kind], _SCALED)
     )
-
-
-def _unscaled(group: dict[str, Any]) -> dict[str, Any]:
-    return without(group, ("replicas", "scaleStrategy"))
 
 
 def only_queued(kind: str, old: object, new: object) -> bool:
@@ -76,16 +118,21 @@ def only_queued(kind: str, old: object, new: object) -> bool:
 
     Kueue changes `suspend` (of a RayService, that of its cluster) and the fields of templates that
     place pods. Kueue has admitted the object by then, and no user receives warnings.
-
-    https://github.com/kubernetes-sigs/kueue/blob/v0.19.0/pkg/podset/podset.go
     """
     if not isinstance(old, dict) or not isinstance(new, dict) or not queued(new.get("metadata")):
         return False
     before, after, way = old.get("spec"), new.get("spec"), _CLUSTER_AT[kind]
     if not isinstance(before, dict) or not isinstance(after, dict):
         return False
-    switched = _suspends(before, way) != _suspends(after, way)
-    return switched and _unplaced(before, way) == _unplaced(after, way)
+    mask = _within(way, _QUEUED, suspend=IGNORED)
+    return _suspends(before, way) != _suspends(after, way) and same(before, after, mask)
+
+
+def _within(way: tuple[str, ...], mask: Mask, **others: Mask) -> Mask:
+    """Return the mask of a spec whose cluster is at path `way`."""
+    for name in reversed(way):
+        mask = {**others, name: mask}
+    return mask
 
 
 def _suspends(spec: object, way: tuple[str, ...]) -> list[bool]:
@@ -102,93 +149,13 @@ def queued(metadata: object) -> bool:
     return isinstance(labels, dict) and bool(labels.get(names.LABEL_KUEUE_QUEUE))
 
 
-def _unplaced(spec: object, way: tuple[str, ...]) -> object:
-    """Return a spec without `suspend` and without the fields that Kueue writes into the templates
-    of the cluster at path `way`.
-    """
-    if not isinstance(spec, dict):
-        return spec
-    part = without(spec, ("suspend",))
-    if way:
-        return {**part, way[0]: _unplaced(part.get(way[0]), way[1:])}
-    groups = part.get("workerGroupSpecs")
-    if isinstance(groups, list):
-        part["workerGroupSpecs"] = [_unplaced_group(group) for group in groups]
-    return {**part, "headGroupSpec": _unplaced_group(part.get("headGroupSpec"))}
-
-
-def _unplaced_group(group: object) -> object:
-    return (
-        {**group, "template": unplaced_template(group.get("template"))}
-        if isinstance(group, dict)
-        else group
-    )
-
-
-def unplaced_template(template: object) -> object:
-    """Return a template without the fields that Kueue writes: labels other than those of
-    identities, annotations, selectors, tolerations and scheduling gates.
-    """
-    if not isinstance(template, dict):
-        return template
-    part = dict(template)
-    metadata, spec = part.pop("metadata", None), part.get("spec")
-    if isinstance(metadata, dict):
-        labels = metadata.get("labels")
-        held = labels if isinstance(labels, dict) else {}
-        rest = without(metadata, ("labels", "annotations"))
-        if seat := {key: held[key] for key in names.SEAT_LABELS if key in held}:
-            rest["labels"] = seat
-        if rest:
-            part["metadata"] = rest
-    if isinstance(spec, dict):
-        part["spec"] = without(spec, ("nodeSelector", "tolerations", "schedulingGates"))
-    return part
-
-
-def without(value: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
-    """Return a map without some of its keys."""
-    return {key: item for key, item in value.items() if key not in keys}
-
-
 def replicas_of(kind: str, value: Any) -> list[Any]:  # noqa: ANN401 - an object that may be garbage
     """Return `replicas` of all worker groups of an object."""
-    held = value.get("spec")
+    spec = Field(value) / "spec"
     for name in _CLUSTER_AT[kind]:
-        held = held.get(name) if isinstance(held, dict) else None
-    groups = held.get("workerGroupSpecs") if isinstance(held, dict) else None
-    listed = groups if isinstance(groups, list) else []
-    return [group.get("replicas") for group in listed if isinstance(group, dict)]
-
-
-def rollout_part(spec: object) -> dict[str, Any]:
-    """Return the part of a RayCluster spec whose change makes KubeRay replace pods or clusters.
-
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/util.go
-    (`GenerateHashWithoutReplicasAndWorkersToDelete`)
-    """
-    if not isinstance(spec, dict):
-        return {}
-    part = without(spec, ("upgradeStrategy",))
-    part["headGroupSpec"] = _rollout_group(spec.get("headGroupSpec"))
-    groups = spec.get("workerGroupSpecs")
-    part["workerGroupSpecs"] = (
-        [_rollout_group(group) for group in groups] if isinstance(groups, list) else []
-    )
-    return part
-
-
-def _rollout_group(group: object) -> object:
-    if not isinstance(group, dict):
-        return group
-    part = without(group, _ROLLOUT_FREE)
-    template = group.get("template")
-    if isinstance(template, dict) and isinstance(template.get("spec"), dict):
-        part["template"] = {
-            **template,
-            "spec": without(template["spec"], ("tolerations", "schedulingGates")),
-        }
-    return part
+        spec /= name
+    groups = (spec / "workerGroupSpecs").items()
+    return [(group / "replicas").value for group in groups if type(group.value) is dict]
 
 
 class Update(Struct):

@@ -10,13 +10,14 @@ from webhook.api.review import FORBIDDEN, NOT_SUPPORTED
 from webhook.validation.change import (
     INCREMENTAL,
     NONE,
+    QUEUED_TEMPLATE,
     RECREATE,
+    ROLLOUT,
     Update,
     queued,
-    rollout_part,
-    unplaced_template,
+    same,
 )
-from webhook.validation.cluster import Cluster, Group
+from webhook.validation.cluster import Cluster
 from webhook.validation.finding import Fault
 
 
@@ -60,9 +61,8 @@ def group_removed(update: Update) -> Iterator[Fault]:
     for group in update.old.groups:
         if group.name in kept or not group.scale.desired:
             continue
-        field = update.new.field / "workerGroupSpecs"
         yield Fault(
-            field,
+            update.new.field / "workerGroupSpecs",
             f"pods of group {group.name[:40]} keep running, unmanaged: scale it to 0 "
             "before you remove it",
         )
@@ -98,22 +98,14 @@ def num_of_hosts_changed(update: Update) -> Iterator[Fault]:
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/raycluster_controller.go
     (`reconcileMultiHostWorkerGroup`)
     """
-    if update.standalone and not update.recreates:
-        for old, new in update.pairs():
-            if not old.scale.desired:
-                continue
-            if new.hosts > old.hosts:
-                yield Fault(
-                    new.field / "numOfHosts",
-                    f"numOfHosts was {old.hosts}, so KubeRay deletes every replica: add "
-                    "a new group instead",
-                )
-            elif new.hosts < old.hosts:
-                yield Fault(
-                    new.field / "numOfHosts",
-                    f"numOfHosts was {old.hosts}, which running replicas keep: add a "
-                    "new group instead",
-                )
+    if not update.standalone or update.recreates:
+        return
+    for old, new in update.pairs():
+        if old.scale.desired and new.hosts != old.hosts:
+            more = new.hosts > old.hosts
+            effect = "so KubeRay deletes every replica" if more else "which running replicas keep"
+            text = f"numOfHosts was {old.hosts}, {effect}: add a new group instead"
+            yield Fault(new.field / "numOfHosts", text)
 
 
 def pods_stay_old(update: Update) -> Iterator[Fault]:
@@ -126,25 +118,17 @@ def pods_stay_old(update: Update) -> Iterator[Fault]:
     """
     if not update.standalone or update.recreates:
         return
+    masks = {"template": QUEUED_TEMPLATE} if queued(update.new.meta.value) else {}
     for old, new in ((update.old.head, update.new.head), *update.pairs()):
         running = new is update.new.head or old.scale.desired > 0
         for name in _STARTED_WITH if running else ():
-            if _started_with(update, old, name) != _started_with(update, new, name):
-                yield Fault(
-                    new.field / name,
-                    f"running pods do not change: use upgradeStrategy {RECREATE}, or a RayService",
+            field = new.field / name
+            if not same((old.field / name).value, field.value, masks.get(name)):
+                text = (
+                    f"running pods do not change: use upgradeStrategy {RECREATE}, or a RayService"
                 )
+                yield Fault(field, text)
                 break
-
-
-def _started_with(update: Update, group: Group, name: str) -> object:
-    """Return a field that pods read when they are created, without the fields that Kueue writes
-    into the template of a queued cluster.
-    """
-    value = (group.field / name).value
-    return (
-        unplaced_template(value) if name == "template" and queued(update.new.meta.value) else value
-    )
 
 
 def recreate_deletes_pods(update: Update) -> Iterator[Fault]:
@@ -174,29 +158,31 @@ def service_starts_new_cluster(update: Update) -> Iterator[Fault]:
         return
     kind = (update.service / "upgradeStrategy" / "type").text
     changed = _changed(update)
-    if changed == ["workerGroupSpecs"] and _appended(update):
+    if not changed or (changed == ["workerGroupSpecs"] and _appended(update)):
         return
-    for name in changed[:1]:
-        field = update.new.field / name
-        if kind == NONE:
-            yield Fault(field, "no effect: the upgradeStrategy of this RayService is None")
-        else:
-            grows = "grows step by step" if kind == INCREMENTAL else "starts at full size"
-            yield Fault(field, f"a second cluster {grows} beside the old one: check that it fits")
+    text = "no effect: the upgradeStrategy of this RayService is None"
+    if kind != NONE:
+        grows = "grows step by step" if kind == INCREMENTAL else "starts at full size"
+        text = f"a second cluster {grows} beside the old one: check that it fits"
+    yield Fault(update.new.field / changed[0], text)
 
 
 def _changed(update: Update) -> list[str]:
     """Return the names of the fields whose change makes KubeRay replace pods or clusters."""
-    old, new = rollout_part(update.old.field.value), rollout_part(update.new.field.value)
-    return [name for name in sorted(old.keys() | new.keys()) if old.get(name) != new.get(name)]
+    old, new = (
+        {**cluster.field.map, "workerGroupSpecs": _groups(cluster)}
+        for cluster in (update.old, update.new)
+    )
+    every = sorted(old.keys() | new.keys())
+    return [name for name in every if not same(old.get(name), new.get(name), ROLLOUT.get(name))]
 
 
 def _appended(update: Update) -> bool:
     """Return whether the only change of the worker groups is that groups were appended."""
     old, new = _groups(update.old), _groups(update.new)
-    return len(new) > len(old) and new[: len(old)] == old
+    return len(new) > len(old) and same(old, new[: len(old)], ROLLOUT["workerGroupSpecs"])
 
 
 def _groups(cluster: Cluster) -> list[Any]:
-    groups = rollout_part(cluster.field.value).get("workerGroupSpecs", [])
+    groups = (cluster.field / "workerGroupSpecs").value
     return groups if isinstance(groups, list) else []
