@@ -1,7 +1,7 @@
 """Rules of Ray's autoscaler: options that KubeRay refuses, and values that crash the autoscaler."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from webhook.api import names
@@ -16,7 +16,9 @@ from webhook.validation.ray_object import RayObject
 PRIORITY_SINCE: Final = (2, 56)
 REQUESTS_SINCE: Final = (2, 41)
 _IDLE_SECONDS: Final = 300
-_NEVER: Final = ("", "Never")
+_AMOUNTS: Final = {"num-cpus": "4", "num-gpus": "1", "memory": "8589934592, in bytes"}
+"""Start parameters that Ray's autoscaler parses as integers, with examples."""
+_KINDS: Final = ("limits", "requests")
 
 
 def idle_timeout_negative(cluster: Cluster) -> Iterator[Fault]:
@@ -36,13 +38,10 @@ def idle_timeout_without_v2(cluster: Cluster) -> Iterator[Fault]:
     Only v2 supports timeouts per group. KubeRay does not infer v2 from the Ray release here, and
     refuses the RayCluster.
     """
+    text = "idleTimeoutSeconds needs autoscaler v2: set autoscalerOptions.version, or remove it"
     for group in cluster.groups:
         field = group.field / "idleTimeoutSeconds"
         if field.given and not cluster.v2_on:
-            text = (
-                "idleTimeoutSeconds needs autoscaler v2: set "
-                "autoscalerOptions.version, or remove it"
-            )
             yield Fault(field, text, FORBIDDEN)
 
 
@@ -54,16 +53,13 @@ def idle_timeout_short(cluster: Cluster) -> Iterator[Fault]:
 
     https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/configuring-autoscaling.html
     """
+    slow = "less than replicas of several hosts take to start"
     for group in cluster.groups if cluster.autoscaling else ():
         own = group.field / "idleTimeoutSeconds"
         field = own if own.given else cluster.options / "idleTimeoutSeconds"
         seconds = field.number
         if group.hosts > 1 and seconds is not None and 0 <= seconds < _IDLE_SECONDS:
-            yield Fault(
-                field,
-                f"{seconds} s is less than replicas of several hosts take to start: write "
-                f"{_IDLE_SECONDS} or more",
-            )
+            yield Fault(field, f"{seconds} s is {slow}: write {_IDLE_SECONDS} or more")
 
 
 def priority_unsupported(cluster: Cluster) -> Iterator[Fault]:
@@ -73,13 +69,11 @@ def priority_unsupported(cluster: Cluster) -> Iterator[Fault]:
     `rayVersion`.
     """
     release = parse_release((cluster.field / "rayVersion").text)
+    old = release is None or release < PRIORITY_SINCE
+    text = "priority needs rayVersion 2.56.0 and autoscaler v2: set both, or remove it"
     for group in cluster.groups:
         field = group.field / "priority"
-        if not field.number:
-            continue
-        if release is None or release < PRIORITY_SINCE or not cluster.v2_on:
-            needed = "priority needs rayVersion 2.56.0 and autoscaler v2"
-            text = f"{needed}: set both, or remove it"
+        if field.number and (old or not cluster.v2_on):
             yield Fault(field, text, FORBIDDEN)
 
 
@@ -88,14 +82,10 @@ def group_suspend_autoscaled(cluster: Cluster) -> Iterator[Fault]:
 
     The autoscaler would recreate the group's pods, so KubeRay refuses the RayCluster.
     """
-    if cluster.autoscaling:
-        for group in cluster.groups:
-            if group.scale.suspend:
-                text = (
-                    "suspend is true, but the cluster autoscales: remove it, and set "
-                    "maxReplicas to 0"
-                )
-                yield Fault(group.field / "suspend", text, FORBIDDEN)
+    text = "suspend is true, but the cluster autoscales: remove it, and set maxReplicas to 0"
+    for group in cluster.groups if cluster.autoscaling else ():
+        if group.scale.suspend:
+            yield Fault(group.field / "suspend", text, FORBIDDEN)
 
 
 def autoscaler_v2_switch_alone(cluster: Cluster) -> Iterator[Fault]:
@@ -126,14 +116,10 @@ def restart_policy_with_v2(cluster: Cluster) -> Iterator[Fault]:
     Autoscaler v2 replaces pods itself and does not detect containers that restart in place, so
     KubeRay refuses the RayCluster.
     """
-    if cluster.autoscaling and (cluster.options / "version").text == "v2":
-        for group in cluster.everyone:
-            if (policy := _restart_policy(group)).given and policy.text not in _NEVER:
-                yield Fault(
-                    policy,
-                    f"restartPolicy is {policy.text[:20]} with autoscaler v2: write "
-                    "Never, or remove it",
-                )
+    if (cluster.options / "version").text == "v2":
+        for policy in _restart_policies(cluster.autoscaled):
+            found = f"restartPolicy is {policy.text[:20]} with autoscaler v2"
+            yield Fault(policy, f"{found}: write Never, or remove it")
 
 
 def restart_policy_not_never(cluster: Cluster) -> Iterator[Fault]:
@@ -147,14 +133,18 @@ def restart_policy_not_never(cluster: Cluster) -> Iterator[Fault]:
     """
     if not cluster.autoscaling or (cluster.options / "version").text == "v2":
         return
-    for group in cluster.everyone if cluster.v2 else cluster.groups if cluster.v2 is False else ():
-        if (policy := _restart_policy(group)).given and policy.text not in _NEVER:
-            text = f"restartPolicy is {policy.text[:20]}: write Never, as autoscalers replace pods"
-            yield Fault(policy, text)
+    groups = cluster.everyone if cluster.v2 else cluster.groups if cluster.v2 is False else ()
+    for policy in _restart_policies(groups):
+        text = f"restartPolicy is {policy.text[:20]}: write Never, as autoscalers replace pods"
+        yield Fault(policy, text)
 
 
-def _restart_policy(group: Group) -> Field:
-    return group.pod / "restartPolicy"
+def _restart_policies(groups: Iterable[Group]) -> Iterator[Field]:
+    """Yield the restart policies other than Never."""
+    for group in groups:
+        policy = group.pod / "restartPolicy"
+        if policy.given and policy.text not in ("", "Never"):
+            yield policy
 
 
 def multi_host_with_v1(cluster: Cluster) -> Iterator[Fault]:
@@ -167,13 +157,11 @@ def multi_host_with_v1(cluster: Cluster) -> Iterator[Fault]:
     https://github.com/ray-project/ray/blob/ray-2.60.0/python/ray/autoscaler/_private/kuberay/node_provider.py
     (`_scale_request_to_patch_payload`)
     """
+    advice = "set autoscalerOptions.version to v2"
     for group in cluster.groups if cluster.autoscaling and cluster.v2 is False else ():
         if group.hosts > 1:
-            text = (
-                f"numOfHosts is {group.hosts}, and autoscaler v1 counts hosts as replicas: set "
-                "autoscalerOptions.version to v2"
-            )
-            yield Fault(group.field / "numOfHosts", text)
+            text = f"numOfHosts is {group.hosts}, and autoscaler v1 counts hosts as replicas"
+            yield Fault(group.field / "numOfHosts", f"{text}: {advice}")
 
 
 def autoscaler_command_variable(cluster: Cluster) -> Iterator[Fault]:
@@ -195,13 +183,9 @@ def autoscaler_options_unused(ray_object: RayObject) -> Iterator[Fault]:
 
     https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/configuring-autoscaling.html
     """
-    cluster = ray_object.cluster
+    cluster, advice = ray_object.cluster, "set enableInTreeAutoscaling, or remove autoscalerOptions"
     if cluster is not None and not cluster.autoscaling and cluster.options.size:
-        text = (
-            "the cluster does not autoscale: set enableInTreeAutoscaling, or remove "
-            "autoscalerOptions"
-        )
-        yield Fault(cluster.options, text)
+        yield Fault(cluster.options, f"the cluster does not autoscale: {advice}")
 
 
 def amount_not_integer(cluster: Cluster) -> Iterator[Fault]:
@@ -212,20 +196,11 @@ def amount_not_integer(cluster: Cluster) -> Iterator[Fault]:
 
     https://github.com/ray-project/ray/blob/master/python/ray/autoscaler/_private/kuberay/autoscaling_config.py
     """
-    if cluster.autoscaling:
-        for group in cluster.everyone:
-            for name, example in (
-                ("num-cpus", "4"),
-                ("num-gpus", "1"),
-                ("memory", "8589934592, in bytes"),
-            ):
-                if name in group.params and not _integer(group.params[name]):
-                    text = group.params[name][:40]
-                    yield Fault(
-                        group.param(name),
-                        f"{name} is {text!r}, and ends the autoscaler: write an integer such as "
-                        f"{example}",
-                    )
+    for group in cluster.autoscaled:
+        for name, example in _AMOUNTS.items():
+            if name in group.params and not _integer(group.params[name]):
+                found = f"{name} is {group.params[name][:40]!r}, and ends the autoscaler"
+                yield Fault(group.param(name), f"{found}: write an integer such as {example}")
 
 
 def _integer(text: str) -> bool:
@@ -244,15 +219,11 @@ def resources_unreadable(cluster: Cluster) -> Iterator[Fault]:
 
     https://github.com/ray-project/ray/blob/master/python/ray/autoscaler/_private/kuberay/autoscaling_config.py
     """
-    if cluster.autoscaling:
-        for group in cluster.everyone:
-            if "resources" in group.params and not _resources(group.params["resources"]):
-                example = """'"{\\"Custom\\": 1}"'"""
-                yield Fault(
-                    group.param("resources"),
-                    "the autoscaler cannot read it: write quoted JSON with integers, as in "
-                    f"{example}",
-                )
+    example = """'"{\\"Custom\\": 1}"'"""
+    text = f"the autoscaler cannot read it: write quoted JSON with integers, as in {example}"
+    for group in cluster.autoscaled:
+        if "resources" in group.params and not _resources(group.params["resources"]):
+            yield Fault(group.param("resources"), text)
 
 
 def _resources(text: str) -> bool:
@@ -286,15 +257,13 @@ def group_resource_ends_autoscaler(cluster: Cluster) -> Iterator[Fault]:
 
     https://github.com/ray-project/ray/blob/master/python/ray/autoscaler/_private/kuberay/autoscaling_config.py
     """
-    for group in cluster.everyone if cluster.autoscaling else ():
+    for group in cluster.autoscaled:
         resources = group.field / "resources"
         for key, value in resources.strings.items():
             amount = read_quantity(value)
             if amount is None or amount < 0:
-                text = (
-                    f"{value[:40]!r}, which ends the autoscaler: write an amount such as 4 or 8Gi"
-                )
-                yield Fault(resources.key(key), text)
+                found = f"{value[:40]!r}, which ends the autoscaler"
+                yield Fault(resources.key(key), f"{found}: write an amount such as 4 or 8Gi")
 
 
 def cpu_unknown(cluster: Cluster) -> Iterator[Fault]:
@@ -305,14 +274,12 @@ def cpu_unknown(cluster: Cluster) -> Iterator[Fault]:
 
     https://github.com/ray-project/ray/blob/master/python/ray/autoscaler/_private/kuberay/autoscaling_config.py
     """
-    if not cluster.autoscaling:
-        return
+    text = "the autoscaler finds no cpu limit: set it, or num-cpus in rayStartParams"
     release = cluster.release
-    requests_count = release is None or release >= REQUESTS_SINCE
-    for group in cluster.everyone:
+    kinds = ("limits",) if release is not None and release < REQUESTS_SINCE else _KINDS
+    for group in cluster.autoscaled:
         first = group.first
         if first is None or "num-cpus" in group.params or "CPU" in (group.field / "resources").map:
             continue
-        if "cpu" not in first.limits and not (requests_count and "cpu" in first.requests):
-            text = "the autoscaler finds no cpu limit: set it, or num-cpus in rayStartParams"
+        if all("cpu" not in first.amounts(kind).map for kind in kinds):
             yield Fault(first.amounts("limits") / "cpu", text, REQUIRED)

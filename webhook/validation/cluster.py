@@ -193,6 +193,11 @@ class Cluster(Struct):
         return (self.field / "enableInTreeAutoscaling").flag
 
     @property
+    def autoscaled(self) -> list[Group]:
+        """The head and the worker groups if the cluster autoscales."""
+        return self.everyone if self.autoscaling else []
+
+    @property
     def options(self) -> Field:
         return self.field / "autoscalerOptions"
 
