@@ -200,44 +200,21 @@ def _followed(settings: Settings, metrics: Metrics, seconds: float) -> _Cluster:
     follow_metrics(metrics, cluster)
     store = LeaseStore(api, own_namespace(settings.installation.namespace))
     objects = partial(objects_of, members, clusters)
-    times = Times(api.server_time.now)
-    reservations = Reservations(store, times, cluster.reader, objects)
+    reservations = Reservations(store, Times(api.server_time.now), cluster.reader, objects)
     _reservation_metrics(metrics, reservations)
-    discovery = Discovery(PodGroupsServed(api), seconds)
-    release = Discovery(KubeRayStored(api), seconds)
-    kubernetes = Discovery(KubernetesRelease(api), seconds)
-    asked: dict[str, Discovery[Any]] = {"discovery": discovery}
-    if not settings.validation.kuberay:
-        asked["release of KubeRay"] = release
-    if settings.topology.zones == "auto":
-        asked["release of Kubernetes"] = kubernetes
-
-    domains = Discovery(DomainsServed(api), seconds)
-    if "compute-domains" in settings.installation.components:
-        asked["ComputeDomains"] = domains
-    nodes = Nodes(api, settings.topology.node_labels)
-    optional = {"nodes": nodes} if settings.topology.node_labels else {}
-
-    def inform(pods: PodHandler, rays: RayHandler) -> None:
-        _join(pods, rays, "the webhook's setting installation.components lacks compute-domains")
-        domains.subscribe(lambda version: _join(pods, rays, DomainsServed.missing, version))
-        discovery.subscribe(
-            lambda version: _set_pod_groups(pods, rays, pod_groups=version is not None)
-        )
-        release.subscribe(lambda found: _go_by(rays, found))
-        kubernetes.subscribe(lambda found: _place(pods, found))
-
+    asked, inform = _discoveries(settings, api, seconds)
+    parts: dict[str, Runnable] = {"watches": cluster, "reservations": store, **asked}
+    bindings = None
+    if settings.topology.node_labels:
+        parts["nodes"] = nodes = Nodes(api, settings.topology.node_labels)
+        bindings = BindingHandler(nodes.labels)
     return _Cluster(
         clusters,
         members,
         Identities(reservations),
         reservations,
         cluster.reader,
-        {
-            "cluster": Connected(
-                api, {"watches": cluster, "reservations": store, **asked, **optional}
-            )
-        },
+        {"cluster": Connected(api, parts)},
         {
             "worker pods": cluster.pods_synced,
             "RayClusters": cluster.clusters_synced,
@@ -245,8 +222,49 @@ def _followed(settings: Settings, metrics: Metrics, seconds: float) -> _Cluster:
             **{name: partial(getattr, each, "answered") for name, each in asked.items()},
         },
         inform,
-        BindingHandler(nodes.labels) if optional else None,
+        bindings,
     )
+
+
+def _discoveries(
+    settings: Settings, api: Api, seconds: float
+) -> tuple[dict[str, Discovery[Any]], Callable[[PodHandler, RayHandler], None]]:
+    """Return the discoveries by name, and a function that updates handlers with their results."""
+    pod_groups = Discovery(PodGroupsServed(api), seconds)
+    kuberay = Discovery(KubeRayStored(api), seconds)
+    kubernetes = Discovery(KubernetesRelease(api), seconds)
+    domains = Discovery(DomainsServed(api), seconds)
+    asked: dict[str, Discovery[Any]] = {"discovery": pod_groups}
+    if not settings.validation.kuberay:
+        asked["release of KubeRay"] = kuberay
+    if settings.topology.zones == "auto":
+        asked["release of Kubernetes"] = kubernetes
+    if "compute-domains" in settings.installation.components:
+        asked["ComputeDomains"] = domains
+
+    def inform(pods: PodHandler, rays: RayHandler) -> None:
+        def update_both(**served: object) -> None:
+            pods.policy = structs.replace(pods.policy, **served)
+            rays.settings = structs.replace(rays.settings, **served)
+
+        def set_zones(release: tuple[int, int] | None) -> None:
+            zones = release is not None and release >= ZONES_SINCE
+            pods.policy = structs.replace(pods.policy, zones=zones)
+
+        def set_kuberay(release: KubeRay | None) -> None:
+            rays.settings = structs.replace(rays.settings, kuberay=release)
+
+        update_both(
+            no_domains="the webhook's setting installation.components lacks compute-domains"
+        )
+        domains.subscribe(
+            lambda found: update_both(no_domains="" if found else DomainsServed.missing)
+        )
+        pod_groups.subscribe(lambda found: update_both(pod_groups=found is not None))
+        kuberay.subscribe(set_kuberay)
+        kubernetes.subscribe(set_zones)
+
+    return asked, inform
 
 
 def _reservation_metrics(metrics: Metrics, reservations: Reservations) -> None:
@@ -258,29 +276,6 @@ def _reservation_metrics(metrics: Metrics, reservations: Reservations) -> None:
     metrics.expose(table.RESERVATION_CONFLICTS, lambda: counters.conflicts)
     metrics.expose(table.RESERVATION_LISTS, lambda: counters.lists)
     metrics.expose(table.RESERVATIONS_UNSEEN, lambda: reservations.unseen)
-
-
-def _set_pod_groups(pods: PodHandler, rays: RayHandler, *, pod_groups: bool) -> None:
-    """Set whether the API server serves PodGroups."""
-    pods.policy = structs.replace(pods.policy, pod_groups=pod_groups)
-    rays.settings = structs.replace(rays.settings, pod_groups=pod_groups)
-
-
-def _join(pods: PodHandler, rays: RayHandler, missing: str, version: str | None = None) -> None:
-    """Set whether ComputeDomains are served; without a version, `missing` is the reason."""
-    why = "" if version else missing
-    pods.policy = structs.replace(pods.policy, no_domains=why)
-    rays.settings = structs.replace(rays.settings, no_domains=why)
-
-
-def _place(pods: PodHandler, release: tuple[int, int] | None) -> None:
-    """Set whether this release of Kubernetes supplies the zone and region of pods."""
-    pods.policy = structs.replace(pods.policy, zones=release is not None and release >= ZONES_SINCE)
-
-
-def _go_by(rays: RayHandler, release: KubeRay | None) -> None:
-    """Set the release of KubeRay that the rules assume."""
-    rays.settings = structs.replace(rays.settings, kuberay=release)
 
 
 def _closing(settings: Settings) -> dict[str, Runnable]:
