@@ -36,7 +36,6 @@ class Page:
     runnables: dict[str, Runnable] = field(default_factory=dict)
 
     async def drain(self) -> None:
-        """Close the streams of live updates."""
         self.live.close()
 
 

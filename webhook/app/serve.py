@@ -137,7 +137,6 @@ def _endpoints(
     gate: Readiness,
     observer: ReviewObserver,
 ) -> dict[str, ReviewEndpoint]:
-    """Return the endpoints of reviews, by path."""
     ignoring = settings.ignore.rayclusters
     components = settings.installation.components
     kept = "pod-groups" in components or settings.standalone
@@ -176,8 +175,6 @@ def _endpoints(
 def _admin(
     settings: Settings, metrics: Metrics, gate: Readiness, observer: ReviewObserver
 ) -> HttpServer:
-    """Return the server of probes and metrics."""
-
     def exposition() -> tuple[bytes, str]:
         observer.flush()
         return metrics.exposition()

@@ -27,11 +27,9 @@ class CertificateFiles:
 
     @property
     def place(self) -> str:
-        """The paths of the pair."""
         return f"{self._certificate} and {self._key}"
 
     async def fetch(self) -> Pair:
-        """Return the current pair. Raises CertificateError."""
         return self.read()
 
     def read(self) -> Pair:

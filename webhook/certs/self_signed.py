@@ -176,7 +176,6 @@ class SelfSigned:
 
     @property
     def place(self) -> str:
-        """The source of the pair, for messages."""
         return "the self-signed certificate"
 
     async def fetch(self) -> Pair:

@@ -208,7 +208,6 @@ class ProblemReporter:
         self._bugs: Bugs
 
     async def run(self) -> None:
-        """Report until cancelled."""
         self._examiner, self._tracker, self._bugs = Examiner(self._object_cache), Tracker(), Bugs()
         try:
             await self._queue.run()

@@ -28,8 +28,6 @@ _log: Final = logging.getLogger("webhook.controller")
 
 
 class _Item(Struct):
-    """The state of a key. Times are monotonic seconds."""
-
     delays: Backoff
     due: float = inf
     hold: float = 0.0

@@ -39,7 +39,6 @@ class Shown(Struct, frozen=True):
 
     @property
     def html(self) -> str:
-        """The list of RayClusters."""
         return "".join(self.sections.values())
 
     @property
@@ -89,7 +88,6 @@ class Listing:
         )
 
     def shown(self, sight: UserScope, query: Query) -> Shown:
-        """Return the current parts of a page."""
         return self._with(sight, query, self._live.board.find(query, sight.namespaces))
 
     def _with(self, sight: UserScope, query: Query, found: Found) -> Shown:
@@ -102,7 +100,6 @@ class Listing:
         return Shown(found.shown, around)
 
     def _problems(self, sight: UserScope, query: Query, found: Found) -> int:
-        """Return the number of errors: of RayClusters, and of the installation."""
         return found.errors + sum(each.level == ERROR for each in self._problem_views(sight, query))
 
     def _problem_views(self, sight: UserScope, query: Query) -> tuple[Problem, ...]:
@@ -137,7 +134,6 @@ class Listing:
         )
 
     def _after(self, query: Query, found: Found) -> str:
-        """Return the part after the RayClusters: other pages, and kinds that were not read."""
         nothing = ""
         if not found.shown:
             nothing = (

@@ -61,7 +61,6 @@ class Live:
         return self.source.unread | self._unexamined
 
     async def run(self) -> None:
-        """Examine periodically until cancelled."""
         while True:
             first, took = not self.examinations, await self.examine_changed()
             await asyncio.sleep(PAUSE if first else max(PAUSE, took * SHARE))
@@ -109,12 +108,10 @@ class Live:
             _log.error(text, what, kind, error, UNEXPECTED, exc_info=error)
 
     def notify(self) -> None:
-        """Notify all open pages."""
         self._changed.set()
         self._changed = asyncio.Event()
 
     def close(self) -> None:
-        """End all waits at shutdown."""
         self.closing = True
         self._closed.set()
         self.notify()

@@ -47,11 +47,9 @@ class DashboardSite:
         return {**found, "Pod": pod | {"title": "Pod"}}
 
     def sign_in(self, wrong: str) -> str:
-        """Return the page with the form for a token."""
         return self.drawer.page("enter", wrong=wrong, tokens=self._access.tokens)
 
     def streams(self, sight: UserScope) -> bool:
-        """Return whether a user can open another stream of changes."""
         return self._streams[sight.user] < STREAMS
 
     async def events(

@@ -156,7 +156,6 @@ def _phase(pod: LivePod) -> str:
 
 
 def _facts(pod: LivePod, cluster: report.Cluster | None) -> Iterator[tuple[str, str]]:
-    """Yield the facts of a pod, by name."""
     ray, status = pod.spec.ray, pod.ray_status
     every = {
         "Node": pod.spec.node_name or "",
@@ -171,7 +170,6 @@ def _facts(pod: LivePod, cluster: report.Cluster | None) -> Iterator[tuple[str, 
 
 
 def _commands(pod: LivePod, cluster: report.Cluster | None) -> Iterator[tuple[str, str]]:
-    """Yield read-only commands, each with a description of its output."""
     namespace = pod.metadata.namespace or ""
     ray, status = pod.spec.ray, pod.ray_status
     yield "Conditions and events", describe("pod", namespace, pod.name)
@@ -186,7 +184,6 @@ def _commands(pod: LivePod, cluster: report.Cluster | None) -> Iterator[tuple[st
 
 
 def _events(pod: LivePod, events: Iterable[LiveEvent]) -> list[LiveEvent]:
-    """Return the latest events of a pod."""
     about = [each for each in events if each.involved_object.uid == pod.metadata.uid]
     about.sort(key=lambda event: event.last or 0.0)
     return about[: -_EVENTS - 1 : -1]

@@ -37,12 +37,10 @@ class Query(Struct, frozen=True, omit_defaults=True):
 
     @property
     def address(self) -> str:
-        """The address of the page."""
         return f"/?{urlencode(self.parameters)}" if self.parameters else "/"
 
     @property
     def parameters(self) -> dict[str, str]:
-        """The parameters that are set."""
         every = structs.asdict(self).items()
         return {name: str(value) for name, value in every if value not in ("", 1)}
 
@@ -54,7 +52,6 @@ class Query(Struct, frozen=True, omit_defaults=True):
         return structs.replace(self, page=1, **{name: new}).address
 
     def at(self, page: int) -> str:
-        """Return the address of another page of the list."""
         return structs.replace(self, page=page).address
 
 

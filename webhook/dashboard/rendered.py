@@ -47,11 +47,9 @@ class HtmlDrawer:
         self._section = environment.get_template("section.html")
 
     def section(self, section: Section) -> str:
-        """Return the HTML of a RayCluster."""
         return self._section.render(section=section)
 
     def page(self, name: str, **values: Any) -> str:  # noqa: ANN401 - what the template shows
-        """Return a rendered template."""
         return self._environment.get_template(f"{name}.html").render(values)
 
 

@@ -47,7 +47,6 @@ class UserScope(Struct, frozen=True):
     namespaces: frozenset[str] | None
 
     def sees(self, namespace: str) -> bool:
-        """Return whether the user can see a namespace."""
         return self.namespaces is None or namespace in self.namespaces
 
 
@@ -120,7 +119,6 @@ class Rule(Struct, frozen=True, rename="camel"):
     resource_names: tuple[str, ...] | None = None
 
     def lists(self, resource: Resource) -> bool:
-        """Return whether the rule grants listing all objects of a resource."""
         return (
             not self.resource_names
             and _has(self.verbs, "list")
@@ -224,7 +222,6 @@ class Reviews:
     async def status(
         self, path: str, version: str, kind: str, spec: Mapping[str, object]
     ) -> dict[str, Any]:
-        """Return the status of a review. Raises NotNowError."""
         body = {"apiVersion": version, "kind": kind, "spec": dict(spec)}
         try:
             async with self._room:
@@ -236,7 +233,6 @@ class Reviews:
         return found
 
     async def grants(self) -> Grants:
-        """Return the grants of the RoleBindings in all namespaces. Raises NotNowError."""
         try:
             async with self._room:
                 bodies = [

@@ -109,7 +109,6 @@ def _add_pages(
     read_scope: Callable[[Request], Awaitable[UserScope | None]],
     viewer: Callable[[Request], Awaitable[UserScope]],
 ) -> None:
-    """Add the routes for browsers."""
     Viewer = Annotated[UserScope, Depends(viewer)]  # noqa: N806 - a type
 
     @app.get("/", include_in_schema=False)
@@ -152,7 +151,6 @@ def _add_pages(
 def _add_data(
     app: FastAPI, site: DashboardSite, viewer: Callable[[Request], Awaitable[UserScope]]
 ) -> None:
-    """Add the routes for programs."""
     Viewer = Annotated[UserScope, Depends(viewer)]  # noqa: N806 - a type
 
     @app.get("/api/v1/status", responses=_json("Status"), response_class=Response)
@@ -179,8 +177,6 @@ def _add_data(
 
 
 def _add_sessions(app: FastAPI, site: DashboardSite, cookie: str) -> None:
-    """Add the routes to sign in and out."""
-
     @app.get("/enter", include_in_schema=False)
     async def enter(request: Request, token: str = "") -> Response:
         if token and site.links:

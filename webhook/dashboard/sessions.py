@@ -48,7 +48,6 @@ class OwnAccess:
             self._session = token_urlsafe(32)
 
     async def sight(self, session: str, bearer: str) -> UserScope | None:
-        """Return the scope of all namespaces."""
         if _equal(session, self._session) or _equal(bearer, self.token):
             return UserScope("", None)
         return None
@@ -117,7 +116,6 @@ class TokenAccess:
         return held.token
 
     async def _user(self, token: str) -> User | None:
-        """Return the user of a token; None if the API server does not accept the token."""
         key = sha256(token.encode()).digest()
         if key in self._accepted:
             return await self._accepted.get(key, lambda: self._review(token))

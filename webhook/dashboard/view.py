@@ -117,7 +117,6 @@ class Section(Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        """The id of the HTML element."""
         return f"c-{self.key}"
 
 
@@ -210,7 +209,6 @@ def _rows(cluster: report.Cluster) -> Iterator[Row]:
 
 
 def _completed(row: Row, cluster: report.Cluster, group: report.Group, most: int) -> Row:
-    """Return a row with its rendered hosts."""
     base = _place(cluster) | {"group": group.name}
     if row.replica.index is not None:
         base["replica"] = str(row.replica.index)

@@ -39,7 +39,6 @@ class Readiness:
         return not self.draining and self.closed() is None
 
     def report(self) -> dict[str, bool]:
-        """Return each condition with its state, including draining."""
         return {
             **{name: condition() for name, condition in self.conditions.items()},
             "not draining": not self.draining,

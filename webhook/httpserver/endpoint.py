@@ -83,7 +83,6 @@ class ReviewEndpoint:
         self._observer = observer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer an HTTP request."""
         started = perf_counter()
         try:
             self._check(scope)

@@ -33,11 +33,9 @@ class DescriptorOutput:
 
     @property
     def terminal(self) -> bool:
-        """Return whether the output is a terminal."""
         return os.isatty(self._descriptor)
 
     def write(self, lines: bytes, /) -> None:
-        """Write one or more lines completely."""
         rest = memoryview(lines)
         try:
             while rest:
@@ -117,8 +115,6 @@ class Log:
 
 
 class _Follower(logging.Handler):
-    """Writes the records of a logger to the log."""
-
     def __init__(self, log: Log) -> None:
         super().__init__()
         self._log = log

@@ -103,7 +103,6 @@ class ReviewObserver:
                 self._write()
 
     def undecided(self, reason: str) -> None:
-        """Record a review without a decision."""
         self._counts.undecided += 1
         self._undecided = reason, time()
 
@@ -122,7 +121,6 @@ class ReviewObserver:
             self._log.event("warning", "refused", reason, status)
 
     def failed(self, error: Exception) -> None:
-        """Record a bug of ours, with its traceback."""
         self.flush()
         trace = "".join(traceback.format_exception(error))
         self._log.event("error", "failed", f"{type(error).__name__} in a review", trace=trace)

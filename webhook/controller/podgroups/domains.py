@@ -25,7 +25,6 @@ class DomainApi(PodGroupApi, frozen=True, gc=False):
     """The API of ComputeDomains. Their spec is immutable."""
 
     def path(self, resource: str, namespace: str = "", name: str = "") -> str:
-        """Return the path of an object or a collection, in all namespaces if none is given."""
         del resource
         return super().path("computedomains", namespace, name)
 
@@ -67,7 +66,6 @@ class DomainStore(PodGroupStore):
         ]
 
     async def _workloads(self, namespace: str, selector: Selector) -> list[ReadWorkload]:
-        """Return an empty list: ComputeDomains have no Workload."""
         del namespace, selector
         return []
 

@@ -173,7 +173,6 @@ class PodGroupReconciler:
                 self.queue.add(key)
 
     def _differs(self, store: PodGroupStore, key: Key, actual: Actual) -> bool:
-        """Return whether objects of a RayCluster differ from the desired state."""
         facts = self._known(key)
         if facts is None:
             return key in self._states

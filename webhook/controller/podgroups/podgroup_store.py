@@ -40,8 +40,6 @@ class _StoredSpec(Struct, rename="camel"):
 
 
 class _Stored(Struct):
-    """A created object, as the API server returns it."""
-
     spec: _StoredSpec = field(default_factory=_StoredSpec)
 
 
@@ -112,7 +110,6 @@ class PodGroupStore:
             await self._api.patch(path, operations(action, facts.name), SECONDS)
 
     def _warn_of_dropped_constraint(self, facts: RayClusterConfig, name: str) -> None:
-        """Log once that the API server drops the topology constraint of PodGroups."""
         if not self._warned:
             self._warned = True
             text = (

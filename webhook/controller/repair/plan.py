@@ -64,7 +64,6 @@ class Host(Struct, frozen=True, gc=False):
 
     @property
     def lives(self) -> bool:
-        """Whether the pod has neither ended nor is being deleted."""
         return not self.deleting and not self.ended
 
 

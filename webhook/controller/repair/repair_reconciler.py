@@ -126,7 +126,6 @@ class RepairReconciler:
         self._unmet = unmet
 
     async def _repair(self, facts: RayClusterConfig) -> None:
-        """Reconcile until no action is left. Raises ApiError."""
         for _ in range(_ROUNDS):
             done = False
             groups = await self._store.groups(facts)
@@ -219,7 +218,6 @@ def _asked(facts: RayClusterConfig) -> bool:
 def _notice(
     facts: RayClusterConfig, group: str, replica: str, reason: str, pods: list[str]
 ) -> EventRequest:
-    """Return the event on a RayCluster for a replica whose pods were deleted."""
     names, called = ", ".join(pods), _called(facts, group, replica)
     kind, text = REPLACED, f"{called} is replaced, {reason}: deleted {names}"
     if reason == DUPLICATE:

@@ -50,7 +50,6 @@ class RepairRecords:
         self._known = None
 
     async def of(self, uid: str) -> Records:
-        """Return the records of a RayCluster. Raises ApiError."""
         text = ((await self._read()).data or {}).get(uid, "{}")
         try:
             return json.decode(text, type=dict[str, Record])

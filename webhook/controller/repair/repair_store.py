@@ -116,7 +116,6 @@ class RepairStore:
         await self._api.patch(path, [version, change], SECONDS)
 
     async def _pods(self, facts: RayClusterConfig) -> list[LivePod]:
-        """Return the head and worker pods that a RayCluster owns."""
         types = f"{names.NODE_TYPE_HEAD},{names.NODE_TYPE_WORKER}"
         selector = f"{names.LABEL_CLUSTER}={facts.name},{names.LABEL_NODE_TYPE} in ({types})"
         path = f"/api/v1/namespaces/{quote(facts.namespace)}/pods"
@@ -128,7 +127,6 @@ class RepairStore:
 
 
 def _is_lasting_head(pod: LivePod) -> bool:
-    """Return whether a pod is a head that has neither ended nor is being deleted."""
     is_head = pod.labels.get(names.LABEL_NODE_TYPE) == names.NODE_TYPE_HEAD
     return is_head and not pod.leaves and not pod.ended
 
@@ -148,7 +146,6 @@ def _hosts_of(pods: Sequence[LivePod], group: str, hosts: int, *, unit: bool) ->
 
 
 def _seat_of(pod: LivePod, hosts: int) -> HostIdentity | None:
-    """Return the identity in the labels of a pod, or None."""
     try:
         return seat_of(pod.labels.get(names.LABEL_GROUP, ""), pod.labels, None, hosts)
     except Denied:
