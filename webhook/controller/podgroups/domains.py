@@ -8,9 +8,9 @@ from urllib.parse import quote
 
 from webhook.api import names
 from webhook.controller.podgroups.lifecycle import Action, Create, Delete
-from webhook.controller.podgroups.podgroup_api import PodGroupApi, ReadWorkload, metadata
+from webhook.controller.podgroups.podgroup_api import POD_GROUPS, PodGroupApi, metadata
 from webhook.controller.podgroups.podgroup_reconciler import Subject
-from webhook.controller.podgroups.podgroup_store import PodGroupStore, Selector
+from webhook.controller.podgroups.podgroup_store import PodGroupStore
 from webhook.controller.requests import list_all
 from webhook.diagnostics.live_objects import LivePod
 from webhook.groups.annotations import CLUSTER, WORKER_GROUP
@@ -42,6 +42,8 @@ class DomainApi(PodGroupApi, frozen=True, gc=False):
 class DomainStore(PodGroupStore):
     """Lists, creates and deletes ComputeDomains."""
 
+    resources = (POD_GROUPS,)
+
     def __init__(self, api: Api, version: str) -> None:
         super().__init__(api, DomainApi(version, resizable=False, group=names.COMPUTE_DOMAIN_GROUP))
 
@@ -64,10 +66,6 @@ class DomainStore(PodGroupStore):
             for action in actions
             if not isinstance(action, Delete) or action.seen.identity.name not in used
         ]
-
-    async def _workloads(self, namespace: str, selector: Selector) -> list[ReadWorkload]:
-        del namespace, selector
-        return []
 
 
 def desired_domains(facts: RayClusterConfig, taken: Occupied) -> Desired:

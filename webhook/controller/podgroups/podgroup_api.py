@@ -63,59 +63,43 @@ class _OldReference(Struct):
     workload: _Reference | None = None
 
 
-class _PodGroupSpec(Struct, rename="camel"):
+class _Spec(Struct, rename="camel"):
+    """The fields of a PodGroup in either API version, and those of a Workload."""
+
     scheduling_policy: _Policy = field(default_factory=_Policy)
     priority_class_name: str = ""
     workload_ref: _Reference | None = None
     pod_group_template_ref: _OldReference | None = None
-
-
-class _WorkloadSpec(Struct, rename="camel"):
     pod_group_templates: list[_Template] | None = None
 
 
-class ReadPodGroup(Struct):
-    """A PodGroup of either API version."""
+class ReadObject(Struct):
+    """A PodGroup or a Workload."""
 
     metadata: _Meta
-    spec: _PodGroupSpec = field(default_factory=_PodGroupSpec)
+    spec: _Spec = field(default_factory=_Spec)
 
-    def seen(self) -> SeenPodGroup:
+    def seen(self, resource: str) -> Seen:
+        identity = _identity(self.metadata)
+        if resource == WORKLOADS:
+            templates = self.spec.pod_group_templates or []
+            counts = [Template(each.name, _count(each.scheduling_policy)) for each in templates]
+            priority = templates[0].priority_class_name if templates else ""
+            return SeenWorkload(identity, tuple(counts), priority)
         old = self.spec.pod_group_template_ref
         reference = self.spec.workload_ref or (old and old.workload) or _Reference()
-        priority = (self.metadata.annotations or {}).get(
-            names.ANNOTATION_PRIORITY_CLASS, self.spec.priority_class_name
-        )
-        template = reference.template_name or reference.pod_group_template_name
-        count, finalizers = _count(self.spec.scheduling_policy), self.metadata.finalizers or []
-        protection = (
+        finalizers = self.metadata.finalizers or []
+        return SeenPodGroup(
+            identity,
+            _count(self.spec.scheduling_policy),
+            (self.metadata.annotations or {}).get(
+                names.ANNOTATION_PRIORITY_CLASS, self.spec.priority_class_name
+            ),
+            reference.workload_name,
+            reference.template_name or reference.pod_group_template_name,
             finalizers.index(names.FINALIZER_POD_GROUP)
             if names.FINALIZER_POD_GROUP in finalizers
-            else None
-        )
-        return SeenPodGroup(
-            _identity(self.metadata), count, priority, reference.workload_name, template, protection
-        )
-
-
-class ReadWorkload(Struct):
-    """A Workload of either API version."""
-
-    metadata: _Meta
-    spec: _WorkloadSpec = field(default_factory=_WorkloadSpec)
-
-    def seen(self) -> SeenWorkload:
-        templates = self.spec.pod_group_templates or []
-        priority = templates[0].priority_class_name if templates else ""
-        return SeenWorkload(
-            _identity(self.metadata),
-            tuple(
-                [
-                    Template(template.name, _count(template.scheduling_policy))
-                    for template in templates
-                ]
-            ),
-            priority,
+            else None,
         )
 
 
@@ -168,9 +152,6 @@ VERSIONS: Final = {
     version: PodGroupApi(version, resizable=version != "v1alpha2") for version in KNOWN_VERSIONS
 }
 """Each version that discovery accepts; later versions are treated as the latest of these."""
-
-V1BETA1: Final = VERSIONS["v1beta1"]
-V1ALPHA2: Final = VERSIONS["v1alpha2"]
 
 
 def labels(cluster: str) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """Workloads and PodGroups in the API server, in one version of its API."""
 
 import logging
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any, Final
 from urllib.parse import quote
@@ -8,13 +9,20 @@ from urllib.parse import quote
 from msgspec import Struct, field
 
 from webhook.api import names
-from webhook.controller.podgroups.lifecycle import Action, Actual, Create, Delete
+from webhook.controller.podgroups.lifecycle import (
+    Action,
+    Actual,
+    Create,
+    Delete,
+    Seen,
+    SeenPodGroup,
+    SeenWorkload,
+)
 from webhook.controller.podgroups.podgroup_api import (
     POD_GROUPS,
     WORKLOADS,
     PodGroupApi,
-    ReadPodGroup,
-    ReadWorkload,
+    ReadObject,
     labels,
     operations,
     resource_of,
@@ -46,6 +54,8 @@ class _Stored(Struct):
 class PodGroupStore:
     """Store of objects. All methods raise ApiError; a change of an old version is a conflict."""
 
+    resources: tuple[str, ...] = (POD_GROUPS, WORKLOADS)
+
     def __init__(self, api: Api, podgroup_api: PodGroupApi) -> None:
         self.podgroup_api = podgroup_api
         self._api = api
@@ -53,33 +63,30 @@ class PodGroupStore:
 
     async def all(self, namespace: str) -> dict[Key, Actual]:
         """Return the managed objects by RayCluster, in all namespaces if `namespace` is empty."""
-        selector = f"{names.LABEL_MANAGED_BY}={names.MANAGER}"
-        found: dict[Key, tuple[list[ReadPodGroup], list[ReadWorkload]]] = {}
-        for group in await self._pod_groups(namespace, ("labelSelector", selector)):
-            found.setdefault(_place(group), ([], []))[0].append(group)
-        for workload in await self._workloads(namespace, ("labelSelector", selector)):
-            found.setdefault(_place(workload), ([], []))[1].append(workload)
-        return {place: _actual(*objects) for place, objects in found.items()}
+        selector = ("labelSelector", f"{names.LABEL_MANAGED_BY}={names.MANAGER}")
+        found: defaultdict[Key, list[Seen]] = defaultdict(list)
+        for resource in self.resources:
+            for each in await self._list(resource, namespace, selector):
+                meta = each.metadata
+                place = meta.namespace or "", (meta.labels or {}).get(names.LABEL_CLUSTER, "")
+                found[place].append(each.seen(resource))
+        return {place: _actual(seen) for place, seen in found.items()}
 
     async def of(self, facts: RayClusterConfig, others: Iterable[Named] = ()) -> Actual:
         """Return the managed objects of a RayCluster, and the objects of the given names, which may
         lack the labels of managed objects.
         """
         selector = ",".join(f"{key}={value}" for key, value in labels(facts.name).items())
-        groups = await self._pod_groups(facts.namespace, ("labelSelector", selector))
-        workloads = await self._workloads(facts.namespace, ("labelSelector", selector))
-        known = {(POD_GROUPS, group.metadata.name) for group in groups} | {
-            (WORKLOADS, each.metadata.name) for each in workloads
-        }
+        found: dict[Named, Seen] = {}
+        for resource in self.resources:
+            for each in await self._list(resource, facts.namespace, ("labelSelector", selector)):
+                found[resource, each.metadata.name or ""] = each.seen(resource)
         for resource, name in others:
-            if (resource, name) in known:
-                continue
-            by_name = ("fieldSelector", f"metadata.name={name}")
-            if resource == POD_GROUPS:
-                groups += await self._pod_groups(facts.namespace, by_name)
-            else:
-                workloads += await self._workloads(facts.namespace, by_name)
-        return _actual(groups, workloads)
+            if (resource, name) not in found:
+                by_name = ("fieldSelector", f"metadata.name={name}")
+                for each in await self._list(resource, facts.namespace, by_name):
+                    found[resource, name] = each.seen(resource)
+        return _actual(found.values())
 
     async def has_head(self, facts: RayClusterConfig) -> bool:
         selector = (
@@ -118,22 +125,14 @@ class PodGroupStore:
             )
             _log.warning(text, facts.namespace, name)
 
-    async def _pod_groups(self, namespace: str, selector: Selector) -> list[ReadPodGroup]:
-        path = self.podgroup_api.path(POD_GROUPS, quote(namespace))
-        return await list_all(self._api, path, [selector], Page[ReadPodGroup])
-
-    async def _workloads(self, namespace: str, selector: Selector) -> list[ReadWorkload]:
-        path = self.podgroup_api.path(WORKLOADS, quote(namespace))
-        return await list_all(self._api, path, [selector], Page[ReadWorkload])
+    async def _list(self, resource: str, namespace: str, selector: Selector) -> list[ReadObject]:
+        path = self.podgroup_api.path(resource, quote(namespace))
+        return await list_all(self._api, path, [selector], Page[ReadObject])
 
 
-def _place(found: ReadPodGroup | ReadWorkload) -> Key:
-    meta = found.metadata
-    return meta.namespace or "", (meta.labels or {}).get(names.LABEL_CLUSTER, "")
-
-
-def _actual(groups: list[ReadPodGroup], workloads: list[ReadWorkload]) -> Actual:
+def _actual(found: Iterable[Seen]) -> Actual:
+    every = tuple(found)
     return Actual(
-        tuple([group.seen() for group in groups]),
-        tuple([workload.seen() for workload in workloads]),
+        tuple([each for each in every if isinstance(each, SeenPodGroup)]),
+        tuple([each for each in every if isinstance(each, SeenWorkload)]),
     )
