@@ -10,7 +10,7 @@ from typing import Final
 from uuid import uuid4
 
 from webhook.app.informers import Connected, connection, own_namespace, watch_metrics
-from webhook.app.runtime import Process, Runnable
+from webhook.app.runtime import Process, Runnable, admin_server, configured
 from webhook.cache.cluster_cache import INSTALLATION, Observing
 from webhook.config.configuration import Settings
 from webhook.controller.events import EventRecorder, ProblemReporter
@@ -26,12 +26,11 @@ from webhook.controller.repair.repair_records import RepairRecords
 from webhook.controller.repair.repair_store import RepairStore
 from webhook.diagnostics.object_cache import ObjectCache
 from webhook.diagnostics.tracker import Tally, TrackedProblems
-from webhook.httpserver.application import Readiness, admin_application
-from webhook.httpserver.server import HttpServer
+from webhook.httpserver.application import Readiness
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.discovery import Discovery, DomainsServed
 from webhook.kubeclient.timeouts import DISCOVERY_SECONDS, QueueTiming, Timing
-from webhook.logging.log import Log, Output, follow_logs, form_of
+from webhook.logging.log import Output
 from webhook.metrics import table
 from webhook.metrics.collector import Metrics
 
@@ -55,20 +54,16 @@ def build(
 
     Raises ConfigurationError if the namespace of its Lease is unknown.
     """
-    log = Log(output, "controller", form_of(settings.log.format, output))
-    follow_logs(log)
-    settings.extend()
-    metrics = Metrics("controller")
+    log, metrics = configured(settings, output, "controller")
     api = Api(connection(settings.kubeconfig))
     object_cache = ObjectCache(ignoring=settings.ignore.rayclusters)
     index = GroupIndex(object_cache)
     components = settings.installation.components
     kinds = INSTALLATION if "events" in components else ()
-    observing = Observing(
-        api, object_cache, settings.namespaces, Timing(discovery=discovery), kinds
-    )
+    timing = Timing(discovery=discovery)
+    observing = Observing(api, object_cache, settings.namespaces, timing, kinds)
     namespace = own_namespace(settings.installation.namespace)
-    name = f"{settings.installation.name}-controller"
+    lease = Lease(api, namespace, f"{settings.installation.name}-controller")
     identity = f"{gethostname()}_{uuid4()}"
     parts: dict[str, Runnable] = {"observing": observing}
     works: list[_Work] = []
@@ -82,23 +77,16 @@ def build(
     if "events" in components:
         works.append(_reporter(observing, object_cache, metrics, identity))
     if "repair" in components:
-        records = RepairRecords(api, namespace, name)
-        store = RepairStore(api, records, ignoring=settings.ignore.rayclusters)
-        limits = Limits(per_hour=settings.repair.per_hour)
-        works.append(_repairer(observing, index, metrics, store, limits, identity))
-    parts["leader"] = leader = Leader(Lease(api, namespace, name), identity, works)
-
-    _index_metrics(metrics, index)
+        works.append(_repairer(observing, index, metrics, settings, identity))
+    parts["leader"] = leader = Leader(lease, identity, works)
+    metrics.expose(table.MEMBERS, lambda: len(index.members))
+    metrics.expose(table.CLUSTERS, lambda: len(index.clusters))
+    metrics.expose(table.MALFORMED_SEATS, lambda: index.malformed)
     metrics.expose(table.LEADER, lambda: leader.leading)
     watch_metrics(metrics, lambda: observing.watches)
     gate = _gate(observing, leader)
-    own = settings.listen
-    admin = HttpServer(admin_application(gate, metrics.exposition), own.host, own.admin_port)
-
-    async def drain() -> None:
-        gate.draining = True
-
-    return Process({"admin": admin, "cluster": Connected(api, parts)}, (admin,), drain, log)
+    admin = admin_server(settings, gate, metrics)
+    return Process({"admin": admin, "cluster": Connected(api, parts)}, (admin,), gate.drain, log)
 
 
 def _gate(observing: Observing, leader: Leader) -> Readiness:
@@ -115,12 +103,6 @@ def _gate(observing: Observing, leader: Leader) -> Readiness:
             )
         },
     )
-
-
-def _index_metrics(metrics: Metrics, index: GroupIndex) -> None:
-    metrics.expose(table.MEMBERS, lambda: len(index.members))
-    metrics.expose(table.CLUSTERS, lambda: len(index.clusters))
-    metrics.expose(table.MALFORMED_SEATS, lambda: index.malformed)
 
 
 def _publisher(
@@ -167,14 +149,13 @@ def _reporter(
 
 
 def _repairer(
-    observing: Observing,
-    index: GroupIndex,
-    metrics: Metrics,
-    store: RepairStore,
-    limits: Limits,
-    identity: str,
+    observing: Observing, index: GroupIndex, metrics: Metrics, settings: Settings, identity: str
 ) -> _Work:
-    record = EventRecorder(observing.api, identity).record
+    own, api = settings.installation, observing.api
+    records = RepairRecords(api, own_namespace(own.namespace), f"{own.name}-controller")
+    store = RepairStore(api, records, ignoring=settings.ignore.rayclusters)
+    limits = Limits(per_hour=settings.repair.per_hour)
+    record = EventRecorder(api, identity).record
     repairer = RepairReconciler(lambda: observing.synced, index.clusters, store, record, limits)
     metrics.expose(table.REPAIR_DELETED_PODS, lambda: repairer.deleted)
     metrics.expose(table.REPAIR_FAILURES, lambda: repairer.queue.failures)

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from webhook.app.informers import Connected, connection, watch_metrics
-from webhook.app.runtime import Process, Runnable
+from webhook.app.runtime import Process, Runnable, admin_server, configured
 from webhook.cache.cluster_cache import Observing
 from webhook.config.configuration import Settings
 from webhook.dashboard.live_updates import Live, Source
@@ -18,13 +18,12 @@ from webhook.dashboard.sessions import Access, OwnAccess, TokenAccess
 from webhook.dashboard.state_files import Stated
 from webhook.diagnostics.examiner import Examiner
 from webhook.diagnostics.object_cache import ObjectCache
-from webhook.httpserver.application import Readiness, admin_application
+from webhook.httpserver.application import Readiness
 from webhook.httpserver.server import HttpServer
 from webhook.kubeclient.access import Load
 from webhook.kubeclient.client import Api
-from webhook.logging.log import Log, Output, follow_logs, form_of
+from webhook.logging.log import Output
 from webhook.metrics import table
-from webhook.metrics.collector import Metrics
 
 
 @dataclass(frozen=True)
@@ -41,14 +40,9 @@ class Page:
 
 def build(settings: Settings, output: Output) -> Process:
     """Return the process for a cluster, for every user with a token of the API server."""
-    log = Log(output, "dashboard", form_of(settings.log.format, output))
-    metrics, own = Metrics("dashboard"), settings.dashboard
-    follow_logs(log)
-    settings.extend()
-    api, object_cache = (
-        Api(connection(settings.kubeconfig)),
-        ObjectCache(ignoring=settings.ignore.rayclusters),
-    )
+    log, metrics = configured(settings, output, "dashboard")
+    own, api = settings.dashboard, Api(connection(settings.kubeconfig))
+    object_cache = ObjectCache(ignoring=settings.ignore.rayclusters)
     observing = Observing(api, object_cache, settings.namespaces)
     access = TokenAccess(api, object_cache.occupied)
     page = _page(observing, object_cache, access, own.host, own.port, LOOPBACK | {*own.hosts})
@@ -63,12 +57,11 @@ def build(settings: Settings, output: Output) -> Process:
     metrics.expose(table.DASHBOARD_FAILURES, lambda: live.failures)
     watch_metrics(metrics, lambda: observing.watches)
     gate = Readiness({"RayClusters and pods": lambda: observing.synced})
-    listen = settings.listen
-    admin = HttpServer(admin_application(gate, metrics.exposition), listen.host, listen.admin_port)
+    admin = admin_server(settings, gate, metrics)
 
     async def drain() -> None:
-        gate.draining = True
         await page.drain()
+        await gate.drain()
 
     runnables = {
         **page.runnables,

@@ -6,8 +6,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from webhook.config.configuration import Settings
+from webhook.httpserver.application import Readiness, admin_application
 from webhook.httpserver.server import HttpServer
-from webhook.logging.log import Log
+from webhook.logging.log import Log, Output, follow_logs, form_of
+from webhook.metrics.collector import Metrics
 
 
 class Runnable(Protocol):
@@ -31,6 +34,22 @@ class Process:
     def bind(self) -> list[int]:
         """Bind all servers and return their ports. Raises OSError."""
         return [server.bind() for server in self.servers]
+
+
+def configured(settings: Settings, output: Output, process: str) -> tuple[Log, Metrics]:
+    """Return the log and the metrics of a process, and extend the tables of devices and profiles by
+    the settings.
+    """
+    log = Log(output, process, form_of(settings.log.format, output))
+    follow_logs(log)
+    settings.extend()
+    return log, Metrics(process)
+
+
+def admin_server(settings: Settings, gate: Readiness, metrics: Metrics) -> HttpServer:
+    """Return the server of probes and metrics."""
+    application, own = admin_application(gate, metrics.exposition), settings.listen
+    return HttpServer(application, own.host, own.admin_port)
 
 
 class RunnableEndedError(Exception):

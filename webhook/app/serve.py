@@ -15,7 +15,7 @@ from webhook.admission.reviewer import Mutation, Validation
 from webhook.admission.shard_handler import ShardHandler
 from webhook.admission.subresource_handlers import BindingHandler, ResizeHandler
 from webhook.app.informers import Connected, connection, follow_metrics, own_namespace
-from webhook.app.runtime import Process, Runnable
+from webhook.app.runtime import Process, Runnable, configured
 from webhook.cache.live import LiveReader
 from webhook.cache.nodes import Nodes
 from webhook.cache.serve_cache import ClusterState
@@ -48,7 +48,7 @@ from webhook.kubeclient.reservation_leases import LeaseStore
 from webhook.kubeclient.secrets import SecretStore
 from webhook.kubeclient.timeouts import DISCOVERY_SECONDS
 from webhook.kubeclient.webhook_configurations import FailurePolicy
-from webhook.logging.log import Log, Output, follow_logs, form_of
+from webhook.logging.log import Output
 from webhook.manifest.reader import Manifest
 from webhook.manifest.standalone import load_state
 from webhook.metrics import table
@@ -91,8 +91,7 @@ def build(
 
     Raises CertificateError, or ManifestError for the state.
     """
-    settings.extend()
-    metrics = Metrics("serve")
+    log, metrics = configured(settings, output, "serve")
     cluster = (
         _standalone(settings, state)
         if settings.standalone
@@ -100,9 +99,7 @@ def build(
     )
     metrics.expose(table.MEMBERS, lambda: len(cluster.members))
     metrics.expose(table.CLUSTERS, lambda: len(cluster.clusters))
-    log = Log(output, form=form_of(settings.log.format, output))
     observer = ReviewObserver(log, ReviewCounts(metrics), quiet=settings.log.admissions == "denied")
-    follow_logs(log)
 
     tls = SwappingContext(verify_clients=settings.tls.client_ca is not None)
     certificates = CertificateObserver(log, metrics, lambda: tls.expires)
@@ -122,7 +119,7 @@ def build(
     admin = _admin(settings, metrics, gate, observer)
 
     async def drain() -> None:
-        gate.draining = True
+        await gate.drain()
         await asyncio.sleep(settings.serving.drain_seconds)
 
     parts = {**keepers, **_closing(settings), **cluster.runnables}

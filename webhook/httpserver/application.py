@@ -38,6 +38,10 @@ class Readiness:
         """
         return not self.draining and self.closed() is None
 
+    async def drain(self) -> None:
+        """Report that the process is draining."""
+        self.draining = True
+
     def report(self) -> dict[str, bool]:
         return {
             **{name: condition() for name, condition in self.conditions.items()},
