@@ -108,7 +108,7 @@ def test_a_raycluster_that_brings_out_a_bug_is_shown_as_failed_and_all_others_as
         assert "ValueError" in tops["llama"]
         assert ids.HOST_MISSING not in tops["llama"], "what was true before may not be any more"
         assert ids.HOST_MISSING in tops["qwen"]
-        page = site_of(stage).page(ALL, {})
+        page = site_of(stage).listing.page(ALL, {})
         assert "2 RayClusters, 1 of them cannot be shown" in page
         browser.catch_up()
         browser.check()
@@ -121,7 +121,7 @@ def test_a_raycluster_that_brings_out_a_bug_is_shown_as_failed_and_all_others_as
     ] * 2
     browser.catch_up()
     browser.check()
-    assert "cannot be shown" not in site_of(stage).page(ALL, {})
+    assert "cannot be shown" not in site_of(stage).listing.page(ALL, {})
 
 
 def test_a_bug_is_counted_each_time_and_logged_once_with_its_traceback(
@@ -193,7 +193,7 @@ def test_an_installation_that_brings_out_a_bug_is_named_and_no_raycluster_is_kep
             look(stage)
             assert status(stage)["unread"] == {"installation": "ValueError"}
             assert status(stage)["problems"] == []
-            assert "installation (ValueError)" in site_of(stage).page(ALL, {})
+            assert "installation (ValueError)" in site_of(stage).listing.page(ALL, {})
         assert ids.HOST_MISSING in shown(stage)["llama"]
     look(stage)
     assert status(stage)["unread"] == {}

@@ -527,7 +527,7 @@ def following(stage: Stage, play: Callable[[Feed], Awaitable[None]], sight: User
 
     async def run() -> None:
         site = DashboardSite(stage.live, Tenants(), stage.drawer)
-        feed = Feed(site, sight, site.page(sight, {}))
+        feed = Feed(site, sight, site.listing.page(sight, {}))
         async with asyncio.timeout(BEAT_SECONDS / 2):
             assert [await anext(feed.stream) for _ in range(2)] == [b"retry: 2000\n\n", QUIET]
             await play(feed)
@@ -556,7 +556,7 @@ def test_a_page_that_connects_again_receives_everything_only_if_it_has_changed()
 
     async def run() -> None:
         site, sight = DashboardSite(stage.live, Tenants(), stage.drawer), UserScope("", None)
-        feed = Feed(site, sight, site.page(sight, {}))
+        feed = Feed(site, sight, site.listing.page(sight, {}))
         await anext(feed.stream)
         assert await anext(feed.stream) == QUIET
         for version in ("9" * 4301, "\N{ARABIC-INDIC DIGIT ONE}", ""):

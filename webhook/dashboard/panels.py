@@ -13,6 +13,7 @@ from webhook.dashboard.rendered import HtmlDrawer
 from webhook.dashboard.rights import UserScope
 from webhook.diagnostics import report
 from webhook.diagnostics.diagnosis import Problem
+from webhook.diagnostics.document import written
 from webhook.diagnostics.examination import DIAGNOSES
 from webhook.diagnostics.live_objects import LiveEvent, LivePod
 from webhook.diagnostics.messages import describe
@@ -114,10 +115,9 @@ class Panels:
             found.id, part=part, lines=[f"{found.level}, {when}"], text=[*text, page]
         )
 
-    def story(self, sight: UserScope, namespace: str, name: str) -> PodStory | None:
-        """Return the explanation of a pod; None if it does not exist or is not visible."""
+    def pod_json(self, sight: UserScope, namespace: str, name: str) -> bytes | None:
         pod = self._pod(sight, namespace, name)
-        return None if pod is None else self._story(pod)
+        return None if pod is None else msgspec.json.encode(written(self._story(pod)))
 
     def _pod(self, sight: UserScope, namespace: str, name: str) -> LivePod | None:
         return self._live.examiner.pod(namespace, name) if sight.sees(namespace) else None

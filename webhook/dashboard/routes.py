@@ -85,7 +85,7 @@ def site_application(site: DashboardSite, hosts: Collection[str], cookie: str) -
     async def read_scope(request: Request) -> UserScope | None:
         kind, _, bearer = request.headers.get("authorization", "").partition(" ")
         token = bearer.strip() if kind.lower() == "bearer" else ""
-        return await site.sight(request.cookies.get(_of_port(cookie, request), ""), token)
+        return await site.access.sight(request.cookies.get(_of_port(cookie, request), ""), token)
 
     async def viewer(request: Request) -> UserScope:
         found = await read_scope(request)
@@ -116,7 +116,7 @@ def _add_pages(
         sight = await read_scope(request)
         if sight is None:
             return RedirectResponse("/enter", 303)
-        return HTMLResponse(site.page(sight, request.query_params))
+        return HTMLResponse(site.listing.page(sight, request.query_params))
 
     @app.get("/events", include_in_schema=False)
     async def events(request: Request, sight: Viewer, since: str = "") -> Response:
@@ -128,17 +128,17 @@ def _add_pages(
 
     @app.get("/pod", include_in_schema=False)
     async def pod(request: Request, sight: Viewer, namespace: str, name: str) -> Response:
-        return _found(site.pod(sight, namespace, name, part=_part(request)))
+        return _found(site.panels.pod(sight, namespace, name, part=_part(request)))
 
     @app.get("/host", include_in_schema=False)
     async def host(request: Request, sight: Viewer) -> Response:
-        return _found(site.host(sight, dict(request.query_params), part=_part(request)))
+        return _found(site.panels.host(sight, dict(request.query_params), part=_part(request)))
 
     @app.get("/diagnosis", include_in_schema=False)
     async def diagnosis(
         request: Request, _sight: Viewer, name: Annotated[str, Query(alias="id")]
     ) -> Response:
-        return _found(site.diagnosis(name, part=_part(request)))
+        return _found(site.panels.diagnosis(name, part=_part(request)))
 
     @app.get("/static/{name}", include_in_schema=False)
     async def static(name: str) -> Response:
@@ -161,7 +161,7 @@ def _add_data(
     @app.get("/api/v1/pods/{namespace}/{name}", responses=_json("Pod"), response_class=Response)
     async def pod_json(sight: Viewer, namespace: str, name: str) -> Response:
         """Return the facts of a pod, its values with reasons, and whether it still has them."""
-        found = site.pod_json(sight, namespace, name)
+        found = site.panels.pod_json(sight, namespace, name)
         if found is None:
             raise HTTPException(404, "there is no such pod of Ray that you may see")
         return Response(found, media_type="application/json")
@@ -179,7 +179,7 @@ def _add_data(
 def _add_sessions(app: FastAPI, site: DashboardSite, cookie: str) -> None:
     @app.get("/enter", include_in_schema=False)
     async def enter(request: Request, token: str = "") -> Response:
-        if token and site.links:
+        if token and not site.access.tokens:
             return await signed_in(request, token)
         return HTMLResponse(site.sign_in(""))
 
@@ -194,7 +194,7 @@ def _add_sessions(app: FastAPI, site: DashboardSite, cookie: str) -> None:
         return await signed_in(request, fields.get("token", [""])[0].strip())
 
     async def signed_in(request: Request, token: str) -> Response:
-        session = await site.enter(token)
+        session = await site.access.enter(token)
         if session is None:
             return HTMLResponse(site.sign_in("This token is not accepted."), 401)
         answer = RedirectResponse("/", 303)
@@ -208,7 +208,7 @@ def _add_sessions(app: FastAPI, site: DashboardSite, cookie: str) -> None:
     @app.post("/leave", include_in_schema=False)
     async def leave(request: Request) -> Response:
         name = _of_port(cookie, request)
-        site.leave(request.cookies.get(name, ""))
+        site.access.leave(request.cookies.get(name, ""))
         answer = RedirectResponse("/enter", 303)
         answer.delete_cookie(name)
         return answer
