@@ -119,7 +119,7 @@ def test_in_a_cluster_a_user_sees_his_namespaces_and_nobody_else_anything(tmp_pa
             page, ready = re.findall(r"http://[^/ ]+", line)
             while httpx.get(f"{ready}/readyz").status_code != httpx.codes.OK:
                 pass
-            assert "ray_webhook_dashboard_looks" in httpx.get(f"{ready}/metrics").text
+            assert "ray_webhook_dashboard_examinations_total" in httpx.get(f"{ready}/metrics").text
             assert httpx.get(f"{page}/api/v1/status").status_code == 401
             seen = {}
             for user in ("alice", "bob"):

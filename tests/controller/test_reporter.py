@@ -168,7 +168,7 @@ def test_a_bug_that_one_cluster_brings_out_keeps_no_other_and_is_told_once(
 
     run(story)
     (record,) = [each for each in caplog.records if "a bug" in each.getMessage()]
-    text = "events: RayCluster team/llama cannot be looked at: ValueError: a bug (unexpected)"
+    text = "events: RayCluster team/llama cannot be examined: ValueError: a bug (unexpected)"
     assert record.getMessage() == text
     assert record.exc_info
 
@@ -190,4 +190,4 @@ def test_a_bug_that_no_cluster_alone_brings_out_ends_nothing(
 
     run(story)
     (message,) = [each for each in caplog.messages if "a bug" in each]
-    assert message.startswith("events: the installation cannot be looked at: ValueError")
+    assert message.startswith("events: the installation cannot be examined: ValueError")

@@ -135,7 +135,7 @@ def test_a_bug_is_counted_each_time_and_logged_once_with_its_traceback(
             asyncio.run(stage.live.examine_changed())  # at which nothing is due
     assert stage.live.failures == {"unexpected": 3}
     (record,) = caplog.records
-    text = "page: RayCluster team/llama cannot be looked at: ValueError: a bug (unexpected)"
+    text = "page: RayCluster team/llama cannot be examined: ValueError: a bug (unexpected)"
     assert record.getMessage() == text
     assert record.exc_info
     look(stage)
@@ -199,4 +199,4 @@ def test_an_installation_that_brings_out_a_bug_is_named_and_no_raycluster_is_kep
     assert status(stage)["unread"] == {}
     assert [each["id"] for each in status(stage)["problems"]] == [ids.SECOND_WEBHOOK]
     (message,) = caplog.messages
-    assert message.startswith("page: the installation cannot be looked at: ValueError: a bug")
+    assert message.startswith("page: the installation cannot be examined: ValueError: a bug")

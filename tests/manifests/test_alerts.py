@@ -77,8 +77,8 @@ CASES = {
         {'ray_webhook_scheduling_failures_total{reason="conflict"}': "0+1x70"},
     ),
     "RayWebhookControllerDown": Case(
-        {"ray_webhook_scheduling_kept": "1x70", SERVE: "1x70"},
-        {"ray_webhook_scheduling_kept": "1x70", SERVE: "1x70", CONTROLLER: "1x70"},
+        {"ray_webhook_scheduling_enabled": "1x70", SERVE: "1x70"},
+        {"ray_webhook_scheduling_enabled": "1x70", SERVE: "1x70", CONTROLLER: "1x70"},
     ),
     "RayWebhookReplicaIncomplete": Case(
         {SINCE: "60x70"},
@@ -141,7 +141,7 @@ def test_a_controller_that_vanished_raises_an_alert_where_no_pod_groups_are_kept
     name = "RayWebhookNobodyLeads"
     held(
         name,
-        Case({"ray_webhook_scheduling_kept": "0x70", SERVE: "1x70"}, CASES[name].quiet),
+        Case({"ray_webhook_scheduling_enabled": "0x70", SERVE: "1x70"}, CASES[name].quiet),
         tmp_path,
     )
 

@@ -211,7 +211,7 @@ def test_the_process_that_answers_reviews_writes_no_pod_groups_and_warns_nobody_
             warnings, paths = await served.admit()
             assert warnings == []
             assert "/spec/schedulingGroup" in paths
-            assert "ray_webhook_scheduling_kept 1.0" in (await served.admin.get("/metrics")).text
+            assert "ray_webhook_scheduling_enabled 1.0" in (await served.admin.get("/metrics")).text
             assert {request.resource for request in api.requests} == ASKED
             changes = {
                 request.resource
@@ -249,7 +249,7 @@ def test_the_controller_keeps_pod_groups_while_they_are_served_and_says_so(
                 'ray_webhook_scheduling_objects_total{resource="podgroups",verb="created"} 2.0'
                 in metrics
             )
-            assert "ray_webhook_scheduling_taken_names 0.0" in metrics
+            assert "ray_webhook_scheduling_name_conflicts 0.0" in metrics
             assert 'ray_webhook_build_info{process="controller",version=' in metrics
 
     asyncio.run(story())

@@ -112,7 +112,7 @@ def _publisher(
     observing.discovery.subscribe(publisher.serve)
     metrics.expose(table.SCHEDULING_OBJECTS, lambda: publisher.done)
     metrics.expose(table.SCHEDULING_FAILURES, lambda: publisher.queue.failures)
-    metrics.expose(table.SCHEDULING_TAKEN_NAMES, lambda: publisher.taken_names)
+    metrics.expose(table.SCHEDULING_NAME_CONFLICTS, lambda: publisher.taken_names)
     return publisher.queue.run
 
 

@@ -48,12 +48,12 @@ def build(settings: Settings, output: Output) -> Process:
     page = _page(observing, object_cache, access, own.host, own.port, LOOPBACK | {*own.hosts})
 
     live, examiner = page.live, page.live.examiner
-    metrics.expose(table.DASHBOARD_CLUSTERS, lambda: len(object_cache.clusters.all))
+    metrics.expose(table.CLUSTERS, lambda: len(object_cache.clusters.all))
     metrics.expose(table.DASHBOARD_PODS, lambda: len(object_cache.pods.all))
-    metrics.expose(table.DASHBOARD_LOOKS, lambda: live.examinations)
+    metrics.expose(table.DASHBOARD_EXAMINATIONS, lambda: live.examinations)
     metrics.expose(table.DASHBOARD_SECONDS, lambda: live.seconds)
-    metrics.expose(table.DASHBOARD_MEMOIZED, lambda: examiner.memoized)
-    metrics.expose(table.DASHBOARD_WORKED_OUT, lambda: examiner.worked_out)
+    metrics.expose(table.DASHBOARD_REUSED, lambda: examiner.memoized)
+    metrics.expose(table.DASHBOARD_EXAMINED, lambda: examiner.worked_out)
     metrics.expose(table.DASHBOARD_FAILURES, lambda: live.failures)
     watch_metrics(metrics, lambda: observing.watches)
     gate = Readiness({"RayClusters and pods": lambda: observing.synced})

@@ -137,7 +137,7 @@ def _endpoints(
     ignoring = settings.ignore.rayclusters
     components = settings.installation.components
     kept = "pod-groups" in components or settings.standalone
-    metrics.expose(table.SCHEDULING_KEPT, lambda: kept)
+    metrics.expose(table.SCHEDULING_ENABLED, lambda: kept)
     policy = Policy(
         cluster.inform is None,
         kept,

@@ -184,7 +184,7 @@ class SelfSigned:
             return await self._fetch()
         except self._unavailable as error:
             raise CertificateError(
-                f"the self-signed certificate cannot be looked after: {error}"
+                f"the self-signed certificate cannot be renewed or read: {error}"
             ) from None
 
     async def _fetch(self) -> Pair:

@@ -236,7 +236,7 @@ class ProblemReporter:
         for error in bugs.found.values():
             self.recorder.failures[reason_of(error)] += 1
         for uid, error in bugs.unreported().items():
-            text = "events: %s cannot be looked at: %s (%s)"
+            text = "events: %s cannot be examined: %s (%s)"
             log_failure(error, text, named(uid, examiner.object_cache))
         await self.recorder.record(self.last.notices, now)
         return False

@@ -224,13 +224,13 @@ class Leader:
             await self._lease.write(free, version, _RELEASE_SECONDS)
         except ApiError as error:
             _log.warning(
-                "leader: Lease %s could not be given back: %s (%s)",
+                "leader: Lease %s could not be released: %s (%s)",
                 self._lease.name,
                 error,
                 error.reason,
             )
         else:
-            _log.info("leader: Lease %s was given back", self._lease.name)
+            _log.info("leader: Lease %s was released", self._lease.name)
 
     def _warn_once(self, error: ApiError) -> None:
         """Log once why the Lease cannot be acquired; a conflict is no error."""

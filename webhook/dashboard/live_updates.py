@@ -104,7 +104,7 @@ class Live:
         self.failures[UNEXPECTED] += len(self._bugs.found)
         for uid, error in self._bugs.unreported().items():
             what, kind = named(uid, self.examiner.object_cache), type(error).__name__
-            text = "page: %s cannot be looked at: %s: %s (%s)"
+            text = "page: %s cannot be examined: %s: %s (%s)"
             _log.error(text, what, kind, error, UNEXPECTED, exc_info=error)
 
     def notify(self) -> None:

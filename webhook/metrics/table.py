@@ -28,7 +28,7 @@ _GROUP = (*_CLUSTER, "group")
 _WATCH = ("watch", "watched_namespace")
 
 BUILD_INFO = _gauge(
-    "ray_webhook_build_info", "The process and version that runs.", ("process", "version")
+    "ray_webhook_build_info", "Process and version; the value is always 1.", ("process", "version")
 )
 
 ADMISSIONS = _counter(
@@ -59,40 +59,36 @@ RULE_WARNINGS = _counter(
 )
 REFUSED_REQUESTS = _counter(
     "ray_webhook_refused_requests",
-    "Requests that got an HTTP error in place of a review, by status.",
+    "Requests answered with an HTTP error, by status.",
     ("status",),
 )
 UNDECIDED_REVIEWS = _counter(
     "ray_webhook_undecided_reviews",
-    "Reviews answered with 503 because no identity could be reserved, or nothing read live.",
+    "Reviews answered with 503 because a reservation or a live read failed.",
 )
-CACHE_HITS = _counter("ray_webhook_cache_hits", "Look-ups that a cache answered.", ("cache",))
+CACHE_HITS = _counter("ray_webhook_cache_hits", "Lookups that a cache answered.", ("cache",))
 CACHE_MISSES = _counter(
-    "ray_webhook_cache_misses", "Look-ups that a cache did not answer.", ("cache",)
+    "ray_webhook_cache_misses", "Lookups that a cache did not answer.", ("cache",)
 )
 
 CERTIFICATE_EXPIRY = _gauge(
     "ray_webhook_certificate_expiry_timestamp_seconds",
-    "When the served certificate expires; 0 without one.",
+    "Time at which the served certificate expires; 0 without a certificate.",
 )
-CERTIFICATE_LOADS = _gauge(
-    "ray_webhook_certificate_loads", "Certificates taken into service since the start."
-)
+CERTIFICATE_LOADS = _gauge("ray_webhook_certificate_loads", "Certificates loaded since the start.")
 CERTIFICATE_REJECTED = _gauge(
     "ray_webhook_certificate_rejected",
-    "1 while the newest certificate cannot be used and an older one, or none, is served.",
+    "1 if the newest certificate cannot be used, and an older one, or none, is served.",
 )
 
-MEMBERS = _gauge("ray_webhook_members", "Worker pods that hold a seat.")
-CLUSTERS = _gauge("ray_webhook_clusters", "RayClusters that are known.")
+MEMBERS = _gauge("ray_webhook_members", "Worker pods with an identity.")
+CLUSTERS = _gauge("ray_webhook_clusters", "RayClusters in the cache.")
 MALFORMED_SEATS = _counter(
-    "ray_webhook_malformed_seats", "Worker pods whose seat labels are invalid."
+    "ray_webhook_malformed_seats", "Worker pods with invalid identity labels."
 )
-LIVE_READS = _counter(
-    "ray_webhook_live_reads", "Live reads of RayClusters and groups that were begun."
-)
+LIVE_READS = _counter("ray_webhook_live_reads", "Live reads of RayClusters and worker groups.")
 LIVE_READ_FAILURES = _counter(
-    "ray_webhook_live_read_failures", "Live reads that failed; the review was answered with 503."
+    "ray_webhook_live_read_failures", "Failed live reads; their reviews were answered with 503."
 )
 
 RESERVATIONS = _counter(
@@ -104,18 +100,18 @@ RESERVATION_SECONDS = _counter(
     "ray_webhook_reservation_seconds", "Seconds from these requests to their answers."
 )
 RESERVATION_WRITES = _counter(
-    "ray_webhook_reservation_writes", "Writes of Leases with reservations that were tried."
+    "ray_webhook_reservation_writes", "Attempted writes of Leases with reservations."
 )
 RESERVATION_CONFLICTS = _counter(
     "ray_webhook_reservation_conflicts",
-    "Writes of these Leases that were rejected with a conflict (HTTP 409).",
+    "Writes of these Leases rejected with a conflict (HTTP 409).",
 )
 RESERVATION_LISTS = _counter(
     "ray_webhook_reservation_lists", "Live lists of a group before a reservation."
 )
 RESERVATIONS_UNSEEN = _gauge(
     "ray_webhook_reservations_unseen",
-    "Reservations that this process made 10 to 60 s ago and whose object has not appeared.",
+    "Reservations of this process, 10 to 60 s old, whose object does not exist.",
 )
 
 WATCH_SYNCED = _gauge(
@@ -126,20 +122,20 @@ WATCH_AGE = _gauge(
     "Seconds since the watch last received data; a healthy one is under 90 s.",
     _WATCH,
 )
-WATCH_LISTS = _counter("ray_webhook_watch_lists", "Full lists begun.", _WATCH)
+WATCH_LISTS = _counter("ray_webhook_watch_lists", "Full lists.", _WATCH)
 WATCH_OPENED = _counter("ray_webhook_watch_opened", "Watches opened.", _WATCH)
-WATCH_EVENTS = _counter("ray_webhook_watch_events", "Events taken in.", _WATCH)
+WATCH_EVENTS = _counter("ray_webhook_watch_events", "Events received.", _WATCH)
 WATCH_ERRORS = _counter(
     "ray_webhook_watch_errors", "Failures of lists and watches.", (*_WATCH, "reason")
 )
 MALFORMED_OBJECTS = _counter(
     "ray_webhook_malformed_objects",
-    "Objects that were not of the shape that their kind has; they count as gone.",
+    "Objects that could not be decoded; they are treated as deleted.",
     _WATCH,
 )
 
-SCHEDULING_KEPT = _gauge(
-    "ray_webhook_scheduling_kept", "1 when PodGroups are kept, by `ray-webhook controller`."
+SCHEDULING_ENABLED = _gauge(
+    "ray_webhook_scheduling_enabled", "1 if `ray-webhook controller` manages PodGroups."
 )
 SCHEDULING_OBJECTS = _counter(
     "ray_webhook_scheduling_objects",
@@ -151,9 +147,9 @@ SCHEDULING_FAILURES = _counter(
     "Failures to list, create, patch or delete Workloads and PodGroups.",
     ("reason",),
 )
-SCHEDULING_TAKEN_NAMES = _gauge(
-    "ray_webhook_scheduling_taken_names",
-    "Workloads and PodGroups that are wanted, but whose name another object has.",
+SCHEDULING_NAME_CONFLICTS = _gauge(
+    "ray_webhook_scheduling_name_conflicts",
+    "Desired Workloads and PodGroups whose name is in use by another object.",
 )
 COMPUTE_DOMAINS = _counter(
     "ray_webhook_compute_domains",
@@ -165,55 +161,62 @@ COMPUTE_DOMAIN_FAILURES = _counter(
     "Failures to list, create, patch or delete ComputeDomains.",
     ("reason",),
 )
-LEADER = _gauge("ray_webhook_leader", "1 while this process leads, so that it writes.")
+LEADER = _gauge("ray_webhook_leader", "1 if this process is the leader.")
 REPAIR_DELETED_PODS = _counter(
     "ray_webhook_repair_deleted_pods",
-    "Pods that were deleted so that their replica is replaced whole.",
+    "Pods deleted by repair, by reason.",
     ("reason",),
 )
 REPAIR_FAILURES = _counter(
     "ray_webhook_repair_failures",
-    "Failures to look at RayClusters that ask for repair, or to change their pods.",
+    "Failures to read RayClusters with repair, or to change their pods.",
     ("reason",),
 )
 REPAIR_WAITING_REPLICAS = _gauge(
     "ray_webhook_repair_waiting_replicas",
-    "Broken replicas that are left as they are, for now.",
+    "Broken replicas that are not replaced, by reason.",
     ("why",),
 )
 REPLICAS = _gauge(
     "ray_webhook_replicas",
-    "Replicas by state: complete, coming, waits (something is wrong), missing.",
+    "Replicas by state: complete, coming (starting), waits (degraded), missing.",
     (*_GROUP, "state"),
 )
 REPLICA_INCOMPLETE_SINCE = _gauge(
     "ray_webhook_replica_incomplete_since_timestamp_seconds",
-    "Since when the group has had a replica that is not complete; none when all are.",
+    "Time since when the group has an incomplete replica; absent if all are complete.",
     _GROUP,
 )
 PODS_WITHOUT_SEAT = _gauge(
-    "ray_webhook_pods_without_seat", "Worker pods without a seat that need one.", _GROUP
+    "ray_webhook_pods_without_seat", "Worker pods that need an identity and have none.", _GROUP
 )
 PROBLEMS = _gauge(
     "ray_webhook_problems",
-    "What is wrong, by diagnosis; that of no RayCluster has neither namespace nor name.",
+    "Problems by diagnosis; those of the installation have no RayCluster.",
     (*_CLUSTER, "diagnosis"),
 )
 EVENTS = _counter("ray_webhook_events", "Events written on RayClusters, by reason.", ("reason",))
 EVENT_FAILURES = _counter(
     "ray_webhook_event_failures",
-    "Events that could not be written, and RayClusters that could not be looked at.",
+    "Failures to write events, or to examine RayClusters.",
     ("reason",),
 )
 
-DASHBOARD_CLUSTERS = _gauge("ray_webhook_clusters", "RayClusters known.")
-DASHBOARD_PODS = _gauge("ray_webhook_pods", "Pods of Ray known.")
-DASHBOARD_LOOKS = _gauge("ray_webhook_dashboard_looks", "Looks at changes.")
-DASHBOARD_SECONDS = _gauge("ray_webhook_dashboard_seconds", "CPU of these.")
-DASHBOARD_MEMOIZED = _gauge("ray_webhook_dashboard_remembered", "Replicas remembered.")
-DASHBOARD_WORKED_OUT = _gauge("ray_webhook_dashboard_worked_out", "Replicas examined again.")
+DASHBOARD_PODS = _gauge("ray_webhook_pods", "Ray pods in the cache.")
+DASHBOARD_EXAMINATIONS = _counter(
+    "ray_webhook_dashboard_examinations", "Examinations of changed objects."
+)
+DASHBOARD_SECONDS = _counter(
+    "ray_webhook_dashboard_examination_seconds", "CPU time of these examinations, in seconds."
+)
+DASHBOARD_REUSED = _counter(
+    "ray_webhook_dashboard_replicas_reused", "Unchanged replicas, whose last result was reused."
+)
+DASHBOARD_EXAMINED = _counter(
+    "ray_webhook_dashboard_replicas_examined", "New and changed replicas, which were examined."
+)
 DASHBOARD_FAILURES = _counter(
     "ray_webhook_dashboard_failures",
-    "Times a RayCluster, or the installation, could not be looked at.",
+    "Failures to examine a RayCluster or the installation.",
     ("reason",),
 )
