@@ -107,7 +107,7 @@ MUTANTS: Final[dict[str, Mutation]] = {
         "replica_name",
         lambda group, uid, attempt=0: replica_name(group, uid.partition("/")[0], attempt),
     ),
-    "a pod without labels is unknown": _patched(Membership, "is_live", lambda *_: False),
+    "a pod without labels is unknown": _patched(Membership, "holders", lambda *_: ()),
     "the first list is dated by the clock of the node": _patched(
         ServerTime, "now", _before_the_first_response
     ),

@@ -1,7 +1,7 @@
 """Observed live pods of worker groups, by identity and by holder of a reservation."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from msgspec import Struct
@@ -75,12 +75,13 @@ class Membership:
         if found is not None:
             self._leave(found)
 
-    def is_live(self, namespace: str, holder: str) -> bool:
-        return holder in self._holders.get(namespace, ())
+    def holders(self, namespace: str) -> Collection[str]:
+        """Return the holders of the live pods in a namespace."""
+        return self._holders.get(namespace, ())
 
     def is_gone(self, namespace: str, holder: str) -> bool:
         """Return whether the pod of this holder was observed, and then its deletion."""
-        return (namespace, holder) in self._gone and not self.is_live(namespace, holder)
+        return (namespace, holder) in self._gone and holder not in self.holders(namespace)
 
     def pod_in(self, key: GroupKey, replica: int, host: int, holder: str) -> str:
         """Return the uid of a pod of another holder that has an identity, or an empty text.

@@ -6,7 +6,7 @@ docs/contributing/reservation.md has the proof. This module does no I/O and read
 See docs/contributing/decisions/0021-reservations-in-tables-of-their-own.md.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from hashlib import blake2b
 from itertools import count
 from math import inf
@@ -102,8 +102,8 @@ class Objects(Protocol):
         del name
         return False
 
-    def exists(self, index: int, name: str, holder: str) -> bool:
-        """Return whether the object of an entry exists."""
+    def absent(self, index: int, entry: Reserved) -> Collection[str]:
+        """Return the holders in the entry of an index whose object does not exist."""
 
     def gone(self, holder: str) -> bool:
         """Return whether the object of a holder was observed, and then its deletion."""
@@ -175,7 +175,7 @@ def overdue(table: Table, objects: Objects, now: float) -> bool:
     """Return whether a list that begins now can prove that entries are vacant."""
     return any(
         objects.listed < entry.made + VACANT_SECONDS <= now
-        and not all(_seen(objects, index, entry, holder) for holder in entry.hosts.values())
+        and not all(map(objects.gone, objects.absent(index, entry)))
         for index, entry in table.items()
     )
 
@@ -186,14 +186,9 @@ def unseen(table: Table, objects: Objects, since: float, below: float = inf) -> 
     """
     for index, entry in table.items():
         if entry.made > since and index < below:
-            for holder in entry.hosts.values():
-                if not _seen(objects, index, entry, holder):
+            for holder in objects.absent(index, entry):
+                if not objects.gone(holder):
                     yield entry.made
-
-
-def _seen(objects: Objects, index: int, entry: Reserved, holder: str) -> bool:
-    """Return whether the object of an entry was observed, even if it is deleted by now."""
-    return objects.exists(index, entry.name, holder) or objects.gone(holder)
 
 
 def without_vacant(table: Table, objects: Objects) -> Table:
@@ -202,16 +197,13 @@ def without_vacant(table: Table, objects: Objects) -> Table:
     """
     kept = {}
     for index, entry in table.items():
-        late = entry.made + VACANT_SECONDS <= objects.listed
-        hosts = {
-            host: holder
-            for host, holder in entry.hosts.items()
-            if objects.exists(index, entry.name, holder) or not (late or objects.gone(holder))
-        }
+        hosts = entry.hosts
+        if absent := objects.absent(index, entry):
+            late = entry.made + VACANT_SECONDS <= objects.listed
+            vacant = {each for each in absent if late or objects.gone(each)}
+            hosts = {host: each for host, each in hosts.items() if each not in vacant}
         if hosts:
-            kept[index] = (
-                entry if len(hosts) == len(entry.hosts) else Reserved(entry.name, entry.made, hosts)
-            )
+            kept[index] = entry if hosts is entry.hosts else replace(entry, hosts=hosts)
     return kept
 
 
@@ -221,10 +213,12 @@ def vacancy(
     """Return the lowest free host of the lowest incomplete replica of a block; with `open_new`,
     otherwise the lowest index without a replica.
     """
-    everything = (1 << request.hosts) - 1
+    everything, hosts = (1 << request.hosts) - 1, frozenset(range(request.hosts))
     opened: int | None = None
     # A shard group has only 1 block.
     for index in count() if request.index else range(block * BLOCK, (block + 1) * BLOCK):
+        if index in table and hosts.issubset(table[index].hosts):
+            continue
         mask = _mask(table, objects, index, request)
         if not mask:
             if opened is None:
@@ -252,11 +246,12 @@ def _own(table: Table, request: AnyRequest, holder: str) -> tuple[int, int] | No
     """
     given, name = request.given, request.cluster if request.index else ""
     for index, entry in table.items():
-        for host, found in entry.hosts.items():
-            mine = found == holder or (name and name == entry.name)
-            only = given is None or (given.replica, given.host) == (index, host)
-            if mine and only and host < request.hosts:
-                return index, host
+        if holder in entry.hosts.values() or (name and name == entry.name):
+            for host, found in entry.hosts.items():
+                mine = found == holder or (name and name == entry.name)
+                only = given is None or (given.replica, given.host) == (index, host)
+                if mine and only and host < request.hosts:
+                    return index, host
     return None
 
 

@@ -2,14 +2,16 @@
 shard indices.
 """
 
+from collections.abc import Collection
 from functools import partial
+from itertools import filterfalse
 from math import inf
 
 from webhook.groups.annotations import read_index
 from webhook.groups.group_config import ClusterIndex
 from webhook.groups.identity import GroupKey, Key
 from webhook.groups.identity_index import Membership
-from webhook.reservation.allocation import AnyRequest, Objects
+from webhook.reservation.allocation import AnyRequest, Objects, Reserved
 from webhook.reservation.reservations import Reservations, Times
 from webhook.reservation.stores import MemoryStore
 
@@ -39,9 +41,10 @@ class _Pods:
         del request  # its pod does not exist yet
         return self._group.taken(index)
 
-    def exists(self, index: int, name: str, holder: str) -> bool:
-        del index, name  # labels may have been edited
-        return self._members.is_live(self._key.namespace, holder)
+    def absent(self, index: int, entry: Reserved) -> list[str]:
+        del index  # labels may have been edited
+        live = self._members.holders(self._key.namespace)
+        return list(filterfalse(live.__contains__, entry.hosts.values()))
 
     def gone(self, holder: str) -> bool:
         return self._members.is_gone(self._key.namespace, holder)
@@ -60,10 +63,10 @@ class _Shards(Objects):
     def taken(self, index: int, request: AnyRequest) -> int:
         return int(bool(self.other(index, 0, request, "")))
 
-    def exists(self, index: int, name: str, holder: str) -> bool:
-        del holder  # RayClusters are identified by name
-        holders = self._holders.get(index, ())
-        return name in holders if name else bool(holders)
+    def absent(self, index: int, entry: Reserved) -> Collection[str]:
+        holders = self._holders.get(index, ())  # RayClusters are identified by name
+        exists = entry.name in holders if entry.name else bool(holders)
+        return () if exists else entry.hosts.values()
 
     def gone(self, holder: str) -> bool:
         del holder  # of two creations with the same name, the API server may still store the second

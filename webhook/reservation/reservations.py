@@ -356,4 +356,5 @@ def _start(objects: Objects, request: AnyRequest, group: _Group) -> int:
 
 def _begins(table: Table, hosts: int) -> bool:
     """Return whether entries leave a host of a replica free."""
-    return any(sum(host < hosts for host in entry.hosts) < hosts for entry in table.values())
+    whole = frozenset(range(hosts))
+    return not all(whole.issubset(entry.hosts) for entry in table.values())
