@@ -23,15 +23,8 @@ class Pair(NamedTuple):
 
 def issue_authority(name: str, days: float, now: datetime | None = None) -> Pair:
     """Return a new certificate authority (ECDSA P-256) called `name`, valid from `now`."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    builder = (
-        _builder(subject, subject, key.public_key(), _period(now, days))
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_usage(authority=True), critical=True)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-    )
-    return _pair(builder.sign(key, hashes.SHA256()), key)
+    key, start, end = _new(days, now)
+    return _sign(key, name, _named(name), key, (start, end), ())
 
 
 def issue_server(
@@ -43,7 +36,6 @@ def issue_server(
 ) -> Pair:
     """Return a server certificate for DNS names and IPs, not valid longer than `authority`."""
     issuer = x509.load_pem_x509_certificate(authority.certificate)
-    start, end = _period(now, days)
     issuer_key = serialization.load_pem_private_key(authority.key, None)
     if not isinstance(issuer_key, ec.EllipticCurvePrivateKey):
         msg = (
@@ -51,47 +43,61 @@ def issue_server(
             "`ray-webhook certs issue` too"
         )
         raise TypeError(msg)
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0][:64])])
-    builder = (
-        _builder(
-            subject, issuer.subject, key.public_key(), (start, min(end, issuer.not_valid_after_utc))
-        )
-        .add_extension(
-            x509.SubjectAlternativeName([_general_name(name) for name in names]), critical=False
-        )
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_usage(authority=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .add_extension(
-            x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()),
-            critical=False,
-        )
+    key, start, end = _new(days, now)
+    period = start, min(end, issuer.not_valid_after_utc)
+    extensions = (
+        x509.SubjectAlternativeName([_general_name(name) for name in names]),
+        x509.ExtendedKeyUsage([usage]),
+        x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()),
     )
-    return _pair(builder.sign(issuer_key, hashes.SHA256()), key)
+    return _sign(key, names[0][:64], issuer.subject, issuer_key, period, extensions)
 
 
-def _period(now: datetime | None, days: float) -> tuple[datetime, datetime]:
+def _new(
+    days: float, now: datetime | None
+) -> tuple[ec.EllipticCurvePrivateKey, datetime, datetime]:
+    """Return a key, and the start and end of validity."""
     now = now or datetime.now(UTC)
-    return now - CLOCK_SKEW, now + timedelta(days=days)
+    key = ec.generate_private_key(ec.SECP256R1())
+    return key, now - CLOCK_SKEW, now + timedelta(days=days)
 
 
-def _builder(
-    subject: x509.Name,
+def _named(name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+
+
+def _sign(
+    key: ec.EllipticCurvePrivateKey,
+    name: str,
     issuer: x509.Name,
-    key: ec.EllipticCurvePublicKey,
+    issuer_key: ec.EllipticCurvePrivateKey,
     period: tuple[datetime, datetime],
-) -> x509.CertificateBuilder:
-    return (
+    extensions: Sequence[x509.ExtensionType],
+) -> Pair:
+    """Return the pair of a key; signed by itself, it is an authority."""
+    authority, public = key is issuer_key, key.public_key()
+    builder = (
         x509.CertificateBuilder()
-        .subject_name(subject)
+        .subject_name(_named(name))
         .issuer_name(issuer)
-        .public_key(key)
+        .public_key(public)
         .serial_number(x509.random_serial_number())
         .not_valid_before(period[0])
         .not_valid_after(period[1])
+        .add_extension(
+            x509.BasicConstraints(ca=authority, path_length=0 if authority else None),
+            critical=True,
+        )
+        .add_extension(_usage(authority=authority), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
     )
+    for extension in extensions:
+        builder = builder.add_extension(extension, critical=False)
+    certificate, pem = builder.sign(issuer_key, hashes.SHA256()), serialization.Encoding.PEM
+    private = key.private_bytes(
+        pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    return Pair(certificate.public_bytes(pem), private)
 
 
 def _usage(*, authority: bool) -> x509.KeyUsage:
@@ -113,14 +119,6 @@ def _general_name(name: str) -> x509.GeneralName:
         return x509.IPAddress(ipaddress.ip_address(name))
     except ValueError:
         return x509.DNSName(name)
-
-
-def _pair(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> Pair:
-    pem = serialization.Encoding.PEM
-    private = key.private_bytes(
-        pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    return Pair(certificate.public_bytes(pem), private)
 
 
 def described(pem: bytes) -> str:

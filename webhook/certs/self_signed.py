@@ -27,6 +27,7 @@ PUBLISHED_FIRST: Final = timedelta(minutes=10)
 new bundle within seconds, a replica within a poll."""
 
 _FILES: Final = ("ca.crt", "ca.key", "tls.crt", "tls.key")
+_PREVIOUS: Final = "ca-previous.crt"
 
 
 class Holdings(NamedTuple):
@@ -52,22 +53,14 @@ def read_holdings(data: Mapping[str, bytes]) -> Holdings | None:
             f"the Secret has data but no {', '.join(absent)}: it is not ours; empty it or name "
             "another"
         )
-    return Holdings(
-        Pair(data["ca.crt"], data["ca.key"]),
-        Pair(data["tls.crt"], data["tls.key"]),
-        data.get("ca-previous.crt", b""),
-    )
+    certificate, key, *server = (data[name] for name in _FILES)
+    return Holdings(Pair(certificate, key), Pair(*server), data.get(_PREVIOUS, b""))
 
 
 def write_holdings(holdings: Holdings) -> dict[str, bytes]:
     """Return the data of the Secret."""
-    return {
-        "ca.crt": holdings.authority.certificate,
-        "ca.key": holdings.authority.key,
-        "tls.crt": holdings.server.certificate,
-        "tls.key": holdings.server.key,
-        "ca-previous.crt": holdings.previous,
-    }
+    current = zip(_FILES, (*holdings.authority, *holdings.server), strict=True)
+    return {**dict(current), _PREVIOUS: holdings.previous}
 
 
 def advance(
