@@ -15,15 +15,12 @@ from webhook.controller.repair.plan import (
     EMPTY,
     INCOMPLETE,
     Action,
-    Delete,
     Group,
     Host,
     Limits,
-    Mark,
     Memory,
     Plan,
     Record,
-    Unmark,
     plan,
 )
 from webhook.groups.identity import GroupKey, HostIdentity
@@ -179,7 +176,9 @@ class Repair(RuleBasedStateMachine):
     def look(self, upto: int = 100) -> None:
         """Repair looks and acts, and may be stopped between two actions."""
         found = plan(self._group(), self.record, self.memory, LIMITS, self.now, DATE + self.now)
-        steps = [found.record, *found.actions] if found.record != self.record else found.actions
+        steps: list[Record | Action] = [*found.actions]
+        if found.record != self.record:
+            steps.insert(0, found.record)
         for step in steps[:upto]:
             self._perform(step)
         if upto < len(steps):
@@ -241,13 +240,13 @@ class Repair(RuleBasedStateMachine):
                 for name, reason in step.going.items():
                     self._judge(name, reason, late=late)
                 self.record = step
-            case Mark(host):
+            case Action(kind="mark", host=host):
                 assert self._is_there(step)
                 self._change(host.uid, marked=True)
-            case Unmark(host):
+            case Action(kind="unmark", host=host):
                 assert self._is_there(step)
                 self._change(host.uid, marked=False)
-            case Delete(host):
+            case Action(kind="delete", host=host):
                 assert self._is_there(step)
                 assert host.marked
                 assert host.seat.name in self.marked, "a label deletes a pod"

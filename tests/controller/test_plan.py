@@ -15,6 +15,7 @@ from tests.controller.groups import (
 )
 from webhook.controller.repair.plan import (
     CHANGING,
+    DELETE,
     DUPLICATE,
     EMPTY,
     GOING,
@@ -25,12 +26,11 @@ from webhook.controller.repair.plan import (
     SCALING,
     SPENT,
     SUSPENDED,
+    UNMARK,
     Action,
-    Delete,
     Limits,
     Memory,
     Record,
-    Unmark,
 )
 from webhook.groups.identity import HostIdentity
 
@@ -40,15 +40,15 @@ SOON = (0.0, LATER)
 
 
 def kinds(actions: list[Action]) -> list[str]:
-    return [f"{type(action).__name__} {action.host.name}" for action in actions]
+    return [f"{action.kind} {action.host.name}" for action in actions]
 
 
 def reasons(actions: list[Action]) -> set[str]:
-    return {action.reason for action in actions if not isinstance(action, Unmark)}
+    return {action.reason for action in actions if action.kind != UNMARK}
 
 
 def marks(name: str, *hosts: int) -> list[str]:
-    return [f"Mark {name}-{host}" for host in hosts]
+    return [f"mark {name}-{host}" for host in hosts]
 
 
 def test_a_replica_is_recorded_once_all_of_its_hosts_run() -> None:
@@ -98,7 +98,7 @@ def test_a_duplicate_of_a_host_that_lives_is_deleted_alone_and_at_once() -> None
         for held in (a_group([fifth, *pods]), a_group([fifth, *pods], leaving=frozenset({"a-1"}))):
             found = rechecks(held, recorded(pods), SOON)
             assert (found.record, found.waiting) == (recorded(pods), {})
-            assert [(each.host, each.reason) for each in found.actions if type(each) is Delete] == [
+            assert [(each.host, each.reason) for each in found.actions if each.kind == DELETE] == [
                 (fifth, DUPLICATE)
             ]
             assert len(found.actions) == 1
@@ -108,7 +108,7 @@ def test_a_duplicate_neither_completes_nor_spares_a_replica_that_lost_another_ho
     pods = a_replica("a")
     fifth = replace(pods[0], name="fifth", uid="fifth")
     found = rechecks(a_group([fifth, *pods[:3]]), recorded(pods), SOON)
-    assert kinds(found.actions) == ["Delete fifth", *marks("a", 0, 1, 2)]
+    assert kinds(found.actions) == ["delete fifth", *marks("a", 0, 1, 2)]
 
 
 def test_of_two_pods_with_one_identity_none_is_deleted_where_none_is_recorded() -> None:
@@ -129,7 +129,7 @@ def test_a_host_that_failed_or_is_being_deleted_is_lost() -> None:
     pods = a_replica("a")
     for lost in (replace(pods[2], ended=True), replace(pods[2], deleting=True)):
         found = rechecks(a_group([*pods[:2], lost, *pods[3:]]), recorded(pods), SOON)
-        assert "Mark a-0" in kinds(found.actions)
+        assert "mark a-0" in kinds(found.actions)
 
 
 def test_a_replica_that_goes_as_a_whole_is_left_to_its_deletion() -> None:
@@ -146,7 +146,7 @@ def test_a_replica_that_goes_is_marked_to_the_last_pod_and_then_deleted() -> Non
     found = rechecks(a_group([*marked[:2], *pods[2:]]), record)
     assert kinds(found.actions) == marks("a", 2, 3)
     found = rechecks(a_group(marked), record)
-    assert kinds(found.actions) == [f"Delete a-{host}" for host in range(N)]
+    assert kinds(found.actions) == [f"delete a-{host}" for host in range(N)]
     assert (reasons(found.actions), found.record) == ({LOST}, record)
 
 
@@ -156,7 +156,7 @@ def test_a_label_that_is_not_in_the_record_is_removed_and_deletes_nothing() -> N
     for carried, count in (([*marked[:1], *pods[1:]], 1), (marked, N)):
         found = rechecks(a_group(carried), recorded(pods), SOON)
         assert (found.record, found.waiting) == (recorded(pods), {})
-        assert kinds(found.actions) == [f"Unmark a-{host}" for host in range(count)]
+        assert kinds(found.actions) == [f"unmark a-{host}" for host in range(count)]
 
 
 def test_one_replica_of_a_group_goes_at_a_time() -> None:
@@ -189,7 +189,7 @@ def test_nothing_is_replaced_while_the_group_is_suspended_or_changes_or_scales()
 def test_names_of_pods_that_have_left_hold_nothing() -> None:
     pods = a_replica("a")
     broken = a_group(pods[1:], leaving=frozenset({"a-0", "former"}))
-    assert "Mark a-1" in kinds(rechecks(broken, recorded(pods), SOON).actions)
+    assert "mark a-1" in kinds(rechecks(broken, recorded(pods), SOON).actions)
 
 
 def test_the_siblings_of_a_pod_that_leaves_go_while_there_are_more_hosts_than_wanted() -> None:
@@ -321,10 +321,10 @@ def test_a_unit_is_replaced_with_all_its_pods_though_kuberay_replaced_the_lost_o
     assert going.record.going == {"0": LOST}
     assert kinds(going.actions) == marks("0", 1, 2, 3)
     marked = [held[0], *(replace(host, marked=True) for host in held[1:])]
-    assert kinds(rechecks(a_unit(*marked), going.record).actions) == ["Mark 0-0-x"]
+    assert kinds(rechecks(a_unit(*marked), going.record).actions) == ["mark 0-0-x"]
     marked = [replace(host, marked=True) for host in held]
     deleting = rechecks(a_unit(*marked), going.record)
-    assert kinds(deleting.actions) == ["Delete 0-0-x", *(f"Delete 0-{n}" for n in (1, 2, 3))]
+    assert kinds(deleting.actions) == ["delete 0-0-x", *(f"delete 0-{n}" for n in (1, 2, 3))]
 
 
 def test_pods_that_follow_a_unit_that_goes_are_left_alone_and_are_the_next_one() -> None:
@@ -332,7 +332,7 @@ def test_pods_that_follow_a_unit_that_goes_are_left_alone_and_are_the_next_one()
     going = recorded(pods, going={"0": LOST})
     old = [*(replace(host, deleting=True) for host in pods[1:]), replace(pods[0], marked=True)]
     early = recreated(pods[1:])
-    assert kinds(rechecks(a_unit(*old, *early), going).actions) == ["Delete 0-0"]
+    assert kinds(rechecks(a_unit(*old, *early), going).actions) == ["delete 0-0"]
     gone = [replace(host, deleting=True) for host in pods]
     new = recreated(pods)
     found = rechecks(a_unit(*gone, *new), going, SOON)
@@ -389,4 +389,4 @@ def test_a_container_that_restarts_takes_its_unit_with_it_where_that_is_asked_fo
 def test_a_duplicate_in_a_unit_is_deleted_alone() -> None:
     pods = a_replica("0")
     found = rechecks(a_unit(*pods, *recreated(pods[:1])), recorded(pods), SOON)
-    assert (kinds(found.actions), reasons(found.actions)) == (["Delete 0-0-x"], {DUPLICATE})
+    assert (kinds(found.actions), reasons(found.actions)) == (["delete 0-0-x"], {DUPLICATE})

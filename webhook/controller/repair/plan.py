@@ -104,27 +104,19 @@ class Group(Struct, frozen=True):
     leaving: frozenset[str] = frozenset()
 
 
-class Mark(Struct, frozen=True, gc=False):
-    """Label a pod, so that admission assigns no further host of its replica."""
+MARK: Final = "mark"
+"""Label a pod, so that admission assigns no further host of its replica."""
+DELETE: Final = "delete"
+UNMARK: Final = "unmark"
+"""Remove the label from a pod whose replica is not being deleted: another user wrote it."""
 
+
+class Action(Struct, frozen=True, gc=False):
+    """One of the above on a pod, with the reason to delete its replica."""
+
+    kind: str
     host: Host
-    reason: str
-
-
-class Delete(Struct, frozen=True, gc=False):
-    """Delete a pod, for a reason."""
-
-    host: Host
-    reason: str
-
-
-class Unmark(Struct, frozen=True, gc=False):
-    """Remove the label from a pod whose replica is not being deleted: another user wrote it."""
-
-    host: Host
-
-
-Action = Mark | Delete | Unmark
+    reason: str = ""
 
 
 class Limits(Struct, frozen=True, gc=False):
@@ -162,7 +154,7 @@ def plan(
         memory.version, memory.since = group.version, now
     if group.unit:
         group = _as_replicas(group, record)
-    extra = [Delete(host, DUPLICATE) for host in _duplicates(group, record)]
+    extra = [Action(DELETE, host, DUPLICATE) for host in _duplicates(group, record)]
     if extra:
         others = {deletion.host.uid for deletion in extra}
         group = replace(group, pods=tuple(pod for pod in group.pods if pod.uid not in others))
@@ -279,11 +271,11 @@ def _actions(record: Record, replicas: Mapping[str, Sequence[Host]]) -> list[Act
         unmarked = [host for host in left if not host.marked]
         reason = record.going.get(name)
         if reason is None:
-            actions += [Unmark(host) for host in left if host.marked]
+            actions += [Action(UNMARK, host) for host in left if host.marked]
         elif unmarked:
-            actions += [Mark(host, reason) for host in unmarked]
+            actions += [Action(MARK, host, reason) for host in unmarked]
         else:
-            actions += [Delete(host, reason) for host in left]
+            actions += [Action(DELETE, host, reason) for host in left]
     return actions
 
 

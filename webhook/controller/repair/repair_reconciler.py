@@ -8,14 +8,14 @@ from time import time
 from typing import Final
 
 from webhook.controller.repair.plan import (
+    DELETE,
     DUPLICATE,
     EMPTY,
+    UNMARK,
     Action,
-    Delete,
     Group,
     Limits,
     Memory,
-    Unmark,
     plan,
 )
 from webhook.controller.repair.repair_records import Records
@@ -152,14 +152,13 @@ class RepairReconciler:
         self.waiting[place] = found.waiting
         if found.record != record:
             await self._store.records.write(facts.uid, {**records, name: found.record})
-        deletions = [action for action in found.actions if isinstance(action, Delete)]
         for action in found.actions:
-            if not isinstance(action, Delete):
+            if action.kind != DELETE:
                 await self._perform(facts, name, action)
-        await self._delete(facts, name, deletions)
-        return any(not isinstance(action, Unmark) for action in found.actions)
+        await self._delete(facts, name, [each for each in found.actions if each.kind == DELETE])
+        return any(action.kind != UNMARK for action in found.actions)
 
-    async def _delete(self, facts: RayClusterConfig, group: str, actions: Sequence[Delete]) -> None:
+    async def _delete(self, facts: RayClusterConfig, group: str, actions: Sequence[Action]) -> None:
         """Delete pods concurrently, and report the deleted ones: KubeRay replaces a pod as soon as
         it is deleted, and the index of a replica is free once all its pods are being deleted.
         Raises ApiError.
@@ -187,7 +186,7 @@ class RepairReconciler:
             if error.reason not in OVERTAKEN:
                 raise
             return False
-        if isinstance(action, Delete):
+        if action.kind == DELETE:
             reason = action.reason
             self.deleted[reason] = self.deleted.get(reason, 0) + 1
             text = "repair: deleted pod %s/%s of %s: %s"

@@ -10,14 +10,15 @@ from webhook.api import names
 from webhook.api.formats import mark, marked, pointer
 from webhook.api.objects import Container
 from webhook.api.review import Denied
-from webhook.controller.repair.plan import Action, Delete, Group, Host, Mark
+from webhook.controller.repair.plan import DELETE, MARK, Action, Group, Host
 from webhook.controller.repair.repair_records import RepairRecords
 from webhook.controller.requests import SECONDS, list_all
+from webhook.diagnostics.assigned_pods import is_head
 from webhook.diagnostics.live_objects import ContainerStatus, LiveCluster, LivePod
 from webhook.groups.google_labels import seat_of
 from webhook.groups.group_config import RayClusterConfig, facts_of
 from webhook.groups.identity import HostIdentity
-from webhook.kubeclient.client import Api, Operation
+from webhook.kubeclient.client import Api
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.wire import Page, decoded
 
@@ -78,7 +79,7 @@ class RepairStore:
         if facts.deleting or facts.ignored:
             return {}
         pods = await self._pods(known)
-        head = any(map(_is_lasting_head, pods))
+        head = any(is_head(pod) and not pod.leaves and not pod.ended for pod in pods)
         version = f"{cluster.metadata.generation}"
         groups: dict[str, Group] = {}
         for group in cluster.spec.worker_group_specs or ():
@@ -103,15 +104,13 @@ class RepairStore:
         """Perform an action on a pod, at the observed version."""
         host = action.host
         path = f"/api/v1/namespaces/{quote(facts.namespace)}/pods/{quote(host.name)}"
-        if isinstance(action, Delete):
+        if action.kind == DELETE:
             await self._api.delete(path, host.uid, host.version, SECONDS)
             return
         label = pointer("metadata", "labels", names.LABEL_MARKED_FOR_DELETION)
-        change: Operation = (
-            {"op": "add", "path": label, "value": mark(action.reason, host.uid)}
-            if isinstance(action, Mark)
-            else {"op": "remove", "path": label}
-        )
+        change = {"op": "remove", "path": label}
+        if action.kind == MARK:
+            change |= {"op": "add", "value": mark(action.reason, host.uid)}
         version = {"op": "replace", "path": "/metadata/resourceVersion", "value": host.version}
         await self._api.patch(path, [version, change], SECONDS)
 
@@ -126,11 +125,6 @@ class RepairStore:
         ]
 
 
-def _is_lasting_head(pod: LivePod) -> bool:
-    is_head = pod.labels.get(names.LABEL_NODE_TYPE) == names.NODE_TYPE_HEAD
-    return is_head and not pod.leaves and not pod.ended
-
-
 def _hosts_of(pods: Sequence[LivePod], group: str, hosts: int, *, unit: bool) -> Iterator[Host]:
     """Yield the workers of a group with an identity. In a unit, their host index is their rank, and
     they have no replica.
@@ -138,18 +132,15 @@ def _hosts_of(pods: Sequence[LivePod], group: str, hosts: int, *, unit: bool) ->
     for pod in pods:
         labels = pod.labels
         worker = labels.get(names.LABEL_NODE_TYPE) == names.NODE_TYPE_WORKER
-        if worker and labels.get(names.LABEL_GROUP, "") == group:
-            seat = _seat_of(pod, hosts)
-            if seat is not None:
-                rank = HostIdentity(0, seat.replica * hosts + seat.host, "")
-                yield _host_of(pod, rank if unit else seat)
-
-
-def _seat_of(pod: LivePod, hosts: int) -> HostIdentity | None:
-    try:
-        return seat_of(pod.labels.get(names.LABEL_GROUP, ""), pod.labels, None, hosts)
-    except Denied:
-        return None
+        if not worker or labels.get(names.LABEL_GROUP, "") != group:
+            continue
+        try:
+            seat = seat_of(group, labels, None, hosts)
+        except Denied:
+            continue
+        if seat is not None:
+            rank = HostIdentity(0, seat.replica * hosts + seat.host, "")
+            yield _host_of(pod, rank if unit else seat)
 
 
 def _host_of(pod: LivePod, seat: HostIdentity) -> Host:
