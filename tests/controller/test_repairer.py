@@ -502,12 +502,12 @@ def test_a_bug_that_one_cluster_brings_out_keeps_no_other(
     server = Server()
     seen = server.get
 
-    async def broken(path: str, query: Query, deadline: float) -> bytes:
+    async def broken(path: str, query: Query, deadline: float, **more: bool) -> bytes:
         if ("fieldSelector", "metadata.name=b") in query:
             raise ValueError("a bug")
-        return await seen(path, query, deadline)
+        return await seen(path, query, deadline, **more)
 
-    server.get = broken  # type: ignore[assignment, method-assign]
+    server.get = broken  # type: ignore[method-assign]
     other = a_cluster("b").group("g", hosts=HOSTS).annotated(names.ANNOTATION_REPAIR, "true")
     repairer = looked(server, 0.0, 5.0, others=[other])
     assert server.recorded
@@ -521,12 +521,12 @@ def test_another_bug_is_told_as_well(caplog: pytest.LogCaptureFixture) -> None:
     bugs = [ValueError("a bug"), ValueError("a bug"), KeyError("a bug")]
     seen = server.get
 
-    async def broken(path: str, query: Query, deadline: float) -> bytes:
+    async def broken(path: str, query: Query, deadline: float, **more: bool) -> bytes:
         if bugs and path.endswith("/rayclusters"):
             raise bugs.pop(0)
-        return await seen(path, query, deadline)
+        return await seen(path, query, deadline, **more)
 
-    server.get = broken  # type: ignore[assignment, method-assign]
+    server.get = broken  # type: ignore[method-assign]
     repairer = looked(server, 0.0, 5.0, 10.0, 15.0)
     assert server.recorded
     assert repairer.queue.failures == {"unexpected": 3}

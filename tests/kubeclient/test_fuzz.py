@@ -22,13 +22,14 @@ from tests.kubeclient.objects import (
     a_raycluster,
     served_by_another,
 )
-from webhook.cache.informer import ListWatch, Resource
+from webhook.cache.informer import ListWatch
 from webhook.cache.serve_stores import PodStore, RayClusterStore, pods_in, rayclusters_in
 from webhook.cache.store import Store
 from webhook.groups.group_config import ClusterIndex
 from webhook.groups.identity import HostIdentity
 from webhook.groups.identity_index import Member, Membership
 from webhook.kubeclient.timeouts import Clock
+from webhook.kubeclient.wire import Resource
 
 SEAT = HostIdentity(1, 2, "tpu-abcde")
 KINDS = ["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]

@@ -153,19 +153,6 @@ def test_a_caller_who_leaves_does_not_end_the_read_and_a_failure_is_raised_once(
     asyncio.run(story())
 
 
-def test_one_cluster_is_read_once_a_second_and_those_who_ask_in_between_share_a_read() -> None:
-    async def story() -> None:
-        async with FakeApi().serving() as api, following(api) as f:
-            await eventually(lambda: f.synced)
-            before, started = api.count("list", RAYCLUSTERS), asyncio.get_running_loop().time()
-            await f.state.reader.read(RAY)
-            await asyncio.gather(*(f.state.reader.read(RAY) for _ in range(20)))
-            assert asyncio.get_running_loop().time() - started >= 1.0
-            assert api.count("list", RAYCLUSTERS) == before + 2
-
-    asyncio.run(story())
-
-
 def test_clusters_that_do_not_exist_are_read_only_so_many_at_once() -> None:
     async def story() -> None:
         async with FakeApi(list_delay=0.2).serving() as api, following(api) as f:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from tests.reservation.server import EPOCH, Server
 from tests.reservation.stories import story
-from webhook.cache.live import LiveReader
+from webhook.cache.live import LiveReader, Stores
 from webhook.groups.identity_index import Membership
 from webhook.groups.naming import replica_name
 from webhook.groups.taken_indices import Occupancy
@@ -52,9 +52,8 @@ def _listed_now(self: LiveReader, key: Any) -> float:  # noqa: ANN401
     return self._server_time()
 
 
-async def _read_dated_late(self: LiveReader, name: str, key: Any) -> None:  # noqa: ANN401
-    await _PODS(self, name, key)
-    stores = self._of(key.namespace)
+async def _read_dated_late(self: LiveReader, name: str, key: Any, stores: Stores) -> None:  # noqa: ANN401
+    await _PODS(self, name, key, stores)
     stores.pods._read_at[key] = self._server_time()
 
 
@@ -65,10 +64,10 @@ def _before_the_first_response(self: ServerTime) -> float:
 
 async def _sweep_by_age(self: LeaseStore) -> None:
     now = self._api.server_time.now()
-    async for lease in self._list("admission.ray.io/reservations"):
-        content = reservation_leases._content(lease.metadata)
+    for meta in await self._list("admission.ray.io/reservations"):
+        content = reservation_leases._content(meta)
         if content and all(entry.made + 60 <= now for entry in content.entries.values()):
-            await self._delete(lease.metadata)
+            await self._delete(meta)
 
 
 def _lease_without_uid(self: LeaseStore, key: TableKey, *more: Any) -> Any:  # noqa: ANN401

@@ -408,7 +408,7 @@ def test_a_list_is_as_old_as_its_request_however_late_it_is_answered() -> None:
     class Slow:
         server_time = time
 
-        async def get(self, *_: object) -> bytes:
+        async def get(self, *_: object, **__: object) -> bytes:
             clock[0] += 2
             return b'{"metadata": {"resourceVersion": "7"}, "items": []}'
 

@@ -10,7 +10,7 @@ from typing import Any, Final, Generic, TypeVar
 from msgspec import Struct
 
 from webhook.api import names
-from webhook.cache.informer import ListWatch, Resource, path_of
+from webhook.cache.informer import ListWatch
 from webhook.cache.store import Store
 from webhook.diagnostics.live_objects import (
     LiveCluster,
@@ -21,11 +21,11 @@ from webhook.diagnostics.live_objects import (
     WebhookConfiguration,
 )
 from webhook.diagnostics.object_cache import END, REFUSALS, Live, ObjectCache, Table
-from webhook.kubeclient.client import Api
+from webhook.kubeclient.client import Api, Query
 from webhook.kubeclient.discovery import Discovery, PodGroupsServed
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.timeouts import Timing
-from webhook.kubeclient.wire import Codec, decoded
+from webhook.kubeclient.wire import Codec, Resource, decoded, path_of
 
 T = TypeVar("T", bound=Live)
 
@@ -33,6 +33,7 @@ _NAMESPACE_SECONDS: Final = 60.0
 """Interval of reads of a namespace, if namespaces may not be listed."""
 _DEADLINE: Final = 10.0
 _PROBE_SECONDS: Final = 30.0
+_RAY_PODS: Final = f"{names.LABEL_NODE_TYPE} in ({names.NODE_TYPE_HEAD},{names.NODE_TYPE_WORKER})"
 
 
 class Kind(Struct, Generic[T], frozen=True):
@@ -44,7 +45,7 @@ class Kind(Struct, Generic[T], frozen=True):
     root: str
     codec: Codec[T]
     table: Callable[[ObjectCache], Table[T]]
-    selector: str = ""
+    query: Query = ()
     reasons: tuple[str, ...] = ("",)
     metadata_only: bool = False
     namespaced: bool = True
@@ -59,7 +60,7 @@ PODS: Final = Kind(
     "/api/v1",
     Codec(LivePod),
     lambda each: each.pods,
-    f"{names.LABEL_NODE_TYPE} in ({names.NODE_TYPE_HEAD},{names.NODE_TYPE_WORKER})",
+    [("labelSelector", _RAY_PODS)],
 )
 _BESIDE: Final[tuple[Kind[Any], ...]] = (
     Kind("events", "/api/v1", Codec(LiveEvent), lambda each: each.events, reasons=(*REFUSALS, END)),
@@ -203,15 +204,9 @@ class Observing:
                 return False
             return not reason or getattr(value, "reason", "") == reason
 
-        resource = Resource(
-            f"{kind.plural}-{reason}" if reason else kind.plural,
-            scope,
-            path,
-            kind.codec,
-            kind.selector,
-            fields,
-            kind.metadata_only,
-        )
+        query = [*kind.query, *([("fieldSelector", fields)] if fields else ())]
+        name = f"{kind.plural}-{reason}" if reason else kind.plural
+        resource = Resource(name, scope, path, kind.codec, query, kind.metadata_only)
         watch = ListWatch(self.api, resource, _StoreAdapter(table, own), self._timing)
         self._watches.setdefault(kind.plural, []).append(watch)
 
@@ -293,6 +288,5 @@ async def read_cluster(
 async def probe(api: Api, namespace: str) -> None:
     """Read a RayCluster and a pod. Raises ApiError if that is not possible."""
     for kind in (RAYCLUSTERS, PODS):
-        query = [("labelSelector", kind.selector)] if kind.selector else []
         path = path_of(kind.root, namespace, kind.plural)
-        await api.get(path, [*query, ("limit", "1")], _PROBE_SECONDS)
+        await api.get(path, [*kind.query, ("limit", "1")], _PROBE_SECONDS)

@@ -7,15 +7,14 @@ See docs/contributing/decisions/0003-list-and-watch.md.
 import logging
 from math import inf
 from typing import Any, Final, Generic, TypeVar
-from urllib.parse import quote
 
 from msgspec import Struct, field
 
 from webhook.cache.store import Store
-from webhook.kubeclient.client import Api, Query
-from webhook.kubeclient.errors import ApiError, Expired, Garbled
+from webhook.kubeclient.client import Api
+from webhook.kubeclient.errors import ApiError, Expired, Garbled, oneline
 from webhook.kubeclient.timeouts import Backoff, Clock, Timing
-from webhook.kubeclient.wire import Codec, Stub, Watched, failure, number, oneline, pages
+from webhook.kubeclient.wire import Resource, Stub, Watched, failure, number, pages
 
 T = TypeVar("T", bound=Watched)
 
@@ -45,40 +44,6 @@ class Counters(Struct):
     """Objects that could not be decoded; their previous state is kept."""
     errors: dict[str, int] = field(default_factory=dict)
     """Failures by reason."""
-
-
-class Resource(Struct, Generic[T], frozen=True):
-    """A resource: its plural and namespace, its path, the selected objects, and their codec. The
-    namespace is empty for all of them.
-
-    `selector` is a label selector, `fields` a field selector, such as `reason=Killing`. With
-    `metadata_only`, the API server sends only metadata.
-    """
-
-    plural: str
-    namespace: str
-    path: str
-    codec: Codec[T]
-    selector: str = ""
-    fields: str = ""
-    metadata_only: bool = False
-
-    def selecting(self, query: Query) -> Query:
-        return [
-            *([("labelSelector", self.selector)] if self.selector else ()),
-            *([("fieldSelector", self.fields)] if self.fields else ()),
-            *query,
-        ]
-
-    @property
-    def name(self) -> str:
-        return f"{self.plural} in {self.namespace or 'all namespaces'}"
-
-
-def path_of(root: str, namespace: str, plural: str) -> str:
-    """Return the path of a collection in a namespace, or in all if it is empty."""
-    within = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
-    return f"{root}{within}/{plural}"
 
 
 class ListWatch(Generic[T]):
@@ -135,12 +100,8 @@ class ListWatch(Generic[T]):
         self.counters.lists += 1
         begun = self._clock()
         version = ""
-        found = pages(
-            self._page,
-            self.resource.codec.page,
-            self.resource.selecting(()),
-            self._timing.page_items,
-        )
+        timing = self._timing
+        found = pages(self._api, self.resource, timing.page_deadline, timing.page_items)
         async for meta, items in found:
             self.counters.unreadable += len(meta.unreadable)
             if not version:
@@ -168,14 +129,6 @@ class ListWatch(Generic[T]):
         self.synced = True
         self._contacted(begun, server_time)
 
-    async def _page(self, query: Query) -> bytes:
-        return await self._api.get(
-            self.resource.path,
-            query,
-            self._timing.page_deadline,
-            metadata_only=self.resource.metadata_only,
-        )
-
     async def _watch(self) -> None:
         seconds = self._timing.watch * (1 + self._time_source.random())
         query = [
@@ -187,7 +140,7 @@ class ListWatch(Generic[T]):
         self._opened = self._clock()
         async with self._api.stream(
             self.resource.path,
-            self.resource.selecting(query),
+            [*self.resource.query, *query],
             self._timing.idle,
             metadata_only=self.resource.metadata_only,
         ) as lines:

@@ -8,11 +8,11 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from webhook.api.objects import ObjectMeta, Strings
-from webhook.cache.informer import ListWatch, Resource
+from webhook.cache.informer import ListWatch
 from webhook.cache.store import Store
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.errors import ApiError
-from webhook.kubeclient.wire import Codec, decoded
+from webhook.kubeclient.wire import Codec, Resource, decoded
 
 _SECONDS: Final = 1.0
 """Deadline of a live read: the API server's timeout for the review of a binding is 2 s."""

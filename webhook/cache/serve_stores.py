@@ -15,13 +15,12 @@ from webhook.api import names
 from webhook.api.formats import marked
 from webhook.api.objects import PodSpec, RayCluster
 from webhook.api.review import Denied
-from webhook.cache.informer import Resource, path_of
 from webhook.cache.store import Store
 from webhook.groups.google_labels import seat_of
 from webhook.groups.group_config import ClusterIndex, RayClusterConfig, facts_of
 from webhook.groups.identity import GroupKey, HostIdentity
 from webhook.groups.identity_index import Member, Membership
-from webhook.kubeclient.wire import Codec
+from webhook.kubeclient.wire import Codec, Resource, path_of
 
 _log: Final = logging.getLogger("webhook.cache")
 _GROUPS_LOGGED: Final = 1000
@@ -124,10 +123,11 @@ class PodStore(Store[WorkerPod, GroupKey, Member]):
         )
 
 
-def pods_in(namespace: str) -> "Resource[WorkerPod]":
-    """Return the resource of the worker pods of a namespace, or of all if it is empty."""
-    workers = f"{names.LABEL_NODE_TYPE}={names.NODE_TYPE_WORKER}"
-    return Resource("pods", namespace, path_of("/api/v1", namespace, "pods"), CODEC, workers)
+def pods_in(namespace: str, labels: str = "") -> Resource[WorkerPod]:
+    """Return the worker pods of a namespace, or of all if it is empty, with more `labels`."""
+    selector = f"{names.LABEL_NODE_TYPE}={names.NODE_TYPE_WORKER}{labels}"
+    path = path_of("/api/v1", namespace, "pods")
+    return Resource("pods", namespace, path, CODEC, [("labelSelector", selector)])
 
 
 @lru_cache(maxsize=1 << 14)
@@ -211,7 +211,8 @@ class RayClusterStore(Store[RayCluster, Name, RayClusterConfig]):
         self.note_read((namespace, ""), begun)
 
 
-def rayclusters_in(namespace: str) -> "Resource[RayCluster]":
-    """Return the resource of the RayClusters of a namespace, or of all if it is empty."""
+def rayclusters_in(namespace: str, name: str = "") -> Resource[RayCluster]:
+    """Return the RayClusters of a namespace, or of all if it is empty; only those of this name."""
     path = path_of(f"/apis/{names.RAY_GROUP}/v1", namespace, "rayclusters")
-    return Resource("rayclusters", namespace, path, _RAYCLUSTERS)
+    query = [("fieldSelector", f"metadata.name={name}")] if name else ()
+    return Resource("rayclusters", namespace, path, _RAYCLUSTERS, query)

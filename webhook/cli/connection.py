@@ -34,8 +34,6 @@ _SECONDS: Final = 30.0
 """Deadline of a list."""
 _PERIOD: Final = 2.0
 """The period of --wait in seconds."""
-_REPEATS: Final = 5
-"""The number of retries after the API server was too busy."""
 _ADVICE: Final = {
     "refused": "is the API server up, and the address in the kubeconfig right?",
     "timeout": "is a firewall or a VPN between here and the API server?",
@@ -93,7 +91,7 @@ def advice_on(error: ApiError) -> str:
 
 async def _with_cluster(arguments: argparse.Namespace, ask: Callable[[Cluster], Awaitable[T]]) -> T:
     path, namespace = place_of(arguments)
-    api = Api(load_of(path, arguments.context), _REPEATS)
+    api = Api(load_of(path, arguments.context))
     await api.open()
     try:
         return await ask(Cluster(api, namespace, getattr(arguments, "ignoring", True)))

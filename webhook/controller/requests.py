@@ -2,18 +2,18 @@
 
 import logging
 from datetime import UTC, datetime
+from functools import cache
 from typing import Final, TypeVar
 
 from webhook.diagnostics.internal_errors import UNEXPECTED
 from webhook.kubeclient.client import Api, Query
 from webhook.kubeclient.errors import ApiError
-from webhook.kubeclient.wire import Page, Watched, listed, read_pages
+from webhook.kubeclient.wire import Codec, Resource, Watched, read_list
 
 T = TypeVar("T", bound=Watched)
 
 SECONDS: Final = 10.0
 """Deadline of a request, which is never in the path of a review."""
-_PAGE_ITEMS: Final = 500
 OVERTAKEN: Final = frozenset({"conflict", "missing"})
 """Failures that mean that an object has changed: reconcile again."""
 REFUSED: Final = frozenset({"forbidden", "invalid", "status"})
@@ -21,17 +21,13 @@ REFUSED: Final = frozenset({"forbidden", "invalid", "status"})
 OWN: Final = OVERTAKEN | REFUSED | {UNEXPECTED}
 """Failures of one RayCluster, unrelated to others; all other ones are those of the API server."""
 _log: Final = logging.getLogger("webhook.controller")
+_codec: Final = cache(Codec)
 
 
-async def list_all(api: Api, path: str, selection: Query, kind: type[Page[T]]) -> list[T]:
+async def list_all(api: Api, path: str, selection: Query, kind: type[T]) -> list[T]:
     """Return all objects of a list. Raises ApiError."""
-    found, _ = await read_pages(
-        lambda page: api.get(path, page, SECONDS),
-        lambda body: listed(body, kind),
-        selection,
-        _PAGE_ITEMS,
-    )
-    return found
+    resource = Resource("", "", path, _codec(kind), selection)
+    return (await read_list(api, resource, SECONDS))[0]
 
 
 def timestamp(seconds: float) -> str:

@@ -21,8 +21,14 @@ from yarl import URL
 
 from webhook import __version__
 from webhook.kubeclient.access import Connection, Load
-from webhook.kubeclient.errors import ApiError, ConfigurationError, Expired, Garbled
-from webhook.kubeclient.wire import Status, oneline
+from webhook.kubeclient.errors import (
+    ApiError,
+    ConfigurationError,
+    Expired,
+    Garbled,
+    Status,
+    oneline,
+)
 
 Query = Sequence[tuple[str, str]]
 
@@ -50,6 +56,8 @@ _SUCCESSES: Final = frozenset({200, 201, 202})
 _UNAUTHORIZED: Final = 401
 _THROTTLED: Final = 429
 _THROTTLED_SECONDS: Final = 1.0
+_THROTTLED_REPEATS: Final = 5
+"""Retries after 429. Then the callers have their own backoff."""
 _SAFE: Final = "/%:@!$&'()*+,;=~?#[]"
 _encode: Final = msgspec.json.Encoder().encode
 _REASONS: Final = {
@@ -107,13 +115,9 @@ class Api:
     certificate of a TLS proxy is verified like that of the server, as in kubectl.
     """
 
-    def __init__(self, load: Load, repeats: int = 0) -> None:
-        """Set the number of retries after 429, for which the API server guarantees that nothing was
-        changed. Watches have their own backoff.
-        """
+    def __init__(self, load: Load) -> None:
         self.server_time = ServerTime()
         self._connection = Connection(load)
-        self._repeats = repeats
         self._session: aiohttp.ClientSession | None = None
 
     async def open(self) -> None:
@@ -191,9 +195,8 @@ class Api:
         """Open a GET, and yield the lines of its body; more than `idle` seconds without data is a
         failure. Raises ApiError.
         """
-        headers = _METADATA if metadata_only else _READ
-        async with _within(_OPEN_SECONDS):
-            response, _ = await self._request("GET", headers, path, query, idle=idle)
+        headers, target = _METADATA if metadata_only else _READ, _target(path, query)
+        response, _ = await self._request("GET", headers, target, _OPEN_SECONDS, idle=idle)
         try:
             yield _lines(response, idle)
         finally:
@@ -209,42 +212,44 @@ class Api:
         content: object = None,
     ) -> bytes:
         body = None if content is None else _encode(content)
-        async with _within(deadline):
-            return (await self._request(method, headers, path, query, body))[1]
+        return (await self._request(method, headers, _target(path, query), deadline, body))[1]
 
     async def _request(
         self,
         method: str,
         headers: Mapping[str, str],
-        path: str,
-        query: Query,
+        target: str,
+        deadline: float,
         body: bytes | None = None,
         idle: float | None = None,
     ) -> tuple[aiohttp.ClientResponse, bytes]:
         """Return a successful response, and its body unless it is a stream, which has `idle`
         seconds. After 401 the credentials are loaded again, and the request is retried once; after
-        429 it is retried up to `repeats` times.
+        429, for which the API server guarantees that nothing was changed, it is retried within the
+        deadline.
         """
-        target = quote(path, safe=_SAFE)  # a single line: prevents request injection
-        if query:
-            target = f"{target}?{urlencode(query, quote_via=quote)}"
-        renewed, repeats = False, self._repeats
-        while True:
-            response = await self._send(method, target, headers, body, idle)
-            if idle is not None and response.status in _SUCCESSES:
-                return response, b""
-            async with response:
-                content = await _content(response)
-            if response.status in _SUCCESSES:
-                return response, content
-            if response.status == _UNAUTHORIZED and not renewed:
-                renewed = True
-                await self._connection.renew()
-            elif response.status == _THROTTLED and repeats:
-                repeats -= 1
-                await asyncio.sleep(_retry_after(response, _THROTTLED_SECONDS))
-            else:
-                raise _refusal(response, content)
+        renewed, repeats, end = False, _THROTTLED_REPEATS, monotonic() + deadline
+        try:
+            async with asyncio.timeout(deadline):
+                while True:
+                    response = await self._send(method, target, headers, body, idle)
+                    if idle is not None and response.status in _SUCCESSES:
+                        return response, b""
+                    async with response:
+                        content = await _content(response)
+                    if response.status in _SUCCESSES:
+                        return response, content
+                    pause = _retry_after(response, _THROTTLED_SECONDS)
+                    if response.status == _UNAUTHORIZED and not renewed:
+                        renewed = True
+                        await self._connection.renew()
+                    elif response.status == _THROTTLED and repeats and monotonic() + pause < end:
+                        repeats -= 1
+                        await asyncio.sleep(pause)
+                    else:
+                        raise _refusal(response, content)
+        except TimeoutError as error:
+            raise _silent(f"within {deadline:g} s") from error
 
     async def _send(
         self,
@@ -276,14 +281,9 @@ class Api:
         return response
 
 
-@asynccontextmanager
-async def _within(seconds: float) -> AsyncIterator[None]:
-    """Raise ApiError if the block takes longer."""
-    try:
-        async with asyncio.timeout(seconds):
-            yield
-    except TimeoutError as error:
-        raise _silent(f"within {seconds:g} s") from error
+def _target(path: str, query: Query) -> str:
+    target = quote(path, safe=_SAFE)  # a single line: prevents request injection
+    return f"{target}?{urlencode(query, quote_via=quote)}" if query else target
 
 
 async def _once(

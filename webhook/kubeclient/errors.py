@@ -3,7 +3,17 @@ Messages quote servers, proxies and plugins, so they are sanitized to a line wit
 characters.
 """
 
+from msgspec import Struct
+
 from webhook.api.formats import one_line
+
+
+class Status(Struct):
+    """A `v1` Status."""
+
+    code: int = 0
+    reason: str | None = None
+    message: str | None = None
 
 
 class ConfigurationError(Exception):
@@ -32,3 +42,8 @@ class Expired(ApiError):  # noqa: N818 - named for what happened
 
 class Garbled(ApiError):  # noqa: N818 - named for what happened
     """A response that violates the API: not JSON, or truncated."""
+
+
+def oneline(text: str) -> str:
+    """Return a message of a server, sanitized for a log line."""
+    return " ".join(text.split())[:300]

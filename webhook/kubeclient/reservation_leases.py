@@ -5,10 +5,9 @@ group.
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Final
-from urllib.parse import quote
 
 import msgspec
 from msgspec import Struct, field
@@ -21,7 +20,7 @@ from webhook.groups.identity import GroupKey
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.timeouts import Backoff
-from webhook.kubeclient.wire import Codec, decoded, pages, read_pages
+from webhook.kubeclient.wire import Codec, Resource, decoded, path_of, read_list
 from webhook.reservation.allocation import BLOCK, VACANT_SECONDS, Table
 from webhook.reservation.stores import Conflict, Stored, TableKey, UnknownOutcome
 
@@ -34,7 +33,6 @@ _FIRST_CLEANUP_SECONDS: Final = 60.0
 _READ_SECONDS: Final = 3.0
 _WRITE_SECONDS: Final = 2.0
 _LIST_SECONDS: Final = 30.0
-_PAGE_ITEMS: Final = 250
 _PREFIX: Final = "ray-webhook-reservations-"
 _FINAL: Final = frozenset({"forbidden", "invalid", "unauthorized", "missing", "status"})
 """Failures that changed nothing, and for which a retry would fail too."""
@@ -87,7 +85,7 @@ class LeaseStore:
         """
         self._api = api
         self._namespace = namespace
-        self._path = f"/apis/coordination.k8s.io/v1/namespaces/{quote(namespace, safe='')}/leases"
+        self._path = path_of("/apis/coordination.k8s.io/v1", namespace, "leases")
 
     async def get(self, key: TableKey) -> Stored | None:
         """Return the current table, or None. Raises UnknownOutcome and NotNow."""
@@ -141,12 +139,12 @@ class LeaseStore:
         decode and that did not change in between, and the Leases of versions up to 0.9. Raises
         ApiError.
         """
-        async for lease in self._list(names.LABEL_CLAIMS):
-            await self._delete(lease.metadata)
+        for meta in await self._list(names.LABEL_CLAIMS):
+            await self._delete(meta)
         tables: dict[str, list[tuple[_Meta, _Content]]] = {}
         unreadable: set[_Meta] = set()
-        async for lease in self._list(names.LABEL_RESERVATIONS):
-            content, bare = _content(lease.metadata), replace(lease.metadata, annotations=None)
+        for meta in await self._list(names.LABEL_RESERVATIONS):
+            content, bare = _content(meta), replace(meta, annotations=None)
             if content is not None:
                 tables.setdefault(content.namespace, []).append((bare, content))
             elif bare in self._unreadable:
@@ -163,13 +161,9 @@ class LeaseStore:
 
     async def _clean_up(self, namespace: str, tables: list[tuple[_Meta, _Content]]) -> None:
         begun = self._api.server_time.now()
-        path = f"/apis/ray.io/v1/namespaces/{quote(namespace, safe='')}/rayclusters"
-        clusters, _ = await read_pages(
-            lambda page: self._api.get(path, page, _LIST_SECONDS, metadata_only=True),
-            _OBJECTS.page,
-            (),
-            _PAGE_ITEMS,
-        )
+        path = path_of(f"/apis/{names.RAY_GROUP}/v1", namespace, "rayclusters")
+        rays = Resource("rayclusters", namespace, path, _OBJECTS, metadata_only=True)
+        clusters, _ = await read_list(self._api, rays, _LIST_SECONDS)
         uids = {cluster.metadata.uid for cluster in clusters}
         groups = {SHARD_GROUP.read(cluster.metadata.annotations or {}) for cluster in clusters}
         for meta, content in tables:
@@ -178,16 +172,11 @@ class LeaseStore:
             if content.uid not in uids if content.uid else unused:
                 await self._delete(meta)
 
-    async def _list(self, label: str) -> AsyncIterator[_Object]:
-        found = pages(
-            lambda page: self._api.get(self._path, page, _LIST_SECONDS),
-            _OBJECTS.page,
-            [("labelSelector", f"{label}=true")],
-            _PAGE_ITEMS,
-        )
-        async for _, leases in found:
-            for lease in leases:
-                yield lease
+    async def _list(self, label: str) -> list[_Meta]:
+        selector = [("labelSelector", f"{label}=true")]
+        leases = Resource("leases", self._namespace, self._path, _OBJECTS, selector)
+        found, _ = await read_list(self._api, leases, _LIST_SECONDS)
+        return [lease.metadata for lease in found]
 
     async def _delete(self, meta: _Meta) -> None:
         try:

@@ -1,22 +1,14 @@
-"""Responses of the API server for any resource: pages of a list, events of a watch, and the Status
-of a failure.
-"""
+"""Lists and events of a watch, of any resource."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator
 from typing import Final, Generic, Protocol, TypeVar
+from urllib.parse import quote
 
 import msgspec
 from msgspec import Raw, Struct, field
 
-from webhook.kubeclient.errors import ApiError, Garbled
-
-
-class Status(Struct):
-    """A `v1` Status."""
-
-    code: int = 0
-    reason: str | None = None
-    message: str | None = None
+from webhook.kubeclient.client import Api, Query
+from webhook.kubeclient.errors import ApiError, Garbled, Status
 
 
 class Versioned(Protocol):
@@ -42,8 +34,9 @@ class Watched(Protocol):
 T = TypeVar("T", bound=Watched)
 K = TypeVar("K")
 
-Selection = Sequence[tuple[str, str]]
-"""The parameters of a list."""
+_PAGE_ITEMS: Final = 500
+_DIGITS: Final = 20
+"""Of a resourceVersion: etcd's revisions have 64 bits."""
 
 
 class ListMeta(Struct, rename="camel"):
@@ -164,52 +157,70 @@ def decoded(body: bytes, kind: type[K], what: str) -> K:
         raise Garbled("garbled", text) from error
 
 
-def listed(body: bytes, kind: type[Page[T]]) -> tuple[ListMeta, list[T]]:
-    """Return a page of a list. Raises Garbled."""
-    page = decoded(body, kind, "a list")
-    return page.metadata, page.items or []
+class Resource(Struct, Generic[T], frozen=True):
+    """A resource to list or watch: its plural, namespace, path and codec, and the selectors of the
+    query. The namespace is empty for all of them. With `metadata_only`, the API server sends only
+    metadata.
+    """
+
+    plural: str
+    namespace: str
+    path: str
+    codec: Codec[T]
+    query: Query = ()
+    metadata_only: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{self.plural} in {self.namespace or 'all namespaces'}"
+
+
+def path_of(root: str, namespace: str, plural: str) -> str:
+    """Return the path of a collection in a namespace, or in all if it is empty."""
+    within = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
+    return f"{root}{within}/{plural}"
 
 
 async def pages(
-    get: Callable[[Selection], Awaitable[bytes]],
-    read: Callable[[bytes], tuple[ListMeta, list[K]]],
-    selection: Selection,
-    limit: int,
-) -> AsyncIterator[tuple[ListMeta, list[K]]]:
-    """Yield the pages of a list. Raises the exceptions of `get` and `read`.
-
-    `get` requests a page of up to `limit` objects, and `read` decodes it. After a page that is too
-    large, the next ones have half as many objects.
+    api: Api, resource: Resource[T], deadline: float, limit: int = _PAGE_ITEMS
+) -> AsyncIterator[tuple[ListMeta, list[T]]]:
+    """Yield the pages of a list, each of up to `limit` objects. After a page that is too large, the
+    next ones have half as many objects. Raises ApiError.
     """
-    more: Selection = ()
+    more: Query = ()
     while True:
+        query = [*resource.query, ("limit", str(limit)), *more]
         try:
-            body = await get([*selection, ("limit", str(limit)), *more])
+            body = await api.get(
+                resource.path, query, deadline, metadata_only=resource.metadata_only
+            )
         except ApiError as error:
             if error.reason != "large" or limit == 1:
                 raise
             limit //= 2
             continue
-        meta, items = read(body)
+        meta, items = resource.codec.page(body)
         yield meta, items
         if not meta.token:
             return
         more = [("continue", meta.token)]
 
 
-async def read_pages(
-    get: Callable[[Selection], Awaitable[bytes]],
-    read: Callable[[bytes], tuple[ListMeta, list[K]]],
-    selection: Selection,
-    limit: int,
-) -> tuple[list[K], str]:
-    """Return the objects of a list, and its resourceVersion, in the way of `pages`."""
-    found: list[K] = []
+async def read_list(
+    api: Api, resource: Resource[T], deadline: float, *, partial: bool = False
+) -> tuple[list[T], int]:
+    """Return the objects of a list, and its resourceVersion. Raises ApiError; without `partial`,
+    also for an object that cannot be decoded, which is omitted otherwise.
+    """
+    found: list[T] = []
     version = ""
-    async for meta, items in pages(get, read, selection, limit):
+    async for meta, items in pages(api, resource, deadline):
+        if meta.unreadable and not partial:
+            text = f"{len(meta.unreadable)} objects of a list are not of the expected shape"
+            raise Garbled("garbled", text)
         version = version or meta.resource_version
         found += items
-    return found, version
+    return found, number(version)
 
 
 def failure(line: bytes) -> Status:
@@ -218,15 +229,6 @@ def failure(line: bytes) -> Status:
         return _error_events.decode(line).object
     except msgspec.ValidationError:
         return Status()
-
-
-def oneline(text: str) -> str:
-    """Return a message of a server, sanitized for a log line."""
-    return " ".join(text.split())[:300]
-
-
-_DIGITS: Final = 20
-"""Of a resourceVersion: etcd's revisions have 64 bits."""
 
 
 def number(version: str) -> int:

@@ -18,7 +18,6 @@ from webhook.groups.compute_domains import domain_name
 from webhook.groups.group_config import RayClusterConfig
 from webhook.groups.pod_groups import BASIC, Desired, Occupied, PodGroup
 from webhook.kubeclient.client import Api
-from webhook.kubeclient.wire import Page
 
 
 class DomainApi(PodGroupApi, frozen=True, gc=False):
@@ -55,7 +54,7 @@ class DomainStore(PodGroupStore):
             return actions
         path = f"/api/v1/namespaces/{quote(facts.namespace)}/pods"
         selection = [("labelSelector", f"{names.LABEL_CLUSTER}={facts.name}")]
-        pods = await list_all(self._api, path, selection, Page[LivePod])
+        pods = await list_all(self._api, path, selection, LivePod)
         used = {
             claim.resource_claim_template_name
             for pod in pods

@@ -31,7 +31,7 @@ from webhook.controller.requests import SECONDS, list_all
 from webhook.controller.work_queue import Key
 from webhook.groups.group_config import RayClusterConfig
 from webhook.kubeclient.client import Api
-from webhook.kubeclient.wire import Page, Stub, decoded, listed
+from webhook.kubeclient.wire import Stub, decoded
 
 Named = tuple[str, str]
 """Resource and name of an object."""
@@ -93,8 +93,7 @@ class PodGroupStore:
             f"{names.LABEL_CLUSTER}={facts.name},{names.LABEL_NODE_TYPE}={names.NODE_TYPE_HEAD}"
         )
         path = f"/api/v1/namespaces/{quote(facts.namespace)}/pods"
-        body = await self._api.get(path, [("labelSelector", selector), ("limit", "1")], SECONDS)
-        return bool(listed(body, Page[Stub])[1])
+        return bool(await list_all(self._api, path, [("labelSelector", selector)], Stub))
 
     async def possible(self, facts: RayClusterConfig, actions: list[Action]) -> list[Action]:
         del facts
@@ -127,7 +126,7 @@ class PodGroupStore:
 
     async def _list(self, resource: str, namespace: str, selector: Selector) -> list[ReadObject]:
         path = self.podgroup_api.path(resource, quote(namespace))
-        return await list_all(self._api, path, [selector], Page[ReadObject])
+        return await list_all(self._api, path, [selector], ReadObject)
 
 
 def _actual(found: Iterable[Seen]) -> Actual:

@@ -20,7 +20,7 @@ from webhook.groups.group_config import RayClusterConfig, facts_of
 from webhook.groups.identity import HostIdentity
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.errors import ApiError
-from webhook.kubeclient.wire import Page, decoded
+from webhook.kubeclient.wire import decoded
 
 POLICY: Final = "ray-webhook-seat-labels"
 """The policy and binding in `manifests/policies/tenants`: who may write identity labels."""
@@ -71,7 +71,7 @@ class RepairStore:
         """
         path = f"/apis/{names.RAY_GROUP}/v1/namespaces/{quote(known.namespace)}/rayclusters"
         selection = [("fieldSelector", f"metadata.name={known.name}")]
-        found = await list_all(self._api, path, selection, Page[LiveCluster])
+        found = await list_all(self._api, path, selection, LiveCluster)
         cluster = next((each for each in found if each.metadata.uid == known.uid), None)
         if cluster is None:
             return {}
@@ -120,7 +120,7 @@ class RepairStore:
         path = f"/api/v1/namespaces/{quote(facts.namespace)}/pods"
         return [
             pod
-            for pod in await list_all(self._api, path, [("labelSelector", selector)], Page[LivePod])
+            for pod in await list_all(self._api, path, [("labelSelector", selector)], LivePod)
             if pod.controller is not None and pod.controller.uid == facts.uid
         ]
 
