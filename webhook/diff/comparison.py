@@ -1,6 +1,6 @@
 """The changes that applying an object from a file would make to the live object."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -63,11 +63,6 @@ class Comparison(Struct, frozen=True):
         return bool(self.changes)
 
 
-def _key(finding: Finding) -> tuple[object, ...]:
-    """Return the key of a finding that is the same in two versions of an object."""
-    return (*finding.place, finding.message)
-
-
 def compare(kind: str, live: Object, new: Object) -> Comparison:
     """Return the changes that applying `new` would make to `live`.
 
@@ -76,15 +71,19 @@ def compare(kind: str, live: Object, new: Object) -> Comparison:
     """
     meta = live.get("metadata") or {}
     after = {**live, **_applied(live, _last(meta), _wanted(new))}
-    before_keys = {_key(finding) for finding in check(kind, live)}
-    found = [
-        finding for finding in check_update(kind, live, after) if _key(finding) not in before_keys
-    ]
-    after_keys = {_key(finding) for finding in check(kind, after)}
-    gone = [finding for finding in check(kind, live) if _key(finding) not in after_keys]
-    changes = tuple(_changes(_wanted(live), _wanted(after), ""))
-    hosts = tuple(_host_changes({**live, "kind": kind}, {**after, "kind": kind}))
-    return Comparison(changes, tuple(found), tuple(gone), hosts)
+    before = check(kind, live)
+    return Comparison(
+        tuple(_changes(_wanted(live), _wanted(after), "")),
+        _others(check_update(kind, live, after), before),
+        _others(before, check(kind, after)),
+        tuple(_host_changes({**live, "kind": kind}, {**after, "kind": kind})),
+    )
+
+
+def _others(findings: Iterable[Finding], known: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return the findings that another version of the object does not have."""
+    keys = {(*each.place, each.message) for each in known}
+    return tuple(each for each in findings if (*each.place, each.message) not in keys)
 
 
 def _wanted(document: Object) -> Object:

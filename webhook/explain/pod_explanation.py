@@ -2,7 +2,7 @@
 reasons, and whether the pod has them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, Literal
 
 from msgspec import Struct, structs
@@ -31,12 +31,7 @@ from webhook.mutation.ray_pod import HEAD_GROUP, HEAD_SEAT, Policy
 Held = Literal["has it", "other", "missing"]
 
 HAS: Final = "has it"
-OTHER: Final = "other"
 MISSING: Final = "missing"
-
-
-_NO_POD: Final = LivePod()
-"""Placeholder for the pod of a missing host."""
 
 
 class Given(Struct, frozen=True):
@@ -52,8 +47,8 @@ class Given(Struct, frozen=True):
     def held(self) -> Held:
         """Whether the pod has the value, another value, or none."""
         if self.actual is None:
-            return "missing"
-        return "has it" if self.actual == self.expected else "other"
+            return MISSING
+        return HAS if self.actual == self.expected else "other"
 
 
 class Remark(Struct, frozen=True):
@@ -90,13 +85,17 @@ def describe_pod(cluster: Cluster | None, pod: LivePod) -> tuple[str, Account | 
             None,
         )
     if is_head(pod):
-        account = _head_account(cluster, pod)
-        return f"the head of RayCluster {cluster.name}, {_head_share(account)}", account
-    found = account_of(cluster, pod)
-    if found is None:
-        text = f"a worker of RayCluster {cluster.name} without a seat, which is given nothing"
-        return text, None
-    return f"{found.place} of RayCluster {cluster.name}", found
+        text, account = f"the head of RayCluster {cluster.name}", _head_account(cluster, pod)
+        if account.given:
+            return f"{text}, which has no seat", account
+        asked = f"{', '.join(HEAD_ASKED)}, or settings"
+        only = f"heads get only what is asked for by {asked}"
+        return f"{text}, which has no seat, and is given nothing: {only}", account
+    for group in cluster.groups:
+        for replica, host in _seats(group, pod):
+            account = _account(replica, host, pod, _policy_of(pod))
+            return f"{account.place} of RayCluster {cluster.name}", account
+    return f"a worker of RayCluster {cluster.name} without a seat, which is given nothing", None
 
 
 def account_due(cluster: Cluster, group_name: str, index: int, host: int) -> Account | None:
@@ -104,17 +103,7 @@ def account_due(cluster: Cluster, group_name: str, index: int, host: int) -> Acc
     for group in cluster.groups:
         for replica in group.replicas:
             if (group.name, replica.index) == (group_name, index) and replica.everyone:
-                return _account(replica, host, None, _policy_of(replica.everyone[0]))
-    return None
-
-
-def account_of(cluster: Cluster, pod: LivePod) -> Account | None:
-    """Return the explanation of a worker pod; None if it has no seat."""
-    for group in cluster.groups:
-        found = _find(group, pod)
-        if found is not None:
-            replica, host = found
-            return _account(replica, host, pod, _policy_of(pod))
+                return _account(replica, host, LivePod(), _policy_of(replica.everyone[0]))
     return None
 
 
@@ -126,83 +115,84 @@ def _head_account(cluster: Cluster, pod: LivePod) -> Account:
     return structs.replace(account, replica=0)
 
 
-def _head_share(account: Account) -> str:
-    """Return a phrase about a head: it has no seat, and the reason if it gets no edits."""
-    if account.given:
-        return "which has no seat"
-    asked = f"{', '.join(HEAD_ASKED)}, or settings"
-    return f"which has no seat, and is given nothing: heads get only what is asked for by {asked}"
-
-
-def _account(replica: Replica, host: int, pod: LivePod | None, policy: Policy) -> Account:
-    """Return the edits of a host of a replica, and whether its pod, if any, has them."""
+def _account(replica: Replica, host: int, pod: LivePod, policy: Policy) -> Account:
+    """Return the edits of a host of a replica, and whether its pod has them; a missing host has a
+    pod without fields.
+    """
     expected = Expected(replica, policy)
-    given = tuple(_joined(_given(expected, pod, host)))
-    remarks = tuple(dict.fromkeys(_remarks(expected, host)))
-    return Account(replica.group.name, replica.index, replica.name, host, given, remarks)
+    edits = expected.edits_for(host)
+    given = [each for edit in edits if (each := _given(expected, pod, edit))]
+    remarks = (
+        Remark("warning" if isinstance(edit, Warn) else "info", edit.text)
+        for edit in edits
+        if isinstance(edit, Warn | Note)
+    )
+    return Account(
+        replica.group.name,
+        replica.index,
+        replica.name,
+        host,
+        tuple(_joined(given)),
+        tuple(dict.fromkeys(remarks)),
+    )
 
 
-def _remarks(expected: Expected, host: int) -> Iterator[Remark]:
-    for edit in expected.edits_for(host):
-        if isinstance(edit, Warn | Note):
-            yield Remark("warning" if isinstance(edit, Warn) else "info", edit.text)
-
-
-def _find(group: Group, pod: LivePod) -> tuple[Replica, int] | None:
+def _seats(group: Group, pod: LivePod) -> Iterator[tuple[Replica, int]]:
+    """Yield the replica and the host of a pod, if the group has it."""
     for replica in group.replicas:
         for host, pods in replica.pods.items():
             if any(each is pod for each in pods):
-                return replica, host
+                yield replica, host
     for (index, name), leaving in group.leaving.items():
         for host, each in leaving:
             if each is pod:
-                return Replica(group, index, name, {host: [pod]}), host
-    return None
+                yield Replica(group, index, name, {host: [pod]}), host
 
 
-def _given(expected: Expected, pod: LivePod | None, host: int) -> Iterator[Given]:
-    for edit in expected.edits_for(host):
-        given = _one(expected, pod, edit)
-        if given is not None:
-            yield given
-
-
-def _one(expected: Expected, pod: LivePod | None, edit: Edit) -> Given | None:
-    given = _in_pod(expected, pod or _NO_POD, edit)
-    return given if pod is not None or given is None else structs.replace(given, actual=None)
-
-
-def _in_pod(expected: Expected, pod: LivePod, edit: Edit) -> Given | None:
+def _given(expected: Expected, pod: LivePod, edit: Edit) -> Given | None:
+    """Return an edit and the value of the pod; None for an edit that is not explained."""
+    actual: str | None
+    where: tuple[str, ...] = ()
     match edit:
-        case SetEnv():
+        case SetEnv(container, what):
             value = f"<{edit.field_path}>" if edit.field_path else str(edit.value)
             actual = expected.actual(pod, edit)
-            shown = value if edit.field_path and actual is not None else actual
-            return Given(edit.name, value, shown, edit.why, (expected.container(edit),))
-        case SetField():
-            return _field(pod, edit)
-        case AppendTerm(kind, term, why):
-            key = str(term["topologyKey"])
-            what = "together in" if kind == TOGETHER else "apart in"
-            return Given(f"affinity, {what}", key, key if _has_term(pod, kind, term) else None, why)
-        case AddClaim() | SetPreStop() | AppendResizeRule():
-            return _in_spec(expected, pod, edit)
-    return None
-
-
-def _in_spec(
-    expected: Expected, pod: LivePod, edit: AddClaim | SetPreStop | AppendResizeRule
-) -> Given | None:
-    match edit:
-        case AddClaim(name, template, containers, why):
+            actual = value if edit.field_path and actual is not None else actual
+            where = (expected.name_of(container),)
+        case SetField(what, int(seconds)):
+            grace = pod.spec.termination_grace_period_seconds
+            value, actual = str(seconds), None if grace is None else str(min(grace, seconds))
+        case SetField(what, str(value)):
+            actual = (pod.spec.hostname if what == "hostname" else pod.spec.subdomain) or None
+        case SetField(what, {"podGroupName": str(value)}):
+            actual = pod.pod_group or None
+        case AppendTerm(kind, term):
+            what = "affinity, together in" if kind == TOGETHER else "affinity, apart in"
+            value, affinity = str(term["topologyKey"]), pod.spec.affinity or Affinity()
+            terms = affinity.together if kind == TOGETHER else affinity.apart
+            actual = value if term in terms else None
+        case AddClaim(name, value, containers):
+            what, actual = f"resource claim {name}", _claimed(pod, name)
             where = tuple(map(expected.name_of, containers))
-            return Given(f"resource claim {name}", template, _claimed(pod, name), why, where)
-        case SetPreStop(container, command, why):
-            return _hook(pod, expected.name_of(container), f"a drain of {command[-1]} s", why)
-        case AppendResizeRule(_, resource, why):
-            return Given(
-                f"resizePolicy {resource}", "NotRequired", _resize_policy(pod, resource), why
-            )
+        case AppendResizeRule(_, resource):
+            what, value = f"resizePolicy {resource}", "NotRequired"
+            actual = _resize_policy(pod, resource)
+        case SetPreStop(container, command):
+            where = (expected.name_of(container),)
+            hooks = _hooks(pod, *where)
+            if hooks.pre_stop is None and hooks.post_start is not None:
+                return None  # a container with another hook of its own gets none
+            what, value = "preStop", f"a drain of {command[-1]} s"
+            actual = None if hooks.pre_stop is None else value  # only its presence is known
+        case _:
+            return None
+    return Given(what, value, actual, edit.why, where)
+
+
+def _hooks(pod: LivePod, name: str) -> Lifecycle:
+    """Return the hooks of a container."""
+    found = next((each for each in pod.spec.containers or () if each.name == name), None)
+    return (found and found.lifecycle) or Lifecycle()
 
 
 def _claimed(pod: LivePod, name: str) -> str | None:
@@ -211,46 +201,13 @@ def _claimed(pod: LivePod, name: str) -> str | None:
     return next((each.resource_claim_template_name for each in claims if each.name == name), None)
 
 
-def _field(pod: LivePod, edit: SetField) -> Given | None:
-    match edit:
-        case SetField("hostname", str(value), why):
-            return Given("hostname", value, pod.spec.hostname or None, why)
-        case SetField("subdomain", str(value), why):
-            return Given("subdomain", value, pod.spec.subdomain or None, why)
-        case SetField("schedulingGroup", {"podGroupName": value}, why):
-            return Given("schedulingGroup", str(value), pod.pod_group or None, why)
-        case SetField("terminationGracePeriodSeconds" as what, int(value), why):
-            grace = pod.spec.termination_grace_period_seconds
-            enough = None if grace is None else str(min(grace, value))
-            return Given(what, str(value), enough, why)
-    return None
-
-
-def _joined(every: Iterator[Given]) -> Iterator[Given]:
+def _joined(every: Iterable[Given]) -> Iterator[Given]:
     """Yield distinct edits, with all containers of a variable."""
-    found: dict[tuple[str, str, str | None, str], list[str]] = {}
+    found: dict[Given, list[str]] = {}
     for each in every:
-        found.setdefault((each.what, each.expected, each.actual, each.why), []).extend(
-            each.containers
-        )
-    for (what, expected, actual, why), containers in found.items():
-        yield Given(what, expected, actual, why, tuple(containers))
-
-
-def _has_term(pod: LivePod, kind: str, term: dict[str, object]) -> bool:
-    affinity = pod.spec.affinity or Affinity()
-    return term in (affinity.together if kind == TOGETHER else affinity.apart)
-
-
-def _hook(pod: LivePod, name: str, value: str, why: str) -> Given | None:
-    """Return the `preStop` edit of a container; only the presence of a hook is known. A container
-    with another hook of its own gets none.
-    """
-    found = next((each for each in pod.spec.containers or () if each.name == name), None)
-    lifecycle = (found and found.lifecycle) or Lifecycle()
-    if lifecycle.pre_stop is None and lifecycle.post_start is not None:
-        return None
-    return Given("preStop", value, None if lifecycle.pre_stop is None else value, why, (name,))
+        found.setdefault(structs.replace(each, containers=()), []).extend(each.containers)
+    for each, containers in found.items():
+        yield structs.replace(each, containers=tuple(containers))
 
 
 def _policy_of(pod: LivePod) -> Policy:

@@ -1,7 +1,7 @@
 """The variables that the webhook sets, derived by running the mutators on workers of every kind."""
 
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 import msgspec
 from msgspec import Struct
@@ -14,8 +14,6 @@ from webhook.groups.identity import HostIdentity
 from webhook.mutation.edit import SetEnv
 from webhook.mutation.pipeline import host_edits, replica_edits
 from webhook.mutation.ray_pod import DEFAULT_POLICY, Policy, Worker, read_replica
-
-Object = dict[str, Any]
 
 
 class GivenVariable(Struct, frozen=True):
@@ -41,12 +39,17 @@ def given_variables() -> dict[str, GivenVariable]:
     return found
 
 
-class _Kind(NamedTuple):
-    """A kind of workers: a description, the annotations of their RayCluster, and their pod spec."""
+class _Kind(Struct, frozen=True):
+    """A kind of workers: a description, the resource that they request, the annotations of their
+    RayCluster, their TPU slice and variables.
+    """
 
     given: str
-    annotations: dict[str, str]
-    spec: Object
+    resource: str = "cpu"
+    annotations: dict[str, str] = {}
+    accelerator: str = "tpu-v6e-slice"
+    topology: str = "2x4"
+    env: tuple[dict[str, str], ...] = ()
     policy: Policy = DEFAULT_POLICY
 
 
@@ -55,7 +58,15 @@ def _edits(kind: _Kind) -> Iterator[SetEnv]:
     meta = {"name": "demo", "namespace": "team", "uid": "demo", "annotations": kind.annotations}
     document = {"metadata": meta, "spec": {"workerGroupSpecs": [group]}}
     facts = facts_of(msgspec.convert(document, RayCluster))
-    pod: Pod = msgspec.json.decode(msgspec.json.encode({"spec": kind.spec}), type=Pod)
+    tpu = kind.resource == names.RESOURCE_TPU
+    limits = {kind.resource: "4" if tpu else "8"}
+    container = {"name": "ray-worker", "env": kind.env, "resources": {"limits": limits}}
+    selector = {
+        names.NODE_TPU_ACCELERATOR: kind.accelerator,
+        names.NODE_TPU_TOPOLOGY: kind.topology,
+    }
+    spec = {"nodeSelector": selector if tpu else {}, "containers": [container]}
+    pod: Pod = msgspec.json.decode(msgspec.json.encode({"spec": spec}), type=Pod)
     replica = read_replica(
         pod, HostIdentity(0, 0, "workers-x7k2p"), facts, facts.groups["workers"], policy=kind.policy
     )
@@ -64,81 +75,41 @@ def _edits(kind: _Kind) -> Iterator[SetEnv]:
             yield edit
 
 
-def _worker(
-    resource: str, amount: str, selector: dict[str, str], *variables: tuple[str, str]
-) -> Object:
-    container = {
-        "name": "ray-worker",
-        "env": [{"name": name, "value": value} for name, value in variables],
-        "resources": {"limits": {resource: amount}},
-    }
-    return {"nodeSelector": selector, "containers": [container]}
-
-
-def _tpu(accelerator: str, topology: str) -> dict[str, str]:
-    return {names.NODE_TPU_ACCELERATOR: accelerator, names.NODE_TPU_TOPOLOGY: topology}
-
-
 _SHARD: Final = {
     names.ANNOTATION_SHARD_GROUP: "demo",
     names.ANNOTATION_SHARD_INDEX: "3",
     names.ANNOTATION_SHARD_COUNT: "8",
 }
 _PROFILES: Final = {names.ANNOTATION_PROFILES: ",".join(profiles.BY_NAME)}
+_SLICES: Final = {"name": names.MEGASCALE_NUM_SLICES, "value": "2"}
+_NODE_LABELS: Final = {names.ANNOTATION_NODE_LABELS: "nvidia.com/gpu.clique=ray.io/gpu-domain"}
+_TPU: Final = names.RESOURCE_TPU
+_GPU: Final = "nvidia.com/gpu"
 
 _KINDS: Final = (
-    _Kind(
-        "workers that ask for TPU chips",
-        {},
-        _worker(names.RESOURCE_TPU, "4", _tpu("tpu-v6e-slice", "2x4")),
-    ),
+    _Kind("workers that ask for TPU chips", _TPU),
     _Kind(
         f"workers of a job over several TPU slices, which set {names.MEGASCALE_NUM_SLICES}",
-        {},
-        _worker(
-            names.RESOURCE_TPU, "4", _tpu("tpu-v6e-slice", "2x4"), (names.MEGASCALE_NUM_SLICES, "2")
-        ),
+        _TPU,
+        env=(_SLICES,),
     ),
     _Kind(
         f"workers that ask for TPU chips, with a profile in {names.ANNOTATION_PROFILES}",
+        _TPU,
         _PROFILES,
-        _worker(names.RESOURCE_TPU, "4", _tpu("tpu-v6e-slice", "2x4")),
     ),
-    _Kind("workers on TPU v7x", {}, _worker(names.RESOURCE_TPU, "4", _tpu("tpu7x", "2x2x2"))),
-    _Kind(
-        "workers of groups of several hosts that ask for GPUs",
-        {},
-        _worker("nvidia.com/gpu", "8", {}),
-    ),
-    _Kind(
-        f"such workers, with a profile in {names.ANNOTATION_PROFILES}",
-        _PROFILES,
-        _worker("nvidia.com/gpu", "8", {}),
-    ),
-    _Kind(
-        f"all pods of a RayCluster with {names.ANNOTATION_SHARD_GROUP}",
-        _SHARD,
-        _worker("cpu", "8", {}),
-    ),
+    _Kind("workers on TPU v7x", _TPU, accelerator="tpu7x", topology="2x2x2"),
+    _Kind("workers of groups of several hosts that ask for GPUs", _GPU),
+    _Kind(f"such workers, with a profile in {names.ANNOTATION_PROFILES}", _GPU, _PROFILES),
+    _Kind(f"all pods of a RayCluster with {names.ANNOTATION_SHARD_GROUP}", annotations=_SHARD),
     _Kind(
         f"workers of a RayCluster with {names.ANNOTATION_REPLICA_LABEL}",
-        {names.ANNOTATION_REPLICA_LABEL: "true"},
-        _worker("cpu", "8", {}),
+        annotations={names.ANNOTATION_REPLICA_LABEL: "true"},
     ),
-    _Kind(
-        f"workers of a RayCluster with {names.ANNOTATION_NODE_LABELS}",
-        {names.ANNOTATION_NODE_LABELS: "nvidia.com/gpu.clique=ray.io/gpu-domain"},
-        _worker("cpu", "8", {}),
-    ),
+    _Kind(f"workers of a RayCluster with {names.ANNOTATION_NODE_LABELS}", annotations=_NODE_LABELS),
     _Kind(
         f"workers of a RayCluster with {names.ANNOTATION_DRAIN_SECONDS}",
-        {names.ANNOTATION_DRAIN_SECONDS: "120"},
-        _worker("cpu", "8", {}),
+        annotations={names.ANNOTATION_DRAIN_SECONDS: "120"},
     ),
-    _Kind(
-        "all Ray pods, on Kubernetes 1.35 and later",
-        {},
-        _worker("cpu", "8", {}),
-        Policy(zones=True),
-    ),
+    _Kind("all Ray pods, on Kubernetes 1.35 and later", policy=Policy(zones=True)),
 )

@@ -155,75 +155,49 @@ def _misnamed(group: Group, replica: Replica) -> Iterator[str]:
 
 def _steps(installed: Installed, groups: Sequence[GroupVerdict]) -> Iterator[Step]:
     """Yield the steps: those that are done, the next one, and those for later."""
-    done, commands = _progress(installed, groups)
     waiting = False
-    for name, text, check in _STEPS:
-        state: State = "done" if done[name] else "later" if waiting else "next"
-        waiting = waiting or not done[name]
-        yield Step(name, state, text, () if done[name] else commands[name], check)
+    for done, name, text, commands, check in _rows(installed, groups):
+        state: State = "done" if done else "later" if waiting else "next"
+        waiting = waiting or not done
+        yield Step(name, state, text, () if done else commands, check)
 
 
-_STEPS: Final = (
-    (
-        "install",
-        (
-            "install ray-webhook beside it; until the last step it refuses nothing while it is "
-            "away, and pods that pass both webhooks get one seat"
-        ),
-        "ray-webhook check --wait 2m",
-    ),
-    (
-        "unregister",
-        f"take {PREVIOUS} out of the way of pods: from here on, ray-webhook alone gives seats",
-        "",
-    ),
-    ("remove", f"remove what is left of {PREVIOUS}", ""),
-    (
-        "restart",
-        "let KubeRay create the groups again whose pods cannot be adopted",
-        "ray-webhook status -A",
-    ),
-    (
-        "fail-closed",
-        "let Ray pods wait for ray-webhook, as they have waited for the other one",
-        "ray-webhook check",
-    ),
-)
-"""The id of each step in order, its text, and the command that verifies it."""
-
-
-def _progress(
+def _rows(
     installed: Installed, groups: Sequence[GroupVerdict]
-) -> tuple[dict[str, bool], dict[str, tuple[str, ...]]]:
-    """Return by id whether each step is done, and its commands."""
+) -> Iterator[tuple[bool, str, str, tuple[str, ...], str]]:
+    """Yield for each step whether it is done, its id, text and commands, and a command that
+    verifies it.
+    """
     mutating, validating = installed.objects.configurations.listed, installed.validating
     ours = [each for _, each in _entries(mutating) if each.name == PODS_WEBHOOK]
-    previous = [
-        (kind, name)
+    done = bool(ours and ours[0].client_config.ca_bundle and installed.ready)
+    commands: tuple[str, ...] = (
+        f"helm install {_CHART} --create-namespace --set image.repository=YOUR/ray-webhook",
+        "kubectl -n ray-webhook rollout status deployment/ray-webhook",
+    )
+    text = (
+        "install ray-webhook beside it; until the last step it refuses nothing while it is away, "
+        "and pods that pass both webhooks get one seat"
+    )
+    yield done, "install", text, commands, "ray-webhook check --wait 2m"
+    commands = tuple(
+        f"kubectl delete {kind}webhookconfiguration {name}"
         for kind, known in (("mutating", mutating), ("validating", validating))
         for name in dict.fromkeys(name for name, each in _entries(known) if _is_previous(each))
-    ]
-    restarts = tuple(each.command for each in groups if each.restart)
-    done = {
-        "install": bool(ours and ours[0].client_config.ca_bundle and installed.ready),
-        "unregister": mutating is not None and validating is not None and not previous,
-        "remove": installed.deployments is not None and not installed.deployments,
-        "restart": not restarts,
-        "fail-closed": bool(ours) and all(each.failure_policy == "Fail" for each in ours),
-    }
-    commands = {
-        "install": (
-            f"helm install {_CHART} --create-namespace --set image.repository=YOUR/ray-webhook",
-            "kubectl -n ray-webhook rollout status deployment/ray-webhook",
-        ),
-        "unregister": tuple(
-            f"kubectl delete {kind}webhookconfiguration {name}" for kind, name in previous
-        ),
-        "remove": tuple(map(_removal, installed.deployments or ())),
-        "restart": restarts,
-        "fail-closed": (f"helm upgrade {_CHART} --reuse-values --set mutating.failurePolicy=Fail",),
-    }
-    return done, commands
+    )
+    done = mutating is not None and validating is not None and not commands
+    text = f"take {PREVIOUS} out of the way of pods: from here on, ray-webhook alone gives seats"
+    yield done, "unregister", text, commands, ""
+    commands = tuple(map(_removal, installed.deployments or ()))
+    done = installed.deployments is not None and not commands
+    yield done, "remove", f"remove what is left of {PREVIOUS}", commands, ""
+    commands = tuple(each.command for each in groups if each.restart)
+    text = "let KubeRay create the groups again whose pods cannot be adopted"
+    yield not commands, "restart", text, commands, "ray-webhook status -A"
+    commands = (f"helm upgrade {_CHART} --reuse-values --set mutating.failurePolicy=Fail",)
+    done = bool(ours) and all(each.failure_policy == "Fail" for each in ours)
+    text = "let Ray pods wait for ray-webhook, as they have waited for the other one"
+    yield done, "fail-closed", text, commands, "ray-webhook check"
 
 
 def _entries(
