@@ -97,7 +97,6 @@ class Group(Struct):
 
     @property
     def desired(self) -> int:
-        """Number of desired replicas."""
         facts = self.cluster.facts
         return 0 if facts.suspended or facts.deleting else self.spec.desired
 
@@ -147,7 +146,6 @@ class Cluster(Struct):
 
     @property
     def head_ready(self) -> bool:
-        """Return whether a head is ready."""
         return any(pod.ready for pod in self.heads)
 
     @property

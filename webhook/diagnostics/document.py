@@ -55,34 +55,20 @@ class Status(Struct, rename="camel", frozen=True):
 
 def document(cluster_report: report.ClusterReport) -> dict[str, Any]:
     """Return a report as JSON values."""
-    return written(
-        _status(cluster_report, tuple(_described(each) for each in cluster_report.clusters))
-    )
+    found: dict[str, Any] = msgspec.json.decode(b"".join(encoded(cluster_report)))
+    return found
 
 
 def encoded(cluster_report: report.ClusterReport) -> Iterator[bytes]:
     """Yield a report as JSON, in one chunk per RayCluster."""
-    around = msgspec.json.encode(written(_status(cluster_report, ())))
-    begin, end = around.split(_NO_CLUSTERS, 1)
+    rest = cluster_report.problems, cluster_report.unread
+    status = Status(API_VERSION, KIND, cluster_report.now, cluster_report.waits, (), *rest)
+    begin, end = msgspec.json.encode(written(status)).split(_NO_CLUSTERS, 1)
     yield begin + _NO_CLUSTERS[:-1]
     for number, each in enumerate(cluster_report.clusters):
-        yield (b"," if number else b"") + msgspec.json.encode(written(_described(each)))
+        cluster = ClusterStatus(**structs.asdict(each), conditions=conditions(each))
+        yield (b"," if number else b"") + msgspec.json.encode(written(cluster))
     yield _NO_CLUSTERS[-1:] + end
-
-
-def _described(cluster: report.Cluster) -> ClusterStatus:
-    return ClusterStatus(**structs.asdict(cluster), conditions=conditions(cluster))
-
-
-def _status(cluster_report: report.ClusterReport, clusters: tuple[ClusterStatus, ...]) -> Status:
-    rest = (
-        cluster_report.now,
-        cluster_report.waits,
-        clusters,
-        cluster_report.problems,
-        cluster_report.unread,
-    )
-    return Status(API_VERSION, KIND, *rest)
 
 
 def written(value: Struct) -> dict[str, Any]:
@@ -100,14 +86,13 @@ def conditions(cluster: report.Cluster) -> tuple[Condition, ...]:
         )
     errors = [each for each in cluster.problems if each.level == ERROR]
     since = text_of(earliest(each.since for each in errors))
-    first = errors[0] if errors else None
-    degraded = (
-        Condition(DEGRADED, "True", _camel(first.id), first.message, since)
-        if first
-        else Condition(DEGRADED, "True", "ReplicaNotReady", "a replica is not complete")
-        if cluster.waits
-        else Condition(DEGRADED, "False", "NoProblem", "no problem was found")
-    )
+    if errors:
+        reason = "".join(part.capitalize() for part in errors[0].id.split("-"))
+        degraded = Condition(DEGRADED, "True", reason, errors[0].message, since)
+    elif cluster.waits:
+        degraded = Condition(DEGRADED, "True", "ReplicaNotReady", "a replica is not complete")
+    else:
+        degraded = Condition(DEGRADED, "False", "NoProblem", "no problem was found")
     return _ready(cluster, since), degraded
 
 
@@ -151,7 +136,3 @@ def _timed(value: Any) -> Any:  # noqa: ANN401 - any JSON value
         }
         return {key: each for key, each in shown.items() if each is not None or key not in _TIMES}
     return [_timed(each) for each in value] if isinstance(value, list | tuple) else value
-
-
-def _camel(name: str) -> str:
-    return "".join(part.capitalize() for part in name.split("-"))

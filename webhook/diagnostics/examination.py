@@ -223,7 +223,6 @@ def report_of(
 
 
 def _pod_groups(cluster: Cluster) -> Iterator[report.PodGroup]:
-    """Yield the PodGroups that pods of a RayCluster refer to."""
     named: dict[str, list[LivePod]] = {}
     for pod in (*cluster.heads, *cluster.pods):
         if pod.pod_group:

@@ -144,9 +144,6 @@ class Expected:
         """Return all edits for a host."""
         return [*self._own(host), *self._shared]
 
-    def container(self, edit: SetEnv) -> str:
-        return self.name_of(edit.container)
-
     def name_of(self, path: str) -> str:
         """Return the name of the container at a path in a pod."""
         return self._template.slot(path).name if self._template is not None else ""
@@ -161,7 +158,7 @@ class Expected:
 
     def actual(self, pod: LivePod, edit: SetEnv) -> str | None:
         """Return the value of an edit's variable; None if unset. A field counts as expected."""
-        key = pod.name, self.container(edit)
+        key = pod.name, self.name_of(edit.container)
         variables = self._variables.get(key)
         if variables is None:
             variables = self._variables[key] = _variables(pod, key[1])

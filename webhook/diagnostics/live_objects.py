@@ -49,14 +49,14 @@ class LiveMeta(ObjectMeta, rename="camel", frozen=True, gc=False):
         return due - grace
 
 
-class OwnedSpec(Struct, frozen=True, gc=False):
-    """Marks that a manager has set fields of `spec`; the fields are not decoded."""
+class Present(Struct, frozen=True, gc=False):
+    """A map of which only the presence is read."""
 
 
 class OwnedFields(Struct, frozen=True, gc=False):
     """The fields that a manager has set."""
 
-    spec: OwnedSpec | None = field(default=None, name="f:spec")
+    spec: Present | None = field(default=None, name="f:spec")
 
 
 class Manager(Struct, rename="camel", frozen=True, gc=False):
@@ -139,10 +139,6 @@ class Waiting(Struct, frozen=True, gc=False):
     message: str = ""
 
 
-class Running(Struct, frozen=True, gc=False):
-    """`running` of a container state."""
-
-
 class Terminated(Struct, rename="camel", frozen=True, gc=False):
     """`terminated` of a container state."""
 
@@ -155,7 +151,7 @@ class ContainerState(Struct, frozen=True, gc=False):
     """`state` of a container; one of the fields is set."""
 
     waiting: Waiting | None = None
-    running: Running | None = None
+    running: Present | None = None
     terminated: Terminated | None = None
 
 
@@ -368,18 +364,17 @@ class LiveEvent(Struct, rename="camel", frozen=True, gc=False):
     def last(self) -> float | None:
         """Time of the last occurrence."""
         series = self.series.last_observed_time if self.series else None
-        for text in (series, self.last_timestamp, self.event_time):
-            if (seconds := seconds_of(text)) is not None:
-                return seconds
-        return self.metadata.created
+        return self._known(series, self.last_timestamp, self.event_time)
 
     @property
     def first(self) -> float | None:
         """Time of the first occurrence."""
-        for text in (self.first_timestamp, self.event_time):
-            if (seconds := seconds_of(text)) is not None:
-                return seconds
-        return self.metadata.created
+        return self._known(self.first_timestamp, self.event_time)
+
+    def _known(self, *times: str | None) -> float | None:
+        """Return the first of the times that is set, or else the time of creation."""
+        known = (seconds for text in times if (seconds := seconds_of(text)) is not None)
+        return next(known, self.metadata.created)
 
 
 class Requirement(Struct, frozen=True, gc=False):

@@ -156,15 +156,15 @@ class ObjectCache:
         self.installation = True
         self._examined = False
         self._changed: set[str] = set()
-        self._nodes_changed: set[str] = set()
-        self._groups_changed: set[str] = set()
-        self._services_changed: set[str] = set()
-        self._ends_changed: set[str] = set()
+        self._places: set[str] = set()
+        """Changed nodes by name, and changed PodGroups and Services by namespace and name."""
+        self._ends: set[str] = set()
+        """Names, in a namespace, of pods that have ended."""
         self.clusters: Table[LiveCluster] = Table(_namespace, self._cluster_changed)
         self.pods: Table[LivePod] = Table(lambda pod: (owner_of(pod),), self._pod_changed, kept)
-        self.pod_groups: Table[LivePodGroup] = Table(_place, self._pod_group_changed)
+        self.pod_groups: Table[LivePodGroup] = Table(_place, self._place_changed)
         self.events: Table[LiveEvent] = Table(_subjects, self._event_changed)
-        self.services: Table[Named] = Table(_place, self._service_changed)
+        self.services: Table[Named] = Table(_place, self._place_changed)
         self.nodes: Table[Named] = Table(_name, self._node_changed, kept_node)
         self.namespaces: Table[Named] = Table(_name, self._namespace_changed)
         self.configurations: Table[WebhookConfiguration] = Table(_name, self._installation_changed)
@@ -182,23 +182,22 @@ class ObjectCache:
 
     def take_changed(self) -> set[str]:
         """Return the uids of RayClusters whose report may have changed since the last call."""
-        nodes, groups, services = self._nodes_changed, self._groups_changed, self._services_changed
-        if nodes or groups or services:
+        places, ends = self._places, self._ends
+        if places:
             self._mark(
                 owner_of(pod)
                 for pod in self.pods.all
-                if pod.spec.node_name in nodes
-                or (pod.pod_group and f"{pod.metadata.namespace}/{pod.pod_group}" in groups)
-                or f"{pod.metadata.namespace}/{pod.spec.subdomain}" in services
+                if pod.spec.node_name in places
+                or (pod.pod_group and f"{pod.metadata.namespace}/{pod.pod_group}" in places)
+                or f"{pod.metadata.namespace}/{pod.spec.subdomain}" in places
             )
-        if services or self._ends_changed:
+        if places or ends:
             self._mark(
                 each.metadata.uid or ""
                 for each in self.clusters.all
-                if _service(each) in services or not self._ends_changed.isdisjoint(_pod_names(each))
+                if _service(each) in places or not ends.isdisjoint(_pod_names(each))
             )
-        for places in (nodes, groups, services, self._ends_changed):
-            places.clear()
+        self._places, self._ends = set(), set()
         changed, self._changed = self._changed, set()
         return changed
 
@@ -260,19 +259,15 @@ class ObjectCache:
         if event.reason in REFUSALS:
             self._mark(_subjects(event))
         elif self._examined and self.pods.get(event.involved_object.uid) is None:
-            self._ends_changed.update(_subjects(event))
+            self._ends.update(_subjects(event))
 
-    def _pod_group_changed(self, group: LivePodGroup) -> None:
+    def _place_changed(self, value: LivePodGroup | Named) -> None:
         if self._examined:
-            self._groups_changed.update(_place(group))
-
-    def _service_changed(self, service: Named) -> None:
-        if self._examined:
-            self._services_changed.update(_place(service))
+            self._places.update(_place(value))
 
     def _node_changed(self, node: Named) -> None:
         if self._examined:
-            self._nodes_changed.update(_name(node))
+            self._places.update(_name(node))
 
     def _namespace_changed(self, namespace: Named) -> None:
         found = self.clusters.of(namespace.metadata.name or "")

@@ -311,7 +311,6 @@ def _line(text: str) -> str:
 
 
 def _line_of(reason: str, message: str) -> str:
-    """Return a reason with its message, if any."""
     words = " ".join(message.split())
     return f"{reason}{f', {words}' if words else ''}"[:_WORDS_MAX]
 
@@ -341,13 +340,11 @@ def _container(pod: LivePod) -> str:
 
 
 def _crashes(pod: LivePod) -> bool:
-    """Return whether a container of a pod is in CrashLoopBackOff."""
     waiting = (each.state.waiting for each in pod.status.every_container)
     return any(each is not None and each.reason == _CRASHES for each in waiting)
 
 
 def _restarts(pod: LivePod, status: ContainerStatus) -> bool:
-    """Return whether kubelet will restart an ended container."""
     end, policy = status.state.terminated, pod.spec.restart_policy
     return policy == ALWAYS or (policy == _ON_FAILURE and bool(end and end.exit_code))
 

@@ -51,7 +51,6 @@ class Replica(Struct, frozen=True, omit_defaults=True, gc=False):
 
     @property
     def ready(self) -> int:
-        """Number of ready hosts."""
         return sum(host.state == READY for host in self.hosts)
 
 
@@ -67,7 +66,6 @@ class Group(Struct, frozen=True, omit_defaults=True, gc=False):
 
     @property
     def every_host(self) -> tuple[Host, ...]:
-        """The hosts of all replicas."""
         return tuple(host for replica in self.replicas for host in replica.hosts)
 
 

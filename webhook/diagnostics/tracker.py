@@ -1,12 +1,13 @@
 """The tracker: changes between reports, and the events to record for them."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
 from msgspec import Struct, field, structs
 
 from webhook.diagnostics import ids, report
-from webhook.diagnostics.diagnosis import Event, Problem, Series
+from webhook.diagnostics.diagnosis import Event, Problem
 from webhook.diagnostics.examination import DIAGNOSES
 from webhook.diagnostics.messages import others
 
@@ -95,7 +96,7 @@ class Tracker(Struct):
         left_alone = {
             cluster.uid
             for cluster in cluster_report.clusters
-            if cluster.failure or _left_alone(cluster)
+            if cluster.failure or any(each.id == ids.IGNORED for each in cluster.problems)
         }
         notices = tuple(
             notice
@@ -107,19 +108,21 @@ class Tracker(Struct):
             for cluster in cluster_report.clusters
             for group in cluster.groups
         )
-        there = {place for place, _ in _replicas(cluster_report)}
-        self.incomplete = {each: at for each, at in self.incomplete.items() if each in there}
-        problems: dict[tuple[str, str, str], int] = {}
-        for each in cluster_report.every_problem:
-            place = each.namespace, each.cluster, each.id
-            problems[place] = problems.get(place, 0) + 1
+        problems = Counter(
+            (each.namespace, each.cluster, each.id) for each in cluster_report.every_problem
+        )
         return TrackedProblems(notices, tallies, problems)
 
     def _wrong(self, cluster_report: report.ClusterReport) -> Iterator[EventRequest]:
         """Yield an event for each series of problems that have lasted long enough."""
         found: dict[Key, tuple[report.Cluster, Problem]] = {}
         for cluster in cluster_report.clusters:
-            names = _names(cluster)
+            names: dict[tuple[str, int | None], str] = {
+                (group.name, replica.index): _called(replica)
+                for group in cluster.groups
+                for replica in group.replicas
+                if replica.index is not None
+            }
             for problem in (*cluster.problems, *cluster_report.problems):
                 event = _EVENTS.get(problem.id)
                 if event is not None:
@@ -132,9 +135,15 @@ class Tracker(Struct):
             for key, (cluster, problem) in found.items()
             if cluster_report.now - self.affected[key] >= _EVENTS[problem.id].seconds
         }
-        self.series = self._series(
-            {key: _EVENTS[problem.id].series for key, (_, problem) in lasting.items()}
+        series_of = {key: _EVENTS[problem.id].series for key, (_, problem) in lasting.items()}
+        new = _at_once(
+            key for key, kind in series_of.items() if kind == "at once" and key not in self.series
         )
+        # A reported problem keeps its series
+        self.series = {
+            key: _of_group(key) if kind == "group" else self.series.get(key) or new.get(key, key)
+            for key, kind in series_of.items()
+        }
         by_series: dict[Key, list[tuple[report.Cluster, Problem]]] = {}
         for key, each in lasting.items():
             by_series.setdefault(self.series[key], []).append(each)
@@ -151,35 +160,25 @@ class Tracker(Struct):
             if series not in self.open and series.uid in there:
                 yield _resolved(notice)
 
-    def _series(self, lasting: Mapping[Key, Series]) -> dict[Key, Key]:
-        """Return the series of each replica and reason: a reported problem keeps its series."""
-        new = [key for key, series in lasting.items() if series == "at once"]
-        at_once = _at_once(key for key in new if key not in self.series)
-        return {
-            key: _of_group(key)
-            if series == "group"
-            else self.series.get(key) or at_once.get(key, key)
-            for key, series in lasting.items()
-        }
-
     def _completed(self, cluster_report: report.ClusterReport) -> Iterator[EventRequest]:
         """Yield an event per group for multi-host replicas that became complete since the last
         report.
         """
         before, self.complete = self.complete, set()
+        known, self.incomplete = self.incomplete, {}
         done: dict[Key, tuple[report.Cluster, report.Group, report.Replica]] = {}
-        for place, (cluster, group, replica) in _replicas(cluster_report):
-            if replica.state == report.LEAVING:
-                self.incomplete.pop(place, None)
-                continue
-            if replica.state != report.COMPLETE:
-                since = replica.since if before is None else None
-                self.incomplete.setdefault(place, since or cluster_report.now)
-                continue
-            self.incomplete.pop(place, None)
-            self.complete.add(place)
-            if before is not None and place not in before and group.hosts > 1:
-                done[Key(cluster.uid, place[1:], COMPLETE)] = cluster, group, replica
+        for cluster in cluster_report.clusters:
+            for group in cluster.groups:
+                for replica in group.replicas:
+                    place = cluster.uid, group.name, _called(replica)
+                    if replica.state == report.COMPLETE:
+                        self.complete.add(place)
+                        if before is not None and place not in before and group.hosts > 1:
+                            done[Key(cluster.uid, place[1:], COMPLETE)] = cluster, group, replica
+                    elif replica.state != report.LEAVING:
+                        since = replica.since if before is None else None
+                        begun = known.get(place, since or cluster_report.now)
+                        self.incomplete.setdefault(place, begun)
         by_series: dict[Key, list[tuple[report.Cluster, report.Group, report.Replica]]] = {}
         for key, series in _at_once(done).items():
             by_series.setdefault(series, []).append(done[key])
@@ -189,19 +188,19 @@ class Tracker(Struct):
             yield EventRequest(series, "Normal", cluster.namespace, cluster.name, note)
 
     def _tally(self, cluster: report.Cluster, group: report.Group) -> Tally:
-        states: dict[str, int] = {}
-        times = []
-        for replica in group.replicas:
-            states[replica.state] = states.get(replica.state, 0) + 1
-            since = self.incomplete.get((cluster.uid, group.name, _called(replica)))
-            if since is not None:
-                times.append(since)
+        times = [
+            since
+            for replica in group.replicas
+            if (since := self.incomplete.get((cluster.uid, group.name, _called(replica))))
+            is not None
+        ]
+        unseated = ids.POD_WITHOUT_SEAT, group.name
         return Tally(
             cluster.namespace,
             cluster.name,
             group.name,
-            states,
-            sum(len(each.pods) for each in cluster.problems if _seatless(each, group)),
+            Counter(replica.state for replica in group.replicas),
+            sum(len(each.pods) for each in cluster.problems if (each.id, each.group) == unseated),
             min(times, default=None),
         )
 
@@ -233,36 +232,9 @@ def _at_once(keys: Iterable[Key]) -> dict[Key, Key]:
     }
 
 
-def _left_alone(cluster: report.Cluster) -> bool:
-    return any(problem.id == ids.IGNORED for problem in cluster.problems)
-
-
-def _seatless(problem: Problem, group: report.Group) -> bool:
-    return (problem.id, problem.group) == (ids.POD_WITHOUT_SEAT, group.name)
-
-
-def _replicas(
-    cluster_report: report.ClusterReport,
-) -> Iterator[tuple[Place, tuple[report.Cluster, report.Group, report.Replica]]]:
-    for cluster in cluster_report.clusters:
-        for group in cluster.groups:
-            for replica in group.replicas:
-                yield (cluster.uid, group.name, _called(replica)), (cluster, group, replica)
-
-
 def _called(replica: report.Replica) -> str:
     """Return the name of a replica, otherwise its index, or `missing` for a missing replica."""
     return replica.name or ("missing" if replica.index is None else str(replica.index))
-
-
-def _names(cluster: report.Cluster) -> dict[tuple[str, int | None], str]:
-    """Return the names of replicas, by group and index."""
-    return {
-        (group.name, replica.index): _called(replica)
-        for group in cluster.groups
-        for replica in group.replicas
-        if replica.index is not None
-    }
 
 
 def _note(problem: Problem, more: Sequence[int | None]) -> str:
