@@ -70,12 +70,12 @@ class Listing:
 
     def page(self, sight: UserScope, parameters: Mapping[str, str]) -> str:
         query = query_of(parameters)
-        found = self._live.board.find(query, sight.namespaces)
-        shown = self._with(sight, query, found)
+        found, problems = self._find(sight, query)
+        shown = self._with(query, found, problems)
         beside, after, _ = map(Markup, shown.around)
         return self._drawer.page(
             "page",
-            problems=self._problems(sight, query, found),
+            problems=_errors(found, problems),
             user=sight.user,
             options=Markup(self._options(query, found)),  # noqa: S704 - of our template
             query=query,
@@ -88,36 +88,33 @@ class Listing:
         )
 
     def shown(self, sight: UserScope, query: Query) -> Shown:
-        return self._with(sight, query, self._live.board.find(query, sight.namespaces))
+        return self._with(query, *self._find(sight, query))
 
-    def _with(self, sight: UserScope, query: Query, found: Found) -> Shown:
+    def _find(self, sight: UserScope, query: Query) -> tuple[Found, tuple[Problem, ...]]:
+        """Return the RayClusters to show, and the problems of the installation."""
+        everything = sight.namespaces is None and not query.namespace
+        problems = self._live.examiner.problems if everything else ()
+        return self._live.board.find(query, sight.namespaces), problems
+
+    def _with(self, query: Query, found: Found, problems: tuple[Problem, ...]) -> Shown:
         options = self._options(query, found)
         around = {
-            self._beside(sight, query, found): "outerMorph",
+            self._beside(query, found, problems): "outerMorph",
             self._after(query, found): "outerMorph",
             f'<select id="namespace">{options}</select>': "innerMorph",
         }
         return Shown(found.shown, around)
 
-    def _problems(self, sight: UserScope, query: Query, found: Found) -> int:
-        return found.errors + sum(each.level == ERROR for each in self._problem_views(sight, query))
-
-    def _problem_views(self, sight: UserScope, query: Query) -> tuple[Problem, ...]:
-        everything = sight.namespaces is None and not query.namespace
-        return self._live.examiner.problems if everything else ()
-
-    def _beside(self, sight: UserScope, query: Query, found: Found) -> str:
+    def _beside(self, query: Query, found: Found, problems: tuple[Problem, ...]) -> str:
         """Return the part of the page about all RayClusters and about the installation."""
-        live, states, found_problems = self._live, found.states, self._problem_views(sight, query)
+        live, states = self._live, found.states
         outage = (
             f"No news from the API server ({live.source.problem}): showing the last known state."
         )
         return self._drawer.page(
             "beside",
-            problems=self._problems(sight, query, found),
-            summary=_summary(found, len(found_problems))
-            if live.source.synced
-            else "Reading the cluster",
+            problems=_errors(found, problems),
+            summary=_summary(found, len(problems)) if live.source.synced else "Reading the cluster",
             states=[
                 Chip(state, f"{states.get(state, 0)} {text}", query.toggled("state", state), chosen)
                 for state, text in STATES.items()
@@ -129,7 +126,7 @@ class Listing:
                 if (chosen := query.problem == problem) or not query.cluster
             ],
             problem=outage if live.source.problem else "",
-            listed_problems=found_problems,
+            listed_problems=problems,
             back=Query().address if query.cluster else "",
         )
 
@@ -153,6 +150,11 @@ class Listing:
     def _options(self, query: Query, found: Found) -> str:
         every = sorted({*found.namespaces, *filter(None, [query.namespace])})
         return self._drawer.page("options", namespaces=every, namespace=query.namespace)
+
+
+def _errors(found: Found, problems: tuple[Problem, ...]) -> int:
+    """Return the number of errors: of RayClusters, and of the installation."""
+    return found.errors + sum(each.level == ERROR for each in problems)
 
 
 def _summary(found: Found, installation: int) -> str:

@@ -4,8 +4,8 @@ Source of the rules: the RBAC authorizer of Kubernetes, plugin/pkg/auth/authoriz
 """
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from collections import OrderedDict, defaultdict
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 from hashlib import sha256
 from typing import Any, Final, Generic, TypeVar
 
@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from webhook.api import names
+from webhook.api.objects import ObjectMeta
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.errors import ApiError
 
@@ -56,58 +57,43 @@ class NotNowError(Exception):
 
 class Shared(Generic[K, V]):
     """A cache with a size limit and a lifetime. All requests for a key share one computation, which
-    continues when a request is cancelled; failures are not cached.
+    continues when a request is cancelled; the next request after a failure begins another.
     """
 
     def __init__(self, limit: int, seconds: float, clock: Callable[[], float]) -> None:
         self._limit = limit
         self._seconds = seconds
         self._clock = clock
-        self._kept: OrderedDict[K, tuple[float, V]] = OrderedDict()
-        self._computed: dict[K, asyncio.Task[V]] = {}
+        self._kept: OrderedDict[K, tuple[float, asyncio.Future[V]]] = OrderedDict()
 
     def __contains__(self, key: K) -> bool:
-        """Return whether a value was stored for a key, even if expired."""
+        """Return whether a value was requested or stored for a key, even if expired."""
         return key in self._kept
 
     async def get(self, key: K, compute: Callable[[], Awaitable[V]]) -> V:
         """Return the value of a key, cached or computed. Raises the exceptions of `compute`."""
-        kept = self._kept.get(key)
-        if kept is not None and self._clock() < kept[0]:
-            self._kept.move_to_end(key)
-            return kept[1]
-        task = self._computed.get(key)
-        if task is None:
-            task = self._computed[key] = asyncio.create_task(self._compute(key, compute))
-            task.add_done_callback(_retrieve)  # all requests may have been cancelled
-        return await asyncio.shield(task)
+        until, found = self._kept.get(key, (0.0, None))
+        if found is None or self._clock() >= until or _failed(found):
+            found = asyncio.ensure_future(compute())
+            found.add_done_callback(_failed)  # all requests may have been cancelled
+            self._keep(key, found)
+        self._kept.move_to_end(key)
+        return await asyncio.shield(found)
 
     def put(self, key: K, value: V) -> None:
+        future = asyncio.get_running_loop().create_future()
+        future.set_result(value)
+        self._keep(key, future)
+
+    def _keep(self, key: K, future: asyncio.Future[V]) -> None:
         """Store a value; above the limit, the least recently requested value is dropped."""
-        self._kept[key] = (self._clock() + self._seconds, value)
-        self._kept.move_to_end(key)
+        self._kept[key] = (self._clock() + self._seconds, future)
         if len(self._kept) > self._limit:
             self._kept.popitem(last=False)
 
-    async def _compute(self, key: K, compute: Callable[[], Awaitable[V]]) -> V:
-        try:
-            value = await compute()
-            self.put(key, value)
-            return value
-        finally:
-            del self._computed[key]
 
-
-def _retrieve(task: asyncio.Task[V]) -> None:
-    if not task.cancelled():
-        task.exception()
-
-
-class Metadata(Struct, frozen=True):
-    """`metadata` of a role or a binding."""
-
-    name: str
-    namespace: str = ""
+def _failed(future: asyncio.Future[V]) -> bool:
+    return future.done() and (future.cancelled() or future.exception() is not None)
 
 
 class Rule(Struct, frozen=True, rename="camel"):
@@ -130,7 +116,7 @@ class Rule(Struct, frozen=True, rename="camel"):
 class Role(Struct, frozen=True):
     """A Role or a ClusterRole."""
 
-    metadata: Metadata
+    metadata: ObjectMeta
     rules: tuple[Rule, ...] | None = None
 
 
@@ -145,7 +131,7 @@ class Named(Struct, frozen=True):
 class Binding(Struct, frozen=True, rename="camel"):
     """A RoleBinding."""
 
-    metadata: Metadata
+    metadata: ObjectMeta
     role_ref: Named
     subjects: tuple[Named, ...] | None = None
 
@@ -161,32 +147,27 @@ BINDINGS: Final = msgspec.json.Decoder(Listed[Binding])
 
 
 class Grants:
-    """The grants of the RoleBindings of a cluster: for each subject and resource, the namespaces in
-    which all objects of the resource can be listed.
+    """The grants of the RoleBindings of a cluster: for each subject and needed resource, the
+    namespaces in which all objects of the resource can be listed.
     """
 
     def __init__(
-        self,
-        roles: Iterable[Role],
-        cluster_roles: Iterable[Role],
-        bindings: Iterable[Binding],
-        resources: Sequence[Resource],
+        self, roles: Iterable[Role], cluster_roles: Iterable[Role], bindings: Iterable[Binding]
     ) -> None:
-        granted: dict[tuple[str, str, str], set[Resource]] = {}
-        for kind, every in (("Role", roles), ("ClusterRole", cluster_roles)):
-            for role in every:
-                found = {each for each in resources if _lists(role, each)}
-                if found:
-                    meta = role.metadata
-                    granted[kind, meta.namespace, meta.name] = found
-        self._namespaces: dict[tuple[str, str, Resource], set[str]] = {}
+        granted = {
+            (kind, role.metadata.namespace or "", role.metadata.name): [
+                each for each in NEEDED if any(rule.lists(each) for rule in role.rules or ())
+            ]
+            for kind, every in (("Role", roles), ("ClusterRole", cluster_roles))
+            for role in every
+        }
+        self._namespaces: defaultdict[tuple[str, str, Resource], set[str]] = defaultdict(set)
         for binding in bindings:
-            namespace, ref = binding.metadata.namespace, binding.role_ref
+            namespace, ref = binding.metadata.namespace or "", binding.role_ref
             place = namespace if ref.kind == "Role" else ""
             for resource in granted.get((ref.kind, place, ref.name), ()):
                 for subject in binding.subjects or ():
-                    who = _subject(subject, namespace)
-                    self._namespaces.setdefault((*who, resource), set()).add(namespace)
+                    self._namespaces[(*_subject(subject, namespace), resource)].add(namespace)
 
     def namespaces(self, user: dict[str, Any], resource: Resource) -> set[str]:
         """Return the namespaces in which a user (`status.user`) can list the resource."""
@@ -194,10 +175,6 @@ class Grants:
         subjects += [("Group", str(group)) for group in user.get("groups") or ()]
         found = (self._namespaces.get((*each, resource), set()) for each in subjects)
         return set().union(*found)
-
-
-def _lists(role: Role, resource: Resource) -> bool:
-    return any(rule.lists(resource) for rule in role.rules or ())
 
 
 def _has(values: tuple[str, ...] | None, wanted: str) -> bool:
@@ -244,7 +221,7 @@ class Reviews:
         except (ApiError, msgspec.DecodeError) as error:
             msg = f"the RoleBindings of the cluster cannot be read: {error}"
             raise NotNowError(msg) from error
-        return Grants(roles, cluster_roles, bindings, NEEDED)
+        return Grants(roles, cluster_roles, bindings)
 
 
 class Rights:

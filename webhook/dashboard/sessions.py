@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from webhook.dashboard.rights import NotNowError, Reviews, Rights, Shared, User, UserScope
 from webhook.kubeclient.client import Api
+from webhook.kubeclient.timeouts import RateLimit
 
 REVIEWED_SECONDS: Final = 60.0
 """The lifetime of a cached TokenReview."""
@@ -78,7 +79,7 @@ class TokenAccess:
         self._rights = Rights(self._reviews, clock)
         self._accepted: Shared[bytes, User | None] = Shared(_TOKENS, REVIEWED_SECONDS, clock)
         self._unknown: Shared[bytes, User | None] = Shared(_TOKENS, REVIEWED_SECONDS, clock)
-        self._pace = _Pace(clock)
+        self._pace = RateLimit(UNKNOWN_AT_ONCE, UNKNOWN_EACH_SECOND, clock)
 
     async def enter(self, token: str) -> str | None:
         """Return a new session for a token that the API server accepts. Raises NotNowError."""
@@ -139,24 +140,6 @@ class TokenAccess:
 
 
 Access = OwnAccess | TokenAccess
-
-
-class _Pace:
-    """A rate limit: a burst, then a number per second."""
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._left, self._since = float(UNKNOWN_AT_ONCE), clock()
-
-    def spend(self) -> bool:
-        """Return whether the limit allows another use, and count it."""
-        now = self._clock()
-        gained = (now - self._since) * UNKNOWN_EACH_SECOND
-        self._left, self._since = min(self._left + gained, float(UNKNOWN_AT_ONCE)), now
-        if self._left < 1:
-            return False
-        self._left -= 1
-        return True
 
 
 def _equal(given: str, wanted: str) -> bool:

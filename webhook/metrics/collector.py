@@ -10,6 +10,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
 from webhook import __version__
+from webhook.kubeclient.timeouts import RateLimit
 from webhook.metrics.table import BUILD_INFO, Metric
 
 _BURST: Final = 20
@@ -75,16 +76,10 @@ class PacedScrapes:
         self, make: Callable[[], tuple[bytes, str]], clock: Callable[[], float] = monotonic
     ) -> None:
         self._make = make
-        self._clock = clock
-        self._left = float(_BURST)
-        self._at = clock()
+        self._limit = RateLimit(_BURST, _A_SECOND, clock)
         self._last: tuple[bytes, str] | None = None
 
     def __call__(self) -> tuple[bytes, str]:
-        now = self._clock()
-        self._left = min(self._left + (now - self._at) * _A_SECOND, _BURST)
-        self._at = now
-        if self._last is None or self._left >= 1:
-            self._left -= 1
+        if self._limit.spend() or self._last is None:
             self._last = self._make()
         return self._last
