@@ -92,7 +92,7 @@ class Entry(Struct):
 
 class Found(Struct, frozen=True):
     """The result of a query: the numbers of visible RayClusters with matching words by state and by
-    problem; the number of listed RayClusters, and those of the page.
+    problem; and those of the page.
     """
 
     every: int
@@ -101,7 +101,6 @@ class Found(Struct, frozen=True):
     namespaces: list[str]
     states: dict[str, int]
     problems: dict[str, int]
-    listed: int
     page: int
     pages: int
     shown: dict[str, str]
@@ -171,7 +170,6 @@ class Board:
             sorted({each.cluster.namespace for each in seen}),
             dict(Counter(each.state for each in matching)),
             dict(sorted(problems.items(), key=lambda item: (-item[1], item[0]))),
-            len(chosen),
             page,
             pages,
             shown,

@@ -42,16 +42,11 @@ class Readiness:
         """Report that the process is draining."""
         self.draining = True
 
-    def report(self) -> dict[str, bool]:
-        return {
-            **{name: condition() for name, condition in self.conditions.items()},
-            "not draining": not self.draining,
-        }
-
     def lines(self, *, verbose: bool) -> list[str]:
         """Return a line for each condition, `[+]` if it holds and `[-]` if it does not."""
         texts = {name: text() for name, text in self.details.items()} if verbose else {}
-        report = self.report()
+        report = {name: condition() for name, condition in self.conditions.items()}
+        report["not draining"] = not self.draining
         return [
             f"[{'+' if holds else '-'}] {name}{': ' if name in texts else ''}{texts.get(name, '')}"
             for name, holds in report.items()

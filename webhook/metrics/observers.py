@@ -15,12 +15,15 @@ from webhook.admission.reviewer import Outcome
 from webhook.api import names
 from webhook.api.objects import Pod
 from webhook.api.review import CAUSE_TYPES, Answer
+from webhook.kubeclient.timeouts import RateLimit
 from webhook.logging.log import Admission, Log, timestamp
 from webhook.metrics import table
 from webhook.metrics.collector import Buckets, Metrics
 
-REFUSALS_A_SECOND: Final = 10
-"""Maximum log lines of rejected requests per second: any client can send such requests."""
+REFUSALS: Final = 10
+REFUSALS_A_SECOND: Final = 5
+"""Maximum log lines of rejected requests, in a burst and per second: any client can send such
+requests."""
 
 BATCH_SECONDS: Final = 0.25
 """Delay of log lines. A timer after each review wakes the process a second time, which at 50
@@ -44,7 +47,14 @@ class ReviewObserver:
     docs/contributing/decisions/0023-patch-templates-and-other-layers.md.
     """
 
-    def __init__(self, log: Log, counts: "ReviewCounts", *, quiet: bool = False) -> None:
+    def __init__(
+        self,
+        log: Log,
+        counts: "ReviewCounts",
+        *,
+        quiet: bool = False,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
         self._log = log
         self._counts = counts
         self._quiet = quiet
@@ -52,7 +62,9 @@ class ReviewObserver:
         """For each review its line, its time, and its duration in seconds. Large items would leave
         the CPU caches during the delay."""
         self._timer: asyncio.TimerHandle | None = None
-        self._pace = RefusalPace()
+        self._limit = RateLimit(REFUSALS, REFUSALS_A_SECOND, clock)
+        self._omitted = 0
+        """Rejected requests without a line."""
         self._undecided = "", 0.0
 
     def flush(self) -> None:
@@ -115,10 +127,12 @@ class ReviewObserver:
     def refused(self, status: int, reason: str) -> None:
         """Record a request with another response than a review."""
         self._counts.refusals[str(status)] += 1
+        if not self._limit.spend():
+            self._omitted += 1
+            return
         self._log_omitted()
-        if self._pace.line():
-            self._write()
-            self._log.event("warning", "refused", reason, status)
+        self._write()
+        self._log.event("warning", "refused", reason, status)
 
     def failed(self, error: Exception) -> None:
         self.flush()
@@ -126,13 +140,10 @@ class ReviewObserver:
         self._log.event("error", "failed", f"{type(error).__name__} in a review", trace=trace)
 
     def _log_omitted(self) -> None:
-        rest = self._pace.rest()
-        if rest:
-            self._log.event(
-                "warning",
-                "refused",
-                f"{rest} more requests were refused within a second, and have no line",
-            )
+        if self._omitted:
+            text = f"{self._omitted} more requests were refused, and have no line"
+            self._log.event("warning", "refused", text)
+            self._omitted = 0
 
     def _write(self) -> None:
         if self._timer is not None:
@@ -214,31 +225,6 @@ class ReviewCounts:
             kind: Buckets([*zip(bounds, accumulate(found.buckets), strict=True)], found.seconds)
             for kind, found in by_kind.items()
         }
-
-
-class RefusalPace:
-    """Limits the log lines of rejected requests, and counts the omitted ones."""
-
-    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
-        self._clock = clock
-        self._second = self._lines = self._omitted = 0
-
-    def line(self) -> bool:
-        """Return whether a rejected request is logged, and count it if not."""
-        second = int(self._clock())
-        if second != self._second:
-            self._second, self._lines = second, 0
-        self._lines += 1
-        logged = self._lines <= REFUSALS_A_SECOND
-        self._omitted += not logged
-        return logged
-
-    def rest(self) -> int:
-        """Return the number of omitted lines since the last call after a second, else 0."""
-        if int(self._clock()) == self._second:
-            return 0
-        rest, self._omitted = self._omitted, 0
-        return rest
 
 
 class CertificateObserver:
