@@ -15,7 +15,7 @@ from webhook.admission.shard_handler import ShardHandler
 from webhook.api import names
 from webhook.groups.group_config import ClusterIndex
 from webhook.groups.identity_index import Membership
-from webhook.reservation.known_objects import standalone
+from webhook.reservation.reservations import standalone
 
 SELECTING = {names.NODE_TPU_ACCELERATOR: "tpu-v6e-slice", names.NODE_TPU_TOPOLOGY: "4x4"}
 CONTAINERS = [{"name": "ray-worker", "image": "rayproject/ray:2.54.0"}]

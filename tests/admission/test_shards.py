@@ -32,7 +32,7 @@ from webhook.groups.annotations import (
 from webhook.groups.group_config import ClusterIndex
 from webhook.groups.identity_index import Membership
 from webhook.reservation.identities import StandaloneIdentities
-from webhook.reservation.known_objects import standalone
+from webhook.reservation.reservations import standalone
 
 GROUP, INDEX = names.ANNOTATION_SHARD_GROUP, names.ANNOTATION_SHARD_INDEX
 AT_INDEX, AT_GROUP = f"metadata.annotations[{INDEX}]", f"metadata.annotations[{GROUP}]"

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.groups.identity import MAX_REPLICAS, HostIdentity
-from webhook.groups.taken_indices import Occupancy, lowest_bit
+from webhook.groups.identity_index import Occupancy, lowest_bit
 
 HOSTS = 2
 SEATS = st.builds(

@@ -37,7 +37,7 @@ from webhook.httpserver.body_budget import BodyBudget
 from webhook.httpserver.endpoint import ReviewEndpoint
 from webhook.manifest.reader import Manifest, read
 from webhook.manifest.standalone import load_state
-from webhook.reservation.known_objects import standalone
+from webhook.reservation.reservations import standalone
 
 ROOT: Final = Path(__file__).parents[2]
 

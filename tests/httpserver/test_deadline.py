@@ -16,7 +16,7 @@ from webhook.groups.identity_index import Membership
 from webhook.groups.required_reads import Read
 from webhook.httpserver import endpoint
 from webhook.manifest.standalone import load_state
-from webhook.reservation.known_objects import standalone
+from webhook.reservation.reservations import standalone
 
 
 class Silence:

@@ -37,7 +37,7 @@ from webhook.api.review import ClusterUnreadable
 from webhook.groups.identity_index import Membership
 from webhook.groups.required_reads import SILENCE_SECONDS
 from webhook.reservation.identities import StandaloneIdentities
-from webhook.reservation.known_objects import standalone
+from webhook.reservation.reservations import standalone
 
 PUNCTUAL, SILENT = 0.0, 2 * SILENCE_SECONDS
 """How long the watch has been silent."""

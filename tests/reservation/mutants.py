@@ -17,9 +17,8 @@ from msgspec.structs import replace
 from tests.reservation.server import EPOCH, Server
 from tests.reservation.stories import story
 from webhook.cache.live import LiveReader, Stores
-from webhook.groups.identity_index import Membership
+from webhook.groups.identity_index import Membership, Occupancy
 from webhook.groups.naming import replica_name
-from webhook.groups.taken_indices import Occupancy
 from webhook.kubeclient import reservation_leases
 from webhook.kubeclient.client import ServerTime
 from webhook.kubeclient.reservation_leases import LeaseStore
@@ -28,9 +27,9 @@ from webhook.reservation import (
     known_objects,
     reservations,
 )
-from webhook.reservation.allocation import AnyRequest, Table
+from webhook.reservation.allocation import AnyRequest
 from webhook.reservation.reservations import Reservations
-from webhook.reservation.stores import TableKey
+from webhook.reservation.stores import Reserved, Table, TableKey
 
 SEEDS: Final = 300
 
@@ -114,19 +113,19 @@ MUTANTS: Final[dict[str, Mutation]] = {
     "tables are deleted by age": _patched(LeaseStore, "clean_up", _sweep_by_age),
     "a write names no uid": _patched(LeaseStore, "_lease", _lease_without_uid),
     "entries hold no place": _patched(
-        allocation, "_mask", lambda _, objects, index, request: objects.taken(index, request)
+        allocation,
+        "_mask",
+        lambda _, objects, index, request: objects.taken(index, request.cluster),
     ),
     "pods hold no place": _patched(Occupancy, "taken", lambda *_: 0),
     "an index entry is returned as it is": _patched(reservations, "allocate", _index_not_renewed),
     "an index is free when its RayCluster is gone": _patched(
-        known_objects._Shards, "gone", lambda *_: True
+        known_objects.Shards, "gone", lambda *_: True
     ),
     "another pod in the place of an entry is ignored": _patched(
-        known_objects._Pods, "other", lambda *_: ""
+        known_objects.Pods, "other", lambda *_: ""
     ),
-    "a name is not taken from entries": _patched(
-        allocation.Reserved, "name", property(lambda _: "")
-    ),
+    "a name is not taken from entries": _patched(Reserved, "name", property(lambda _: "")),
 }
 """Each rule that exactness rests on, as it would be without it."""
 

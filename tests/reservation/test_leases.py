@@ -23,9 +23,9 @@ from webhook.api.review import Denied, NotNow
 from webhook.groups.identity import GroupKey, ShardKey
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.reservation_leases import LeaseStore
-from webhook.reservation.allocation import Reserved
 from webhook.reservation.stores import (
     Conflict,
+    Reserved,
     TableKey,
     UnknownOutcome,
     at_once,

@@ -20,7 +20,6 @@ from webhook.reservation.allocation import (
     RENEW_SECONDS,
     VACANT_SECONDS,
     Request,
-    Table,
 )
 from webhook.reservation.identities import Identities
 from webhook.reservation.reservations import TRY_SECONDS, UNSEEN_MAX
@@ -28,6 +27,7 @@ from webhook.reservation.stores import (
     Conflict,
     MemoryStore,
     Stored,
+    Table,
     TableKey,
     UnknownOutcome,
     at_once,

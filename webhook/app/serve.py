@@ -57,8 +57,8 @@ from webhook.metrics.observers import CertificateObserver, ReviewCounts, ReviewO
 from webhook.mutation.locality import ZONES_SINCE
 from webhook.mutation.ray_pod import Policy
 from webhook.reservation.identities import Identities
-from webhook.reservation.known_objects import objects_of, standalone
-from webhook.reservation.reservations import Reservations, Times
+from webhook.reservation.known_objects import objects_of
+from webhook.reservation.reservations import Reservations, Times, standalone
 from webhook.validation.finding import KubeRay
 
 

@@ -25,7 +25,7 @@ from webhook.groups.group_config import ClusterIndex, facts_of, is_ignored
 from webhook.groups.identity_index import Membership
 from webhook.manifest.reader import Manifest
 from webhook.manifest.views import as_cluster, convert
-from webhook.reservation.known_objects import standalone
+from webhook.reservation.reservations import standalone
 
 
 class Sharded(NamedTuple):

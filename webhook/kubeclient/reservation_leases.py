@@ -21,8 +21,8 @@ from webhook.kubeclient.client import Api
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.timeouts import Backoff
 from webhook.kubeclient.wire import Codec, Resource, decoded, path_of, read_list
-from webhook.reservation.allocation import BLOCK, VACANT_SECONDS, Table
-from webhook.reservation.stores import Conflict, Stored, TableKey, UnknownOutcome
+from webhook.reservation.allocation import BLOCK, VACANT_SECONDS
+from webhook.reservation.stores import Conflict, Stored, Table, TableKey, UnknownOutcome
 
 _log: Final = logging.getLogger("webhook.kubeclient")
 

@@ -17,7 +17,7 @@ from webhook.manifest.reader import Manifest
 from webhook.manifest.views import as_cluster, as_pod, problem_in
 from webhook.reservation.allocation import Request
 from webhook.reservation.identities import StandaloneIdentities
-from webhook.reservation.known_objects import standalone
+from webhook.reservation.reservations import standalone
 
 
 @dataclass(frozen=True)

@@ -6,19 +6,21 @@ docs/contributing/reservation.md has the proof. This module does no I/O and read
 See docs/contributing/decisions/0021-reservations-in-tables-of-their-own.md.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from hashlib import blake2b
 from itertools import count
 from math import inf
-from typing import Annotated, Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, TypeVar
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.api.review import NotNow
-from webhook.groups.identity import MAX_HOSTS, HostIdentity, Key, ShardKey
+from webhook.groups.identity import HostIdentity, Key, ShardKey
+from webhook.groups.identity_index import lowest_bit
 from webhook.groups.naming import replica_name
-from webhook.groups.taken_indices import lowest_bit
+from webhook.reservation.known_objects import Objects
+from webhook.reservation.stores import Reserved, Table
 
 K_co = TypeVar("K_co", bound=Key, covariant=True)
 
@@ -30,21 +32,6 @@ VACANT_SECONDS: Final = 60.0
 
 RENEW_SECONDS: Final = 5.0
 """An older entry is written again before it is returned."""
-
-
-class Reserved(Struct, gc=False):
-    """The entries of a replica index: its name, the time of the newest entry (Unix time of the API
-    server), and the holder of each host. For a shard index, the name is that of its RayCluster, and
-    there is 1 host.
-    """
-
-    name: str = ""
-    made: float = 0.0
-    hosts: dict[Annotated[int, Meta(ge=0, lt=MAX_HOSTS)], str] = {}
-
-
-Table = dict[Annotated[int, Meta(ge=0)], Reserved]
-"""Entries by replica index, or by shard index. Tables are replaced, never modified."""
 
 
 class Request(Struct, Generic[K_co], frozen=True, gc=False):
@@ -72,46 +59,6 @@ class Request(Struct, Generic[K_co], frozen=True, gc=False):
 
 
 AnyRequest = Request[Key]
-
-
-class Objects(Protocol):
-    """The cached live objects of a group. The defaults are for RayClusters, whose replicas are
-    shards without a name.
-    """
-
-    listed: float
-    """The start time of the newest complete list."""
-
-    def lowest(self, hosts: int) -> tuple[int, int | None]:
-        """Return the lowest vacant index, with `hosts` hosts per replica, and that of an incomplete
-        replica, or None.
-        """
-        del hosts
-        return 0, None
-
-    def taken(self, index: int, request: AnyRequest) -> int:
-        """Return the hosts with an object other than the request's, as a bit mask; -1 for all."""
-
-    def name(self, index: int) -> str:
-        """Return the replica's name by its objects; empty if they have none."""
-        del index
-        return ""
-
-    def has_name(self, name: str) -> bool:
-        """Return whether a replica has this name."""
-        del name
-        return False
-
-    def absent(self, index: int, entry: Reserved) -> Collection[str]:
-        """Return the holders in the entry of an index whose object does not exist."""
-
-    def gone(self, holder: str) -> bool:
-        """Return whether the object of a holder was observed, and then its deletion."""
-
-    def other(self, index: int, host: int, request: AnyRequest, holder: str) -> str:
-        """Return the object of a host other than the request's, a pod by its uid and a RayCluster
-        by its name; empty if there is none.
-        """
 
 
 class Place(Struct, frozen=True, gc=False):
@@ -151,7 +98,7 @@ def allocate(
     """
     holder, given = holder_of(request.uid, block), request.given
     own = _own(table, request, holder)
-    if own is not None and not objects.other(*own, request, holder):
+    if own is not None and not objects.other(*own, request.cluster, holder):
         place = _place(table, objects, request, own, block)
         entry = table[own[0]]
         fresh = now - entry.made <= RENEW_SECONDS and entry.name == place.name and not request.index
@@ -159,14 +106,14 @@ def allocate(
     table = without_vacant(table, objects)
     if own is not None and _own(table, request, holder) == own:
         index, host = own
-        other = objects.other(*own, request, holder)
+        other = objects.other(*own, request.cluster, holder)
         raise NotNow(f"replica {index} host {host} of this request is {other}'s")
     found = (given.replica, given.host) if given else vacancy(table, objects, request, block)
     if found is None:
         return None
     if given and _mask(table, objects, given.replica, request) >> given.host & 1:
         entry = table.get(given.replica, Reserved())
-        other = objects.other(*found, request, holder)
+        other = objects.other(*found, request.cluster, holder)
         return Taken(*found, other or (entry.name if request.index else ""))
     return _written(table, _place(table, objects, request, found, block), now)
 
@@ -257,7 +204,7 @@ def _own(table: Table, request: AnyRequest, holder: str) -> tuple[int, int] | No
 
 def _mask(table: Table, objects: Objects, index: int, request: AnyRequest) -> int:
     """Return the hosts of an index with an entry or an object, as a bit mask."""
-    mask = objects.taken(index, request)
+    mask = objects.taken(index, request.cluster)
     entry = table.get(index)
     if entry is not None:
         for host in entry.hosts:

@@ -12,8 +12,7 @@ from webhook.groups.identity import GroupKey, HostIdentity
 from webhook.groups.identity_index import Member, Membership
 from webhook.groups.required_reads import ReadGroup
 from webhook.reservation.allocation import VACANT_SECONDS, Request, Taken
-from webhook.reservation.known_objects import standalone
-from webhook.reservation.reservations import Found, Reservations
+from webhook.reservation.reservations import Found, Reservations, standalone
 
 T = TypeVar("T")
 

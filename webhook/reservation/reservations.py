@@ -6,6 +6,7 @@ docs/contributing/reservation.md numbers the steps, like the comments here.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from math import inf
 from time import monotonic
 from typing import Final, Protocol, TypeVar
@@ -14,15 +15,15 @@ from weakref import WeakValueDictionary
 from msgspec import Struct
 
 from webhook.api.review import FORBIDDEN, Cause, Denied, NotNow
+from webhook.groups.group_config import ClusterIndex
 from webhook.groups.identity import Key
+from webhook.groups.identity_index import Membership
 from webhook.groups.required_reads import SILENCE_SECONDS, ReadGroup
 from webhook.reservation.allocation import (
     RENEW_SECONDS,
     VACANT_SECONDS,
     AnyRequest,
-    Objects,
     Place,
-    Table,
     Taken,
     allocate,
     block_of,
@@ -31,7 +32,16 @@ from webhook.reservation.allocation import (
     unseen,
     vacancy,
 )
-from webhook.reservation.stores import Conflict, Store, Stored, TableKey, UnknownOutcome
+from webhook.reservation.known_objects import Objects, objects_of
+from webhook.reservation.stores import (
+    Conflict,
+    MemoryStore,
+    Store,
+    Stored,
+    Table,
+    TableKey,
+    UnknownOutcome,
+)
 
 T = TypeVar("T")
 
@@ -129,7 +139,7 @@ class Reservations:
         return sum(
             made <= late
             for key, group in self._groups.items()
-            for made in self._unseen_in(key, group)
+            for made in self._unseen(self._objects_of(key), group.tables)
         )
 
     async def reserve(self, request: AnyRequest, accept: Accept[T]) -> T:
@@ -150,8 +160,8 @@ class Reservations:
             self.counters.seconds += self._times.monotonic() - begun
 
     def preview(self, request: AnyRequest, accept: Accept[T]) -> T:
-        """Return the response for the indices that `reserve` would probably reserve. Raises
-        Denied.
+        """Return the response for the indices that `reserve` would probably reserve. Raises Denied
+        and NotNow.
         """
         objects = self._objects_of(request.key)
         found, _, searched = self._search(request, objects, -inf, ())
@@ -178,14 +188,13 @@ class Reservations:
                 self.counters.repeated += 1
                 return answer
             group = self._latest(key)
-            self._check_unseen(key, group)
+            self._check_unseen(key, self._unseen(objects, group.tables))
             read_first = group.contended and block not in tried
             tried = (*tried, block)
             if read_first:
                 await self._read(TableKey(key, block), group)
             elif await self._write(TableKey(key, block), group, found.table, request.cluster):
                 self.counters.reserved += 1
-                group.made += 1
                 if self._times.server() - now <= RENEW_SECONDS:
                     return answer  # step 6
                 continue  # this process was suspended
@@ -277,20 +286,8 @@ class Reservations:
         since = self._times.server() - VACANT_SECONDS
         return [made for table in tables for made in unseen(table, objects, since, below)]
 
-    def _unseen_in(self, key: Key, group: "_Group") -> list[float]:
-        """Return these times for all known tables of a group, if this process wrote any."""
-        if not group.made:
-            return []
-        tables = (each.table for each in group.stored.values())
-        entries = self._unseen(self._objects_of(key), tables)
-        group.made = len(entries)
-        return entries
-
-    def _check_unseen(self, key: Key, group: "_Group") -> None:
+    def _check_unseen(self, key: Key, entries: list[float]) -> None:
         """Raise Denied for a group with too many entries whose objects do not appear."""
-        if group.made < self._unseen_max:
-            return
-        entries = self._unseen_in(key, group)
         if len(entries) < self._unseen_max:
             return
         since = self._times.server() - min(entries)
@@ -303,18 +300,16 @@ class Reservations:
 
 
 class _Group:
-    """Copies of the tables of a group by block, and the blocks whose entries leave a host of a
-    replica free.
-    """
+    """Copies of the tables of a group by block."""
 
     def __init__(self) -> None:
         self.stored: dict[int, Stored] = {}
         self.contended = False
         """Whether other processes write: then a table is read before it is written."""
-        self.made = 0
-        """At least the number of entries whose object has not appeared."""
-        self._hosts = 0
-        self._begun: set[int] = set()
+
+    @property
+    def tables(self) -> list[Table]:
+        return [each.table for each in self.stored.values()]
 
     def table(self, block: int) -> Table:
         found = self.stored.get(block)
@@ -322,20 +317,8 @@ class _Group:
 
     def put(self, block: int, stored: Stored | None) -> None:
         self.stored.pop(block, None)
-        self._begun.discard(block)
         if stored is not None:
             self.stored[block] = stored
-            if _begins(stored.table, self._hosts):
-                self._begun.add(block)
-
-    def begun(self, hosts: int) -> set[int]:
-        """Return these blocks, for replicas of a number of hosts."""
-        if hosts != self._hosts:
-            self._hosts = hosts
-            self._begun = {
-                block for block, each in self.stored.items() if _begins(each.table, hosts)
-            }
-        return self._begun
 
 
 def _start(objects: Objects, request: AnyRequest, group: _Group) -> int:
@@ -346,15 +329,34 @@ def _start(objects: Objects, request: AnyRequest, group: _Group) -> int:
         return 0 if request.index else block_of(request.given.replica)
     vacant, lacking = objects.lowest(request.hosts)
     if request.hosts > 1:
-        # In all other blocks, entries fill each replica that they begin
-        begun = group.begun(request.hosts)
+        whole = frozenset(range(request.hosts))
+        begun = {
+            block
+            for block, each in group.stored.items()
+            if not all(whole.issubset(entry.hosts) for entry in each.table.values())
+        }
         for block in sorted(begun if lacking is None else begun | {block_of(lacking)}):
             if vacancy(group.table(block), objects, request, block, open_new=False):
                 return block
     return block_of(vacant)
 
 
-def _begins(table: Table, hosts: int) -> bool:
-    """Return whether entries leave a host of a replica free."""
-    whole = frozenset(range(hosts))
-    return not all(whole.issubset(entry.hosts) for entry in table.values())
+class _Alone:
+    """Lists for a process that is the only source of objects: an admitted object exists."""
+
+    def contact(self, _key: Key) -> float:
+        return inf
+
+    def listed(self, _key: Key) -> float:
+        """Return -inf: no list proves that an object does not exist."""
+        return -inf
+
+    async def relist(self, _key: Key, _cluster: str) -> None:
+        """Do nothing."""
+
+
+def standalone(members: Membership, clusters: ClusterIndex) -> Reservations:
+    """Return reservations in memory, for a process that is the only one."""
+    times = Times(server=lambda: 0.0)
+    objects = partial(objects_of, members, clusters)
+    return Reservations(MemoryStore(), times, _Alone(), objects, inf)

@@ -1,15 +1,29 @@
-"""Stores of reservation tables. Each write contains the version that it replaces."""
+"""Reservation tables and their stores. Each write contains the version that it replaces."""
 
 from collections.abc import Coroutine
 from itertools import count
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from typing import Annotated, Any, Final, NamedTuple, Protocol, TypeVar
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-from webhook.groups.identity import Key
-from webhook.reservation.allocation import Table
+from webhook.groups.identity import MAX_HOSTS, Key
 
 T = TypeVar("T")
+
+
+class Reserved(Struct, gc=False):
+    """The entries of a replica index: its name, the time of the newest entry (Unix time of the API
+    server), and the holder of each host. For a shard index, the name is that of its RayCluster, and
+    there is 1 host.
+    """
+
+    name: str = ""
+    made: float = 0.0
+    hosts: dict[Annotated[int, Meta(ge=0, lt=MAX_HOSTS)], str] = {}
+
+
+Table = dict[Annotated[int, Meta(ge=0)], Reserved]
+"""Entries by replica index, or by shard index. Tables are replaced, never modified."""
 
 
 class TableKey(NamedTuple):
