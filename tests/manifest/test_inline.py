@@ -10,6 +10,7 @@ from webhook.manifest.inline import read_map
     "a: &b 1\nb: *b", "<<: {a: b}", "<<: [{a: b}, {c: d}]", "a: &x {b: c}\n<<: *x", "'<<': 1",
     "a: !foo b", "a: !!str [b]", "a: !!float 1", "a: !!bool yes", "a: !!binary aGk=", "{a, b}",
     "!!str a: b", '"null": x', "a: 0b_", "%YAML 1.1\n---\na: b",
+    "a: &b 1\nb: &b 2",
 ])  # fmt: skip
 def test_what_go_takes_is_taken(text: str) -> None:
     assert read_map(text, "a: 1").problem == ""

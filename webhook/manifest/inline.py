@@ -2,23 +2,13 @@
 
 import base64
 import binascii
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Final
 
 import yaml
 from msgspec import Struct
-from yaml.events import (
-    AliasEvent,
-    CollectionEndEvent,
-    CollectionStartEvent,
-    DocumentEndEvent,
-    DocumentStartEvent,
-    Event,
-    MappingStartEvent,
-    NodeEvent,
-    ScalarEvent,
-)
+from yaml.events import CollectionEndEvent, CollectionStartEvent, DocumentEndEvent
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from webhook.manifest.yaml_values import (
     CORE,
@@ -26,36 +16,25 @@ from webhook.manifest.yaml_values import (
     PLAIN,
     Converter,
     ManifestError,
+    children,
     first_node,
+    is_merge,
     scalar,
 )
 
-_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _VERSION: Final = (1, 1)
 _TYPES: Final = {"int": (int,), "float": (int, float), "bool": (bool,), "null": (type(None),)}
 _SPECIAL: Final = (".inf", "-.inf", "+.inf", ".nan")
-
-_MAP: Final = "a map"
-_LIST: Final = "a list"
-_SCALAR: Final = "a scalar"
 
 
 class _RefusedError(Exception):
     """An error in the text."""
 
 
-class _Open(Struct):
-    """A map or list that is being read; `merges`: whether the next values are for `<<`."""
-
-    kind: str
-    anchor: str
-    at_key: bool = False
-    merges: bool = False
-
-
 class Inline(Struct, frozen=True, eq=False):
     """A text that should be a YAML map: its value, or an error. `twice` is a duplicate key; Go uses
-    the last value, so the map has a value.
+    the last value, so the map has a value. A text that gives two values one anchor has neither: Go
+    takes it, and PyYAML does not.
     """
 
     value: dict[str, Any] | None
@@ -65,132 +44,104 @@ class Inline(Struct, frozen=True, eq=False):
 
 @lru_cache(maxsize=8)  # several rules, and both sides of an update, read the same text
 def read_map(text: str, example: str) -> Inline:
-    """Return the YAML map in a text. The result is shared, and must not be changed."""
-    problem = _problem(text, example)
-    if problem:
-        return Inline(None, problem)
-    try:
-        node = first_node(text)
-        return Inline(Converter("").value(node) or {} if node is not None else {})
-    except ManifestError as error:
-        return Inline(None, twice=f"line {error.line}: {error.problem}")
-
-
-def _problem(text: str, example: str) -> str:
-    """Return the error of a text that should be a YAML map such as `example`, or an empty string.
-
-    Only the first document counts, as in Go. Events are read, and never composed: the composer in C
-    crashes on deep nesting.
+    """Return the YAML map in the first document of a text, the only one that Go reads. The result
+    is shared, and must not be changed.
     """
     try:
-        first = _Reader().read(_first_document(text))
-    except yaml.MarkedYAMLError as error:
-        line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
-        return f"not YAML: {line}{error.problem}"
-    except (yaml.YAMLError, UnicodeEncodeError):
-        return "not YAML: it has characters that YAML does not allow"
-    except _RefusedError as error:
+        _check_events(text)
+        node = first_node(text)
+        if node is None or _is_null(node):
+            return Inline({})
+        _check(node, set(), set())
+        if isinstance(node, MappingNode):
+            return Inline(Converter("").value(node))
+    except ManifestError as error:
+        return Inline(None, twice=f"line {error.line}: {error.problem}")
+    except (yaml.YAMLError, UnicodeEncodeError, _RefusedError) as error:
+        return Inline(None, _problem(error))
+    return Inline(None, f"write a YAML map, such as {example}")
+
+
+def _problem(error: Exception) -> str:
+    if isinstance(error, _RefusedError):
         return f"not YAML: {error}"
-    is_map = first is None or isinstance(first, MappingStartEvent) or _empty(first)
-    return "" if is_map else f"write a YAML map, such as {example}"
+    if not isinstance(error, yaml.MarkedYAMLError):
+        return "not YAML: it has characters that YAML does not allow"
+    if "duplicate anchor" in (error.context or ""):
+        return ""
+    line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
+    return f"not YAML: {line}{error.problem}"
 
 
-def _first_document(text: str) -> Iterator[Event]:
-    for event in yaml.parse(text, Loader=_LOADER):
+def _check_events(text: str) -> None:
+    """Raise _RefusedError for another version of YAML, and for deep nesting, on which the composer
+    in C crashes.
+    """
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
         if isinstance(event, DocumentEndEvent):
             return
-        if isinstance(event, DocumentStartEvent) and event.version not in (None, _VERSION):
+        if getattr(event, "version", None) not in (None, _VERSION):
             msg = "write %YAML 1.1, which is the only version that Go reads, or leave it out"
             raise _RefusedError(msg)
-        yield event
+        depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
+        if depth > DEEPEST:
+            raise _RefusedError("nested too deeply")
 
 
-def _empty(event: Event) -> bool:
-    return isinstance(event, ScalarEvent) and _value(event) is None
+def _check(node: Node, above: set[int], done: set[int]) -> None:
+    """Raise _RefusedError for a node that Go rejects. `above` and `done` are the ids of the nodes
+    that contain it, and of those without errors.
+    """
+    if isinstance(node, ScalarNode):
+        _check_tag(node)
+    elif id(node) in above:
+        raise _RefusedError("an alias within itself")
+    elif id(node) not in done:
+        if isinstance(node, MappingNode):
+            for key, value in node.value:
+                _check_key(key)
+                if is_merge(key):
+                    _check_merge(key, value)
+        above.add(id(node))
+        for each in children(node):
+            _check(each, above, done)
+        above.remove(id(node))
+        done.add(id(node))
 
 
-def _value(event: ScalarEvent) -> object:
-    return scalar(PLAIN, event.value) if event.implicit[0] else event.value
-
-
-class _Reader:
-    """A reader of the events of a document."""
-
-    def __init__(self) -> None:
-        self._open: list[_Open] = []
-        self._anchors: dict[str, str] = {}
-
-    def read(self, events: Iterator[Event]) -> Event | None:
-        """Return the first node. Raises _RefusedError for YAML that Go rejects."""
-        first = None
-        for event in events:
-            if isinstance(event, CollectionEndEvent):
-                closed = self._open.pop()
-                self._anchors[closed.anchor] = closed.kind
-            elif isinstance(event, NodeEvent):
-                first = first or event
-                self._node(event)
-        return first
-
-    def _node(self, event: NodeEvent) -> None:
-        kind = self._kind(event)
-        merges = self._place(event, kind)
-        if isinstance(event, CollectionStartEvent):
-            self._open.append(_Open(kind, str(event.anchor), kind == _MAP, merges))
-            if len(self._open) > DEEPEST:
-                raise _RefusedError("nested too deeply")
-        elif isinstance(event, ScalarEvent):
-            self._anchors[str(event.anchor)] = kind
-            _check_tag(event)
-
-    def _kind(self, event: NodeEvent) -> str:
-        if isinstance(event, AliasEvent):
-            kind = self._anchors.get(str(event.anchor))
-            if kind is None:
-                raise _RefusedError(f"there is no anchor {str(event.anchor)[:40]}")
-            return kind
-        if isinstance(event, ScalarEvent):
-            return _SCALAR
-        return _MAP if isinstance(event, MappingStartEvent) else _LIST
-
-    def _place(self, event: NodeEvent, kind: str) -> bool:
-        """Check a node in its collection; return whether its elements have to be maps for `<<`."""
-        holder = self._open[-1] if self._open else None
-        if holder is None:
-            return False
-        if holder.kind == _LIST:
-            if holder.merges and kind != _MAP:
-                raise _RefusedError("<< merges maps only")
-            return False
-        holder.at_key = not holder.at_key
-        if not holder.at_key:
-            _check_key(event, kind)
-            holder.merges = (
-                isinstance(event, ScalarEvent) and event.value == "<<" and event.implicit[0]
-            )
-            return False
-        if holder.merges and (kind == _SCALAR or (kind == _LIST and isinstance(event, AliasEvent))):
-            raise _RefusedError("<< merges maps only")
-        return holder.merges and kind == _LIST
-
-
-def _check_key(event: NodeEvent, kind: str) -> None:
-    if kind != _SCALAR:
+def _check_key(key: Node) -> None:
+    if not isinstance(key, ScalarNode):
+        kind = "a map" if isinstance(key, MappingNode) else "a list"
         raise _RefusedError(f"{kind} cannot be a key")
-    if isinstance(event, ScalarEvent) and _empty(event):
+    if _is_null(key):
         raise _RefusedError("null cannot be a key")
+    _check_tag(key)
 
 
-def _check_tag(event: ScalarEvent) -> None:
+def _check_merge(key: Node, value: Node) -> None:
+    """Raise _RefusedError unless `<<` has a map, or a list of maps that is not an alias."""
+    parents = [value]
+    if isinstance(value, SequenceNode) and value.start_mark.index > key.start_mark.index:
+        parents = value.value
+    if not all(isinstance(each, MappingNode) for each in parents):
+        raise _RefusedError("<< merges maps only")
+
+
+def _is_null(node: Node) -> bool:
+    return node.tag == PLAIN and scalar(PLAIN, node.value) is None
+
+
+def _check_tag(node: ScalarNode) -> None:
     """Raise _RefusedError for a value that contradicts its tag."""
-    name = str(event.tag or "").removeprefix(CORE)
-    if name == "binary" and not _is_base64(event.value):
+    name = node.tag.removeprefix(CORE)
+    if name == "binary" and not _is_base64(node.value):
         raise _RefusedError("!!binary needs base64")
-    if event.value.lower() in _SPECIAL and (event.implicit[0] or name == "float"):
-        raise _RefusedError(f"{event.value} is not a number in JSON")
-    value = scalar(PLAIN, event.value)
+    if node.value.lower() in _SPECIAL and node.tag in (PLAIN, f"{CORE}float"):
+        raise _RefusedError(f"{node.value} is not a number in JSON")
+    value = scalar(PLAIN, node.value)
     if name in _TYPES and type(value) not in _TYPES[name]:
-        raise _RefusedError(f"{event.value[:40]!r} is not of type !!{name}")
+        raise _RefusedError(f"{node.value[:40]!r} is not of type !!{name}")
 
 
 def _is_base64(text: str) -> bool:

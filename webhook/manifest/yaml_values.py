@@ -215,7 +215,7 @@ class Converter:
         value = self._map(node) if isinstance(node, MappingNode) else self._list(node)
         self._open.discard(key)
         self._done[key] = value
-        self._sizes[key] = 1 + sum(self._sizes.get(id(each), 1) for each in _children(node))
+        self._sizes[key] = 1 + sum(self._sizes.get(id(each), 1) for each in children(node))
         if self._sizes[key] > VALUES_MAX:
             raise self._error(node, f"aliases that stand for more than {VALUES_MAX} values")
         return value
@@ -256,5 +256,6 @@ class Converter:
         return ManifestError(self._file, line_of(node), problem)
 
 
-def _children(node: Node) -> list[Node]:
+def children(node: Node) -> list[Node]:
+    """Return the elements of a list, or the values of a map."""
     return [each for _, each in node.value] if isinstance(node, MappingNode) else list(node.value)
