@@ -28,22 +28,6 @@ DEFINITIONS: Final = "customresourcedefinitions"
 LEASES: Final = "leases"
 """The store of reservations, required for every seat."""
 
-KUBERNETES_VERSION: Final = "kubernetes-version"
-KUBERAY_SERVED: Final = "kuberay-served"
-KUBERAY_VERSION: Final = "kuberay-version"
-CERT_MANAGER: Final = "cert-manager"
-REGISTERED: Final = "registered"
-CA_BUNDLE: Final = "ca-bundle"
-FAILURE_POLICY: Final = "failure-policy"
-ENDPOINTS: Final = "endpoints"
-RESERVATIONS: Final = "reservations"
-RIGHTS: Final = "rights"
-FEATURE_GATES: Final = "feature-gates"
-OPERATOR_ACCOUNT: Final = "operator-account"
-DRY_RUN_DENIED: Final = "dry-run-denied"
-DRY_RUN_PATCHED: Final = "dry-run-patched"
-SEATS: Final = "seats"
-
 PAGE: Final = "docs/troubleshooting.md"
 OLDEST_KUBERNETES: Final = (1, 30)
 OLDEST_KUBERAY: Final = (1, 1)
@@ -130,10 +114,10 @@ Found = tuple[Verdict, str, str]
 def before(probed: Probed) -> Iterator[Result]:
     """Yield the results of the checks of what an installation requires."""
     yield from _results(
-        (KUBERNETES_VERSION, _kubernetes(probed)),
-        (KUBERAY_SERVED, _served(probed)),
-        (KUBERAY_VERSION, _operators(probed)),
-        (CERT_MANAGER, _cert_manager(probed)),
+        ("kubernetes-version", _kubernetes(probed)),
+        ("kuberay-served", _served(probed)),
+        ("kuberay-version", _operators(probed)),
+        ("cert-manager", _cert_manager(probed)),
     )
 
 
@@ -154,18 +138,18 @@ def after(
         if webhook.name.endswith(OURS)
     ]
     yield from _results(
-        (REGISTERED, _registered(probed, {webhook.name for _, webhook in ours})),
-        (CA_BUNDLE, _bundles(ours, expiry, now)),
-        (FAILURE_POLICY, _policies(webhook for _, webhook in ours)),
-        (ENDPOINTS, _endpoints(probed)),
-        (RIGHTS, _rights(probed)),
-        (FEATURE_GATES, _gates(probed, assumed)),
-        (OPERATOR_ACCOUNT, _accounts(probed, assumed)),
-        (RESERVATIONS, _reservations(probed)),
+        ("registered", _registered(probed, {webhook.name for _, webhook in ours})),
+        ("ca-bundle", _bundles(ours, expiry, now)),
+        ("failure-policy", _policies(webhook for _, webhook in ours)),
+        ("endpoints", _endpoints(probed)),
+        ("rights", _rights(probed)),
+        ("feature-gates", _gates(probed, assumed)),
+        ("operator-account", _accounts(probed, assumed)),
+        ("reservations", _reservations(probed)),
         (ids.SECOND_WEBHOOK, _second(probed.mutating)),
-        (DRY_RUN_DENIED, _denial(probed.broken)),
-        (DRY_RUN_PATCHED, _patch(probed)),
-        (SEATS, _workers(probed)),
+        ("dry-run-denied", _denial(probed.broken)),
+        ("dry-run-patched", _patch(probed)),
+        ("seats", _workers(probed)),
     )
 
 
@@ -177,7 +161,7 @@ def of_files(
     """Yield the results of the checks that need no requests to a cluster."""
     yield from _results(
         (ids.SECOND_WEBHOOK, _second(configurations)),
-        (SEATS, _seats(cluster_report, where(namespace), of_files=True)),
+        ("seats", _seats(cluster_report, where(namespace), of_files=True)),
     )
 
 
@@ -239,18 +223,17 @@ def _operators(probed: Probed) -> Iterator[Found]:
         yield _recent(text, _release(image.rpartition(":")[2]), OLDEST_KUBERAY)
 
 
+def _pod_spec(deployment: Object) -> Object:
+    spec: Object = deployment.get("spec", {}).get("template", {}).get("spec", {})
+    return spec
+
+
 def _started(deployment: Object) -> tuple[str, str]:
     """Return the image of an operator and its `feature-gates` argument."""
-    containers = deployment.get("spec", {}).get("template", {}).get("spec", {}).get(
-        "containers"
-    ) or [{}]
-    image, arguments = str(containers[0].get("image", "")), containers[0].get("args") or []
-    gates = [
-        str(part).partition("=")[2]
-        for part in arguments
-        if str(part).lstrip("-").startswith("feature-gates=")
-    ]
-    return image, gates[0] if gates else ""
+    container = (_pod_spec(deployment).get("containers") or [{}])[0]
+    pairs = (str(each).lstrip("-").partition("=") for each in container.get("args") or ())
+    gates = (value for name, _, value in pairs if name == "feature-gates")
+    return str(container.get("image", "")), next(gates, "")
 
 
 def _gates(probed: Probed, settings: Assumed | None) -> Iterator[Found]:
@@ -263,18 +246,16 @@ def _gates(probed: Probed, settings: Assumed | None) -> Iterator[Found]:
     image, argument = _started(probed.operators[0])
     release = _release(image.rpartition(":")[2])
     pairs = (pair.partition("=")[::2] for pair in argument.split(","))
-    named = {name.strip(): value.strip().lower() in _ON for name, value in pairs if name.strip()}
-    actual = RuleSettings(gates=named, kuberay=release)
-    assumed = RuleSettings(gates=settings.gates, kuberay=release)
+    given = {name.strip(): value.strip().lower() in _ON for name, value in pairs}
+    actual, assumed, default = (
+        RuleSettings(gates=gates, kuberay=release) for gates in (given, settings.gates, {})
+    )
     wrong = [gate for gate in GATES if actual.enabled(gate) != assumed.enabled(gate)]
     if not wrong:
         yield _fine("the rules assume the feature gates of the operator")
         return
-    defaults = RuleSettings(kuberay=release)
+    wanted = [g for g in GATES if g in wrong or actual.enabled(g) != default.enabled(g)]
     on = {gate: str(actual.enabled(gate)).lower() for gate in GATES}
-    wanted = [
-        gate for gate in GATES if gate in wrong or actual.enabled(gate) != defaults.enabled(gate)
-    ]
     shown = ", ".join(f"{gate}={on[gate]}" for gate in wrong)
     yield (
         "warning",
@@ -307,9 +288,9 @@ def _accounts(probed: Probed, settings: Assumed | None) -> Iterator[Found]:
 
 def _account(deployment: Object) -> str:
     """Return the service account of an operator."""
-    spec = deployment.get("spec", {}).get("template", {}).get("spec", {})
     namespace = deployment.get("metadata", {}).get("namespace", "")
-    return f"system:serviceaccount:{namespace}:{spec.get('serviceAccountName') or 'default'}"
+    name = _pod_spec(deployment).get("serviceAccountName") or "default"
+    return f"system:serviceaccount:{namespace}:{name}"
 
 
 def _cert_manager(probed: Probed) -> Iterator[Found]:
@@ -392,34 +373,48 @@ def _endpoints(probed: Probed) -> Iterator[Found]:
             yield "error", f"no pod is ready behind service {service}", advice
 
 
+_WITHOUT_RIGHT: Final[tuple[tuple[str, Verdict, str, str], ...]] = (
+    (
+        DEFINITIONS,
+        "warning",
+        ", to see which KubeRay the rules speak for",
+        "apply the ClusterRole of the chart, or set validation.kuberay",
+    ),
+    (
+        f" {LEASES} in ",
+        "error",
+        ", by which seats are given",
+        (
+            "apply the Role of the chart there; where the setting installation.namespace names "
+            "another namespace, give it to `check` as well"
+        ),
+    ),
+    ("", "error", "", "apply the ClusterRole of the chart"),
+)
+"""Verdict, effect and remedy of a missing right, by a part of its name."""
+
+
 def _rights(probed: Probed) -> Iterator[Found]:
     if not probed.accounts:
         return
     account = probed.accounts[0]
     for right, allowed in probed.rights.items():
-        text = f"{account} may not {right}"
         if allowed is None:
             what = f"whether {account} may {right} is not known"
             yield _unread(probed, "subjectaccessreviews", what)
-        elif not allowed and right.endswith(DEFINITIONS):
-            yield (
-                "warning",
-                f"{text}, to see which KubeRay the rules speak for",
-                "apply the ClusterRole of the chart, or set validation.kuberay",
-            )
-        elif not allowed and f" {LEASES} in " in right:
-            advice = (
-                "apply the Role of the chart there; where the setting installation.namespace names "
-                "another namespace, give it to `check` as well"
-            )
-            yield "error", f"{text}, by which seats are given", advice
         elif not allowed:
-            yield "error", text, "apply the ClusterRole of the chart"
+            found = next(row for row in _WITHOUT_RIGHT if row[0] in right)
+            yield found[1], f"{account} may not {right}{found[2]}", found[3]
     if probed.rights and all(probed.rights.values()):
         yield _fine(f"{account} may {', '.join(probed.rights)}")
 
 
 _LACKS_RIGHT: Final = re.compile(r'User "[^"]*" cannot ')
+_UNREADABLE: Final = "do what the message says; until then its worker groups get no new pods"
+_UNWRITABLE: Final = (
+    "remove what refuses it: an admission webhook, a policy or a quota of that namespace; until "
+    "then no pod without an identity of KubeRay is admitted"
+)
 
 
 def _reservations(probed: Probed) -> Iterator[Found]:
@@ -427,23 +422,12 @@ def _reservations(probed: Probed) -> Iterator[Found]:
     refused = {name: tried for name, tried in probed.reservations.items() if tried.refused}
     own = [tried.refused for tried in refused.values() if _LACKS_RIGHT.search(tried.refused)]
     if own:
-        yield (
-            "unknown",
-            f"dry runs of Leases are not allowed to you: {own[0]}",
-            "ask somebody who may create and update Leases there",
-        )
+        text = f"dry runs of Leases are not allowed to you: {own[0]}"
+        yield "unknown", text, "ask somebody who may create and update Leases there"
     for name, tried in refused.items():
-        if tried.refused in own:
-            continue
-        if tried.reason == "unreadable":
-            advice = "do what the message says; until then its worker groups get no new pods"
-        else:
-            advice = (
-                "remove what refuses it: an admission webhook, a policy or a quota of that "
-                "namespace; until then no pod without an identity of KubeRay is admitted"
-            )
-        text = f"Lease {name} cannot be written, so nothing can be reserved: {tried.refused}"
-        yield "error", text, advice
+        if tried.refused not in own:
+            text = f"Lease {name} cannot be written, so nothing can be reserved: {tried.refused}"
+            yield "error", text, _UNREADABLE if tried.reason == "unreadable" else _UNWRITABLE
     if probed.reservations and not refused:
         yield _fine(f"{counted(len(probed.reservations), 'Lease')} can be written, in dry runs")
 

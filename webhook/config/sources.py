@@ -258,32 +258,28 @@ def _document(file: Path) -> dict[str, Any]:
     """Return the settings in a file, without `apiVersion` and `kind`. Raises WrongSettingsError."""
     try:
         data = file.read_bytes()
-        manifests = [*read(str(file), data)]
+        return _content([each.document for each in read(str(file), data)], str(file), data)
     except OSError as error:
-        text = f"{file}: {error.strerror}: give the path of a file with settings"
-        raise WrongSettingsError(f"file with settings: {text}") from None
+        problem = f"{file}: {error.strerror}: give the path of a file with settings"
     except ManifestError as error:
-        raise WrongSettingsError(f"file with settings: {error}") from None
-    if len(manifests) != 1:
-        raise WrongSettingsError(
-            f"file with settings: {file} has {len(manifests)} documents, and has to have "
-            f"one: {_BEGINNING}"
-        )
-    if tagged := unknown_tag(text_of(str(file), data)):
-        line, tag = tagged
-        raise WrongSettingsError(
-            f"file with settings: {file}:{line}: the tag {tag} is unknown: remove it"
-        )
-    found = manifests[0].document
+        problem = str(error)
+    raise WrongSettingsError(f"file with settings: {problem}")
+
+
+def _content(documents: Sequence[Any], file: str, data: bytes) -> dict[str, Any]:
+    if len(documents) != 1:
+        text = f"it has {len(documents)} documents, and has to have one: {_BEGINNING}"
+        raise ManifestError(file, 0, text)
+    if tagged := unknown_tag(text_of(file, data)):
+        raise ManifestError(file, tagged[0], f"the tag {tagged[1]} is unknown: remove it")
+    found = documents[0]
     if not isinstance(found, dict):
-        raise WrongSettingsError(f"file with settings: {file} is not a map: {_BEGINNING}")
-    version, kind = found.get("apiVersion"), found.get("kind")
+        raise ManifestError(file, 0, f"it is not a map: {_BEGINNING}")
+    version, kind = found.pop("apiVersion", None), found.pop("kind", None)
     if (version, kind) != (API_VERSION, KIND):
-        raise WrongSettingsError(
-            f"file with settings: {file} has apiVersion {version or '(none)'} "
-            f"and kind {kind or '(none)'}; {_BEGINNING}"
-        )
-    return {key: value for key, value in found.items() if key not in {"apiVersion", "kind"}}
+        text = f"it has apiVersion {version or '(none)'} and kind {kind or '(none)'}; {_BEGINNING}"
+        raise ManifestError(file, 0, text)
+    return found
 
 
 def _explain(item: Mapping[str, Any]) -> str:
@@ -291,9 +287,10 @@ def _explain(item: Mapping[str, Any]) -> str:
     place, node = item["loc"], schema()
     name = ".".join(str(each) if each != "" else '""' for each in place)
     if item["type"] == "extra_forbidden":
-        section, dot, _ = name.rpartition(".")
-        siblings = _siblings(section)
-        near = _neighbour(name, siblings, section + dot)
+        section = name[: name.rfind(".") + 1]
+        ends = (each.removeprefix(section) for each in known() if each.startswith(section))
+        siblings = list(dict.fromkeys(section + end.partition(".")[0] for end in ends))
+        near = _neighbour(name, siblings, section)
         return f"setting {name} does not exist{near}; known are {', '.join(siblings)}"
     if item["type"] == "value_error":
         return f"setting {name}: {item['ctx']['error']}"
@@ -306,18 +303,6 @@ def _explain(item: Mapping[str, Any]) -> str:
         node = next((each for each in found if isinstance(each, dict)), {})
     given = "empty" if item["input"] is None else repr(item["input"])
     return f"setting {name} is {given}, and has to be {allowed(node)}"
-
-
-def _siblings(section: str) -> list[str]:
-    """Return the settings and sections in a section, in order."""
-    depth = len(section.split(".")) if section else 0
-    return list(
-        dict.fromkeys(
-            ".".join(name.split(".")[: depth + 1])
-            for name in known()
-            if not section or name.startswith(f"{section}.")
-        )
-    )
 
 
 def _neighbour(name: str, others: Iterable[str], prefix: str) -> str:
