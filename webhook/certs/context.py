@@ -10,10 +10,11 @@ from typing import Final, NamedTuple
 
 from cryptography import x509
 
+from webhook.api.failures import InputError
 from webhook.certs.issue import Pair
 
 
-class CertificateError(Exception):
+class CertificateError(InputError):
     """An unusable certificate or key. The message has the location, the error and the fix."""
 
 

@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from webhook.api.failures import InputError
 from webhook.api.formats import is_dns_label
 from webhook.certs.issue import described, issue_authority, issue_server
-from webhook.cli.parsing import refuse
 
 _ADVICE: Final = {
     "issue": "give --dir a folder that you may write to",
@@ -52,7 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
     except OSError as error:
         if error.filename is None:  # an error of the output, not of a file
             raise
-        return refuse("certs", f"{error.filename}: {error.strerror}: {_ADVICE[arguments.action]}")
+        text = f"{error.filename}: {error.strerror}: {_ADVICE[arguments.action]}"
+        raise InputError(text) from None
 
 
 def _days(text: str) -> int:
@@ -93,12 +94,8 @@ def _issue(arguments: argparse.Namespace) -> int:
 
 def _inspect(path: Path) -> int:
     try:
-        text = described(path.read_bytes())
+        sys.stdout.write(described(path.read_bytes()))
     except ValueError:
-        sys.stderr.write(
-            f"ray-webhook certs: {path}: no certificate in PEM: give the path of a tls.crt or "
-            "ca.crt\n"
-        )
-        return 2
-    sys.stdout.write(text)
+        text = f"{path}: no certificate in PEM: {_ADVICE['inspect']}"
+        raise InputError(text) from None
     return 0

@@ -9,12 +9,13 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from rich.console import RenderableType
 
 from webhook.api import names
+from webhook.api.failures import InputError
 from webhook.cache.probes import Probes
 from webhook.certs.context import CertificateError, read_validity
 from webhook.check.installation_checks import (
@@ -25,8 +26,8 @@ from webhook.check.installation_checks import (
     of_files,
     where,
 )
-from webhook.cli.connection import UNREACHABLE, Cluster, add_state, look_until, read_state
-from webhook.cli.parsing import add_connection, add_ignoring, add_output, add_wait, refuse
+from webhook.cli.connection import Cluster, add_state, look_until, state_in
+from webhook.cli.parsing import add_connection, add_ignoring, add_output, add_wait
 from webhook.cli.terminal import Text, grid, mark, show, style
 from webhook.diagnostics.examiner import examine
 from webhook.groups.group_config import facts_of
@@ -34,9 +35,6 @@ from webhook.manifest.kuberay_pods import expand
 from webhook.manifest.reader import Manifest, read
 from webhook.manifest.views import as_cluster
 from webhook.manifest.yaml_values import ManifestError
-
-FINE: Final = 0
-WRONG: Final = 1
 
 
 class _Section(NamedTuple):
@@ -77,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Check once, or until all checks pass or the timeout is over."""
     if arguments.state and (arguments.pre or arguments.wait):
-        return refuse("check", "--state reads files: leave out --pre and --wait")
+        raise InputError("--state reads files: leave out --pre and --wait")
     sections = (
         _of_files(arguments)
         if arguments.state
@@ -87,21 +85,16 @@ def run(arguments: argparse.Namespace) -> int:
             lambda sections: not _wrong(sections),
         )
     )
-    if sections is None:
-        return UNREACHABLE
     wrong = _wrong(sections)
     if arguments.output == "json":
         sys.stdout.write(json.dumps(_data(sections), indent=2) + "\n")
     else:
         _show(sections, wrong)
-    return WRONG if wrong else FINE
+    return int(bool(wrong))
 
 
-def _of_files(arguments: argparse.Namespace) -> list[_Section] | None:
-    """Return the checks of the objects in files; None after an error message."""
-    state = read_state(arguments)
-    if state is None:
-        return None
+def _of_files(arguments: argparse.Namespace) -> list[_Section]:
+    state = state_in(arguments)
     namespace = arguments.namespace or ""
     cluster_report = examine(state.objects, state.now, state.unread)
     found = of_files(state.objects.configurations.listed, cluster_report, namespace)

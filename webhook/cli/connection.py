@@ -3,9 +3,9 @@
 import argparse
 import asyncio
 import logging
-import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -13,22 +13,18 @@ import msgspec
 from msgspec import Struct
 
 from webhook.api import names
-from webhook.api.formats import many_lines
+from webhook.api.failures import InputError
 from webhook.cache.cluster_cache import read_cluster
 from webhook.cli.files import certain
-from webhook.cli.parsing import refuse
 from webhook.dashboard.state_files import Stated, collected_in, is_of_state, objects_in
 from webhook.diagnostics.object_cache import ObjectCache
 from webhook.kubeclient.access import load_of, locate, namespace_of
 from webhook.kubeclient.client import Api
-from webhook.kubeclient.errors import ApiError, ConfigurationError
+from webhook.kubeclient.errors import ApiError
 from webhook.manifest.reader import Manifest
 from webhook.manifest.yaml_values import ManifestError
 
 T = TypeVar("T")
-
-UNREACHABLE: Final = 2
-"""The exit status if the cluster could not be read."""
 
 _SECONDS: Final = 30.0
 """Deadline of a list."""
@@ -52,25 +48,21 @@ class Cluster(NamedTuple):
     ignoring: bool = True
 
 
-def with_cluster(arguments: argparse.Namespace, ask: Callable[[Cluster], Awaitable[T]]) -> T | None:
-    """Return the result of `ask`; None after an error if the cluster cannot be reached."""
-    logging.getLogger("webhook").addHandler(logging.NullHandler())  # log messages are printed below
-    try:
+def with_cluster(arguments: argparse.Namespace, ask: Callable[[Cluster], Awaitable[T]]) -> T:
+    """Return the result of `ask`. Raises InputError if the cluster cannot be reached."""
+    logging.getLogger("webhook").addHandler(logging.NullHandler())  # errors are raised
+    with advising():
         return asyncio.run(_with_cluster(arguments, ask))
-    except (ApiError, ConfigurationError) as error:
-        advice = advice_on(error) if isinstance(error, ApiError) else ""
-        sys.stderr.write(f"ray-webhook {arguments.command}: {many_lines(f'{error}{advice}')}\n")
-        return None
 
 
 def look_until(
     arguments: argparse.Namespace, ask: Callable[[Cluster], Awaitable[T]], over: Callable[[T], bool]
-) -> T | None:
+) -> T:
     """Return the result of `with_cluster` once it is `over`, or the last after `--wait`."""
     deadline = time.monotonic() + arguments.wait
     while True:
         found = with_cluster(arguments, ask)
-        if found is None or over(found) or time.monotonic() >= deadline:
+        if over(found) or time.monotonic() >= deadline:
             return found
         time.sleep(_PERIOD)
 
@@ -83,10 +75,14 @@ def place_of(arguments: argparse.Namespace) -> tuple[str, str]:
     return path, "" if everywhere else arguments.namespace or current
 
 
-def advice_on(error: ApiError) -> str:
-    """Return the fix of a failure as the end of a sentence, empty if unknown."""
-    advice = _ADVICE.get(error.reason)
-    return f"; {advice}" if advice else ""
+@contextmanager
+def advising() -> Iterator[None]:
+    """Raise InputError with the fix for a failure of the API server."""
+    try:
+        yield
+    except ApiError as error:
+        advice = _ADVICE.get(error.reason)
+        raise InputError(f"{error}; {advice}" if advice else str(error)) from None
 
 
 async def _with_cluster(arguments: argparse.Namespace, ask: Callable[[Cluster], Awaitable[T]]) -> T:
@@ -99,15 +95,11 @@ async def _with_cluster(arguments: argparse.Namespace, ask: Callable[[Cluster], 
         await api.close()
 
 
-def ray_objects(arguments: argparse.Namespace) -> list[Manifest | ManifestError] | None:
-    """Return the Ray objects in the cluster, each under its kind, namespace and name; None after an
-    error message if the cluster cannot be read. A kind that is not served has no objects.
+async def ray_objects(cluster: Cluster) -> list[Manifest]:
+    """Return the Ray objects in the cluster, each under its kind, namespace and name. A kind that
+    is not served has no objects.
     """
-    return with_cluster(arguments, _read_ray_objects)
-
-
-async def _read_ray_objects(cluster: Cluster) -> list[Manifest | ManifestError]:
-    found: list[Manifest | ManifestError] = []
+    found = []
     for kind in names.RAY_KINDS:
         within = f"/namespaces/{cluster.namespace}" if cluster.namespace else ""
         path = f"/apis/{names.RAY_GROUP}/v1{within}/{kind.lower()}s"
@@ -150,17 +142,9 @@ def add_state(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def read_state(arguments: argparse.Namespace) -> State | None:
-    """Return the state in the files of `--state`, else that of the cluster; None after an error
-    message if the state cannot be read.
-    """
-    if not arguments.state:
-        return with_cluster(arguments, _take)
-    try:
-        return state_in(arguments)
-    except ManifestError as error:
-        refuse(arguments.command, str(error))
-        return None
+def read_state(arguments: argparse.Namespace) -> State:
+    """Return the state in the files of `--state`, else that of the cluster. Raises InputError."""
+    return state_in(arguments) if arguments.state else with_cluster(arguments, _take)
 
 
 def state_in(arguments: argparse.Namespace) -> State:

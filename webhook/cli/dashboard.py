@@ -6,18 +6,17 @@ import sys
 
 import uvloop
 
+from webhook.api.failures import InputError
 from webhook.app.dashboard import Page, build_own, build_stated
 from webhook.app.runtime import supervise
 from webhook.cache.cluster_cache import probe
-from webhook.cli.connection import add_state, advice_on, place_of, state_in
-from webhook.cli.parsing import add_connection, add_ignoring, refuse
+from webhook.cli.connection import add_state, advising, place_of, state_in
+from webhook.cli.parsing import add_connection, add_ignoring
 from webhook.cli.parsing import port as port_number
 from webhook.cli.process import settle
 from webhook.dashboard.sessions import OwnAccess
 from webhook.kubeclient.access import load_of
 from webhook.kubeclient.client import Api
-from webhook.kubeclient.errors import ApiError, ConfigurationError
-from webhook.manifest.yaml_values import ManifestError
 
 IN_CLUSTER = "--in-cluster"
 """The flag that runs the command as a process with settings."""
@@ -48,23 +47,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Serve one person until Ctrl-C."""
     if arguments.in_cluster:
-        return refuse("dashboard", f"{IN_CLUSTER} has to be the first flag, before settings")
-    try:
-        if arguments.state:
-            page, access = build_stated(state_in(arguments).objects, arguments.port)
-        else:
-            path, namespace = place_of(arguments)
-            load = load_of(path, arguments.context)
+        raise InputError(f"{IN_CLUSTER} has to be the first flag, before settings")
+    if arguments.state:
+        page, access = build_stated(state_in(arguments).objects, arguments.port)
+    else:
+        path, namespace = place_of(arguments)
+        load = load_of(path, arguments.context)
+        with advising():
             asyncio.run(_try(Api(load), namespace))
-            page, access = build_own(load, namespace, arguments.port, ignoring=arguments.ignoring)
+        page, access = build_own(load, namespace, arguments.port, ignoring=arguments.ignoring)
+    try:
         port = page.server.bind()
-    except ApiError as error:
-        return refuse("dashboard", f"{error}{advice_on(error)}")
-    except (ConfigurationError, ManifestError) as error:
-        return refuse("dashboard", str(error))
     except OSError as error:
         where = f"port {arguments.port} of 127.0.0.1"
-        return refuse("dashboard", f"cannot listen on {where}: {error.strerror}; choose another")
+        text = f"cannot listen on {where}: {error.strerror}; choose another"
+        raise InputError(text) from None
     return uvloop.run(_serve(page, access, port))
 
 
@@ -88,5 +85,5 @@ async def _serve(page: Page, access: OwnAccess, port: int) -> int:
     try:
         await supervise(page.runnables, page.drain)
     except ExceptionGroup as group:
-        return refuse("dashboard", "; ".join(str(error) for error in group.exceptions))
+        raise InputError("; ".join(map(str, group.exceptions))) from None
     return 0

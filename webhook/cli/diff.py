@@ -9,21 +9,18 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from webhook.api import names
+from webhook.api.failures import InputError
 from webhook.api.formats import one_line
-from webhook.cli.connection import UNREACHABLE, Cluster, with_cluster
+from webhook.cli.connection import Cluster, with_cluster
 from webhook.cli.files import read_manifests
-from webhook.cli.parsing import NO_PATHS, add_connection, add_output, add_paths, paths_of, refuse
+from webhook.cli.parsing import add_connection, add_output, add_paths, required_paths
 from webhook.diagnostics.messages import counted
 from webhook.diff.comparison import Comparison, compare
 from webhook.kubeclient.errors import ApiError
 from webhook.manifest.reader import Manifest
 from webhook.manifest.views import problem_in
-from webhook.manifest.yaml_values import ManifestError
 from webhook.validation.finding import Finding
 from webhook.validation.ruleset import check
-
-SAME: Final = 0
-DIFFERENT: Final = 1
 
 _PLURALS: Final = {kind: f"{kind.lower()}s" for kind in names.RAY_KINDS}
 _SECONDS: Final = 30.0
@@ -62,30 +59,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare each Ray object of the files."""
-    paths = paths_of(arguments)
-    if not paths:
-        return refuse("diff", NO_PATHS)
-    try:
-        given = [each for each in read_manifests(paths) if each.kind in _PLURALS]
-    except ManifestError as error:
-        return refuse("diff", str(error))
+    paths = required_paths(arguments)
+    given = [each for each in read_manifests(paths) if each.kind in _PLURALS]
     if not given:
         files, kinds = ", ".join(paths), ", ".join(names.RAY_KINDS)
-        return refuse("diff", f"{files}: no Ray object in it: give one of {kinds}")
-    nameless = next((each for each in given if not _name(each)), None)
-    if nameless is not None:
-        problem = problem_in(nameless, "metadata.name: set it, to find the object in the cluster")
-        return refuse("diff", str(problem))
+        raise InputError(f"{files}: no Ray object in it: give one of {kinds}")
+    for each in given:
+        if not _name(each):
+            raise problem_in(each, "metadata.name: set it, to find the object in the cluster")
     compared = with_cluster(arguments, lambda cluster: _compare(cluster, given))
-    if compared is None:
-        return UNREACHABLE
     if arguments.output == "json":
         sys.stdout.write(json.dumps([_data(each) for each in compared], indent=2) + "\n")
     else:
         lines = (one_line(line) for each in compared for line in _lines(each))
         sys.stdout.write("".join(f"{line}\n" for line in lines))
-    different = any(each.comparison is None or each.comparison.any for each in compared)
-    return DIFFERENT if different else SAME
+    return int(any(each.comparison is None or each.comparison.any for each in compared))
 
 
 async def _compare(cluster: Cluster, given: list[Manifest]) -> list[_Compared]:

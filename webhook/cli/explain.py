@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
+from importlib import import_module
 from inspect import cleandoc
 from typing import Any, Final, NamedTuple
 
@@ -14,9 +15,10 @@ from rich.table import Table
 
 from webhook.accelerators import profiles
 from webhook.api import names
+from webhook.api.failures import InputError
 from webhook.cli.cluster_tree import shown_problems
-from webhook.cli.connection import UNREACHABLE, State, add_state, read_state
-from webhook.cli.parsing import add_connection, add_ignoring, meant, refuse
+from webhook.cli.connection import State, add_state, read_state
+from webhook.cli.parsing import add_connection, add_ignoring, meant
 from webhook.cli.terminal import Text, grid, mark, show, style
 from webhook.diagnostics.assigned_pods import Cluster, assign
 from webhook.diagnostics.examination import DIAGNOSES
@@ -65,11 +67,12 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     if arguments.kind == "pod":
         if not (arguments.name or arguments.state):
-            return refuse("explain", "name a pod; `kubectl get pods` lists them")
-        read = read_state(arguments)
-        return UNREACHABLE if read is None else _pod(read, arguments.name or "")
-    if arguments.config and (problem := _extend(arguments.config)):
-        return refuse("explain", problem)
+            raise InputError("name a pod; `kubectl get pods` lists them")
+        return _pod(read_state(arguments), arguments.name or "")
+    if arguments.config:  # only then, the settings have to be loaded
+        import_module("webhook.config.sources").read_settings(
+            ["--config", arguments.config]
+        ).extend()
     kind, name, entries = arguments.kind, arguments.name, _ENTRIES[arguments.kind]()
     if name is None:
         width = max(map(len, entries))
@@ -80,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
         near = meant(name, [*entries, *(each.removeprefix(names.PREFIX) for each in entries)])
         what = "the webhook sets no" if kind == "variable" else "there is no"
         listed = f"; `ray-webhook explain {kind}` lists all"
-        return refuse("explain", f"{what} {kind} {name}{near or listed}")
+        raise InputError(f"{what} {kind} {name}{near or listed}")
     sys.stdout.write(f"{found}: {entries[found].text}\n")
     return 0
 
@@ -90,15 +93,14 @@ def _pod(state: State, name: str) -> int:
     known = [each.name for each in objects.pods.all]
     if not name and known:
         more = f" and {len(known) - _LISTED} more" if len(known) > _LISTED else ""
-        return refuse("explain", f"name a pod of the files: {', '.join(known[:_LISTED])}{more}")
+        raise InputError(f"name a pod of the files: {', '.join(known[:_LISTED])}{more}")
     pod = next((each for each in objects.pods.all if each.name == name), None)
     if pod is None:
         near = get_close_matches(name, known, n=1)
         meant = f"; did you mean {near[0]}?" if near else ""
-        return refuse(
-            "explain",
-            f"there is no Ray pod{name and ' '}{name} in what was read{meant}; "
-            "-n names another namespace",
+        called = f" {name}" if name else ""
+        raise InputError(
+            f"there is no Ray pod{called} in what was read{meant}; -n names another namespace"
         )
     live = objects.clusters.get(owner_of(pod))
     cluster = assign(live, objects, now) if live is not None else None
@@ -244,14 +246,3 @@ _ENTRIES: Final[dict[str, Callable[[], dict[str, _Entry]]]] = {
     "annotation": _annotations,
 }
 _KINDS: Final = ("pod", *_ENTRIES)
-
-
-def _extend(file: str) -> str:
-    """Add the profiles in a file with settings, and return an error, or an empty string."""
-    from webhook.config.sources import WrongSettingsError, read_settings  # noqa: PLC0415
-
-    try:
-        read_settings(["--config", file]).extend()
-    except WrongSettingsError as error:
-        return str(error)
-    return ""

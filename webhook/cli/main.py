@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import Final
 
 from webhook import __version__
+from webhook.api.failures import InputError
 from webhook.cli.parsing import WRONG, Parser, bug, refuse, unknown
 
 # Command -> summary. Each command is a module of this package, imported only when the command runs.
@@ -72,6 +73,8 @@ def main(  # noqa: PLR0911
         extra = "cluster" if error.name == "kubernetes" else EXTRAS.get(command, "serve,cluster")
         text = f"{error.name} is not installed, which this needs: {installing(extra)}"
         return refuse(command, text)
+    except InputError as error:
+        return refuse(command or "", str(error))
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:  # the reader of the output, such as head, has exited

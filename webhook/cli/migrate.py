@@ -4,20 +4,17 @@ import argparse
 import json
 import sys
 import time
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from webhook.cache.google_webhook import read_installed
-from webhook.cli.connection import UNREACHABLE, Cluster, look_until
+from webhook.cli.connection import Cluster, look_until
 from webhook.cli.parsing import add_connection, add_ignoring, add_output, add_wait
 from webhook.cli.terminal import Text, grid, mark, show, style
 from webhook.diagnostics.installation_problems import PREVIOUS
 from webhook.diagnostics.messages import counted
 from webhook.migrate.migration import GroupVerdict, Migration, Step, migration
-
-OVER: Final = 0
-LEFT: Final = 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,15 +48,12 @@ def run(arguments: argparse.Namespace) -> int:
         done.append(_done(found[0]))
         return found[0].done or done[-1] > done[0]
 
-    found = look_until(arguments, _take, over)
-    if found is None:
-        return UNREACHABLE
-    way, unread = found
+    way, unread = look_until(arguments, _take, over)
     if arguments.output == "json":
         sys.stdout.write(json.dumps(_data(way, unread), indent=2) + "\n")
     else:
         _show(way, unread)
-    return OVER if way.done else LEFT
+    return int(not way.done)
 
 
 async def _take(cluster: Cluster) -> tuple[Migration, dict[str, str]]:

@@ -8,12 +8,11 @@ from difflib import get_close_matches
 from typing import Any, Final, NoReturn
 
 from webhook.api import names
+from webhook.api.failures import InputError
 from webhook.api.formats import many_lines
 
 WRONG: Final = 2
 """The exit status for an invalid command line."""
-
-NO_PATHS: Final = "name at least one file, folder, or - for standard input"
 
 _SIMILAR: Final = 0.65
 """The minimum similarity of a suggestion by difflib's ratio, where 1 is the same word."""
@@ -99,6 +98,13 @@ def add_paths(parser: argparse.ArgumentParser) -> None:
 def paths_of(arguments: argparse.Namespace) -> list[str]:
     """Return the files of the command line, with or without a flag."""
     return [*arguments.filename, *arguments.paths]
+
+
+def required_paths(arguments: argparse.Namespace) -> list[str]:
+    """Return the files of the command line. Raises InputError without any."""
+    if paths := paths_of(arguments):
+        return paths
+    raise InputError("name at least one file, folder, or - for standard input")
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:

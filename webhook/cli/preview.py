@@ -12,19 +12,19 @@ import msgspec
 
 from webhook.admission.pod_handler import PodDecision, PodHandler
 from webhook.api import names
+from webhook.api.failures import InputError
 from webhook.api.formats import dotted, many_lines, one_line
 from webhook.api.names import POD_KIND
 from webhook.api.objects import Pod, RayCluster
 from webhook.api.review import Denied
 from webhook.cli.files import read_manifests
-from webhook.cli.parsing import NO_PATHS, add_paths, paths_of, refuse
+from webhook.cli.parsing import add_paths, required_paths
 from webhook.cli.sharding import Sharded, sharded
 from webhook.cli.summary import table
 from webhook.manifest.kuberay_pods import MOST_PODS, cluster_for, count_pods, expand
 from webhook.manifest.reader import Manifest, as_yaml
 from webhook.manifest.standalone import load_state
 from webhook.manifest.views import as_pod, problem_in, require_owner
-from webhook.manifest.yaml_values import ManifestError
 from webhook.mutation.edit import (
     AddClaim,
     AppendResizeRule,
@@ -109,17 +109,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Return 0 if all is admitted, 1 for a denial, 2 if the input cannot be read."""
-    paths = paths_of(arguments)
-    if not paths:
-        return refuse("preview", NO_PATHS)
-    try:
-        given, state = read_manifests(paths), read_manifests(arguments.state)
-        clusters, results = at_once(_play(given, state, indexed=arguments.multi_host_indexing))
-    except ManifestError as error:
-        return refuse("preview", str(error))
+    paths = required_paths(arguments)
+    given, state = read_manifests(paths), read_manifests(arguments.state)
+    clusters, results = at_once(_play(given, state, indexed=arguments.multi_host_indexing))
     denials = [*_denials(given, state)]
     if not (results or clusters or denials):
-        return refuse("preview", f"{', '.join(paths)}: {_NO_PODS}")
+        raise InputError(f"{', '.join(paths)}: {_NO_PODS}")
     _print(arguments, clusters, results)
     refused = [
         *denials,

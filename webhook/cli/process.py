@@ -11,15 +11,12 @@ from typing import Final
 
 import uvloop
 
+from webhook.api.failures import InputError
 from webhook.app.runtime import Process, supervise
-from webhook.certs.context import CertificateError
 from webhook.cli.files import read_manifests
-from webhook.cli.parsing import refuse
 from webhook.config.configuration import Settings
 from webhook.config.sources import WrongSettingsError, add_flags, read_settings
-from webhook.kubeclient.errors import ConfigurationError
 from webhook.logging.log import DescriptorOutput, Format, Log, as_json, form_of
-from webhook.manifest.yaml_values import ManifestError
 
 _SETTINGS: Final = "docs/settings.md describes the file and the variables."
 _EXAMPLES: Final = {
@@ -57,7 +54,8 @@ def run(name: str, arguments: Sequence[str], parser: argparse.ArgumentParser) ->
     try:
         settings = read_settings(arguments, name, parser)
     except WrongSettingsError as error:
-        return refuse(name, f"{error}\nsee `{parser.prog} --help` for every setting")
+        text = f"{error}\nsee `{parser.prog} --help` for every setting"
+        raise InputError(text) from None
     host, admin_port = settings.listen.host, settings.listen.admin_port
     ports = {
         "serve": f"{settings.serving.port} or {admin_port} of {host}",
@@ -70,11 +68,9 @@ def run(name: str, arguments: Sequence[str], parser: argparse.ArgumentParser) ->
         state = [read_manifests(settings.state)] if name == "serve" else []
         process: Process = build(settings, DescriptorOutput(sys.stdout.fileno()), *state)
         bound = process.bind()
-    except (CertificateError, ConfigurationError, ManifestError) as error:
-        return refuse(name, str(error))
     except OSError as error:
         text = f"cannot listen on port {ports[name]}: {error.strerror}; choose others"
-        return refuse(name, text)
+        raise InputError(text) from None
     announce(_addresses(name, settings, *bound), name, settings.log.format)
     started = "listening for reviews" if name == "serve" else "following the cluster"
     return uvloop.run(live(process, started))

@@ -11,10 +11,11 @@ from typing import Final
 
 from msgspec import structs
 
+from webhook.api.failures import InputError
 from webhook.cache.cluster_cache import Observing
 from webhook.cli.cluster_tree import drawing
-from webhook.cli.connection import UNREACHABLE, Cluster, add_state, read_state, with_cluster
-from webhook.cli.parsing import add_connection, add_ignoring, refuse
+from webhook.cli.connection import Cluster, add_state, read_state, with_cluster
+from webhook.cli.parsing import add_connection, add_ignoring
 from webhook.cli.terminal import Screen, console, show
 from webhook.dashboard.state_files import state_of
 from webhook.diagnostics.document import document
@@ -24,8 +25,6 @@ from webhook.diagnostics.report import ClusterReport
 from webhook.manifest.reader import as_yaml
 
 STATE: Final = "state"
-FINE: Final = 0
-WAITS: Final = 1
 
 _DRAWN: Final = ("table", "wide")
 """Output formats for people."""
@@ -67,13 +66,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Print a report once, or on each change."""
     if arguments.watch:
         if arguments.state or arguments.output == STATE:
-            return refuse("status", f"--watch follows a cluster: leave out --state and -o {STATE}")
+            raise InputError(f"--watch follows a cluster: leave out --state and -o {STATE}")
         return _report(
             with_cluster(arguments, lambda cluster: _watch(cluster, arguments)), arguments
         )
     state = read_state(arguments)
-    if state is None:
-        return UNREACHABLE
     cluster_report = examine(state.objects, state.now, state.unread)
     if arguments.output == STATE:
         file = state_of(state.objects, state.now, state.unread)
@@ -149,26 +146,21 @@ def only(cluster_report: ClusterReport, name: str) -> ClusterReport:
 
 
 def _report(
-    cluster_report: ClusterReport | None,
+    cluster_report: ClusterReport,
     arguments: argparse.Namespace,
     printer: Callable[[ClusterReport], None] | None = None,
 ) -> int:
     """Print a report, and return the exit status."""
-    if cluster_report is None:
-        return UNREACHABLE
     chosen = only(cluster_report, arguments.raycluster)
     if arguments.raycluster and not chosen.clusters:
         near = get_close_matches(
             arguments.raycluster, [each.name for each in cluster_report.clusters], n=1
         )
         meant = f"; did you mean {near[0]}?" if near else "; -A looks in all namespaces"
-        sys.stderr.write(
-            f"ray-webhook status: there is no RayCluster {arguments.raycluster}{meant}\n"
-        )
-        return UNREACHABLE
+        raise InputError(f"there is no RayCluster {arguments.raycluster}{meant}")
     if printer is not None:
         printer(chosen)
-    return WAITS if chosen.waits else FINE
+    return int(chosen.waits)
 
 
 def _table(cluster_report: ClusterReport) -> None:

@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 from collections.abc import Iterable
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Final, TextIO
@@ -13,18 +14,14 @@ import msgspec
 from webhook.api.formats import many_lines
 from webhook.cli.file_checks import Outcome, check_documents, check_files
 from webhook.cli.files import listed
-from webhook.cli.parsing import add_connection, add_paths, paths_of
-from webhook.cli.validation_report import WRITERS, Entry, Report, Skipped, coloured, without_known
+from webhook.cli.parsing import WRONG, add_connection, add_paths, paths_of
+from webhook.cli.validation_report import WRITERS, Entry, Report, Skipped, text, without_known
 from webhook.config.time_zones import TIME_ZONES
-from webhook.manifest.reader import Manifest
+from webhook.diagnostics.messages import counted
 from webhook.manifest.yaml_values import ManifestError
 from webhook.validation.finding import DENY, OFF, WARN
 from webhook.validation.rule_settings import RuleSettings, parse_kuberay
 from webhook.validation.ruleset import unknown_names
-
-CLEAN: Final = 0
-DENIED: Final = 1
-UNREADABLE: Final = 2
 
 _NOTHING: Final = "no Ray object was found, so nothing was checked"
 _ON: Final = ("true", "on", "1", "yes")
@@ -69,12 +66,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cluster", action="store_true", help="check what lives in a cluster, in place of files"
     )
-    _add_rules(parser)
-    add_connection(parser)
-
-
-def _add_rules(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments for what the rules assume."""
     parser.add_argument(
         "--rule",
         action="append",
@@ -98,6 +89,7 @@ def _add_rules(parser: argparse.ArgumentParser) -> None:
             "earlier one checks is a warning then)"
         ),
     )
+    add_connection(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -117,11 +109,11 @@ def run(arguments: argparse.Namespace) -> int:
     problems += unusable
     if problems:
         _say(problems)
-        return UNREADABLE
+        return WRONG
     if arguments.cluster:
-        found = _live(arguments)
-        if found is None:
-            return UNREADABLE
+        # The client of the API server takes a second to load
+        connection = import_module("webhook.cli.connection")
+        found = connection.with_cluster(arguments, connection.ray_objects)
         outcomes = check_documents(found, settings)
     else:
         outcomes = check_files([*listed(paths)], settings, arguments.jobs)
@@ -129,16 +121,16 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.require and not report.checked:
         report.problems.append(ManifestError(paths[0] if paths else "", 0, _NOTHING))
     report.checked, report.known = without_known(report.checked, known)
-    writer = (
-        coloured
-        if arguments.output == "text" and _colourful(sys.stdout)
-        else WRITERS[arguments.output]
-    )
+    colours = arguments.output == "text" and _colourful(sys.stdout)
+    writer = partial(text, colours=True) if colours else WRITERS[arguments.output]
     sys.stdout.write(_encodable(writer(report), sys.stdout))
-    _say([f"{problem}" for problem in (*report.problems, *report.notes)])
+    _say(map(str, (*report.problems, *report.notes)))
     if arguments.output == "text":
         _say([summary(report)])
-    return _status(report, strict=arguments.strict)
+    if report.problems:
+        return WRONG
+    denied = any(entry.level == DENY for entry in report.entries)
+    return int(denied or bool(arguments.strict and (report.entries or report.notes)))
 
 
 def _count(text: str) -> int:
@@ -147,13 +139,6 @@ def _count(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError("write 1 or more")
     return number
-
-
-def _status(report: Report, *, strict: bool) -> int:
-    if report.problems:
-        return UNREADABLE
-    denied = any(entry.level == DENY for entry in report.entries)
-    return DENIED if denied or (strict and (report.entries or report.notes)) else CLEAN
 
 
 def collect(outcomes: Iterable[Outcome]) -> Report:
@@ -172,8 +157,8 @@ def collect(outcomes: Iterable[Outcome]) -> Report:
             if item.name.endswith("/"):
                 continue
             if item.name in first:
-                text = f"{item.name} is in {first[item.name]} as well: the last one applied counts"
-                report.notes.append(ManifestError(item.file, item.line, text))
+                twice = f"{item.name} is in {first[item.name]} as well: the last one applied counts"
+                report.notes.append(ManifestError(item.file, item.line, twice))
             first.setdefault(item.name, item.file)
     return report
 
@@ -189,27 +174,14 @@ def _baseline(path: str) -> tuple[list[Entry], list[str]]:
         return [], [f"--baseline {path}: {problem}; make one with `-o json`"]
 
 
-def _live(arguments: argparse.Namespace) -> Iterable[Manifest | ManifestError] | None:
-    """Return the live Ray objects in a cluster; None after an error message if the cluster cannot
-    be read.
-
-    The client of the API server, which takes a second to load, is only imported here.
-    """
-    connection = import_module("webhook.cli.connection")
-    found: list[Manifest | ManifestError] | None = connection.ray_objects(arguments)
-    return found
-
-
 def summary(report: Report) -> str:
     """Return a summary of the run in one line."""
     denied = sum(entry.level == DENY for entry in report.entries)
     warned = len(report.entries) - denied
     known = f"; {report.known} known from the baseline" if report.known else ""
-    skipped = f"; {_counted(report.skipped, 'other object')} skipped" if report.skipped else ""
-    return (
-        f"{_counted(len(report.checked), 'Ray object')}: {denied} denied, "
-        f"{_counted(warned, 'warning')}{known}{skipped}"
-    )
+    skipped = f"; {counted(report.skipped, 'other object')} skipped" if report.skipped else ""
+    objects, warnings = counted(len(report.checked), "Ray object"), counted(warned, "warning")
+    return f"{objects}: {denied} denied, {warnings}{known}{skipped}"
 
 
 def _settings(arguments: argparse.Namespace) -> tuple[RuleSettings, list[str]]:
@@ -229,10 +201,6 @@ def _settings(arguments: argparse.Namespace) -> tuple[RuleSettings, list[str]]:
     return settings, problems + unknown_names(settings)
 
 
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
 def _colourful(stream: TextIO) -> bool:
     return stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
@@ -243,6 +211,6 @@ def _encodable(output: str, stream: TextIO) -> str:
     return output.encode(encoding, "backslashreplace").decode(encoding)
 
 
-def _say(lines: list[str]) -> None:
+def _say(lines: Iterable[str]) -> None:
     for line in lines:
-        print(_encodable(many_lines(line), sys.stderr), file=sys.stderr)  # noqa: T201 - this is a command
+        sys.stderr.write(f"{_encodable(many_lines(line), sys.stderr)}\n")

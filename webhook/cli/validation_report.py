@@ -7,7 +7,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct, field
+from msgspec import Struct, field, to_builtins
+from msgspec.structs import replace
 
 from webhook.api.formats import one_line
 from webhook.manifest.yaml_values import ManifestError
@@ -66,31 +67,20 @@ class Report(Struct):
 Writer = Callable[[Report], str]
 
 
-def text(report: Report) -> str:
+def text(report: Report, *, colours: bool = False) -> str:
     """Return `file:line: level rule-id path: message`, a line for each finding."""
+    bold, plain = (_BOLD, _PLAIN) if colours else ("", "")
     return _lines(
-        one_line(
-            f"{entry.file}:{entry.line}: {entry.level} {entry.rule} {entry.path}: {entry.message}"
-        )
-        for entry in report.entries
-    )
-
-
-def coloured(report: Report) -> str:
-    """Return the text for a terminal."""
-    return _lines(
-        f"{_BOLD}{one_line(entry.file)}:{entry.line}:{_PLAIN} "
-        f"{_COLOURS[entry.level]}{entry.level}{_PLAIN} {entry.rule} "
-        f"{_BOLD}{one_line(entry.path)}{_PLAIN}: {one_line(entry.message)}"
+        f"{bold}{one_line(entry.file)}:{entry.line}:{plain} "
+        f"{_COLOURS[entry.level] if colours else ''}{entry.level}{plain} {entry.rule} "
+        f"{bold}{one_line(entry.path)}{plain}: {one_line(entry.message)}"
         for entry in report.entries
     )
 
 
 def as_json(report: Report) -> str:
     """Return a JSON list of the findings, and of objects that could not be read or checked."""
-    fields = Entry.__struct_fields__
-    entries = [*report.entries, *map(_unread, report.problems)]
-    found = [{name: getattr(entry, name) for name in fields} for entry in entries]
+    found = to_builtins([*report.entries, *map(_unread, report.problems)])
     return json.dumps(found, indent=2) + "\n"
 
 
@@ -125,18 +115,14 @@ def without_known(checked: Sequence[Checked], known: Iterable[Entry]) -> tuple[l
     Lines and messages may have changed: findings are compared by file, rule and path.
     """
     left = Counter(identity(entry) for entry in known)
-    kept: list[Checked] = []
-    dropped = 0
-    for each in checked:
-        new = []
-        for entry in each.entries:
-            if left[identity(entry)]:
-                left[identity(entry)] -= 1
-                dropped += 1
-            else:
-                new.append(entry)
-        kept.append(Checked(each.file, each.name, tuple(new), each.line))
-    return kept, dropped
+    total = left.total()
+
+    def new(entry: Entry) -> bool:
+        left[identity(entry)] -= 1
+        return left[identity(entry)] < 0
+
+    kept = [replace(each, entries=tuple(filter(new, each.entries))) for each in checked]
+    return kept, total - sum(count for count in left.values() if count > 0)
 
 
 def identity(entry: Entry) -> tuple[str, str, str]:

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from webhook.api.failures import InputError
 from webhook.config.configuration import API_VERSION, KIND, Settings, known, schema
 from webhook.manifest.reader import read, text_of
 from webhook.manifest.yaml_values import ManifestError, unknown_tag
@@ -77,7 +78,7 @@ _CAPITAL: Final = re.compile("[A-Z]")
 _BEGINNING: Final = f"begin it with the lines `apiVersion: {API_VERSION}` and `kind: {KIND}`"
 
 
-class WrongSettingsError(Exception):
+class WrongSettingsError(InputError):
     """Invalid settings. The message has a line for each: name, value and allowed values."""
 
 

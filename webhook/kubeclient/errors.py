@@ -5,6 +5,7 @@ characters.
 
 from msgspec import Struct
 
+from webhook.api.failures import InputError
 from webhook.api.formats import one_line
 
 
@@ -16,7 +17,7 @@ class Status(Struct):
     message: str | None = None
 
 
-class ConfigurationError(Exception):
+class ConfigurationError(InputError):
     """No usable in-cluster configuration or kubeconfig. The message names the missing settings."""
 
     def __init__(self, message: str) -> None:

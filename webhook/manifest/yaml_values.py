@@ -10,10 +10,12 @@ import yaml
 from yaml.events import CollectionEndEvent, CollectionStartEvent
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from webhook.api.failures import InputError
+
 TEMPLATE: Final = ": a template, such as Helm's, has to be rendered first"
 
 
-class ManifestError(Exception):
+class ManifestError(InputError):
     """A file, or a part of it, that cannot be read. `line` counts from 1; 0 is the whole file."""
 
     def __init__(self, file: str, line: int, problem: str) -> None:
