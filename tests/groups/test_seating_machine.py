@@ -202,8 +202,6 @@ class Seating(RuleBasedStateMachine):
     def no_identity_is_held_twice(self) -> None:
         """No two live pods have one identity, and a replica has one name."""
         Seating.steps += 1
-        if not hasattr(self, "world"):
-            return
         live = [pod for pod in self.simulation.pods.values() if not pod.terminating]
         places = [(pod.key, pod.seat.replica, pod.seat.host) for pod in live]
         assert len(places) == len(set(places))

@@ -90,7 +90,7 @@ class SliceIds(RuleBasedStateMachine):
         """A full group without an index at or above the desired count has the ids 0 to n-1; with
         one it has a hole.
         """
-        if not hasattr(self, "replicas") or len(self.replicas) != self.desired:
+        if len(self.replicas) != self.desired:
             return
         high = [index for index in self.replicas if index >= self.desired]
         assert (sorted(self.replicas) == list(range(self.desired))) == (not high)
