@@ -46,6 +46,12 @@ def _no_thread_is_left() -> Iterator[None]:
     assert not any(each.is_alive() for each in left), f"the test left {left}"
 
 
+@pytest.fixture
+def anyio_backend() -> str:
+    """The event loop of tests and fixtures that are coroutines."""
+    return "asyncio"
+
+
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A real server, standalone with all examples; tests that share it use RayClusters of their

@@ -1,7 +1,7 @@
 """A pod group publisher with a fake API server, and its RayClusters."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -76,16 +76,6 @@ async def publishing(
             yield Publishing(publisher, index, rests)
     finally:
         await connection.close()
-
-
-def run(story: Callable[[FakeApi], Coroutine[None, None, None]]) -> None:
-    """Tell a story against a fake API server that serves both versions."""
-
-    async def told() -> None:
-        async with FakeApi(served={"v1", "v1beta1", "v1alpha2"}).serving() as api:
-            await story(api)
-
-    asyncio.run(told())
 
 
 def a_cluster(

@@ -8,7 +8,6 @@ from tests.controller.publishing import (
     edit,
     opted_out,
     publishing,
-    run,
     writes,
 )
 from tests.controller.scheduling_rules import COMPUTE_DOMAINS as PLURAL
@@ -59,95 +58,79 @@ def domains(api: FakeApi) -> list[str]:
     return sorted(api.objects(PLURAL))
 
 
-def test_a_domain_is_made_once_with_what_nvidia_asks_for_and_belongs_to_its_raycluster() -> None:
-    async def story(api: FakeApi) -> None:
-        api.put(RAYCLUSTERS, asking("worker-group"))
-        async with publishing(api, subject=COMPUTE_DOMAINS) as p:
-            await eventually(lambda: domains(api) == [GROUP])
-            await p.rests.more(20)
-        assert writes(api) == [("create", PLURAL)]
-        found = api.objects(PLURAL)[GROUP]
-        assert found["apiVersion"] == "resource.nvidia.com/v1beta1"
-        assert found["kind"] == "ComputeDomain"
-        assert found["spec"] == {
-            "numNodes": 0,
-            "channel": {"resourceClaimTemplate": {"name": GROUP}},
-        }
-        (owner,) = found["metadata"]["ownerReferences"]
-        assert (owner["uid"], owner["controller"]) == ("uid-of-ray", True)
-
-    run(story)
-
-
-def test_the_domain_of_a_replica_is_made_for_its_first_pod_and_goes_with_its_last() -> None:
-    async def story(api: FakeApi) -> None:
-        api.put(RAYCLUSTERS, asking("replica"))
-        async with publishing(api, subject=COMPUTE_DOMAINS) as p:
-            await p.rests.more(10)
-            assert domains(api) == []
-            api.put(PODS, a_host(REPLICA))
-            await eventually(lambda: domains(api) == [REPLICA])
-            api.delete(PODS, "host-0")
-            await eventually(lambda: domains(api) == [])
-        assert writes(api) == [("create", PLURAL), ("delete", PLURAL)]
-
-    run(story)
+async def test_a_domain_is_made_once_with_what_nvidia_asks_for_and_belongs_to_its_raycluster(
+    api: FakeApi,
+) -> None:
+    api.put(RAYCLUSTERS, asking("worker-group"))
+    async with publishing(api, subject=COMPUTE_DOMAINS) as p:
+        await eventually(lambda: domains(api) == [GROUP])
+        await p.rests.more(20)
+    assert writes(api) == [("create", PLURAL)]
+    found = api.objects(PLURAL)[GROUP]
+    assert found["apiVersion"] == "resource.nvidia.com/v1beta1"
+    assert found["kind"] == "ComputeDomain"
+    assert found["spec"] == {
+        "numNodes": 0,
+        "channel": {"resourceClaimTemplate": {"name": GROUP}},
+    }
+    (owner,) = found["metadata"]["ownerReferences"]
+    assert (owner["uid"], owner["controller"]) == ("uid-of-ray", True)
 
 
-def test_a_domain_outlives_a_pod_that_drains() -> None:
-    async def story(api: FakeApi) -> None:
-        api.put(RAYCLUSTERS, asking("replica"))
-        api.put(PODS, a_host(REPLICA, phase="Running"))
-        async with publishing(api, subject=COMPUTE_DOMAINS) as p:
-            await eventually(lambda: domains(api) == [REPLICA])
-            leave = {"deletionTimestamp": "2026-11-21T10:00:00Z"}
-            edit(api, PODS, "host-0", lambda found: found["metadata"].update(leave))
-            await eventually(lambda: not len(p.index.members))
-            await resyncs(api)
-            assert domains(api) == [REPLICA]
-            api.delete(PODS, "host-0")
-            await eventually(lambda: domains(api) == [])
-
-    run(story)
+async def test_the_domain_of_a_replica_is_made_for_its_first_pod_and_goes_with_its_last(
+    api: FakeApi,
+) -> None:
+    api.put(RAYCLUSTERS, asking("replica"))
+    async with publishing(api, subject=COMPUTE_DOMAINS) as p:
+        await p.rests.more(10)
+        assert domains(api) == []
+        api.put(PODS, a_host(REPLICA))
+        await eventually(lambda: domains(api) == [REPLICA])
+        api.delete(PODS, "host-0")
+        await eventually(lambda: domains(api) == [])
+    assert writes(api) == [("create", PLURAL), ("delete", PLURAL)]
 
 
-def test_opting_out_leaves_domains_to_the_pods_that_use_them() -> None:
-    async def story(api: FakeApi) -> None:
-        api.put(RAYCLUSTERS, asking("worker-group"))
-        api.put(PODS, a_host(GROUP, phase="Running"))
-        async with publishing(api, subject=COMPUTE_DOMAINS):
-            await eventually(lambda: domains(api) == [GROUP])
-            opted_out(api)
-            await resyncs(api)
-            assert domains(api) == [GROUP]
-            api.put(PODS, a_host(GROUP, phase="Succeeded"))
-            await eventually(lambda: domains(api) == [])
-
-    run(story)
-
-
-def test_a_domain_that_somebody_deletes_comes_back() -> None:
-    async def story(api: FakeApi) -> None:
-        api.put(RAYCLUSTERS, asking("worker-group"))
-        async with publishing(api, subject=COMPUTE_DOMAINS):
-            await eventually(lambda: domains(api) == [GROUP])
-            api.delete(PLURAL, GROUP)
-            await eventually(lambda: domains(api) == [GROUP])
-
-    run(story)
+async def test_a_domain_outlives_a_pod_that_drains(api: FakeApi) -> None:
+    api.put(RAYCLUSTERS, asking("replica"))
+    api.put(PODS, a_host(REPLICA, phase="Running"))
+    async with publishing(api, subject=COMPUTE_DOMAINS) as p:
+        await eventually(lambda: domains(api) == [REPLICA])
+        leave = {"deletionTimestamp": "2026-11-21T10:00:00Z"}
+        edit(api, PODS, "host-0", lambda found: found["metadata"].update(leave))
+        await eventually(lambda: not len(p.index.members))
+        await resyncs(api)
+        assert domains(api) == [REPLICA]
+        api.delete(PODS, "host-0")
+        await eventually(lambda: domains(api) == [])
 
 
-def test_a_domain_of_another_owner_is_left_alone() -> None:
-    async def story(api: FakeApi) -> None:
-        api.put(
-            PLURAL, {"metadata": {"name": GROUP, "namespace": "default"}, "spec": {"numNodes": 3}}
-        )
-        api.put(RAYCLUSTERS, asking("worker-group"))
-        async with publishing(api, subject=COMPUTE_DOMAINS) as p:
-            await eventually(lambda: p.publisher.taken_names == 1)
-        assert api.objects(PLURAL)[GROUP]["spec"] == {"numNodes": 3}
+async def test_opting_out_leaves_domains_to_the_pods_that_use_them(api: FakeApi) -> None:
+    api.put(RAYCLUSTERS, asking("worker-group"))
+    api.put(PODS, a_host(GROUP, phase="Running"))
+    async with publishing(api, subject=COMPUTE_DOMAINS):
+        await eventually(lambda: domains(api) == [GROUP])
+        opted_out(api)
+        await resyncs(api)
+        assert domains(api) == [GROUP]
+        api.put(PODS, a_host(GROUP, phase="Succeeded"))
+        await eventually(lambda: domains(api) == [])
 
-    run(story)
+
+async def test_a_domain_that_somebody_deletes_comes_back(api: FakeApi) -> None:
+    api.put(RAYCLUSTERS, asking("worker-group"))
+    async with publishing(api, subject=COMPUTE_DOMAINS):
+        await eventually(lambda: domains(api) == [GROUP])
+        api.delete(PLURAL, GROUP)
+        await eventually(lambda: domains(api) == [GROUP])
+
+
+async def test_a_domain_of_another_owner_is_left_alone(api: FakeApi) -> None:
+    api.put(PLURAL, {"metadata": {"name": GROUP, "namespace": "default"}, "spec": {"numNodes": 3}})
+    api.put(RAYCLUSTERS, asking("worker-group"))
+    async with publishing(api, subject=COMPUTE_DOMAINS) as p:
+        await eventually(lambda: p.publisher.taken_names == 1)
+    assert api.objects(PLURAL)[GROUP]["spec"] == {"numNodes": 3}
 
 
 async def resyncs(api: FakeApi) -> None:

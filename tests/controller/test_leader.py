@@ -2,32 +2,15 @@
 for any reason.
 """
 
-import asyncio
-from collections.abc import Callable, Coroutine
-
 import pytest
 
 from tests.controller.electing import (
     Candidate,
-    LeaseInMemory,
-    PassingTime,
     candidates,
 )
 from webhook.controller.leader import LeaderTiming
 
 TIMING = LeaderTiming()
-
-Story = Callable[[PassingTime, LeaseInMemory, list[Candidate]], Coroutine[None, None, None]]
-
-
-def told(story: Story, number: int = 2) -> None:
-    """Tell a story of processes that share a Lease."""
-
-    async def tell() -> None:
-        async with candidates(number) as (time, lease, found):
-            await story(time, lease, found)
-
-    asyncio.run(tell())
 
 
 def working(found: list[Candidate]) -> list[str]:
@@ -47,8 +30,8 @@ def test_the_timings_are_those_of_client_go() -> None:
     assert (TIMING.lease, TIMING.renew, TIMING.retry) == (15.0, 10.0, 2.0)
 
 
-def test_of_many_that_start_at_once_one_works_and_goes_on_working() -> None:
-    async def story(time: PassingTime, lease: LeaseInMemory, found: list[Candidate]) -> None:
+async def test_of_many_that_start_at_once_one_works_and_goes_on_working() -> None:
+    async with candidates(5) as (time, lease, found):
         for each in found:
             each.start()
         await time.pass_by(0)
@@ -61,11 +44,9 @@ def test_of_many_that_start_at_once_one_works_and_goes_on_working() -> None:
         assert lease.writes <= 62, "one renewal every two seconds"
         assert all(each.leader.answered for each in found)
 
-    told(story, 5)
 
-
-def test_who_is_asked_to_end_stops_working_first_and_another_begins_within_a_second() -> None:
-    async def story(time: PassingTime, lease: LeaseInMemory, found: list[Candidate]) -> None:
+async def test_who_is_asked_to_end_stops_working_first_and_another_begins_within_a_second() -> None:
+    async with candidates(2) as (time, lease, found):
         one, other = found
         one.start()
         await time.pass_by(0)
@@ -78,11 +59,9 @@ def test_who_is_asked_to_end_stops_working_first_and_another_begins_within_a_sec
         assert working(found) == ["b"]
         assert lease.holding.lease_transitions == 1
 
-    told(story)
 
-
-def test_after_a_crash_another_begins_when_the_lease_is_over_and_not_before() -> None:
-    async def story(time: PassingTime, lease: LeaseInMemory, found: list[Candidate]) -> None:
+async def test_after_a_crash_another_begins_when_the_lease_is_over_and_not_before() -> None:
+    async with candidates(2) as (time, lease, found):
         one, other = found
         one.start()
         await time.pass_by(0)
@@ -95,11 +74,9 @@ def test_after_a_crash_another_begins_when_the_lease_is_over_and_not_before() ->
         assert working(found) == ["b"]
         assert lease.holding.holder_identity == "b"
 
-    told(story)
 
-
-def test_two_never_work_at_once_while_the_leader_has_lost_the_api_server() -> None:
-    async def story(time: PassingTime, lease: LeaseInMemory, found: list[Candidate]) -> None:
+async def test_two_never_work_at_once_while_the_leader_has_lost_the_api_server() -> None:
+    async with candidates(2) as (time, lease, found):
         one, other = found
         one.start()
         await time.pass_by(0)
@@ -122,11 +99,9 @@ def test_two_never_work_at_once_while_the_leader_has_lost_the_api_server() -> No
         assert one.work.terms == 2
         assert lease.holding.lease_transitions == 2
 
-    told(story)
 
-
-def test_a_leader_that_is_alone_works_again_after_an_outage() -> None:
-    async def story(time: PassingTime, _: LeaseInMemory, found: list[Candidate]) -> None:
+async def test_a_leader_that_is_alone_works_again_after_an_outage() -> None:
+    async with candidates(1) as (time, _, found):
         (one,) = found
         one.start()
         await time.pass_by(5)
@@ -139,11 +114,9 @@ def test_a_leader_that_is_alone_works_again_after_an_outage() -> None:
         await time.pass_by(1)
         assert working(found) == ["a"]
 
-    told(story, 1)
 
-
-def test_a_process_that_takes_the_lease_by_force_is_noticed_at_the_next_renewal() -> None:
-    async def story(time: PassingTime, lease: LeaseInMemory, found: list[Candidate]) -> None:
+async def test_a_process_that_takes_the_lease_by_force_is_noticed_at_the_next_renewal() -> None:
+    async with candidates(1) as (time, lease, found):
         (one,) = found
         one.start()
         await time.pass_by(5)
@@ -157,11 +130,9 @@ def test_a_process_that_takes_the_lease_by_force_is_noticed_at_the_next_renewal(
         await time.pass_by(16)
         assert working(found) == ["a"], "it never renewed it"
 
-    told(story, 1)
 
-
-def test_a_bug_in_the_work_ends_the_process_and_gives_the_lease_back() -> None:
-    async def story(time: PassingTime, lease: LeaseInMemory, found: list[Candidate]) -> None:
+async def test_a_bug_in_the_work_ends_the_process_and_gives_the_lease_back() -> None:
+    async with candidates(1) as (time, lease, found):
         (one,) = found
         one.work.fails = True
         one.start()
@@ -171,13 +142,11 @@ def test_a_bug_in_the_work_ends_the_process_and_gives_the_lease_back() -> None:
         assert ended.group_contains(RuntimeError, match="a bug")
         assert lease.holding.holder_identity == ""
 
-    told(story, 1)
 
-
-def test_it_is_not_known_who_leads_before_the_api_server_has_answered(
+async def test_it_is_not_known_who_leads_before_the_api_server_has_answered(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def story(time: PassingTime, _: LeaseInMemory, found: list[Candidate]) -> None:
+    async with candidates(1) as (time, _, found):
         (one,) = found
         one.view.reachable = False
         one.start()
@@ -187,8 +156,6 @@ def test_it_is_not_known_who_leads_before_the_api_server_has_answered(
         await time.pass_by(1)
         assert knows(one)
         assert working(found) == ["a"]
-
-    told(story, 1)
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert len(warnings) == 1, warnings
     assert "no connection to the API server (refused); trying again" in warnings[0]

@@ -1,6 +1,5 @@
 """Headless services of RayClusters whose single hosts need names, over loopback."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -54,75 +53,65 @@ def created(api: FakeApi) -> list[Object]:
     return list(api.objects(SERVICES).values())
 
 
-def test_a_unit_of_single_hosts_has_the_service_that_kuberay_would_create() -> None:
-    async def story() -> None:
-        async with FakeApi().serving() as api:
-            api.put(RAYCLUSTERS, a_unit().build())
-            async with keeping(api):
-                await eventually(lambda: created(api))
-            (service,) = created(api)
-            assert service["metadata"]["name"] == "c-headless"
-            assert service["metadata"]["namespace"] == "team"
-            assert service["metadata"]["labels"] == {names.LABEL_HEADLESS_SERVICE: "c"}
-            (owner,) = service["metadata"]["ownerReferences"]
-            assert (owner["kind"], owner["uid"], owner["controller"]) == (
-                "RayCluster",
-                "uid-of-c",
-                True,
-            )
-            assert service["spec"] == {
-                "clusterIP": "None",
-                "publishNotReadyAddresses": True,
-                "selector": {names.LABEL_CLUSTER: "c", names.LABEL_NODE_TYPE: "worker"},
-            }
-
-    asyncio.run(story())
+async def test_a_unit_of_single_hosts_has_the_service_that_kuberay_would_create() -> None:
+    async with FakeApi().serving() as api:
+        api.put(RAYCLUSTERS, a_unit().build())
+        async with keeping(api):
+            await eventually(lambda: created(api))
+        (service,) = created(api)
+        assert service["metadata"]["name"] == "c-headless"
+        assert service["metadata"]["namespace"] == "team"
+        assert service["metadata"]["labels"] == {names.LABEL_HEADLESS_SERVICE: "c"}
+        (owner,) = service["metadata"]["ownerReferences"]
+        assert (owner["kind"], owner["uid"], owner["controller"]) == (
+            "RayCluster",
+            "uid-of-c",
+            True,
+        )
+        assert service["spec"] == {
+            "clusterIP": "None",
+            "publishNotReadyAddresses": True,
+            "selector": {names.LABEL_CLUSTER: "c", names.LABEL_NODE_TYPE: "worker"},
+        }
 
 
-def test_a_service_that_was_deleted_is_created_again() -> None:
-    async def story() -> None:
-        async with FakeApi().serving() as api:
-            api.put(RAYCLUSTERS, a_unit().build())
-            async with keeping(api, again=0.02):
-                await eventually(lambda: created(api))
-                await eventually(lambda: api.count("create", SERVICES) > 2)
-                api.delete(SERVICES, "c-headless", "team")
-                await eventually(lambda: created(api))
-
-    asyncio.run(story())
+async def test_a_service_that_was_deleted_is_created_again() -> None:
+    async with FakeApi().serving() as api:
+        api.put(RAYCLUSTERS, a_unit().build())
+        async with keeping(api, again=0.02):
+            await eventually(lambda: created(api))
+            await eventually(lambda: api.count("create", SERVICES) > 2)
+            api.delete(SERVICES, "c-headless", "team")
+            await eventually(lambda: created(api))
 
 
-def test_a_recreated_raycluster_has_a_service_once_that_of_its_predecessor_is_deleted() -> None:
-    async def story() -> None:
-        async with FakeApi().serving() as api:
-            predecessor = {"metadata": {"name": "c-headless", "namespace": "team"}}
-            api.put(SERVICES, predecessor)
-            api.put(RAYCLUSTERS, a_unit().build())
-            async with keeping(api):
-                await eventually(lambda: api.count("create", SERVICES))
-                api.delete(SERVICES, "c-headless", "team")
-                await eventually(lambda: created(api))
-            (service,) = created(api)
-            (owner,) = service["metadata"]["ownerReferences"]
-            assert owner["uid"] == "uid-of-c"
+async def test_a_recreated_raycluster_has_a_service_once_that_of_its_predecessor_is_deleted() -> (
+    None
+):
+    async with FakeApi().serving() as api:
+        predecessor = {"metadata": {"name": "c-headless", "namespace": "team"}}
+        api.put(SERVICES, predecessor)
+        api.put(RAYCLUSTERS, a_unit().build())
+        async with keeping(api):
+            await eventually(lambda: api.count("create", SERVICES))
+            api.delete(SERVICES, "c-headless", "team")
+            await eventually(lambda: created(api))
+        (service,) = created(api)
+        (owner,) = service["metadata"]["ownerReferences"]
+        assert owner["uid"] == "uid-of-c"
 
-    asyncio.run(story())
 
-
-def test_a_service_of_another_owner_stays_and_is_not_requested_for_ever() -> None:
-    async def story() -> None:
-        async with FakeApi().serving() as api:
-            own = {"metadata": {"name": "c-headless", "namespace": "team"}}
-            api.put(SERVICES, own)
-            api.put(RAYCLUSTERS, a_unit().build())
-            other = a_cluster("other").group("g").annotated(names.ANNOTATION_HOST_NAMES, "true")
-            async with keeping(api):
-                await eventually(lambda: api.count("create", SERVICES) == 4)
-                api.put(RAYCLUSTERS, other.build())
-                await eventually(lambda: len(created(api)) == 2)
-            assert api.count("create", SERVICES) == 5
-
-    asyncio.run(story())
+async def test_a_service_of_another_owner_stays_and_is_not_requested_for_ever() -> None:
+    async with FakeApi().serving() as api:
+        own = {"metadata": {"name": "c-headless", "namespace": "team"}}
+        api.put(SERVICES, own)
+        api.put(RAYCLUSTERS, a_unit().build())
+        other = a_cluster("other").group("g").annotated(names.ANNOTATION_HOST_NAMES, "true")
+        async with keeping(api):
+            await eventually(lambda: api.count("create", SERVICES) == 4)
+            api.put(RAYCLUSTERS, other.build())
+            await eventually(lambda: len(created(api)) == 2)
+        assert api.count("create", SERVICES) == 5
 
 
 @pytest.mark.parametrize(
@@ -134,30 +123,24 @@ def test_a_service_of_another_owner_stays_and_is_not_requested_for_ever() -> Non
     ],
     ids=["nothing asks for names", "KubeRay creates it", "left alone"],
 )
-def test_no_other_raycluster_gets_one(cluster: ClusterBuilder) -> None:
-    async def story() -> None:
-        async with FakeApi().serving() as api:
-            api.put(RAYCLUSTERS, cluster.build())
-            other = a_cluster("other").group("g").annotated(names.ANNOTATION_HOST_NAMES, "true")
-            async with keeping(api):
-                await eventually(lambda: api.count("list", RAYCLUSTERS))
-                api.put(RAYCLUSTERS, other.build())
-                await eventually(lambda: created(api))
-            assert [each["metadata"]["name"] for each in created(api)] == ["other-headless"]
-
-    asyncio.run(story())
+async def test_no_other_raycluster_gets_one(cluster: ClusterBuilder) -> None:
+    async with FakeApi().serving() as api:
+        api.put(RAYCLUSTERS, cluster.build())
+        other = a_cluster("other").group("g").annotated(names.ANNOTATION_HOST_NAMES, "true")
+        async with keeping(api):
+            await eventually(lambda: api.count("list", RAYCLUSTERS))
+            api.put(RAYCLUSTERS, other.build())
+            await eventually(lambda: created(api))
+        assert [each["metadata"]["name"] for each in created(api)] == ["other-headless"]
 
 
-def test_a_failure_is_tried_again_and_keeps_no_other() -> None:
-    async def story() -> None:
-        async with FakeApi().serving() as api:
-            refused = iter([403, 500])
-            api.before = lambda request: (
-                next(refused, 0) if (request.verb, request.resource) == ("create", SERVICES) else 0
-            )
-            api.put(RAYCLUSTERS, a_unit().build())
-            async with keeping(api):
-                await eventually(lambda: created(api))
-            assert api.count("create", SERVICES) == 3
-
-    asyncio.run(story())
+async def test_a_failure_is_tried_again_and_keeps_no_other() -> None:
+    async with FakeApi().serving() as api:
+        refused = iter([403, 500])
+        api.before = lambda request: (
+            next(refused, 0) if (request.verb, request.resource) == ("create", SERVICES) else 0
+        )
+        api.put(RAYCLUSTERS, a_unit().build())
+        async with keeping(api):
+            await eventually(lambda: created(api))
+        assert api.count("create", SERVICES) == 3

@@ -1,7 +1,7 @@
 """The work queue: when and how often a key is reconciled, with a clock that tests advance."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 from msgspec.structs import replace
@@ -63,31 +63,16 @@ async def working(workers: int = 1) -> AsyncIterator[tuple[PassingTime, Work, Wo
             await task
 
 
-Story = Callable[[PassingTime, Work, WorkQueue], Awaitable[None]]
-
-
-def told(story: Story, workers: int = 1) -> None:
-    """Run a queue as long as a story takes."""
-
-    async def tell() -> None:
-        async with working(workers) as parts:
-            await story(*parts)
-
-    asyncio.run(tell())
-
-
-def test_changes_within_a_tick_are_reconciled_once_and_nothing_follows() -> None:
-    async def story(time: PassingTime, work: Work, queue: WorkQueue) -> None:
+async def test_changes_within_a_tick_are_reconciled_once_and_nothing_follows() -> None:
+    async with working() as (time, work, queue):
         for _ in range(3):
             queue.add(RAY)
         await time.pass_by(500)
         assert work.times == [1.0]
 
-    told(story)
 
-
-def test_a_change_during_a_reconciliation_leads_to_another_one_after_it() -> None:
-    async def story(time: PassingTime, work: Work, queue: WorkQueue) -> None:
+async def test_a_change_during_a_reconciliation_leads_to_another_one_after_it() -> None:
+    async with working(workers=2) as (time, work, queue):
         work.gate = asyncio.Event()
         queue.add(RAY)
         await time.pass_by(5)
@@ -98,11 +83,9 @@ def test_a_change_during_a_reconciliation_leads_to_another_one_after_it() -> Non
         await time.pass_by(5)
         assert work.times == [1.0, 11.0]
 
-    told(story, workers=2)
 
-
-def test_no_more_keys_are_reconciled_at_once_than_there_are_workers() -> None:
-    async def story(time: PassingTime, work: Work, queue: WorkQueue) -> None:
+async def test_no_more_keys_are_reconciled_at_once_than_there_are_workers() -> None:
+    async with working(workers=2) as (time, work, queue):
         work.gate = asyncio.Event()
         for number in range(5):
             queue.add(("team", str(number)))
@@ -112,11 +95,9 @@ def test_no_more_keys_are_reconciled_at_once_than_there_are_workers() -> None:
         await time.pass_by(5)
         assert len(work.calls) == 5
 
-    told(story, workers=2)
 
-
-def test_after_a_failure_nothing_is_tried_for_a_time_that_grows_up_to_a_limit() -> None:
-    async def story(time: PassingTime, work: Work, queue: WorkQueue) -> None:
+async def test_after_a_failure_nothing_is_tried_for_a_time_that_grows_up_to_a_limit() -> None:
+    async with working() as (time, work, queue):
         work.error = ApiError("forbidden", "no")
         queue.add(RAY)
         for _ in range(60):
@@ -130,21 +111,17 @@ def test_after_a_failure_nothing_is_tried_for_a_time_that_grows_up_to_a_limit() 
         assert work.times[5:] == [61.0, 101.0]
         assert queue.failures == {"forbidden": 5}
 
-    told(story)
 
-
-def test_the_api_server_may_ask_for_a_longer_delay() -> None:
-    async def story(time: PassingTime, work: Work, queue: WorkQueue) -> None:
+async def test_the_api_server_may_ask_for_a_longer_delay() -> None:
+    async with working() as (time, work, queue):
         work.error = ApiError("throttled", "later", retry_after=9.0)
         queue.add(RAY)
         await time.pass_by(11)
         assert work.times == [1.0, 10.0]
 
-    told(story)
 
-
-def test_a_changed_configuration_is_tried_at_once_but_not_during_an_outage() -> None:
-    async def story(time: PassingTime, work: Work, queue: WorkQueue) -> None:
+async def test_a_changed_configuration_is_tried_at_once_but_not_during_an_outage() -> None:
+    async with working() as (time, work, queue):
         work.error = ApiError("invalid", "no")
         queue.add(RAY)
         await time.pass_by(6)
@@ -158,11 +135,9 @@ def test_a_changed_configuration_is_tried_at_once_but_not_during_an_outage() -> 
         await time.pass_by(2)
         assert [at for at, key in work.calls if key == OTHER] == [13.0]
 
-    told(story)
 
-
-def test_a_change_during_a_reconciliation_that_is_refused_is_tried_at_once() -> None:
-    async def story(time: PassingTime, work: Work, queue: WorkQueue) -> None:
+async def test_a_change_during_a_reconciliation_that_is_refused_is_tried_at_once() -> None:
+    async with working() as (time, work, queue):
         work.error, work.gate = ApiError("invalid", "no"), asyncio.Event()
         queue.add(RAY)
         await time.pass_by(2)
@@ -171,11 +146,9 @@ def test_a_change_during_a_reconciliation_that_is_refused_is_tried_at_once() -> 
         await time.pass_by(2)
         assert work.times == [1.0, 3.0]
 
-    told(story)
 
-
-def test_what_only_time_can_change_is_reconciled_again_and_then_more_rarely() -> None:
-    async def story(time: PassingTime, work: Work, queue: WorkQueue) -> None:
+async def test_what_only_time_can_change_is_reconciled_again_and_then_more_rarely() -> None:
+    async with working() as (time, work, queue):
         work.again = True
         queue.add(RAY)
         await time.pass_by(20)
@@ -185,11 +158,9 @@ def test_what_only_time_can_change_is_reconciled_again_and_then_more_rarely() ->
         await time.pass_by(500)
         assert work.times == [1.0, 5.0, 13.0, 21.0]
 
-    told(story)
 
-
-def test_a_queue_that_does_not_run_keeps_nothing() -> None:
-    async def story(time: PassingTime, work: Work, queue: WorkQueue) -> None:
+async def test_a_queue_that_does_not_run_keeps_nothing() -> None:
+    async with working() as (time, work, queue):
         await time.pass_by(0)
         idle = WorkQueue("things", work.reconcile, lambda: True, TIMING, exact(time))
         idle.add(RAY)
@@ -198,5 +169,3 @@ def test_a_queue_that_does_not_run_keeps_nothing() -> None:
         task.cancel()
         assert work.calls == []
         assert queue.failures == {}
-
-    told(story)

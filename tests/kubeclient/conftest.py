@@ -1,10 +1,19 @@
 """Fixtures for tests of connections."""
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from tests.kubeclient.certificates import certificate
+from tests.kubeclient.fake_api import FakeApi
+
+
+@pytest.fixture
+async def api() -> AsyncIterator[FakeApi]:
+    """A fake API server without objects."""
+    async with FakeApi().serving() as serving:
+        yield serving
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import itertools
 import re
 import ssl
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -714,11 +714,3 @@ async def _refuse(writer: asyncio.StreamWriter, status: int) -> bool:
     )
     await writer.drain()
     return True
-
-
-def run(story: Callable[[FakeApi], Coroutine[None, None, None]]) -> None:
-    async def told() -> None:
-        async with FakeApi().serving() as api:
-            await story(api)
-
-    asyncio.run(told())

@@ -59,99 +59,87 @@ def write_kubeconfig(
     return str(path)
 
 
-def test_in_a_pod_the_token_that_kubernetes_rotates_is_taken_over_at_the_first_refusal(
+async def test_in_a_pod_the_token_that_kubernetes_rotates_is_taken_over_at_the_first_refusal(
     pki: Path, tmp_path: Path
 ) -> None:
-    async def story() -> None:
-        token = tmp_path / "token"
-        token.write_text("first")
-        async with FakeApi(accepts="Bearer first").serving(server_tls(pki)) as api:
-            environ = {
-                "KUBERNETES_SERVICE_HOST": "127.0.0.1",
-                "KUBERNETES_SERVICE_PORT": str(api.port),
-            }
-            load = in_cluster(str(token), str(pki / "ca.crt"), environ)
-            async with following(api, load=load) as f:
-                await eventually(lambda: f.synced)
-                token.write_text("second")
-                api.accepts = "Bearer second"
-                api.drop_connections()
-                api.put(PODS, a_pod("pod", HostIdentity(0, 0, "tpu-x")))
-                await eventually(lambda: len(f.members) == 1)
-                assert "unauthorized" not in f.pods.errors
-
-    asyncio.run(story())
+    token = tmp_path / "token"
+    token.write_text("first")
+    async with FakeApi(accepts="Bearer first").serving(server_tls(pki)) as api:
+        environ = {
+            "KUBERNETES_SERVICE_HOST": "127.0.0.1",
+            "KUBERNETES_SERVICE_PORT": str(api.port),
+        }
+        load = in_cluster(str(token), str(pki / "ca.crt"), environ)
+        async with following(api, load=load) as f:
+            await eventually(lambda: f.synced)
+            token.write_text("second")
+            api.accepts = "Bearer second"
+            api.drop_connections()
+            api.put(PODS, a_pod("pod", HostIdentity(0, 0, "tpu-x")))
+            await eventually(lambda: len(f.members) == 1)
+            assert "unauthorized" not in f.pods.errors
 
 
-def test_a_kubeconfig_with_a_client_certificate_and_one_with_a_token_file_are_used(
+async def test_a_kubeconfig_with_a_client_certificate_and_one_with_a_token_file_are_used(
     pki: Path, tmp_path: Path
 ) -> None:
-    async def story() -> None:
-        async with FakeApi().serving(server_tls(pki, clients=True)) as api:
-            data = base64.b64encode((pki / "client.key").read_bytes()).decode()
-            user = {"client-certificate": str(pki / "client.crt"), "client-key-data": data}
-            async with following(
-                api, load=kubeconfig(write_kubeconfig(tmp_path / "certs", api.url, user, pki))
-            ) as f:
-                await eventually(lambda: f.synced)
-        token = tmp_path / "token"
-        token.write_text("first")
-        async with FakeApi(accepts="Bearer first").serving(server_tls(pki)) as api:
-            load = kubeconfig(
-                write_kubeconfig(tmp_path / "token-file", api.url, {"tokenFile": str(token)}, pki)
-            )
-            async with following(api, load=load) as f:
-                await eventually(lambda: f.synced)
-                token.write_text("second")
-                api.accepts = "Bearer second"
-                await f.state.reader.read(ReadCluster("default", "ray", ""))
-
-    asyncio.run(story())
+    async with FakeApi().serving(server_tls(pki, clients=True)) as api:
+        data = base64.b64encode((pki / "client.key").read_bytes()).decode()
+        user = {"client-certificate": str(pki / "client.crt"), "client-key-data": data}
+        async with following(
+            api, load=kubeconfig(write_kubeconfig(tmp_path / "certs", api.url, user, pki))
+        ) as f:
+            await eventually(lambda: f.synced)
+    token = tmp_path / "token"
+    token.write_text("first")
+    async with FakeApi(accepts="Bearer first").serving(server_tls(pki)) as api:
+        load = kubeconfig(
+            write_kubeconfig(tmp_path / "token-file", api.url, {"tokenFile": str(token)}, pki)
+        )
+        async with following(api, load=load) as f:
+            await eventually(lambda: f.synced)
+            token.write_text("second")
+            api.accepts = "Bearer second"
+            await f.state.reader.read(ReadCluster("default", "ray", ""))
 
 
-def test_a_server_of_another_authority_is_not_talked_to(pki: Path, tmp_path: Path) -> None:
-    async def story() -> None:
-        token = tmp_path / "token"
-        token.write_text("secret")
-        async with FakeApi().serving(server_tls(pki)) as fake:
-            environ = {
-                "KUBERNETES_SERVICE_HOST": "127.0.0.1",
-                "KUBERNETES_SERVICE_PORT": str(fake.port),
-            }
-            api = Api(in_cluster(str(token), str(pki / "stranger.crt"), environ))
-            await api.open()
-            with pytest.raises(ApiError) as caught:
-                await api.get("/api/v1/pods", [], 1.0)
-            await api.close()
-            assert caught.value.reason == "tls"
-            assert not fake.requests
-
-    asyncio.run(story())
+async def test_a_server_of_another_authority_is_not_talked_to(pki: Path, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("secret")
+    async with FakeApi().serving(server_tls(pki)) as fake:
+        environ = {
+            "KUBERNETES_SERVICE_HOST": "127.0.0.1",
+            "KUBERNETES_SERVICE_PORT": str(fake.port),
+        }
+        api = Api(in_cluster(str(token), str(pki / "stranger.crt"), environ))
+        await api.open()
+        with pytest.raises(ApiError) as caught:
+            await api.get("/api/v1/pods", [], 1.0)
+        await api.close()
+        assert caught.value.reason == "tls"
+        assert not fake.requests
 
 
 @pytest.mark.parametrize(("name", "trusted"), [("kubernetes", True), ("elsewhere", False)])
-def test_a_kubeconfig_may_say_which_name_the_certificate_has(
+async def test_a_kubeconfig_may_say_which_name_the_certificate_has(
     pki: Path,
     tmp_path: Path,
     name: str,
     trusted: bool,  # noqa: FBT001
 ) -> None:
-    async def story() -> None:
-        async with FakeApi().serving(server_tls(pki)) as fake:
-            named = {"tls-server-name": name}
-            path = write_kubeconfig(tmp_path / "config", fake.url, {}, pki, named)
-            api = Api(kubeconfig(path))
-            await api.open()
-            with nullcontext() if trusted else pytest.raises(ApiError) as caught:
-                await api.get("/api/v1/pods", [], 1.0)
-            await api.close()
-            assert caught is None or caught.value.reason == "tls"
-            assert bool(fake.requests) is trusted
-
-    asyncio.run(story())
+    async with FakeApi().serving(server_tls(pki)) as fake:
+        named = {"tls-server-name": name}
+        path = write_kubeconfig(tmp_path / "config", fake.url, {}, pki, named)
+        api = Api(kubeconfig(path))
+        await api.open()
+        with nullcontext() if trusted else pytest.raises(ApiError) as caught:
+            await api.get("/api/v1/pods", [], 1.0)
+        await api.close()
+        assert caught is None or caught.value.reason == "tls"
+        assert bool(fake.requests) is trusted
 
 
-def test_an_authority_that_is_replaced_is_trusted_from_the_next_request_on(
+async def test_an_authority_that_is_replaced_is_trusted_from_the_next_request_on(
     pki: Path, tmp_path: Path
 ) -> None:
     """`stranger.crt` is a certificate of its own, as an authority's is."""
@@ -173,28 +161,25 @@ def test_an_authority_that_is_replaced_is_trusted_from_the_next_request_on(
             return error.reason
         return ""
 
-    async def story() -> None:
-        fake = FakeApi()
-        write("ca.crt")
-        async with fake.serving(server_tls(pki)):
-            port = str(fake.port)
-            environ = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": port}
-            api = Api(in_cluster(str(token), str(bundle), environ))
-            await api.open()
-            assert await asked(api) == ""
-            write("")  # which is no bundle, so the one from before counts
-            assert await asked(api) == ""
-        async with fake.serving(stranger):
-            assert await asked(api) == "tls"
-            write("stranger.crt")
-            assert await asked(api) == ""
-            write("ca.crt")  # and a connection that is open is not trusted for what it was
-            assert await asked(api) == "tls"
-            bundle.unlink()
-            assert await asked(api) == "tls"
-        await api.close()
-
-    asyncio.run(story())
+    fake = FakeApi()
+    write("ca.crt")
+    async with fake.serving(server_tls(pki)):
+        port = str(fake.port)
+        environ = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": port}
+        api = Api(in_cluster(str(token), str(bundle), environ))
+        await api.open()
+        assert await asked(api) == ""
+        write("")  # which is no bundle, so the one from before counts
+        assert await asked(api) == ""
+    async with fake.serving(stranger):
+        assert await asked(api) == "tls"
+        write("stranger.crt")
+        assert await asked(api) == ""
+        write("ca.crt")  # and a connection that is open is not trusted for what it was
+        assert await asked(api) == "tls"
+        bundle.unlink()
+        assert await asked(api) == "tls"
+    await api.close()
 
 
 @pytest.mark.parametrize(
@@ -210,18 +195,15 @@ def test_an_authority_that_is_replaced_is_trusted_from_the_next_request_on(
         ),
     ],
 )
-def test_user_and_password_are_sent_where_there_is_no_token(
+async def test_user_and_password_are_sent_where_there_is_no_token(
     tmp_path: Path, url: str, user: dict[str, str], sent: str
 ) -> None:
-    async def story() -> None:
-        async with FakeApi(accepts=sent).serving() as fake:
-            server = f"http://{url}127.0.0.1:{fake.port}"
-            api = Api(kubeconfig(write_kubeconfig(tmp_path / "config", server, user)))
-            await api.open()
-            await api.get("/api/v1/pods", [], 1.0)
-            await api.close()
-
-    asyncio.run(story())
+    async with FakeApi(accepts=sent).serving() as fake:
+        server = f"http://{url}127.0.0.1:{fake.port}"
+        api = Api(kubeconfig(write_kubeconfig(tmp_path / "config", server, user)))
+        await api.open()
+        await api.get("/api/v1/pods", [], 1.0)
+        await api.close()
 
 
 PLUGIN = (
@@ -276,7 +258,7 @@ def test_an_exec_plugin_that_fails_is_named(
 NASTY = "\x1b[31mall\x07 is\x9b well\u202e\r\nINFO: it\x00"
 
 
-def test_what_a_server_says_reaches_messages_and_log_lines_without_control_characters(
+async def test_what_a_server_says_reaches_messages_and_log_lines_without_control_characters(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     refusal = msgspec.json.encode({"message": NASTY})
@@ -294,37 +276,31 @@ def test_what_a_server_says_reaches_messages_and_log_lines_without_control_chara
         await visit.request()
         await visit.say(said.pop(0))
 
-    async def story() -> None:
-        async with scripted(script) as server:
+    async with scripted(script) as server:
 
-            async def load() -> Access:
-                return Access(f"http://127.0.0.1:{server.port}")
+        async def load() -> Access:
+            return Access(f"http://127.0.0.1:{server.port}")
 
-            api = Api(load)
-            await api.open()
-            for _ in range(3):
-                with pytest.raises(ApiError) as caught:
-                    await api.create("/it", {}, 5.0)
-                assert str(caught.value).isprintable()
-            watch = ListWatch(api, pods_in(""), PodStore(Membership()), QUICK)
-            task = asyncio.create_task(watch.run())
-            await eventually(lambda: watch.counters.errors.get("server"))
-            task.cancel()
-            await asyncio.wait([task])
-            await api.close()
-
-    asyncio.run(story())
+        api = Api(load)
+        await api.open()
+        for _ in range(3):
+            with pytest.raises(ApiError) as caught:
+                await api.create("/it", {}, 5.0)
+            assert str(caught.value).isprintable()
+        watch = ListWatch(api, pods_in(""), PodStore(Membership()), QUICK)
+        task = asyncio.create_task(watch.run())
+        await eventually(lambda: watch.counters.errors.get("server"))
+        task.cancel()
+        await asyncio.wait([task])
+        await api.close()
     lines = [record.getMessage() for record in caplog.records]
     assert any("all" in line for line in lines)
     assert all(line.isprintable() for line in lines)
 
 
-def test_an_api_that_was_not_opened_says_so() -> None:
-    async def story() -> None:
-        with pytest.raises(ApiError, match="not open"):
-            await Api(in_cluster()).get("/api/v1/pods", [], 1.0)
-
-    asyncio.run(story())
+async def test_an_api_that_was_not_opened_says_so() -> None:
+    with pytest.raises(ApiError, match="not open"):
+        await Api(in_cluster()).get("/api/v1/pods", [], 1.0)
 
 
 @pytest.mark.parametrize("scheme", ["http://", ""])
@@ -337,7 +313,7 @@ def test_an_api_that_was_not_opened_says_so() -> None:
         ("10.96.0.0/12,fd00::/8", True),
     ],
 )
-def test_a_proxy_of_the_environment_is_used_but_for_exempt_hosts(
+async def test_a_proxy_of_the_environment_is_used_but_for_exempt_hosts(
     monkeypatch: pytest.MonkeyPatch,
     exempt: str,
     through: bool,  # noqa: FBT001
@@ -350,25 +326,22 @@ def test_a_proxy_of_the_environment_is_used_but_for_exempt_hosts(
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
         writer.close()
 
-    async def story() -> None:
-        async with (
-            await asyncio.start_server(proxy, "127.0.0.1", 0) as listener,
-            FakeApi().serving() as fake,
-        ):
-            port = listener.sockets[0].getsockname()[1]
-            monkeypatch.setenv("http_proxy", f"{scheme}127.0.0.1:{port}")
-            monkeypatch.setenv("no_proxy", exempt)
-            api = Api(plain(fake))
-            await api.open()
-            await api.get("/api/v1/pods", [], 1.0)
-            await api.close()
-            assert bool(fake.requests) is not through
-            assert asked == ([f"{fake.url}/api/v1/pods".encode()] if through else [])
-
-    asyncio.run(story())
+    async with (
+        await asyncio.start_server(proxy, "127.0.0.1", 0) as listener,
+        FakeApi().serving() as fake,
+    ):
+        port = listener.sockets[0].getsockname()[1]
+        monkeypatch.setenv("http_proxy", f"{scheme}127.0.0.1:{port}")
+        monkeypatch.setenv("no_proxy", exempt)
+        api = Api(plain(fake))
+        await api.open()
+        await api.get("/api/v1/pods", [], 1.0)
+        await api.close()
+        assert bool(fake.requests) is not through
+        assert asked == ([f"{fake.url}/api/v1/pods".encode()] if through else [])
 
 
-def test_the_proxy_of_the_environment_is_used_after_credentials_were_renewed_too(
+async def test_the_proxy_of_the_environment_is_used_after_credentials_were_renewed_too(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     answers = [b"401 Unauthorized", b"200 OK", b"200 OK"]
@@ -380,163 +353,141 @@ def test_the_proxy_of_the_environment_is_used_after_credentials_were_renewed_too
         )
         writer.close()
 
-    async def story() -> None:
-        async with await asyncio.start_server(proxy, "127.0.0.1", 0) as listener:
-            port = listener.sockets[0].getsockname()[1]
-            monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{port}")
-            monkeypatch.setenv("no_proxy", "")
-            api = Api(kubeconfig(path))
-            await api.open()
-            for _ in range(2):
-                assert await api.get("/api/v1/pods", [], 1.0) == b"{}"
-            await api.close()
-            assert not answers
-
     empty = {"proxy-url": ""}  # as a template may leave it
     server = "http://kubernetes.invalid"
     path = write_kubeconfig(tmp_path / "config", server, {"token": "it"}, cluster=empty)
-    asyncio.run(story())
+    async with await asyncio.start_server(proxy, "127.0.0.1", 0) as listener:
+        port = listener.sockets[0].getsockname()[1]
+        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{port}")
+        monkeypatch.setenv("no_proxy", "")
+        api = Api(kubeconfig(path))
+        await api.open()
+        for _ in range(2):
+            assert await api.get("/api/v1/pods", [], 1.0) == b"{}"
+        await api.close()
+        assert not answers
 
 
-def test_a_token_file_may_end_with_a_line_end(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with FakeApi(accepts="Bearer first").serving() as fake:
-            path = write_kubeconfig(tmp_path / "config", fake.url, {"tokenFile": str(token)})
-            api = Api(kubeconfig(path))
-            await api.open()
-            await api.get("/api/v1/pods", [], 1.0)
-            await api.close()
-
+async def test_a_token_file_may_end_with_a_line_end(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("first\n")
-    asyncio.run(story())
+    async with FakeApi(accepts="Bearer first").serving() as fake:
+        path = write_kubeconfig(tmp_path / "config", fake.url, {"tokenFile": str(token)})
+        api = Api(kubeconfig(path))
+        await api.open()
+        await api.get("/api/v1/pods", [], 1.0)
+        await api.close()
 
 
-def test_a_token_that_cannot_be_read_again_is_a_failure_to_try_again(
+async def test_a_token_that_cannot_be_read_again_is_a_failure_to_try_again(
     pki: Path, tmp_path: Path
 ) -> None:
-    async def story() -> None:
-        async with FakeApi(accepts="Bearer it").serving(server_tls(pki)) as fake:
-            port = str(fake.port)
-            environ = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": port}
-            api = Api(in_cluster(str(token), str(pki / "ca.crt"), environ))
-            await api.open()
-            token.write_text(" ")
-            with pytest.raises(ApiError, match=r"credentials .*token is empty") as caught:
-                await api.get("/api/v1/pods", [], 1.0)
-            assert caught.value.reason == "unauthorized"
-            token.unlink()
-            with pytest.raises(ApiError, match=r"credentials .*No such file"):
-                await api.get("/api/v1/pods", [], 1.0)
-            token.write_text("it")
-            assert await api.get("/api/v1/pods", [], 1.0)
-            await api.close()
-
     token = tmp_path / "token"
     token.write_text("it")
-    asyncio.run(story())
-
-
-def test_in_a_pod_the_token_is_read_again_when_its_file_changes(pki: Path, tmp_path: Path) -> None:
-    async def story() -> None:
-        async with FakeApi(accepts="Bearer first").serving(server_tls(pki)) as fake:
-            port = str(fake.port)
-            environ = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": port}
-            api = Api(in_cluster(str(token), str(pki / "ca.crt"), environ))
-            await api.open()
+    async with FakeApi(accepts="Bearer it").serving(server_tls(pki)) as fake:
+        port = str(fake.port)
+        environ = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": port}
+        api = Api(in_cluster(str(token), str(pki / "ca.crt"), environ))
+        await api.open()
+        token.write_text(" ")
+        with pytest.raises(ApiError, match=r"credentials .*token is empty") as caught:
             await api.get("/api/v1/pods", [], 1.0)
-            token.write_text("second")
-            fake.accepts = "Bearer second"
+        assert caught.value.reason == "unauthorized"
+        token.unlink()
+        with pytest.raises(ApiError, match=r"credentials .*No such file"):
             await api.get("/api/v1/pods", [], 1.0)
-            await api.close()
-            assert len(fake.requests) == 2
+        token.write_text("it")
+        assert await api.get("/api/v1/pods", [], 1.0)
+        await api.close()
 
+
+async def test_in_a_pod_the_token_is_read_again_when_its_file_changes(
+    pki: Path, tmp_path: Path
+) -> None:
     token = tmp_path / "token"
     token.write_text("first")
-    asyncio.run(story())
+    async with FakeApi(accepts="Bearer first").serving(server_tls(pki)) as fake:
+        port = str(fake.port)
+        environ = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": port}
+        api = Api(in_cluster(str(token), str(pki / "ca.crt"), environ))
+        await api.open()
+        await api.get("/api/v1/pods", [], 1.0)
+        token.write_text("second")
+        fake.accepts = "Bearer second"
+        await api.get("/api/v1/pods", [], 1.0)
+        await api.close()
+        assert len(fake.requests) == 2
 
 
-def test_a_refusal_of_the_credentials_creates_no_other_tls_context(pki: Path) -> None:
+async def test_a_refusal_of_the_credentials_creates_no_other_tls_context(pki: Path) -> None:
     contexts: list[ssl.SSLContext] = []
 
     def tls() -> ssl.SSLContext:
         contexts.append(ssl.create_default_context(cafile=str(pki / "ca.crt")))
         return contexts[-1]
 
-    async def story() -> None:
-        async with FakeApi(accepts="Bearer it").serving(server_tls(pki)) as fake:
+    async with FakeApi(accepts="Bearer it").serving(server_tls(pki)) as fake:
 
-            async def load() -> Access:
-                return Access(f"https://127.0.0.1:{fake.port}", tls, files=(str(pki / "ca.crt"),))
+        async def load() -> Access:
+            return Access(f"https://127.0.0.1:{fake.port}", tls, files=(str(pki / "ca.crt"),))
 
-            api = Api(load)
-            await api.open()
-            for _ in range(3):
-                with pytest.raises(ApiError, match="401"):
-                    await api.get("/api/v1/pods", [], 5.0)
-            await api.close()
-        assert len(fake.requests) == 6
-        assert len(contexts) == 1
-
-    asyncio.run(story())
+        api = Api(load)
+        await api.open()
+        for _ in range(3):
+            with pytest.raises(ApiError, match="401"):
+                await api.get("/api/v1/pods", [], 5.0)
+        await api.close()
+    assert len(fake.requests) == 6
+    assert len(contexts) == 1
 
 
-def test_an_api_that_is_closed_while_credentials_are_renewed_stays_closed() -> None:
+async def test_an_api_that_is_closed_while_credentials_are_renewed_stays_closed() -> None:
     renewing, go = asyncio.Event(), asyncio.Event()
 
-    async def story() -> None:
-        async with FakeApi(accepts="Bearer it").serving() as fake:
+    async with FakeApi(accepts="Bearer it").serving() as fake:
 
-            async def load() -> Access:
-                if fake.requests:
-                    renewing.set()
-                    await go.wait()
-                return await plain(fake)()
+        async def load() -> Access:
+            if fake.requests:
+                renewing.set()
+                await go.wait()
+            return await plain(fake)()
 
-            api = Api(load)
-            await api.open()
-            asking = asyncio.create_task(api.get("/api/v1/pods", [], 5.0))
-            await renewing.wait()
-            asked = len(fake.requests)
-            await api.close()
-            go.set()
-            with pytest.raises(ApiError) as caught:
-                await asking
-            assert caught.value.reason == "closed"
-            assert len(fake.requests) == asked
-
-    asyncio.run(story())
+        api = Api(load)
+        await api.open()
+        asking = asyncio.create_task(api.get("/api/v1/pods", [], 5.0))
+        await renewing.wait()
+        asked = len(fake.requests)
+        await api.close()
+        go.set()
+        with pytest.raises(ApiError) as caught:
+            await asking
+        assert caught.value.reason == "closed"
+        assert len(fake.requests) == asked
 
 
-def test_whatever_a_path_has_it_stays_one_line() -> None:
+async def test_whatever_a_path_has_it_stays_one_line() -> None:
     asked: list[bytes] = []
 
     async def script(visit: Visit) -> None:
         asked.append(await visit.request())
         await visit.say(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
 
-    async def story() -> None:
-        async with scripted(script) as server:
+    async with scripted(script) as server:
 
-            async def load() -> Access:
-                return Access(f"http://127.0.0.1:{server.port}")
+        async def load() -> Access:
+            return Access(f"http://127.0.0.1:{server.port}")
 
-            api = Api(load)
-            await api.open()
-            await api.get("/a/\xfc HTTP/1.1\r\nX: y/%20", [("limit", "1")], 1.0)
-            await api.close()
-        assert asked[0].startswith(b"GET /a/%C3%BC%20HTTP/1.1%0D%0AX:%20y/%20?limit=1 HTTP/1.1\r\n")
-
-    asyncio.run(story())
+        api = Api(load)
+        await api.open()
+        await api.get("/a/\xfc HTTP/1.1\r\nX: y/%20", [("limit", "1")], 1.0)
+        await api.close()
+    assert asked[0].startswith(b"GET /a/%C3%BC%20HTTP/1.1%0D%0AX:%20y/%20?limit=1 HTTP/1.1\r\n")
 
 
-def test_a_request_takes_no_thread() -> None:
-    async def story() -> None:
-        async with FakeApi().serving() as fake:
-            api = Api(plain(fake))
-            await api.open()
-            await api.get("/api/v1/pods", [], 1.0)
-            await api.close()
-            assert not [each for each in threading.enumerate() if each.name.startswith("asyncio")]
-
-    asyncio.run(story())
+async def test_a_request_takes_no_thread() -> None:
+    async with FakeApi().serving() as fake:
+        api = Api(plain(fake))
+        await api.open()
+        await api.get("/api/v1/pods", [], 1.0)
+        await api.close()
+        assert not [each for each in threading.enumerate() if each.name.startswith("asyncio")]

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.kubeclient.fake_api import FakeApi, run
+from tests.kubeclient.fake_api import FakeApi
 from tests.kubeclient.following import beside, eventually, plain
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.discovery import Discovery, KubernetesRelease, PodGroupsServed
@@ -48,43 +48,37 @@ async def asking(api: FakeApi) -> AsyncIterator[Asking]:
         (set(), None),
     ],
 )
-def test_the_best_version_that_is_served_is_told_once(served: set[str], found: str | None) -> None:
-    async def story(api: FakeApi) -> None:
-        api.served = served
-        async with asking(api) as asked:
-            await eventually(lambda: api.requests and len(api.requests) > 6)
-            assert asked.told == [found]
-            assert (asked.discovery.answered, asked.discovery.found) == (True, found)
-
-    run(story)
-
-
-def test_a_listener_that_comes_late_is_told_too() -> None:
-    async def story(api: FakeApi) -> None:
-        api.served = {"v1beta1"}
-        async with asking(api) as asked:
-            await eventually(lambda: asked.told)
-            late: list[str | None] = []
-            asked.discovery.subscribe(late.append)
-            assert late == ["v1beta1"]
-
-    run(story)
+async def test_the_best_version_that_is_served_is_told_once(
+    api: FakeApi, served: set[str], found: str | None
+) -> None:
+    api.served = served
+    async with asking(api) as asked:
+        await eventually(lambda: api.requests and len(api.requests) > 6)
+        assert asked.told == [found]
+        assert (asked.discovery.answered, asked.discovery.found) == (True, found)
 
 
-def test_an_upgrade_and_a_gate_that_is_turned_off_are_noticed(
+async def test_a_listener_that_comes_late_is_told_too(api: FakeApi) -> None:
+    api.served = {"v1beta1"}
+    async with asking(api) as asked:
+        await eventually(lambda: asked.told)
+        late: list[str | None] = []
+        asked.discovery.subscribe(late.append)
+        assert late == ["v1beta1"]
+
+
+async def test_an_upgrade_and_a_gate_that_is_turned_off_are_noticed(
+    api: FakeApi,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def story(api: FakeApi) -> None:
-        api.served = {"v1alpha2"}
-        async with asking(api) as asked:
-            await eventually(lambda: asked.told == ["v1alpha2"])
-            api.served = {"v1beta1"}
-            await eventually(lambda: asked.told == ["v1alpha2", "v1beta1"])
-            api.served = set()
-            await eventually(lambda: asked.told == ["v1alpha2", "v1beta1", None])
-
     caplog.set_level("INFO", "webhook.kubeclient")
-    run(story)
+    api.served = {"v1alpha2"}
+    async with asking(api) as asked:
+        await eventually(lambda: asked.told == ["v1alpha2"])
+        api.served = {"v1beta1"}
+        await eventually(lambda: asked.told == ["v1alpha2", "v1beta1"])
+        api.served = set()
+        await eventually(lambda: asked.told == ["v1alpha2", "v1beta1", None])
     assert [record.getMessage() for record in caplog.records] == [
         "scheduling.k8s.io/v1alpha2 is served by the API server",
         "scheduling.k8s.io/v1beta1 is served by the API server, which is new",
@@ -92,79 +86,67 @@ def test_an_upgrade_and_a_gate_that_is_turned_off_are_noticed(
     ]
 
 
-def test_an_outage_keeps_the_last_answer_and_is_logged_once(
+async def test_an_outage_keeps_the_last_answer_and_is_logged_once(
+    api: FakeApi,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def story(api: FakeApi) -> None:
-        api.served = {"v1beta1"}
-        async with asking(api) as asked:
-            await eventually(lambda: asked.told)
-            api.before = lambda _: 500
-            seen = len(api.requests)
-            await eventually(lambda: len(api.requests) > seen + 4)
-            assert asked.discovery.found == "v1beta1"
-            api.before = lambda _: 0
-            seen = len(api.requests)
-            await eventually(lambda: len(api.requests) > seen + 2)
-            assert asked.told == ["v1beta1"]
-
-    run(story)
+    api.served = {"v1beta1"}
+    async with asking(api) as asked:
+        await eventually(lambda: asked.told)
+        api.before = lambda _: 500
+        seen = len(api.requests)
+        await eventually(lambda: len(api.requests) > seen + 4)
+        assert asked.discovery.found == "v1beta1"
+        api.before = lambda _: 0
+        seen = len(api.requests)
+        await eventually(lambda: len(api.requests) > seen + 2)
+        assert asked.told == ["v1beta1"]
     assert len([record for record in caplog.records if record.levelname == "WARNING"]) == 1
 
 
-def test_before_the_first_answer_nothing_is_known() -> None:
-    async def story(api: FakeApi) -> None:
-        api.before = lambda _: 503
+async def test_before_the_first_answer_nothing_is_known(api: FakeApi) -> None:
+    api.before = lambda _: 503
+    api.served = {"v1beta1"}
+    async with asking(api) as asked:
+        await eventually(lambda: len(api.requests) > 3)
+        assert (asked.told, asked.discovery.answered) == ([], False)
+        api.before = lambda _: 0
+        await eventually(lambda: asked.told == ["v1beta1"])
+
+
+async def test_an_account_that_may_not_ask_does_not_keep_the_webhook_from_becoming_ready(
+    api: FakeApi,
+) -> None:
+    api.before = lambda _: 403
+    async with asking(api) as asked:
+        await eventually(lambda: asked.discovery.answered)
+        assert asked.told == [None]
+        api.before = lambda _: 0
         api.served = {"v1beta1"}
-        async with asking(api) as asked:
-            await eventually(lambda: len(api.requests) > 3)
-            assert (asked.told, asked.discovery.answered) == ([], False)
-            api.before = lambda _: 0
-            await eventually(lambda: asked.told == ["v1beta1"])
-
-    run(story)
-
-
-def test_an_account_that_may_not_ask_does_not_keep_the_webhook_from_becoming_ready() -> None:
-    async def story(api: FakeApi) -> None:
+        await eventually(lambda: asked.told == [None, "v1beta1"])
         api.before = lambda _: 403
-        async with asking(api) as asked:
-            await eventually(lambda: asked.discovery.answered)
-            assert asked.told == [None]
-            api.before = lambda _: 0
-            api.served = {"v1beta1"}
-            await eventually(lambda: asked.told == [None, "v1beta1"])
-            api.before = lambda _: 403
-            seen = len(api.requests)
-            await eventually(lambda: len(api.requests) > seen + 3)
-            assert asked.discovery.found == "v1beta1"
-
-    run(story)
+        seen = len(api.requests)
+        await eventually(lambda: len(api.requests) > seen + 3)
+        assert asked.discovery.found == "v1beta1"
 
 
 @pytest.mark.parametrize(
     ("minor", "release"), [("37", (1, 37)), ("35+", (1, 35)), ("", None), ("x", None)]
 )
-def test_the_release_of_the_api_server_is_known_where_it_tells(
-    minor: str, release: tuple[int, int] | None
+async def test_the_release_of_the_api_server_is_known_where_it_tells(
+    api: FakeApi, minor: str, release: tuple[int, int] | None
 ) -> None:
-    async def story(api: FakeApi) -> None:
-        api.minor = minor
-        assert await releases(api, 1) == [release]
-
-    run(story)
+    api.minor = minor
+    assert await releases(api, 1) == [release]
 
 
-def test_another_release_is_told_as_well() -> None:
-    async def story(api: FakeApi) -> None:
-        api.minor = "34"
+async def test_another_release_is_told_as_well(api: FakeApi) -> None:
+    api.minor = "34"
 
-        def upgrade(release: tuple[int, int] | None) -> None:
-            api.minor = "35" if release else "34"
+    def upgrade(release: tuple[int, int] | None) -> None:
+        api.minor = "35" if release else "34"
 
-        assert await releases(api, 2, upgrade) == [(1, 34), (1, 35)]
-
-    run(story)
+    assert await releases(api, 2, upgrade) == [(1, 34), (1, 35)]
 
 
 async def releases(

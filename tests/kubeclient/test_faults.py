@@ -236,176 +236,152 @@ def test_a_server_that_asks_for_a_pause_gets_it() -> None:
     assert asyncio.run(story()) >= 0.99
 
 
-def test_a_watch_that_ends_every_second_is_opened_again_at_once_from_where_it_was() -> None:
-    async def story() -> None:
-        async with FakeApi().serving() as api:
-            api.always("watch", Fault.BRIEF)
-            async with following(api) as f:
-                await eventually(lambda: f.synced)
-                for host in range(4):
-                    api.put(PODS, a_pod(f"pod-{host}", seat(host)))
-                    await eventually(partial(lambda expected: len(f.members) == expected, host + 1))
-                await eventually(lambda: f.pods.watches >= 6)
-                assert f.pods.events == 4
-                assert f.pods.lists == 1
-                assert not f.pods.errors
-
-    asyncio.run(story())
+async def test_a_watch_that_ends_every_second_is_opened_again_at_once_from_where_it_was(
+    api: FakeApi,
+) -> None:
+    api.always("watch", Fault.BRIEF)
+    async with following(api) as f:
+        await eventually(lambda: f.synced)
+        for host in range(4):
+            api.put(PODS, a_pod(f"pod-{host}", seat(host)))
+            await eventually(partial(lambda expected: len(f.members) == expected, host + 1))
+        await eventually(lambda: f.pods.watches >= 6)
+        assert f.pods.events == 4
+        assert f.pods.lists == 1
+        assert not f.pods.errors
 
 
-def test_a_server_that_goes_away_and_comes_back_is_followed_again(
+async def test_a_server_that_goes_away_and_comes_back_is_followed_again(
+    api: FakeApi,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO, "webhook.cache")
 
-    async def story() -> None:
-        async with FakeApi().serving() as api:
-            api.put(PODS, a_pod("pod-0", seat(0)))
-            async with following(api) as f:
-                await eventually(lambda: api.watching == 2)
-                await api.down()
-                await eventually(lambda: f.pods.errors.get("refused", 0) >= 8)
-                assert f.synced
-                assert len(f.members) == 1
-                api.put(PODS, a_pod("pod-1", seat(1)))
-                await api.up()
-                await eventually(lambda: len(f.members) == 2)
-                assert f.pods.lists == 1
-
-    asyncio.run(story())
+    api.put(PODS, a_pod("pod-0", seat(0)))
+    async with following(api) as f:
+        await eventually(lambda: api.watching == 2)
+        await api.down()
+        await eventually(lambda: f.pods.errors.get("refused", 0) >= 8)
+        assert f.synced
+        assert len(f.members) == 1
+        api.put(PODS, a_pod("pod-1", seat(1)))
+        await api.up()
+        await eventually(lambda: len(f.members) == 2)
+        assert f.pods.lists == 1
     reasons = [line.rsplit("(", 1)[1].split(")")[0] for line in pod_lines(caplog) if "next" in line]
     assert reasons in (["disconnected", "refused"], ["refused"])
 
 
-def test_after_a_compaction_whoever_went_meanwhile_is_gone_and_whoever_came_is_there() -> None:
-    async def story() -> None:
-        async with FakeApi().serving() as api:
-            for host in range(4):
-                api.put(PODS, a_pod(f"pod-{host}", seat(host)))
-            async with following(api) as f:
-                await eventually(lambda: api.watching == 2)
-                await api.down()
-                api.delete(PODS, "pod-1")
-                api.delete(PODS, "pod-2")
-                api.put(PODS, a_pod("pod-5", seat(1)))
-                api.compact()
-                await api.up()
-                await eventually(lambda: f.pods.relists)
-                assert f.seats(KEY) == [seat(0), seat(1), seat(3)]
-                assert f.pods.errors["expired"] == 1
-
-    asyncio.run(story())
+async def test_after_a_compaction_whoever_went_meanwhile_is_gone_and_whoever_came_is_there(
+    api: FakeApi,
+) -> None:
+    for host in range(4):
+        api.put(PODS, a_pod(f"pod-{host}", seat(host)))
+    async with following(api) as f:
+        await eventually(lambda: api.watching == 2)
+        await api.down()
+        api.delete(PODS, "pod-1")
+        api.delete(PODS, "pod-2")
+        api.put(PODS, a_pod("pod-5", seat(1)))
+        api.compact()
+        await api.up()
+        await eventually(lambda: f.pods.relists)
+        assert f.seats(KEY) == [seat(0), seat(1), seat(3)]
+        assert f.pods.errors["expired"] == 1
 
 
-def test_a_list_in_pages_whose_token_expires_begins_again() -> None:
-    async def story() -> None:
-        async with FakeApi(page_limit=3, continue_expires=2).serving() as api:
-            for replica in range(10):
-                api.put(PODS, a_pod(f"pod-{replica}", seat(0, replica)))
-            async with following(api) as f:
-                await eventually(lambda: f.synced)
-                assert len(f.seats(KEY)) == 10
-                assert f.pods.errors == {"expired": 2}
-                assert f.pods.lists == 3
-
-    asyncio.run(story())
+async def test_a_list_in_pages_whose_token_expires_begins_again() -> None:
+    async with FakeApi(page_limit=3, continue_expires=2).serving() as api:
+        for replica in range(10):
+            api.put(PODS, a_pod(f"pod-{replica}", seat(0, replica)))
+        async with following(api) as f:
+            await eventually(lambda: f.synced)
+            assert len(f.seats(KEY)) == 10
+            assert f.pods.errors == {"expired": 2}
+            assert f.pods.lists == 3
 
 
-def test_a_list_that_is_too_slow_is_given_up_and_one_that_is_just_slow_is_waited_for() -> None:
-    async def story() -> None:
-        async with FakeApi(list_delay=QUICK.page_deadline * 2).serving() as api:
-            api.put(PODS, a_pod("pod-0", seat(0)))
-            async with following(api) as f:
-                await eventually(lambda: f.pods.errors.get("timeout"))
-                api.list_delay = QUICK.page_deadline / 2
-                await eventually(lambda: f.synced)
-                assert len(f.members) == 1
-
-    asyncio.run(story())
-
-
-def test_bookmarks_move_the_place_to_resume_from() -> None:
-    async def story() -> None:
-        async with FakeApi().serving() as api, following(api) as f:
-            await eventually(lambda: api.watching == 2)
-            api.put(RAYCLUSTERS, a_raycluster())  # nothing that the pod feed is told of
-            (pods,) = f.state.pods
-            before = pods.contacted_at
-            api.bookmark()
-            await eventually(lambda: pods.contacted_at > before)
-            api.compact()
-            api.drop_connections()
-            await eventually(lambda: f.pods.watches == 2)
-            assert api.requests[-1].query["resourceVersion"] == str(api.version)
-            assert f.pods.lists == 1
-
-    asyncio.run(story())
+async def test_a_list_that_is_too_slow_is_given_up_and_one_that_is_just_slow_is_waited_for() -> (
+    None
+):
+    async with FakeApi(list_delay=QUICK.page_deadline * 2).serving() as api:
+        api.put(PODS, a_pod("pod-0", seat(0)))
+        async with following(api) as f:
+            await eventually(lambda: f.pods.errors.get("timeout"))
+            api.list_delay = QUICK.page_deadline / 2
+            await eventually(lambda: f.synced)
+            assert len(f.members) == 1
 
 
-def test_a_store_that_was_set_back_by_a_restore_is_listed_again() -> None:
-    async def story() -> None:
-        async with FakeApi().serving() as api:
-            for host in range(4):
-                api.put(PODS, a_pod(f"pod-{host}", seat(host)))
-            async with following(api) as f:
-                await eventually(lambda: api.watching == 2)
-                await api.down()
-                api.delete(PODS, "pod-3")
-                api.rewind(10)
-                api.plan(
-                    "watch", *[Fault.BROKEN] * 10
-                )  # as the API server answers a version from its future
-                await api.up()
-                await eventually(lambda: f.pods.relists)
-                assert len(f.members) == 3
-                api.put(PODS, terminating(a_pod("pod-2", seat(2))))
-                await eventually(lambda: len(f.members) == 2)
-
-    asyncio.run(story())
+async def test_bookmarks_move_the_place_to_resume_from(api: FakeApi) -> None:
+    async with following(api) as f:
+        await eventually(lambda: api.watching == 2)
+        api.put(RAYCLUSTERS, a_raycluster())  # nothing that the pod feed is told of
+        (pods,) = f.state.pods
+        before = pods.contacted_at
+        api.bookmark()
+        await eventually(lambda: pods.contacted_at > before)
+        api.compact()
+        api.drop_connections()
+        await eventually(lambda: f.pods.watches == 2)
+        assert api.requests[-1].query["resourceVersion"] == str(api.version)
+        assert f.pods.lists == 1
 
 
-def test_an_object_without_labels_or_of_another_shape_holds_no_seat_and_stops_nobody() -> None:
-    async def story() -> None:
-        async with FakeApi().serving() as api:
-            strange = a_pod("strange", seat(0))
-            strange["metadata"]["ownerReferences"] = "none"
-            bare = a_pod("bare")
-            del bare["metadata"]["ownerReferences"]
-            bare["metadata"]["labels"] = {"ray.io/node-type": "worker"}
-            for pod in (strange, bare, a_pod("pod-1", seat(1))):
-                api.put(PODS, pod)
-            async with following(api) as f:
-                await eventually(lambda: f.synced)
-                assert f.seats(KEY) == [seat(1)]
-                for pod in (strange, bare, a_pod("pod-2", seat(2))):
-                    api.put(PODS, pod)
-                await eventually(lambda: len(f.members) == 2)
-                assert f.pods.unreadable == 2  # in the list, and in an event
-                assert not f.pods.errors
-
-    asyncio.run(story())
+async def test_a_store_that_was_set_back_by_a_restore_is_listed_again(api: FakeApi) -> None:
+    for host in range(4):
+        api.put(PODS, a_pod(f"pod-{host}", seat(host)))
+    async with following(api) as f:
+        await eventually(lambda: api.watching == 2)
+        await api.down()
+        api.delete(PODS, "pod-3")
+        api.rewind(10)
+        api.plan(
+            "watch", *[Fault.BROKEN] * 10
+        )  # as the API server answers a version from its future
+        await api.up()
+        await eventually(lambda: f.pods.relists)
+        assert len(f.members) == 3
+        api.put(PODS, terminating(a_pod("pod-2", seat(2))))
+        await eventually(lambda: len(f.members) == 2)
 
 
-def test_a_monotonic_clock_that_jumps_ahead_changes_nothing() -> None:
+async def test_an_object_without_labels_or_of_another_shape_holds_no_seat_and_stops_nobody(
+    api: FakeApi,
+) -> None:
+    strange = a_pod("strange", seat(0))
+    strange["metadata"]["ownerReferences"] = "none"
+    bare = a_pod("bare")
+    del bare["metadata"]["ownerReferences"]
+    bare["metadata"]["labels"] = {"ray.io/node-type": "worker"}
+    for pod in (strange, bare, a_pod("pod-1", seat(1))):
+        api.put(PODS, pod)
+    async with following(api) as f:
+        await eventually(lambda: f.synced)
+        assert f.seats(KEY) == [seat(1)]
+        for pod in (strange, bare, a_pod("pod-2", seat(2))):
+            api.put(PODS, pod)
+        await eventually(lambda: len(f.members) == 2)
+        assert f.pods.unreadable == 2  # in the list, and in an event
+        assert not f.pods.errors
+
+
+async def test_a_monotonic_clock_that_jumps_ahead_changes_nothing(api: FakeApi) -> None:
     now = [0.0]
 
     def clock() -> float:
         now[0] += 86_400.0
         return now[0]
 
-    async def story() -> None:
-        async with FakeApi().serving() as api:
-            api.always("watch", Fault.BRIEF)
+    api.always("watch", Fault.BRIEF)
 
-            connection, members = Api(plain(api)), Membership()
-            await connection.open()
-            watch = ListWatch(connection, pods_in(""), PodStore(members), QUICK, Clock(clock=clock))
-            task = asyncio.create_task(watch.run())
-            await eventually(lambda: watch.synced)
-            api.put(PODS, a_pod("pod-0", seat(0)))
-            await eventually(lambda: len(members) == 1)
-            task.cancel()
-            await asyncio.wait([task])
-            await connection.close()
-
-    asyncio.run(story())
+    connection, members = Api(plain(api)), Membership()
+    await connection.open()
+    watch = ListWatch(connection, pods_in(""), PodStore(members), QUICK, Clock(clock=clock))
+    task = asyncio.create_task(watch.run())
+    await eventually(lambda: watch.synced)
+    api.put(PODS, a_pod("pod-0", seat(0)))
+    await eventually(lambda: len(members) == 1)
+    task.cancel()
+    await asyncio.wait([task])
+    await connection.close()

@@ -29,65 +29,59 @@ from webhook.kubeclient.client import Api
 from webhook.kubeclient.errors import ConfigurationError
 
 
-def test_pods_take_their_seats_when_they_come_and_free_them_when_they_terminate_or_go() -> None:
-    async def story() -> None:
-        async with FakeApi().serving() as api, following(api) as f:
-            await eventually(lambda: f.synced)
-            for host in range(3):
-                api.put(PODS, a_pod(f"pod-{host}", HostIdentity(0, host, "tpu-x")))
-            await eventually(lambda: len(f.members) == 3)
-            api.put(PODS, terminating(a_pod("pod-1", HostIdentity(0, 1, "tpu-x"))))
-            api.delete(PODS, "pod-2")
-            await eventually(lambda: f.seats(KEY) == [HostIdentity(0, 0, "tpu-x")])
-            api.delete(PODS, "pod-1")
-            await eventually(lambda: f.pods.events == 6)
-            assert f.seats(KEY) == [HostIdentity(0, 0, "tpu-x")]
+async def test_pods_take_their_seats_when_they_come_and_free_them_when_they_terminate_or_go(
+    api: FakeApi,
+) -> None:
+    async with following(api) as f:
+        await eventually(lambda: f.synced)
+        for host in range(3):
+            api.put(PODS, a_pod(f"pod-{host}", HostIdentity(0, host, "tpu-x")))
+        await eventually(lambda: len(f.members) == 3)
+        api.put(PODS, terminating(a_pod("pod-1", HostIdentity(0, 1, "tpu-x"))))
+        api.delete(PODS, "pod-2")
+        await eventually(lambda: f.seats(KEY) == [HostIdentity(0, 0, "tpu-x")])
+        api.delete(PODS, "pod-1")
+        await eventually(lambda: f.pods.events == 6)
+        assert f.seats(KEY) == [HostIdentity(0, 0, "tpu-x")]
 
-    asyncio.run(story())
 
-
-def test_no_seat_is_given_beside_a_pod_that_is_marked_but_for_a_mark_of_a_template() -> None:
+async def test_no_seat_is_given_beside_a_pod_that_is_marked_but_for_a_mark_of_a_template(
+    api: FakeApi,
+) -> None:
     template = {names.LABEL_MARKED_FOR_DELETION: LOST}
 
-    async def story() -> None:
-        async with FakeApi().serving() as api, following(api) as f:
-            await eventually(lambda: f.synced)
-            pod = a_pod("pod", HostIdentity(0, 0, "tpu-x"))
-            pod["metadata"]["uid"] = "its-uid"
-            labels = pod["metadata"]["labels"]
-            api.put(PODS, {**pod, "metadata": {**pod["metadata"], "labels": labels | template}})
-            await eventually(lambda: f.pods.events == 1)
-            assert next_seat(f.members, KEY, 2, "another").replica == 0
-            labels[names.LABEL_MARKED_FOR_DELETION] = mark(LOST, "its-uid")
-            api.put(PODS, pod)
-            await eventually(lambda: f.pods.events == 2)
-            assert next_seat(f.members, KEY, 2, "another").replica == 1
-
-    asyncio.run(story())
+    async with following(api) as f:
+        await eventually(lambda: f.synced)
+        pod = a_pod("pod", HostIdentity(0, 0, "tpu-x"))
+        pod["metadata"]["uid"] = "its-uid"
+        labels = pod["metadata"]["labels"]
+        api.put(PODS, {**pod, "metadata": {**pod["metadata"], "labels": labels | template}})
+        await eventually(lambda: f.pods.events == 1)
+        assert next_seat(f.members, KEY, 2, "another").replica == 0
+        labels[names.LABEL_MARKED_FOR_DELETION] = mark(LOST, "its-uid")
+        api.put(PODS, pod)
+        await eventually(lambda: f.pods.events == 2)
+        assert next_seat(f.members, KEY, 2, "another").replica == 1
 
 
-def test_a_pod_of_a_single_host_group_carries_the_index_alone() -> None:
-    async def story() -> None:
-        async with FakeApi().serving() as api, following(api) as f:
-            api.put(PODS, a_pod("pod", HostIdentity(7, 0, "")))
-            await eventually(lambda: f.seats(KEY) == [HostIdentity(7, 0, "")])
-
-    asyncio.run(story())
+async def test_a_pod_of_a_single_host_group_carries_the_index_alone(api: FakeApi) -> None:
+    async with following(api) as f:
+        api.put(PODS, a_pod("pod", HostIdentity(7, 0, "")))
+        await eventually(lambda: f.seats(KEY) == [HostIdentity(7, 0, "")])
 
 
-def test_pods_of_another_webhook_are_adopted_and_new_hosts_join_their_replica() -> None:
-    async def story() -> None:
-        async with FakeApi().serving() as api, following(api) as f:
-            for host in (0, 2):
-                api.put(PODS, served_by_another(a_pod(f"pod-{host}"), "tpu-3", str(host)))
-            await eventually(lambda: len(f.members) == 2)
-            assert f.seats(KEY) == [HostIdentity(3, 0, "tpu-3"), HostIdentity(3, 2, "tpu-3")]
-            first = next_seat(f.members, KEY, 4, "request-1")
-            f.members.put("new", Member(KEY, first))
-            second = next_seat(f.members, KEY, 4, "request-2")
-            assert [first, second] == [HostIdentity(3, 1, "tpu-3"), HostIdentity(3, 3, "tpu-3")]
-
-    asyncio.run(story())
+async def test_pods_of_another_webhook_are_adopted_and_new_hosts_join_their_replica(
+    api: FakeApi,
+) -> None:
+    async with following(api) as f:
+        for host in (0, 2):
+            api.put(PODS, served_by_another(a_pod(f"pod-{host}"), "tpu-3", str(host)))
+        await eventually(lambda: len(f.members) == 2)
+        assert f.seats(KEY) == [HostIdentity(3, 0, "tpu-3"), HostIdentity(3, 2, "tpu-3")]
+        first = next_seat(f.members, KEY, 4, "request-1")
+        f.members.put("new", Member(KEY, first))
+        second = next_seat(f.members, KEY, 4, "request-2")
+        assert [first, second] == [HostIdentity(3, 1, "tpu-3"), HostIdentity(3, 3, "tpu-3")]
 
 
 def test_labels_that_are_no_seat_are_counted_and_logged_once_for_each_group(
@@ -120,62 +114,51 @@ def test_labels_that_are_no_seat_are_counted_and_logged_once_for_each_group(
     )
 
 
-def test_a_pod_whose_labels_change_moves_to_its_new_seat_or_leaves() -> None:
-    async def story() -> None:
-        async with FakeApi().serving() as api, following(api) as f:
-            api.put(PODS, a_pod("pod", HostIdentity(0, 0, "tpu-x")))
-            await eventually(lambda: f.seats(KEY) == [HostIdentity(0, 0, "tpu-x")])
-            api.put(PODS, a_pod("pod", HostIdentity(0, 1, "tpu-x")))
-            await eventually(lambda: f.seats(KEY) == [HostIdentity(0, 1, "tpu-x")])
-            api.put(PODS, a_pod("pod", HostIdentity(0, 1, "tpu-x"), group="gpu"))
-            await eventually(
-                lambda: (
-                    f.seats(GroupKey("default", "uid-of-ray", "gpu"))
-                    == [HostIdentity(0, 1, "tpu-x")]
-                )
+async def test_a_pod_whose_labels_change_moves_to_its_new_seat_or_leaves(api: FakeApi) -> None:
+    async with following(api) as f:
+        api.put(PODS, a_pod("pod", HostIdentity(0, 0, "tpu-x")))
+        await eventually(lambda: f.seats(KEY) == [HostIdentity(0, 0, "tpu-x")])
+        api.put(PODS, a_pod("pod", HostIdentity(0, 1, "tpu-x")))
+        await eventually(lambda: f.seats(KEY) == [HostIdentity(0, 1, "tpu-x")])
+        api.put(PODS, a_pod("pod", HostIdentity(0, 1, "tpu-x"), group="gpu"))
+        await eventually(
+            lambda: (
+                f.seats(GroupKey("default", "uid-of-ray", "gpu")) == [HostIdentity(0, 1, "tpu-x")]
             )
-            orphan = a_pod("pod", HostIdentity(0, 1, "tpu-x"))
-            orphan["metadata"]["ownerReferences"] = None
-            api.put(PODS, orphan)
-            await eventually(lambda: not len(f.members))
-
-    asyncio.run(story())
-
-
-def test_a_raycluster_recreated_under_its_name_is_another_cluster() -> None:
-    async def story() -> None:
-        async with FakeApi().serving() as api, following(api) as f:
-            api.put(RAYCLUSTERS, a_raycluster(uid="first", replicas=2))
-            await eventually(lambda: len(f.clusters) == 1)
-            api.put(RAYCLUSTERS, a_raycluster(uid="first", replicas=5))
-            await eventually(lambda: f.clusters.get("default", "ray").groups["tpu"].desired == 5)  # type: ignore[union-attr] # it is there
-            await api.down()
-            api.delete(RAYCLUSTERS, "ray")
-            api.put(RAYCLUSTERS, a_raycluster(uid="second"))
-            api.compact()
-            await api.up()
-            await eventually(lambda: f.clusters.get("default", "ray").uid == "second")  # type: ignore[union-attr] # it is there
-            await eventually(lambda: f.state.clusters[0].counters.relists == 1)
-            assert len(f.clusters) == 1
-            api.delete(RAYCLUSTERS, "ray")
-            await eventually(lambda: not len(f.clusters))
-
-    asyncio.run(story())
+        )
+        orphan = a_pod("pod", HostIdentity(0, 1, "tpu-x"))
+        orphan["metadata"]["ownerReferences"] = None
+        api.put(PODS, orphan)
+        await eventually(lambda: not len(f.members))
 
 
-def test_only_the_namespaces_that_are_asked_for_are_followed() -> None:
-    async def story() -> None:
-        async with FakeApi().serving() as api:
-            for namespace in ("blue", "green", "red"):
-                api.put(PODS, a_pod("pod", HostIdentity(0, 0, "tpu-x"), namespace=namespace))
-                api.put(RAYCLUSTERS, a_raycluster(namespace=namespace))
-            async with following(api, namespaces=("blue", "green")) as f:
-                await eventually(lambda: f.synced)
-                assert len(f.members) == 2
-                assert f.clusters.get("red", "ray") is None
-                assert f.clusters.get("blue", "ray")
+async def test_a_raycluster_recreated_under_its_name_is_another_cluster(api: FakeApi) -> None:
+    async with following(api) as f:
+        api.put(RAYCLUSTERS, a_raycluster(uid="first", replicas=2))
+        await eventually(lambda: len(f.clusters) == 1)
+        api.put(RAYCLUSTERS, a_raycluster(uid="first", replicas=5))
+        await eventually(lambda: f.clusters.get("default", "ray").groups["tpu"].desired == 5)  # type: ignore[union-attr] # it is there
+        await api.down()
+        api.delete(RAYCLUSTERS, "ray")
+        api.put(RAYCLUSTERS, a_raycluster(uid="second"))
+        api.compact()
+        await api.up()
+        await eventually(lambda: f.clusters.get("default", "ray").uid == "second")  # type: ignore[union-attr] # it is there
+        await eventually(lambda: f.state.clusters[0].counters.relists == 1)
+        assert len(f.clusters) == 1
+        api.delete(RAYCLUSTERS, "ray")
+        await eventually(lambda: not len(f.clusters))
 
-    asyncio.run(story())
+
+async def test_only_the_namespaces_that_are_asked_for_are_followed(api: FakeApi) -> None:
+    for namespace in ("blue", "green", "red"):
+        api.put(PODS, a_pod("pod", HostIdentity(0, 0, "tpu-x"), namespace=namespace))
+        api.put(RAYCLUSTERS, a_raycluster(namespace=namespace))
+    async with following(api, namespaces=("blue", "green")) as f:
+        await eventually(lambda: f.synced)
+        assert len(f.members) == 2
+        assert f.clusters.get("red", "ray") is None
+        assert f.clusters.get("blue", "ray")
 
 
 def test_a_connection_that_cannot_be_configured_ends_the_run_with_what_to_do(
@@ -192,15 +175,12 @@ def test_a_connection_that_cannot_be_configured_ends_the_run_with_what_to_do(
             asyncio.run(run(load))
 
 
-def test_what_is_known_of_a_namespace_is_as_fresh_as_its_own_watch() -> None:
-    async def story() -> None:
-        async with FakeApi().serving() as api, following(api, namespaces=("blue", "green")) as f:
-            await eventually(lambda: f.synced)
-            assert f.clusters.fresh("blue", "")
-            blue = f.state.stores["blue"].clusters
-            blue.contacted(blue.contact_at - 2 * SILENCE_SECONDS)
-            assert not f.clusters.fresh("blue", "")
-            assert f.clusters.fresh("green", "")
-            assert not f.clusters.fresh("red", "")
-
-    asyncio.run(story())
+async def test_what_is_known_of_a_namespace_is_as_fresh_as_its_own_watch(api: FakeApi) -> None:
+    async with following(api, namespaces=("blue", "green")) as f:
+        await eventually(lambda: f.synced)
+        assert f.clusters.fresh("blue", "")
+        blue = f.state.stores["blue"].clusters
+        blue.contacted(blue.contact_at - 2 * SILENCE_SECONDS)
+        assert not f.clusters.fresh("blue", "")
+        assert f.clusters.fresh("green", "")
+        assert not f.clusters.fresh("red", "")

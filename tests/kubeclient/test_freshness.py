@@ -181,26 +181,23 @@ def test_hosts_that_are_out_of_bounds_are_read_again(silent: float) -> None:
 
 @pytest.mark.parametrize("silent", [PUNCTUAL, SILENT])
 @pytest.mark.parametrize("head", [False, True])
-def test_a_pod_of_a_raycluster_that_was_recreated_gets_what_that_says(
+async def test_a_pod_of_a_raycluster_that_was_recreated_gets_what_that_says(
     silent: float,
     head: bool,  # noqa: FBT001
 ) -> None:
-    async def story() -> None:
-        async with admitting(a_group(2)) as webhook:
-            webhook.api.delete(RAYCLUSTERS, "x", NAMESPACE)
-            again = a_group(4).build()
-            again["metadata"]["uid"] = "uid-of-another"
-            webhook.api.put(RAYCLUSTERS, again)
-            builder = a_pod().of("x").head() if head else a_worker(0, 3)
-            document = builder.build()
-            document["metadata"]["ownerReferences"][0]["uid"] = "uid-of-another"
-            body = json.dumps(pod_review(document)).encode()
-            webhook.wait(silent)
-            assert (await webhook.mutation.review(body)).answer.allowed
-            found = await webhook.create(a_worker(0, 0), silent)  # of the one before
-            assert "it was deleted or recreated" in str(found)
-
-    asyncio.run(story())
+    async with admitting(a_group(2)) as webhook:
+        webhook.api.delete(RAYCLUSTERS, "x", NAMESPACE)
+        again = a_group(4).build()
+        again["metadata"]["uid"] = "uid-of-another"
+        webhook.api.put(RAYCLUSTERS, again)
+        builder = a_pod().of("x").head() if head else a_worker(0, 3)
+        document = builder.build()
+        document["metadata"]["ownerReferences"][0]["uid"] = "uid-of-another"
+        body = json.dumps(pod_review(document)).encode()
+        webhook.wait(silent)
+        assert (await webhook.mutation.review(body)).answer.allowed
+        found = await webhook.create(a_worker(0, 0), silent)  # of the one before
+        assert "it was deleted or recreated" in str(found)
 
 
 @pytest.mark.parametrize("pod", [a_worker(0, 0), a_pod().of("x").head()], ids=["worker", "head"])
@@ -249,27 +246,21 @@ def test_annotations_count_as_they_are_by_now(
 
 
 @pytest.mark.parametrize("silent", [PUNCTUAL, SILENT])
-def test_a_resize_is_denied_by_the_maxima_as_they_are_by_now(silent: float) -> None:
-    async def story() -> None:
-        async with admitting(resizable(8)) as webhook:
-            old, new = (a_worker(0, 0).resource("cpu", amount) for amount in (4, 12))
-            webhook.api.put(RAYCLUSTERS, resizable(16).build())
-            assert await webhook.resize(new, old, silent)
-            webhook.api.put(RAYCLUSTERS, resizable(8).build())
-            larger = a_worker(0, 0).resource("cpu", 17)
-            assert not await webhook.resize(larger, old, silent)
-
-    asyncio.run(story())
+async def test_a_resize_is_denied_by_the_maxima_as_they_are_by_now(silent: float) -> None:
+    async with admitting(resizable(8)) as webhook:
+        old, new = (a_worker(0, 0).resource("cpu", amount) for amount in (4, 12))
+        webhook.api.put(RAYCLUSTERS, resizable(16).build())
+        assert await webhook.resize(new, old, silent)
+        webhook.api.put(RAYCLUSTERS, resizable(8).build())
+        larger = a_worker(0, 0).resource("cpu", 17)
+        assert not await webhook.resize(larger, old, silent)
 
 
-def test_a_resize_is_denied_by_maxima_that_are_new() -> None:
-    async def story() -> None:
-        async with admitting(resizable(16)) as webhook:
-            old, new = (a_worker(0, 0).resource("cpu", amount) for amount in (4, 12))
-            webhook.api.put(RAYCLUSTERS, resizable(8).build())
-            assert not await webhook.resize(new, old, SILENT)
-
-    asyncio.run(story())
+async def test_a_resize_is_denied_by_maxima_that_are_new() -> None:
+    async with admitting(resizable(16)) as webhook:
+        old, new = (a_worker(0, 0).resource("cpu", amount) for amount in (4, 12))
+        webhook.api.put(RAYCLUSTERS, resizable(8).build())
+        assert not await webhook.resize(new, old, SILENT)
 
 
 def a_shard(name: str, index: str = "", count: str = "") -> ClusterBuilder:
@@ -290,97 +281,76 @@ def a_shard(name: str, index: str = "", count: str = "") -> ClusterBuilder:
     ],
     ids=["fewer", "cut off", "taken", "full"],
 )
-def test_a_raycluster_is_denied_a_shard_by_the_others_as_they_are_by_now(
+async def test_a_raycluster_is_denied_a_shard_by_the_others_as_they_are_by_now(
     before: ClusterBuilder, after: ClusterBuilder | None, new: ClusterBuilder, silent: float
 ) -> None:
-    async def story() -> None:
-        async with admitting(before) as webhook:
-            assert await webhook.apply(new, PUNCTUAL)
-        async with admitting(before) as webhook:
-            webhook.api.delete(RAYCLUSTERS, "x", NAMESPACE)
-            if after is not None:
-                webhook.api.put(RAYCLUSTERS, after.build())
-            assert await webhook.apply(new, silent) == []
-
-    asyncio.run(story())
+    async with admitting(before) as webhook:
+        assert await webhook.apply(new, PUNCTUAL)
+    async with admitting(before) as webhook:
+        webhook.api.delete(RAYCLUSTERS, "x", NAMESPACE)
+        if after is not None:
+            webhook.api.put(RAYCLUSTERS, after.build())
+        assert await webhook.apply(new, silent) == []
 
 
-def test_an_index_that_is_taken_by_now_is_not_given_again() -> None:
-    async def story() -> None:
-        async with admitting() as webhook:
-            webhook.api.put(RAYCLUSTERS, a_shard("x", "0", "4").build())
-            (message,) = await webhook.apply(a_shard("y", "0"), SILENT)
-            assert "x" in message
-            (message,) = await webhook.apply(a_shard("y", "", "2"), SILENT)
-            assert "4" in message
-
-    asyncio.run(story())
+async def test_an_index_that_is_taken_by_now_is_not_given_again() -> None:
+    async with admitting() as webhook:
+        webhook.api.put(RAYCLUSTERS, a_shard("x", "0", "4").build())
+        (message,) = await webhook.apply(a_shard("y", "0"), SILENT)
+        assert "x" in message
+        (message,) = await webhook.apply(a_shard("y", "", "2"), SILENT)
+        assert "4" in message
 
 
-def test_a_denial_is_read_live_once_and_names_what_the_read_showed() -> None:
-    async def story() -> None:
-        async with admitting(a_group(2)) as webhook:
-            webhook.api.put(RAYCLUSTERS, a_group(3).build())
-            before = webhook.reads
-            assert "3 is out of range" in str(await webhook.create(a_worker(0, 3), PUNCTUAL))
-            assert webhook.reads == before + 1
-
-    asyncio.run(story())
+async def test_a_denial_is_read_live_once_and_names_what_the_read_showed() -> None:
+    async with admitting(a_group(2)) as webhook:
+        webhook.api.put(RAYCLUSTERS, a_group(3).build())
+        before = webhook.reads
+        assert "3 is out of range" in str(await webhook.create(a_worker(0, 3), PUNCTUAL))
+        assert webhook.reads == before + 1
 
 
-def test_pods_that_no_raycluster_decides_about_are_denied_without_a_read() -> None:
-    async def story() -> None:
-        async with admitting(a_group(2)) as webhook:
-            before = webhook.reads
-            stray = a_worker(0, 0).orphan()
-            assert "needs a controller ownerReference" in str(await webhook.create(stray, PUNCTUAL))
-            assert webhook.reads == before
-
-    asyncio.run(story())
+async def test_pods_that_no_raycluster_decides_about_are_denied_without_a_read() -> None:
+    async with admitting(a_group(2)) as webhook:
+        before = webhook.reads
+        stray = a_worker(0, 0).orphan()
+        assert "needs a controller ownerReference" in str(await webhook.create(stray, PUNCTUAL))
+        assert webhook.reads == before
 
 
-def test_while_the_watch_is_fresh_nothing_is_read() -> None:
-    async def story() -> None:
-        async with admitting(a_group(2)) as webhook:
-            before = webhook.reads
-            for host in range(2):
-                stored(await webhook.create(a_worker(0, host), PUNCTUAL))
-                stored(await webhook.create(a_worker(1, host), 0.5 * SILENCE_SECONDS))
-            assert webhook.reads == before
-
-    asyncio.run(story())
+async def test_while_the_watch_is_fresh_nothing_is_read() -> None:
+    async with admitting(a_group(2)) as webhook:
+        before = webhook.reads
+        for host in range(2):
+            stored(await webhook.create(a_worker(0, host), PUNCTUAL))
+            stored(await webhook.create(a_worker(1, host), 0.5 * SILENCE_SECONDS))
+        assert webhook.reads == before
 
 
-def test_while_the_watch_is_silent_one_read_serves_all_pods_until_it_is_as_old() -> None:
-    async def story() -> None:
-        async with admitting(a_group(2, replicas=40)) as webhook:
-            before = webhook.reads
-            pods = [a_worker(replica, host) for replica in range(20) for host in range(2)]
-            for pod in await asyncio.gather(*(webhook.create(pod, SILENT) for pod in pods)):
-                stored(pod)
-            assert webhook.reads == before + 1
-            stored(await webhook.create(a_worker(0, 0), SILENT + 0.5 * SILENCE_SECONDS))
-            assert webhook.reads == before + 1
-            webhook.api.unmute()
-            webhook.api.put(RAYCLUSTERS, a_group(2).annotated("any", "thing").build())
-            await eventually(lambda: webhook.followed.clusters.fresh(NAMESPACE, "unread"))
-            stored(await webhook.create(a_worker(0, 1), PUNCTUAL))
-            assert webhook.reads == before + 1
-
-    asyncio.run(story())
+async def test_while_the_watch_is_silent_one_read_serves_all_pods_until_it_is_as_old() -> None:
+    async with admitting(a_group(2, replicas=40)) as webhook:
+        before = webhook.reads
+        pods = [a_worker(replica, host) for replica in range(20) for host in range(2)]
+        for pod in await asyncio.gather(*(webhook.create(pod, SILENT) for pod in pods)):
+            stored(pod)
+        assert webhook.reads == before + 1
+        stored(await webhook.create(a_worker(0, 0), SILENT + 0.5 * SILENCE_SECONDS))
+        assert webhook.reads == before + 1
+        webhook.api.unmute()
+        webhook.api.put(RAYCLUSTERS, a_group(2).annotated("any", "thing").build())
+        await eventually(lambda: webhook.followed.clusters.fresh(NAMESPACE, "unread"))
+        stored(await webhook.create(a_worker(0, 1), PUNCTUAL))
+        assert webhook.reads == before + 1
 
 
-def test_a_read_is_repeated_when_the_api_server_says_when_to_come_again() -> None:
-    async def story() -> None:
-        async with admitting(a_group(2)) as webhook:
-            statuses = [429]
-            webhook.api.before = lambda request: (
-                statuses.pop() if statuses and request.resource == RAYCLUSTERS else 0
-            )
-            stored(await webhook.create(a_worker(0, 0), SILENT))
-            assert not statuses
-
-    asyncio.run(story())
+async def test_a_read_is_repeated_when_the_api_server_says_when_to_come_again() -> None:
+    async with admitting(a_group(2)) as webhook:
+        statuses = [429]
+        webhook.api.before = lambda request: (
+            statuses.pop() if statuses and request.resource == RAYCLUSTERS else 0
+        )
+        stored(await webhook.create(a_worker(0, 0), SILENT))
+        assert not statuses
 
 
 @st.composite
@@ -441,11 +411,8 @@ def comparable(pod: Object) -> str:
 
 
 @pytest.mark.parametrize("pod", [a_worker(0, 0), a_worker(0, 7)], ids=["allowed", "denied"])
-def test_without_an_answer_to_the_read_nothing_is_decided(pod: PodBuilder) -> None:
-    async def story() -> None:
-        async with admitting(a_group(2)) as webhook:
-            webhook.api.before = lambda request: 500 * (request.resource == RAYCLUSTERS)
-            with pytest.raises(ClusterUnreadable):
-                await webhook.create(pod, SILENT)
-
-    asyncio.run(story())
+async def test_without_an_answer_to_the_read_nothing_is_decided(pod: PodBuilder) -> None:
+    async with admitting(a_group(2)) as webhook:
+        webhook.api.before = lambda request: 500 * (request.resource == RAYCLUSTERS)
+        with pytest.raises(ClusterUnreadable):
+            await webhook.create(pod, SILENT)

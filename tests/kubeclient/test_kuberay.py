@@ -10,7 +10,6 @@ from tests.kubeclient.fake_api import (
     CRDS,
     FakeApi,
     Object,
-    run,
 )
 from tests.kubeclient.following import beside, eventually, plain
 from webhook.kubeclient.client import Api
@@ -73,80 +72,62 @@ async def asking(api: FakeApi) -> AsyncIterator[list[KubeRay | None]]:
 
 
 @pytest.mark.parametrize("release", releases())
-def test_each_release_is_known_by_its_fields(release: KubeRay) -> None:
-    async def story(api: FakeApi) -> None:
-        api.definition = definition(release)
-        async with asking(api) as told:
-            await eventually(lambda: told)
-            assert told == [release]
-
-    run(story)
+async def test_each_release_is_known_by_its_fields(api: FakeApi, release: KubeRay) -> None:
+    api.definition = definition(release)
+    async with asking(api) as told:
+        await eventually(lambda: told)
+        assert told == [release]
 
 
-def test_a_later_release_is_taken_for_the_newest_that_is_known() -> None:
-    async def story(api: FakeApi) -> None:
-        api.definition = definition(releases()[-1])
-        spec_of(api.definition)["fieldOfTomorrow"] = {"type": "string"}
-        async with asking(api) as told:
-            await eventually(lambda: told)
-            assert told == [releases()[-1]]
-
-    run(story)
+async def test_a_later_release_is_taken_for_the_newest_that_is_known(api: FakeApi) -> None:
+    api.definition = definition(releases()[-1])
+    spec_of(api.definition)["fieldOfTomorrow"] = {"type": "string"}
+    async with asking(api) as told:
+        await eventually(lambda: told)
+        assert told == [releases()[-1]]
 
 
-def test_a_crd_that_lacks_what_every_known_release_has_tells_nothing() -> None:
-    async def story(api: FakeApi) -> None:
-        api.definition = definition(releases()[-1])
-        del spec_of(api.definition)["headGroupSpec"]
-        async with asking(api) as told:
-            await eventually(lambda: told)
-            assert told == [None]
-
-    run(story)
+async def test_a_crd_that_lacks_what_every_known_release_has_tells_nothing(api: FakeApi) -> None:
+    api.definition = definition(releases()[-1])
+    del spec_of(api.definition)["headGroupSpec"]
+    async with asking(api) as told:
+        await eventually(lambda: told)
+        assert told == [None]
 
 
-def test_all_of_the_crd_is_read_once_and_again_when_it_changed() -> None:
-    async def story(api: FakeApi) -> None:
-        def asked() -> int:
-            return api.count("list", CRDS)
+async def test_all_of_the_crd_is_read_once_and_again_when_it_changed(api: FakeApi) -> None:
+    def asked() -> int:
+        return api.count("list", CRDS)
 
-        api.definition = definition((1, 6))
-        async with asking(api) as told:
-            await eventually(lambda: asked() > 6)
-            assert (told, api.whole_definitions) == ([(1, 6)], 1)
-            api.definition = definition((1, 7), generation=2)
-            await eventually(lambda: len(told) > 1)
-            seen = asked()
-            await eventually(lambda: asked() > seen + 4)
-            assert (told, api.whole_definitions) == ([(1, 6), (1, 7)], 2)
-
-    run(story)
+    api.definition = definition((1, 6))
+    async with asking(api) as told:
+        await eventually(lambda: asked() > 6)
+        assert (told, api.whole_definitions) == ([(1, 6)], 1)
+        api.definition = definition((1, 7), generation=2)
+        await eventually(lambda: len(told) > 1)
+        seen = asked()
+        await eventually(lambda: asked() > seen + 4)
+        assert (told, api.whole_definitions) == ([(1, 6), (1, 7)], 2)
 
 
-def test_a_crd_that_is_gone_tells_nothing_until_it_is_back() -> None:
-    async def story(api: FakeApi) -> None:
-        api.definition = definition((1, 5))
-        async with asking(api) as told:
-            await eventually(lambda: told == [(1, 5)])
-            held, api.definition = api.definition, None
-            await eventually(lambda: told == [(1, 5), None])
-            api.definition = held
-            await eventually(lambda: told == [(1, 5), None, (1, 5)])
-
-    run(story)
+async def test_a_crd_that_is_gone_tells_nothing_until_it_is_back(api: FakeApi) -> None:
+    api.definition = definition((1, 5))
+    async with asking(api) as told:
+        await eventually(lambda: told == [(1, 5)])
+        held, api.definition = api.definition, None
+        await eventually(lambda: told == [(1, 5), None])
+        api.definition = held
+        await eventually(lambda: told == [(1, 5), None, (1, 5)])
 
 
 @pytest.mark.parametrize(("status", "expected"), [(403, [None]), (500, [])])
-def test_who_may_not_ask_goes_on_without_and_an_outage_says_nothing(
-    status: int, expected: list[KubeRay | None]
+async def test_who_may_not_ask_goes_on_without_and_an_outage_says_nothing(
+    api: FakeApi, status: int, expected: list[KubeRay | None]
 ) -> None:
-    async def story(api: FakeApi) -> None:
-        api.definition = definition((1, 6))
-        api.before = lambda request: status if request.resource == CRDS else 0
-        async with asking(api) as told:
-            await eventually(lambda: api.count("list", CRDS) > 1)
-            assert told == expected
-            api.before = lambda _: 0
-            await eventually(lambda: told[-1:] == [(1, 6)])
-
-    run(story)
+    api.definition = definition((1, 6))
+    api.before = lambda request: status if request.resource == CRDS else 0
+    async with asking(api) as told:
+        await eventually(lambda: api.count("list", CRDS) > 1)
+        assert told == expected
+        api.before = lambda _: 0
+        await eventually(lambda: told[-1:] == [(1, 6)])

@@ -9,7 +9,6 @@ from tests.kubeclient.fake_api import (
     NODES,
     FakeApi,
     Object,
-    run,
 )
 from tests.kubeclient.following import beside, eventually, plain
 from webhook.cache.nodes import Nodes
@@ -38,47 +37,39 @@ async def following(api: FakeApi) -> AsyncIterator[Nodes]:
         await connection.close()
 
 
-def test_only_the_labels_that_are_passed_on_are_kept_and_they_follow_the_node() -> None:
-    async def story(api: FakeApi) -> None:
-        api.put(NODES, {**a_node("n1", **{CLIQUE: "b7.0"}), "kind": "Node"})
-        async with following(api) as nodes:
-            assert await nodes.labels("n1") == {CLIQUE: "b7.0"}
-            api.put(NODES, a_node("n2", rack="r"))
-            await eventually(lambda: nodes.watch.counters.events > 0)
-            assert await nodes.labels("n2") == {"rack": "r"}
-            assert not [request for request in api.requests if request.name]
-
-    run(story)
-
-
-def test_a_node_that_the_watch_has_not_delivered_is_read() -> None:
-    async def story(api: FakeApi) -> None:
-        async with following(api) as nodes:
-            api.mute()
-            api.put(NODES, a_node("late", rack="r"))
-            assert await nodes.labels("late") == {"rack": "r"}
-
-    run(story)
+async def test_only_the_labels_that_are_passed_on_are_kept_and_they_follow_the_node(
+    api: FakeApi,
+) -> None:
+    api.put(NODES, {**a_node("n1", **{CLIQUE: "b7.0"}), "kind": "Node"})
+    async with following(api) as nodes:
+        assert await nodes.labels("n1") == {CLIQUE: "b7.0"}
+        api.put(NODES, a_node("n2", rack="r"))
+        await eventually(lambda: nodes.watch.counters.events > 0)
+        assert await nodes.labels("n2") == {"rack": "r"}
+        assert not [request for request in api.requests if request.name]
 
 
-def test_a_node_that_cannot_be_read_has_no_labels() -> None:
-    async def story(api: FakeApi) -> None:
-        async with following(api) as nodes:
-            assert await nodes.labels("nobody") == {}
+async def test_a_node_that_the_watch_has_not_delivered_is_read(api: FakeApi) -> None:
+    async with following(api) as nodes:
+        api.mute()
+        api.put(NODES, a_node("late", rack="r"))
+        assert await nodes.labels("late") == {"rack": "r"}
 
-    run(story)
+
+async def test_a_node_that_cannot_be_read_has_no_labels(api: FakeApi) -> None:
+    async with following(api) as nodes:
+        assert await nodes.labels("nobody") == {}
 
 
-def test_a_node_that_is_gone_is_forgotten_and_one_that_took_its_name_is_not() -> None:
-    async def story(api: FakeApi) -> None:
-        api.put(NODES, a_node("n1", rack="old"))
-        async with following(api) as nodes:
-            api.delete(NODES, "n1", "")
-            api.put(NODES, a_node("n1", rack="new"))
-            await eventually(lambda: nodes.watch.counters.events >= 2)
-            assert await nodes.labels("n1") == {"rack": "new"}
-            api.delete(NODES, "n1", "")
-            await eventually(lambda: nodes.watch.counters.events >= 3)
-            assert await nodes.labels("n1") == {}
-
-    run(story)
+async def test_a_node_that_is_gone_is_forgotten_and_one_that_took_its_name_is_not(
+    api: FakeApi,
+) -> None:
+    api.put(NODES, a_node("n1", rack="old"))
+    async with following(api) as nodes:
+        api.delete(NODES, "n1", "")
+        api.put(NODES, a_node("n1", rack="new"))
+        await eventually(lambda: nodes.watch.counters.events >= 2)
+        assert await nodes.labels("n1") == {"rack": "new"}
+        api.delete(NODES, "n1", "")
+        await eventually(lambda: nodes.watch.counters.events >= 3)
+        assert await nodes.labels("n1") == {}

@@ -1,8 +1,9 @@
 """The observed state equals a snapshot at any time, with any failures in between."""
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+
+import pytest
 
 from tests.controller.scheduling_rules import PODGROUPS
 from tests.diagnostics.scenes import Scene
@@ -69,92 +70,73 @@ async def observing(api: FakeApi) -> AsyncIterator[Observed]:
         await connection.close()
 
 
-def run(story: Callable[[FakeApi], Coroutine[None, None, None]]) -> None:
-    async def told() -> None:
-        async with FakeApi(served={"v1beta1"}).serving() as api:
-            put(api, Scene())
-            await story(api)
-
-    asyncio.run(told())
-
-
-def test_it_holds_what_is_there_and_follows_what_changes() -> None:
-    async def story(api: FakeApi) -> None:
-        async with observing(api) as observed:
-            object_cache = observed.object_cache
-            assert len(observed.pods) == 9
-            assert [each.metadata.name for each in object_cache.clusters.all] == ["llama"]
-            assert len(object_cache.nodes.all) == 9
-            assert [each.metadata.name for each in object_cache.configurations.all] == [
-                "ray-webhook"
-            ]
-            assert observed.observing.unread == {}
-            object_cache.begin()
-            object_cache.take_changed()
-            api.delete(PODS, HOST, "team")
-            await eventually(lambda: HOST not in observed.pods)
-            assert object_cache.take_changed()
-
-    run(story)
+@pytest.fixture
+async def api() -> AsyncIterator[FakeApi]:
+    """A fake API server with a scene."""
+    async with FakeApi(served={"v1beta1"}).serving() as serving:
+        put(serving, Scene())
+        yield serving
 
 
-def test_what_is_not_followed_is_not_asked_for() -> None:
-    async def story(api: FakeApi) -> None:
-        async with observing(api) as observed:
-            assert not observed.object_cache.events.known
-            assert not observed.object_cache.services.known
-        assert "services" not in {request.resource for request in api.requests}
+async def test_it_holds_what_is_there_and_follows_what_changes(api: FakeApi) -> None:
+    async with observing(api) as observed:
+        object_cache = observed.object_cache
+        assert len(observed.pods) == 9
+        assert [each.metadata.name for each in object_cache.clusters.all] == ["llama"]
+        assert len(object_cache.nodes.all) == 9
+        assert [each.metadata.name for each in object_cache.configurations.all] == ["ray-webhook"]
+        assert observed.observing.unread == {}
+        object_cache.begin()
+        object_cache.take_changed()
+        api.delete(PODS, HOST, "team")
+        await eventually(lambda: HOST not in observed.pods)
+        assert object_cache.take_changed()
 
-    run(story)
+
+async def test_what_is_not_followed_is_not_asked_for(api: FakeApi) -> None:
+    async with observing(api) as observed:
+        assert not observed.object_cache.events.known
+        assert not observed.object_cache.services.known
+    assert "services" not in {request.resource for request in api.requests}
 
 
-def test_what_may_not_be_read_is_named_and_keeps_nobody_waiting() -> None:
+async def test_what_may_not_be_read_is_named_and_keeps_nobody_waiting(api: FakeApi) -> None:
     def before(request: Request) -> int:
         return 403 if request.resource == NODES else 0
 
-    async def story(api: FakeApi) -> None:
-        api.before = before
-        async with observing(api) as observed:
-            assert observed.observing.unread == {"nodes": "forbidden"}
-            assert not observed.object_cache.nodes.known
-            assert len(observed.pods) == 9
-
-    run(story)
+    api.before = before
+    async with observing(api) as observed:
+        assert observed.observing.unread == {"nodes": "forbidden"}
+        assert not observed.object_cache.nodes.known
+        assert len(observed.pods) == 9
 
 
-def test_what_happened_while_the_history_was_lost_is_known_after_the_next_list() -> None:
-    async def story(api: FakeApi) -> None:
-        async with observing(api) as observed:
-            api.mute()
-            api.delete(PODS, HOST, "team")
-            api.compact()
-            api.plan("watch", Fault.EXPIRED)
-            api.drop_connections()
-            await eventually(lambda: HOST not in observed.pods)
-            assert len(observed.pods) == 8
-
-    run(story)
-
-
-def test_an_outage_is_told_and_what_is_known_stays() -> None:
-    async def story(api: FakeApi) -> None:
-        async with observing(api) as observed:
-            await api.down()
-            await eventually(lambda: observed.observing.problem == "refused")
-            assert len(observed.pods) == 9
-            await api.up()
-            await eventually(lambda: observed.observing.problem == "")
-
-    run(story)
+async def test_what_happened_while_the_history_was_lost_is_known_after_the_next_list(
+    api: FakeApi,
+) -> None:
+    async with observing(api) as observed:
+        api.mute()
+        api.delete(PODS, HOST, "team")
+        api.compact()
+        api.plan("watch", Fault.EXPIRED)
+        api.drop_connections()
+        await eventually(lambda: HOST not in observed.pods)
+        assert len(observed.pods) == 8
 
 
-def test_pod_groups_are_followed_where_they_are_served() -> None:
-    async def story(api: FakeApi) -> None:
-        group = {"metadata": {"name": "llama-all", "namespace": "team"}, "spec": {}}
-        api.put(PODGROUPS, group)
-        async with observing(api) as observed:
-            await eventually(lambda: observed.object_cache.pod_groups.known)
-            api.put(PODGROUPS, {"metadata": {"name": "more", "namespace": "team"}, "spec": {}})
-            await eventually(lambda: len(observed.object_cache.pod_groups.all) == 2)
+async def test_an_outage_is_told_and_what_is_known_stays(api: FakeApi) -> None:
+    async with observing(api) as observed:
+        await api.down()
+        await eventually(lambda: observed.observing.problem == "refused")
+        assert len(observed.pods) == 9
+        await api.up()
+        await eventually(lambda: observed.observing.problem == "")
 
-    run(story)
+
+async def test_pod_groups_are_followed_where_they_are_served(api: FakeApi) -> None:
+    group = {"metadata": {"name": "llama-all", "namespace": "team"}, "spec": {}}
+    api.put(PODGROUPS, group)
+    async with observing(api) as observed:
+        await eventually(lambda: observed.object_cache.pod_groups.known)
+        api.put(PODGROUPS, {"metadata": {"name": "more", "namespace": "team"}, "spec": {}})
+        await eventually(lambda: len(observed.object_cache.pod_groups.all) == 2)

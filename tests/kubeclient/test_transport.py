@@ -171,14 +171,11 @@ def test_an_incomplete_response_is_a_broken_connection(pieces: list[bytes]) -> N
 
 
 @pytest.mark.parametrize("streaming", [False, True])
-def test_a_body_that_is_not_http_ends_with_the_time_that_is_given(streaming: bool) -> None:  # noqa: FBT001
-    async def story() -> None:
-        async with asking(then_silent(CHUNKED, b"zz\r\n{}")) as (api, _):
-            with pytest.raises(ApiError) as caught:
-                await (streamed(api, 0.2) if streaming else api.get("/it", (), 0.2))
-            assert caught.value.reason in {"timeout", "disconnected"}
-
-    asyncio.run(story())
+async def test_a_body_that_is_not_http_ends_with_the_time_that_is_given(streaming: bool) -> None:  # noqa: FBT001
+    async with asking(then_silent(CHUNKED, b"zz\r\n{}")) as (api, _):
+        with pytest.raises(ApiError) as caught:
+            await (streamed(api, 0.2) if streaming else api.get("/it", (), 0.2))
+        assert caught.value.reason in {"timeout", "disconnected"}
 
 
 @pytest.mark.parametrize("headers", [b"X: y\r\n" * 50_000, b"X: %b\r\n" % (b"y" * MIB)])
@@ -216,7 +213,7 @@ def test_a_small_body_that_decompresses_to_a_huge_one_is_given_up() -> None:
     assert failed(then_silent(zipped(packed))).reason == "large"
 
 
-def test_a_page_that_is_too_large_is_read_as_smaller_ones() -> None:
+async def test_a_page_that_is_too_large_is_read_as_smaller_ones() -> None:
     asked: list[str] = []
     bomb = zipped(gzip.compress(b"x" * 65 * MIB))
 
@@ -236,36 +233,30 @@ def test_a_page_that_is_too_large_is_read_as_smaller_ones() -> None:
             await visit.say(bomb if large else b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b"
                             % (len(body), body))  # fmt: skip
 
-    async def story() -> None:
-        async with asking(script) as (api, _):
-            members = Membership()
-            watch = ListWatch(api, pods_in(""), PodStore(members), Timing(page_items=100))
-            task = asyncio.create_task(watch.run())
-            await eventually(lambda: watch.synced)
-            assert len(members) == 3
-            task.cancel()
-            await asyncio.wait([task])
-
-    asyncio.run(story())
+    async with asking(script) as (api, _):
+        members = Membership()
+        watch = ListWatch(api, pods_in(""), PodStore(members), Timing(page_items=100))
+        task = asyncio.create_task(watch.run())
+        await eventually(lambda: watch.synced)
+        assert len(members) == 3
+        task.cancel()
+        await asyncio.wait([task])
     assert asked == ["100", "50", "25", "25", "25"]
 
 
 @pytest.mark.parametrize("streaming", [False, True])
-def test_of_a_refusal_no_more_is_read_than_a_person_wants(streaming: bool) -> None:  # noqa: FBT001
+async def test_of_a_refusal_no_more_is_read_than_a_person_wants(streaming: bool) -> None:  # noqa: FBT001
     endless = [b"%x\r\n%b\r\n" % (1 << 16, b"x" * (1 << 16))] * 64
 
-    async def story() -> None:
-        async with asking(then_silent(CHUNKED.replace(b"200 OK", b"500 It"), *endless)) as (
-            api,
-            server,
-        ):
-            for asked in (1, 2):
-                with pytest.raises(ApiError) as caught:
-                    await (streamed(api) if streaming else api.get("/it", (), 5.0))
-                assert caught.value.reason == "server"
-                assert server.visits == asked
-
-    asyncio.run(story())
+    async with asking(then_silent(CHUNKED.replace(b"200 OK", b"500 It"), *endless)) as (
+        api,
+        server,
+    ):
+        for asked in (1, 2):
+            with pytest.raises(ApiError) as caught:
+                await (streamed(api) if streaming else api.get("/it", (), 5.0))
+            assert caught.value.reason == "server"
+            assert server.visits == asked
 
 
 async def written(api: Api, verb: str) -> None:
@@ -283,25 +274,19 @@ async def written(api: Api, verb: str) -> None:
 VERBS = ("POST", "PUT", "DELETE", "PATCH")
 
 
-def test_one_connection_serves_one_request_after_the_other() -> None:
-    async def story() -> None:
-        async with asking(saying(OK)) as (api, server):
-            for verb in VERBS:
-                await written(api, verb)
-                assert await api.get("/it", (), 5.0) == b"{}"
-            assert server.visits == 1
-
-    asyncio.run(story())
+async def test_one_connection_serves_one_request_after_the_other() -> None:
+    async with asking(saying(OK)) as (api, server):
+        for verb in VERBS:
+            await written(api, verb)
+            assert await api.get("/it", (), 5.0) == b"{}"
+        assert server.visits == 1
 
 
-def test_requests_at_the_same_time_have_a_connection_each() -> None:
-    async def story() -> None:
-        async with asking(saying(OK)) as (api, server):
-            for _ in range(2):
-                await asyncio.gather(*[api.get("/it", (), 5.0) for _ in range(3)])
-                assert server.visits == 3
-
-    asyncio.run(story())
+async def test_requests_at_the_same_time_have_a_connection_each() -> None:
+    async with asking(saying(OK)) as (api, server):
+        for _ in range(2):
+            await asyncio.gather(*[api.get("/it", (), 5.0) for _ in range(3)])
+            assert server.visits == 3
 
 
 @pytest.mark.parametrize(
@@ -313,33 +298,27 @@ def test_requests_at_the_same_time_have_a_connection_each() -> None:
     ],
     ids=["that closes it", "of HTTP/1.0", "with another one behind it"],
 )
-def test_a_connection_is_not_used_after_a_response(first: bytes) -> None:
-    async def story() -> None:
-        async with asking(saying(first)) as (api, server):
-            for count in (1, 2, 3):
-                await written(api, "POST")
-                await eventually(partial(lambda expected: server.visits == expected, count))
-
-    asyncio.run(story())
+async def test_a_connection_is_not_used_after_a_response(first: bytes) -> None:
+    async with asking(saying(first)) as (api, server):
+        for count in (1, 2, 3):
+            await written(api, "POST")
+            await eventually(partial(lambda expected: server.visits == expected, count))
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_a_connection_that_the_server_closed_meanwhile_is_left(verb: str) -> None:
-    async def story() -> None:
-        async with asking(once(OK)) as (api, server):
-            for count in (1, 2, 3):
-                await written(api, verb)
-                await eventually(partial(lambda expected: server.ended == expected, count))
-                for _ in range(5):  # until the end is read here too
-                    await asyncio.sleep(0)
-            assert server.visits == 3
-
-    asyncio.run(story())
+async def test_a_connection_that_the_server_closed_meanwhile_is_left(verb: str) -> None:
+    async with asking(once(OK)) as (api, server):
+        for count in (1, 2, 3):
+            await written(api, verb)
+            await eventually(partial(lambda expected: server.ended == expected, count))
+            for _ in range(5):  # until the end is read here too
+                await asyncio.sleep(0)
+        assert server.visits == 3
 
 
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("reset", [False, True])
-def test_a_write_is_sent_once_when_the_server_closes_a_kept_connection_instead_of_answering(
+async def test_a_write_is_sent_once_when_the_server_closes_a_kept_connection_instead_of_answering(
     verb: str,
     reset: bool,  # noqa: FBT001
 ) -> None:
@@ -355,14 +334,11 @@ def test_a_write_is_sent_once_when_the_server_closes_a_kept_connection_instead_o
         if reset:
             visit.writer.transport.abort()
 
-    async def story() -> None:
-        async with asking(script) as (api, _):
-            await api.get("/it", (), 5.0)
-            with pytest.raises(ApiError) as caught:
-                await written(api, verb)
-            assert caught.value.reason == "disconnected"
-
-    asyncio.run(story())
+    async with asking(script) as (api, _):
+        await api.get("/it", (), 5.0)
+        with pytest.raises(ApiError) as caught:
+            await written(api, verb)
+        assert caught.value.reason == "disconnected"
     assert len(bodies) == 1
     if verb in {"PUT", "DELETE"}:
         sent = msgspec.json.decode(bodies[0])
@@ -370,7 +346,9 @@ def test_a_write_is_sent_once_when_the_server_closes_a_kept_connection_instead_o
         assert meta == {"uid": "u", "resourceVersion": "7"}
 
 
-def test_a_get_is_repeated_when_the_server_closes_a_kept_connection_instead_of_answering() -> None:
+async def test_a_get_is_repeated_when_the_server_closes_a_kept_connection_without_an_answer() -> (
+    None
+):
     asked = 0
 
     async def script(visit: Visit) -> None:
@@ -380,28 +358,22 @@ def test_a_get_is_repeated_when_the_server_closes_a_kept_connection_instead_of_a
             asked += 1
             await visit.say(answer)
 
-    async def story() -> None:
-        async with asking(script) as (api, _):
-            for _ in range(2):
-                assert await api.get("/it", (), 5.0) == b"{}"
-
-    asyncio.run(story())
+    async with asking(script) as (api, _):
+        for _ in range(2):
+            assert await api.get("/it", (), 5.0) == b"{}"
     assert asked == 3
 
 
-def test_a_request_that_is_given_up_closes_its_connection() -> None:
-    async def story() -> None:
-        async with asking(then_silent(OK[:-1])) as (api, server):
-            for _ in range(2):
-                with pytest.raises(ApiError, match=r"sent nothing within 0\.05 s") as caught:
-                    await api.get("/it", (), 0.05)
-                assert caught.value.reason == "timeout"
-            assert server.visits == 2
-
-    asyncio.run(story())
+async def test_a_request_that_is_given_up_closes_its_connection() -> None:
+    async with asking(then_silent(OK[:-1])) as (api, server):
+        for _ in range(2):
+            with pytest.raises(ApiError, match=r"sent nothing within 0\.05 s") as caught:
+                await api.get("/it", (), 0.05)
+            assert caught.value.reason == "timeout"
+        assert server.visits == 2
 
 
-def test_a_stream_gives_what_comes_as_it_comes() -> None:
+async def test_a_stream_gives_what_comes_as_it_comes() -> None:
     read = asyncio.Event()
 
     async def script(visit: Visit) -> None:
@@ -410,33 +382,27 @@ def test_a_stream_gives_what_comes_as_it_comes() -> None:
         await read.wait()
         await visit.say(b"4\r\ntwo\n\r\n0\r\n\r\n")
 
-    async def story() -> None:
-        taken = []
-        async with asking(script) as (api, _), api.stream("/it", (), 30.0) as chunks:
-            async for chunk in chunks:
-                taken += [chunk]
-                read.set()
-        assert taken == [b"one", b"two"]
-
-    asyncio.run(story())
+    taken = []
+    async with asking(script) as (api, _), api.stream("/it", (), 30.0) as chunks:
+        async for chunk in chunks:
+            taken += [chunk]
+            read.set()
+    assert taken == [b"one", b"two"]
 
 
 @pytest.mark.parametrize(
     "pieces", [[b"4\r\none\n\r\n"], [b"4\r\none\n\r\n", b"4\r\non"]], ids=["chunk", "half"]
 )
-def test_a_stream_that_breaks_says_so_after_what_had_come(pieces: list[bytes]) -> None:
-    async def story() -> None:
-        async with asking(once(CHUNKED, *pieces)) as (api, _):
-            async with api.stream("/it", (), 5.0) as chunks:
-                assert await anext(chunks) == b"one"
-                with pytest.raises(ApiError) as caught:
-                    await anext(chunks)
-            assert caught.value.reason == "disconnected"
-
-    asyncio.run(story())
+async def test_a_stream_that_breaks_says_so_after_what_had_come(pieces: list[bytes]) -> None:
+    async with asking(once(CHUNKED, *pieces)) as (api, _):
+        async with api.stream("/it", (), 5.0) as chunks:
+            assert await anext(chunks) == b"one"
+            with pytest.raises(ApiError) as caught:
+                await anext(chunks)
+        assert caught.value.reason == "disconnected"
 
 
-def test_a_stream_may_come_compressed() -> None:
+async def test_a_stream_may_come_compressed() -> None:
     packer = zlib.compressobj(wbits=16 + zlib.MAX_WBITS)
 
     async def script(visit: Visit) -> None:
@@ -447,36 +413,27 @@ def test_a_stream_may_come_compressed() -> None:
             await visit.say(*[b"1\r\n%c\r\n" % byte for byte in packed])
         await visit.say(*[b"1\r\n%c\r\n" % byte for byte in packer.flush()], b"0\r\n\r\n")
 
-    async def story() -> None:
-        async with asking(script) as (api, _):
-            assert await streamed(api) == [b"one", b"two"]
-
-    asyncio.run(story())
+    async with asking(script) as (api, _):
+        assert await streamed(api) == [b"one", b"two"]
 
 
 @pytest.mark.parametrize("cut", [1, 3, 9])
-def test_lines_are_the_same_however_the_stream_is_cut(cut: int) -> None:
+async def test_lines_are_the_same_however_the_stream_is_cut(cut: int) -> None:
     body = b"one\n" + b"x" * 40 + b"\n\nlast\n"
     pieces = [body[at : at + cut] for at in range(0, len(body), cut)]
 
-    async def story() -> None:
-        async with asking(once(b"HTTP/1.1 200 OK\r\n\r\n", *pieces)) as (api, _):
-            assert await streamed(api) == [b"one", b"x" * 40, b"last"]
-
-    asyncio.run(story())
+    async with asking(once(b"HTTP/1.1 200 OK\r\n\r\n", *pieces)) as (api, _):
+        assert await streamed(api) == [b"one", b"x" * 40, b"last"]
 
 
-def test_a_stream_that_ends_within_a_line_says_so() -> None:
-    async def story() -> None:
-        async with asking(once(b"HTTP/1.1 200 OK\r\n\r\n", b"one\ntw")) as (api, _):
-            with pytest.raises(ApiError, match="ended within a line") as caught:
-                await streamed(api)
-            assert caught.value.reason == "truncated"
-
-    asyncio.run(story())
+async def test_a_stream_that_ends_within_a_line_says_so() -> None:
+    async with asking(once(b"HTTP/1.1 200 OK\r\n\r\n", b"one\ntw")) as (api, _):
+        with pytest.raises(ApiError, match="ended within a line") as caught:
+            await streamed(api)
+        assert caught.value.reason == "truncated"
 
 
-def test_a_stream_may_trickle_but_not_fall_silent() -> None:
+async def test_a_stream_may_trickle_but_not_fall_silent() -> None:
     async def script(visit: Visit) -> None:
         await visit.request()
         await visit.say(CHUNKED)
@@ -491,20 +448,17 @@ def test_a_stream_may_trickle_but_not_fall_silent() -> None:
             async for chunk in chunks:
                 taken += [chunk]
 
-    async def story() -> None:
-        taken: list[bytes] = []
-        begun = asyncio.get_running_loop().time()
-        async with asking(script) as (api, _):
-            with pytest.raises(ApiError, match=r"sent nothing for 2 s") as caught:
-                await collect(api, taken)
-            assert caught.value.reason == "timeout"
-        assert {*taken} == {b"x"}
-        assert asyncio.get_running_loop().time() - begun > 2.0 + 2.0
-
-    asyncio.run(story())
+    taken: list[bytes] = []
+    begun = asyncio.get_running_loop().time()
+    async with asking(script) as (api, _):
+        with pytest.raises(ApiError, match=r"sent nothing for 2 s") as caught:
+            await collect(api, taken)
+        assert caught.value.reason == "timeout"
+    assert {*taken} == {b"x"}
+    assert asyncio.get_running_loop().time() - begun > 2.0 + 2.0
 
 
-def test_a_watch_whose_line_does_not_end_is_given_up() -> None:
+async def test_a_watch_whose_line_does_not_end_is_given_up() -> None:
     empty = msgspec.json.encode({"metadata": {"resourceVersion": "9"}, "items": []})
 
     async def script(visit: Visit) -> None:
@@ -517,18 +471,15 @@ def test_a_watch_whose_line_does_not_end_is_given_up() -> None:
             visit.writer.write(b"%x\r\n%b\r\n" % (MIB, b"x" * MIB))
             await visit.writer.drain()
 
-    async def story() -> None:
-        async with asking(script) as (api, _):
-            watch = ListWatch(api, pods_in(""), PodStore(Membership()), QUICK)
-            task = asyncio.create_task(watch.run())
-            await eventually(lambda: watch.counters.errors == {"garbled": 1})
-            task.cancel()
-            await asyncio.wait([task])
-
-    asyncio.run(story())
+    async with asking(script) as (api, _):
+        watch = ListWatch(api, pods_in(""), PodStore(Membership()), QUICK)
+        task = asyncio.create_task(watch.run())
+        await eventually(lambda: watch.counters.errors == {"garbled": 1})
+        task.cancel()
+        await asyncio.wait([task])
 
 
-def test_a_server_waits_while_its_stream_is_not_read() -> None:
+async def test_a_server_waits_while_its_stream_is_not_read() -> None:
     sent = 0
     piece = b"%x\r\n%b\n\r\n" % (1 << 16, b"x" * ((1 << 16) - 1))
 
@@ -542,20 +493,17 @@ def test_a_server_waits_while_its_stream_is_not_read() -> None:
             sent += 1
         await visit.say(b"0\r\n\r\n")
 
-    async def story() -> None:
-        async with asking(script) as (api, _), api.stream("/it", (), 5.0) as chunks:
-            before = -1
-            while before < sent:  # until the buffers between us are full
-                before = sent
-                await asyncio.sleep(0.2)
-            assert sent < 256
-            sizes = [len(chunk) async for chunk in chunks]
-            assert sizes == [(1 << 16) - 1] * 512
-
-    asyncio.run(story())
+    async with asking(script) as (api, _), api.stream("/it", (), 5.0) as chunks:
+        before = -1
+        while before < sent:  # until the buffers between us are full
+            before = sent
+            await asyncio.sleep(0.2)
+        assert sent < 256
+        sizes = [len(chunk) async for chunk in chunks]
+        assert sizes == [(1 << 16) - 1] * 512
 
 
-def test_others_have_their_turn_while_a_stream_is_ahead() -> None:
+async def test_others_have_their_turn_while_a_stream_is_ahead() -> None:
     many = b"".join(b"%x\r\n%b\r\n" % (1 << 15, b"x" * ((1 << 15) - 1) + b"\n") for _ in range(32))
     turns = 0
 
@@ -565,51 +513,41 @@ def test_others_have_their_turn_while_a_stream_is_ahead() -> None:
             turns += 1
             await asyncio.sleep(0)
 
-    async def story() -> None:
-        nonlocal turns
-        async with (
-            asking(once(CHUNKED + many + b"0\r\n\r\n")) as (api, _),
-            api.stream("/it", (), 5.0) as chunks,
-        ):
-            task = asyncio.create_task(other())
-            # So the server has sent what the buffers between us take
-            await eventually(lambda: turns >= 1000)
-            turns = 0
-            count = 0
-            async for chunk in chunks:
-                count += bool(chunk)
-            task.cancel()
-            assert count == 32
-            assert turns >= count // 2 - 1
-
-    asyncio.run(story())
+    async with (
+        asking(once(CHUNKED + many + b"0\r\n\r\n")) as (api, _),
+        api.stream("/it", (), 5.0) as chunks,
+    ):
+        task = asyncio.create_task(other())
+        # So the server has sent what the buffers between us take
+        await eventually(lambda: turns >= 1000)
+        turns = 0
+        count = 0
+        async for chunk in chunks:
+            count += bool(chunk)
+        task.cancel()
+        assert count == 32
+        assert turns >= count // 2 - 1
 
 
-def test_a_stream_that_is_refused_says_why() -> None:
+async def test_a_stream_that_is_refused_says_why() -> None:
     gone = b"HTTP/1.1 410 Gone\r\nContent-Length: 7\r\n\r\n"
 
-    async def story() -> None:
-        async with asking(saying(gone, b"too old")) as (api, server):
-            for _ in range(2):
-                with pytest.raises(ApiError, match="answered 410: too old") as caught:
-                    await streamed(api)
-                assert caught.value.reason == "expired"
-            assert server.visits == 1
-
-    asyncio.run(story())
+    async with asking(saying(gone, b"too old")) as (api, server):
+        for _ in range(2):
+            with pytest.raises(ApiError, match="answered 410: too old") as caught:
+                await streamed(api)
+            assert caught.value.reason == "expired"
+        assert server.visits == 1
 
 
-def test_a_redirect_is_not_followed() -> None:
-    async def story() -> None:
-        async with asking(saying(OK)) as (_, other):
-            there = b"HTTP/1.1 307 There\r\nLocation: http://127.0.0.1:%d/\r\n" % other.port
-            async with asking(saying(there + b"Content-Length: 0\r\n\r\n")) as (api, _):
-                with pytest.raises(ApiError, match="answered 307") as caught:
-                    await api.get("/it", (), 5.0)
-                assert caught.value.reason == "status"
-            assert other.visits == 0
-
-    asyncio.run(story())
+async def test_a_redirect_is_not_followed() -> None:
+    async with asking(saying(OK)) as (_, other):
+        there = b"HTTP/1.1 307 There\r\nLocation: http://127.0.0.1:%d/\r\n" % other.port
+        async with asking(saying(there + b"Content-Length: 0\r\n\r\n")) as (api, _):
+            with pytest.raises(ApiError, match="answered 307") as caught:
+                await api.get("/it", (), 5.0)
+            assert caught.value.reason == "status"
+        assert other.visits == 0
 
 
 # Servers, proxies and TLS
@@ -619,23 +557,20 @@ def test_a_redirect_is_not_followed() -> None:
     ("path", "asked"), [("", ""), ("/", ""), ("/k8s/clusters/c-1/", "/k8s/clusters/c-1"),
                         ("/k\xfc be", "/k%C3%BC%20be")]
 )  # fmt: skip
-def test_the_path_of_a_server_stands_before_that_of_a_request(path: str, asked: str) -> None:
+async def test_the_path_of_a_server_stands_before_that_of_a_request(path: str, asked: str) -> None:
     heads: list[bytes] = []
 
     async def script(visit: Visit) -> None:
         heads.append(await visit.request())
         await visit.say(OK)
 
-    async def story() -> None:
-        async with (
-            scripted(script) as server,
-            opened(f"http://127.0.0.1:{server.port}{path}") as api,
-        ):
-            await api.get("/api/v1/pods", (), 5.0)
-        assert heads[0].startswith(f"GET {asked}/api/v1/pods HTTP/1.1\r\n".encode())
-        assert f"\r\nHost: 127.0.0.1:{server.port}\r\n".encode() in heads[0]
-
-    asyncio.run(story())
+    async with (
+        scripted(script) as server,
+        opened(f"http://127.0.0.1:{server.port}{path}") as api,
+    ):
+        await api.get("/api/v1/pods", (), 5.0)
+    assert heads[0].startswith(f"GET {asked}/api/v1/pods HTTP/1.1\r\n".encode())
+    assert f"\r\nHost: 127.0.0.1:{server.port}\r\n".encode() in heads[0]
 
 
 @pytest.mark.parametrize(
@@ -657,31 +592,25 @@ async def nothing(_: Visit) -> None:
     """Close the connection."""
 
 
-def test_a_port_without_a_listener_is_named() -> None:
-    async def story() -> None:
-        async with scripted(nothing) as server:
-            port = server.port
-        async with opened(f"http://127.0.0.1:{port}") as api:
-            with pytest.raises(ApiError, match=f"127.0.0.1:{port}: ") as caught:
-                await api.get("/it", (), 5.0)
-            assert caught.value.reason == "refused"
-
-    asyncio.run(story())
+async def test_a_port_without_a_listener_is_named() -> None:
+    async with scripted(nothing) as server:
+        port = server.port
+    async with opened(f"http://127.0.0.1:{port}") as api:
+        with pytest.raises(ApiError, match=f"127.0.0.1:{port}: ") as caught:
+            await api.get("/it", (), 5.0)
+        assert caught.value.reason == "refused"
 
 
-def test_a_name_that_has_several_addresses_is_reached_by_one_that_answers() -> None:
-    async def story() -> None:
-        async with (
-            scripted(once(OK)) as server,  # which is not at ::1
-            opened(f"http://localhost:{server.port}") as api,
-        ):
-            assert await api.get("/it", (), 5.0) == b"{}"
-
-    asyncio.run(story())
+async def test_a_name_that_has_several_addresses_is_reached_by_one_that_answers() -> None:
+    async with (
+        scripted(once(OK)) as server,  # which is not at ::1
+        opened(f"http://localhost:{server.port}") as api,
+    ):
+        assert await api.get("/it", (), 5.0) == b"{}"
 
 
 @pytest.mark.parametrize("proxy_speaks_tls", [False, True])
-def test_a_proxy_opens_a_tunnel_for_tls(
+async def test_a_proxy_opens_a_tunnel_for_tls(
     pki: Path,
     proxy_speaks_tls: bool,  # noqa: FBT001
 ) -> None:
@@ -701,29 +630,26 @@ def test_a_proxy_opens_a_tunnel_for_tls(
         finally:
             writer.close()
 
-    async def story() -> None:
-        outer = server_tls(pki) if proxy_speaks_tls else None
-        async with (
-            scripted(server, server_tls(pki)) as behind,
-            scripted(proxy, outer) as before,
-        ):
-            scheme = "https" if proxy_speaks_tls else "http"
-            way = {
-                "tls_name": "kubernetes",
-                "proxy": f"{scheme}://it:s%40fe@127.0.0.1:{before.port}",
-                "tls": lambda: ssl.create_default_context(cafile=str(pki / "ca.crt")),
-            }
-            async with opened(f"https://127.0.0.1:{behind.port}", **way) as api:
-                assert await api.get("/api/v1/pods", (), 5.0) == b"{}"
-            assert (behind.visits, before.visits) == (1, 1)
-            target = b"127.0.0.1:%d" % behind.port
-            credentials = b"Proxy-Authorization: Basic %b" % b64encode(b"it:s@fe")
-            assert asked[0].startswith(b"CONNECT %b HTTP/1.1\r\nHost: %b\r\n" % (target, target))
-            assert credentials in asked[0]
-            assert asked[1].startswith(b"GET /api/v1/pods HTTP/1.1\r\n")
-            assert b"Proxy-" not in asked[1]
-
-    asyncio.run(story())
+    outer = server_tls(pki) if proxy_speaks_tls else None
+    async with (
+        scripted(server, server_tls(pki)) as behind,
+        scripted(proxy, outer) as before,
+    ):
+        scheme = "https" if proxy_speaks_tls else "http"
+        way = {
+            "tls_name": "kubernetes",
+            "proxy": f"{scheme}://it:s%40fe@127.0.0.1:{before.port}",
+            "tls": lambda: ssl.create_default_context(cafile=str(pki / "ca.crt")),
+        }
+        async with opened(f"https://127.0.0.1:{behind.port}", **way) as api:
+            assert await api.get("/api/v1/pods", (), 5.0) == b"{}"
+        assert (behind.visits, before.visits) == (1, 1)
+        target = b"127.0.0.1:%d" % behind.port
+        credentials = b"Proxy-Authorization: Basic %b" % b64encode(b"it:s@fe")
+        assert asked[0].startswith(b"CONNECT %b HTTP/1.1\r\nHost: %b\r\n" % (target, target))
+        assert credentials in asked[0]
+        assert asked[1].startswith(b"GET /api/v1/pods HTTP/1.1\r\n")
+        assert b"Proxy-" not in asked[1]
 
 
 async def passed(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -734,23 +660,20 @@ async def passed(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
     writer.close()
 
 
-def test_a_proxy_forwards_what_is_not_tls() -> None:
+async def test_a_proxy_forwards_what_is_not_tls() -> None:
     asked: list[bytes] = []
 
     async def proxy(visit: Visit) -> None:
         asked.append(await visit.request())
         await visit.say(OK)
 
-    async def story() -> None:
-        async with scripted(proxy) as before:
-            there = f"http://it:safe@127.0.0.1:{before.port}"
-            async with opened("http://kubernetes.invalid/k8s", proxy=there) as api:
-                assert await api.get("/api/v1/pods", (), 5.0) == b"{}"
-        assert asked[0].startswith(b"GET http://kubernetes.invalid/k8s/api/v1/pods HTTP/1.1\r\n")
-        assert b"\r\nHost: kubernetes.invalid\r\n" in asked[0]
-        assert b"\r\nProxy-Authorization: Basic aXQ6c2FmZQ==\r\n" in asked[0]
-
-    asyncio.run(story())
+    async with scripted(proxy) as before:
+        there = f"http://it:safe@127.0.0.1:{before.port}"
+        async with opened("http://kubernetes.invalid/k8s", proxy=there) as api:
+            assert await api.get("/api/v1/pods", (), 5.0) == b"{}"
+    assert asked[0].startswith(b"GET http://kubernetes.invalid/k8s/api/v1/pods HTTP/1.1\r\n")
+    assert b"\r\nHost: kubernetes.invalid\r\n" in asked[0]
+    assert b"\r\nProxy-Authorization: Basic aXQ6c2FmZQ==\r\n" in asked[0]
 
 
 @pytest.mark.parametrize(
@@ -764,13 +687,10 @@ def test_a_proxy_forwards_what_is_not_tls() -> None:
         (b"x" * 40_000, "connection"),
     ],
 )
-def test_a_proxy_that_opens_no_tunnel_is_a_failure(said: bytes, expected: str) -> None:
-    async def story() -> None:
-        async with scripted(once(said)) as before:
-            there = f"http://127.0.0.1:{before.port}"
-            async with opened("https://kubernetes.invalid", proxy=there) as api:
-                with pytest.raises(ApiError, match=expected) as caught:
-                    await api.get("/it", (), 5.0)
-                assert caught.value.reason in {"refused", "disconnected"}
-
-    asyncio.run(story())
+async def test_a_proxy_that_opens_no_tunnel_is_a_failure(said: bytes, expected: str) -> None:
+    async with scripted(once(said)) as before:
+        there = f"http://127.0.0.1:{before.port}"
+        async with opened("https://kubernetes.invalid", proxy=there) as api:
+            with pytest.raises(ApiError, match=expected) as caught:
+                await api.get("/it", (), 5.0)
+            assert caught.value.reason in {"refused", "disconnected"}

@@ -17,7 +17,6 @@ from tests.controller.publishing import (
     groups_of,
     opted_out,
     publishing,
-    run,
     templates,
 )
 from tests.controller.scheduling_rules import PODGROUPS, WORKLOADS
@@ -533,10 +532,8 @@ def test_probes_and_metrics_of_the_controller_are_at_the_port_of_its_settings() 
     assert service["spec"]["ports"][0]["targetPort"] == "admin"
 
 
-def test_with_scheduling_groups_the_controller_may_do_what_it_does_and_nothing_else() -> None:
-    done: set[tuple[str, str]] = set()
-
-    async def story(api: FakeApi) -> None:
+async def test_with_scheduling_groups_the_controller_may_do_what_it_does_and_nothing_else() -> None:
+    async with FakeApi(served={"v1", "v1beta1", "v1alpha2"}).serving() as api:
         api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
         async with publishing(api):
             await eventually(lambda: counts(api) == {"ray-head": 0, "ray-worker-tpu": 8})
@@ -544,13 +541,11 @@ def test_with_scheduling_groups_the_controller_may_do_what_it_does_and_nothing_e
             await eventually(lambda: templates(api) == {"head": 0, "worker-tpu": 20})
             opted_out(api)
             await eventually(lambda: not api.objects(WORKLOADS))
-        done.update(
+        done = {
             (request.verb, request.resource)
             for request in api.requests
             if request.resource in {PODGROUPS, WORKLOADS}
-        )
-
-    run(story)
+        }
     (rule,) = added_rules("schedulingGroups.publish=true")
     assert rule["apiGroups"] == [names.SCHEDULING_GROUP]
     assert done == {(verb, resource) for verb in rule["verbs"] for resource in rule["resources"]}
@@ -614,8 +609,8 @@ def test_the_page_listens_and_is_probed_where_its_settings_say(
 
 
 @pytest.mark.parametrize("namespaces", [[], [NAMESPACE]])
-def test_the_page_may_do_what_it_does_and_nothing_else(namespaces: list[str]) -> None:
-    async def story(api: FakeApi) -> None:
+async def test_the_page_may_do_what_it_does_and_nothing_else(namespaces: list[str]) -> None:
+    async with FakeApi(served={"v1", "v1beta1", "v1alpha2"}).serving() as api:
         api.served.add("v1beta1")
         store(api, Scene())
         async with dashboard_following(api, namespaces) as followed:
@@ -623,10 +618,7 @@ def test_the_page_may_do_what_it_does_and_nothing_else(namespaces: list[str]) ->
             access = TokenAccess(followed.api, followed.object_cache.occupied)
             api.judge = lambda _: {"authenticated": True, "user": {"username": "alice"}}
             assert await access.sight("", "token") == UserScope("alice", frozenset())
-        done.update((request.verb, request.resource) for request in api.requests)
-
-    done: set[tuple[str, str]] = set()
-    run(story)
+        done = {(request.verb, request.resource) for request in api.requests}
     role = one(
         installation("self-signed", "dashboard.enabled=true", "networkPolicy.enabled=true"),
         "ClusterRole",
