@@ -3,6 +3,7 @@
 The data is `crd_table.json`, written by `make schema`.
 """
 
+from collections.abc import Iterator
 from functools import cache
 from pkgutil import get_data
 from typing import Any, Final
@@ -10,6 +11,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct, field
 
+from webhook.validation.field import Field
 from webhook.validation.finding import KubeRay
 from webhook.validation.rule_settings import parse_kuberay
 
@@ -49,7 +51,12 @@ class Part(Struct, rename="camel", frozen=True):
     @property
     def entries(self) -> "str | int | None":
         """The part of the elements of a list, or of the values of a map."""
+        """The part of the elements of a list, or of the values of a map."""
         return self.list if self.list is not None else self.map
+
+    def below(self, key: str) -> "str | int | None":
+        """Return the part of the entry or field `key`, or None."""
+        return self.map if self.map is not None else (self.fields or {}).get(key)
 
 
 class _Table(Struct):
@@ -76,6 +83,20 @@ def _plain(name: str) -> Part:
 @cache
 def _table() -> _Table:
     return msgspec.json.decode(get_data(__package__, "crd_table.json") or b"", type=_Table)
+
+
+def described(value: Field, schema: Schema, name: str | int) -> Iterator[tuple[Field, Part]]:
+    """Yield a value and all values in it that the schema describes, each with its part."""
+    part = schema.part(name)
+    yield value, part
+    if type(value.value) is list and part.list is not None:
+        for item in value.items():
+            yield from described(item, schema, part.list)
+    for key, held in value.map.items():
+        below = part.below(key)
+        if below is not None and held is not None:
+            entry = value.key(key) if part.map is not None else value / key
+            yield from described(entry, schema, below)
 
 
 def releases() -> list[KubeRay]:

@@ -11,8 +11,7 @@ from typing import Annotated, Any, Final
 
 from msgspec import Meta, ValidationError, convert, defstruct
 
-from webhook.validation.crd import INT32, NUMBERS, Schema, schema_of
-from webhook.validation.field import Field
+from webhook.validation.crd import INT32, NUMBERS, described, schema_of
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import RayObject
 
@@ -68,21 +67,6 @@ def count_fits(value: object) -> bool:
     return type(value) is not int or INT32[0] <= value <= INT32[1]
 
 
-def _misfits(field: Field, schema: Schema, name: str | int) -> Iterator[tuple[Field, str]]:
-    """Yield the fields whose values do not fit, with their plain types."""
-    part = schema.part(name)
-    if type(field.value) is dict:
-        for key in field.value:
-            below = part.entries if part.entries is not None else (part.fields or {}).get(key)
-            if below is not None:
-                yield from _misfits(field / key if part.fields else field.key(key), schema, below)
-    elif type(field.value) is list:
-        for item in field.items() if part.entries is not None else ():
-            yield from _misfits(item, schema, part.entries or 0)
-    elif not _fits(field.value, part.type):
-        yield field, part.type
-
-
 def value_not_decodable(ray_object: RayObject) -> Iterator[Fault]:
     """A number that is too large for its field, or a quantity with a malformed or huge exponent.
 
@@ -97,11 +81,12 @@ def value_not_decodable(ray_object: RayObject) -> Iterator[Fault]:
     try:
         convert(ray_object.root.value, _type(root))
     except ValidationError:  # the value may still fit
-        for found, kind in _misfits(ray_object.root, schema, root):
-            text = str(found.value)[:40]
-            if kind == _QUANTITY:
-                text = f"{text!r}: write a whole exponent of at most two digits, such as 1e3"
-            else:
-                low, high = NUMBERS[kind]
-                text = f"{text} is out of range: write {low} to {high}"
-            yield Fault(found, text)
+        for field, part in described(ray_object.root, schema, root):
+            text = str(field.value)[:40]
+            if not _fits(field.value, part.type):
+                if part.type == _QUANTITY:
+                    text = f"{text!r}: write a whole exponent of at most two digits, such as 1e3"
+                else:
+                    low, high = NUMBERS[part.type]
+                    text = f"{text} is out of range: write {low} to {high}"
+                yield Fault(field, text)

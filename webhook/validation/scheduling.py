@@ -34,8 +34,6 @@ from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 
 _GATE: Final = "KubernetesWAS"
-_WORKER_GROUPS_MAX: Final = TEMPLATES_MAX - 1
-"""The head is one of the pod groups of a Workload, whose number is limited."""
 
 
 def gang_autoscaled(cluster: Cluster) -> Iterator[Fault]:
@@ -68,11 +66,8 @@ def gang_other_scheduler(cluster: Cluster) -> Iterator[Fault]:
     for group in cluster.everyone:
         field = group.pod / "schedulerName"
         if field.text not in ("", "default-scheduler"):
-            yield Fault(
-                field,
-                f"schedulerName is {field.text[:24]}, but {names.LABEL_GANG} needs "
-                "default-scheduler",
-            )
+            found = f"schedulerName is {field.text[:24]}"
+            yield Fault(field, f"{found}, but {names.LABEL_GANG} needs default-scheduler")
 
 
 def gang_too_many_groups(cluster: Cluster) -> Iterator[Fault]:
@@ -83,13 +78,10 @@ def gang_too_many_groups(cluster: Cluster) -> Iterator[Fault]:
 
     https://github.com/ray-project/kuberay/pull/4723
     """
-    field = cluster.field / "workerGroupSpecs"
-    if cluster.labels.get(names.LABEL_GANG) and field.size > _WORKER_GROUPS_MAX:
-        yield Fault(
-            field,
-            f"{field.size} worker groups: a Workload contains at most "
-            f"{_WORKER_GROUPS_MAX} and the head",
-        )
+    field, most = cluster.field / "workerGroupSpecs", TEMPLATES_MAX - 1
+    if cluster.labels.get(names.LABEL_GANG) and field.size > most:
+        text = f"{field.size} worker groups: a Workload contains at most {most} and the head"
+        yield Fault(field, text)
 
 
 def gang_label_value(cluster: Cluster) -> Iterator[Fault]:
@@ -114,18 +106,15 @@ def scheduling_group_in_template(cluster: Cluster) -> Iterator[Fault]:
 
     https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
     """
-    ours = _gang(cluster).active
+    text = f"set by hand: use {names.ANNOTATION_SCHEDULING_GROUP} or {names.LABEL_GANG}"
+    if _asked(cluster):
+        text = f"with {names.LABEL_GANG}, KubeRay sets schedulingGroup: remove it"
+    elif _gang(cluster).active:
+        annotation = _annotation(cluster).token
+        text = f"schedulingGroup is set, so {annotation} has no effect: remove one"
     for group in cluster.everyone:
         field = group.pod / "schedulingGroup"
-        if field.given and _asked(cluster):
-            yield Fault(field, f"with {names.LABEL_GANG}, KubeRay sets schedulingGroup: remove it")
-        elif field.given and ours:
-            text = (
-                f"schedulingGroup is set, so {_annotation(cluster).token} has no effect: remove one"
-            )
-            yield Fault(field, text)
-        elif field.given:
-            text = f"set by hand: use {names.ANNOTATION_SCHEDULING_GROUP} or {names.LABEL_GANG}"
+        if field.given:
             yield Fault(field, text)
 
 
@@ -147,13 +136,11 @@ def native_scheduling_value(cluster: Cluster) -> Iterator[Fault]:
 
     https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
     """
-    value = cluster.annotations.get(names.ANNOTATION_NATIVE_SCHEDULING, "")
-    if (
-        value.lower() not in ("", "true", "false")
-        and names.ANNOTATION_SCHEDULING_GROUP not in cluster.annotations
-    ):
-        field = cluster.annotation(names.ANNOTATION_NATIVE_SCHEDULING)
-        yield Fault(field, f"{value[:40]!r} has no effect: write true, or remove it", NOT_SUPPORTED)
+    field = cluster.annotation(names.ANNOTATION_NATIVE_SCHEDULING)
+    own = names.ANNOTATION_SCHEDULING_GROUP in cluster.annotations
+    if field.text.lower() not in ("", "true", "false") and not own:
+        text = f"{field.text[:40]!r} has no effect: write true, or remove it"
+        yield Fault(field, text, NOT_SUPPORTED)
 
 
 def scheduling_group_obstacle(cluster: Cluster) -> Iterator[Fault]:
@@ -187,31 +174,21 @@ def scheduling_group_not_served(cluster: Cluster) -> Iterator[Fault]:
 
 def _gang(cluster: Cluster) -> Gang:
     """Return the gang that pod mutation derives from the same object."""
-    if (
-        not {names.ANNOTATION_SCHEDULING_GROUP, names.ANNOTATION_NATIVE_SCHEDULING}
-        & cluster.annotations.keys()
-    ):
+    asking = {names.ANNOTATION_SCHEDULING_GROUP, names.ANNOTATION_NATIVE_SCHEDULING}
+    if asking.isdisjoint(cluster.annotations):
         return NO_GANG
-    spec = RayClusterSpec(
-        head_group_spec=HeadGroup(_template(cluster.head)),
-        enable_in_tree_autoscaling=cluster.autoscaling,
-        worker_group_specs=[
-            WorkerGroup(group.name, template=_template(group)) for group in cluster.groups
-        ],
-    )
-    return read_gang(
-        RayCluster(ObjectMeta(labels=cluster.labels, annotations=cluster.annotations), spec)
-    )
+    groups = [WorkerGroup(group.name, template=_template(group)) for group in cluster.groups]
+    head = HeadGroup(_template(cluster.head))
+    spec = RayClusterSpec(head, cluster.autoscaling, worker_group_specs=groups)
+    meta = ObjectMeta(labels=cluster.labels, annotations=cluster.annotations)
+    return read_gang(RayCluster(meta, spec))
 
 
 def _template(group: Group) -> Template:
-    return Template(
-        TemplateSpec(
-            (group.pod / "priorityClassName").text,
-            (group.pod / "schedulerName").text,
-            (group.pod / "evictionResponders").value,
-        )
-    )
+    pod = group.pod
+    priority, scheduler = (pod / name for name in ("priorityClassName", "schedulerName"))
+    spec = TemplateSpec(priority.text, scheduler.text, (pod / "evictionResponders").value)
+    return Template(spec)
 
 
 def _annotation(cluster: Cluster) -> Field:
@@ -252,13 +229,12 @@ def kueue_slices_missing(cluster: Cluster) -> Iterator[Fault]:
 
     https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/
     """
-    for group in cluster.groups if cluster.kueue.queued else ():
-        together = names.KUEUE_REQUIRED_TOPOLOGY in group.annotations.strings
-        if group.hosts > 1 and group.replicas and not (together or _sliced(cluster, group)):
-            text = (
-                "where the queue's flavor has a topology: set this to a level of it, and "
-                f"podset-slice-size to {group.hosts}"
-            )
+    for group in _queued(cluster):
+        if not group.replicas or _sliced(cluster, group):
+            continue
+        if names.KUEUE_REQUIRED_TOPOLOGY not in group.annotations.strings:
+            text = "where the queue's flavor has a topology: set this to a level of it"
+            text += f", and podset-slice-size to {group.hosts}"
             yield Fault(group.annotations.key(names.KUEUE_SLICE_REQUIRED_TOPOLOGY), text)
 
 
@@ -288,14 +264,12 @@ def kueue_replicas_mixed(cluster: Cluster) -> Iterator[Fault]:
     https://github.com/kubernetes-sigs/kueue/blob/v0.19.0/pkg/controller/jobs/raycluster/common.go
     (`BuildPodSets`)
     """
-    for group in cluster.groups if cluster.kueue.queued else ():
+    for group in _queued(cluster):
         replicas = group.scale.desired
-        several = group.hosts > 1 and replicas > 1 and _sliced(cluster, group)
+        several = replicas > 1 and _sliced(cluster, group)
         if several and replicas * group.hosts > _slice_size(group):
-            text = (
-                f"replicas is {replicas}, whose hosts Kueue may mix: use a group for each replica"
-            )
-            yield Fault(group.field / "replicas", text)
+            text = "whose hosts Kueue may mix: use a group for each replica"
+            yield Fault(group.field / "replicas", f"replicas is {replicas}, {text}")
 
 
 def kueue_slice_size(cluster: Cluster) -> Iterator[Fault]:
@@ -344,12 +318,15 @@ def kueue_group_named_head(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(group.field / "groupName", text, FORBIDDEN)
 
 
+def _queued(cluster: Cluster) -> list[Group]:
+    """Return the groups of several hosts of a queued cluster."""
+    return [group for group in cluster.groups if cluster.kueue.queued and group.hosts > 1]
+
+
 def _sliced(cluster: Cluster, group: Group) -> bool:
     """Return whether Kueue has the topology level that keeps the pods of a slice together."""
-    return cluster.kueue.slices or bool(
-        group.annotations.strings.keys()
-        & {names.KUEUE_SLICE_REQUIRED_TOPOLOGY, names.KUEUE_SLICE_CONSTRAINTS}
-    )
+    levels = (names.KUEUE_SLICE_REQUIRED_TOPOLOGY, names.KUEUE_SLICE_CONSTRAINTS)
+    return cluster.kueue.slices or any(level in group.annotations.strings for level in levels)
 
 
 def _slice_size(group: Group) -> int:

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from webhook.api.formats import LABEL_VALUE_ADVICE, is_label_value, is_qualified_name
 from webhook.api.review import DUPLICATE, NOT_SUPPORTED, REQUIRED
-from webhook.validation.crd import Part, Schema, schema_of
-from webhook.validation.field import Field, Key
+from webhook.validation.crd import Part, Schema, described, schema_of
+from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import RayObject
 
@@ -64,15 +64,15 @@ def schema_violated(ray_object: RayObject) -> Iterator[Fault]:
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/config/crd/bases/ray.io_rayclusters.yaml
     """
-    schema = _schema(ray_object)
-    root = _root(ray_object, schema)
+    schema, root = _schema(ray_object)
     if root is None:
         version = (ray_object.root / "apiVersion").text[:_SHOWN]
         text = f"KubeRay has no {ray_object.kind} in {version}: write ray.io/v1"
         yield Fault(ray_object.root / "apiVersion", text, NOT_SUPPORTED)
     else:
         yield from _metadata(ray_object.meta)
-        yield from _check(ray_object.root, schema, root)
+        for field, part in described(ray_object.root, schema, root):
+            yield from _faults(field, part)
 
 
 def _metadata(meta: Field) -> Iterator[Fault]:
@@ -108,11 +108,11 @@ def _meta_types(meta: Field) -> Iterator[Fault]:
     for name, kind, wanted in _HOLDERS:
         holder = meta / name
         if holder.given and type(holder.value) is not kind:
-            yield from _type(holder, wanted)
-        texts += [*holder.items(), *(holder.key(key) for key in holder.map)]
+            yield _type(holder, wanted)
+        texts += [*holder.items(), *map(holder.key, holder.map)]
     for text in texts:
         if text.given and type(text.value) is not str:
-            yield from _type(text, _WANTED["string"])
+            yield _type(text, _WANTED["string"])
 
 
 def _labels(labels: Field) -> Iterator[Fault]:
@@ -130,15 +130,19 @@ def field_unknown(ray_object: RayObject) -> Iterator[Fault]:
 
     https://kubernetes.io/docs/reference/using-api/api-concepts/#field-validation
     """
-    schema = _schema(ray_object)
-    root = _root(ray_object, schema)
-    if root is not None:
-        meta = ray_object.meta
-        of_meta = [(meta / key, [*_META]) for key in meta.map if key not in _META]
-        for field, known in (*of_meta, *_unknown(ray_object.root, schema, root)):
-            near = get_close_matches(str(field.token), known, n=1)
+    schema, root = _schema(ray_object)
+    if root is None:
+        return
+    maps = [(ray_object.meta, _META)] + [
+        (field, list(part.fields))
+        for field, part in described(ray_object.root, schema, root)
+        if part.fields is not None
+    ]
+    for holder, known in maps:
+        for key in (each for each in holder.map if each not in known):
+            near = get_close_matches(key, known, n=1)
             hint = f"did you mean {near[0]}?" if near else "remove it, or look where it belongs"
-            yield Fault(field, f"no such field: {hint}", NOT_SUPPORTED)
+            yield Fault(holder / key, f"no such field: {hint}", NOT_SUPPORTED)
 
 
 def pruned(kind: str, value: Any, release: tuple[int, int] | None) -> Any:  # noqa: ANN401 - JSON
@@ -153,51 +157,35 @@ def pruned(kind: str, value: Any, release: tuple[int, int] | None) -> Any:  # no
     return kept
 
 
-def _schema(ray_object: RayObject) -> Schema:
-    return schema_of(ray_object.settings.kuberay)
-
-
-def _root(ray_object: RayObject, schema: Schema) -> int | None:
+def _schema(ray_object: RayObject) -> tuple[Schema, int | None]:
+    """Return the schema that applies to an object, and the part of its kind."""
+    schema = schema_of(ray_object.settings.kuberay)
     version = (ray_object.root / "apiVersion").text.partition("/")[2]
-    return schema.roots.get(f"{version}/{ray_object.kind}")
+    return schema, schema.roots.get(f"{version}/{ray_object.kind}")
 
 
-def _check(field: Field, schema: Schema, name: str | int) -> Iterator[Fault]:
-    part, value = schema.part(name), field.value
-    if part.type == "any":
-        return
+def _faults(field: Field, part: Part) -> Iterator[Fault]:
+    """Yield what the API server refuses in a value, aside from what it contains."""
+    value = field.value
     if part.fields is not None or part.map is not None:
-        yield from _check_map(field, schema, part) if type(value) is dict else _type(field, "a map")
+        if type(value) is not dict:
+            yield _type(field, "a map")
+            return
+        for name in part.required:
+            if not (field / name).given and name not in part.defaulted:
+                yield Fault(field / name, f"{name} is not set: the CRD requires it", REQUIRED)
     elif part.list is not None:
-        yield from (
-            _check_list(field, schema, part) if type(value) is list else _type(field, "a list")
-        )
-    elif not _has_type(value, part.type):
-        yield from _type(field, _WANTED[part.type])
-    else:
-        yield from _limits(field, part)
+        yield from _list(field, part) if type(value) is list else [_type(field, "a list")]
+    elif part.type != "any":
+        fits = _has_type(value, part.type)
+        yield from _limits(field, part) if fits else [_type(field, _WANTED[part.type])]
 
 
-def _check_map(field: Field, schema: Schema, part: Part) -> Iterator[Fault]:
-    if part.map is not None:
-        for key in field.value:
-            if field.key(key).given:
-                yield from _check(field.key(key), schema, part.map)
-        return
-    for name in part.required:
-        if not (field / name).given and name not in part.defaulted:
-            yield Fault(field / name, f"{name} is not set: the CRD requires it", REQUIRED)
-    for name, below in (part.fields or {}).items():
-        if (field / name).given:
-            yield from _check(field / name, schema, below)
-
-
-def _check_list(field: Field, schema: Schema, part: Part) -> Iterator[Fault]:
+def _list(field: Field, part: Part) -> Iterator[Fault]:
     if part.min_items is not None and field.size < part.min_items:
         yield Fault(field, f"{field.size} entries: write at least {part.min_items}")
     seen: list[Any] = []
     for item in field.items():
-        yield from _check(item, schema, part.list if part.list is not None else "any")
         key = _identity(item, part)
         if key is not None and key in seen:
             yield Fault(item, "another entry of the list has the same name or key", DUPLICATE)
@@ -216,20 +204,19 @@ def _identity(item: Field, part: Part) -> Any:  # noqa: ANN401 - JSON
 
 def _has_type(value: Any, kind: str) -> bool:  # noqa: ANN401 - JSON has values of every type
     found = type(value)
-    if kind == "string":
-        return found is str
-    if kind == "boolean":
-        return found is bool
-    if kind in ("int32", "int64"):
-        return found is int or (found is float and value.is_integer())
-    if kind == "number":
-        return found in (int, float)
-    if kind == "date-time":
-        return found is str and _DATE.fullmatch(value) is not None
     whole = found is int or (found is float and value.is_integer())
-    return whole or (
-        found is str and (kind != "quantity" or _QUANTITY.fullmatch(value) is not None)
-    )
+    match kind:
+        case "string":
+            return found is str
+        case "boolean":
+            return found is bool
+        case "number":
+            return found in (int, float)
+        case "date-time":
+            return found is str and _DATE.fullmatch(value) is not None
+        case "quantity":
+            return whole or (found is str and _QUANTITY.fullmatch(value) is not None)
+    return whole or (found is str and kind == "int-or-string")
 
 
 def _limits(field: Field, part: Part) -> Iterator[Fault]:
@@ -254,50 +241,22 @@ def _pattern(text: str) -> re.Pattern[str]:
     return re.compile(text.removesuffix("$") + r"\Z" if text.endswith("$") else text, re.ASCII)
 
 
-def _type(field: Field, wanted: str) -> Iterator[Fault]:
+def _type(field: Field, wanted: str) -> Fault:
     held = field.value
-    text = str(held).lower() if isinstance(held, bool) else str(held)
-    quoted = wanted == _WANTED["string"] and held is not None and not isinstance(held, dict | list)
-    if quoted:
-        yield Fault(field, f'{text[:_SHOWN]} is no string: quote it, as in "{text[:_SHOWN]}"')
-    else:
-        yield Fault(field, f"{text[:_SHOWN]!r}: write {wanted}")
-
-
-def _unknown(field: Field, schema: Schema, name: str | int) -> Iterator[tuple[Field, list[str]]]:
-    """Yield the fields that are not in the schema, each with the names that are allowed there."""
-    part, value = schema.part(name), field.value
-    if part.type == "any":
-        return
-    if type(value) is list and part.list is not None:
-        for item in field.items():
-            yield from _unknown(item, schema, part.list)
-    elif type(value) is dict:
-        for key in value:
-            below = part.map if part.map is not None else (part.fields or {}).get(key)
-            if below is not None:
-                yield from _unknown(
-                    field / (Key(key) if part.map is not None else key), schema, below
-                )
-            elif part.fields is not None:
-                yield field / key, list(part.fields)
+    text = (str(held).lower() if isinstance(held, bool) else str(held))[:_SHOWN]
+    if wanted == _WANTED["string"] and held is not None and not isinstance(held, dict | list):
+        return Fault(field, f'{text} is no string: quote it, as in "{text}"')
+    return Fault(field, f"{text!r}: write {wanted}")
 
 
 def _pruned(value: Any, schema: Schema, name: str | int) -> Any:  # noqa: ANN401 - JSON
     part = schema.part(name)
     if type(value) is list and part.list is not None:
         return [_pruned(item, schema, part.list) for item in value]
-    if type(value) is not dict or part.type == "any":
-        return value
-    if part.map is not None:
-        return {
-            key: _pruned(item, schema, part.map) for key, item in value.items() if item is not None
-        }
-    fields = part.fields
-    if fields is None:
+    if type(value) is not dict or (part.fields is None and part.map is None):
         return value
     return {
-        key: _pruned(item, schema, fields[key])
+        key: _pruned(item, schema, below)
         for key, item in value.items()
-        if key in fields and item is not None
+        if item is not None and (below := part.below(key)) is not None
     }
