@@ -12,7 +12,7 @@ from webhook.validation.ray_object import Job
 _CLUSTER: Final = "DeleteCluster"
 _WORKERS: Final = "DeleteWorkers"
 _ORDER: Final = (_WORKERS, _CLUSTER, "DeleteSelf")
-_NONE: Final = "DeleteNone"
+_OUTCOMES: Final = ("onSuccess", "onFailure")
 
 
 def deletion_mixed(job: Job) -> Iterator[Fault]:
@@ -41,10 +41,11 @@ def deletion_incomplete(job: Job) -> Iterator[Fault]:
         text = "deletionStrategy has no deletionRules: add them, or remove it"
         yield Fault(strategy, text, REQUIRED)
         return
-    for name in ("onSuccess", "onFailure"):
-        if not (strategy / name / "policy").given:
+    for name in _OUTCOMES:
+        policy = strategy / name / "policy"
+        if not policy.given:
             text = f"{name} has no policy: set it; onSuccess and onFailure both need one"
-            yield Fault(strategy / name / "policy", text, REQUIRED)
+            yield Fault(policy, text, REQUIRED)
 
 
 def deletion_none_with_shutdown(job: Job) -> Iterator[Fault]:
@@ -52,9 +53,9 @@ def deletion_none_with_shutdown(job: Job) -> Iterator[Fault]:
 
     The two contradict each other, so KubeRay refuses the RayJob.
     """
-    for policy in _legacy(job):
-        if job.shutdown and policy.text == _NONE:
-            text = "policy is DeleteNone, but shutdownAfterJobFinishes is true: change one of them"
+    text = "policy is DeleteNone, but shutdownAfterJobFinishes is true: change one of them"
+    for policy in _legacy(job) if job.shutdown else ():
+        if policy.text == "DeleteNone":
             yield Fault(policy, text, FORBIDDEN)
 
 
@@ -63,13 +64,10 @@ def deletion_of_foreign_cluster(job: Job) -> Iterator[Fault]:
 
     The RayJob does not own the cluster, so KubeRay refuses to delete any part of it.
     """
-    for policy in (*_legacy(job), *_policies(job)):
-        if job.selects and policy.text in (_CLUSTER, _WORKERS):
-            text = (
-                f"policy is {policy.text}, but the cluster is not the job's: write "
-                "DeleteSelf or DeleteNone"
-            )
-            yield Fault(policy, text, FORBIDDEN)
+    for policy in _policies(job) if job.selects else ():
+        if policy.text in (_CLUSTER, _WORKERS):
+            found = f"policy is {policy.text}, but the cluster is not the job's"
+            yield Fault(policy, f"{found}: write DeleteSelf or DeleteNone", FORBIDDEN)
 
 
 def deletion_of_autoscaled_workers(job: Job) -> Iterator[Fault]:
@@ -77,9 +75,9 @@ def deletion_of_autoscaled_workers(job: Job) -> Iterator[Fault]:
 
     The autoscaler would recreate the workers, so KubeRay refuses the RayJob.
     """
-    for policy in (*_legacy(job), *_policies(job)):
-        if job.autoscaling and policy.text == _WORKERS:
-            text = "policy is DeleteWorkers, but the autoscaler recreates them: write DeleteCluster"
+    text = "policy is DeleteWorkers, but the autoscaler recreates them: write DeleteCluster"
+    for policy in _policies(job) if job.autoscaling else ():
+        if policy.text == _WORKERS:
             yield Fault(policy, text, FORBIDDEN)
 
 
@@ -90,11 +88,11 @@ def deletion_condition_invalid(job: Job) -> Iterator[Fault]:
     """
     for rule in _rules(job):
         condition = rule / "condition"
+        seconds = condition / "ttlSeconds"
         if (condition / "jobStatus").given == (condition / "jobDeploymentStatus").given:
             found = "both" if (condition / "jobStatus").given else "neither"
             text = f"condition has {found} of jobStatus and jobDeploymentStatus: write one of them"
             yield Fault(condition, text)
-        seconds = condition / "ttlSeconds"
         if (seconds.number or 0) < 0:
             yield Fault(seconds, f"{seconds.number}: write 0 or more seconds")
 
@@ -120,51 +118,37 @@ def deletion_order(job: Job) -> Iterator[Fault]:
     """
     times: dict[tuple[str, str], dict[str, Field]] = {}
     for rule in _rules(job):
-        times.setdefault(_status(rule), {}).setdefault(
-            (rule / "policy").text, rule / "condition" / "ttlSeconds"
-        )
+        fields = times.setdefault(_status(rule), {})
+        fields.setdefault((rule / "policy").text, rule / "condition" / "ttlSeconds")
     for fields in times.values():
-        present = [(policy, fields[policy]) for policy in _ORDER if policy in fields]
-        for (before, first), (after, second) in pairwise(present):
-            if (second.number or 0) < (first.number or 0):
-                yield Fault(
-                    second,
-                    f"ttlSeconds is {second.number or 0}, but {after} follows {before}: "
-                    f"write {first.number} or more",
-                )
+        for before, after in pairwise(policy for policy in _ORDER if policy in fields):
+            least, field = fields[before].number or 0, fields[after]
+            if (field.number or 0) < least:
+                found = f"ttlSeconds is {field.number or 0}, but {after} follows {before}"
+                yield Fault(field, f"{found}: write {least} or more")
 
 
 def _strategy(job: Job) -> Field:
     return job.field / "deletionStrategy"
 
 
-def _policy(job: Job) -> Field:
-    """The oldest form: a single policy."""
-    return job.field / "deletionPolicy"
-
-
 def _legacy(job: Job) -> list[Field]:
     """Return the policies in the older forms that are set."""
-    return [
-        *(
-            _strategy(job) / name / "policy"
-            for name in ("onSuccess", "onFailure")
-            if (_strategy(job) / name).given
-        ),
-        *([_policy(job)] if _policy(job).given else []),
-    ]
+    outcomes = (_strategy(job) / name for name in _OUTCOMES)
+    listed = [outcome / "policy" for outcome in outcomes if outcome.given]
+    oldest = job.field / "deletionPolicy"
+    return [*listed, oldest] if oldest.given else listed
 
 
 def _rules(job: Job) -> Iterator[Field]:
     return (_strategy(job) / "deletionRules").items()
 
 
-def _policies(job: Job) -> Iterator[Field]:
-    return (rule / "policy" for rule in _rules(job))
+def _policies(job: Job) -> list[Field]:
+    return [*_legacy(job), *(rule / "policy" for rule in _rules(job))]
 
 
 def _status(rule: Field) -> tuple[str, str]:
-    status, deployment = (
-        rule / "condition" / name for name in ("jobStatus", "jobDeploymentStatus")
-    )
-    return ("jobStatus", status.text) if status.given else ("jobDeploymentStatus", deployment.text)
+    status = rule / "condition" / "jobStatus"
+    field = status if status.given else rule / "condition" / "jobDeploymentStatus"
+    return str(field.token), field.text

@@ -16,10 +16,12 @@ from webhook.groups.naming import (
     long_nodename,
     pod_prefix,
 )
-from webhook.validation.cluster import GROUPS_MAX, UNBOUNDED, Cluster, Group
+from webhook.validation.cluster import GROUPS_MAX, UNBOUNDED, Cluster
 from webhook.validation.finding import Fault
 
 _POD_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+_SEAT_LABELS: Final = (*names.SEAT_LABELS, names.LABEL_LEGACY_REPLICA_INDEX)
 
 
 def containers_missing(cluster: Cluster) -> Iterator[Fault]:
@@ -27,10 +29,11 @@ def containers_missing(cluster: Cluster) -> Iterator[Fault]:
 
     The first container runs Ray.
     """
+    text = "containers is empty: add the container that runs Ray"
     for group in cluster.everyone:
         field = group.pod / "containers"
-        if not field.value and (field.value is None or type(field.value) is list):
-            yield Fault(field, "containers is empty: add the container that runs Ray", REQUIRED)
+        if field.value is None or field.value == []:
+            yield Fault(field, text, REQUIRED)
 
 
 def too_many_groups(cluster: Cluster) -> Iterator[Fault]:
@@ -41,13 +44,10 @@ def too_many_groups(cluster: Cluster) -> Iterator[Fault]:
 
     https://github.com/ray-project/kuberay/pull/5132
     """
-    field = cluster.field / "workerGroupSpecs"
+    field, advice = cluster.field / "workerGroupSpecs", "use fewer, with more replicas"
     if field.size > GROUPS_MAX:
-        yield Fault(
-            field,
-            f"{field.size} worker groups, of which the first {GROUPS_MAX} are checked: "
-            "use fewer, with more replicas",
-        )
+        found = f"{field.size} worker groups, of which the first {GROUPS_MAX} are checked"
+        yield Fault(field, f"{found}: {advice}")
 
 
 def group_name_duplicate(cluster: Cluster) -> Iterator[Fault]:
@@ -81,11 +81,8 @@ def group_host_names_duplicate(cluster: Cluster) -> Iterator[Fault]:
             continue
         other = seen.setdefault(host_prefix(group.name, 0)[:DNS_LABEL_MAX], group.name)
         if other != group.name:
-            text = (
-                f"hosts of groups {group.name[:20]} and {other[:20]} would have the "
-                "same names: rename one"
-            )
-            yield Fault(group.field / "groupName", text, DUPLICATE)
+            found = f"hosts of groups {group.name[:20]} and {other[:20]} would have the same names"
+            yield Fault(group.field / "groupName", f"{found}: rename one", DUPLICATE)
 
 
 def group_name_reserved(cluster: Cluster) -> Iterator[Fault]:
@@ -111,39 +108,21 @@ def group_name_invalid(cluster: Cluster) -> Iterator[Fault]:
 
     https://github.com/ray-project/kuberay/issues/5144
     """
+    known = _POD_NAME.fullmatch(cluster.name) is not None  # else another rule reports it
     for group in cluster.groups:
         name, field = group.name, group.field / "groupName"
-        if not name and (not field.given or len(cluster.groups) > 1 or group.hosts > 1):
-            yield Fault(field, "groupName is empty: write a name", REQUIRED)
-        elif not name:
-            continue  # KubeRay accepts a single group without a name
-        elif len(name) > LABEL_VALUE_MAX:
-            yield Fault(
-                field,
-                f"groupName has {len(name)} characters: use at most {LABEL_VALUE_MAX}, "
-                "as it is a label of pods",
-            )
-        elif not is_label_value(name) or not _POD_NAME.fullmatch(_pod_name(cluster, group)):
-            yield Fault(
-                field,
-                f"groupName {name!r} cannot be part of a pod's name: use letters, digits "
-                "and '-' inside",
-            )
-
-
-def _pod_name(cluster: Cluster, group: Group) -> str:
-    """Return the name of a worker pod as KubeRay generates it (`PodName`), which may truncate the
-    group's name.
-    """
-    known = _known(cluster)
-    return f"{pod_prefix(cluster.name, group.name)}xxxxx" if known else group.name.lower()
-
-
-def _known(cluster: Cluster) -> bool:
-    """Return whether the cluster's own name can be part of a pod's name; otherwise another rule
-    reports it.
-    """
-    return _POD_NAME.fullmatch(cluster.name) is not None
+        if not name:
+            # KubeRay accepts a single group of single hosts without a name
+            if not field.given or len(cluster.groups) > 1 or group.hosts > 1:
+                yield Fault(field, "groupName is empty: write a name", REQUIRED)
+            continue
+        pod = f"{pod_prefix(cluster.name, name)}xxxxx" if known else name.lower()
+        if len(name) > LABEL_VALUE_MAX:
+            advice = f"use at most {LABEL_VALUE_MAX}, as it is a label of pods"
+            yield Fault(field, f"groupName has {len(name)} characters: {advice}")
+        elif not is_label_value(name) or not _POD_NAME.fullmatch(pod):
+            found = f"groupName {name!r} cannot be part of a pod's name"
+            yield Fault(field, f"{found}: use letters, digits and '-' inside")
 
 
 def group_name_no_host_name(cluster: Cluster) -> Iterator[Fault]:
@@ -158,29 +137,22 @@ def group_name_no_host_name(cluster: Cluster) -> Iterator[Fault]:
     (`DefaultWorkerPodTemplate`)
     """
     for group in cluster.groups:
-        if (
-            not group.needs_names
-            or not 1 <= group.hosts <= MAX_HOSTS
-            or not is_label_value(group.name)
-        ):
+        name, hosts = group.name, group.hosts
+        if not group.needs_names or not 1 <= hosts <= MAX_HOSTS or not is_label_value(name):
             continue
-        field = group.field / "groupName"
-        last = host_name(group.name, max(_last_replica(group), 0), group.hosts - 1)
-        if group.hosts > 1 and len(group.name) > REPLICA_NAME_GROUP_MAX:
-            yield Fault(
-                field,
-                f"groupName has {len(group.name)} characters: use at most "
-                f"{REPLICA_NAME_GROUP_MAX} with numOfHosts above 1",
-            )
+        last_replica = min(group.scale.max_replicas or 0, MAX_REPLICAS) - 1
+        last = host_name(name, max(last_replica, 0), hosts - 1)
+        if hosts > 1 and len(name) > REPLICA_NAME_GROUP_MAX:
+            advice = f"use at most {REPLICA_NAME_GROUP_MAX} with numOfHosts above 1"
+            text = f"groupName has {len(name)} characters: {advice}"
         elif len(last) > DNS_LABEL_MAX:
-            yield Fault(
-                field,
-                f"host names such as {last} exceed {DNS_LABEL_MAX} characters: shorten "
-                "groupName, or lower maxReplicas",
-            )
-        elif group.name and not is_dns_label(last):
-            text = f"{group.name!r} cannot be part of a host name: use letters, digits and '-' only"
-            yield Fault(field, text)
+            advice = "shorten groupName, or lower maxReplicas"
+            text = f"host names such as {last} exceed {DNS_LABEL_MAX} characters: {advice}"
+        elif name and not is_dns_label(last):
+            text = f"{name!r} cannot be part of a host name: use letters, digits and '-' only"
+        else:
+            continue
+        yield Fault(group.field / "groupName", text)
 
 
 def fqdn_too_long(cluster: Cluster) -> Iterator[Fault]:
@@ -199,10 +171,6 @@ def fqdn_too_long(cluster: Cluster) -> Iterator[Fault]:
             last = host_name(group.name, max(group.scale.desired, 1) - 1, group.hosts - 1)
             if problem := long_nodename(last, service, namespace):
                 yield Fault(field, problem)
-
-
-def _last_replica(group: Group) -> int:
-    return min(group.scale.max_replicas or 0, MAX_REPLICAS) - 1
 
 
 def num_of_hosts_invalid(cluster: Cluster) -> Iterator[Fault]:
@@ -245,17 +213,12 @@ def replicas_out_of_bounds(cluster: Cluster) -> Iterator[Fault]:
     (`GetWorkerGroupDesiredReplicas`)
     """
     for group in cluster.groups:
-        replicas, low, high = (
-            group.scale.replicas or 0,
-            group.scale.min_replicas or 0,
-            group.scale.max_replicas or 0,
-        )
-        if 0 <= low <= high and replicas and not low <= replicas <= high:
-            yield Fault(
-                group.field / "replicas",
-                f"replicas is {replicas}, so KubeRay takes {group.scale.desired}: write "
-                f"{low} to {high}, or change the bounds",
-            )
+        scale = group.scale
+        replicas, low, high = scale.replicas, scale.min_replicas or 0, scale.max_replicas or 0
+        if replicas and 0 <= low <= high and not low <= replicas <= high:
+            found = f"replicas is {replicas}, so KubeRay takes {scale.desired}"
+            advice = f"write {low} to {high}, or change the bounds"
+            yield Fault(group.field / "replicas", f"{found}: {advice}")
 
 
 def max_replicas_unbounded(cluster: Cluster) -> Iterator[Fault]:
@@ -265,11 +228,10 @@ def max_replicas_unbounded(cluster: Cluster) -> Iterator[Fault]:
 
     https://github.com/ray-project/kuberay/issues/1963
     """
-    if cluster.autoscaling:
-        for group in cluster.groups:
-            if group.scale.max_replicas == UNBOUNDED:
-                text = "maxReplicas is not set, but the group autoscales: set an upper bound"
-                yield Fault(group.field / "maxReplicas", text)
+    text = "maxReplicas is not set, but the group autoscales: set an upper bound"
+    for group in cluster.groups if cluster.autoscaling else ():
+        if group.scale.max_replicas == UNBOUNDED:
+            yield Fault(group.field / "maxReplicas", text)
 
 
 def seat_label_in_template(cluster: Cluster) -> Iterator[Fault]:
@@ -284,9 +246,7 @@ def seat_label_in_template(cluster: Cluster) -> Iterator[Fault]:
     """
     for group in cluster.groups:
         for labels in (group.field / "template" / "metadata" / "labels", group.field / "labels"):
-            if not labels.value:
-                continue
-            for label in (*names.SEAT_LABELS, names.LABEL_LEGACY_REPLICA_INDEX):
+            for label in _SEAT_LABELS if labels.value else ():
                 if label in labels.map:
                     text = f"every pod has its own {label}: remove it from the template"
                     yield Fault(labels.key(label), text, FORBIDDEN)

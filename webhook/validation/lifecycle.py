@@ -15,10 +15,9 @@ from webhook.validation.finding import Fault
 from webhook.validation.ray_object import RayObject
 
 _PLACEHOLDER: Final = re.compile(r"\$(\{\w+\}|\w+)")
+_STOPS: Final = re.compile(r"\bray\s+stop\b")
 _SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - where Ray keeps its objects
 _MEMORY: Final = "Memory"
-_MEDIUMS: Final = ("", _MEMORY, "HugePages")
-_PAGES: Final = "HugePages-"
 _HEAD_LEAST: Final = 500 * 2**20
 """Bytes below which the processes of a head do not fit: each is a Python process."""
 _LOCAL: Final = ("localhost", "127.0.0.1", "::1")
@@ -35,8 +34,7 @@ def placeholder_unresolved(ray_object: RayObject) -> Iterator[Fault]:
     """
     for image in _images(ray_object):
         if found := _PLACEHOLDER.search(image.text):
-            text = f"image has the placeholder {found[0][:40]}: replace it"
-            yield Fault(image, text)
+            yield Fault(image, f"image has the placeholder {found[0][:40]}: replace it")
 
 
 def _images(ray_object: RayObject) -> Iterator[Field]:
@@ -66,29 +64,26 @@ def shared_memory_above_limit(cluster: Cluster) -> Iterator[Fault]:
         limit = read_quantity(first.limits.get("memory")) if first is not None else None
         if first is None or limit is None or "volumeMounts" not in first.field.value:
             continue
-        for index, _ in _in_memory(group, first):
-            field = group.pod / "volumes"
-            size = Field(field.value[index], field, index) / "emptyDir" / "sizeLimit"
+        for volume in _in_memory(group, first):
+            size = volume / "emptyDir" / "sizeLimit"
             amount = read_quantity(size.value)
             if amount is not None and amount > limit:
-                text = (
-                    f"sizeLimit is {size.value}, above {first.name}'s memory limit "
-                    f"{first.limits['memory']}: lower it, or raise that"
-                )
+                held = f"{first.name}'s memory limit {first.limits['memory']}"
+                text = f"sizeLimit is {size.value}, above {held}: lower it, or raise that"
                 yield Fault(size, text)
 
 
-def _in_memory(group: Group, container: Container) -> Iterator[tuple[int, str]]:
-    """Yield the in-memory volumes that a container mounts at `/dev/shm`, with their indices."""
+def _in_memory(group: Group, container: Container) -> Iterator[Field]:
+    """Yield the in-memory volumes that a container mounts at `/dev/shm`."""
     mounted = {
         (mount / "name").text
         for mount in (container.field / "volumeMounts").items()
         if (mount / "mountPath").text == _SHARED_MEMORY
     }
-    for index, volume in enumerate((group.pod / "volumes").items() if mounted else ()):
-        name = (volume / "name").text
-        if name in mounted and (volume / "emptyDir" / "medium").text == _MEMORY:
-            yield index, name
+    for volume in (group.pod / "volumes").items() if mounted else ():
+        medium = (volume / "emptyDir" / "medium").text
+        if (volume / "name").text in mounted and medium == _MEMORY:
+            yield volume
 
 
 def volume_medium_unknown(cluster: Cluster) -> Iterator[Fault]:
@@ -102,10 +97,9 @@ def volume_medium_unknown(cluster: Cluster) -> Iterator[Fault]:
     for group in cluster.everyone:
         for volume in (group.pod / "volumes").items() if "volumes" in group.pod.map else ():
             medium = volume / "emptyDir" / "medium"
-            if medium.text in _MEDIUMS or medium.text.startswith(_PAGES):
-                continue
-            text = f"medium is {medium.text[:40]!r}: write {_MEMORY}, or remove it"
-            yield Fault(medium, text)
+            if medium.text not in ("", _MEMORY, "HugePages") and medium.text[:10] != "HugePages-":
+                text = f"medium is {medium.text[:40]!r}: write {_MEMORY}, or remove it"
+                yield Fault(medium, text)
 
 
 def accelerator_unknown(cluster: Cluster) -> Iterator[Fault]:
@@ -118,9 +112,8 @@ def accelerator_unknown(cluster: Cluster) -> Iterator[Fault]:
     for group in cluster.groups:
         value = group.slice.accelerator
         if value and generation_of(value) is None and (near := nearest_accelerator(value)):
-            field = group.selector.key(names.NODE_TPU_ACCELERATOR)
             text = f"there is no accelerator {value[:40]}: did you mean {near}?"
-            yield Fault(field, text)
+            yield Fault(group.selector.key(names.NODE_TPU_ACCELERATOR), text)
 
 
 def head_memory_too_small(cluster: Cluster) -> Iterator[Fault]:
@@ -135,8 +128,7 @@ def head_memory_too_small(cluster: Cluster) -> Iterator[Fault]:
     limit = read_quantity(first.limits.get("memory")) if first is not None else None
     if first is not None and limit is not None and 0 <= limit < _HEAD_LEAST:
         field = first.amounts("limits").key("memory")
-        text = f"the memory limit is {field.value}: write 2Gi or more"
-        yield Fault(field, text)
+        yield Fault(field, f"the memory limit is {field.value}: write 2Gi or more")
 
 
 def master_address_local(cluster: Cluster) -> Iterator[Fault]:
@@ -168,9 +160,6 @@ def ignore_label_not_true(ray_object: RayObject) -> Iterator[Fault]:
         yield Fault(field, f'"{field.text[:40]}" has no effect: write "true", or remove the label')
 
 
-_STOPS: Final = re.compile(r"\bray\s+stop\b")
-
-
 def drain_seconds_invalid(ray_object: RayObject) -> Iterator[Fault]:
     """A drain time that is not in whole seconds.
 
@@ -195,20 +184,16 @@ def grace_too_short(cluster: Cluster) -> Iterator[Fault]:
     for group in cluster.everyone:
         period = group.pod / "terminationGracePeriodSeconds"
         grace = DEFAULT_GRACE if period.number is None else period.number
-        own = _own_drain(group)
+        first = group.first
+        own = own_seconds(first.literal(names.RAY_DRAIN_TIMEOUT)) if first else None
         if asked and group is not cluster.head:
             drain = asked if own is None else own
             if period.given and drain and grace < drain + MARGIN:
-                yield Fault(
-                    period,
-                    f"terminationGracePeriodSeconds is {grace}, but workers drain for {drain} s: "
-                    f"write {drain + MARGIN}, or remove it",
-                )
+                found = f"terminationGracePeriodSeconds is {grace}, but workers drain for {drain} s"
+                yield Fault(period, f"{found}: write {drain + MARGIN}, or remove it")
         elif own and own >= grace:
-            yield Fault(
-                period,
-                f"pods drain for {own} s, but have {grace} s: write {own + MARGIN}, or drain less",
-            )
+            found = f"pods drain for {own} s, but have {grace} s"
+            yield Fault(period, f"{found}: write {own + MARGIN}, or drain less")
 
 
 def ray_stop_in_pre_stop(ray_object: RayObject) -> Iterator[Fault]:
@@ -222,15 +207,6 @@ def ray_stop_in_pre_stop(ray_object: RayObject) -> Iterator[Fault]:
     for group in ray_object.cluster.groups if ray_object.cluster is not None else ():
         for container in group.containers:
             command = container.field / "lifecycle" / "preStop" / "exec" / "command"
-            if _STOPS.search(_line(command)):
+            if _STOPS.search(" ".join(word.text for word in command.items())):
                 yield Fault(command, "ray stop ends what runs on the node at once: remove the hook")
                 return
-
-
-def _own_drain(group: Group) -> int | None:
-    """Return the drain time that a template sets for Ray itself, or None."""
-    return own_seconds(group.first.literal(names.RAY_DRAIN_TIMEOUT)) if group.first else None
-
-
-def _line(command: Field) -> str:
-    return " ".join(word.text for word in command.items())

@@ -15,6 +15,7 @@ from webhook.validation.rule_settings import RuleSettings
 
 SIDECAR: Final = "SidecarMode"
 K8S_JOB: Final = "K8sJobMode"
+_NOWHERE: Final = Field(None)
 
 
 class Job(Struct):
@@ -29,6 +30,12 @@ class Job(Struct):
     def mode(self) -> str:
         """The submission mode."""
         return (self.field / "submissionMode").text
+
+    @property
+    def submitter(self) -> Field:
+        """The template of the pod that submits the job, which only one mode has."""
+        templated = self.mode in ("", K8S_JOB)
+        return self.field / "submitterPodTemplate" if templated else _NOWHERE
 
     @property
     def selector(self) -> Field:
@@ -92,9 +99,8 @@ class RayObject(Struct):
         if self.cluster is not None:
             sidecar = job is not None and job.mode == SIDECAR
             made += head_and_workers(self.cluster, sidecar=sidecar)
-        if job is not None and job.mode in ("", K8S_JOB):
-            template = job.field / "submitterPodTemplate"
-            made += [submitter(template)] if template.given else []
+        if job is not None and job.submitter.given:
+            made.append(submitter(job.submitter))
         for pod in made:
             for family, faults in pod.problems.items():
                 found.setdefault(family, []).extend(faults)
@@ -106,9 +112,6 @@ class RayObject(Struct):
 
     def annotation(self, name: str) -> Field:
         return (self.meta / "annotations").key(name)
-
-
-_NOWHERE: Final = Field({})
 
 
 def read_ray_object(kind: str, value: object, settings: RuleSettings) -> RayObject:

@@ -1,10 +1,11 @@
 """Rules of RayCronJobs: schedule and time zone."""
 
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from webhook.api.review import REQUIRED
+from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import CronJob
 from webhook.validation.schedule import problem_of
@@ -31,8 +32,8 @@ def cron_schedule_invalid(cron: CronJob) -> Iterator[Fault]:
         advice = "schedule contains a time zone: move it to the field timeZone"
         yield Fault(field, advice, since=(1, 7))
         own = _OWN_ZONE.match(text)
-        if own and own[1] and not _known(own[1], cron.settings.time_zones):
-            yield Fault(field, _unknown(own[1]))
+        if own and own[1]:
+            yield from _unknown(field, own[1], cron)
         text = _OWN_ZONE.sub("", text)
     if not text:
         yield Fault(field, "schedule is empty: write one such as '0 3 * * *'", REQUIRED)
@@ -48,15 +49,15 @@ def cron_time_zone_invalid(cron: CronJob) -> Iterator[Fault]:
     field = cron.field / "timeZone"
     if field.value == "":
         yield Fault(field, "timeZone is empty: remove it, or write one such as Europe/Berlin")
-    elif field.text and not _known(field.text, cron.settings.time_zones):
-        yield Fault(field, _unknown(field.text))
+    elif field.text:
+        yield from _unknown(field, field.text, cron)
 
 
-def _unknown(zone: str) -> str:
-    return f"{zone[:40]!r} is not a time zone: write one such as Europe/Berlin or UTC"
-
-
-def _known(zone: str, zones: Container[str]) -> bool:
+def _unknown(field: Field, zone: str, cron: CronJob) -> Iterator[Fault]:
+    zones, name = cron.settings.time_zones, zone
     for folder in _COPIES:
-        zone = zone.removeprefix(folder)
-    return zone in _ALWAYS or (zone in zones if zones else _ZONE.fullmatch(zone) is not None)
+        name = name.removeprefix(folder)
+    known = name in zones if zones else _ZONE.fullmatch(name) is not None
+    if not known and name not in _ALWAYS:
+        text = f"{zone[:40]!r} is not a time zone: write one such as Europe/Berlin or UTC"
+        yield Fault(field, text)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
 from webhook.api.review import FORBIDDEN, NOT_SUPPORTED, REQUIRED
@@ -17,6 +18,8 @@ from webhook.validation.runtime_env import (
 
 INTERACTIVE: Final = "InteractiveMode"
 _CLUSTER_KEY: Final = "ray.io/cluster"
+_LEAST: Final = {"activeDeadlineSeconds": 1, "preRunningDeadlineSeconds": 1, "backoffLimit": 0}
+_JSON_MAX: Final = 4096
 
 
 def job_suspend_without_shutdown(job: Job) -> Iterator[Fault]:
@@ -25,11 +28,9 @@ def job_suspend_without_shutdown(job: Job) -> Iterator[Fault]:
     Suspending deletes the cluster, so KubeRay requires `shutdownAfterJobFinishes`.
     """
     if (job.field / "suspend").flag and not job.shutdown:
-        text = (
-            "suspend is true, but shutdownAfterJobFinishes is not: set it to true, or "
-            "remove suspend"
-        )
-        yield Fault(job.field / "shutdownAfterJobFinishes", text, REQUIRED)
+        text = "suspend is true, but shutdownAfterJobFinishes is not: set it to true"
+        field = job.field / "shutdownAfterJobFinishes"
+        yield Fault(field, f"{text}, or remove suspend", REQUIRED)
 
 
 def job_suspend_with_selector(job: Job) -> Iterator[Fault]:
@@ -38,10 +39,8 @@ def job_suspend_with_selector(job: Job) -> Iterator[Fault]:
     The RayJob does not own the cluster, so KubeRay cannot suspend it.
     """
     if (job.field / "suspend").flag and job.selects:
-        text = (
-            "suspend is true, but clusterSelector names an existing cluster: remove one of the two"
-        )
-        yield Fault(job.field / "suspend", text, FORBIDDEN)
+        text = "suspend is true, but clusterSelector names an existing cluster"
+        yield Fault(job.field / "suspend", f"{text}: remove one of the two", FORBIDDEN)
 
 
 def job_ttl_invalid(job: Job) -> Iterator[Fault]:
@@ -107,9 +106,8 @@ def job_submitter_without_container(job: Job) -> Iterator[Fault]:
     https://github.com/ray-project/kuberay/blob/v1.6.2/ray-operator/controllers/ray/rayjob_controller.go
     (`getSubmitterTemplate`)
     """
-    template = job.field / "submitterPodTemplate"
-    containers = template / "spec" / "containers"
-    if template.given and job.mode in ("", K8S_JOB) and not containers.size:
+    containers = job.submitter / "spec" / "containers"
+    if job.submitter.given and not containers.size:
         text = "containers is empty: add the container that submits the job"
         yield Fault(containers, text, REQUIRED)
 
@@ -123,9 +121,12 @@ def job_backoff_unsupported(job: Job) -> Iterator[Fault]:
     https://github.com/ray-project/kuberay/issues/3525
     """
     field = job.field / "backoffLimit"
-    if (field.number or 0) > 0 and (job.selects or job.mode == INTERACTIVE):
-        interactive = job.mode == INTERACTIVE
-        what, since = (INTERACTIVE, (1, 4)) if interactive else ("clusterSelector", (1, 6))
+    what, since = "clusterSelector", (1, 6)
+    if job.mode == INTERACTIVE:
+        what, since = INTERACTIVE, (1, 4)
+    elif not job.selects:
+        return
+    if (field.number or 0) > 0:
         text = f"{field.number}, but a RayJob with {what} is not retried: remove it"
         yield Fault(field, text, FORBIDDEN, since=since)
 
@@ -135,11 +136,7 @@ def job_number_not_positive(job: Job) -> Iterator[Fault]:
 
     KubeRay refuses the RayJob.
     """
-    for name, least in (
-        ("activeDeadlineSeconds", 1),
-        ("preRunningDeadlineSeconds", 1),
-        ("backoffLimit", 0),
-    ):
+    for name, least in _LEAST.items():
         field = job.field / name
         if field.number is not None and field.number < least:
             yield Fault(field, f"{field.number}: write {least} or more, or remove it")
@@ -162,16 +159,8 @@ def job_waiting_not_interactive(job: Job) -> Iterator[Fault]:
     RayJob had started.
     """
     if (job.root / "status" / "jobDeploymentStatus").text == "Waiting" and job.mode != INTERACTIVE:
-        yield Fault(
-            job.field / "submissionMode",
-            f"submissionMode is {job.mode or K8S_JOB} while the job is Waiting: write "
-            f"{INTERACTIVE} again",
-        )
-
-
-_SHELL: Final = ("$", "`")
-_JOB_POLICIES: Final = ("Never", "OnFailure")
-_JSON_MAX: Final = 4096
+        found = f"submissionMode is {job.mode or K8S_JOB} while the job is Waiting"
+        yield Fault(job.field / "submissionMode", f"{found}: write {INTERACTIVE} again")
 
 
 def job_entrypoint_missing(job: Job) -> Iterator[Fault]:
@@ -183,19 +172,13 @@ def job_entrypoint_missing(job: Job) -> Iterator[Fault]:
     https://docs.ray.io/en/latest/cluster/kubernetes/getting-started/rayjob-quick-start.html
     """
     field = job.field / "entrypoint"
-    if job.mode == INTERACTIVE or field.text.strip() or _own_command(job):
+    containers = (job.field / "submitterPodTemplate" / "spec" / "containers").items()
+    own_command = any((first / "command").size for first in islice(containers, 1))
+    if job.mode == INTERACTIVE or field.text.strip() or own_command:
         return
     if field.value is None or field.text == field.value:
-        text = (
-            f"entrypoint is empty: write the job's command, or set submissionMode to {INTERACTIVE}"
-        )
-        yield Fault(field, text, REQUIRED)
-
-
-def _own_command(job: Job) -> bool:
-    containers = job.field / "submitterPodTemplate" / "spec" / "containers"
-    first = next(iter(containers.items()), None)
-    return first is not None and (first / "command").size > 0
+        advice = f"write the job's command, or set submissionMode to {INTERACTIVE}"
+        yield Fault(field, f"entrypoint is empty: {advice}", REQUIRED)
 
 
 def job_entrypoint_resources_unreadable(job: Job) -> Iterator[Fault]:
@@ -207,14 +190,13 @@ def job_entrypoint_resources_unreadable(job: Job) -> Iterator[Fault]:
     """
     field = job.field / "entrypointResources"
     text = field.text
-    if not text or len(text) > _JSON_MAX or any(each in text for each in _SHELL):
-        return
+    if not text or len(text) > _JSON_MAX or "$" in text or "`" in text:
+        return  # a shell replaces variables
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
         value = None
-    numbers = value.values() if isinstance(value, dict) else (None,)
-    if not all(isinstance(each, int | float) and not isinstance(each, bool) for each in numbers):
+    if not isinstance(value, dict) or {*map(type, value.values())} - {int, float}:
         yield Fault(field, f'{text[:40]!r}: write JSON with numbers, such as {{"Custom": 1}}')
 
 
@@ -226,16 +208,12 @@ def job_submitter_restarts(job: Job) -> Iterator[Fault]:
 
     https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-template
     """
-    template = job.field / "submitterPodTemplate"
-    policy = template / "spec" / "restartPolicy"
-    if job.mode not in ("", K8S_JOB) or not (template / "spec" / "containers").size:
-        return
-    if policy.value in _JOB_POLICIES:
-        return
-    found = f"{policy.text[:40]!r}" if policy.text else "not set"
-    reason = NOT_SUPPORTED if policy.text else REQUIRED
-    text = f"restartPolicy is {found}: write Never or OnFailure, as a Kubernetes Job needs"
-    yield Fault(policy, text, reason)
+    policy = job.submitter / "spec" / "restartPolicy"
+    listed = (job.submitter / "spec" / "containers").size > 0
+    if listed and policy.value not in ("Never", "OnFailure"):
+        found = f"{policy.text[:40]!r}" if policy.text else "not set"
+        text = f"restartPolicy is {found}: write Never or OnFailure, as a Kubernetes Job needs"
+        yield Fault(policy, text, NOT_SUPPORTED if policy.text else REQUIRED)
 
 
 def job_runtime_env_value_invalid(job: Job) -> Iterator[Fault]:

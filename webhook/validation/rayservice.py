@@ -20,10 +20,8 @@ def service_head_service_named(service: Service) -> Iterator[Fault]:
     """
     field = service.cluster.field / "headGroupSpec" / "headService" / "metadata" / "name"
     if field.given and field.value != "":
-        text = (
-            "two clusters exist during an upgrade, so their head Services share no name: remove it"
-        )
-        yield Fault(field, text, FORBIDDEN)
+        text = "two clusters exist during an upgrade, so their head Services share no name"
+        yield Fault(field, f"{text}: remove it", FORBIDDEN)
 
 
 def service_upgrade_type_unknown(service: Service) -> Iterator[Fault]:
@@ -50,11 +48,12 @@ def service_upgrade_type_missing(service: Service) -> Iterator[Fault]:
     (`IsIncrementalUpgradeEnabled`)
     """
     mended = service.settings.since((1, 7))
-    if not _strategy(service).given or (_strategy(service) / "type").given or mended:
+    strategy, kind = _strategy(service), _strategy(service) / "type"
+    if not strategy.given or kind.given or mended:
         return
     if mended is None or service.settings.enabled(_GATE):
         text = f"type is not set, which ends KubeRay before 1.7: write {NEW_CLUSTER} or {NONE}"
-        yield Fault(_strategy(service) / "type", text, REQUIRED, doubtful=mended is None)
+        yield Fault(kind, text, REQUIRED, doubtful=mended is None)
 
 
 def service_deletion_delay_negative(service: Service) -> Iterator[Fault]:
@@ -84,17 +83,15 @@ def incremental_options_missing(service: Service) -> Iterator[Fault]:
     """
     if not _incremental(service):
         return
-    options = _options(service)
+    options, names = _options(service), ("stepSizePercent", "intervalSeconds", "gatewayClassName")
     if not options.given:
-        text = (
-            "clusterUpgradeOptions is not set: add stepSizePercent, intervalSeconds, "
-            "gatewayClassName"
-        )
+        text = f"clusterUpgradeOptions is not set: add {', '.join(names)}"
         yield Fault(options, text, REQUIRED)
         return
-    for name in ("stepSizePercent", "intervalSeconds", "gatewayClassName"):
-        if not (options / name).given or (options / name).value == "":
-            yield Fault(options / name, f"{name} is not set, which {INCREMENTAL} needs", REQUIRED)
+    for field in (options / name for name in names):
+        if not field.given or field.value == "":
+            text = f"{field.token} is not set, which {INCREMENTAL} needs"
+            yield Fault(field, text, REQUIRED)
 
 
 def incremental_option_invalid(service: Service) -> Iterator[Fault]:

@@ -1,10 +1,11 @@
 """All rules, in order, and the functions that apply them to an object or an update."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
+from functools import partial
 from itertools import islice
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from webhook.api import names
 from webhook.validation.change import only_queued, only_scaled, read_update, replicas_of
@@ -46,8 +47,7 @@ def check(kind: str, value: object, settings: RuleSettings = DEFAULTS) -> list[F
     """Return the findings of all rules in an object of one of the four Ray kinds: denials first,
     then sorted by field.
     """
-    found = _findings(read_ray_object(kind, value, settings), settings)
-    return _decided(value, found)
+    return _decided(value, _findings(read_ray_object(kind, value, settings), settings))
 
 
 def check_file(kind: str, value: object, settings: RuleSettings = DEFAULTS) -> list[Finding]:
@@ -69,8 +69,9 @@ def check_owned(kind: str, value: object, settings: RuleSettings = DEFAULTS) -> 
     A denial would prevent its owner from recovering or upgrading, so only values that stop KubeRay
     are denials.
     """
-    found = _findings(read_ray_object(kind, value, settings), settings)
-    return _ordered(each if each.rule in _STOPPING else _softened(each) for each in found)
+    return _ordered(
+        map(_only_stopping, _findings(read_ray_object(kind, value, settings), settings))
+    )
 
 
 def check_update(
@@ -93,7 +94,7 @@ def check_update(
         return _left_behind(kind, old, new, settings) if left else []
     before, after = (read_ray_object(kind, each, settings) for each in (old, new))
     if moved or being_deleted(new):
-        return _new(before, after, settings, _undecodable)
+        return _new(before, after, settings, partial(_run, DECODING_RULES))
     found = _new(before, after, settings, _findings)
     update = read_update(before, after)
     if update is not None:
@@ -108,7 +109,7 @@ def _decided(value: object, found: Iterable[Finding]) -> list[Finding]:
     """
     found = list(found)
     if _runs_elsewhere(value):
-        found = [each if each.rule in _STOPPING else _softened(each) for each in found]
+        found = list(map(_only_stopping, found))
     if any(each.rule in _STOPPING for each in found):
         denied = [each for each in found if each.level == DENY and each.rule not in _STOPPING]
         said = {each.field.tokens for each in denied}
@@ -141,43 +142,28 @@ def _left_behind(kind: str, old: object, new: object, settings: RuleSettings) ->
 def _new(old: RayObject, new: RayObject, settings: RuleSettings, find: Find) -> list[Finding]:
     """Return the findings in the new object; those that the old object had too become warnings."""
     found = list(find(new, settings))
-    if any(finding.level == DENY for finding in found):
-        before: dict[tuple[object, ...], list[Finding]] = {}
-        previous: dict[tuple[object, ...], list[Finding]] = {}
-        for each in find(old, settings):
-            before.setdefault(each.place, []).append(each)
-            previous.setdefault((each.rule, each.field.tokens), []).append(each)
-        places = Counter(each.place for each in found)
-        found = [
-            _softened(each)
-            if _known(each, before.get(each.place) or _renamed(each, previous), places)
-            else each
-            for each in found
+    if all(finding.level != DENY for finding in found):
+        return found
+    before: dict[tuple[object, ...], list[Finding]] = {}
+    previous: dict[tuple[object, ...], list[Finding]] = {}
+    for each in find(old, settings):
+        before.setdefault(each.place, []).append(each)
+        previous.setdefault((each.rule, each.field.tokens), []).append(each)
+    places = Counter(each.place for each in found)
+
+    def known(finding: Finding) -> bool:
+        """Return whether the old object had this finding, or as many of the rule at the field: the
+        value may have changed, and a message may name other fields.
+        """
+        same = before.get(finding.place) or [
+            each
+            for each in previous.get((finding.rule, finding.field.tokens), ())
+            if finding.field.renamed(each.field)
         ]
-    return found
+        messages = {each.message for each in same}
+        return places[finding.place] <= len(same) or finding.message in messages
 
-
-def _known(
-    finding: Finding, before: Sequence[Finding], places: Counter[tuple[object, ...]]
-) -> bool:
-    """Return whether the old object had this finding, or as many of the rule at the field: the
-    value may have changed, and a message may name other fields.
-    """
-    return places[finding.place] <= len(before) or any(
-        each.message == finding.message for each in before
-    )
-
-
-def _renamed(
-    finding: Finding, previous: Mapping[tuple[object, ...], Sequence[Finding]]
-) -> Sequence[Finding]:
-    """Return the findings of the old object at a field whose group or container was renamed."""
-    before = previous.get((finding.rule, finding.field.tokens), ())
-    return [each for each in before if finding.field.renamed(each.field)]
-
-
-def _undecodable(ray_object: RayObject, settings: RuleSettings) -> Iterator[Finding]:
-    yield from _run(DECODING_RULES, ray_object, settings)
+    return [_softened(each) if known(each) else each for each in found]
 
 
 def being_deleted(value: object) -> bool:
@@ -190,23 +176,24 @@ def unknown_names(settings: RuleSettings) -> list[str]:
     """Return an error message for each unknown rule, enforcement action and gate in settings,
     printed at startup.
     """
-    known = {rule.id for rule in RULES}
-    problems = [
-        f"there is no rule {name!r}{_near(name, known)}"
-        for name in settings.levels
-        if name not in known
+    known, levels = {rule.id for rule in RULES}, (OFF, WARN, DENY)
+    return [
+        *(
+            f"there is no rule {name!r}{_near(name, known)}"
+            for name in settings.levels
+            if name not in known
+        ),
+        *(
+            f"rule {name} cannot be {level!r}: write {OFF}, {WARN} or {DENY}"
+            for name, level in settings.levels.items()
+            if level not in levels
+        ),
+        *(
+            f"there is no gate {name!r}{_near(name, GATES) or '; known are ' + ', '.join(GATES)}"
+            for name in settings.gates
+            if name not in GATES
+        ),
     ]
-    problems += [
-        f"rule {name} cannot be {level!r}: write {OFF}, {WARN} or {DENY}"
-        for name, level in settings.levels.items()
-        if level not in (OFF, WARN, DENY)
-    ]
-    problems += [
-        f"there is no gate {name!r}{_near(name, GATES) or '; known are ' + ', '.join(GATES)}"
-        for name in settings.gates
-        if name not in GATES
-    ]
-    return problems
 
 
 def _near(name: str, known: Iterable[str]) -> str:
@@ -215,15 +202,16 @@ def _near(name: str, known: Iterable[str]) -> str:
 
 
 def _findings(ray_object: RayObject, settings: RuleSettings) -> Iterator[Finding]:
-    yield from _run(OBJECT_RULES, ray_object, settings)
-    if ray_object.cron is not None:
-        yield from _run(CRON_RULES, ray_object.cron, settings)
-    if ray_object.job is not None:
-        yield from _run(JOB_RULES, ray_object.job, settings)
-    if ray_object.service is not None:
-        yield from _run(SERVICE_RULES, ray_object.service, settings)
-    if ray_object.cluster is not None:
-        yield from _run(CLUSTER_RULES, ray_object.cluster, settings)
+    views: tuple[tuple[tuple[Rule[Any], ...], object], ...] = (
+        (OBJECT_RULES, ray_object),
+        (CRON_RULES, ray_object.cron),
+        (JOB_RULES, ray_object.job),
+        (SERVICE_RULES, ray_object.service),
+        (CLUSTER_RULES, ray_object.cluster),
+    )
+    for rules, view in views:
+        if view is not None:
+            yield from _run(rules, view, settings)
 
 
 def _run(rules: Iterable[Rule[T]], view: T, settings: RuleSettings) -> Iterator[Finding]:
@@ -237,6 +225,11 @@ def _run(rules: Iterable[Rule[T]], view: T, settings: RuleSettings) -> Iterator[
                     own = WARN if fault.doubtful or checked is None else level
                     message = fault.message[:MESSAGE_MAX]
                     yield Finding(rule.id, own, fault.field, message, fault.reason)
+
+
+def _only_stopping(finding: Finding) -> Finding:
+    """Return a finding, as a warning unless the value stops KubeRay."""
+    return finding if finding.rule in _STOPPING else _softened(finding)
 
 
 def _softened(finding: Finding) -> Finding:

@@ -1,7 +1,8 @@
 """Durations and cron schedules, parsed as strictly as KubeRay and Go do."""
 
 import re
-from typing import Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 _UNITS: Final = {
     "ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6,
@@ -47,21 +48,17 @@ _EVERY: Final = "@every "
 _NUMBER: Final = re.compile(r"\+?[0-9]{1,9}", re.ASCII)
 
 
-class _Part(NamedTuple):
-    name: str
-    low: int
-    high: int
-    words: dict[str, int]
-
-
-# https://github.com/robfig/cron/blob/v3.0.1/spec.go
-_PARTS: Final = (
-    _Part("minute", 0, 59, {}),
-    _Part("hour", 0, 23, {}),
-    _Part("day of month", 1, 31, {}),
-    _Part("month", 1, 12, {word: number for number, word in enumerate(_MONTHS, 1)}),
-    _Part("day of week", 0, 6, {word: number for number, word in enumerate(_DAYS)}),
+_PARTS: Final[Sequence[tuple[str, int, int, Mapping[str, str]]]] = (
+    ("minute", 0, 59, {}),
+    ("hour", 0, 23, {}),
+    ("day of month", 1, 31, {}),
+    ("month", 1, 12, {word: str(number) for number, word in enumerate(_MONTHS, 1)}),
+    ("day of week", 0, 6, {word: str(number) for number, word in enumerate(_DAYS)}),
 )
+"""Each field of a schedule: its lowest and highest number, and words for them.
+
+https://github.com/robfig/cron/blob/v3.0.1/spec.go
+"""
 
 
 def problem_of(schedule: str) -> str:
@@ -72,39 +69,26 @@ def problem_of(schedule: str) -> str:
     if len(schedule) > _LONGEST:
         return "it is too long"
     if schedule.startswith("@"):
-        every = schedule.startswith(_EVERY)
-        known = schedule in _WORDS or (
-            every and parse_duration(schedule[len(_EVERY) :]) is not None
-        )
+        every = schedule.removeprefix(_EVERY)
+        known = schedule in _WORDS or (every != schedule and parse_duration(every) is not None)
         return "" if known else f"{schedule[:40]!r} is none of {', '.join(_WORDS)}, @every 1h"
     fields = schedule.split()
     if len(fields) != len(_PARTS):
         return f"{len(fields)} fields: write minute, hour, day of month, month and day of week"
-    for part, text in zip(_PARTS, fields, strict=True):
-        for expression in filter(None, text.split(",")):
-            if not _readable(part, expression):
-                return (
-                    f"{part.name} {text[:40]!r}: write {part.low} to {part.high}, *, ranges or "
-                    "steps"
-                )
+    for (name, low, high, words), text in zip(_PARTS, fields, strict=True):
+        if not all(_readable(each, low, high, words) for each in filter(None, text.split(","))):
+            return f"{name} {text[:40]!r}: write {low} to {high}, *, ranges or steps"
     return ""
 
 
-def _readable(part: _Part, expression: str) -> bool:
+def _readable(expression: str, low: int, high: int, words: Mapping[str, str]) -> bool:
     span, *steps = expression.split("/")
-    low, *highs = span.split("-")
-    if len(steps) > 1 or (steps and not _number(part, steps[0], words=False)):
+    if len(steps) > 1 or not all(_NUMBER.fullmatch(step) and int(step) for step in steps):
         return False
-    if low in ("*", "?"):
+    first, *lasts = span.split("-")
+    if first in ("*", "?"):
         return True
-    start = _number(part, low)
-    if start is None or len(highs) > 1:
+    ends = [words.get(text.lower(), text) for text in (first, *lasts)]
+    if len(lasts) > 1 or not all(map(_NUMBER.fullmatch, ends)):
         return False
-    end = _number(part, highs[0]) if highs else start
-    return end is not None and part.low <= start <= end <= part.high
-
-
-def _number(part: _Part, text: str, *, words: bool = True) -> int | None:
-    if words and text.lower() in part.words:
-        return part.words[text.lower()]
-    return int(text) if _NUMBER.fullmatch(text) else None
+    return low <= int(ends[0]) <= int(ends[-1]) <= high

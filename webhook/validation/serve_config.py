@@ -42,20 +42,14 @@ class _Type(Struct, frozen=True):
 
 
 def _number(value: object) -> float | None:
-    if isinstance(value, str | int | float):
-        try:
-            return float(value)
-        except (ValueError, OverflowError):
-            return None
-    return None
+    try:
+        return float(value) if isinstance(value, str | int | float) else None
+    except (ValueError, OverflowError):
+        return None
 
 
-def _numbers(called: str, accepts: Callable[[float], bool]) -> _Type:
-    def of(value: object) -> bool:
-        number = _number(value)
-        return number is not None and accepts(number)
-
-    return _Type(called, of)
+def _numbers(called: str, accepts: Callable[[float], bool] = lambda _: True) -> _Type:
+    return _Type(called, lambda value: (number := _number(value)) is not None and accepts(number))
 
 
 def _of(called: str, *types: type) -> _Type:
@@ -71,7 +65,7 @@ _TEXT: Final = _of("a string", str, int, float)
 _MAP: Final = _of("a map", dict)
 _LIST: Final = _of("a list", list)
 _FLAG: Final = _of("true or false", bool, int, str)
-_NUMBER: Final = _numbers("a number", lambda _: True)
+_NUMBER: Final = _numbers("a number")
 _POSITIVE: Final = _numbers("a number above 0", lambda number: number > 0)
 _COUNT: Final = _numbers("an integer of 1 or more", lambda number: number >= 1)
 _NOT_NEGATIVE: Final = _numbers("a number of 0 or more", lambda number: number >= 0)
@@ -196,16 +190,13 @@ def serve_config_unreadable(service: Service) -> Iterator[Fault]:
     if read.value is None:
         return
     applications = _config(service) / "applications"
-    if applications.given and type(applications.value) is not list:
-        yield Fault(
-            applications,
-            f"applications is {_shown(applications.value)}: write a list, each entry "
-            "with an import_path",
-        )
-    elif not applications.given:
+    if not applications.given:
         single = "import_path" in read.value
         advice = "put it below applications, as - import_path" if single else "add the list"
         yield Fault(applications, f"Ray needs a list of applications: {advice}", REQUIRED)
+    elif type(applications.value) is not list:
+        found = f"applications is {_shown(applications.value)}"
+        yield Fault(applications, f"{found}: write a list, each entry with an import_path")
 
 
 def serve_application_invalid(service: Service) -> Iterator[Fault]:
@@ -304,14 +295,10 @@ def serve_key_unknown(service: Service) -> Iterator[Fault]:
 def _of_another_release(key: str, release: Release) -> str:
     """Return a message that a release of Ray does not have a key, or an empty string."""
     newest, since = REPLACED.get(key), SINCE.get(key, release)
+    advice = f"use Ray {shown(since)}, or remove it" if release < since else ""
     if newest and release >= _REPLACED_SINCE:
-        return f"Ray {shown(release)} has no {key} and ignores it: write {newest}"
-    if release < since:
-        return (
-            f"Ray {shown(release)} has no {key} and ignores it: use Ray {shown(since)}, or "
-            "remove it"
-        )
-    return ""
+        advice = f"write {newest}"
+    return f"Ray {shown(release)} has no {key} and ignores it: {advice}" if advice else ""
 
 
 def _field(service: Service) -> Field:
@@ -320,9 +307,8 @@ def _field(service: Service) -> Field:
 
 def _read(service: Service) -> Inline:
     text = _field(service).text
-    if not 0 < len(text) <= YAML_MAX:
-        return Inline(None)
-    return read_map(text, "applications: [{import_path: 'module:app'}]")
+    known = 0 < len(text) <= YAML_MAX
+    return read_map(text, "applications: [{import_path: 'module:app'}]") if known else Inline(None)
 
 
 def _config(service: Service) -> Field:
@@ -335,12 +321,10 @@ def _applications(service: Service) -> Iterator[Field]:
 
 
 def _deployments(service: Service) -> Iterator[Field]:
-    every = (
-        deployment
-        for application in _applications(service)
-        for deployment in (application / "deployments").items()
+    applications = _applications(service)
+    return islice(
+        (each for one in applications for each in (one / "deployments").items()), _CHECKED
     )
-    return islice(every, _CHECKED)
 
 
 def _runtime_envs(service: Service) -> Iterator[Field]:
@@ -356,28 +340,26 @@ def _maps(service: Service) -> Iterator[tuple[Field, Fields]]:
     yield config, TOP
     yield config / "http_options", HTTP
     yield config / "grpc_options", GRPC
-    yield config / "logging_config", LOGGING
     for application in _applications(service):
         yield application, APPLICATION
-        yield application / "logging_config", LOGGING
     for deployment in _deployments(service):
         yield deployment, DEPLOYMENT
         yield deployment / "ray_actor_options", ACTOR
         yield deployment / "autoscaling_config", AUTOSCALING
-        yield deployment / "logging_config", LOGGING
+    for each in (config, *_applications(service), *_deployments(service)):
+        yield each / "logging_config", LOGGING
 
 
 def _import_path(field: Field) -> Iterator[Fault]:
     """Yield problems of the import path of an application. Ray also accepts `module.name`."""
+    text, advice = field.text, "write module:name of the application"
     if not field.given:
-        yield Fault(field, "import_path is not set: write module:name of the application", REQUIRED)
-        return
-    text = field.text
+        yield Fault(field, f"import_path is not set: {advice}", REQUIRED)
+    elif not text and (field.value == "" or not _TEXT.accepts(field.value)):
+        yield Fault(field, f"{_shown(field.value)}: {advice}")
     if not text:
-        if not _TEXT.accepts(field.value) or field.value == "":
-            yield Fault(field, f"{_shown(field.value)}: write module:name of the application")
         return
-    module, _, name = text.rpartition(":") if ":" in text else text.rpartition(".")
+    module, _, name = text.rpartition(":" if ":" in text else ".")
     broken = ":" in module or module.startswith(".") or any(map(str.isspace, text)) or "/" in text
     if not module or not name or broken:
         yield Fault(field, f"{text[:40]!r}: write module:name, such as app.main:deployment")
@@ -387,24 +369,27 @@ def _import_path(field: Field) -> Iterator[Fault]:
 
 
 def _route(text: str) -> str:
-    if not text:
-        return ""
-    if not text.startswith(_ROOT):
-        return f"{text[:40]!r}: begin it with /"
-    if len(text) > 1 and text.endswith(_ROOT):
-        return f"{text[:40]!r}: remove the / at its end"
-    return f"{text[:40]!r}: write it without braces" if "{" in text or "}" in text else ""
+    advice = ""
+    if text and not text.startswith(_ROOT):
+        advice = "begin it with /"
+    elif len(text) > 1 and text.endswith(_ROOT):
+        advice = "remove the / at its end"
+    elif "{" in text or "}" in text:
+        advice = "write it without braces"
+    return f"{text[:40]!r}: {advice}" if advice else ""
 
 
 def _exclusions(deployment: Field) -> Iterator[Fault]:
     replicas, autoscaling = deployment / "num_replicas", deployment / "autoscaling_config"
-    if replicas.given and replicas.value != "auto" and autoscaling.size:
-        text = "num_replicas is set beside autoscaling_config: remove one of the two"
-        yield Fault(replicas, text, FORBIDDEN)
-    per_node = deployment / "max_replicas_per_node"
-    if per_node.given and (deployment / "placement_group_bundles").given:
-        text = "max_replicas_per_node is set beside placement_group_bundles: remove one of the two"
-        yield Fault(per_node, text, FORBIDDEN)
+    per_node, bundles = deployment / "max_replicas_per_node", deployment / "placement_group_bundles"
+    fixed = replicas.given and replicas.value != "auto"
+    for field, beside, both in (
+        (replicas, autoscaling, fixed and autoscaling.size),
+        (per_node, bundles, per_node.given and bundles.given),
+    ):
+        if both:
+            text = f"{field.token} is set beside {beside.token}: remove one of the two"
+            yield Fault(field, text, FORBIDDEN)
 
 
 def _bounds(autoscaling: Field) -> Iterator[Fault]:
@@ -421,12 +406,10 @@ def _bounds(autoscaling: Field) -> Iterator[Fault]:
 
 
 def _addresses(env: Field) -> Iterator[Fault]:
+    advice = "write the address of an archive, such as s3://bucket/a.zip"
     for field in (env / "working_dir", *(env / "py_modules").items()):
         if field.text and "://" not in field.text:
-            text = (
-                f"{field.text[:40]!r}: write the address of an archive, such as s3://bucket/a.zip"
-            )
-            yield Fault(field, text)
+            yield Fault(field, f"{field.text[:40]!r}: {advice}")
 
 
 def _shown(value: object) -> str:

@@ -117,16 +117,10 @@ def shard_index_changed(update: Update) -> Iterator[Fault]:
 
     https://kubernetes.io/docs/concepts/workloads/pods/#pod-update-and-replacement
     """
-    field = update.new.annotation(names.ANNOTATION_SHARD_INDEX)
     old, new = update.old.annotations, update.new.annotations
     group, index = SHARD_GROUP.read(old), SHARD_INDEX.read(old)
-    if (
-        update.service is not None
-        or not group
-        or SHARD_GROUP.read(new) != group
-        or read_index(index) is None
-    ):
-        return
-    if field.given and SHARD_INDEX.read(new) != index:
+    stays = update.service is None and group and SHARD_GROUP.read(new) == group
+    field = update.new.annotation(names.ANNOTATION_SHARD_INDEX)
+    if stays and read_index(index) is not None and field.given and SHARD_INDEX.read(new) != index:
         text = f"immutable: write {index} again, or remove the annotation from your manifest"
         yield Fault(field, text, FORBIDDEN)
