@@ -42,7 +42,7 @@ def _no_thread_is_left() -> Iterator[None]:
     yield
     left = [each for each in threading.enumerate() if each not in before]
     for each in left:
-        each.join(30)
+        each.join(60)
     assert not any(each.is_alive() for each in left), f"the test left {left}"
 
 
