@@ -85,7 +85,7 @@ def build(
     metrics.expose(table.LEADER, lambda: leader.leading)
     watch_metrics(metrics, lambda: observing.watches)
     gate = _gate(observing, leader)
-    admin = admin_server(settings, gate, metrics)
+    admin = admin_server(settings, gate, metrics.exposition)
     return Process({"admin": admin, "cluster": Connected(api, parts)}, (admin,), gate.drain, log)
 
 

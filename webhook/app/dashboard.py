@@ -57,7 +57,7 @@ def build(settings: Settings, output: Output) -> Process:
     metrics.expose(table.DASHBOARD_FAILURES, lambda: live.failures)
     watch_metrics(metrics, lambda: observing.watches)
     gate = Readiness({"RayClusters and pods": lambda: observing.synced})
-    admin = admin_server(settings, gate, metrics)
+    admin = admin_server(settings, gate, metrics.exposition)
 
     async def drain() -> None:
         await page.drain()

@@ -9,7 +9,6 @@ from typing import Any
 
 from webhook.app.runtime import Runnable
 from webhook.cache.informer import ListWatch
-from webhook.cache.serve_cache import ClusterState
 from webhook.kubeclient.access import NAMESPACE_FILE, Load, load_of
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.errors import ConfigurationError
@@ -35,14 +34,6 @@ class Connected:
                     group.create_task(part.run(), name=name)
         finally:
             await self.api.close()
-
-
-def follow_metrics(metrics: Metrics, cluster: ClusterState) -> None:
-    """Expose the watches of a cluster, live reads, and invalid seat labels."""
-    watch_metrics(metrics, lambda: cluster.watches)
-    metrics.expose(table.LIVE_READS, lambda: cluster.reader.reads)
-    metrics.expose(table.LIVE_READ_FAILURES, lambda: cluster.reader.failures)
-    metrics.expose(table.MALFORMED_SEATS, lambda: cluster.malformed)
 
 
 def watch_metrics(

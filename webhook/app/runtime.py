@@ -46,10 +46,15 @@ def configured(settings: Settings, output: Output, process: str) -> tuple[Log, M
     return log, Metrics(process)
 
 
-def admin_server(settings: Settings, gate: Readiness, metrics: Metrics) -> HttpServer:
+def admin_server(
+    settings: Settings,
+    gate: Readiness,
+    exposition: Callable[[], tuple[bytes, str]],
+    refused: Callable[[int, str], None] = lambda _status, _reason: None,
+) -> HttpServer:
     """Return the server of probes and metrics."""
-    application, own = admin_application(gate, metrics.exposition), settings.listen
-    return HttpServer(application, own.host, own.admin_port)
+    application, own = admin_application(gate, exposition), settings.listen
+    return HttpServer(application, own.host, own.admin_port, refused=refused)
 
 
 class RunnableEndedError(Exception):

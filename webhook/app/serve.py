@@ -14,8 +14,8 @@ from webhook.admission.ray_handler import RayHandler
 from webhook.admission.reviewer import Mutation, Validation
 from webhook.admission.shard_handler import ShardHandler
 from webhook.admission.subresource_handlers import BindingHandler, ResizeHandler
-from webhook.app.informers import Connected, connection, follow_metrics, own_namespace
-from webhook.app.runtime import Process, Runnable, configured
+from webhook.app.informers import Connected, connection, own_namespace, watch_metrics
+from webhook.app.runtime import Process, Runnable, admin_server, configured
 from webhook.cache.live import LiveReader
 from webhook.cache.nodes import Nodes
 from webhook.cache.serve_cache import ClusterState
@@ -28,7 +28,6 @@ from webhook.groups.identity_index import Membership
 from webhook.httpserver.application import (
     Condition,
     Readiness,
-    admin_application,
     review_application,
 )
 from webhook.httpserver.body_budget import BodyBudget
@@ -100,7 +99,6 @@ def build(
     metrics.expose(table.MEMBERS, lambda: len(cluster.members))
     metrics.expose(table.CLUSTERS, lambda: len(cluster.clusters))
     observer = ReviewObserver(log, ReviewCounts(metrics), quiet=settings.log.admissions == "denied")
-
     tls = SwappingContext(verify_clients=settings.tls.client_ca is not None)
     certificates = CertificateObserver(log, metrics, lambda: tls.expires)
     keepers = _keepers(settings, tls, certificates)
@@ -116,14 +114,19 @@ def build(
         limits=Limits(client_names=frozenset(settings.tls.client_names)),
         refused=observer.refused,
     )
-    admin = _admin(settings, metrics, gate, observer)
+
+    def exposition() -> tuple[bytes, str]:
+        observer.flush()
+        return metrics.exposition()
+
+    admin = admin_server(settings, gate, PacedScrapes(exposition), observer.refused)
 
     async def drain() -> None:
         await gate.drain()
         await asyncio.sleep(settings.serving.drain_seconds)
 
-    parts = {**keepers, **_closing(settings), **cluster.runnables}
-    runnables = {"reviews": reviews, "admin": admin, **parts}
+    servers = {"reviews": reviews, "admin": admin}
+    runnables = {**servers, **keepers, **_closing(settings), **cluster.runnables}
     return Process(runnables, (reviews, admin), drain, log, observer.flush)
 
 
@@ -169,18 +172,6 @@ def _endpoints(
     }
 
 
-def _admin(
-    settings: Settings, metrics: Metrics, gate: Readiness, observer: ReviewObserver
-) -> HttpServer:
-    def exposition() -> tuple[bytes, str]:
-        observer.flush()
-        return metrics.exposition()
-
-    application = admin_application(gate, PacedScrapes(exposition))
-    own = settings.listen
-    return HttpServer(application, own.host, own.admin_port, refused=observer.refused)
-
-
 def _standalone(settings: Settings, manifests: Sequence[Manifest]) -> _Cluster:
     state = load_state(manifests, ignoring=settings.ignore.rayclusters)
     reservations = standalone(Membership(), state.clusters)
@@ -191,7 +182,10 @@ def _followed(settings: Settings, metrics: Metrics, seconds: float) -> _Cluster:
     clusters, members = ClusterIndex(ignoring=settings.ignore.rayclusters), Membership()
     api = Api(connection(settings.kubeconfig))
     cluster = ClusterState(api, clusters, members, settings.namespaces)
-    follow_metrics(metrics, cluster)
+    watch_metrics(metrics, lambda: cluster.watches)
+    metrics.expose(table.LIVE_READS, lambda: cluster.reader.reads)
+    metrics.expose(table.LIVE_READ_FAILURES, lambda: cluster.reader.failures)
+    metrics.expose(table.MALFORMED_SEATS, lambda: cluster.malformed)
     store = LeaseStore(api, own_namespace(settings.installation.namespace))
     objects = partial(objects_of, members, clusters)
     reservations = Reservations(store, Times(api.server_time.now), cluster.reader, objects)

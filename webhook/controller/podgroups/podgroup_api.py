@@ -71,6 +71,7 @@ class _Spec(Struct, rename="camel"):
     workload_ref: _Reference | None = None
     pod_group_template_ref: _OldReference | None = None
     pod_group_templates: list[_Template] | None = None
+    scheduling_constraints: Any = None
 
 
 class ReadObject(Struct):

@@ -3,10 +3,8 @@
 import logging
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote
-
-from msgspec import Struct, field
 
 from webhook.api import names
 from webhook.controller.podgroups.lifecycle import (
@@ -41,14 +39,6 @@ Selector = tuple[str, str]
 
 _CONSTRAINTS: Final = "schedulingConstraints"
 _log: Final = logging.getLogger("webhook.controller")
-
-
-class _StoredSpec(Struct, rename="camel"):
-    scheduling_constraints: Any = None
-
-
-class _Stored(Struct):
-    spec: _StoredSpec = field(default_factory=_StoredSpec)
 
 
 class PodGroupStore:
@@ -104,7 +94,7 @@ class PodGroupStore:
         if isinstance(action, Create):
             path = self.podgroup_api.path(resource_of(action.wanted), namespace)
             body = self.podgroup_api.body(facts, action)
-            stored = decoded(await self._api.create(path, body, SECONDS), _Stored, "an object")
+            stored = decoded(await self._api.create(path, body, SECONDS), ReadObject, "an object")
             if _CONSTRAINTS in body["spec"] and not stored.spec.scheduling_constraints:
                 self._warn_of_dropped_constraint(facts, action.wanted.name)
             return

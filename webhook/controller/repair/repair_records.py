@@ -88,14 +88,12 @@ class RepairRecords:
 
     async def _read(self) -> _ConfigMap:
         if self._known is None:
-            self._known = decoded(await self._body(), _ConfigMap, "a ConfigMap")
+            try:
+                body = await self._api.get(self._path, (), SECONDS)
+            except ApiError as error:
+                if error.reason != "missing":
+                    raise
+                new = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": self._metadata}
+                body = await self._api.create(self._collection, new, SECONDS)
+            self._known = decoded(body, _ConfigMap, "a ConfigMap")
         return self._known
-
-    async def _body(self) -> bytes:
-        try:
-            return await self._api.get(self._path, (), SECONDS)
-        except ApiError as error:
-            if error.reason != "missing":
-                raise
-        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": self._metadata}
-        return await self._api.create(self._collection, body, SECONDS)
