@@ -133,22 +133,14 @@ class Leader:
     async def _lead(self) -> None:
         _log.info("leader: this process leads, by Lease %s", self._lease.name)
         self.leading = True
-        keeping = asyncio.create_task(self._keep())
-        working = asyncio.create_task(self._run_all())
         try:
-            await asyncio.wait({keeping, working}, return_when=asyncio.FIRST_COMPLETED)
-            if working.done():
-                working.result()
+            async with asyncio.TaskGroup() as tasks:
+                works = [tasks.create_task(work()) for work in self._works]
+                await self._keep()
+                for work in works:
+                    work.cancel()
         finally:
-            keeping.cancel()
-            working.cancel()
-            await asyncio.gather(keeping, working, return_exceptions=True)
             self.leading = False
-
-    async def _run_all(self) -> None:
-        async with asyncio.TaskGroup() as tasks:
-            for work in self._works:
-                tasks.create_task(work())
 
     async def _keep(self) -> None:
         """Renew the Lease; return once it is lost or the renew deadline has passed."""
@@ -159,17 +151,11 @@ class Leader:
             if await self._try(max(renewed + self._timing.renew - begun, 0.0)):
                 renewed = begun
             elif self._other:
-                _log.warning(
-                    "leader: %s has taken Lease %s over; this process stands by",
-                    self._other,
-                    self._lease.name,
-                )
+                text = "leader: %s has taken Lease %s over; this process stands by"
+                _log.warning(text, self._other, self._lease.name)
                 return
-        _log.warning(
-            "leader: Lease %s could not be renewed for %g s; this process stops",
-            self._lease.name,
-            self._timing.renew,
-        )
+        text = "leader: Lease %s could not be renewed for %g s; this process stops"
+        _log.warning(text, self._lease.name, self._timing.renew)
 
     async def _try(self, seconds: float = _REQUEST_SECONDS) -> bool:
         """Acquire or renew the Lease, and return whether this process holds it."""
@@ -181,7 +167,10 @@ class Leader:
                 return False
             await self._lease.write(self._own(holding), version, seconds)
         except ApiError as error:
-            self._warn_once(error)
+            if error.reason not in {"conflict", self._problem}:
+                self._problem = error.reason
+                text = "leader: Lease %s: %s (%s); trying again"
+                _log.warning(text, self._lease.name, error, error.reason)
             return False
         self._problem = ""
         return True
@@ -196,9 +185,8 @@ class Leader:
         valid = now < self._seen_at + float(holding.lease_duration_seconds or 0)
         other = holder if valid and holder != self._identity else ""
         if other and other != self._other and not self.leading:
-            _log.info(
-                "leader: %s leads by Lease %s; this process stands by", other, self._lease.name
-            )
+            text = "leader: %s leads by Lease %s; this process stands by"
+            _log.info(text, other, self._lease.name)
         self._other = other
 
     def _own(self, holding: Holding) -> Holding:
@@ -223,19 +211,7 @@ class Leader:
             free = Holding("", 1, now, now, holding.lease_transitions)
             await self._lease.write(free, version, _RELEASE_SECONDS)
         except ApiError as error:
-            _log.warning(
-                "leader: Lease %s could not be released: %s (%s)",
-                self._lease.name,
-                error,
-                error.reason,
-            )
+            text = "leader: Lease %s could not be released: %s (%s)"
+            _log.warning(text, self._lease.name, error, error.reason)
         else:
             _log.info("leader: Lease %s was released", self._lease.name)
-
-    def _warn_once(self, error: ApiError) -> None:
-        """Log once why the Lease cannot be acquired; a conflict is no error."""
-        if error.reason not in {"conflict", self._problem}:
-            self._problem = error.reason
-            _log.warning(
-                "leader: Lease %s: %s (%s); trying again", self._lease.name, error, error.reason
-            )
