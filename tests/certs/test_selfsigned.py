@@ -18,6 +18,7 @@ from webhook.certs.self_signed import (
     read_holdings,
     write_holdings,
 )
+from webhook.kubeclient.errors import ApiError
 
 NAMES = ["ray-webhook.ray-webhook.svc", "ray-webhook.ray-webhook.svc.cluster.local"]
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -68,7 +69,6 @@ def replica(vault: MemoryVault, clock: Clock, ahead: timedelta = timedelta()) ->
     return SelfSigned(
         vault,
         NAMES,
-        ConnectionError,
         clock=lambda: clock() + ahead,
         timer=lambda: clock().timestamp(),
     )
@@ -215,7 +215,7 @@ def test_after_a_long_sleep_everything_is_issued_afresh() -> None:
 def test_an_unreachable_vault_is_a_complaint_and_no_end() -> None:
     class Unreachable(MemoryVault):
         async def read(self) -> tuple[Mapping[str, bytes], str]:
-            raise ConnectionError("refused")
+            raise ApiError("unavailable", "refused")
 
     with pytest.raises(CertificateError, match="refused"):
         asyncio.run(replica(Unreachable(), Clock()).fetch())

@@ -23,7 +23,6 @@ from tests.server import serving
 from webhook.certs.context import CertificateError
 from webhook.certs.issue import Pair
 from webhook.certs.self_signed import SelfSigned
-from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.kubeconfig import kubeconfig
 from webhook.kubeclient.secrets import SecretStore
 
@@ -49,7 +48,7 @@ def with_vault(objects: Registry, directory: Path, act: Callable[[SecretStore], 
 
 
 def source(vault: SecretStore) -> SelfSigned:
-    return SelfSigned(vault, NAMES, ApiError)
+    return SelfSigned(vault, NAMES)
 
 
 def test_the_first_start_fills_the_secret_and_every_bundle(tmp_path: Path) -> None:

@@ -52,7 +52,6 @@ from tests.manifests.render import (
 from tests.server import ready
 from webhook.certs.issue import Pair
 from webhook.certs.self_signed import SelfSigned
-from webhook.kubeclient.errors import ApiError as ClientError
 from webhook.kubeclient.kubeconfig import kubeconfig
 from webhook.kubeclient.secrets import SecretStore
 
@@ -259,9 +258,7 @@ async def fetch(config: Path, replicas: int) -> list[Pair]:
     ]
     connections = [asyncio.create_task(vault.run()) for vault in vaults]
     try:
-        return await asyncio.gather(
-            *(SelfSigned(vault, NAMES, ClientError).fetch() for vault in vaults)
-        )
+        return await asyncio.gather(*(SelfSigned(vault, NAMES).fetch() for vault in vaults))
     finally:
         for connection in connections:
             connection.cancel()

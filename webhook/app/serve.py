@@ -41,7 +41,6 @@ from webhook.kubeclient.discovery import (
     KubernetesRelease,
     PodGroupsServed,
 )
-from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.kuberay_release import KubeRayStored
 from webhook.kubeclient.reservation_leases import LeaseStore
 from webhook.kubeclient.secrets import SecretStore
@@ -291,7 +290,7 @@ def _keepers(
     own, namespace = settings.installation, own_namespace(settings.installation.namespace)
     vault = SecretStore(connection(settings.kubeconfig), namespace, own.name)
     name = f"{own.name}.{namespace}.svc"
-    source = SelfSigned(vault, [name, f"{name}.cluster.local"], ApiError)
+    source = SelfSigned(vault, [name, f"{name}.cluster.local"])
     return {
         "certificate": CertificateWatcher(source, context, observer, tls.client_ca),
         "secret": vault,

@@ -19,6 +19,7 @@ from cryptography.exceptions import InvalidSignature
 
 from webhook.certs.context import CertificateError, read_validity
 from webhook.certs.issue import Pair, issue_authority, issue_server
+from webhook.kubeclient.errors import ApiError
 
 AUTHORITY_DAYS: Final = 3650
 SERVER_DAYS: Final = 90
@@ -147,19 +148,15 @@ class Vault(Protocol):
 class SelfSigned:
     """Reads, renews and publishes certificates. The first replica to write wins; writes of the
     others are conflicts, and they read again.
-
-    `unavailable` is the exception of the vault if the API server is unreachable.
     """
 
     def __init__(
         self,
         vault: Vault,
         names: Sequence[str],
-        unavailable: type[Exception],
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         timer: Callable[[], float] = monotonic,
     ) -> None:
-        self._unavailable = unavailable
         self._vault = vault
         self._names = names
         self._clock = clock
@@ -175,7 +172,7 @@ class SelfSigned:
         """Perform due steps, and return the pair to serve. Raises CertificateError."""
         try:
             return await self._fetch()
-        except self._unavailable as error:
+        except ApiError as error:
             raise CertificateError(
                 f"the self-signed certificate cannot be renewed or read: {error}"
             ) from None
