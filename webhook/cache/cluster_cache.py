@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from math import inf
 from typing import Any, Final, Generic, TypeVar
 
+import msgspec
 from msgspec import Struct
 
 from webhook.api import names
@@ -28,12 +29,50 @@ from webhook.kubeclient.timeouts import Timing
 from webhook.kubeclient.wire import Codec, Resource, decoded, path_of
 
 T = TypeVar("T", bound=Live)
+V = TypeVar("V")
 
 _NAMESPACE_SECONDS: Final = 60.0
 """Interval of reads of a namespace, if namespaces may not be listed."""
 _DEADLINE: Final = 10.0
-_PROBE_SECONDS: Final = 30.0
+_USER_SECONDS: Final = 30.0
 _RAY_PODS: Final = f"{names.LABEL_NODE_TYPE} in ({names.NODE_TYPE_HEAD},{names.NODE_TYPE_WORKER})"
+
+
+class UserReads:
+    """Reads on behalf of a user, who may lack rights. `unread` has the reasons of failures, by
+    kind.
+    """
+
+    def __init__(self, api: Api) -> None:
+        self.api = api
+        self.unread: dict[str, str] = {}
+
+    async def attempt(self, kind: str, reading: Awaitable[V]) -> V | None:
+        """Return the result, or None after a failure."""
+        try:
+            return await reading
+        except ApiError as error:
+            self.unread[kind] = error.reason if error.reason == "forbidden" else str(error)
+            return None
+
+    async def get(self, path: str, query: Query = ()) -> dict[str, Any]:
+        """Return a response. Raises ApiError."""
+        found: dict[str, Any] = msgspec.json.decode(await self.api.get(path, query, _USER_SECONDS))
+        return found
+
+    async def items(self, kind: str, path: str, query: Query = ()) -> list[Any] | None:
+        found = await self.attempt(kind, self.get(path, query))
+        return None if found is None else found.get("items") or []
+
+    async def ready_endpoints(self, namespace: str, service: str) -> int | None:
+        """Return the number of ready endpoints of a Service; one without that field is ready."""
+        path = f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
+        selector = [("labelSelector", f"kubernetes.io/service-name={service}")]
+        slices = await self.items("endpointslices", path, selector)
+        if slices is None:
+            return None
+        endpoints = [each for found in slices for each in found.get("endpoints") or ()]
+        return sum((each.get("conditions") or {}).get("ready") is not False for each in endpoints)
 
 
 class Kind(Struct, Generic[T], frozen=True):
@@ -117,7 +156,7 @@ class Observing:
         self._other_kinds = other_kinds
         self._gets = [each for each in self.namespaces if each and person]
         self._watches: dict[str, list[ListWatch[Any]]] = {}
-        self._unreadable: dict[str, str] = {}
+        self._reads = UserReads(api)
         self._served: str | None = None
         self.discovery = Discovery(PodGroupsServed(api), self._timing.discovery)
         followed: list[Kind[Any]] = [RAYCLUSTERS, PODS]
@@ -164,24 +203,26 @@ class Observing:
             for watch in watches
             if watch.problem and not watch.synced
         }
-        return {**found, **self._unreadable}
+        return {**found, **self._reads.unread}
 
     async def read(self) -> None:
         """List all kinds once. Raises ApiError if RayClusters or pods cannot be read."""
         others = [
-            self._try(name, watch.list())
+            self._reads.attempt(name, watch.list())
             for name, watches in self._watches.items()
             for watch in watches
             if watch not in self._needed
         ]
-        others += [self._try("namespaces", self._get_namespace(each)) for each in self._gets]
+        others += [
+            self._reads.attempt("namespaces", self._get_namespace(each)) for each in self._gets
+        ]
         if _POD_GROUPS in self._other_kinds:
-            others.append(self._try(_POD_GROUPS, self._list_pod_groups()))
+            others.append(self._reads.attempt(_POD_GROUPS, self._list_pod_groups()))
         await asyncio.gather(*(watch.list() for watch in self._needed), *others)
 
     async def run(self) -> None:
         """Run the watches until cancelled. The client has to be open."""
-        self._unreadable.clear()
+        self._reads.unread.clear()
         followed = [each for each in self.watches if each not in self._watches.get(_POD_GROUPS, ())]
         async with asyncio.TaskGroup() as group:
             for watch in followed:
@@ -210,21 +251,14 @@ class Observing:
         watch = ListWatch(self.api, resource, _StoreAdapter(table, own), self._timing)
         self._watches.setdefault(kind.plural, []).append(watch)
 
-    async def _try(self, name: str, reading: Awaitable[None]) -> None:
-        """Read, and record an error."""
-        try:
-            await reading
-        except ApiError as error:
-            self._unreadable[name] = error.reason if error.reason == "forbidden" else str(error)
-
     async def _get_namespace(self, name: str) -> None:
         body = await self.api.get(f"/api/v1/namespaces/{name}", (), _DEADLINE)
         self._object_cache.namespaces.load([decoded(body, Named, "a Namespace")])
-        self._unreadable.pop("namespaces", None)
+        self._reads.unread.pop("namespaces", None)
 
     async def _poll_namespace(self, name: str) -> None:
         while True:
-            await self._try("namespaces", self._get_namespace(name))
+            await self._reads.attempt("namespaces", self._get_namespace(name))
             await asyncio.sleep(_NAMESPACE_SECONDS)
 
     async def _list_pod_groups(self) -> None:
@@ -289,4 +323,4 @@ async def probe(api: Api, namespace: str) -> None:
     """Read a RayCluster and a pod. Raises ApiError if that is not possible."""
     for kind in (RAYCLUSTERS, PODS):
         path = path_of(kind.root, namespace, kind.plural)
-        await api.get(path, [*kind.query, ("limit", "1")], _PROBE_SECONDS)
+        await api.get(path, [*kind.query, ("limit", "1")], _USER_SECONDS)

@@ -2,25 +2,23 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Final
 from urllib.parse import quote
 
 import msgspec
 from msgspec import structs
 
 from webhook.api import names
-from webhook.cache.cluster_cache import read_cluster
-from webhook.cache.google_webhook import ready_endpoints
+from webhook.cache.cluster_cache import UserReads, read_cluster
 from webhook.check.installation_checks import DEFINITIONS, LEASES, Object, Probed, Tried
 from webhook.diagnostics.examiner import examine
 from webhook.diagnostics.installation_problems import OURS
 from webhook.diagnostics.live_objects import WebhookConfiguration
 from webhook.diagnostics.report import ClusterReport
-from webhook.kubeclient.client import Api, Query
+from webhook.kubeclient.client import Api
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.reservation_leases import check_content
-
-R = TypeVar("R")
+from webhook.kubeclient.wire import path_of
 
 _SECONDS: Final = 30.0
 _ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
@@ -59,7 +57,7 @@ class Probes:
 
     def __init__(
         self,
-        asker: Api,
+        api: Api,
         namespace: str,
         worker_of: Callable[[Object], Object | None],
         claims: str = "",
@@ -68,28 +66,27 @@ class Probes:
         everywhere: bool = False,
     ) -> None:
         self._everywhere = everywhere
-        self._asker = asker
+        self._api = api
+        self._reads = UserReads(api)
         self._namespace = namespace
         self._worker_of = worker_of
         self._claims = claims
         self._ignoring = ignoring
-        self._rayclusters = self._in(f"/apis/{names.RAY_GROUP}/v1", "rayclusters")
-        self._unread: dict[str, str] = {}
+        self._rayclusters = path_of(f"/apis/{names.RAY_GROUP}/v1", namespace, "rayclusters")
 
     async def needs(self) -> Probed:
         """Return the requirements of an installation. Raises ApiError if the API server does not
         answer.
         """
-        version = await self._json("/version")
+        version = await self._reads.get("/version")
+        selector = [("labelSelector", _OPERATOR)]
         served, cert_manager, operators = await asyncio.gather(
-            _exists(self._asker, f"/apis/{names.RAY_GROUP}/v1"),
-            _exists(self._asker, "/apis/cert-manager.io/v1"),
-            self._try(
-                "deployments",
-                self._items("/apis/apps/v1/deployments", [("labelSelector", _OPERATOR)]),
-            ),
+            _exists(self._api, f"/apis/{names.RAY_GROUP}/v1"),
+            _exists(self._api, "/apis/cert-manager.io/v1"),
+            self._reads.items("deployments", "/apis/apps/v1/deployments", selector),
         )
-        return Probed(version, served, cert_manager, operators, None, None, {}, unread=self._unread)
+        unread = self._reads.unread
+        return Probed(version, served, cert_manager, operators, None, None, {}, unread=unread)
 
     async def all(self, now: float) -> Probed:
         """Return the results of all probes. Raises ApiError if the API server does not answer."""
@@ -103,9 +100,19 @@ class Probes:
         ) = await asyncio.gather(
             self._configurations("mutatingwebhookconfigurations"),
             self._configurations("validatingwebhookconfigurations"),
-            _attempt(self._asker, self._rayclusters, _broken(self._namespace)),
+            _attempt(self._api, self._rayclusters, _broken(self._namespace)),
             self._worker(),
             self._cluster_report(now),
+        )
+        probed = structs.replace(
+            probed,
+            mutating=mutating,
+            validating=validating,
+            broken=broken,
+            worker=worker,
+            owner=owner,
+            cluster_report=cluster_report,
+            scope=scope,
         )
         services = sorted(
             {
@@ -116,29 +123,22 @@ class Probes:
                 and (service := webhook.client_config.service) is not None
             }
         )
+        if not services:
+            return probed
         ready = {
-            f"{namespace}/{name}": await self._ready(namespace, name)
+            f"{namespace}/{name}": await self._reads.ready_endpoints(namespace, name)
             for namespace, name in services
         }
-        pods = await self._behind(services[0]) if services else ()
-        accounts = _accounts(services[0][0], pods) if services else ()
-        settings = await self._settings(services[0][0], pods) if services else ()
-        reservations = await self._reservations(services[0][0]) if services else {}
-        rights = await self._rights(accounts[0], services[0][0]) if accounts else {}
+        namespace = services[0][0]
+        pods = await self._behind(*services[0])
+        accounts = _accounts(namespace, pods)
         return structs.replace(
             probed,
-            mutating=mutating,
-            validating=validating,
             ready=ready,
             accounts=accounts,
-            settings=settings,
-            rights=rights,
-            reservations=reservations,
-            broken=broken,
-            worker=worker,
-            owner=owner,
-            cluster_report=cluster_report,
-            scope=scope,
+            settings=await self._settings(namespace, pods),
+            reservations=await self._reservations(self._claims or namespace),
+            rights=await self._rights(accounts[0], self._claims or namespace) if accounts else {},
         )
 
     async def _worker(self) -> tuple[str, Tried]:
@@ -146,65 +146,53 @@ class Probes:
         RayCluster that does not exist.
         """
         owner, pod = "", _orphan(self._namespace)
-        for cluster in await self._try("rayclusters", self._items(self._rayclusters, [])) or ():
+        for cluster in await self._reads.items("rayclusters", self._rayclusters) or ():
             made = self._worker_of(cluster)
             if made is not None:
                 owner, pod = str(cluster["metadata"]["name"]), made
                 break
-        return owner, await _attempt(self._asker, self._in("/api/v1", "pods"), pod)
+        return owner, await _attempt(self._api, path_of("/api/v1", self._namespace, "pods"), pod)
 
-    async def _reservations(self, namespace: str) -> dict[str, Tried]:
+    async def _reservations(self, place: str) -> dict[str, Tried]:
         """Return the results of dry runs of a new Lease and of some that contain reservations, by
         namespace and name; for a Lease that cannot be decoded, the error.
         """
-        place = self._claims or namespace
-        path = f"/apis/coordination.k8s.io/v1/namespaces/{place}/leases"
-        tried = {f"{place}/{_NOWHERE}": await _attempt(self._asker, path, _lease(place))}
+        path = path_of("/apis/coordination.k8s.io/v1", place, LEASES)
+        tried = {f"{place}/{_NOWHERE}": await _attempt(self._api, path, _lease(place))}
         label = [("labelSelector", f"{names.LABEL_RESERVATIONS}=true"), ("limit", str(_LEASES_MAX))]
-        leases = await self._try(LEASES, self._items(path, label)) or []
+        leases = await self._reads.items(LEASES, path, label) or []
         limit = asyncio.Semaphore(_AT_ONCE)
-        results = await asyncio.gather(
-            *(_rewrite(self._asker, path, each, limit) for each in leases)
-        )
+        results = await asyncio.gather(*(_rewrite(self._api, path, each, limit) for each in leases))
         for lease, result in zip(leases, results, strict=True):
             tried[f"{place}/{lease['metadata']['name']}"] = result
         return tried
 
     async def _configurations(self, plural: str) -> list[WebhookConfiguration] | None:
-        items = await self._try(plural, self._items(f"{_ADMISSION}/{plural}", []))
+        items = await self._reads.items(plural, f"{_ADMISSION}/{plural}")
         return None if items is None else msgspec.convert(items, list[WebhookConfiguration])
 
     async def _cluster_report(self, now: float) -> tuple[str, ClusterReport | None]:
         """Return the namespace that was checked, empty for all, and its report."""
         scopes = ["", self._namespace] if self._everywhere else [self._namespace]
         for scope in scopes:
-            reading = read_cluster(self._asker, scope, ignoring=self._ignoring)
-            read = await self._try("pods", reading)
+            reading = read_cluster(self._api, scope, ignoring=self._ignoring)
+            read = await self._reads.attempt("pods", reading)
             if read is not None:
-                self._unread.pop("pods", None)  # of all namespaces
+                self._reads.unread.pop("pods", None)  # of all namespaces
                 objects, unread = read
                 return scope, examine(objects, now, unread)
         return self._namespace, None
 
-    async def _ready(self, namespace: str, service: str) -> int | None:
-        path = f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
-        selector = [("labelSelector", f"kubernetes.io/service-name={service}")]
-        slices = await self._try("endpointslices", self._items(path, selector))
-        return None if slices is None else ready_endpoints(slices)
-
-    async def _behind(self, service: tuple[str, str]) -> Sequence[Object]:
-        namespace, name = service
-        found = await self._try(
-            "services", self._json(f"/api/v1/namespaces/{namespace}/services/{name}")
-        )
+    async def _behind(self, namespace: str, service: str) -> Sequence[Object]:
+        """Return the pods of a Service."""
+        path = f"/api/v1/namespaces/{namespace}/services/{service}"
+        found = await self._reads.attempt("services", self._reads.get(path))
         selector = ((found or {}).get("spec") or {}).get("selector") or {}
         if not selector:
             return ()
-        wanted = ",".join(f"{key}={value}" for key, value in selector.items())
-        pods: Sequence[Object] | None = await self._try(
-            "pods", self._items(f"/api/v1/namespaces/{namespace}/pods", [("labelSelector", wanted)])
-        )
-        return pods or ()
+        wanted = [("labelSelector", ",".join(f"{key}={value}" for key, value in selector.items()))]
+        path = path_of("/api/v1", namespace, "pods")
+        return await self._reads.items("pods", path, wanted) or ()
 
     async def _settings(self, namespace: str, pods: Sequence[Object]) -> tuple[str, ...] | None:
         """Return the texts of the ConfigMaps that the pods mount; None if any cannot be read."""
@@ -212,51 +200,25 @@ class Probes:
         texts: list[str] = []
         for name in sorted({each["configMap"]["name"] for each in volumes if "configMap" in each}):
             path = f"/api/v1/namespaces/{namespace}/configmaps/{name}"
-            found = await self._try("configmaps", self._json(path))
+            found = await self._reads.attempt("configmaps", self._reads.get(path))
             if found is None:
                 return None
             texts += (found.get("data") or {}).values()
         return tuple(texts)
 
-    async def _rights(self, account: str, namespace: str) -> dict[str, bool | None]:
+    async def _rights(self, account: str, place: str) -> dict[str, bool | None]:
         """Return whether an account has the required rights, by `verb resource`, and `in namespace`
         for rights that are required only there.
         """
-        where = self._claims or namespace
-        rights = {
-            f"{right['verb']} {right['resource']}": await self._may(account, right)
-            for right in _RIGHTS
-        }
-        return rights | {
-            f"{right['verb']} {LEASES} in {where}": await self._may(
-                account, {**right, "namespace": where}
+        rights = {f"{right['verb']} {right['resource']}": right for right in _RIGHTS}
+        for right in _RESERVATIONS:
+            rights[f"{right['verb']} {LEASES} in {place}"] = {**right, "namespace": place}
+        return {
+            name: await self._reads.attempt(
+                "subjectaccessreviews", _allowed(self._api, account, right)
             )
-            for right in _RESERVATIONS
+            for name, right in rights.items()
         }
-
-    async def _may(self, account: str, attributes: Mapping[str, str]) -> bool | None:
-        asking = _allowed(self._asker, account, attributes)
-        allowed: bool | None = await self._try("subjectaccessreviews", asking)
-        return allowed
-
-    async def _try(self, name: str, asking: Any) -> Any:  # noqa: ANN401 - any answer passes through
-        """Return a result, or None after recording the error."""
-        try:
-            return await asking
-        except ApiError as error:
-            self._unread[name] = error.reason if error.reason == "forbidden" else str(error)
-            return None
-
-    async def _items(self, path: str, query: Sequence[tuple[str, str]]) -> list[Object]:
-        items: list[Object] = (await self._json(path, query)).get("items") or []
-        return items
-
-    async def _json(self, path: str, query: Query = ()) -> Object:
-        found: Object = msgspec.json.decode(await self._asker.get(path, query, _SECONDS))
-        return found
-
-    def _in(self, root: str, plural: str) -> str:
-        return f"{root}/namespaces/{self._namespace}/{plural}"
 
 
 def _accounts(namespace: str, pods: Sequence[Object]) -> tuple[str, ...]:
@@ -264,24 +226,24 @@ def _accounts(namespace: str, pods: Sequence[Object]) -> tuple[str, ...]:
     return tuple(f"system:serviceaccount:{namespace}:{account}" for account in sorted(accounts))
 
 
-async def _allowed(asker: Api, account: str, attributes: Mapping[str, str]) -> bool:
+async def _allowed(api: Api, account: str, attributes: Mapping[str, str]) -> bool:
     kind = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
     review = {**kind, "spec": {"user": account, "resourceAttributes": attributes}}
-    answer = msgspec.json.decode(await asker.create(_REVIEWS, review, _SECONDS))
+    answer = msgspec.json.decode(await api.create(_REVIEWS, review, _SECONDS))
     return bool(answer["status"].get("allowed"))
 
 
-async def _attempt(asker: Api, path: str, body: Object) -> Tried:
+async def _attempt(api: Api, path: str, body: Object) -> Tried:
     """Create an object in a dry run."""
     try:
-        answer = await asker.create(path, body, _SECONDS, [("dryRun", "All")])
+        answer = await api.create(path, body, _SECONDS, [("dryRun", "All")])
     except ApiError as error:
         return Tried(None, str(error), error.reason)
     stored: Object = msgspec.json.decode(answer)
     return Tried(stored)
 
 
-async def _rewrite(asker: Api, path: str, lease: Object, limit: asyncio.Semaphore) -> Tried:
+async def _rewrite(api: Api, path: str, lease: Object, limit: asyncio.Semaphore) -> Tried:
     """Replace a Lease by itself, in a dry run."""
     if why := check_content(lease):
         return Tried(None, why, "unreadable")
@@ -290,7 +252,7 @@ async def _rewrite(asker: Api, path: str, lease: Object, limit: asyncio.Semaphor
     try:
         async with limit:
             dry = [("dryRun", "All")]
-            await asker.replace(f"{path}/{name}", whole, _SECONDS, dry)
+            await api.replace(f"{path}/{name}", whole, _SECONDS, dry)
     except (
         ApiError
     ) as error:  # after a conflict, or if the Lease is missing, another process has written it
@@ -299,10 +261,10 @@ async def _rewrite(asker: Api, path: str, lease: Object, limit: asyncio.Semaphor
     return Tried(lease)
 
 
-async def _exists(asker: Api, path: str) -> bool | None:
+async def _exists(api: Api, path: str) -> bool | None:
     """Return whether an API is served; None if that is unknown."""
     try:
-        await asker.get(path, (), _SECONDS)
+        await api.get(path, (), _SECONDS)
     except ApiError as error:
         return False if error.reason == "missing" else None
     return True
