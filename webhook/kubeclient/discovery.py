@@ -5,7 +5,7 @@ change them.
 import logging
 import re
 from collections.abc import Callable
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, TypeVar
 
 from msgspec import Struct
 
@@ -24,28 +24,50 @@ SECONDS: Final = 10.0
 """Deadline of a request."""
 
 T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
 
 _log: Final = logging.getLogger("webhook.kubeclient")
 _FIRST_DELAY: Final = 0.5
 _LONGEST_DELAY: Final = 5.0
 """Maximum delay after failures: the service is not ready before the first response."""
 _NUMBER: Final = re.compile("[0-9]{1,9}")
-_NEEDED: Final = frozenset({"podgroups", "workloads"})
 
 
-class Question(Protocol[T_co]):
+class Question(Generic[T]):
     """A query of the API server. `unknown` is logged during an outage: the features that depend on
-    the result.
+    the result. But for that of KubeRay, it requires no rights beyond those of every account.
     """
 
     unknown: str
 
-    async def ask(self) -> T_co | None:
-        """Return the result, or None. Raises ApiError."""
+    def __init__(self, api: Api) -> None:
+        self._api = api
 
-    def describe(self) -> str:
-        """Return the last result as a sentence for the log."""
+    async def ask(self) -> T | None:
+        """Return the result, or None. Raises ApiError."""
+        raise NotImplementedError
+
+    def describe(self, found: T | None) -> str:
+        """Return a result as a sentence for the log."""
+        raise NotImplementedError
+
+    async def _find(self, path: str) -> bytes | None:
+        """Return an object, or None if it does not exist. Raises ApiError."""
+        try:
+            return await self._api.get(path, (), SECONDS)
+        except ApiError as error:
+            if error.reason != "missing":
+                raise
+            return None
+
+    async def _serves(self, group: str, version: str, *needed: str) -> bool:
+        """Return whether a version of an API group is served with all these resources. Raises
+        ApiError.
+        """
+        body = await self._find(f"/apis/{group}/{version}")
+        if body is None:
+            return False
+        resources = decoded(body, _Resources, "a list of resources").resources or []
+        return {resource.name for resource in resources}.issuperset(needed)
 
 
 class _Resource(Struct):
@@ -106,7 +128,7 @@ class Discovery(Generic[T]):
         if not self.answered or found != self.found:
             new = ", which is new" if self.answered else ""
             self._take(found)
-            _log.info("%s%s", self._question.describe(), new)
+            _log.info("%s%s", self._question.describe(found), new)
         return self._seconds
 
     def _take(self, found: T | None) -> None:
@@ -115,24 +137,8 @@ class Discovery(Generic[T]):
             listener(found)
 
 
-async def _serves(api: Api, group: str, version: str, needed: frozenset[str]) -> bool:
-    """Return whether a version of an API group is served with all these resources. Raises
-    ApiError.
-    """
-    try:
-        body = await api.get(f"/apis/{group}/{version}", (), SECONDS)
-    except ApiError as error:
-        if error.reason == "missing":
-            return False
-        raise
-    resources = decoded(body, _Resources, "a list of resources").resources or []
-    return {resource.name for resource in resources} >= needed
-
-
-class DomainsServed:
-    """Whether ComputeDomains are served, and the resource claims that pods refer to them by. It
-    requires no rights beyond those of every account.
-    """
+class DomainsServed(Question[str]):
+    """The served version of ComputeDomains, with the resource claims that pods refer to them by."""
 
     unknown = "ComputeDomains: whether they are served is not known"
     missing = (
@@ -141,49 +147,30 @@ class DomainsServed:
         "driver"
     )
 
-    def __init__(self, api: Api) -> None:
-        self._api = api
-        self._served: str | None = None
-
     async def ask(self) -> str | None:
-        """Return the served version. Raises ApiError."""
         version = names.COMPUTE_DOMAIN_VERSION
-        domains = await _serves(
-            self._api, names.COMPUTE_DOMAIN_GROUP, version, frozenset({"computedomains"})
-        )
-        claims = domains and await _serves(
-            self._api, names.RESOURCE_CLAIM_GROUP, "v1", frozenset({"resourceclaimtemplates"})
-        )
-        self._served = version if claims else None
-        return self._served
+        if not await self._serves(names.COMPUTE_DOMAIN_GROUP, version, "computedomains"):
+            return None
+        claims = await self._serves(names.RESOURCE_CLAIM_GROUP, "v1", "resourceclaimtemplates")
+        return version if claims else None
 
-    def describe(self) -> str:
-        return "ComputeDomains are served by the API server" if self._served else self.missing
+    def describe(self, found: str | None) -> str:
+        return "ComputeDomains are served by the API server" if found else self.missing
 
 
-class PodGroupsServed:
-    """The served version of the PodGroup API. It requires no rights beyond those of every
-    account.
-    """
+class PodGroupsServed(Question[str]):
+    """The preferred version of the PodGroup API that is served."""
 
     unknown = "PodGroups: whether they are served is not known"
 
-    def __init__(self, api: Api) -> None:
-        self._api = api
-        self._served: str | None = None
-
     async def ask(self) -> str | None:
-        """Return the preferred version that is served. Raises ApiError."""
-        self._served = None
         for version in VERSIONS:
-            if await _serves(self._api, names.SCHEDULING_GROUP, version, _NEEDED):
-                self._served = version
-                break
-        return self._served
+            if await self._serves(names.SCHEDULING_GROUP, version, "podgroups", "workloads"):
+                return version
+        return None
 
-    def describe(self) -> str:
-        served = self._served
-        what = f"{names.SCHEDULING_GROUP}/{served} is" if served else "PodGroups are not"
+    def describe(self, found: str | None) -> str:
+        what = f"{names.SCHEDULING_GROUP}/{found} is" if found else "PodGroups are not"
         return f"{what} served by the API server"
 
 
@@ -192,34 +179,19 @@ class _Version(Struct):
     minor: str = ""
 
 
-class KubernetesRelease:
-    """The release of the API server, such as (1, 37). It requires no rights beyond those of every
-    account.
-    """
+class KubernetesRelease(Question[tuple[int, int]]):
+    """The release of the API server, such as (1, 37); None if it does not report it."""
 
     unknown = "Kubernetes: the release of Kubernetes is not known"
 
-    def __init__(self, api: Api) -> None:
-        self._api = api
-        self._release: tuple[int, int] | None = None
-
     async def ask(self) -> tuple[int, int] | None:
-        """Return the release, or None if the API server does not report it. Raises ApiError."""
-        self._release = None
-        try:
-            body = await self._api.get("/version", (), SECONDS)
-        except ApiError as error:
-            if error.reason == "missing":
-                return None
-            raise
-        found = decoded(body, _Version, "a version")
+        body = await self._find("/version")
+        found = _Version() if body is None else decoded(body, _Version, "a version")
         # Some clusters append a plus sign to the minor number: 37+
         major, minor = _NUMBER.match(found.major), _NUMBER.match(found.minor)
-        if major and minor:
-            self._release = int(major[0]), int(minor[0])
-        return self._release
+        return (int(major[0]), int(minor[0])) if major and minor else None
 
-    def describe(self) -> str:
-        if self._release is None:
+    def describe(self, found: tuple[int, int] | None) -> str:
+        if found is None:
             return "the release of the API server is unknown"
-        return f"the API server is of Kubernetes {self._release[0]}.{self._release[1]}"
+        return f"the API server is of Kubernetes {found[0]}.{found[1]}"

@@ -11,7 +11,7 @@ from typing import Final, Optional
 from msgspec import Struct, field
 
 from webhook.kubeclient.client import Api
-from webhook.kubeclient.discovery import SECONDS
+from webhook.kubeclient.discovery import SECONDS, Question
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.wire import decoded
 from webhook.validation.crd import release_of
@@ -53,7 +53,7 @@ class _Definition(Struct):
     spec: _Spec
 
 
-class KubeRayStored:
+class KubeRayStored(Question[KubeRay]):
     """The release of the stored CRD. Each query reads its metadata, and the whole CRD, more than a
     megabyte, only after a change. It requires the right to get this object.
     """
@@ -61,7 +61,7 @@ class KubeRayStored:
     unknown = "KubeRay's release is not known, so rules that it decides only warn"
 
     def __init__(self, api: Api) -> None:
-        self._api = api
+        super().__init__(api)
         self._seen: _Meta | None = None
         self._release: KubeRay | None = None
 
@@ -79,12 +79,12 @@ class KubeRayStored:
             self._seen = self._release = None
         return self._release
 
-    def describe(self) -> str:
+    def describe(self, found: KubeRay | None) -> str:
         if self._seen is None:
             return "RayClusters are not served: KubeRay's CRDs are missing"
-        if self._release is None:
+        if found is None:
             return "the CRD of RayClusters is of no known release of KubeRay"
-        return f"the CRD of RayClusters is that of KubeRay {'.'.join(map(str, self._release))}"
+        return f"the CRD of RayClusters is that of KubeRay {'.'.join(map(str, found))}"
 
 
 def release_in(body: bytes) -> KubeRay | None:
