@@ -143,7 +143,7 @@ def test_a_head_is_told_by_what_it_was_given(
     capsys: Capture,
 ) -> None:
     out = of_head(Scene(asking(**annotations), policy=settings), tmp_path, capsys)
-    assert "the head of RayCluster llama, which has no seat " in out
+    assert "the head of RayCluster llama, which has no identity" in out
     for each in given:
         assert f"✓ {each}" in out
     assert "✗" not in out
@@ -165,7 +165,7 @@ def test_why_a_head_is_given_nothing_is_told(
     annotations: dict[str, str], tmp_path: Path, capsys: Capture
 ) -> None:
     out = of_head(Scene(asking(**annotations)), tmp_path, capsys)
-    assert "has no seat, and is given nothing: heads get only what is asked for by" in out
+    assert "sets nothing: in heads, it sets only what is requested by" in out
     assert all(each in out for each in HEAD_ASKED)
 
 
@@ -178,7 +178,7 @@ def test_what_admission_warns_of_is_told(pod: str, tmp_path: Path, capsys: Captu
 
 def test_a_head_that_is_left_alone_is_told_as_such(tmp_path: Path, capsys: Capture) -> None:
     cluster = asking(**SHARD).labelled(names.LABEL_IGNORE, "true")
-    assert "asked to leave alone" in of_head(Scene(cluster), tmp_path, capsys)
+    assert "a RayCluster that the webhook ignores" in of_head(Scene(cluster), tmp_path, capsys)
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_a_pod_without_a_seat_is_told_as_such(tmp_path: Path, capsys: Capture) -
     labels = dict.fromkeys((*names.SEAT_LABELS, names.LABEL_LEGACY_REPLICA_INDEX))
     scene = Scene().changed("llama-tpu-worker-0-3", metadata={"labels": labels})
     assert explain_pod(scene, tmp_path, "llama-tpu-worker-0-3") == 0
-    assert "without a seat" in capsys.readouterr().out
+    assert "without an identity" in capsys.readouterr().out
 
 
 def test_the_nearest_pod_is_named(tmp_path: Path, capsys: Capture) -> None:

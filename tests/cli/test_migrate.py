@@ -168,7 +168,7 @@ def _under_a_cut_name(scene: Scene) -> None:
     ("change", "why"),
     [
         (_two_in_one_seat, "llama-tpu-worker-0 and llama-tpu-worker-1 both are host 0"),
-        (_without_marks, "1 pod has no seat, llama-tpu-worker-1 first"),
+        (_without_marks, "1 pod has no identity, the first is llama-tpu-worker-1"),
         (_under_a_cut_name, "llama-tpu-worker-1 is found under ama-headless"),
     ],
 )

@@ -176,7 +176,7 @@ def test_a_label_hides_nothing_where_the_setting_says_that_it_leaves_nobody_alon
     scene.cluster["metadata"]["labels"] = {names.LABEL_IGNORE: "true"}
     assert status(scene, tmp_path) == 0
     out = capsys.readouterr().out
-    assert "label admission.ray.io/ignore of the RayCluster asks the webhook" in out
+    assert 'the label admission.ray.io/ignore of the RayCluster is "true"' in out
     assert status(scene, tmp_path, "--ignore.rayclusters=false") == 1
     out = capsys.readouterr().out
     assert "ignored" not in out

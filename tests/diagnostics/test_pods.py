@@ -150,7 +150,7 @@ def test_a_start_takes_its_time_and_not_an_hour() -> None:
             },
             "ray-worker: ContainerCreating",
         ),
-        ({}, "kubelet has not said why"),
+        ({}, "kubelet gives no reason"),
     ],
 )
 def test_it_says_what_keeps_a_pod_from_being_ready(status: dict[str, Any], said: str) -> None:
@@ -183,7 +183,7 @@ def test_workers_that_wait_for_a_head_that_is_not_ready_are_its_problem_only() -
     for pod in scene.pods:
         if pod != HEAD:
             scene.changed(pod, status=waits)
-    assert messages(scene) == ["llama-head (the head) is not ready: kubelet has not said why"]
+    assert messages(scene) == ["llama-head (the head) is not ready: kubelet gives no reason"]
 
 
 def test_a_worker_of_a_rayservice_is_not_ready_while_it_serves_nothing() -> None:

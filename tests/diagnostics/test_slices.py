@@ -34,7 +34,7 @@ def test_after_three_become_two_the_replica_whose_id_is_too_high_is_to_go() -> N
     (found,) = of(scaled(job(3), 2, 1))
     assert (found.replica, found.level) == (2, "error")
     assert "has slice id 2, which is not below 2" in found.message
-    assert found.remedy == "delete this replica, so that it comes up with the lowest free id"
+    assert found.remedy == "delete this replica, so that it is recreated with the lowest free id"
     pods = " ".join(f"llama-tpu-0-worker-2-{host}" for host in range(4))
     assert found.command == f"kubectl get pod -n team -o wide {pods}"
     assert found.change is not None
@@ -95,4 +95,4 @@ def test_the_level_of_kueue_is_the_domain_of_a_replica() -> None:
 
 def test_a_replica_that_is_alone_in_its_group_is_created_again() -> None:
     (found,) = of(placed(1), ids.REPLICA_SPLIT)
-    assert found.remedy == "delete them, so that they come up in one"
+    assert found.remedy == "delete the pods, so that they are scheduled to one domain"

@@ -200,7 +200,7 @@ def test_a_finalizer_that_holds_a_raycluster_for_long_is_named() -> None:
     cluster_report = scene.examined(NOW + 300)
     held = cluster_report.every_problem[0]
     assert held.message == (
-        "the RayCluster is being deleted, and finalizers hold it: example.com/audit, "
+        "the RayCluster is being deleted, and finalizers block the deletion: example.com/audit, "
         "foregroundDeletion"
     )
     assert cluster_report.waits
@@ -350,7 +350,7 @@ def test_pods_that_have_lost_the_label_of_their_group_are_told_apart() -> None:
     scene.cluster["spec"]["workerGroupSpecs"][0]["replicas"] = 2
     former, none = scene.examined().every_problem
     assert former.message.startswith("1 pod of former, which is no worker group of the RayCluster")
-    assert none.message.startswith("3 pods without the label ray.io/group: KubeRay does not look")
+    assert none.message.startswith("3 pods without the label ray.io/group: KubeRay does not manage")
     assert none.remedy == "delete them"
     assert none.pods == tuple(f"llama-tpu-worker-2-{host}" for host in range(3))
 
@@ -364,5 +364,5 @@ def test_replicas_of_a_group_whose_number_of_hosts_changed_are_found(hosts: int,
     scene = Scene(llama(replicas=1))
     scene.cluster["spec"]["workerGroupSpecs"][0]["numOfHosts"] = hosts
     (found,) = (each for each in scene.examined().every_problem if each.id == ids.HOSTS_CHANGED)
-    assert f"was made for another numOfHosts than {hosts}: " in found.message
+    assert f"was created with another numOfHosts than {hosts}: " in found.message
     assert what in found.message

@@ -327,7 +327,7 @@ def test_the_end_of_what_was_reported_is_reported_once() -> None:
     assert complete.key.reason == "ReplicaComplete"
     assert (end.key.reason, end.kind) == ("HostRestartedResolved", "Normal")
     assert end.key.place == begin.key.place
-    assert end.note.startswith("no longer so: tpu: host 3 of replica 0 ")
+    assert end.note.startswith("resolved: tpu: host 3 of replica 0 ")
     assert "To fix it" not in end.note
     assert told(tracker, Scene().examined(NOW + 30)) == []
 

@@ -71,7 +71,7 @@ def restarted(scene: Scene, *replicas: int) -> Scene:
 def test_a_host_of_a_unit_that_restarted_alone_is_found() -> None:
     (found,) = restarted(Scene(ranks()), 2).examined().every_problem
     assert (found.id, found.replica, found.hosts) == (ids.HOST_RESTARTED, 2, (0,))
-    assert "start all hosts of the group again" in found.remedy
+    assert "restart all hosts of the group" in found.remedy
     assert found.change is not None
     assert found.change.command.count("ranks") == 4
     assert restarted(Scene(ranks()), 0, 1, 2, 3).ids() == []

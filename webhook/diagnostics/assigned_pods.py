@@ -17,7 +17,7 @@ from webhook.groups.group_config import RayClusterConfig, facts_of
 from webhook.groups.identity import MAX_HOSTS, HostIdentity
 
 _REMOVED: Final = (
-    "its labels were removed; its replica index stays reserved while it lives: write them again"
+    "its labels were removed; its replica index stays reserved while it exists: add them again"
 )
 """Shown for a pod without seat labels that was admitted with a seat."""
 

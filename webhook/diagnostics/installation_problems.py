@@ -25,7 +25,7 @@ def second_webhook(configurations: Collection[WebhookConfiguration]) -> Iterator
 
     GKE's TPU webhook selects KubeRay's pods and sets `TPU_WORKER_ID` and host names by its own
     count: the order of the two webhooks decides which values pods get. Two installations of this
-    webhook do not share their seats.
+    webhook do not share their reservations.
 
     https://github.com/GoogleCloudPlatform/ai-on-gke/tree/main/ray-on-gke/tpu/kuberay-tpu-webhook
     """
@@ -38,7 +38,7 @@ def second_webhook(configurations: Collection[WebhookConfiguration]) -> Iterator
         called = sorted(each.metadata.name or "" for each in ours)
         yield Symptom(
             f"this webhook is installed {len(ours)} times: {listed(called)}",
-            "keep one, and remove all of the others' installations",
+            "keep one installation, and remove the others",
             f"kubectl get mutatingwebhookconfiguration {' '.join(called)} -o yaml",
             change=_deletion(called[1:]),
         )
@@ -69,8 +69,8 @@ def _deletion(configurations: Sequence[str]) -> Change:
 def _second(configuration: WebhookConfiguration, webhook: Webhook) -> Symptom:
     name = configuration.metadata.name or ""
     return Symptom(
-        f"{webhook.name} (of {name}) changes the pods of Ray too: it may give other places and "
-        "names than this webhook",
+        f"{webhook.name} (of {name}) also changes the pods of Ray: it may set other indices and "
+        "host names than this webhook",
         f"`ray-webhook migrate --from {PREVIOUS}` shows the steps"
         if PREVIOUS in webhook.name
         else "remove one of the two",

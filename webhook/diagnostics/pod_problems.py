@@ -138,9 +138,9 @@ def pod_gated(party: PodSet) -> Iterator[Symptom]:
         yield found.symptom(
             f"{found.agreed('is', 'are')} held back by scheduling "
             f"{agreed(len(gates), 'gate', 'gates')} {words}",
-            "see what their queue waits for: Kueue says so in the conditions of their Workload"
+            "check the conditions of their Workload, in which Kueue writes why it is not admitted"
             if kueue
-            else "see that what put the gates there runs; it removes them",
+            else "check that the controller that added the gates runs; it removes them",
             _times(found, "PodScheduled"),
             f"kubectl get workloads.kueue.x-k8s.io -n {party.cluster.namespace}" if kueue else "",
         )
@@ -161,7 +161,7 @@ def container_waits(party: PodSet) -> Iterator[Symptom]:
         crashes = any(_crashes(pod) for pod in found.pods)
         yield found.symptom(
             f"{found.agreed('does', 'do')} not run: {words}",
-            "fix what it says, in the RayCluster or beside it; the pod's events have more",
+            "fix this error in the pod template, or the image, Secret or volume that it names",
             () if crashes else map(_unready_since, found.pods),
             not_before=earliest(_times(found, "PodScheduled")),
         )
@@ -171,7 +171,7 @@ def pod_ended(party: PodSet) -> Iterator[Symptom]:
     """Pods that have ended, and still exist.
 
     A node evicted the pod, its containers were killed for exceeding their memory, or Ray ended.
-    Such a pod never starts again, and its seat is reserved while it exists. KubeRay deletes and
+    Such a pod never starts again, and its identity is reserved while it exists. KubeRay deletes and
     replaces it when it next reconciles the RayCluster, within seconds, so the problem is shown
     after a minute.
 
@@ -181,7 +181,7 @@ def pod_ended(party: PodSet) -> Iterator[Symptom]:
         it = found.agreed("it", "them")
         yield found.symptom(
             f"{found.agreed()} ended: {words}",
-            f"see that KubeRay runs, as it should have replaced {it}; this has {it} created again",
+            f"check that KubeRay runs, which replaces such pods, or delete {it}",
             map(_ended_at, found.pods),
             deletes=True,
         )
@@ -202,7 +202,7 @@ def pod_not_ready(party: PodSet) -> Iterator[Symptom]:
     for words, found in party.sorted_by(lambda pod: _unready(party, pod)):
         yield found.symptom(
             f"{found.agreed('is', 'are')} not ready: {words}",
-            "see what it waits for; the pod's events and logs have more",
+            "check the events and the logs of the pod",
             (_late_since(party.cluster, pod) for pod in found.pods),
         )
 
@@ -221,8 +221,8 @@ def podgroup_missing(party: PodSet) -> Iterator[Symptom]:
         if objects.pod_group(namespace, name) is None:
             yield found.symptom(
                 f"{found.agreed('waits', 'wait')} for PodGroup {name}, which does not exist",
-                "see that the controller runs with the right to create it "
-                "(docs/scheduling.md#gang-scheduling), or create it yourself",
+                "check that the controller runs and may create PodGroups "
+                "(docs/scheduling.md#gang-scheduling), or create it",
                 (pod.created for pod in found.pods),
                 f"kubectl get podgroups -n {namespace}",
             )
@@ -242,13 +242,13 @@ def podgroup_waits(party: PodSet) -> Iterator[Symptom]:
             continue
         there = sum(pod.pod_group == name for pod in (*cluster.heads, *cluster.pods))
         why = (
-            f"{there} of its {group.min_count} pods are there"
+            f"{there} of {group.min_count} required pods {agreed(there, 'exists', 'exist')}"
             if there < group.min_count
             else group.reason or _scheduler(found.pods[0])
         )
         yield found.symptom(
             f"{found.agreed('waits', 'wait')} for PodGroup {name}: {why}",
-            "add nodes until all fit, or ask for less",
+            "add nodes until all pods fit, or request less",
             [latest(pod.created for pod in found.pods)],
             describe("podgroup", cluster.namespace, name),
         )
@@ -283,8 +283,8 @@ def resize_failed(party: PodSet) -> Iterator[Symptom]:
     ):
         yield found.symptom(
             f"{found.agreed()} not been resized by Ray, which does not try again: {words}",
-            f"lower the maximum in {names.ANNOTATION_IPPR} or use larger nodes; a pod that is "
-            "created again is resized again",
+            f"lower the maximum in {names.ANNOTATION_IPPR} or use larger nodes; a recreated "
+            "pod is resized again",
             (_resize_status(pod).last_failed_at for pod in found.pods),
         )
 
@@ -321,7 +321,7 @@ def _scheduler(pod: LivePod) -> str:
         return ""
     condition = pod.condition("PodScheduled")
     words = condition.words if condition is not None and condition.status != "True" else ""
-    return words or "the scheduler has not said why"
+    return words or "the scheduler gives no reason"
 
 
 def _container(pod: LivePod) -> str:
@@ -410,7 +410,7 @@ def _unready(party: PodSet, pod: LivePod) -> str:
         status = next((each for each in unready if not _done(pod, each)), None)
         return "" if status is None else _unready_container(pod, status)
     condition = pod.condition("Ready")
-    return (condition.words if condition else "") or "kubelet has not said why"
+    return (condition.words if condition else "") or "kubelet gives no reason"
 
 
 def _unready_container(pod: LivePod, status: ContainerStatus) -> str:

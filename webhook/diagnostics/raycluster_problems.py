@@ -51,8 +51,8 @@ def pod_refused(cluster: Cluster) -> Iterator[Symptom]:
         words, since = _last_refusal(cluster)
     if words:
         yield Symptom(
-            f"KubeRay is refused a pod: {' '.join(words.split())[:_WORDS_MAX]}",
-            "do what the message says; then KubeRay continues by itself",
+            f"KubeRay cannot create a pod: {' '.join(words.split())[:_WORDS_MAX]}",
+            "fix what the message names; KubeRay then creates the pod by itself",
             show("raycluster", cluster.namespace, cluster.name),
             Begin(since),
         )
@@ -88,7 +88,7 @@ def head_missing(cluster: Cluster) -> Iterator[Symptom]:
     if not cluster.heads and not cluster.facts.suspended:
         yield Symptom(
             "the head is missing, and the workers wait for it",
-            "see what KubeRay says",
+            "check the events of the RayCluster",
             begin=_beheaded(cluster),
         )
 
@@ -121,7 +121,7 @@ def headless_service_missing(cluster: Cluster) -> Iterator[Symptom]:
     for service in sorted(services - {""}):
         if cluster.objects.has_service(cluster.namespace, service) is False:
             yield Symptom(
-                f"the service {service} does not exist, so no host finds another",
+                f"the service {service} does not exist, so hosts cannot resolve each other's names",
                 "create it, if KubeRay does not",
                 f"kubectl get services -n {cluster.namespace}",
                 Begin(None, newest(cluster.pods)),
@@ -158,7 +158,7 @@ def pod_without_group(cluster: Cluster) -> Iterator[Symptom]:
         none = agreed(len(groups), "is no worker group", "are no worker groups")
         yield Symptom(
             f"{counted(len(pods), 'pod')} of {listed(groups)}, which {none} of the RayCluster any "
-            f"more: KubeRay does not look after {agreed(len(pods), 'it', 'them')}",
+            f"more: KubeRay does not manage {agreed(len(pods), 'it', 'them')}",
             f"bring the {agreed(len(groups), 'group', 'groups')} back, or delete the pods",
             pods=pods,
         )
@@ -166,7 +166,7 @@ def pod_without_group(cluster: Cluster) -> Iterator[Symptom]:
         it = agreed(len(unlabelled), "it", "them")
         yield Symptom(
             f"{counted(len(unlabelled), 'pod')} without the label {names.LABEL_GROUP}: KubeRay "
-            f"does not look after {it}",
+            f"does not manage {it}",
             f"delete {it}",
             pods=unlabelled,
         )
@@ -190,10 +190,10 @@ def pod_stuck_terminating(cluster: Cluster) -> Iterator[Symptom]:
             f"{listed(called)} {agreed(len(pods), 'is', 'are')} still Terminating{where}, and "
             f"{waiting} waits for {agreed(len(pods), 'it', 'them')}"
             f"{f': {listed(held)} is not removed' if held else ''}",
-            "see that what put the finalizer there runs"
+            "check that the controller that added the finalizer runs"
             if held
-            else "see whether the node answers; when it is off for good, say so by the taint "
-            f"{_OUT_OF_SERVICE}, or remove the Node",
+            else f"check the node; if it is shut down for good, add the taint {_OUT_OF_SERVICE}, "
+            "or delete the Node",
             describe("pod", cluster.namespace, called[0])
             if held
             else f"kubectl describe node {node}",
@@ -222,7 +222,7 @@ def being_deleted(cluster: Cluster) -> Iterator[Symptom]:
     """
     yield Symptom(
         "the RayCluster is being deleted",
-        "wait until it is gone",
+        "wait until it is deleted",
         begin=Begin(cluster.live.metadata.deleted),
     )
 
@@ -241,12 +241,13 @@ def deletion_held(cluster: Cluster) -> Iterator[Symptom]:
     held = meta.finalizers or []
     if held:
         pods = held == [_FOREGROUND]
-        who = agreed(len(held), "a finalizer holds", "finalizers hold")
+        who = agreed(len(held), "a finalizer blocks", "finalizers block")
         yield Symptom(
-            f"the RayCluster is being deleted, and {who} it: {listed(held)}",
-            "it goes with the last of what the RayCluster owns; see which pods are still there"
+            f"the RayCluster is being deleted, and {who} the deletion: {listed(held)}",
+            "it ends when all dependents are deleted; check which pods still exist"
             if pods
-            else "see that what put it there runs; remove it only when what it is for is done",
+            else "check that the controller that added it runs; remove it only if its cleanup is "
+            "done",
             f"kubectl get pods -n {cluster.namespace} -l {names.LABEL_CLUSTER}={cluster.name}"
             if pods
             else show("raycluster", cluster.namespace, cluster.name),
@@ -258,9 +259,9 @@ def ignored(cluster: Cluster) -> Iterator[Symptom]:
     """A RayCluster that the webhook ignores.
 
     The RayCluster or its namespace has the label `admission.ray.io/ignore: "true"`, or the
-    namespace lacks the label by which an installation selects namespaces. Its pods get no seat and
-    no variables, and its groups and replicas are not diagnosed. The label of a RayCluster has no
-    effect if the setting `ignore.rayclusters` is false. The controller and the dashboard of an
+    namespace lacks the label by which an installation selects namespaces. Its pods get no identity
+    and no variables, and its groups and replicas are not diagnosed. The label of a RayCluster has
+    no effect if the setting `ignore.rayclusters` is false. The controller and the dashboard of an
     installation read that setting; commands do not, and take `--ignore.rayclusters=false`.
 
     https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
@@ -269,10 +270,10 @@ def ignored(cluster: Cluster) -> Iterator[Symptom]:
     passed = cluster.objects.passed_by(cluster.namespace)
     if passed and not cluster.facts.ignored and label != "true":
         yield Symptom(
-            f"the webhook is not asked about namespace {cluster.namespace}, which "
+            f"the API server does not call the webhook for namespace {cluster.namespace}, which "
             f"mutatingwebhookconfiguration {passed} does not select",
-            "if it should be, label the namespace as `namespaceSelector` there asks for, and have "
-            "the pods created again",
+            "to change that, add the labels of its `namespaceSelector` to the namespace, and "
+            "recreate the pods",
             f"kubectl describe mutatingwebhookconfiguration {passed}",
         )
     elif cluster.ignored:
@@ -282,10 +283,10 @@ def ignored(cluster: Cluster) -> Iterator[Symptom]:
             else f"namespace {cluster.namespace}"
         )
         yield Symptom(
-            f"label {names.LABEL_IGNORE} of the "
-            f"{'RayCluster' if cluster.facts.ignored else 'namespace'} "
-            "asks the webhook to leave it alone",
-            "if it should not, remove the label, and have the pods created again",
+            "the webhook ignores the RayCluster, because the label "
+            f"{names.LABEL_IGNORE} of the "
+            f'{"RayCluster" if cluster.facts.ignored else "namespace"} is "true"',
+            "to change that, remove the label, and recreate the pods",
             f"kubectl get {where} --show-labels",
         )
 

@@ -52,7 +52,8 @@ def host_missing(replica: Replica) -> Iterator[Symptom]:
     yield Symptom(
         f"replica {replica.called} has {there} of {count} hosts: {hosts(missing)} "
         f"{agreed(len(missing), 'is', 'are')} missing",
-        "KubeRay creates what is missing, or the whole replica again; when it does not, see why",
+        "KubeRay creates the missing pods, or the whole replica; if not, check the events of the "
+        "RayCluster",
         begin=_lost(replica, missing),
         hosts=tuple(missing),
     )
@@ -106,7 +107,7 @@ def replica_missing(group: Group) -> Iterator[Symptom]:
     leaving = (pod.metadata.deleted for each in group.leaving.values() for _, pod in each)
     yield Symptom(
         f"{counted(lacking, 'replica')} of {group.desired} {agreed(lacking, 'is', 'are')} missing",
-        "see what KubeRay says",
+        "check the events of the RayCluster",
         begin=begun(
             (*ends, *leaving),
             (meta.created, meta.edited, newest(cluster.heads), newest(group.pods)),
@@ -132,15 +133,17 @@ def replica_beyond_desired(group: Group) -> Iterator[Symptom]:
     )
     which = "those with the highest ids, as slices count from 0" if slices else "the newest"
     yield Symptom(
-        f"{len(group.replicas)} replicas are there, {group.desired} should be",
-        f"when nothing scales down by itself, delete {which}",
+        f"{counted(len(group.replicas), 'replica')} "
+        f"{agreed(len(group.replicas), 'exists', 'exist')}, but {group.desired} "
+        f"{agreed(group.desired, 'is', 'are')} desired",
+        f"if the autoscaler does not delete replicas, delete {which}",
         begin=Begin(None, latest((newest(group.pods), group.cluster.live.metadata.edited))),
         pods=tuple(pod.name for replica in order[-surplus:] for pod in replica.everyone),
     )
 
 
 def seat_held_twice(group: Group) -> Iterator[Symptom]:
-    """Two pods in one seat.
+    """Two pods with one identity.
 
     Both act as the same host under the same name: peers of one reach the other, and the job hangs
     or fails.
@@ -164,13 +167,13 @@ def seat_held_twice(group: Group) -> Iterator[Symptom]:
         held.sort(key=lambda pod: (pod.created or 0.0, pod.name))
         called = tuple(pod.name for pod in held)
         what = (
-            f"more than one pod holds {hosts(double)} of replica {index}"
+            f"replica {index} has more than one pod for {hosts(double)}"
             if double
             else f"two replicas have index {index}"
         )
         yield Symptom(
             f"{what}: {listed(called)}",
-            "delete them all, so that KubeRay creates each again",
+            "delete all of them, so that KubeRay recreates each",
             begin=Begin(held[-1].created),
             hosts=tuple(sorted(double)),
             pods=called,
@@ -206,7 +209,7 @@ def replica_split(expected: Expected) -> Iterator[Symptom]:
             f"{listed(sorted(domains))}",
             "give each replica a group of its own, as Kueue mixes the replicas of a group"
             if mixed
-            else "delete them, so that they come up in one",
+            else "delete the pods, so that they are scheduled to one domain",
             show("raycluster", cluster.namespace, cluster.name) if mixed else "",
             Begin(newest(placed)),
             pods=tuple(pod.name for pod in replica.everyone),
@@ -229,18 +232,18 @@ def hosts_changed(expected: Expected) -> Iterator[Symptom]:
     declared = expected.sizes() if (count > 1 or in_unit) and not extra else []
     if not extra and not declared:
         return
-    says, command = f"was made for another numOfHosts than {count}", ""
-    remedy = f"delete it, so that it comes up with {counted(count, 'host')}"
+    says, command = f"was created with another numOfHosts than {count}", ""
+    remedy = f"delete it, so that it is recreated with {counted(count, 'host')}"
     if extra:
         what = f"it has {hosts(extra)}"
     else:
         first = declared[0]
         what = f"{first.pod.name} has {first.name}={_cut(first.shown)}"
         if _made_since_the_last_edit(replica):
-            says = f"was given another number of hosts than {count} by its template"
+            says = f"has another number of hosts than {count} in its template"
             remedy = (
-                f"remove {first.name} from the template, or set it to {_cut(first.expected)}: a "
-                "pod that is created again is given the same"
+                f"remove {first.name} from the template, or set it to {_cut(first.expected)}: "
+                "recreated pods have the same value"
             )
             command = show("raycluster", cluster.namespace, cluster.name)
         elif in_unit:
@@ -300,15 +303,15 @@ def slice_left_out(found: Slice) -> Iterator[Symptom]:
     else:
         return
     yield Symptom(
-        f"replica {replica.called} {what}: the other slices wait for it in vain",
-        f"{first}delete this replica, so that it comes up with the lowest free id",
+        f"replica {replica.called} {what}: the other slices wait for it forever",
+        f"{first}delete this replica, so that it is recreated with the lowest free id",
         pods=tuple(pod.name for pod in replica.everyone),
         deletes=True,
     )
 
 
 def worker_id_differs(expected: Expected) -> Iterator[Symptom]:
-    """A host whose index in its variables differs from its seat, or is not set.
+    """A host whose index in its variables differs from its identity, or is not set.
 
     `TPU_WORKER_ID` or `NODE_RANK` differs from the labels, because the pod was created while the
     webhook was unavailable, because the template sets it, or because a second webhook sets it. Two
@@ -317,7 +320,7 @@ def worker_id_differs(expected: Expected) -> Iterator[Symptom]:
     https://github.com/ray-project/ray/blob/master/python/ray/_private/accelerators/tpu.py
     """
     yield from _differing(
-        expected.replica, expected.places(), "hosts find their place in the replica by it"
+        expected.replica, expected.places(), "it is the index of the host in its replica"
     )
 
 
@@ -330,7 +333,7 @@ def hostname_differs(expected: Expected) -> Iterator[Symptom]:
     https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/#pod-hostname-and-subdomain-field
     """
     yield from _differing(
-        expected.replica, expected.host_names(), "its peers look for it by that name"
+        expected.replica, expected.host_names(), "its peers connect to it by that name"
     )
 
 
@@ -342,8 +345,8 @@ def _differing(replica: Replica, found: list[Difference], why: str) -> Iterator[
     yield Symptom(
         f"{first.name} of host {first.host} of replica {replica.called} ({first.pod.name}) "
         f"should be {first.expected} and is {first.shown}{more}: {why}",
-        f"remove {first.name} from the template if it is there, run `ray-webhook check`, and have "
-        f"the {agreed(len(found), 'pod', 'pods')} created again",
+        f"remove {first.name} from the template if it is set there, run `ray-webhook check`, and "
+        f"delete the {agreed(len(found), 'pod', 'pods')}",
         begin=Begin(newest(each.pod for each in found)),
         hosts=tuple(each.host for each in found),
         pods=tuple(each.pod.name for each in found),
@@ -352,12 +355,12 @@ def _differing(replica: Replica, found: list[Difference], why: str) -> Iterator[
 
 
 def pod_without_seat(group: Group) -> Iterator[Symptom]:
-    """A worker pod without a seat.
+    """A worker pod without an identity.
 
     The pod was created while the webhook was unavailable or not called for it, and has no labels
     from elsewhere: it has no replica index, no host index and no peers. The label of the previous
-    webhook, `replicaIndex`, is a seat only together with a literal `TPU_WORKER_ID`. A single-host
-    worker without TPUs needs no seat.
+    webhook, `replicaIndex`, is an identity only together with a literal `TPU_WORKER_ID`. A
+    single-host worker without TPUs needs none.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
     """
@@ -367,8 +370,9 @@ def pod_without_seat(group: Group) -> Iterator[Symptom]:
     pods = tuple(unseated.pod.name for unseated in lost)
     why = next((f": {unseated.why}" for unseated in lost if unseated.why), "")
     yield Symptom(
-        f"{listed(pods)} {agreed(len(pods), 'has', 'have')} no seat{why}",
-        "run `ray-webhook check`, and when it finds nothing, have them created again",
+        f"{listed(pods)} {agreed(len(pods), 'has', 'have')} no identity{why}",
+        "run `ray-webhook check`; if it finds no problem, delete the pods, so that KubeRay "
+        "recreates them",
         begin=Begin(newest(unseated.pod for unseated in lost)),
         pods=pods,
         deletes=True,
@@ -409,7 +413,7 @@ def host_restarted(expected: Expected) -> Iterator[Symptom]:
     yield Symptom(
         f"{hosts(which)} of replica {replica.called} restarted ({counted(count, 'restart')}), "
         f"and the other hosts did not{_last_words(found.values())}",
-        f"if the job does not go on, start all hosts of the {whole} again: delete its pods. "
+        f"if the job does not continue, restart all hosts of the {whole}: delete its pods. "
         "The logs of the container that ended (`kubectl logs --previous`) have the cause",
         describe("pod", cluster.namespace, next(iter(found))),
         Begin(earliest(map(_last_end, found.values())), newest(pods)),

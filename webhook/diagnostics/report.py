@@ -86,7 +86,7 @@ class PodGroup(Struct, frozen=True, omit_defaults=True, gc=False):
         """Its state in one line."""
         needs = f", needs {self.needed} at once" if self.needed else ""
         if self.missing:
-            return f"{self.name}: does not exist, {counted(self.pods, 'pod')} waiting for it"
+            return f"{self.name}: does not exist, needed by {counted(self.pods, 'pod')}"
         state = "waits" if self.waits else "scheduled"
         why = f"; {self.reason}" if self.reason else ""
         return f"{self.name}: {state}, {counted(self.pods, 'pod')}{needs}{why}"

@@ -208,7 +208,7 @@ class Tracker(Struct):
 def _resolved(notice: EventRequest) -> EventRequest:
     """Return the event that reports the end of a problem."""
     key = notice.key._replace(reason=f"{notice.key.reason}{RESOLVED}")
-    note = f"no longer so: {notice.note}"[:NOTE_MAX].partition(". To fix it: ")[0]
+    note = f"resolved: {notice.note}"[:NOTE_MAX].partition(". To fix it: ")[0]
     return structs.replace(notice, key=key, kind="Normal", note=note)
 
 

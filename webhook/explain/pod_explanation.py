@@ -81,21 +81,22 @@ def describe_pod(cluster: Cluster | None, pod: LivePod) -> tuple[str, Account | 
         return "its RayCluster does not exist, or is being replaced", None
     if cluster.ignored:
         return (
-            "of a RayCluster that the webhook is asked to leave alone, so that it is given nothing",
+            "of a RayCluster that the webhook ignores, so that it sets nothing",
             None,
         )
     if is_head(pod):
         text, account = f"the head of RayCluster {cluster.name}", _head_account(cluster, pod)
         if account.given:
-            return f"{text}, which has no seat", account
+            return f"{text}, which has no identity", account
         asked = f"{', '.join(HEAD_ASKED)}, or settings"
-        only = f"heads get only what is asked for by {asked}"
-        return f"{text}, which has no seat, and is given nothing: {only}", account
+        only = f"in heads, it sets only what is requested by {asked}"
+        return f"{text}, in which the webhook sets nothing: {only}", account
     for group in cluster.groups:
         for replica, host in _seats(group, pod):
             account = _account(replica, host, pod, _policy_of(pod))
             return f"{account.place} of RayCluster {cluster.name}", account
-    return f"a worker of RayCluster {cluster.name} without a seat, which is given nothing", None
+    text = f"a worker of RayCluster {cluster.name} without an identity"
+    return f"{text}, in which the webhook sets nothing", None
 
 
 def account_due(cluster: Cluster, group_name: str, index: int, host: int) -> Account | None:
@@ -230,7 +231,7 @@ def _policy_of(pod: LivePod) -> Policy:
         node_labels=None if f"{names.NODE_LABEL}0" in variables else frozenset(),
         no_domains=""
         if _claimed(pod, names.CLAIM_COMPUTE_DOMAIN)
-        else "the webhook kept none when this pod was created",
+        else "the webhook managed none when this pod was created",
     )
 
 

@@ -13,7 +13,7 @@ from webhook.diagnostics.assigned_pods import Group, Replica, asks_for_tpu, assi
 from webhook.diagnostics.expected import Expected
 from webhook.diagnostics.installation_problems import PREVIOUS
 from webhook.diagnostics.live_objects import Named, Webhook, WebhookConfiguration
-from webhook.diagnostics.messages import counted
+from webhook.diagnostics.messages import agreed, counted
 from webhook.diagnostics.object_cache import PODS_WEBHOOK, ObjectCache
 from webhook.groups.identity import is_labelled
 from webhook.groups.naming import headless_service
@@ -121,8 +121,8 @@ def _verdict(group: Group) -> GroupVerdict | None:
 def _reasons(group: Group) -> Iterator[str]:
     """Yield the reasons to recreate a group, the most important first."""
     if group.lost:
-        have = "has" if len(group.lost) == 1 else "have"
-        yield f"{counted(len(group.lost), 'pod')} {have} no seat, {group.lost[0].pod.name} first"
+        have, first = agreed(len(group.lost), "has", "have"), group.lost[0].pod.name
+        yield f"{counted(len(group.lost), 'pod')} {have} no identity, the first is {first}"
     for replica in group.replicas:
         for host, pods in sorted(replica.pods.items()):
             if len(pods) > 1:
@@ -177,7 +177,7 @@ def _rows(
     )
     text = (
         "install ray-webhook beside it; until the last step it refuses nothing while it is away, "
-        "and pods that pass both webhooks get one seat"
+        "and both webhooks together assign each pod one identity"
     )
     yield done, "install", text, commands, "ray-webhook check --wait 2m"
     commands = tuple(
@@ -186,17 +186,17 @@ def _rows(
         for name in dict.fromkeys(name for name, each in _entries(known) if _is_previous(each))
     )
     done = mutating is not None and validating is not None and not commands
-    text = f"take {PREVIOUS} out of the way of pods: from here on, ray-webhook alone gives seats"
+    text = f"remove the configurations of {PREVIOUS}: then only ray-webhook assigns identities"
     yield done, "unregister", text, commands, ""
     commands = tuple(map(_removal, installed.deployments or ()))
     done = installed.deployments is not None and not commands
     yield done, "remove", f"remove what is left of {PREVIOUS}", commands, ""
     commands = tuple(each.command for each in groups if each.restart)
-    text = "let KubeRay create the groups again whose pods cannot be adopted"
+    text = "let KubeRay recreate the groups whose pods cannot be adopted"
     yield not commands, "restart", text, commands, "ray-webhook status -A"
     commands = (f"helm upgrade {_CHART} --reuse-values --set mutating.failurePolicy=Fail",)
     done = bool(ours) and all(each.failure_policy == "Fail" for each in ours)
-    text = "let Ray pods wait for ray-webhook, as they have waited for the other one"
+    text = "set the failure policy, so that no Ray pod is created without ray-webhook"
     yield done, "fail-closed", text, commands, "ray-webhook check"
 
 

@@ -90,7 +90,7 @@ def helped(plane: ControlPlane, publisher: Webhook, terminal: Terminal, page: Op
     assert counts(api, namespace) == {}
     until_equal(lambda: about_podgroups(page), {MISSING}, "the page says so")
 
-    assert "see that the controller runs" in terminal.remedies()[MISSING]
+    assert "check that the controller runs" in terminal.remedies()[MISSING]
     controller.start()
     until(lambda: counts(api, namespace), "the controller makes the PodGroup")
     until(lambda: terminal.remedies().keys() == {WAITS}, "now the PodGroup is seen to wait")
