@@ -81,7 +81,11 @@ class SwappingContext:
         except ValueError:
             raise CertificateError(_ENCRYPTED) from None
         if self._verify:
-            _trust(context, client_authorities)
+            try:
+                context.load_verify_locations(cadata=client_authorities.decode("ascii"))
+            except (ssl.SSLError, ValueError):
+                text = "the client authorities (tls.clientCa) are not certificates in PEM"
+                raise CertificateError(text) from None
         self._current = context
         self._starts, self.expires = start.timestamp(), end.timestamp()
 
@@ -101,15 +105,6 @@ class SwappingContext:
             return ssl.ALERT_DESCRIPTION_INTERNAL_ERROR
         connection.context = self._current
         return None
-
-
-def _trust(context: ssl.SSLContext, authorities: bytes) -> None:
-    try:
-        context.load_verify_locations(cadata=authorities.decode("ascii"))
-    except (ssl.SSLError, ValueError):
-        raise CertificateError(
-            "the client authorities (tls.clientCa) are not certificates in PEM"
-        ) from None
 
 
 @contextmanager

@@ -120,13 +120,10 @@ class _Follower(logging.Handler):
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
-        trace = "".join(format_exception(error)) if (error := _error_of(record)) else ""
+        error = record.exc_info[1] if record.exc_info else None
+        trace = "".join(format_exception(error)) if error else ""
         text = record.getMessage()
         self._log.event(record.levelname.lower(), record.name, text.strip(), trace=trace)
-
-
-def _error_of(record: logging.LogRecord) -> BaseException | None:
-    return record.exc_info[1] if record.exc_info else None
 
 
 def follow_logs(log: Log) -> None:

@@ -15,11 +15,11 @@ class Metric(NamedTuple):
 
 
 def _counter(name: str, text: str, labels: tuple[str, ...] = ()) -> Metric:
-    return Metric("counter", name, text, labels)
+    return Metric("counter", f"ray_webhook_{name}", text, labels)
 
 
 def _gauge(name: str, text: str, labels: tuple[str, ...] = ()) -> Metric:
-    return Metric("gauge", name, text, labels)
+    return Metric("gauge", f"ray_webhook_{name}", text, labels)
 
 
 _CLUSTER = ("raycluster_namespace", "raycluster")
@@ -28,11 +28,11 @@ _GROUP = (*_CLUSTER, "group")
 _WATCH = ("watch", "watched_namespace")
 
 BUILD_INFO = _gauge(
-    "ray_webhook_build_info", "Process and version; the value is always 1.", ("process", "version")
+    "build_info", "Process and version; the value is always 1.", ("process", "version")
 )
 
 ADMISSIONS = _counter(
-    "ray_webhook_admissions",
+    "admissions",
     "Reviews answered, by kind, operation and verdict (allowed, patched, denied).",
     ("kind", "operation", "verdict"),
 )
@@ -43,180 +43,144 @@ ADMISSION_DURATION = Metric(
     ("kind",),
 )
 DENIALS = _counter(
-    "ray_webhook_denials",
-    "Causes of denials, by kind and Kubernetes cause type.",
-    ("kind", "reason"),
+    "denials", "Causes of denials, by kind and Kubernetes cause type.", ("kind", "reason")
 )
 RULE_DENIALS = _counter(
-    "ray_webhook_rule_denials",
+    "rule_denials",
     "Denied Ray objects, by the rule that refused them; an object may count for several.",
     ("rule",),
 )
 RULE_WARNINGS = _counter(
-    "ray_webhook_rule_warnings",
-    "Admitted or denied Ray objects, by the rule that warned of them.",
-    ("rule",),
+    "rule_warnings", "Admitted or denied Ray objects, by the rule that warned of them.", ("rule",)
 )
 REFUSED_REQUESTS = _counter(
-    "ray_webhook_refused_requests",
-    "Requests answered with an HTTP error, by status.",
-    ("status",),
+    "refused_requests", "Requests answered with an HTTP error, by status.", ("status",)
 )
 UNDECIDED_REVIEWS = _counter(
-    "ray_webhook_undecided_reviews",
-    "Reviews answered with 503 because a reservation or a live read failed.",
+    "undecided_reviews", "Reviews answered with 503 because a reservation or a live read failed."
 )
-CACHE_HITS = _counter("ray_webhook_cache_hits", "Lookups that a cache answered.", ("cache",))
-CACHE_MISSES = _counter(
-    "ray_webhook_cache_misses", "Lookups that a cache did not answer.", ("cache",)
-)
+CACHE_HITS = _counter("cache_hits", "Lookups that a cache answered.", ("cache",))
+CACHE_MISSES = _counter("cache_misses", "Lookups that a cache did not answer.", ("cache",))
 
 CERTIFICATE_EXPIRY = _gauge(
-    "ray_webhook_certificate_expiry_timestamp_seconds",
+    "certificate_expiry_timestamp_seconds",
     "Time at which the served certificate expires; 0 without a certificate.",
 )
-CERTIFICATE_LOADS = _gauge("ray_webhook_certificate_loads", "Certificates loaded since the start.")
+CERTIFICATE_LOADS = _gauge("certificate_loads", "Certificates loaded since the start.")
 CERTIFICATE_REJECTED = _gauge(
-    "ray_webhook_certificate_rejected",
+    "certificate_rejected",
     "1 if the newest certificate cannot be used, and an older one, or none, is served.",
 )
 
-MEMBERS = _gauge("ray_webhook_members", "Worker pods with an identity.")
-CLUSTERS = _gauge("ray_webhook_clusters", "RayClusters in the cache.")
-MALFORMED_SEATS = _counter(
-    "ray_webhook_malformed_seats", "Worker pods with invalid identity labels."
-)
-LIVE_READS = _counter("ray_webhook_live_reads", "Live reads of RayClusters and worker groups.")
+MEMBERS = _gauge("members", "Worker pods with an identity.")
+CLUSTERS = _gauge("clusters", "RayClusters in the cache.")
+MALFORMED_SEATS = _counter("malformed_seats", "Worker pods with invalid identity labels.")
+LIVE_READS = _counter("live_reads", "Live reads of RayClusters and worker groups.")
 LIVE_READ_FAILURES = _counter(
-    "ray_webhook_live_read_failures", "Failed live reads; their reviews were answered with 503."
+    "live_read_failures", "Failed live reads; their reviews were answered with 503."
 )
 
 RESERVATIONS = _counter(
-    "ray_webhook_reservations",
-    "Requests for a replica index or shard index, by outcome.",
-    ("outcome",),
+    "reservations", "Requests for a replica index or shard index, by outcome.", ("outcome",)
 )
 RESERVATION_SECONDS = _counter(
-    "ray_webhook_reservation_seconds", "Seconds from these requests to their answers."
+    "reservation_seconds", "Seconds from these requests to their answers."
 )
-RESERVATION_WRITES = _counter(
-    "ray_webhook_reservation_writes", "Attempted writes of Leases with reservations."
-)
+RESERVATION_WRITES = _counter("reservation_writes", "Attempted writes of Leases with reservations.")
 RESERVATION_CONFLICTS = _counter(
-    "ray_webhook_reservation_conflicts",
-    "Writes of these Leases rejected with a conflict (HTTP 409).",
+    "reservation_conflicts", "Writes of these Leases rejected with a conflict (HTTP 409)."
 )
-RESERVATION_LISTS = _counter(
-    "ray_webhook_reservation_lists", "Live lists of a group before a reservation."
-)
+RESERVATION_LISTS = _counter("reservation_lists", "Live lists of a group before a reservation.")
 RESERVATIONS_UNSEEN = _gauge(
-    "ray_webhook_reservations_unseen",
+    "reservations_unseen",
     "Reservations of this process, 10 to 60 s old, whose object does not exist.",
 )
 
-WATCH_SYNCED = _gauge(
-    "ray_webhook_watch_synced", "1 when the first list of a watch is complete.", _WATCH
-)
+WATCH_SYNCED = _gauge("watch_synced", "1 when the first list of a watch is complete.", _WATCH)
 WATCH_AGE = _gauge(
-    "ray_webhook_watch_age_seconds",
+    "watch_age_seconds",
     "Seconds since the watch last received data; a healthy one is under 90 s.",
     _WATCH,
 )
-WATCH_LISTS = _counter("ray_webhook_watch_lists", "Full lists.", _WATCH)
-WATCH_OPENED = _counter("ray_webhook_watch_opened", "Watches opened.", _WATCH)
-WATCH_EVENTS = _counter("ray_webhook_watch_events", "Events received.", _WATCH)
-WATCH_ERRORS = _counter(
-    "ray_webhook_watch_errors", "Failures of lists and watches.", (*_WATCH, "reason")
-)
+WATCH_LISTS = _counter("watch_lists", "Full lists.", _WATCH)
+WATCH_OPENED = _counter("watch_opened", "Watches opened.", _WATCH)
+WATCH_EVENTS = _counter("watch_events", "Events received.", _WATCH)
+WATCH_ERRORS = _counter("watch_errors", "Failures of lists and watches.", (*_WATCH, "reason"))
 MALFORMED_OBJECTS = _counter(
-    "ray_webhook_malformed_objects",
-    "Objects that could not be decoded; they are treated as deleted.",
-    _WATCH,
+    "malformed_objects", "Objects that could not be decoded; they are treated as deleted.", _WATCH
 )
 
 SCHEDULING_ENABLED = _gauge(
-    "ray_webhook_scheduling_enabled", "1 if `ray-webhook controller` manages PodGroups."
+    "scheduling_enabled", "1 if `ray-webhook controller` manages PodGroups."
 )
 SCHEDULING_OBJECTS = _counter(
-    "ray_webhook_scheduling_objects",
+    "scheduling_objects",
     "Workloads and PodGroups that were created, patched or deleted.",
     ("resource", "verb"),
 )
 SCHEDULING_FAILURES = _counter(
-    "ray_webhook_scheduling_failures",
+    "scheduling_failures",
     "Failures to list, create, patch or delete Workloads and PodGroups.",
     ("reason",),
 )
 SCHEDULING_NAME_CONFLICTS = _gauge(
-    "ray_webhook_scheduling_name_conflicts",
+    "scheduling_name_conflicts",
     "Desired Workloads and PodGroups whose name is in use by another object.",
 )
 COMPUTE_DOMAINS = _counter(
-    "ray_webhook_compute_domains",
-    "ComputeDomains that were created, patched or deleted.",
-    ("verb",),
+    "compute_domains", "ComputeDomains that were created, patched or deleted.", ("verb",)
 )
 COMPUTE_DOMAIN_FAILURES = _counter(
-    "ray_webhook_compute_domain_failures",
+    "compute_domain_failures",
     "Failures to list, create, patch or delete ComputeDomains.",
     ("reason",),
 )
-LEADER = _gauge("ray_webhook_leader", "1 if this process is the leader.")
+LEADER = _gauge("leader", "1 if this process is the leader.")
 REPAIR_DELETED_PODS = _counter(
-    "ray_webhook_repair_deleted_pods",
-    "Pods deleted by repair, by reason.",
-    ("reason",),
+    "repair_deleted_pods", "Pods deleted by repair, by reason.", ("reason",)
 )
 REPAIR_FAILURES = _counter(
-    "ray_webhook_repair_failures",
+    "repair_failures",
     "Failures to read RayClusters with repair, or to change their pods.",
     ("reason",),
 )
 REPAIR_WAITING_REPLICAS = _gauge(
-    "ray_webhook_repair_waiting_replicas",
-    "Broken replicas that are not replaced, by reason.",
-    ("why",),
+    "repair_waiting_replicas", "Broken replicas that are not replaced, by reason.", ("why",)
 )
 REPLICAS = _gauge(
-    "ray_webhook_replicas",
+    "replicas",
     "Replicas by state: complete, coming (starting), waits (degraded), missing.",
     (*_GROUP, "state"),
 )
 REPLICA_INCOMPLETE_SINCE = _gauge(
-    "ray_webhook_replica_incomplete_since_timestamp_seconds",
+    "replica_incomplete_since_timestamp_seconds",
     "Time since when the group has an incomplete replica; absent if all are complete.",
     _GROUP,
 )
 PODS_WITHOUT_SEAT = _gauge(
-    "ray_webhook_pods_without_seat", "Worker pods that need an identity and have none.", _GROUP
+    "pods_without_seat", "Worker pods that need an identity and have none.", _GROUP
 )
 PROBLEMS = _gauge(
-    "ray_webhook_problems",
+    "problems",
     "Problems by diagnosis; those of the installation have no RayCluster.",
     (*_CLUSTER, "diagnosis"),
 )
-EVENTS = _counter("ray_webhook_events", "Events written on RayClusters, by reason.", ("reason",))
+EVENTS = _counter("events", "Events written on RayClusters, by reason.", ("reason",))
 EVENT_FAILURES = _counter(
-    "ray_webhook_event_failures",
-    "Failures to write events, or to examine RayClusters.",
-    ("reason",),
+    "event_failures", "Failures to write events, or to examine RayClusters.", ("reason",)
 )
 
-DASHBOARD_PODS = _gauge("ray_webhook_pods", "Ray pods in the cache.")
-DASHBOARD_EXAMINATIONS = _counter(
-    "ray_webhook_dashboard_examinations", "Examinations of changed objects."
-)
+DASHBOARD_PODS = _gauge("pods", "Ray pods in the cache.")
+DASHBOARD_EXAMINATIONS = _counter("dashboard_examinations", "Examinations of changed objects.")
 DASHBOARD_SECONDS = _counter(
-    "ray_webhook_dashboard_examination_seconds", "CPU time of these examinations, in seconds."
+    "dashboard_examination_seconds", "CPU time of these examinations, in seconds."
 )
 DASHBOARD_REUSED = _counter(
-    "ray_webhook_dashboard_replicas_reused", "Unchanged replicas, whose last result was reused."
+    "dashboard_replicas_reused", "Unchanged replicas, whose last result was reused."
 )
 DASHBOARD_EXAMINED = _counter(
-    "ray_webhook_dashboard_replicas_examined", "New and changed replicas, which were examined."
+    "dashboard_replicas_examined", "New and changed replicas, which were examined."
 )
 DASHBOARD_FAILURES = _counter(
-    "ray_webhook_dashboard_failures",
-    "Failures to examine a RayCluster or the installation.",
-    ("reason",),
+    "dashboard_failures", "Failures to examine a RayCluster or the installation.", ("reason",)
 )
