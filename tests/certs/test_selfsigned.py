@@ -115,13 +115,10 @@ def test_over_twelve_years_every_pair_is_trusted_by_the_bundle_of_a_minute_befor
     assert vault.writes <= len(authorities) + len(leaves)
 
 
-def test_replicas_that_start_at_once_agree_on_one_pair() -> None:
+async def test_replicas_that_start_at_once_agree_on_one_pair() -> None:
     vault, clock = MemoryVault(), Clock()
 
-    async def start() -> list[Pair]:
-        return await asyncio.gather(*(replica(vault, clock).fetch() for _ in range(4)))
-
-    pairs = asyncio.run(start())
+    pairs = await asyncio.gather(*(replica(vault, clock).fetch() for _ in range(4)))
     assert len({pair.certificate for pair in pairs}) == 1
     assert vault.writes == 1
     SwappingContext().load(pairs[0])

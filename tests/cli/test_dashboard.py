@@ -73,15 +73,7 @@ def test_files_are_shown_to_whoever_has_the_printed_address() -> None:
             assert "not in the files" in found["unread"]["events"]
 
 
-def test_a_cluster_is_shown_by_the_users_own_kubeconfig(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with FakeApi().serving() as fake:
-            store(fake, samples()[ids.HOST_MISSING].scene())
-            config = kubeconfig(tmp_path, fake.port)
-            await asyncio.to_thread(with_cluster, str(config))
-            before = [(each.resource, each.query["limit"]) for each in fake.requests[:2]]
-            assert before == [(RAYCLUSTERS, "1"), (PODS, "1")], "it listens before it lists"
-
+async def test_a_cluster_is_shown_by_the_users_own_kubeconfig(tmp_path: Path) -> None:
     def with_cluster(config: str) -> None:
         with (
             running("-A", "--port", "0", "--kubeconfig", config) as line,
@@ -93,10 +85,17 @@ def test_a_cluster_is_shown_by_the_users_own_kubeconfig(tmp_path: Path) -> None:
                 pass
             assert found["waits"] is True
 
-    asyncio.run(story())
+    async with FakeApi().serving() as fake:
+        store(fake, samples()[ids.HOST_MISSING].scene())
+        config = kubeconfig(tmp_path, fake.port)
+        await asyncio.to_thread(with_cluster, str(config))
+        before = [(each.resource, each.query["limit"]) for each in fake.requests[:2]]
+        assert before == [(RAYCLUSTERS, "1"), (PODS, "1")], "it listens before it lists"
 
 
-def test_in_a_cluster_a_user_sees_his_namespaces_and_nobody_else_anything(tmp_path: Path) -> None:
+async def test_in_a_cluster_a_user_sees_his_namespaces_and_nobody_else_anything(
+    tmp_path: Path,
+) -> None:
     def judge(review: Object) -> Object:
         spec = review["spec"]
         if review["kind"] == "TokenReview":
@@ -104,14 +103,6 @@ def test_in_a_cluster_a_user_sees_his_namespaces_and_nobody_else_anything(tmp_pa
             return {"authenticated": known, "user": {"username": spec["token"]}}
         namespace = spec["resourceAttributes"]["namespace"]
         return {"allowed": (spec["user"], namespace) == ("alice", "team")}
-
-    async def story() -> None:
-        async with FakeApi().serving() as fake:
-            fake.judge = judge
-            store(fake, Scene())
-            fake.put("clusterroles", role("looks"))
-            fake.put("rolebindings", binding("team", "looks", "alice"))
-            await asyncio.to_thread(with_cluster, str(kubeconfig(tmp_path, fake.port)))
 
     def with_cluster(config: str) -> None:
         ports = {"RAY_WEBHOOK_DASHBOARD__PORT": "0", "RAY_WEBHOOK_LISTEN__ADMIN_PORT": "0"}
@@ -133,7 +124,12 @@ def test_in_a_cluster_a_user_sees_his_namespaces_and_nobody_else_anything(tmp_pa
             stranger = httpx.get(f"{page}/api/v1/status", headers={"authorization": "Bearer x"})
             assert stranger.status_code == 401
 
-    asyncio.run(story())
+    async with FakeApi().serving() as fake:
+        fake.judge = judge
+        store(fake, Scene())
+        fake.put("clusterroles", role("looks"))
+        fake.put("rolebindings", binding("team", "looks", "alice"))
+        await asyncio.to_thread(with_cluster, str(kubeconfig(tmp_path, fake.port)))
 
 
 def test_a_cluster_that_cannot_be_looked_at_is_told_at_once(

@@ -205,13 +205,10 @@ def test_an_authorizer_that_refuses_what_rbac_grants_counts(judge: Judge) -> Non
 
 
 @pytest.mark.parametrize("token", ["", "bad"])
-def test_a_token_that_is_not_known_belongs_to_no_user(judge: Judge, token: str) -> None:
-    async def story() -> None:
-        access = access_of(judge)
-        assert await access.sight("", token) is None
-        assert await access.enter(token) is None
-
-    asyncio.run(story())
+async def test_a_token_that_is_not_known_belongs_to_no_user(judge: Judge, token: str) -> None:
+    access = access_of(judge)
+    assert await access.sight("", token) is None
+    assert await access.enter(token) is None
 
 
 def test_an_answer_without_a_user_is_a_refusal(judge: Judge) -> None:
@@ -219,119 +216,98 @@ def test_an_answer_without_a_user_is_a_refusal(judge: Judge) -> None:
     assert sight_of(judge) is None
 
 
-def test_a_session_lasts_until_it_is_left_or_unused(judge: Judge) -> None:
-    async def story() -> None:
-        access = access_of(judge)
-        judge.allow()
-        session = await access.enter("good")
-        assert session
-        assert await access.sight(session, "") == UserScope("alice", None)
-        judge.now += SESSION_SECONDS - 1
-        assert await access.sight(session, "") is not None
-        judge.now += SESSION_SECONDS
-        assert await access.sight(session, "") is None
-        session = await access.enter("good")
-        assert session
-        access.leave(session)
-        assert await access.sight(session, "") is None
-
-    asyncio.run(story())
+async def test_a_session_lasts_until_it_is_left_or_unused(judge: Judge) -> None:
+    access = access_of(judge)
+    judge.allow()
+    session = await access.enter("good")
+    assert session
+    assert await access.sight(session, "") == UserScope("alice", None)
+    judge.now += SESSION_SECONDS - 1
+    assert await access.sight(session, "") is not None
+    judge.now += SESSION_SECONDS
+    assert await access.sight(session, "") is None
+    session = await access.enter("good")
+    assert session
+    access.leave(session)
+    assert await access.sight(session, "") is None
 
 
-def test_a_right_that_is_taken_away_counts_soon(judge: Judge) -> None:
-    async def story() -> None:
-        access = access_of(judge)
-        judge.allow("team")
-        assert await access.sight("", "good") == UserScope("alice", frozenset({"team"}))
-        judge.objects["rolebindings"].clear()
-        judge.now += ALLOWED_SECONDS
-        assert await access.sight("", "good") == UserScope("alice", frozenset())
-        del judge.users["good"]
-        judge.now += REVIEWED_SECONDS
-        assert await access.sight("", "good") is None
-
-    asyncio.run(story())
+async def test_a_right_that_is_taken_away_counts_soon(judge: Judge) -> None:
+    access = access_of(judge)
+    judge.allow("team")
+    assert await access.sight("", "good") == UserScope("alice", frozenset({"team"}))
+    judge.objects["rolebindings"].clear()
+    judge.now += ALLOWED_SECONDS
+    assert await access.sight("", "good") == UserScope("alice", frozenset())
+    del judge.users["good"]
+    judge.now += REVIEWED_SECONDS
+    assert await access.sight("", "good") is None
 
 
-def test_rights_in_thousands_of_namespaces_take_a_few_requests_for_all_pages_of_a_user(
+async def test_rights_in_thousands_of_namespaces_take_a_few_requests_for_all_pages_of_a_user(
     judge: Judge,
 ) -> None:
     every = [f"team-{number}" for number in range(3000)]
     judge.allow(*every)
 
-    async def story() -> None:
-        access = access_of(judge, *every)
-        found = await asyncio.gather(*(access.sight("", "good") for _ in range(190)))
-        assert found == [UserScope("alice", frozenset(every))] * 190
-        await access.sight("", "good")
-
-    asyncio.run(story())
+    access = access_of(judge, *every)
+    found = await asyncio.gather(*(access.sight("", "good") for _ in range(190)))
+    assert found == [UserScope("alice", frozenset(every))] * 190
+    await access.sight("", "good")
     assert len(judge.asked) <= REQUESTS_MAX
 
 
-def test_the_roles_of_a_cluster_are_read_once_for_all_users(judge: Judge) -> None:
+async def test_the_roles_of_a_cluster_are_read_once_for_all_users(judge: Judge) -> None:
     names = [f"user-{number}" for number in range(10)]
     judge.users = {each: {"username": each} for each in names}
 
-    async def story() -> None:
-        access = access_of(judge)
-        await asyncio.gather(*(access.sight("", each) for each in names))
-
-    asyncio.run(story())
+    access = access_of(judge)
+    await asyncio.gather(*(access.sight("", each) for each in names))
     assert judge.asked.count("rolebindings") == 1
 
 
-def test_one_request_that_is_cancelled_does_not_cancel_another(judge: Judge) -> None:
+async def test_one_request_that_is_cancelled_does_not_cancel_another(judge: Judge) -> None:
     judge.allow("team")
 
-    async def story() -> None:
-        access = access_of(judge)
-        judge.gate.clear()
-        first, second = (asyncio.create_task(access.sight("", "good")) for _ in range(2))
-        await judge.asking.wait()
-        first.cancel()
-        await asyncio.gather(first, return_exceptions=True)
-        judge.gate.set()
-        assert await second == UserScope("alice", frozenset({"team"}))
-
-    asyncio.run(story())
+    access = access_of(judge)
+    judge.gate.clear()
+    first, second = (asyncio.create_task(access.sight("", "good")) for _ in range(2))
+    await judge.asking.wait()
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
+    judge.gate.set()
+    assert await second == UserScope("alice", frozenset({"team"}))
     assert judge.asked.count("tokenreviews") == 1
 
 
-def test_many_users_do_not_empty_the_cache_of_those_who_are_active(judge: Judge) -> None:
+async def test_many_users_do_not_empty_the_cache_of_those_who_are_active(judge: Judge) -> None:
     judge.users |= {f"other-{number}": {"username": str(number)} for number in range(2000)}
 
-    async def story() -> None:
-        access = access_of(judge)
-        for number in range(2000):
-            await access.sight("", f"other-{number}")
-            judge.now += 1 / UNKNOWN_EACH_SECOND
-            if number % 10 == 0:
-                before = len(judge.asked)
-                await access.sight("", "good")
-                asked.append(judge.asked[before:])
-
     asked: list[list[str]] = []
-    asyncio.run(story())
+    access = access_of(judge)
+    for number in range(2000):
+        await access.sight("", f"other-{number}")
+        judge.now += 1 / UNKNOWN_EACH_SECOND
+        if number % 10 == 0:
+            before = len(judge.asked)
+            await access.sight("", "good")
+            asked.append(judge.asked[before:])
     kept = [each for each in asked if not each]
     assert len(kept) > len(asked) * 2 // 3, "read again when it is too old, and not each time"
 
 
-def test_tokens_that_are_not_known_are_paced_and_those_of_users_are_not(judge: Judge) -> None:
+async def test_tokens_that_are_not_known_are_paced_and_those_of_users_are_not(judge: Judge) -> None:
     judge.allow("team")
 
-    async def story() -> None:
-        access = access_of(judge)
-        await access.sight("", "good")
-        for number in range(UNKNOWN_AT_ONCE - 1):
-            assert await access.sight("", f"guess-{number}") is None
-        for number in range(1000):
-            with pytest.raises(NotNowError):
-                await access.sight("", f"flood-{number}")
-        judge.now += REVIEWED_SECONDS
-        assert await access.sight("", "good") is not None
-
-    asyncio.run(story())
+    access = access_of(judge)
+    await access.sight("", "good")
+    for number in range(UNKNOWN_AT_ONCE - 1):
+        assert await access.sight("", f"guess-{number}") is None
+    for number in range(1000):
+        with pytest.raises(NotNowError):
+            await access.sight("", f"flood-{number}")
+    judge.now += REVIEWED_SECONDS
+    assert await access.sight("", "good") is not None
     assert judge.asked.count("tokenreviews") == UNKNOWN_AT_ONCE + 1
 
 
@@ -350,18 +326,15 @@ def test_roles_that_cannot_be_read_are_a_reason_to_try_again(judge: Judge) -> No
         sight_of(judge)
 
 
-def test_on_a_laptop_the_printed_token_lets_in_and_nothing_else() -> None:
-    async def story() -> None:
-        access = OwnAccess()
-        assert await access.enter("guess") is None
-        assert await access.sight("", "") is None
-        session = await access.enter(access.token)
-        assert session
-        assert await access.sight(session, "") == UserScope("", None)
-        assert await access.sight("", access.token) == UserScope("", None)
-        access.leave("guess")
-        assert await access.sight(session, "") is not None
-        access.leave(session)
-        assert await access.sight(session, "") is None
-
-    asyncio.run(story())
+async def test_on_a_laptop_the_printed_token_lets_in_and_nothing_else() -> None:
+    access = OwnAccess()
+    assert await access.enter("guess") is None
+    assert await access.sight("", "") is None
+    session = await access.enter(access.token)
+    assert session
+    assert await access.sight(session, "") == UserScope("", None)
+    assert await access.sight("", access.token) == UserScope("", None)
+    access.leave("guess")
+    assert await access.sight(session, "") is not None
+    access.leave(session)
+    assert await access.sight(session, "") is None

@@ -2,8 +2,7 @@
 immediately.
 """
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
@@ -100,118 +99,95 @@ async def following(
         await api.close()
 
 
-def played(story: Callable[[FakeApi], Coroutine[None, None, None]]) -> None:
-    """Play a story against a fake API server that serves PodGroups."""
-
-    async def play() -> None:
-        async with FakeApi().serving() as fake:
-            fake.served.add("v1beta1")
-            await story(fake)
-
-    asyncio.run(play())
+@pytest.fixture
+async def fake() -> AsyncIterator[FakeApi]:
+    """A fake API server that serves PodGroups."""
+    async with FakeApi(served={"v1beta1"}).serving() as serving:
+        yield serving
 
 
-def test_what_is_followed_gives_the_picture_that_is_read_at_once() -> None:
-    for name in (
-        ids.HOST_MISSING,
-        ids.POD_REFUSED,
-        ids.PODGROUP_WAITS,
-        ids.SECOND_WEBHOOK,
-        "ignored",
-    ):
-        scene = samples()[name].scene()
-
-        async def story(fake: FakeApi, scene: Scene = scene) -> None:
-            store(fake, scene)
-            async with following(fake, []) as followed:
-                await eventually(lambda: followed.whole)
-                assert followed.cluster_report == scene.examined()
-                assert followed.observing.unread == {}
-
-        played(story)
+@pytest.mark.parametrize(
+    "name",
+    [ids.HOST_MISSING, ids.POD_REFUSED, ids.PODGROUP_WAITS, ids.SECOND_WEBHOOK, "ignored"],
+)
+async def test_what_is_followed_gives_the_picture_that_is_read_at_once(
+    fake: FakeApi, name: str
+) -> None:
+    scene = samples()[name].scene()
+    store(fake, scene)
+    async with following(fake, []) as followed:
+        await eventually(lambda: followed.whole)
+        assert followed.cluster_report == scene.examined()
+        assert followed.observing.unread == {}
 
 
-def test_changes_of_every_kind_are_seen() -> None:
-    async def story(fake: FakeApi) -> None:
-        scene = Scene()
-        store(fake, scene)
-        async with following(fake, []) as followed:
-            await eventually(lambda: followed.whole)
-            assert followed.ids == []
-            host = scene.pods["llama-tpu-worker-0-3"]
-            fake.delete(PODS, host["metadata"]["name"], NAMESPACE)
-            await eventually(lambda: followed.ids == [ids.HOST_MISSING])
-            fake.put(PODS, host)
-            await eventually(lambda: followed.ids == [])
-            fake.delete(SERVICES, "llama-headless", NAMESPACE)
-            await eventually(lambda: followed.ids == [ids.HEADLESS_SERVICE_MISSING])
-            fake.put(SERVICES, scene.services[0])
-            other = {**scene.nodes[-1], "metadata": dict(scene.nodes[-1]["metadata"], labels={})}
-            fake.put(NODES, other)
-            await eventually(lambda: followed.ids == [ids.REPLICA_SPLIT])
-            fake.put(NODES, scene.nodes[-1])
-            ignored = {"name": NAMESPACE, "labels": {"admission.ray.io/ignore": "true"}}
-            fake.put(NAMESPACES, {"metadata": ignored})
-            await eventually(lambda: followed.ids == ["ignored"])
-            fake.put(NAMESPACES, {"metadata": {"name": NAMESPACE}})
-            for webhook in samples()[ids.SECOND_WEBHOOK].webhooks:
-                fake.put(WEBHOOKS, webhook)
-            await eventually(lambda: followed.ids == [ids.SECOND_WEBHOOK])
-
-    played(story)
+async def test_changes_of_every_kind_are_seen(fake: FakeApi) -> None:
+    scene = Scene()
+    store(fake, scene)
+    async with following(fake, []) as followed:
+        await eventually(lambda: followed.whole)
+        assert followed.ids == []
+        host = scene.pods["llama-tpu-worker-0-3"]
+        fake.delete(PODS, host["metadata"]["name"], NAMESPACE)
+        await eventually(lambda: followed.ids == [ids.HOST_MISSING])
+        fake.put(PODS, host)
+        await eventually(lambda: followed.ids == [])
+        fake.delete(SERVICES, "llama-headless", NAMESPACE)
+        await eventually(lambda: followed.ids == [ids.HEADLESS_SERVICE_MISSING])
+        fake.put(SERVICES, scene.services[0])
+        other = {**scene.nodes[-1], "metadata": dict(scene.nodes[-1]["metadata"], labels={})}
+        fake.put(NODES, other)
+        await eventually(lambda: followed.ids == [ids.REPLICA_SPLIT])
+        fake.put(NODES, scene.nodes[-1])
+        ignored = {"name": NAMESPACE, "labels": {"admission.ray.io/ignore": "true"}}
+        fake.put(NAMESPACES, {"metadata": ignored})
+        await eventually(lambda: followed.ids == ["ignored"])
+        fake.put(NAMESPACES, {"metadata": {"name": NAMESPACE}})
+        for webhook in samples()[ids.SECOND_WEBHOOK].webhooks:
+            fake.put(WEBHOOKS, webhook)
+        await eventually(lambda: followed.ids == [ids.SECOND_WEBHOOK])
 
 
 @pytest.mark.parametrize("person", [False, True])
-def test_of_one_namespace_only_that_is_asked_for(*, person: bool) -> None:
-    async def story(fake: FakeApi) -> None:
-        def refuse(request: Request) -> int:
-            return 403 if request.resource == "nodes" else 0
+async def test_of_one_namespace_only_that_is_asked_for(fake: FakeApi, *, person: bool) -> None:
+    def refuse(request: Request) -> int:
+        return 403 if request.resource == "nodes" else 0
 
-        fake.before = refuse
-        store(fake, Scene())
-        elsewhere = Scene().cluster
-        elsewhere["metadata"] |= {"namespace": "elsewhere", "uid": "another"}
-        fake.put(RAYCLUSTERS, elsewhere)
-        fake.put(NAMESPACES, {"metadata": {"name": "elsewhere"}})
-        async with following(fake, [NAMESPACE], person=person) as followed:
-            await eventually(
-                lambda: followed.observing.synced and followed.object_cache.namespaces.known
-            )
-            assert [each.namespace for each in followed.cluster_report.clusters] == [NAMESPACE]
-            await eventually(lambda: followed.observing.unread == {"nodes": "forbidden"})
-            assert followed.observing.problem == ""
-            assert [each.metadata.name for each in followed.object_cache.namespaces.all] == [
-                NAMESPACE
-            ]
-            by_name = {each.name for each in fake.requests if each.resource == NAMESPACES}
-            assert by_name == {NAMESPACE if person else ""}, "an account has to list"
-
-    played(story)
+    fake.before = refuse
+    store(fake, Scene())
+    elsewhere = Scene().cluster
+    elsewhere["metadata"] |= {"namespace": "elsewhere", "uid": "another"}
+    fake.put(RAYCLUSTERS, elsewhere)
+    fake.put(NAMESPACES, {"metadata": {"name": "elsewhere"}})
+    async with following(fake, [NAMESPACE], person=person) as followed:
+        await eventually(
+            lambda: followed.observing.synced and followed.object_cache.namespaces.known
+        )
+        assert [each.namespace for each in followed.cluster_report.clusters] == [NAMESPACE]
+        await eventually(lambda: followed.observing.unread == {"nodes": "forbidden"})
+        assert followed.observing.problem == ""
+        assert [each.metadata.name for each in followed.object_cache.namespaces.all] == [NAMESPACE]
+        by_name = {each.name for each in fake.requests if each.resource == NAMESPACES}
+        assert by_name == {NAMESPACE if person else ""}, "an account has to list"
 
 
-def test_pod_groups_that_are_no_longer_served_are_forgotten() -> None:
-    async def story(fake: FakeApi) -> None:
-        store(fake, samples()[ids.PODGROUP_WAITS].scene())
-        async with following(fake, []) as followed:
-            await eventually(lambda: followed.object_cache.pod_groups.known)
-            assert len(followed.object_cache.pod_groups.all) == 1
-            for listener in followed.observing.discovery._listeners:  # noqa: SLF001
-                listener(None)
-            await eventually(lambda: not followed.object_cache.pod_groups.known)
-            assert not followed.object_cache.pod_groups.all
-
-    played(story)
+async def test_pod_groups_that_are_no_longer_served_are_forgotten(fake: FakeApi) -> None:
+    store(fake, samples()[ids.PODGROUP_WAITS].scene())
+    async with following(fake, []) as followed:
+        await eventually(lambda: followed.object_cache.pod_groups.known)
+        assert len(followed.object_cache.pod_groups.all) == 1
+        for listener in followed.observing.discovery._listeners:  # noqa: SLF001
+            listener(None)
+        await eventually(lambda: not followed.object_cache.pod_groups.known)
+        assert not followed.object_cache.pod_groups.all
 
 
-def test_an_api_server_that_is_gone_is_told() -> None:
-    async def story(fake: FakeApi) -> None:
-        store(fake, Scene())
-        async with following(fake, []) as followed:
-            await eventually(lambda: followed.observing.synced)
-            assert followed.observing.problem == ""
-            await fake.down()
-            await eventually(lambda: followed.observing.problem in {"refused", "disconnected"})
-            await fake.up()
-            await eventually(lambda: followed.observing.problem == "")
-
-    played(story)
+async def test_an_api_server_that_is_gone_is_told(fake: FakeApi) -> None:
+    store(fake, Scene())
+    async with following(fake, []) as followed:
+        await eventually(lambda: followed.observing.synced)
+        assert followed.observing.problem == ""
+        await fake.down()
+        await eventually(lambda: followed.observing.problem in {"refused", "disconnected"})
+        await fake.up()
+        await eventually(lambda: followed.observing.problem == "")

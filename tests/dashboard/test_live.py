@@ -144,7 +144,7 @@ def test_a_bug_is_counted_each_time_and_logged_once_with_its_traceback(
     assert [each.getMessage() for each in caplog.records] == [text] * 2
 
 
-def test_rayclusters_appear_while_the_first_examination_runs(
+async def test_rayclusters_appear_while_the_first_examination_runs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("webhook.dashboard.live_updates._SLICE", 0.0)
@@ -152,16 +152,13 @@ def test_rayclusters_appear_while_the_first_examination_runs(
     for name in ("a", "b", "c"):
         stage.load(renamed(Scene(), "team", name))
 
-    async def story() -> None:
-        changed = stage.live.changed
-        looking = asyncio.create_task(stage.live.examine_changed())
-        await changed.wait()
-        assert stage.live.examinations == 0
-        assert len(stage.board.find(Query(), None).shown) == 1
-        await looking
-        assert len(stage.board.find(Query(), None).shown) == 3
-
-    asyncio.run(story())
+    changed = stage.live.changed
+    looking = asyncio.create_task(stage.live.examine_changed())
+    await changed.wait()
+    assert stage.live.examinations == 0
+    assert len(stage.board.find(Query(), None).shown) == 1
+    await looking
+    assert len(stage.board.find(Query(), None).shown) == 3
 
 
 def test_a_raycluster_that_goes_while_it_cannot_be_shown_is_gone(

@@ -3,7 +3,8 @@
 import asyncio
 import json
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 
 import httpx
 import pytest
@@ -20,7 +21,6 @@ from webhook.dashboard.sessions import OwnAccess, TokenAccess
 from webhook.diagnostics import ids
 from webhook.diagnostics.document import document
 
-Play = Callable[[httpx.AsyncClient, Stage], Awaitable[None]]
 MISSING = "llama-tpu-worker-0-3"
 
 
@@ -49,19 +49,15 @@ class Tenants(TokenAccess):
         return UserScope(who, frozenset({who})) if who in {"team", "other"} else None
 
 
-def played(stage: Stage, play: Play, who: str = "all") -> None:
-    """Play a story with a client that has a bearer token."""
+@asynccontextmanager
+async def visited(stage: Stage, who: str = "all") -> AsyncIterator[httpx.AsyncClient]:
+    """Yield a client that has a bearer token."""
     app = site_application(DashboardSite(stage.live, Tenants(), stage.drawer), LOOPBACK, "session")
-
-    async def run() -> None:
-        headers = {"authorization": f"Bearer {who}"} if who else {}
-        transport = httpx.ASGITransport(app)
-        async with httpx.AsyncClient(
-            transport=transport, base_url="http://localhost:8090", headers=headers
-        ) as client:
-            await play(client, stage)
-
-    asyncio.run(run())
+    headers = {"authorization": f"Bearer {who}"} if who else {}
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(app), base_url="http://localhost:8090", headers=headers
+    ) as client:
+        yield client
 
 
 def a_stage() -> Stage:
@@ -69,8 +65,8 @@ def a_stage() -> Stage:
     return Stage(Scene().without(MISSING).observed(), renamed(Scene(), "other", "qwen"))
 
 
-def test_nobody_gets_in_without_a_token() -> None:
-    async def play(client: httpx.AsyncClient, _: Stage) -> None:
+async def test_nobody_gets_in_without_a_token() -> None:
+    async with visited(a_stage(), who="") as client:
         page = await client.get("/")
         assert (page.status_code, page.headers["location"]) == (303, "/enter")
         for path in ("/events", "/pod?namespace=team&name=x", "/host", "/diagnosis?id=x"):
@@ -80,11 +76,9 @@ def test_nobody_gets_in_without_a_token() -> None:
             assert answer.status_code == 401
             assert answer.headers["www-authenticate"] == "Bearer"
 
-    played(a_stage(), play, who="")
 
-
-def test_a_token_in_a_form_becomes_a_cookie_that_no_script_and_no_other_site_has() -> None:
-    async def play(client: httpx.AsyncClient, _: Stage) -> None:
+async def test_a_token_in_a_form_becomes_a_cookie_that_no_script_and_no_other_site_has() -> None:
+    async with visited(a_stage(), who="") as client:
         wrong = await client.post("/enter", data={"token": "guess"})
         assert wrong.status_code == 401
         assert "not accepted" in wrong.text
@@ -99,34 +93,27 @@ def test_a_token_in_a_form_becomes_a_cookie_that_no_script_and_no_other_site_has
         large = await client.post("/enter", content=b"token=" + b"x" * 100_000)
         assert large.status_code == 413
 
-    played(a_stage(), play, who="")
 
-
-def test_the_printed_address_lets_in_and_does_not_stay_in_the_address_bar() -> None:
+async def test_the_printed_address_lets_in_and_does_not_stay_in_the_address_bar() -> None:
     stage, access = a_stage(), OwnAccess()
     app = site_application(DashboardSite(stage.live, access, stage.drawer), LOOPBACK, "session")
 
-    async def run() -> None:
-        async with httpx.AsyncClient(
-            transport=httpx.ASGITransport(app), base_url="http://127.0.0.1:8090"
-        ) as client:
-            assert "printed" in (await client.get("/enter")).text
-            answer = await client.get(f"/enter?token={access.token}")
-            assert (answer.status_code, answer.headers["location"]) == (303, "/")
-            page = await client.get("/")
-            assert page.status_code == 200
-            assert access.token not in page.text
-
-    asyncio.run(run())
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(app), base_url="http://127.0.0.1:8090"
+    ) as client:
+        assert "printed" in (await client.get("/enter")).text
+        answer = await client.get(f"/enter?token={access.token}")
+        assert (answer.status_code, answer.headers["location"]) == (303, "/")
+        page = await client.get("/")
+        assert page.status_code == 200
+        assert access.token not in page.text
 
 
-def test_the_token_of_a_user_is_not_taken_from_an_address() -> None:
-    async def play(client: httpx.AsyncClient, _: Stage) -> None:
+async def test_the_token_of_a_user_is_not_taken_from_an_address() -> None:
+    async with visited(a_stage(), who="") as client:
         answer = await client.get("/enter?token=team")
         assert answer.status_code == 200
         assert "set-cookie" not in answer.headers
-
-    played(a_stage(), play, who="")
 
 
 @pytest.mark.parametrize(
@@ -142,18 +129,16 @@ def test_the_token_of_a_user_is_not_taken_from_an_address() -> None:
         ({}, True),
     ],
 )
-def test_a_form_of_another_site_is_not_taken(headers: dict[str, str], *, taken: bool) -> None:
-    async def play(client: httpx.AsyncClient, _: Stage) -> None:
+async def test_a_form_of_another_site_is_not_taken(headers: dict[str, str], *, taken: bool) -> None:
+    async with visited(a_stage(), who="") as client:
         answer = await client.post("/enter", data={"token": "team"}, headers=headers)
         assert answer.status_code == (303 if taken else 403)
         assert ("set-cookie" in answer.headers) == taken
         assert (await client.post("/leave", headers=headers)).status_code == (303 if taken else 403)
 
-    played(a_stage(), play, who="")
 
-
-def test_two_dashboards_on_one_machine_do_not_sign_each_other_out() -> None:
-    async def play(client: httpx.AsyncClient, _: Stage) -> None:
+async def test_two_dashboards_on_one_machine_do_not_sign_each_other_out() -> None:
+    async with visited(a_stage(), who="") as client:
         await client.post("/enter", data={"token": "team"})
         await client.post("http://localhost:8091/enter", data={"token": "other"})
         assert "llama" in (await client.get("/")).text
@@ -161,29 +146,23 @@ def test_two_dashboards_on_one_machine_do_not_sign_each_other_out() -> None:
         await client.post("http://localhost:8091/leave")
         assert "llama" in (await client.get("/")).text
 
-    played(a_stage(), play, who="")
-
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8090", "127.0.0.1.nip.io", ""])
-def test_another_host_name_is_not_answered(host: str) -> None:
-    async def play(client: httpx.AsyncClient, _: Stage) -> None:
+async def test_another_host_name_is_not_answered(host: str) -> None:
+    async with visited(a_stage()) as client:
         answer = await client.get("/api/v1/status", headers={"host": host})
         assert answer.status_code == 421
         assert "llama" not in answer.text
 
-    played(a_stage(), play)
-
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1", "127.0.0.1:9000", "[::1]:8090"])
-def test_names_of_loopback_are_answered_at_any_port(host: str) -> None:
-    async def play(client: httpx.AsyncClient, _: Stage) -> None:
+async def test_names_of_loopback_are_answered_at_any_port(host: str) -> None:
+    async with visited(a_stage()) as client:
         assert (await client.get("/enter", headers={"host": host})).status_code == 200
 
-    played(a_stage(), play)
 
-
-def test_every_answer_has_a_strict_policy_and_is_kept_by_nobody() -> None:
-    async def play(client: httpx.AsyncClient, _: Stage) -> None:
+async def test_every_answer_has_a_strict_policy_and_is_kept_by_nobody() -> None:
+    async with visited(a_stage()) as client:
         for path in ("/", "/enter", "/nowhere", "/api/v1/status", "/openapi.json"):
             headers = (await client.get(path)).headers
             policy = headers["content-security-policy"]
@@ -193,11 +172,9 @@ def test_every_answer_has_a_strict_policy_and_is_kept_by_nobody() -> None:
             assert headers["referrer-policy"] == "same-origin"
             assert headers["cache-control"] == "no-store", path
 
-    played(a_stage(), play)
 
-
-def test_the_page_asks_only_for_what_is_served_here_and_has_nothing_inline() -> None:
-    async def play(client: httpx.AsyncClient, _: Stage) -> None:
+async def test_the_page_asks_only_for_what_is_served_here_and_has_nothing_inline() -> None:
+    async with visited(a_stage()) as client:
         root = parsed((await client.get("/")).text.removeprefix("<!doctype html>"))
         wanted = [each.attributes["src"] for each in root.every("script")]
         assert all(not each.text for each in root.every("script"))
@@ -212,11 +189,9 @@ def test_the_page_asks_only_for_what_is_served_here_and_has_nothing_inline() -> 
         assert (await client.get("/static/../site.py")).status_code == 404
         assert (await client.get("/static/htmx.LICENSE")).status_code == 404
 
-    played(a_stage(), play)
 
-
-def test_a_tenant_sees_nothing_of_another() -> None:
-    async def play(client: httpx.AsyncClient, _: Stage) -> None:
+async def test_a_tenant_sees_nothing_of_another() -> None:
+    async with visited(a_stage(), who="other") as client:
         for path in ("/", "/?namespace=team", "/api/v1/status", "/api/v1/status?namespace=team"):
             answer = await client.get(path)
             assert answer.status_code == 200
@@ -230,11 +205,9 @@ def test_a_tenant_sees_nothing_of_another() -> None:
         assert "qwen" in (await client.get("/")).text
         assert (await client.get("/pod?namespace=other&name=qwen-head")).status_code == 200
 
-    played(a_stage(), play, who="other")
 
-
-def test_an_open_page_is_told_of_what_is_gone_as_of_what_another_has() -> None:
-    async def play(client: httpx.AsyncClient, _: Stage) -> None:
+async def test_an_open_page_is_told_of_what_is_gone_as_of_what_another_has() -> None:
+    async with visited(a_stage(), who="other") as client:
         gone = []
         for name in ("llama-head", "xyzzy"):
             path = f"/pod?namespace=team&name={name}"
@@ -246,11 +219,9 @@ def test_an_open_page_is_told_of_what_is_gone_as_of_what_another_has() -> None:
         path = "/host?namespace=team&cluster=llama&group=tpu&replica=0&host=3"
         assert "TPU" not in (await client.get(path, headers={"hx-request": "true"})).text
 
-    played(a_stage(), play, who="other")
 
-
-def test_the_filter_shows_one_namespace_and_keeps_the_others_to_choose() -> None:
-    async def play(client: httpx.AsyncClient, _: Stage) -> None:
+async def test_the_filter_shows_one_namespace_and_keeps_the_others_to_choose() -> None:
+    async with visited(a_stage()) as client:
         root = parsed((await client.get("/?namespace=other&sort=name")).text[15:])
         (clusters,) = root.by_id("clusters")
         assert [each.text for each in clusters.every("h2")] == ["other/ qwen"]
@@ -258,11 +229,10 @@ def test_the_filter_shows_one_namespace_and_keeps_the_others_to_choose() -> None
         chosen = {each.text: "selected" in each.attributes for each in select.every("option")}
         assert chosen == {"all namespaces": False, "other": True, "team": False}
 
-    played(a_stage(), play)
 
+async def test_the_headline_and_the_problems_are_filters_which_the_address_keeps() -> None:
+    async with visited(a_stage()) as client:
 
-def test_the_headline_and_the_problems_are_filters_which_the_address_keeps() -> None:
-    async def play(client: httpx.AsyncClient, _: Stage) -> None:
         async def shown(path: str) -> tuple[list[str], dict[str, str]]:
             root = parsed((await client.get(path)).text[15:])
             links = root.every("a", "filter") + root.every("a", "chip")
@@ -286,11 +256,9 @@ def test_the_headline_and_the_problems_are_filters_which_the_address_keeps() -> 
         assert (await shown("/?q=QWEN&page=x&sort=y&state=z"))[0] == []
         assert (await shown("/?q=QWEN&page=77&sort=y"))[0] == ["other/ qwen"]
 
-    played(a_stage(), play)
 
-
-def test_the_title_counts_the_problems_of_what_a_user_sees() -> None:
-    async def play(client: httpx.AsyncClient, _: Stage) -> None:
+async def test_the_title_counts_the_problems_of_what_a_user_sees() -> None:
+    async with visited(a_stage()) as client:
         for address, title, problems in (
             ("/", "(1) ray-webhook", "1"),
             ("/?namespace=team", "(1) ray-webhook", "1"),
@@ -301,11 +269,9 @@ def test_the_title_counts_the_problems_of_what_a_user_sees() -> None:
             (summary,) = page.by_id("summary")
             assert summary.attributes["data-problems"] == problems
 
-    played(a_stage(), play)
 
-
-def test_a_problem_of_the_installation_counts_where_everything_is_seen() -> None:
-    async def play(client: httpx.AsyncClient, _: Stage) -> None:
+async def test_a_problem_of_the_installation_counts_where_everything_is_seen() -> None:
+    async with visited(Stage(samples()[ids.SECOND_WEBHOOK].scene().observed())) as client:
         page = parsed((await client.get("/")).text)
         (summary,) = page.by_id("summary")
         assert summary.text == "1 RayCluster; 1 problem of the installation 1 ready"
@@ -313,11 +279,10 @@ def test_a_problem_of_the_installation_counts_where_everything_is_seen() -> None
         part = parsed((await client.get("/?namespace=team")).text)
         assert part.by_id("beside")[0].every("li", "problem") == []
 
-    played(Stage(samples()[ids.SECOND_WEBHOOK].scene().observed()), play)
 
-
-def test_pages_and_json_are_compressed_and_the_stream_of_changes_is_not() -> None:
-    async def play(client: httpx.AsyncClient, stage: Stage) -> None:
+async def test_pages_and_json_are_compressed_and_the_stream_of_changes_is_not() -> None:
+    stage = a_stage()
+    async with visited(stage) as client:
         for path in ("/", "/api/v1/status"):
             answer = await client.get(path)
             assert answer.headers["content-encoding"] == "gzip"
@@ -328,11 +293,9 @@ def test_pages_and_json_are_compressed_and_the_stream_of_changes_is_not() -> Non
         stage.live.close()
         assert "content-encoding" not in (await client.get("/events")).headers
 
-    played(a_stage(), play)
 
-
-def test_a_missing_host_is_one_click_from_what_its_next_pod_is_given() -> None:
-    async def play(client: httpx.AsyncClient, _: Stage) -> None:
+async def test_a_missing_host_is_one_click_from_what_its_next_pod_is_given() -> None:
+    async with visited(a_stage()) as client:
         root = parsed((await client.get("/")).text[15:])
         (cell,) = root.every("a", "missing")
         part = (await client.get(cell.attributes["href"], headers={"hx-request": "true"})).text
@@ -345,11 +308,9 @@ def test_a_missing_host_is_one_click_from_what_its_next_pod_is_given() -> None:
             path = f"/host?namespace=team&cluster=llama&group=tpu&{wrong}"
             assert (await client.get(path)).status_code == 404
 
-    played(a_stage(), play)
 
-
-def test_a_pod_tells_what_it_was_given_and_whether_it_has_it() -> None:
-    async def play(client: httpx.AsyncClient, _: Stage) -> None:
+async def test_a_pod_tells_what_it_was_given_and_whether_it_has_it() -> None:
+    async with visited(Stage(samples()[ids.WORKER_ID_DIFFERS].scene().observed())) as client:
         path = f"/pod?namespace=team&name={MISSING}"
         shown = parsed((await client.get(path, headers={"hx-request": "true"})).text)
         assert "host 3 of replica 0" in shown.text
@@ -361,14 +322,12 @@ def test_a_pod_tells_what_it_was_given_and_whether_it_has_it() -> None:
         assert held["TPU_WORKER_ID"]["actual"] == "2"
         assert [each["id"] for each in found["problems"]] == [ids.WORKER_ID_DIFFERS]
 
-    played(Stage(samples()[ids.WORKER_ID_DIFFERS].scene().observed()), play)
 
-
-def test_a_head_tells_what_it_was_given_and_what_admission_warns_of() -> None:
+async def test_a_head_tells_what_it_was_given_and_what_admission_warns_of() -> None:
     cluster = llama().annotated(names.ANNOTATION_SHARD_GROUP, "search")
     cluster.annotated(names.ANNOTATION_SCHEDULING_GROUP, "cluster")
 
-    async def play(client: httpx.AsyncClient, _: Stage) -> None:
+    async with visited(Stage(Scene(cluster).observed())) as client:
         path = "/pod?namespace=team&name=llama-head"
         shown = parsed((await client.get(path, headers={"hx-request": "true"})).text)
         assert [each for each in shown.every("li", "has-it") if "schedulingGroup" in each.text]
@@ -378,11 +337,9 @@ def test_a_head_tells_what_it_was_given_and_what_admission_warns_of() -> None:
         assert [each["what"] for each in account["given"]] == ["schedulingGroup"]
         assert [each["level"] for each in account["remarks"]] == ["warning"]
 
-    played(Stage(Scene(cluster).observed()), play)
 
-
-def test_only_a_command_that_reads_is_beside_a_button_that_copies() -> None:
-    async def play(client: httpx.AsyncClient, _: Stage) -> None:
+async def test_only_a_command_that_reads_is_beside_a_button_that_copies() -> None:
+    async with visited(Stage(samples()["seat-held-twice"].scene().observed())) as client:
         root = parsed((await client.get("/")).text.removeprefix("<!doctype html>"))
         read, change = root.every("div", "command")
         assert [each.text.startswith("kubectl get ") for each in read.every("code")] == [True]
@@ -391,20 +348,17 @@ def test_only_a_command_that_reads_is_beside_a_button_that_copies() -> None:
         assert "deletes 2 pods, and ends what runs in them" in change.text
         assert change.every("button") == []
 
-    played(Stage(samples()["seat-held-twice"].scene().observed()), play)
 
-
-def test_a_diagnosis_is_explained() -> None:
-    async def play(client: httpx.AsyncClient, _: Stage) -> None:
+async def test_a_diagnosis_is_explained() -> None:
+    async with visited(a_stage()) as client:
         shown = await client.get("/diagnosis?id=host-missing")
         assert "A replica with missing hosts." in shown.text
         assert (await client.get("/diagnosis?id=xyzzy")).status_code == 404
 
-    played(a_stage(), play)
 
-
-def test_the_json_is_that_of_the_terminal_and_is_described() -> None:
-    async def play(client: httpx.AsyncClient, stage: Stage) -> None:
+async def test_the_json_is_that_of_the_terminal_and_is_described() -> None:
+    stage = a_stage()
+    async with visited(stage) as client:
         found = (await client.get("/api/v1/status")).json()
         assert found["waits"] is True
         assert found == document(
@@ -422,19 +376,15 @@ def test_the_json_is_that_of_the_terminal_and_is_described() -> None:
         cluster = schemas["ClusterStatus"]["properties"].keys()
         assert found["clusters"][1].keys() <= cluster
 
-    played(a_stage(), play)
 
-
-def test_an_api_server_that_cannot_be_asked_is_503() -> None:
-    async def play(client: httpx.AsyncClient, _: Stage) -> None:
+async def test_an_api_server_that_cannot_be_asked_is_503() -> None:
+    async with visited(a_stage(), who="down") as client:
         answer = await client.get("/api/v1/status")
         assert answer.status_code == 503
         assert "retry-after" in answer.headers
 
-    played(a_stage(), play, who="down")
 
-
-def test_a_user_has_a_bounded_number_of_streams() -> None:
+async def test_a_user_has_a_bounded_number_of_streams() -> None:
     stage = a_stage()
     site = DashboardSite(stage.live, Tenants(), stage.drawer)
 
@@ -447,48 +397,42 @@ def test_a_user_has_a_bounded_number_of_streams() -> None:
         await anext(stream)
         return stream
 
-    async def run() -> None:
-        streams = [await opened(UserScope("alice", None)) for _ in range(STREAMS)]
-        assert not site.streams(UserScope("alice", None))
-        with pytest.raises(StopAsyncIteration):
-            await opened(UserScope("alice", None))
-        streams.append(await opened(UserScope("bob", None)))
-        await streams[0].aclose()
-        streams.append(await opened(UserScope("alice", None)))
-        app = site_application(site, LOOPBACK, "session")
-        transport = httpx.ASGITransport(app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-            answer = await client.get("/events", headers={"authorization": "Bearer busy"})
-        assert answer.status_code == 429
-        for each in streams:
-            await each.aclose()
-
-    asyncio.run(run())
+    streams = [await opened(UserScope("alice", None)) for _ in range(STREAMS)]
+    assert not site.streams(UserScope("alice", None))
+    with pytest.raises(StopAsyncIteration):
+        await opened(UserScope("alice", None))
+    streams.append(await opened(UserScope("bob", None)))
+    await streams[0].aclose()
+    streams.append(await opened(UserScope("alice", None)))
+    app = site_application(site, LOOPBACK, "session")
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        answer = await client.get("/events", headers={"authorization": "Bearer busy"})
+    assert answer.status_code == 429
+    for each in streams:
+        await each.aclose()
 
 
-def test_a_stream_whose_rights_are_not_answered_ends_with_the_process() -> None:
+async def test_a_stream_whose_rights_are_not_answered_ends_with_the_process() -> None:
     stage = a_stage()
     site = DashboardSite(stage.live, Tenants(), stage.drawer)
 
-    async def run() -> None:
-        asked = asyncio.Event()
+    asked = asyncio.Event()
 
-        async def examine_changed() -> UserScope | None:
-            if asked.is_set():
-                await asyncio.Event().wait()
-            asked.set()
-            return UserScope("", None)
+    async def examine_changed() -> UserScope | None:
+        if asked.is_set():
+            await asyncio.Event().wait()
+        asked.set()
+        return UserScope("", None)
 
-        async def read() -> None:
-            async for _ in site.events(examine_changed, {}, ""):
-                pass
+    async def read() -> None:
+        async for _ in site.events(examine_changed, {}, ""):
+            pass
 
-        reading = asyncio.create_task(read())
-        await asked.wait()
-        stage.live.close()
-        await reading
-
-    asyncio.run(run())
+    reading = asyncio.create_task(read())
+    await asked.wait()
+    stage.live.close()
+    await reading
 
 
 QUIET = b": still here\n\n"
@@ -522,24 +466,21 @@ class Feed:
         return taken
 
 
-def following(stage: Stage, play: Callable[[Feed], Awaitable[None]], sight: UserScope) -> None:
-    """Play a story with a feed, which is told of everything at once: it waits for no beat."""
-
-    async def run() -> None:
-        site = DashboardSite(stage.live, Tenants(), stage.drawer)
-        feed = Feed(site, sight, site.listing.page(sight, {}))
-        async with asyncio.timeout(BEAT_SECONDS / 2):
-            assert [await anext(feed.stream) for _ in range(2)] == [b"retry: 2000\n\n", QUIET]
-            await play(feed)
-
-    asyncio.run(run())
+@asynccontextmanager
+async def following(stage: Stage, sight: UserScope) -> AsyncIterator[Feed]:
+    """Yield a feed, which is told of everything at once: it waits for no beat."""
+    site = DashboardSite(stage.live, Tenants(), stage.drawer)
+    feed = Feed(site, sight, site.listing.page(sight, {}))
+    async with asyncio.timeout(BEAT_SECONDS / 2):
+        assert [await anext(feed.stream) for _ in range(2)] == [b"retry: 2000\n\n", QUIET]
+        yield feed
 
 
-def test_a_host_that_comes_back_is_seen_without_a_reload() -> None:
+async def test_a_host_that_comes_back_is_seen_without_a_reload() -> None:
     scene = Scene()
     stage = Stage(Scene().without(MISSING).observed())
 
-    async def play(feed: Feed) -> None:
+    async with following(stage, UserScope("", None)) as feed:
         assert len(feed.tab.root.every("a", "missing")) == 1
         stage.put_pods([scene.pods[MISSING]])
         stage.examine_changed()
@@ -548,28 +489,23 @@ def test_a_host_that_comes_back_is_seen_without_a_reload() -> None:
         assert feed.tab.root.by_id("summary")[0].text == "1 RayCluster 1 ready"
         assert feed.tab.root.every("li", "problem") == []
 
-    following(stage, play, UserScope("", None))
 
-
-def test_a_page_that_connects_again_receives_everything_only_if_it_has_changed() -> None:
+async def test_a_page_that_connects_again_receives_everything_only_if_it_has_changed() -> None:
     stage = a_stage()
 
-    async def run() -> None:
-        site, sight = DashboardSite(stage.live, Tenants(), stage.drawer), UserScope("", None)
-        feed = Feed(site, sight, site.listing.page(sight, {}))
-        await anext(feed.stream)
-        assert await anext(feed.stream) == QUIET
-        for version in ("9" * 4301, "\N{ARABIC-INDIC DIGIT ONE}", ""):
-            feed.stream = site.events(feed.examine_changed, {}, version)
-            assert any('id="clusters"' in message for message in await feed.take())
-
-    asyncio.run(run())
+    site, sight = DashboardSite(stage.live, Tenants(), stage.drawer), UserScope("", None)
+    feed = Feed(site, sight, site.listing.page(sight, {}))
+    await anext(feed.stream)
+    assert await anext(feed.stream) == QUIET
+    for version in ("9" * 4301, "\N{ARABIC-INDIC DIGIT ONE}", ""):
+        feed.stream = site.events(feed.examine_changed, {}, version)
+        assert any('id="clusters"' in message for message in await feed.take())
 
 
-def test_rights_that_change_change_what_is_on_the_page() -> None:
+async def test_rights_that_change_change_what_is_on_the_page() -> None:
     stage = a_stage()
 
-    async def play(feed: Feed) -> None:
+    async with following(stage, UserScope("", frozenset({"team"}))) as feed:
         assert "qwen" not in feed.tab.root.text
         feed.sight = UserScope("", None)
         stage.live.notify()
@@ -586,16 +522,14 @@ def test_rights_that_change_change_what_is_on_the_page() -> None:
         stage.live.notify()
         assert await feed.take() == []
 
-    following(stage, play, UserScope("", frozenset({"team"})))
 
-
-def test_words_of_a_tenant_cannot_end_a_message_of_the_stream() -> None:
+async def test_words_of_a_tenant_cannot_end_a_message_of_the_stream() -> None:
     stage = Stage(Scene().observed())
     scene = samples()[ids.CONTAINER_WAITS].scene()
     (waiting,) = scene.pods[MISSING]["status"]["containerStatuses"]
     waiting["name"] = "ray\r\n\r\nevent: gone\rid: 7\n\ndata: <b>"
 
-    async def play(feed: Feed) -> None:
+    async with following(stage, UserScope("", None)) as feed:
         stage.put_pods([scene.pods[MISSING]])
         stage.examine_changed()
         taken = await feed.take()
@@ -603,23 +537,18 @@ def test_words_of_a_tenant_cannot_end_a_message_of_the_stream() -> None:
         assert feed.tab.root.every("b") == []
         assert len(feed.tab.root.every("li", "problem")) == 1
 
-    following(stage, play, UserScope("", None))
 
-
-def test_every_frame_has_lines_that_the_stream_knows() -> None:
+async def test_every_frame_has_lines_that_the_stream_knows() -> None:
     stage = Stage(Scene().observed())
     site = DashboardSite(stage.live, Tenants(), stage.drawer)
 
-    async def run() -> None:
-        async def examine_changed() -> UserScope:
-            return UserScope("", None)
+    async def examine_changed() -> UserScope:
+        return UserScope("", None)
 
-        async for frame in site.events(examine_changed, {}, "nonsense"):
-            text = frame.decode()
-            assert text.endswith("\n\n")
-            for line in text[:-2].split("\n"):
-                assert line.startswith(("data: ", "id: ", "retry: ", ": "))
-            if text.startswith("id: "):
-                stage.live.close()
-
-    asyncio.run(run())
+    async for frame in site.events(examine_changed, {}, "nonsense"):
+        text = frame.decode()
+        assert text.endswith("\n\n")
+        for line in text[:-2].split("\n"):
+            assert line.startswith(("data: ", "id: ", "retry: ", ": "))
+        if text.startswith("id: "):
+            stage.live.close()

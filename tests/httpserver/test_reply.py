@@ -114,31 +114,23 @@ def test_nothing_is_written_to_a_client_that_has_gone() -> None:
     assert not asyncio.run(sent()).transport.writes
 
 
-def test_a_client_that_takes_nothing_is_waited_for() -> None:
-    async def sent() -> Sent:
-        answer = Sent(keep_alive=True)
-        answer.cycle.flow.pause_writing()
-        task = asyncio.create_task(send_json(cast("Send", answer.cycle.send), BODY, last=False))
-        await asyncio.sleep(0)
-        assert not answer.transport.writes
-        answer.cycle.flow.resume_writing()
-        await task
-        return answer
-
-    answer = asyncio.run(sent())
+async def test_a_client_that_takes_nothing_is_waited_for() -> None:
+    answer = Sent(keep_alive=True)
+    answer.cycle.flow.pause_writing()
+    task = asyncio.create_task(send_json(cast("Send", answer.cycle.send), BODY, last=False))
+    await asyncio.sleep(0)
+    assert not answer.transport.writes
+    answer.cycle.flow.resume_writing()
+    await task
     assert b"".join(answer.transport.writes).endswith(BODY)
     assert answer.completed == 1
 
 
-def test_a_request_is_answered_once() -> None:
-    async def sent() -> Sent:
-        answer = Sent(keep_alive=True)
+async def test_a_request_is_answered_once() -> None:
+    answer = Sent(keep_alive=True)
+    await send_json(cast("Send", answer.cycle.send), BODY, last=False)
+    with pytest.raises(RuntimeError):
         await send_json(cast("Send", answer.cycle.send), BODY, last=False)
-        with pytest.raises(RuntimeError):
-            await send_json(cast("Send", answer.cycle.send), BODY, last=False)
-        return answer
-
-    answer = asyncio.run(sent())
     assert (len(answer.transport.writes), answer.completed) == (1, 1)
 
 
@@ -163,15 +155,11 @@ def test_answers_of_one_round_are_sent_when_all_of_them_are_there() -> None:
     ]
 
 
-def test_a_client_that_goes_while_its_answer_waits_finds_nothing_begun() -> None:
-    async def sent() -> Sent:
-        answer = Sent(keep_alive=True)
-        task = asyncio.create_task(send_json(cast("Send", answer.cycle.send), BODY, last=False))
-        await asyncio.sleep(0)
-        assert not answer.cycle.response_started
-        answer.cycle.disconnected = True
-        await task
-        return answer
-
-    answer = asyncio.run(sent())
+async def test_a_client_that_goes_while_its_answer_waits_finds_nothing_begun() -> None:
+    answer = Sent(keep_alive=True)
+    task = asyncio.create_task(send_json(cast("Send", answer.cycle.send), BODY, last=False))
+    await asyncio.sleep(0)
+    assert not answer.cycle.response_started
+    answer.cycle.disconnected = True
+    await task
     assert (answer.transport.writes, answer.completed) == ([], 0)

@@ -367,6 +367,8 @@ class FakeApi:
             return await self._answer_lease(writer, url.path, method, body, dry="dryRun" in query)
         if resource == SERVICES and verb == "create":
             return await self._create(writer, resource, url.path, body)
+        if resource not in self._objects:
+            return await _refuse(writer, 404)
         fault = self._fault(verb, resource)
         if fault is Fault.RESET:
             return False

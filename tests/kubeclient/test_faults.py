@@ -7,6 +7,7 @@ import logging
 from functools import partial
 
 import pytest
+from msgspec.structs import replace
 
 from tests.kubeclient.fake_api import (
     PODS,
@@ -16,7 +17,6 @@ from tests.kubeclient.fake_api import (
 )
 from tests.kubeclient.following import (
     QUICK,
-    Following,
     eventually,
     following,
     plain,
@@ -28,7 +28,7 @@ from tests.kubeclient.objects import (
     terminating,
 )
 from webhook.cache.informer import ListWatch
-from webhook.cache.serve_stores import PodStore, WorkerPod, pods_in
+from webhook.cache.serve_stores import PodStore, pods_in
 from webhook.groups.identity import HostIdentity
 from webhook.groups.identity_index import Membership
 from webhook.kubeclient.client import Api
@@ -62,6 +62,10 @@ BROKEN_LISTS = {
 }
 
 
+STEADY = replace(QUICK, page_deadline=60.0, idle=60.0)
+"""However slow the machine is, nothing but the fault ends a request."""
+
+
 def seat(host: int, replica: int = 0) -> HostIdentity:
     return HostIdentity(replica, host, f"tpu-{replica}")
 
@@ -75,35 +79,31 @@ def pod_lines(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 @pytest.mark.parametrize("fault", [each for each in BROKEN_WATCHES if each is not Fault.SILENCE])
-def test_a_watch_that_fails_once_is_resumed_and_nobody_is_lost_or_held_twice(
+async def test_a_watch_that_fails_once_is_resumed_and_nobody_is_lost_or_held_twice(
     fault: Fault, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "webhook.cache")
 
-    async def story() -> Following:
-        async with FakeApi().serving() as api:
-            for host in range(3):
-                api.put(PODS, a_pod(f"pod-{host}", seat(host)))
-            if fault in (Fault.UNAUTHORIZED, Fault.RESET):
-                api.plan(
-                    "watch", fault
-                )  # repeated once: with credentials loaded again, on another connection
-            api.plan("watch", fault)
-            async with following(api) as f:
-                await eventually(lambda: f.synced)
-                api.delete(PODS, "pod-0")
-                api.put(PODS, a_pod("pod-3", seat(3)))
-                api.put(PODS, a_pod("pod-4", seat(0)))
-                await eventually(lambda: f.pods.errors and len(f.members) == 4)
-                assert f.seats(KEY) == [seat(0), seat(1), seat(2), seat(3)]
-                api.put(PODS, terminating(a_pod("pod-4", seat(0))))
-                await eventually(lambda: len(f.members) == 3)
-                while "watching again" not in pod_lines(caplog)[-1]:
-                    api.put(PODS, terminating(a_pod("pod-3", seat(3))))  # a healthy watch delivers
-                    await asyncio.sleep(0.02)
-                return f
-
-    f = asyncio.run(story())
+    async with FakeApi().serving() as api:
+        for host in range(3):
+            api.put(PODS, a_pod(f"pod-{host}", seat(host)))
+        if fault in (Fault.UNAUTHORIZED, Fault.RESET):
+            api.plan(
+                "watch", fault
+            )  # repeated once: with credentials loaded again, on another connection
+        api.plan("watch", fault)
+        async with following(api, timing=STEADY) as f:
+            await eventually(lambda: f.synced)
+            api.delete(PODS, "pod-0")
+            api.put(PODS, a_pod("pod-3", seat(3)))
+            api.put(PODS, a_pod("pod-4", seat(0)))
+            await eventually(lambda: f.pods.errors and len(f.members) == 4)
+            assert f.seats(KEY) == [seat(0), seat(1), seat(2), seat(3)]
+            api.put(PODS, terminating(a_pod("pod-4", seat(0))))
+            await eventually(lambda: len(f.members) == 3)
+            while "watching again" not in pod_lines(caplog)[-1]:
+                api.put(PODS, terminating(a_pod("pod-3", seat(3))))  # a healthy watch delivers
+                await asyncio.sleep(0.02)
     assert set(f.pods.errors) == {BROKEN_WATCHES[fault]}
     assert f.pods.relists == ("expired" in f.pods.errors)
     first, problem, *_, again = pod_lines(caplog)
@@ -112,44 +112,36 @@ def test_a_watch_that_fails_once_is_resumed_and_nobody_is_lost_or_held_twice(
     assert "watching again" in again
 
 
-def test_a_watch_that_is_silent_for_too_long_is_opened_again_and_reported(
+async def test_a_watch_that_is_silent_for_too_long_is_opened_again_and_reported(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO, "webhook.cache")
 
-    async def story() -> Following:
-        async with FakeApi().serving() as api:
-            api.plan("watch", Fault.SILENCE)
-            async with following(api) as f:
-                await eventually(lambda: f.pods.errors.get("timeout") == 1)
-                api.put(PODS, a_pod("pod-0", seat(0)))
-                await eventually(lambda: len(f.members) == 1)
-                return f
-
-    f = asyncio.run(story())
+    async with FakeApi().serving() as api:
+        api.plan("watch", Fault.SILENCE)
+        async with following(api) as f:
+            await eventually(lambda: f.pods.errors.get("timeout") == 1)
+            api.put(PODS, a_pod("pod-0", seat(0)))
+            await eventually(lambda: len(f.members) == 1)
     assert (set(f.pods.errors), f.pods.relists) == ({"timeout"}, 0)
     lines = [line for line in pod_lines(caplog) if "listed" not in line]
     assert any("sent nothing for" in line for line in lines)
 
 
 @pytest.mark.parametrize("fault", BROKEN_LISTS)
-def test_a_list_that_fails_is_repeated_until_it_comes(
+async def test_a_list_that_fails_is_repeated_until_it_comes(
     fault: Fault, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "webhook.cache")
 
-    async def story() -> Following:
-        async with FakeApi().serving() as api:
-            api.put(PODS, a_pod("pod-0", seat(0)))
-            api.always("list", fault)
-            async with following(api) as f:
-                await eventually(lambda: sum(f.pods.errors.values()) >= 3)
-                assert not f.synced
-                api.always("list", None)
-                await eventually(lambda: f.synced and len(f.members) == 1)
-                return f
-
-    f = asyncio.run(story())
+    async with FakeApi().serving() as api:
+        api.put(PODS, a_pod("pod-0", seat(0)))
+        api.always("list", fault)
+        async with following(api, timing=QUICK if fault is Fault.SILENCE else STEADY) as f:
+            await eventually(lambda: sum(f.pods.errors.values()) >= 3)
+            assert not f.synced
+            api.always("list", None)
+            await eventually(lambda: f.synced and len(f.members) == 1)
     assert set(f.pods.errors) == {BROKEN_LISTS[fault]}
     assert len([line for line in pod_lines(caplog) if "next" in line]) == 1
 
@@ -175,7 +167,7 @@ PATIENT = Timing(
 )
 
 
-def test_a_server_that_is_down_for_ten_minutes_is_asked_some_thirty_times() -> None:
+async def test_a_server_that_is_down_for_ten_minutes_is_asked_some_thirty_times() -> None:
     pauses: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -183,27 +175,23 @@ def test_a_server_that_is_down_for_ten_minutes_is_asked_some_thirty_times() -> N
         if sum(pauses) > 600:
             raise asyncio.CancelledError
 
-    async def story() -> ListWatch[WorkerPod]:
-        fake = FakeApi()
-        async with fake.serving():
-            pass  # a port where no one listens
+    fake = FakeApi()
+    async with fake.serving():
+        pass  # a port where no one listens
 
-        api = Api(plain(fake))
-        await api.open()
-        watch = ListWatch(
-            api,
-            pods_in(""),
-            PodStore(Membership()),
-            Timing(),
-            Clock(random=lambda: 0.5, sleep=sleep),
-        )
-        try:
-            await watch.run()
-        except asyncio.CancelledError:
-            await api.close()
-        return watch
-
-    watch = asyncio.run(story())
+    api = Api(plain(fake))
+    await api.open()
+    watch = ListWatch(
+        api,
+        pods_in(""),
+        PodStore(Membership()),
+        Timing(),
+        Clock(random=lambda: 0.5, sleep=sleep),
+    )
+    try:
+        await watch.run()
+    except asyncio.CancelledError:
+        await api.close()
     assert watch.counters.errors == {"refused": len(pauses)}
     assert 20 <= len(pauses) <= 40
     assert max(pauses) <= 30
@@ -223,7 +211,7 @@ def test_a_server_that_asks_for_a_pause_gets_it() -> None:
     async def story() -> float:
         async with FakeApi().serving() as api:
             api.plan("list", Fault.THROTTLED)
-            async with following(api, timing=PATIENT) as f:
+            async with following(api, timing=STEADY) as f:
                 await eventually(lambda: f.synced)
                 times = [
                     request.at
@@ -294,7 +282,7 @@ async def test_a_list_in_pages_whose_token_expires_begins_again() -> None:
     async with FakeApi(page_limit=3, continue_expires=2).serving() as api:
         for replica in range(10):
             api.put(PODS, a_pod(f"pod-{replica}", seat(0, replica)))
-        async with following(api) as f:
+        async with following(api, timing=STEADY) as f:
             await eventually(lambda: f.synced)
             assert len(f.seats(KEY)) == 10
             assert f.pods.errors == {"expired": 2}

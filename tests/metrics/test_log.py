@@ -39,18 +39,15 @@ async def outcomes(*pods: dict[str, object]) -> list[Outcome]:
     return [await mutation.review(body) for body in bodies]
 
 
-def test_a_review_is_told_a_moment_later_with_its_own_time_and_verdict() -> None:
+async def test_a_review_is_told_a_moment_later_with_its_own_time_and_verdict() -> None:
     lines, metrics = Lines(), Metrics("serve")
     observer = ReviewObserver(Log(lines), ReviewCounts(metrics))
 
-    async def story() -> None:
-        good, bad = a_pod().of("c").worker("g").build(), a_pod().of("c").worker("none").build()
-        for outcome in await outcomes(good, bad):
-            observer.reviewed(outcome, 0.0012)
-        assert lines.read() == []
-        await eventually(lambda: bool(lines.text))
-
-    asyncio.run(story())
+    good, bad = a_pod().of("c").worker("g").build(), a_pod().of("c").worker("none").build()
+    for outcome in await outcomes(good, bad):
+        observer.reviewed(outcome, 0.0012)
+    assert lines.read() == []
+    await eventually(lambda: bool(lines.text))
     first, second = lines.read()
     assert (first["uid"], first["verdict"], first["level"], first["ms"]) == (
         "review-0",
@@ -76,16 +73,13 @@ def test_what_is_left_out_when_quiet_is_counted_all_the_same() -> None:
     assert b'verdict="patched"} 1.0' in metrics.exposition()[0]
 
 
-def test_a_refusal_stands_behind_the_reviews_before_it() -> None:
+async def test_a_refusal_stands_behind_the_reviews_before_it() -> None:
     lines = Lines()
     observer = ReviewObserver(Log(lines), ReviewCounts(Metrics("serve")))
 
-    async def story() -> None:
-        (outcome,) = await outcomes(a_pod().of("c").worker("g").build())
-        observer.reviewed(outcome, 0.0)
-        observer.refused(415, "wrong")
-
-    asyncio.run(story())
+    (outcome,) = await outcomes(a_pod().of("c").worker("g").build())
+    observer.reviewed(outcome, 0.0)
+    observer.refused(415, "wrong")
     assert [line["event"] for line in lines.read()] == ["admission", "refused"]
 
 
@@ -104,17 +98,14 @@ def test_a_line_has_no_fields_that_say_nothing() -> None:
     assert review.keys() == always | {"verdict", "ms"}
 
 
-def test_a_full_batch_does_not_wait() -> None:
+async def test_a_full_batch_does_not_wait() -> None:
     lines = Lines()
     observer = ReviewObserver(Log(lines), ReviewCounts(Metrics("serve")))
 
-    async def story() -> None:
-        for outcome in await outcomes(*[a_pod().of("c").worker("g").build()] * 300):
-            observer.reviewed(outcome, 0.0)
-        assert 0 < len(lines.read()) < 300
-        observer.flush()
-
-    asyncio.run(story())
+    for outcome in await outcomes(*[a_pod().of("c").worker("g").build()] * 300):
+        observer.reviewed(outcome, 0.0)
+    assert 0 < len(lines.read()) < 300
+    observer.flush()
     assert [line["uid"] for line in lines.read()] == [f"review-{number}" for number in range(300)]
 
 

@@ -167,92 +167,80 @@ INSTALLED = Installation(namespace="ray-webhook")
 KEPT = Installation(namespace="ray-webhook", components=["events", "pod-groups"])
 
 
-def test_pods_get_their_scheduling_group_only_while_the_api_server_serves_pod_groups(
+async def test_pods_get_their_scheduling_group_only_while_the_api_server_serves_pod_groups(
     tmp_path: Path,
 ) -> None:
-    async def story() -> None:
-        async with FakeApi().serving() as api, serving(api, tmp_path, KEPT) as served:
-            api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
-            await served.until_ready()
-            warnings, paths = await served.admit()
-            assert "the API server serves no PodGroups" in warnings[0]
-            assert "/spec/schedulingGroup" not in paths
-            api.served = {"v1beta1"}
-            async with asyncio.timeout(SECONDS):
-                # Over a wire, with no one to signal it
-                while (said := await served.admit())[0]:  # noqa: ASYNC110
-                    await asyncio.sleep(0.05)
-            assert "/spec/schedulingGroup" in said[1]
-            assert await served.check() == []
-            api.served = set()
-            async with asyncio.timeout(SECONDS):
-                # Over a wire, with no one to signal it
-                while not (warned := await served.check()):  # noqa: ASYNC110
-                    await asyncio.sleep(0.05)
-            assert "the API server serves no PodGroups" in warned[0]
-            warnings, paths = await served.admit()
-            assert "the API server serves no PodGroups" in warnings[0]
-            assert "/spec/schedulingGroup" not in paths
-
-    asyncio.run(story())
+    async with FakeApi().serving() as api, serving(api, tmp_path, KEPT) as served:
+        api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
+        await served.until_ready()
+        warnings, paths = await served.admit()
+        assert "the API server serves no PodGroups" in warnings[0]
+        assert "/spec/schedulingGroup" not in paths
+        api.served = {"v1beta1"}
+        async with asyncio.timeout(SECONDS):
+            # Over a wire, with no one to signal it
+            while (said := await served.admit())[0]:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+        assert "/spec/schedulingGroup" in said[1]
+        assert await served.check() == []
+        api.served = set()
+        async with asyncio.timeout(SECONDS):
+            # Over a wire, with no one to signal it
+            while not (warned := await served.check()):  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+        assert "the API server serves no PodGroups" in warned[0]
+        warnings, paths = await served.admit()
+        assert "the API server serves no PodGroups" in warnings[0]
+        assert "/spec/schedulingGroup" not in paths
 
 
-def test_the_process_that_answers_reviews_writes_no_pod_groups_and_warns_nobody_where_they_are_kept(
+async def test_serve_writes_no_pod_groups_and_warns_nobody_where_they_are_kept(
     tmp_path: Path,
 ) -> None:
-    async def story() -> None:
-        async with (
-            FakeApi(served={"v1beta1"}).serving() as api,
-            serving(api, tmp_path, KEPT) as served,
-        ):
-            api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
-            await served.until_ready()
-            await eventually(lambda: api.watching == 2)
-            warnings, paths = await served.admit()
-            assert warnings == []
-            assert "/spec/schedulingGroup" in paths
-            assert "ray_webhook_scheduling_enabled 1.0" in (await served.admin.get("/metrics")).text
-            assert {request.resource for request in api.requests} == ASKED
-            changes = {
-                request.resource
-                for request in api.requests
-                if request.verb not in {"list", "watch"}
-            }
-            assert changes <= {LEASES}, "its claims, and nothing else"
-
-    asyncio.run(story())
+    async with (
+        FakeApi(served={"v1beta1"}).serving() as api,
+        serving(api, tmp_path, KEPT) as served,
+    ):
+        api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
+        await served.until_ready()
+        await eventually(lambda: api.watching == 2)
+        warnings, paths = await served.admit()
+        assert warnings == []
+        assert "/spec/schedulingGroup" in paths
+        assert "ray_webhook_scheduling_enabled 1.0" in (await served.admin.get("/metrics")).text
+        assert {request.resource for request in api.requests} == ASKED
+        changes = {
+            request.resource for request in api.requests if request.verb not in {"list", "watch"}
+        }
+        assert changes <= {LEASES}, "its claims, and nothing else"
 
 
-def test_the_controller_keeps_pod_groups_while_they_are_served_and_says_so(
+async def test_the_controller_keeps_pod_groups_while_they_are_served_and_says_so(
     tmp_path: Path,
 ) -> None:
     log = io.BytesIO()
 
-    async def story() -> None:
-        async with FakeApi().serving() as api, controlling(api, tmp_path, KEPT, log) as probes:
-            api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
-            async with asyncio.timeout(SECONDS):
-                # Over a wire, with no one to signal it
-                while (await probes.get("/readyz")).status_code != httpx.codes.OK:  # noqa: ASYNC110
-                    await asyncio.sleep(0.01)
-            assert (await probes.get("/livez")).text == "ok"
-            assert api.count("list", PODGROUPS) == 0
-            api.served = {"v1beta1"}
-            await eventually(lambda: counts(api) == {"ray-head": 0, "ray-worker-tpu": 8})
-            assert (
-                "[+] leader election: this process leads"
-                in (await probes.get("/readyz?verbose")).text
-            )
-            metrics = (await probes.get("/metrics")).text
-            assert "ray_webhook_leader 1.0" in metrics
-            assert (
-                'ray_webhook_scheduling_objects_total{resource="podgroups",verb="created"} 2.0'
-                in metrics
-            )
-            assert "ray_webhook_scheduling_name_conflicts 0.0" in metrics
-            assert 'ray_webhook_build_info{process="controller",version=' in metrics
-
-    asyncio.run(story())
+    async with FakeApi().serving() as api, controlling(api, tmp_path, KEPT, log) as probes:
+        api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
+        async with asyncio.timeout(SECONDS):
+            # Over a wire, with no one to signal it
+            while (await probes.get("/readyz")).status_code != httpx.codes.OK:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        assert (await probes.get("/livez")).text == "ok"
+        assert api.count("list", PODGROUPS) == 0
+        api.served = {"v1beta1"}
+        await eventually(lambda: counts(api) == {"ray-head": 0, "ray-worker-tpu": 8})
+        assert (
+            "[+] leader election: this process leads" in (await probes.get("/readyz?verbose")).text
+        )
+        metrics = (await probes.get("/metrics")).text
+        assert "ray_webhook_leader 1.0" in metrics
+        assert (
+            'ray_webhook_scheduling_objects_total{resource="podgroups",verb="created"} 2.0'
+            in metrics
+        )
+        assert "ray_webhook_scheduling_name_conflicts 0.0" in metrics
+        assert 'ray_webhook_build_info{process="controller",version=' in metrics
     lines = [json.loads(line) for line in log.getvalue().splitlines()]
     assert {line["process"] for line in lines} == {"controller"}
 
@@ -266,7 +254,7 @@ def test_the_controller_keeps_pod_groups_while_they_are_served_and_says_so(
         (LEASES, "leader election"),
     ],
 )
-def test_the_controller_is_ready_when_everything_it_needs_has_been_answered(
+async def test_the_controller_is_ready_when_everything_it_needs_has_been_answered(
     resource: str, condition: str, tmp_path: Path
 ) -> None:
     conditions = {"worker pods", "RayClusters", "discovery", "leader election", "not draining"}
@@ -285,71 +273,61 @@ def test_the_controller_is_ready_when_everything_it_needs_has_been_answered(
                 await asyncio.sleep(0.01)
         assert (await probes.get("/readyz")).status_code == status
 
-    async def story() -> None:
-        api = FakeApi(before=lambda request: 500 if request.resource == resource else 0)
-        async with api.serving(), controlling(api, tmp_path, KEPT, io.BytesIO()) as probes:
-            await until(probes, 503, {condition})
-            api.before = lambda _: 0
-            await until(probes, 200, set())
-
-    asyncio.run(story())
+    api = FakeApi(before=lambda request: 500 if request.resource == resource else 0)
+    async with api.serving(), controlling(api, tmp_path, KEPT, io.BytesIO()) as probes:
+        await until(probes, 503, {condition})
+        api.before = lambda _: 0
+        await until(probes, 200, set())
 
 
-def test_the_pod_group_of_a_replica_follows_pods_that_are_stored(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with (
-            FakeApi(served={"v1beta1"}).serving() as api,
-            serving(api, tmp_path, KEPT) as served,
-            controlling(api, tmp_path / "controller", KEPT, io.BytesIO()),
-        ):
-            api.put(RAYCLUSTERS, a_cluster(REPLICA, enableInTreeAutoscaling=True))
-            await eventually(lambda: templates(api) == {"worker-tpu": 4})
-            await served.until_ready()
-            review = pod_review(a_pod("", group="tpu"))
-            response = (await served.reviews.post("/mutate", json=review)).json()["response"]
-            operations = json.loads(base64.b64decode(response["patch"]))
-            (name,) = (
-                each["value"]["podGroupName"]
-                for each in operations
-                if each["path"] == "/spec/schedulingGroup"
-            )
-            seen = resyncs(api)
-            await eventually(lambda: resyncs(api) > seen + 1)
-            assert counts(api) == {}
-            replica = name.removeprefix("ray-worker-")
-            api.put(PODS, a_pod("p", HostIdentity(0, 0, replica)))
-            await eventually(lambda: counts(api) == {name: 4})
-
-    asyncio.run(story())
+async def test_the_pod_group_of_a_replica_follows_pods_that_are_stored(tmp_path: Path) -> None:
+    async with (
+        FakeApi(served={"v1beta1"}).serving() as api,
+        serving(api, tmp_path, KEPT) as served,
+        controlling(api, tmp_path / "controller", KEPT, io.BytesIO()),
+    ):
+        api.put(RAYCLUSTERS, a_cluster(REPLICA, enableInTreeAutoscaling=True))
+        await eventually(lambda: templates(api) == {"worker-tpu": 4})
+        await served.until_ready()
+        review = pod_review(a_pod("", group="tpu"))
+        response = (await served.reviews.post("/mutate", json=review)).json()["response"]
+        operations = json.loads(base64.b64decode(response["patch"]))
+        (name,) = (
+            each["value"]["podGroupName"]
+            for each in operations
+            if each["path"] == "/spec/schedulingGroup"
+        )
+        seen = resyncs(api)
+        await eventually(lambda: resyncs(api) > seen + 1)
+        assert counts(api) == {}
+        replica = name.removeprefix("ray-worker-")
+        api.put(PODS, a_pod("p", HostIdentity(0, 0, replica)))
+        await eventually(lambda: counts(api) == {name: 4})
 
 
-def test_it_is_not_ready_before_it_knows_what_is_served(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with FakeApi().serving() as api, serving(api, tmp_path, INSTALLED) as served:
-            api.before = lambda request: 500 if request.resource == "" else 0
-            await eventually(lambda: api.watching == 2)
-            said = await served.admin.get("/readyz")
-            assert said.status_code == httpx.codes.SERVICE_UNAVAILABLE
-            assert "[-] discovery" in said.text
-            assert "[+] worker pods" in said.text
-            api.before = lambda _: 0
-            await served.until_ready()
-
-    asyncio.run(story())
+async def test_it_is_not_ready_before_it_knows_what_is_served(tmp_path: Path) -> None:
+    async with FakeApi().serving() as api, serving(api, tmp_path, INSTALLED) as served:
+        api.before = lambda request: 500 if request.resource == "" else 0
+        await eventually(lambda: api.watching == 2)
+        said = await served.admin.get("/readyz")
+        assert said.status_code == httpx.codes.SERVICE_UNAVAILABLE
+        assert "[-] discovery" in said.text
+        assert "[+] worker pods" in said.text
+        api.before = lambda _: 0
+        await served.until_ready()
 
 
-def test_without_the_setting_nothing_is_published_and_the_pod_is_told_so(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with (
-            FakeApi(served={"v1beta1"}).serving() as api,
-            serving(api, tmp_path, INSTALLED) as served,
-        ):
-            api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
-            await served.until_ready()
-            await eventually(lambda: api.watching == 2)
-            warnings, paths = await served.admit()
-            assert "until you create this PodGroup" in warnings[0]
-            assert "/spec/schedulingGroup" in paths
-            assert {request.resource for request in api.requests} == ASKED
-
-    asyncio.run(story())
+async def test_without_the_setting_nothing_is_published_and_the_pod_is_told_so(
+    tmp_path: Path,
+) -> None:
+    async with (
+        FakeApi(served={"v1beta1"}).serving() as api,
+        serving(api, tmp_path, INSTALLED) as served,
+    ):
+        api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
+        await served.until_ready()
+        await eventually(lambda: api.watching == 2)
+        warnings, paths = await served.admit()
+        assert "until you create this PodGroup" in warnings[0]
+        assert "/spec/schedulingGroup" in paths
+        assert {request.resource for request in api.requests} == ASKED

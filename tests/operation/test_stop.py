@@ -24,32 +24,29 @@ from webhook.httpserver.body_budget import BodyBudget
 from webhook.httpserver.endpoint import ReviewEndpoint
 
 
-def test_a_review_that_waits_for_a_live_read_is_answered_by_a_process_that_stops(
+async def test_a_review_that_waits_for_a_live_read_is_answered_by_a_process_that_stops(
     tmp_path: Path,
 ) -> None:
-    async def story() -> None:
-        reads = asyncio.Event()
+    reads = asyncio.Event()
 
-        def noticed(request: Request) -> int:
-            if "fieldSelector" in request.query:
-                reads.set()
-            return 0
+    def noticed(request: Request) -> int:
+        if "fieldSelector" in request.query:
+            reads.set()
+        return 0
 
-        async with FakeApi().serving() as api:
-            with following(tmp_path, api.port) as process:
-                url, admin = await asyncio.to_thread(ready, process)
-                async with httpx.AsyncClient(verify=trust(tmp_path)) as client:
-                    await asyncio.to_thread(until, lambda: is_ready(admin), 30)
-                    api.list_delay, api.before = 1.5, noticed
-                    body = pod_review(worker("hosts-4"), dry_run=True)
-                    asked = asyncio.create_task(client.post(f"{url}/mutate", json=body))
-                    await reads.wait()
-                    process.send_signal(signal.SIGTERM)
-                    answered = await asked
-                assert (answered.status_code, answered.json()["kind"]) == (200, "AdmissionReview")
-                assert await asyncio.to_thread(process.wait, 20) == 0
-
-    asyncio.run(story())
+    async with FakeApi().serving() as api:
+        with following(tmp_path, api.port) as process:
+            url, admin = await asyncio.to_thread(ready, process)
+            async with httpx.AsyncClient(verify=trust(tmp_path)) as client:
+                await asyncio.to_thread(until, lambda: is_ready(admin), 30)
+                api.list_delay, api.before = 1.5, noticed
+                body = pod_review(worker("hosts-4"), dry_run=True)
+                asked = asyncio.create_task(client.post(f"{url}/mutate", json=body))
+                await reads.wait()
+                process.send_signal(signal.SIGTERM)
+                answered = await asked
+            assert (answered.status_code, answered.json()["kind"]) == (200, "AdmissionReview")
+            assert await asyncio.to_thread(process.wait, 20) == 0
 
 
 class Endless(Lengths):

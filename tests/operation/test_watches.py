@@ -1,6 +1,5 @@
 """Every process lists and watches each kind of object once."""
 
-import asyncio
 import io
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -64,32 +63,29 @@ def of_dashboard(settings: Settings) -> Mapping[str, Runnable]:
         (of_dashboard, {*REPORTED, EVENTS, SERVICES}),
     ],
 )
-def test_a_process_lists_and_watches_every_kind_once(
+async def test_a_process_lists_and_watches_every_kind_once(
     process: Callable[[Settings], dict[str, Runnable]], kinds: set[str], tmp_path: Path
 ) -> None:
-    async def story() -> None:
-        async with FakeApi(served={"v1beta1"}).serving() as api:
-            api.put(RAYCLUSTERS, a_cluster(REPLICA, enableInTreeAutoscaling=True))
-            for host in range(PODS_STORED):
-                api.put(PODS, a_pod(f"p{host}", HostIdentity(0, host, "tpu-bcdfg")))
-            settings = configured(api, tmp_path, KEPT)
+    async with FakeApi(served={"v1beta1"}).serving() as api:
+        api.put(RAYCLUSTERS, a_cluster(REPLICA, enableInTreeAutoscaling=True))
+        for host in range(PODS_STORED):
+            api.put(PODS, a_pod(f"p{host}", HostIdentity(0, host, "tpu-bcdfg")))
+        settings = configured(api, tmp_path, KEPT)
 
-            def count(verb: str) -> Counter[tuple[str, str]]:
-                """Return how often each kind was asked for, and with which field selector."""
-                return Counter(
-                    (each.resource, each.query.get("fieldSelector", ""))
-                    for each in api.requests
-                    if each.verb == verb
-                    and each.resource in kinds
-                    # The publisher looks up objects of its own by label
-                    and "app.kubernetes.io/managed-by" not in each.query.get("labelSelector", "")
-                )
+        def count(verb: str) -> Counter[tuple[str, str]]:
+            """Return how often each kind was asked for, and with which field selector."""
+            return Counter(
+                (each.resource, each.query.get("fieldSelector", ""))
+                for each in api.requests
+                if each.verb == verb
+                and each.resource in kinds
+                # The publisher looks up objects of its own by label
+                and "app.kubernetes.io/managed-by" not in each.query.get("labelSelector", "")
+            )
 
-            async with beside(*(each.run() for each in process(settings).values())):
-                await eventually(lambda: {kind for kind, _ in count("watch")} == kinds)
-                assert set(count("watch").values()) == {1}
-                assert set(count("list").values()) == {1}
-                watched = {each.resource for each in api.requests if each.verb == "watch"}
-                assert watched == kinds
-
-    asyncio.run(story())
+        async with beside(*(each.run() for each in process(settings).values())):
+            await eventually(lambda: {kind for kind, _ in count("watch")} == kinds)
+            assert set(count("watch").values()) == {1}
+            assert set(count("list").values()) == {1}
+            watched = {each.resource for each in api.requests if each.verb == "watch"}
+            assert watched == kinds

@@ -55,47 +55,41 @@ def named(pods: list[Object]) -> dict[int, set[str]]:
     return found
 
 
-def test_two_processes_give_each_pod_an_identity_of_its_own_and_the_controller_keeps_its_group(
+async def test_two_processes_give_each_pod_its_own_identity_and_the_controller_keeps_its_group(
     tmp_path: Path,
 ) -> None:
-    async def story() -> None:
-        async with FakeApi(served={"v1beta1"}).serving() as api, AsyncExitStack() as stack:
-            api.put(RAYCLUSTERS, a_cluster(REPLICA))
-            folders = [tmp_path / each for each in ("one", "other", "controller")]
-            for folder in folders:
-                folder.mkdir()
-            processes = [
-                await stack.enter_async_context(serving(api, folder, KEPT))
-                for folder in folders[:2]
-            ]
-            probes = await stack.enter_async_context(
-                controlling(api, folders[2], KEPT, io.BytesIO())
+    async with FakeApi(served={"v1beta1"}).serving() as api, AsyncExitStack() as stack:
+        api.put(RAYCLUSTERS, a_cluster(REPLICA))
+        folders = [tmp_path / each for each in ("one", "other", "controller")]
+        for folder in folders:
+            folder.mkdir()
+        processes = [
+            await stack.enter_async_context(serving(api, folder, KEPT)) for folder in folders[:2]
+        ]
+        probes = await stack.enter_async_context(controlling(api, folders[2], KEPT, io.BytesIO()))
+        for each in processes:
+            await each.until_ready()
+        pods = await asyncio.gather(
+            *(
+                create(api, processes[number % 2], f"ray-worker-tpu-{number}")
+                for number in range(HOSTS * REPLICAS)
             )
-            for each in processes:
-                await each.until_ready()
-            pods = await asyncio.gather(
-                *(
-                    create(api, processes[number % 2], f"ray-worker-tpu-{number}")
-                    for number in range(HOSTS * REPLICAS)
-                )
-            )
-            wanted = {(replica, host) for replica in range(REPLICAS) for host in range(HOSTS)}
-            assert {identity(pod) for pod in pods} == wanted
-            assert [len(found) for found in named(pods).values()] == [1] * REPLICAS
+        )
+        wanted = {(replica, host) for replica in range(REPLICAS) for host in range(HOSTS)}
+        assert {identity(pod) for pod in pods} == wanted
+        assert [len(found) for found in named(pods).values()] == [1] * REPLICAS
 
-            lost = pods[3]
-            api.delete(PODS, lost["metadata"]["name"])
-            for each in processes:  # both have received the deletion
-                await eventually_counts(each.admin, HOSTS * REPLICAS - 1)
-            again = await create(api, processes[0], "ray-worker-tpu-again")
-            assert identity(again) == identity(lost)
-            assert named([again]) == named([lost])
+        lost = pods[3]
+        api.delete(PODS, lost["metadata"]["name"])
+        for each in processes:  # both have received the deletion
+            await eventually_counts(each.admin, HOSTS * REPLICAS - 1)
+        again = await create(api, processes[0], "ray-worker-tpu-again")
+        assert identity(again) == identity(lost)
+        assert named([again]) == named([lost])
 
-            await eventually(lambda: len(groups(api, pods)) == REPLICAS)
-            ready = await probes.get("/readyz")
-            assert ready.status_code == httpx.codes.OK, ready.text
-
-    asyncio.run(story())
+        await eventually(lambda: len(groups(api, pods)) == REPLICAS)
+        ready = await probes.get("/readyz")
+        assert ready.status_code == httpx.codes.OK, ready.text
 
 
 def groups(api: FakeApi, pods: list[Object]) -> set[str]:

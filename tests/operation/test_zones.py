@@ -2,7 +2,6 @@
 overrides it.
 """
 
-import asyncio
 import base64
 from pathlib import Path
 from typing import Literal
@@ -30,21 +29,18 @@ from webhook.groups.annotations import WORKER_GROUP
         ("34", "on", True),
     ],
 )
-def test_ray_is_told_where_the_api_server_knows_it_unless_a_switch_says_otherwise(
+async def test_ray_is_told_where_the_api_server_knows_it_unless_a_switch_says_otherwise(
     tmp_path: Path, minor: str, zones: Literal["auto", "on", "off"], *, expected: bool
 ) -> None:
-    async def story() -> None:
-        async with (
-            FakeApi(minor=minor).serving() as api,
-            serving(api, tmp_path, INSTALLED, Topology(zones=zones)) as served,
-        ):
-            api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
-            await served.until_ready()
-            found = await patch(served)
-            for name in (names.RAY_NODE_ZONE, names.RAY_NODE_REGION):
-                assert (name in found) is expected
-
-    asyncio.run(story())
+    async with (
+        FakeApi(minor=minor).serving() as api,
+        serving(api, tmp_path, INSTALLED, Topology(zones=zones)) as served,
+    ):
+        api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
+        await served.until_ready()
+        found = await patch(served)
+        for name in (names.RAY_NODE_ZONE, names.RAY_NODE_REGION):
+            assert (name in found) is expected
 
 
 async def patch(served: Served) -> str:

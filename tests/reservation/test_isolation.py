@@ -76,35 +76,27 @@ def tenants(groups: list[str], replicas: int) -> Tenants:
 
 
 @pytest.mark.parametrize("length", [8, LABEL_VALUE_MAX - 6, LABEL_VALUE_MAX])
-def test_a_flood_of_pods_that_never_appear_denies_nobody_else(length: int) -> None:
+async def test_a_flood_of_pods_that_never_appear_denies_nobody_else(length: int) -> None:
     groups = [f"{number:02d}".ljust(length, "x") for number in range(12)]
     simulation = tenants(groups, 300)
 
-    async def story() -> None:
-        flood = await simulation.flood("loud", groups, 300)
-        assert flood == {True: 12 * 256, False: 12 * 44}
-        assert await simulation.victims() == VICTIM_PODS
-        simulation.lists.now += 30
-        assert await simulation.victims() == VICTIM_PODS
-
-    asyncio.run(story())
+    flood = await simulation.flood("loud", groups, 300)
+    assert flood == {True: 12 * 256, False: 12 * 44}
+    assert await simulation.victims() == VICTIM_PODS
+    simulation.lists.now += 30
+    assert await simulation.victims() == VICTIM_PODS
 
 
-def test_thousands_of_groups_deny_nobody_else() -> None:
+async def test_thousands_of_groups_deny_nobody_else() -> None:
     groups = [f"{number:04d}".ljust(57, "x") for number in range(1200)]
     simulation = tenants(groups, 4)
 
-    async def story() -> None:
-        flood, victims = await asyncio.gather(
-            simulation.flood("loud", groups, 2), simulation.victims()
-        )
-        assert (flood, victims) == ({True: 2400}, VICTIM_PODS)
-        assert await simulation.victims() == VICTIM_PODS
-
-    asyncio.run(story())
+    flood, victims = await asyncio.gather(simulation.flood("loud", groups, 2), simulation.victims())
+    assert (flood, victims) == ({True: 2400}, VICTIM_PODS)
+    assert await simulation.victims() == VICTIM_PODS
 
 
-def test_a_group_whose_table_cannot_be_written_is_alone_with_that(
+async def test_a_group_whose_table_cannot_be_written_is_alone_with_that(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     simulation = tenants(["broken"], 4)
@@ -117,12 +109,9 @@ def test_a_group_whose_table_cannot_be_written_is_alone_with_that(
 
     monkeypatch.setattr(Direct, "create", refuse)
 
-    async def story() -> None:
-        with pytest.raises(Exception, match="422"):
-            await simulation.admitted("loud", "broken")
-        assert await simulation.victims() == VICTIM_PODS
-
-    asyncio.run(story())
+    with pytest.raises(Exception, match="422"):
+        await simulation.admitted("loud", "broken")
+    assert await simulation.victims() == VICTIM_PODS
 
 
 @pytest.mark.parametrize("hosts", [1, 4])

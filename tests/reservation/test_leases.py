@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
@@ -37,8 +37,6 @@ GONE = TableKey(GroupKey("default", "uid-of-another", "tpu"), 0)
 SHARDS = TableKey(ShardKey("default", "search"), 0)
 TABLE = {0: Reserved("tpu-abcde", 1.5, {0: "0123456789ab", 3: "ba9876543210"})}
 
-Story = Callable[[FakeApi, LeaseStore], Awaitable[None]]
-
 
 @asynccontextmanager
 async def stored() -> AsyncIterator[tuple[FakeApi, LeaseStore]]:
@@ -51,14 +49,6 @@ async def stored() -> AsyncIterator[tuple[FakeApi, LeaseStore]]:
             await api.close()
 
 
-def play(story: Story) -> None:
-    async def played() -> None:
-        async with stored() as (fake, store):
-            await story(fake, store)
-
-    asyncio.run(played())
-
-
 def content(fake: FakeApi) -> Object:
     """Return the content of the only Lease."""
     (lease,) = fake.objects(LEASES).values()
@@ -66,8 +56,8 @@ def content(fake: FakeApi) -> Object:
     return found
 
 
-def test_a_table_is_read_as_it_was_written_and_people_can_read_it_too() -> None:
-    async def story(fake: FakeApi, store: LeaseStore) -> None:
+async def test_a_table_is_read_as_it_was_written_and_people_can_read_it_too() -> None:
+    async with stored() as (fake, store):
         assert await store.get(KEY) is None
         made = await store.write(KEY, TABLE, "ray")
         assert await store.get(KEY) == made
@@ -87,11 +77,9 @@ def test_a_table_is_read_as_it_was_written_and_people_can_read_it_too() -> None:
             },
         }
 
-    play(story)
 
-
-def test_a_write_that_does_not_know_the_newest_version_is_a_conflict() -> None:
-    async def story(fake: FakeApi, store: LeaseStore) -> None:
+async def test_a_write_that_does_not_know_the_newest_version_is_a_conflict() -> None:
+    async with stored() as (fake, store):
         first = await store.write(KEY, TABLE, "ray")
         with pytest.raises(Conflict):
             await store.write(KEY, {}, "ray")
@@ -104,45 +92,37 @@ def test_a_write_that_does_not_know_the_newest_version_is_a_conflict() -> None:
         with pytest.raises(Conflict):
             await store.write(KEY, TABLE, "ray", second)
 
-    play(story)
-
 
 @pytest.mark.parametrize(
     ("status", "error"),
     [(403, NotNow), (422, NotNow), (429, UnknownOutcome), (500, UnknownOutcome)],
 )
-def test_a_write_that_is_refused_for_good_is_told_from_one_of_unknown_outcome(
+async def test_a_write_that_is_refused_for_good_is_told_from_one_of_unknown_outcome(
     status: int, error: type[Exception]
 ) -> None:
-    async def story(fake: FakeApi, store: LeaseStore) -> None:
+    async with stored() as (fake, store):
         fake.before = lambda _: status
         with pytest.raises(error, match=f"group tpu cannot be written.*{status}"):
             await store.write(KEY, TABLE, "ray")
 
-    play(story)
 
-
-def test_a_table_that_is_too_large_for_a_lease_is_denied() -> None:
-    async def story(fake: FakeApi, store: LeaseStore) -> None:
+async def test_a_table_that_is_too_large_for_a_lease_is_denied() -> None:
+    async with stored() as (fake, store):
         hosts = dict.fromkeys(range(2400), "0123456789ab")
         table = {index: Reserved("tpu-abcde", 1.5, hosts) for index in range(16)}
         with pytest.raises(Denied, match="lower numOfHosts"):
             await store.write(KEY, table, "ray")
         assert fake.objects(LEASES) == {}
 
-    play(story)
 
-
-def test_what_somebody_else_wrote_into_a_lease_is_not_used() -> None:
-    async def story(fake: FakeApi, store: LeaseStore) -> None:
+async def test_what_somebody_else_wrote_into_a_lease_is_not_used() -> None:
+    async with stored() as (fake, store):
         await store.write(KEY, TABLE, "ray")
         (lease,) = fake.objects(LEASES).values()
         lease["metadata"]["annotations"] = {names.ANNOTATION_RESERVATIONS: "{}"}
         fake.put(LEASES, lease)
         with pytest.raises(NotNow, match="delete Lease ray-webhook-reservations-"):
             await store.get(KEY)
-
-    play(story)
 
 
 @pytest.mark.parametrize(
@@ -153,10 +133,10 @@ def test_what_somebody_else_wrote_into_a_lease_is_not_used() -> None:
         {"0": {"name": "", "made": 1.5, "hosts": {"9000000000": "0123456789ab"}}},
     ],
 )
-def test_a_table_that_was_edited_into_places_that_there_are_not_is_not_used(
+async def test_a_table_that_was_edited_into_places_that_there_are_not_is_not_used(
     entries: Object,
 ) -> None:
-    async def story(fake: FakeApi, store: LeaseStore) -> None:
+    async with stored() as (fake, store):
         await store.write(KEY, TABLE, "ray")
         edited = json.dumps({**content(fake), "entries": entries})
         (lease,) = fake.objects(LEASES).values()
@@ -165,19 +145,15 @@ def test_a_table_that_was_edited_into_places_that_there_are_not_is_not_used(
         with pytest.raises(NotNow, match="delete Lease ray-webhook-reservations-"):
             await store.get(KEY)
 
-    play(story)
 
-
-def test_a_shard_group_that_is_too_large_is_denied_and_says_so() -> None:
-    async def story(fake: FakeApi, store: LeaseStore) -> None:
+async def test_a_shard_group_that_is_too_large_is_denied_and_says_so() -> None:
+    async with stored() as (fake, store):
         table = {
             index: Reserved(f"ray-{index:060}", 1.5, {0: "0123456789ab"}) for index in range(2400)
         }
         with pytest.raises(Denied, match=r"of shard group search .*: begin another shard group"):
             await store.write(SHARDS, table, "ray")
         assert fake.objects(LEASES) == {}
-
-    play(story)
 
 
 def test_a_write_to_a_table_that_was_deleted_is_a_conflict_and_makes_no_other() -> None:
@@ -190,8 +166,8 @@ def test_a_write_to_a_table_that_was_deleted_is_a_conflict_and_makes_no_other() 
     assert api.server.leases == {}
 
 
-def test_tables_of_rayclusters_that_do_not_exist_are_deleted_and_others_stay() -> None:
-    async def story(fake: FakeApi, store: LeaseStore) -> None:
+async def test_tables_of_rayclusters_that_do_not_exist_are_deleted_and_others_stay() -> None:
+    async with stored() as (fake, store):
         fake.put(RAYCLUSTERS, a_raycluster())
         for key in (KEY, GONE, SHARDS):
             await store.write(key, TABLE, "ray")
@@ -199,11 +175,9 @@ def test_tables_of_rayclusters_that_do_not_exist_are_deleted_and_others_stay() -
         kept = [key for key in (KEY, GONE, SHARDS) if await store.get(key)]
         assert kept == [KEY]
 
-    play(story)
 
-
-def test_the_table_of_a_shard_group_stays_while_a_raycluster_is_of_it_or_may_come() -> None:
-    async def story(fake: FakeApi, store: LeaseStore) -> None:
+async def test_the_table_of_a_shard_group_stays_while_a_raycluster_is_of_it_or_may_come() -> None:
+    async with stored() as (fake, store):
         shard = a_raycluster("a")
         shard["metadata"]["annotations"] = {names.ANNOTATION_SHARD_GROUP: "search"}
         fake.put(RAYCLUSTERS, shard)
@@ -217,11 +191,9 @@ def test_the_table_of_a_shard_group_stays_while_a_raycluster_is_of_it_or_may_com
         await store.clean_up()
         assert await store.get(SHARDS)
 
-    play(story)
 
-
-def test_a_namespace_that_cannot_be_listed_leaves_its_tables_alone_and_no_others() -> None:
-    async def story(fake: FakeApi, store: LeaseStore) -> None:
+async def test_a_namespace_that_cannot_be_listed_leaves_its_tables_alone_and_no_others() -> None:
+    async with stored() as (fake, store):
         secret = TableKey(GroupKey("secret", "uid-of-another", "tpu"), 0)
         for key in (secret, GONE):
             await store.write(key, TABLE, "ray")
@@ -237,11 +209,9 @@ def test_a_namespace_that_cannot_be_listed_leaves_its_tables_alone_and_no_others
         await store.clean_up()
         assert len(fake.objects(LEASES)) == 0
 
-    play(story)
 
-
-def test_a_table_that_stays_unreadable_from_one_sweep_to_the_next_is_deleted() -> None:
-    async def story(fake: FakeApi, store: LeaseStore) -> None:
+async def test_a_table_that_stays_unreadable_from_one_sweep_to_the_next_is_deleted() -> None:
+    async with stored() as (fake, store):
         fake.put(RAYCLUSTERS, a_raycluster())
         await store.write(KEY, TABLE, "ray")
         ((name, lease),) = fake.objects(LEASES).items()
@@ -259,8 +229,6 @@ def test_a_table_that_stays_unreadable_from_one_sweep_to_the_next_is_deleted() -
         await store.clean_up()
         assert {*fake.objects(LEASES)} == {"of-another-program"}
 
-    play(story)
-
 
 @pytest.mark.parametrize(("processes", "reads"), [(1, 0), (2, 1)])
 def test_a_table_that_others_write_too_is_read_before_it_is_written(
@@ -271,19 +239,17 @@ def test_a_table_that_others_write_too_is_read_before_it_is_written(
     assert a_pod["get"] == pytest.approx(reads, abs=0.1)
 
 
-def test_leases_of_the_former_format_are_deleted_and_the_leader_lease_is_not() -> None:
-    async def story(fake: FakeApi, store: LeaseStore) -> None:
+async def test_leases_of_the_former_format_are_deleted_and_the_leader_lease_is_not() -> None:
+    async with stored() as (fake, store):
         for name, labels in (("ray-webhook-claims-00", {names.LABEL_CLAIMS: "true"}), ("lead", {})):
             meta = {"name": name, "namespace": HOME, "labels": labels}
             fake.put(LEASES, {"kind": "Lease", "metadata": meta})
         await store.clean_up()
         assert [*fake.objects(LEASES)] == ["lead"]
 
-    play(story)
 
-
-def test_a_process_is_ready_once_a_lease_may_be_created_and_says_why_it_may_not() -> None:
-    async def story(fake: FakeApi, store: LeaseStore) -> None:
+async def test_a_process_is_ready_once_a_lease_may_be_created_and_says_why_it_may_not() -> None:
+    async with stored() as (fake, store):
         fake.before = lambda request: 403 if request.verb == "create" else 0
         async with beside(store.run()):
             await eventually(lambda: store.problem)
@@ -292,5 +258,3 @@ def test_a_process_is_ready_once_a_lease_may_be_created_and_says_why_it_may_not(
             fake.before = lambda _: 0
             await eventually(lambda: store.accepted)
             assert fake.objects(LEASES) == {}
-
-    play(story)
