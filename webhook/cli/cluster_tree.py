@@ -64,7 +64,8 @@ def drawing(cluster_report: report.ClusterReport, *, wide: bool = False) -> Line
             Text(),
         ]
     lines += shown_problems(cluster_report.problems, cluster_report.now)
-    lines += [Text(line, style=style("dim")) for line in _unread(cluster_report)]
+    for name, why in cluster_report.unread.items():
+        lines.append(Text(f"not looked at: {name} ({why})", style=style("dim")))
     lines.append(_summary(cluster_report))
     return Lines(*lines)
 
@@ -83,52 +84,56 @@ def _title(cluster: report.Cluster) -> RenderableType:
 def _table(cluster: report.Cluster, now: float, *, wide: bool) -> Table:
     table = grid(*(_WIDE if wide else _COLUMNS), padding=2)
     for group in cluster.groups:
-        name: RenderableType = Text(group.name)
+        name = group.name
         for row in _rows(group, cluster, now, wide=wide):
-            table.add_row("", name, *row)
-            name = Text()
+            table.add_row("", Text(name), *row)
+            name = ""
     return table
 
 
 def _rows(group: report.Group, cluster: report.Cluster, now: float, *, wide: bool) -> Iterator[Row]:
     """Yield the rows of a group. Replicas of a large group share rows, unless `wide`."""
-    problems = cluster.problems
     if group.unit:
         yield _unit(group)
     shown, shared = _parted(group, wide=wide)
     for common, replicas in shared.items():
-        yield (
-            Text(f"{len(replicas)} replicas{_between(replicas)}"),
-            Text(),
-            Text(),
-            Text(common, style(_STATES[common])),
-        )
+        called = Text(f"{len(replicas)} replicas{_between(replicas)}")
+        yield called, "", "", _state(common)
     for replica in shown:
-        yield _row(group, replica, problems, now, wide=wide)
+        what = _what(group, replica, cluster.problems, now)
+        row = (*_ready(_called(replica), replica.hosts), _state(replica.state), Text(what))
+        yield (*row, Text(replica.name), _nodes(replica)) if wide else row
     if group.unseated:
-        held = counted(len(group.unseated), "pod")
-        lost = any((each.id, each.group) == (ids.POD_WITHOUT_SEAT, group.name) for each in problems)
-        state = Text(report.WAITS, style("error")) if lost else Text("none needed", style("dim"))
-        yield Text("no seat"), Text(), Text(held), state
+        lost = (ids.POD_WITHOUT_SEAT, group.name) in {(p.id, p.group) for p in cluster.problems}
+        state = _state(report.WAITS) if lost else Text("none needed", style("dim"))
+        yield Text("no seat"), "", Text(counted(len(group.unseated), "pod")), state
     if not group.replicas and not group.unseated:
         why = "" if cluster.deleting else "as asked for"
-        yield Text("no replicas"), Text(), Text(), Text(why, style("dim"))
+        yield Text("no replicas"), "", "", Text(why, style("dim"))
+
+
+def _called(replica: report.Replica) -> str:
+    return "not created" if replica.index is None else f"replica {replica.index}"
+
+
+def _ready(called: str, hosts: tuple[report.Host, ...]) -> Row:
+    """Return the cells of a name, its hosts, and the number of those that are ready."""
+    ready = sum(host.state == report.READY for host in hosts)
+    return Text(called), _hosts(hosts), Text(f"{ready}/{len(hosts)}")
+
+
+def _state(state: report.ReplicaState) -> Text:
+    return Text(state, style=style(_STATES[state]))
 
 
 def _unit(group: report.Group) -> Row:
     """Return the row of a group whose replicas are one job."""
-    hosts = group.every_host
-    ready = sum(host.state == report.READY for host in hosts)
-    state = report.COMPLETE if ready == len(hosts) else report.COMING
+    state: report.ReplicaState = report.COMPLETE
+    if any(host.state != report.READY for host in group.every_host):
+        state = report.COMING
     if any(replica.state in (report.WAITS, report.GONE) for replica in group.replicas):
         state = report.WAITS
-    return (
-        Text("unit"),
-        _hosts(hosts),
-        Text(f"{ready}/{len(hosts)}"),
-        Text(state, style=style(_STATES[state])),
-        Text("all replicas are one job"),
-    )
+    return *_ready("unit", group.every_host), _state(state), Text("all replicas are one job")
 
 
 def _pod_groups(cluster: report.Cluster, *, wide: bool) -> Iterator[RenderableType]:
@@ -161,48 +166,25 @@ def _between(replicas: list[report.Replica]) -> str:
     return f" of {known[0]}-{known[-1]}" if known else ""
 
 
-def _row(
-    group: report.Group,
-    replica: report.Replica,
-    problems: tuple[Problem, ...],
-    now: float,
-    *,
-    wide: bool,
-) -> Row:
-    called = "not created" if replica.index is None else f"replica {replica.index}"
-    state = Text(replica.state, style=style(_STATES[replica.state]))
-    what = Text(_what(group, replica, problems, now) or _age(replica, now))
-    row = (
-        Text(called),
-        _hosts(replica.hosts),
-        Text(f"{replica.ready}/{len(replica.hosts)}"),
-        state,
-        what,
-    )
-    return (*row, Text(replica.name), _nodes(replica)) if wide else row
-
-
 def _what(
     group: report.Group, replica: report.Replica, problems: tuple[Problem, ...], now: float
 ) -> str:
-    """Return a summary of a replica's problem: the missing hosts, or the ids of its diagnoses."""
-    if replica.state == report.COMPLETE or replica.index is None:
-        return ""
-    found = [each for each in problems if (each.group, each.replica) == (group.name, replica.index)]
-    return ", ".join(f"{each.brief}{_since(each, now)}" for each in found)
-
-
-def _age(replica: report.Replica, now: float) -> str:
-    if replica.state != report.COMING or replica.since is None:
-        return ""
-    return f"for {duration(now - replica.since)}"
+    """Return a summary of a replica's problems, or since when it starts."""
+    found = [
+        f"{each.brief}{_since(each, now)}"
+        for each in problems
+        if replica.state != report.COMPLETE
+        and replica.index is not None
+        and (each.group, each.replica) == (group.name, replica.index)
+    ]
+    if not found and replica.state == report.COMING and replica.since is not None:
+        return f"for {duration(now - replica.since)}"
+    return ", ".join(found)
 
 
 def _nodes(replica: report.Replica) -> Text:
-    return Text(
-        " ".join(dict.fromkeys(host.node for host in replica.hosts if host.node)),
-        style=style("dim"),
-    )
+    nodes = dict.fromkeys(host.node for host in replica.hosts if host.node)
+    return Text(" ".join(nodes), style=style("dim"))
 
 
 def _hosts(hosts: tuple[report.Host, ...]) -> Text:
@@ -259,29 +241,19 @@ def _command(text: str) -> Text:
     return Text(f"      {text}", style=style("info"), no_wrap=True, overflow="ignore")
 
 
-def _unread(cluster_report: report.ClusterReport) -> Iterator[str]:
-    for name, why in cluster_report.unread.items():
-        yield f"not looked at: {name} ({why})"
-
-
 def _summary(cluster_report: report.ClusterReport) -> RenderableType:
-    waiting = sum(cluster.waits for cluster in cluster_report.clusters)
-    installation_errors = sum(
-        found_problem.level == ERROR for found_problem in cluster_report.problems
-    )
-    if not cluster_report.clusters and not installation_errors:
+    clusters = cluster_report.clusters
+    waiting = sum(cluster.waits for cluster in clusters)
+    errors = sum(each.level == ERROR for each in cluster_report.problems)
+    if not clusters and not errors:
         return Text("no RayClusters")
-    what = (
-        counted(len(cluster_report.clusters), "RayCluster")
-        if cluster_report.clusters
-        else "no RayClusters"
-    )
+    what = counted(len(clusters), "RayCluster") if clusters else "no RayClusters"
     if waiting:
         what += f", {waiting} of them {'waits' if waiting == 1 else 'wait'}"
-    elif cluster_report.clusters:
+    elif clusters:
         what += ", nothing waits"
-    if installation_errors:
-        what += f"; {counted(installation_errors, 'problem')} of the installation"
+    if errors:
+        what += f"; {counted(errors, 'problem')} of the installation"
     return Text.assemble(mark("error" if cluster_report.waits else "fine"), f" {what}")
 
 

@@ -33,6 +33,7 @@ from webhook.validation.rules import RULES
 
 _LONG: Final = 70
 """The maximum length of a printed value."""
+_LEVELS: Final = {HAS: "fine", MISSING: "error"}
 _LISTED: Final = 10
 """The maximum of pods in the message for a missing name."""
 
@@ -128,9 +129,9 @@ def _about(pod: LivePod, cluster: Cluster | None, now: float) -> Iterator[Render
 def _table(account: Account) -> Table:
     table = grid("whole", "whole", "folds", "folds")
     for given in account.given:
-        table.add_row(
-            " ", mark(_level(given)), Text(_said(given)), Text(f"# {given.why}", style=style("dim"))
-        )
+        level = _LEVELS.get(given.held, "warning")
+        why = Text(f"# {given.why}", style=style("dim"))
+        table.add_row(" ", mark(level), Text(_said(given)), why)
     return table
 
 
@@ -141,21 +142,13 @@ def _remarks(account: Account) -> Table:
     return table
 
 
-def _level(given: Given) -> str:
-    if given.held == HAS:
-        return "fine"
-    return "error" if given.held == MISSING else "warning"
-
-
 def _said(given: Given) -> str:
     where = f" in {', '.join(given.containers)}" if given.containers else ""
     text = f"{given.what}={_short(given.expected)}{where}"
     if given.held == HAS:
         return text
-    return (
-        f"{text}: the pod "
-        f"{'does not have it' if given.actual is None else f'has {_short(given.actual)}'}"
-    )
+    actual = "does not have it" if given.actual is None else f"has {_short(given.actual)}"
+    return f"{text}: the pod {actual}"
 
 
 def _short(value: str) -> str:
@@ -177,28 +170,22 @@ def _documented(level: str, more: str, check: Callable[..., Any], page: str) -> 
 
 
 def _rules() -> dict[str, _Entry]:
+    effects = {"warn": "warns"}
     return {
         rule.id: _documented(
-            rule.level,
-            "warns" if rule.level == "warn" else "denies",
-            rule.check,
-            f"docs/rules.md#{rule.id}",
+            rule.level, effects.get(rule.level, "denies"), rule.check, f"docs/rules.md#{rule.id}"
         )
         for rule in RULES
     }
 
 
 def _diagnoses() -> dict[str, _Entry]:
-    whens = (
-        f"counts after {each.seconds:.0f} s" if each.seconds else "counts at once"
-        for each in DIAGNOSES
-    )
-    return {
-        each.id: _documented(
-            each.level, f"{each.level}, {when}", each.check, f"docs/diagnoses.md#{each.id}"
-        )
-        for each, when in zip(DIAGNOSES, whens, strict=True)
-    }
+    found = {}
+    for each in DIAGNOSES:
+        when = f"after {each.seconds:.0f} s" if each.seconds else "at once"
+        more, page = f"{each.level}, counts {when}", f"docs/diagnoses.md#{each.id}"
+        found[each.id] = _documented(each.level, more, each.check, page)
+    return found
 
 
 def _variables() -> dict[str, _Entry]:
@@ -212,21 +199,13 @@ def _variables() -> dict[str, _Entry]:
 
 
 def _profiles() -> dict[str, _Entry]:
-    return {
-        each.name: _Entry(
-            each.purpose,
-            "\n".join(
-                (
-                    f"{each.purpose}\n",
-                    *(
-                        f"  {row.variable}={row.value or f'<{row.field_path}>'}"
-                        for row in each.settings
-                    ),
-                )
-            ),
+    found = {}
+    for each in profiles.BY_NAME.values():
+        lines = (
+            f"\n  {row.variable}={row.value or f'<{row.field_path}>'}" for row in each.settings
         )
-        for each in profiles.BY_NAME.values()
-    }
+        found[each.name] = _Entry(each.purpose, f"{each.purpose}\n{''.join(lines)}")
+    return found
 
 
 def _annotations() -> dict[str, _Entry]:

@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
@@ -19,7 +19,7 @@ from webhook.api.objects import Pod, RayCluster
 from webhook.api.review import Denied
 from webhook.cli.files import read_manifests
 from webhook.cli.parsing import add_paths, required_paths
-from webhook.cli.sharding import Sharded, sharded
+from webhook.cli.sharding import Sharded, reason_of, sharded
 from webhook.cli.summary import table
 from webhook.manifest.kuberay_pods import MOST_PODS, cluster_for, count_pods, expand
 from webhook.manifest.reader import Manifest, as_yaml
@@ -102,7 +102,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o",
         "--output",
-        choices=sorted(_OUTPUTS),
+        choices=("json", "patch", "yaml"),
         help="print the JSON Patches, or the resulting pods",
     )
 
@@ -154,17 +154,18 @@ def _named(manifest: Manifest) -> tuple[str, str]:
 
 
 def _print(arguments: argparse.Namespace, clusters: list[Sharded], results: list[_Result]) -> None:
-    summary = arguments.summary or (_many(results) and _free(arguments))
+    chosen = arguments.explain or arguments.output
+    summary = arguments.summary or (not chosen and sys.stdout.isatty() and _many(results))
     if arguments.explain or not (arguments.output or summary):
         for cluster in clusters:
             sys.stdout.write(many_lines(cluster.explained()))
-        for number, result in enumerate(results):
-            sys.stdout.write(many_lines(_explain(number, result)))
+        for number, result in enumerate(results, 1):
+            sys.stdout.write(many_lines(f"pod {number}: {_name(result.pod)}{_explain(result)}\n"))
     if summary:
         stored = (_mutated(result) for result in results if not result.refused)
         sys.stdout.write("".join(f"{one_line(line)}\n" for line in table(stored)))
     if arguments.output:
-        sys.stdout.write(_OUTPUTS[arguments.output](results))
+        sys.stdout.write(_formatted(results, arguments.output))
 
 
 async def _play(
@@ -190,15 +191,9 @@ def _made(manifest: Manifest) -> Manifest | None:
 
 
 def _many(results: list[_Result]) -> bool:
-    seats = [
-        each.placed for each in results if each.placed is not None and each.placed.has_identity
-    ]
-    return len({(each.known.key, each.seat.replica) for each in seats}) > 1
-
-
-def _free(arguments: argparse.Namespace) -> bool:
-    """Return whether no output format was requested and the output is a terminal."""
-    return not (arguments.explain or arguments.output) and sys.stdout.isatty()
+    """Return whether the pods belong to more than one replica."""
+    placed = [each.placed for each in results if each.placed and each.placed.has_identity]
+    return len({(each.known.key, each.seat.replica) for each in placed}) > 1
 
 
 async def _results(
@@ -240,19 +235,11 @@ async def _result(handler: PodHandler, document: dict[str, Any], pod: Pod, uid: 
     try:
         placed = await handler.place(pod, "", uid)
     except Denied as denied:
-        return _Result(
-            document,
-            refused="; ".join(f"{cause.field}: {cause.message}" for cause in denied.causes),
-        )
+        return _Result(document, refused=reason_of(denied))
     if placed is None or isinstance(placed, PodDecision):
         return _Result(document, placed)
-    return _Result(
-        document,
-        refused=(
-            f"metadata.labels[{names.LABEL_CLUSTER}]: {placed.reason}: give its manifest with "
-            "--state"
-        ),
-    )
+    field = f"metadata.labels[{names.LABEL_CLUSTER}]"
+    return _Result(document, refused=f"{field}: {placed.reason}: give its manifest with --state")
 
 
 def _name(pod: dict[str, Any]) -> str:
@@ -260,17 +247,14 @@ def _name(pod: dict[str, Any]) -> str:
     return str(meta.get("name") or f"{meta.get('generateName', 'pod')}*")
 
 
-def _explain(number: int, result: _Result) -> str:
-    head = f"pod {number + 1}: {_name(result.pod)}"
+def _explain(result: _Result) -> str:
     if result.refused:
-        return f"{head}: REFUSED: {result.refused}\n"
-    if result.placed is None or not (result.placed.has_identity or result.edits):
-        return f"{head}: is unchanged\n"
-    lines = [f"{head}: {_where(result.placed)}"]
-    lines += [f"  {text:<74} {why}".rstrip() for text, why in map(_describe, result.edits)]
-    if not result.edits:
-        lines.append("  nothing to add")
-    return "\n".join(lines) + "\n"
+        return f": REFUSED: {result.refused}"
+    placed, made = result.placed, result.edits
+    if placed is None or not (placed.has_identity or made):
+        return ": is unchanged"
+    lines = [f"  {text:<74} {why}".rstrip() for text, why in map(_describe, made)]
+    return "\n".join([f": {_where(placed)}", *(lines or ["  nothing to add"])])
 
 
 def _where(placed: PodDecision) -> str:
@@ -329,33 +313,17 @@ def _selector(term: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _patches(results: list[_Result]) -> str:
-    """Return the patch of one pod, or a line with the patch for each of several pods, in order."""
-    lines = [json.dumps(result.patch) for result in results]
-    return "\n".join(lines) + "\n"
-
-
 def _mutated(result: _Result) -> dict[str, Any]:
     patched: dict[str, Any] = jsonpatch.apply_patch(result.pod, result.patch)
     return patched
 
 
-def _yaml(results: list[_Result]) -> str:
-    return as_yaml(_mutated(result) for result in results if not result.refused)
-
-
-def _json(results: list[_Result]) -> str:
+def _formatted(results: list[_Result], output: str) -> str:
+    """Return a line with the patch of each pod, in order, or the pods that are stored."""
+    if output == "patch":
+        return "\n".join(json.dumps(result.patch) for result in results) + "\n"
     items = [_mutated(result) for result in results if not result.refused]
-    document = (
-        items[0]
-        if len(results) == 1 and items
-        else {"apiVersion": "v1", "kind": "List", "items": items}
-    )
-    return json.dumps(document, indent=2) + "\n"
-
-
-_OUTPUTS: Final[dict[str, Callable[[list[_Result]], str]]] = {
-    "json": _json,
-    "patch": _patches,
-    "yaml": _yaml,
-}
+    if output == "yaml":
+        return as_yaml(items)
+    listed = {"apiVersion": "v1", "kind": "List", "items": items}
+    return json.dumps(items[0] if len(results) == len(items) == 1 else listed, indent=2) + "\n"

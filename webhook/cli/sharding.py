@@ -94,16 +94,18 @@ async def sharded(
             alone = is_ignored(meta.labels)
             answer = ALLOWED if alone else await decided(handler, request)
         except Denied as denied:
-            yield Sharded(
-                manifest,
-                refused="; ".join(f"{cause.field}: {cause.message}" for cause in denied.causes),
-            )
+            yield Sharded(manifest, refused=reason_of(denied))
             continue
         if old is None and not alone and asks(meta):
             answer = joined(answer, *operations(msgspec.convert(manifest.document, Templates)))
         patch = json.loads(answer.patch or b"[]")
         stored = replace(manifest, document=jsonpatch.apply_patch(manifest.document, patch))
         yield Sharded(stored, tuple(map(_addition, patch)), answer.warnings)
+
+
+def reason_of(denied: Denied) -> str:
+    """Return the causes of a denial in a line."""
+    return "; ".join(f"{cause.field}: {cause.message}" for cause in denied.causes)
 
 
 def _addition(operation: dict[str, Any]) -> tuple[str, str]:

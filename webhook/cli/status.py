@@ -67,16 +67,17 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.watch:
         if arguments.state or arguments.output == STATE:
             raise InputError(f"--watch follows a cluster: leave out --state and -o {STATE}")
-        return _report(
-            with_cluster(arguments, lambda cluster: _watch(cluster, arguments)), arguments
-        )
+        last = with_cluster(arguments, lambda cluster: _watch(cluster, arguments))
+        return int(_chosen(last, arguments.raycluster).waits)
     state = read_state(arguments)
     cluster_report = examine(state.objects, state.now, state.unread)
+    chosen = _chosen(cluster_report, arguments.raycluster)
     if arguments.output == STATE:
         file = state_of(state.objects, state.now, state.unread)
         sys.stdout.write(json.dumps(file, indent=1) + "\n")
-        return _report(cluster_report, arguments)
-    return _report(cluster_report, arguments, _PRINTERS[arguments.output])
+    else:
+        _print(chosen, arguments.output)
+    return int(chosen.waits)
 
 
 async def _watch(cluster: Cluster, arguments: argparse.Namespace) -> ClusterReport:
@@ -118,7 +119,7 @@ def _follower(output: str) -> Callable[[ClusterReport, bool], None]:
 
     def print_new(cluster_report: ClusterReport, new: bool) -> None:  # noqa: FBT001 - as above
         if new:
-            _PRINTERS[output](cluster_report)
+            _print(cluster_report, output)
             sys.stdout.flush()
 
     return print_new
@@ -145,43 +146,20 @@ def only(cluster_report: ClusterReport, name: str) -> ClusterReport:
     )
 
 
-def _report(
-    cluster_report: ClusterReport,
-    arguments: argparse.Namespace,
-    printer: Callable[[ClusterReport], None] | None = None,
-) -> int:
-    """Print a report, and return the exit status."""
-    chosen = only(cluster_report, arguments.raycluster)
-    if arguments.raycluster and not chosen.clusters:
-        near = get_close_matches(
-            arguments.raycluster, [each.name for each in cluster_report.clusters], n=1
-        )
+def _chosen(cluster_report: ClusterReport, name: str) -> ClusterReport:
+    """Return the part of a report about one RayCluster. Raises InputError if it has none."""
+    chosen = only(cluster_report, name)
+    if name and not chosen.clusters:
+        near = get_close_matches(name, [each.name for each in cluster_report.clusters], n=1)
         meant = f"; did you mean {near[0]}?" if near else "; -A looks in all namespaces"
-        raise InputError(f"there is no RayCluster {arguments.raycluster}{meant}")
-    if printer is not None:
-        printer(chosen)
-    return int(chosen.waits)
+        raise InputError(f"there is no RayCluster {name}{meant}")
+    return chosen
 
 
-def _table(cluster_report: ClusterReport) -> None:
-    show(drawing(cluster_report))
-
-
-def _wide(cluster_report: ClusterReport) -> None:
-    show(drawing(cluster_report, wide=True))
-
-
-def _json(cluster_report: ClusterReport) -> None:
-    sys.stdout.write(json.dumps(document(cluster_report), indent=2) + "\n")
-
-
-def _yaml(cluster_report: ClusterReport) -> None:
-    sys.stdout.write(as_yaml([document(cluster_report)]))
-
-
-_PRINTERS: Final[dict[str, Callable[[ClusterReport], None]]] = {
-    "table": _table,
-    "wide": _wide,
-    "json": _json,
-    "yaml": _yaml,
-}
+def _print(cluster_report: ClusterReport, output: str) -> None:
+    if output in _DRAWN:
+        show(drawing(cluster_report, wide=output == "wide"))
+    elif output == "yaml":
+        sys.stdout.write(as_yaml([document(cluster_report)]))
+    else:
+        sys.stdout.write(json.dumps(document(cluster_report), indent=2) + "\n")
