@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -67,16 +67,15 @@ def run(arguments: argparse.Namespace) -> int:
     for each in given:
         if not _name(each):
             raise problem_in(each, "metadata.name: set it, to find the object in the cluster")
-    compared = with_cluster(arguments, lambda cluster: _compare(cluster, given))
+    compared = with_cluster(arguments, lambda cluster: _compared(cluster, given))
     if arguments.output == "json":
         sys.stdout.write(json.dumps([_data(each) for each in compared], indent=2) + "\n")
     else:
-        lines = (one_line(line) for each in compared for line in _lines(each))
-        sys.stdout.write("".join(f"{line}\n" for line in lines))
+        sys.stdout.writelines(f"{one_line(line)}\n" for each in compared for line in _lines(each))
     return int(any(each.comparison is None or each.comparison.any for each in compared))
 
 
-async def _compare(cluster: Cluster, given: list[Manifest]) -> list[_Compared]:
+async def _compared(cluster: Cluster, given: list[Manifest]) -> list[_Compared]:
     return [await _one(cluster, manifest) for manifest in given]
 
 
@@ -108,10 +107,7 @@ def _lines(compared: _Compared) -> Iterator[str]:
         yield f"{compared.name}: new"
         yield from (f"  + {_finding(each)}" for each in compared.findings)
         return
-    if not comparison.any:
-        yield f"{compared.name}: the same"
-        return
-    yield f"{compared.name}:"
+    yield f"{compared.name}:{'' if comparison.any else ' the same'}"
     for change in comparison.changes:
         yield f"  ~ {change.path}: {_value(change.old)} -> {_value(change.new)}"
     yield from (f"  + {_finding(each)}" for each in comparison.found)
@@ -132,26 +128,19 @@ def _finding(finding: Finding) -> str:
 
 def _data(compared: _Compared) -> dict[str, Any]:
     comparison = compared.comparison
+    head = {"object": compared.name, "new": comparison is None}
     if comparison is None:
-        return {
-            "object": compared.name,
-            "new": True,
-            "found": [_entry(each) for each in compared.findings],
-        }
-    return {
-        "object": compared.name,
-        "new": False,
+        return head | {"found": _entries(compared.findings)}
+    return head | {
         "changes": msgspec.to_builtins(comparison.changes),
-        "found": [_entry(each) for each in comparison.found],
-        "gone": [_entry(each) for each in comparison.gone],
+        "found": _entries(comparison.found),
+        "gone": _entries(comparison.gone),
         "hosts": msgspec.to_builtins(comparison.hosts),
     }
 
 
-def _entry(finding: Finding) -> dict[str, str]:
-    return {
-        "rule": finding.rule,
-        "level": finding.level,
-        "path": finding.path,
-        "message": finding.text,
-    }
+def _entries(findings: Iterable[Finding]) -> list[dict[str, str]]:
+    return [
+        {"rule": each.rule, "level": each.level, "path": each.path, "message": each.text}
+        for each in findings
+    ]

@@ -42,7 +42,7 @@ class Parser(argparse.ArgumentParser):
             message = f"there is no argument {flag[1]}{self._near(flag[1])}"
         else:
             self.print_usage(sys.stderr)
-        _exit(self, message)
+        self.exit(WRONG, f"{self.prog}: {message}\nsee {self.prog} --help\n")
 
     def _near(self, word: str) -> str:
         """Return the most similar flag, also if the part before the last dot is missing."""
@@ -74,10 +74,6 @@ def refuse(command: str, message: str) -> int:
 def bug(error: Exception) -> str:
     """Return the end of a message about a bug of ray-webhook."""
     return f"a bug of ray-webhook, please report it: {type(error).__name__}: {error}"
-
-
-def _exit(parser: argparse.ArgumentParser, message: str) -> NoReturn:
-    parser.exit(WRONG, f"{parser.prog}: {message}\nsee {parser.prog} --help\n")
 
 
 def add_paths(parser: argparse.ArgumentParser) -> None:

@@ -18,50 +18,52 @@ from webhook.config.configuration import Settings
 from webhook.config.sources import WrongSettingsError, add_flags, read_settings
 from webhook.logging.log import DescriptorOutput, Format, Log, as_json, form_of
 
-_SETTINGS: Final = "docs/settings.md describes the file and the variables."
+_EPILOG: Final = (
+    "examples:\n{}\n\n"
+    "exit status: 0 ended by a signal, 1 a part of the process failed, 2 it cannot start"
+)
 _EXAMPLES: Final = {
     "serve": (
         "  ray-webhook serve --config settings.yaml\n"
         "  ray-webhook serve --standalone --state examples --tls.cert-dir certs\n\n"
         "Every setting can be a flag, a variable such as RAY_WEBHOOK_LOG__FORMAT, or stand in a "
-        "file: docs/settings.md.\n\n"
-        "exit status: 0 ended by a signal, 1 a part of the service failed, 2 it cannot start"
+        "file: docs/settings.md."
     ),
     "controller": (
         "  ray-webhook controller --config settings.yaml\n"
         "  ray-webhook controller --kubeconfig ~/.kube/config --installation.namespace ray-webhook"
-        f"\n\n{_SETTINGS}\n\n"
-        "exit status: 0 ended by a signal, 1 a part of the process failed, 2 it cannot start"
+        "\n\ndocs/settings.md describes the file and the variables."
     ),
     "dashboard": (
         "  ray-webhook dashboard --in-cluster --config settings.yaml\n"
         "  ray-webhook dashboard --in-cluster --kubeconfig ~/.kube/config --namespaces team"
-        f"\n\n{_SETTINGS}\n\n"
-        "exit status: 0 ended by a signal, 1 a part of the process failed, 2 it cannot start"
+        "\n\ndocs/settings.md describes the file and the variables."
     ),
 }
 
 
 def add_arguments(name: str, parser: argparse.ArgumentParser) -> None:
     """Add the help text and the flags of a process."""
-    parser.epilog = f"examples:\n{_EXAMPLES[name]}"
+    parser.epilog = _EPILOG.format(_EXAMPLES[name])
     add_flags(name, parser)
 
 
 def run(name: str, arguments: Sequence[str], parser: argparse.ArgumentParser) -> int:
-    """Run a process until a signal; return 0 then, 2 if the start failed, 1 if a part failed."""
-    parser.epilog = f"examples:\n{_EXAMPLES[name]}"
+    """Run a process until a signal; return 0 then, or 1 if a part failed. Raises InputError if the
+    start failed.
+    """
+    parser.epilog = _EPILOG.format(_EXAMPLES[name])
     try:
         settings = read_settings(arguments, name, parser)
     except WrongSettingsError as error:
         text = f"{error}\nsee `{parser.prog} --help` for every setting"
         raise InputError(text) from None
     host, admin_port = settings.listen.host, settings.listen.admin_port
+    page = settings.dashboard
     ports = {
         "serve": f"{settings.serving.port} or {admin_port} of {host}",
         "controller": f"{admin_port} of {host}",
-        "dashboard": f"{settings.dashboard.port} of {settings.dashboard.host}, or {admin_port} of "
-        f"{host}",
+        "dashboard": f"{page.port} of {page.host}, or {admin_port} of {host}",
     }
     build = import_module(f"webhook.app.{name}").build
     try:
