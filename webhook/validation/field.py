@@ -64,6 +64,17 @@ class Field(Struct, frozen=True, eq=False):
             for index, value in enumerate(self.value):
                 yield Field(value, self, index)
 
+    def entries(self) -> Iterator["Field"]:
+        """Yield the elements of this list that are maps."""
+        for index, value in enumerate(self.value if type(self.value) is list else ()):
+            if type(value) is dict:
+                yield Field(value, self, index)
+
+    @property
+    def holder(self) -> "Field":
+        """The map or list that contains this field; the field itself if it is the object."""
+        return self.parent or self
+
     @property
     def given(self) -> bool:
         """Return whether the field exists, of any type."""

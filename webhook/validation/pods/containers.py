@@ -1,31 +1,15 @@
 """Checks of containers: names, images, ports, variables, mounts, probes and handlers."""
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 from webhook.api.formats import is_dns_label, is_dns_subdomain, is_qualified_name
 from webhook.api.objects import ALWAYS
 from webhook.api.quantity import parse_quantity, read_quantity
 from webhook.api.review import DUPLICATE, FORBIDDEN, NOT_FOUND, REQUIRED
-from webhook.validation.pods.families import (
-    IMAGES,
-    LIFECYCLE,
-    MOUNTS,
-    NAMES,
-    PORTS,
-    PROBES,
-    VARIABLES,
-)
-from webhook.validation.pods.inspection import (
-    Examine,
-    Pod,
-    Way,
-    entries,
-    mapping,
-    number_in,
-    shown,
-    text_of,
-)
+from webhook.validation.field import Field
+from webhook.validation.finding import Fault
+from webhook.validation.pods.inspection import Pod, shown, whole, wrong
 from webhook.validation.pods.value_checks import (
     DNS_LABEL_ADVICE,
     PORT_MAX,
@@ -36,15 +20,20 @@ from webhook.validation.pods.value_checks import (
     is_header,
     is_port_name,
     is_variable_name,
-    nearest,
+    named,
     port_or_name,
+    suggestion,
 )
 
 RESTARTS: Final = ("Always", "OnFailure", "Never")
 """The restart policies of a container."""
 
-_HANDLERS: Final = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
-_PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
+PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
+HOOKS: Final = ("postStart", "preStop")
+_RESTARTING: Final = "RestartContainer"
+_INITS: Final = "initContainers"
+_PROBE_ACTIONS: Final = ("exec", "httpGet", "tcpSocket", "grpc")
+_HOOK_ACTIONS: Final = ("exec", "httpGet", "tcpSocket", "sleep")
 _SOURCES: Final = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
 _FIELDS: Final = frozenset({
     "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName",
@@ -65,391 +54,343 @@ _CORES: Final = frozenset((parse_quantity("1m"), parse_quantity("1")))
 _PORT_NAME_ADVICE: Final = (
     "write up to 15 lower-case letters, digits and '-', with a letter among them"
 )
+PADDED: Final = "image begins or ends with a space: remove the space"
+_RELATIVE: Final = "write a relative path without '..'"
 _GRACE: Final = 30
 """Default grace period of a pod, in seconds."""
 
 
-def containers(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
-    """Report duplicate container names and host ports."""
-    names = _names(pod.spec.get("containers")) if way[-1] == "initContainers" else set()
-    ports: set[tuple[str, str, int]] = set()
-    for index, container in entries(value):
-        _named(container, (*way, index), names, pod)
-        if container.get("ports"):
-            if way[-1] == "initContainers":
-                ports = set()
-            _host_ports(container, (*way, index), ports, pod)
+def names(listed: Field, pod: Pod) -> Iterator[Fault]:
+    """Report names of containers that are missing, invalid or duplicate."""
+    inits = listed.token == _INITS
+    seen = (
+        {(each / "name").text for each in (pod.spec / "containers").entries()} if inits else set()
+    )
+    for container in listed.entries():
+        field = container / "name"
+        name = field.text
+        if field.value in (None, ""):
+            yield Fault(field, f"{listed.token}[{container.token}] has no name", REQUIRED)
+        elif name and not is_dns_label(name):
+            yield wrong(field, DNS_LABEL_ADVICE)
+        elif name in seen:
+            text = f"another container is named {shown(name)}: rename one of them"
+            yield Fault(field, text, DUPLICATE)
+        elif name in pod.taken:
+            text = f"KubeRay adds a container {shown(name)}: rename this one"
+            yield Fault(field, text, DUPLICATE, doubtful=not pod.taken[name])
+        if name:
+            seen.add(name)
 
 
-def _names(value: Any) -> set[str]:  # noqa: ANN401 - JSON
-    return {text_of(container, "name") for _, container in entries(value)}
+def padded(image: Field) -> bool:
+    """Return whether an image has leading or trailing spaces."""
+    return image.text != image.text.strip()
 
 
-def _named(container: Mapping[str, Any], way: Way, names: set[str], pod: Pod) -> None:
-    name, image = text_of(container, "name"), container.get("image")
-    if not name:
-        if container.get("name") in (None, ""):
-            pod.report(NAMES, (*way, "name"), f"{way[-2]}[{way[-1]}] has no name", REQUIRED)
-    elif not is_dns_label(name):
-        pod.wrong(NAMES, (*way, "name"), name, DNS_LABEL_ADVICE)
-    elif name in names:
-        text = f"another container is named {shown(name)}: rename one of them"
-        pod.report(NAMES, (*way, "name"), text, DUPLICATE)
-    elif name in pod.taken:
-        text = f"KubeRay adds a container {shown(name)}: rename this one"
-        certain = pod.taken[name]
-        pod.report(NAMES, (*way, "name"), text, DUPLICATE, doubtful=not certain)
-    names.add(name)
-    if image in (None, ""):
-        pod.report(IMAGES, (*way, "image"), "image is not set: write one", REQUIRED)
-    padded_image(image, (*way, "image"), pod)
+def image(container: Field, _: Pod) -> Iterator[Fault]:
+    """Report a container without an image, or with spaces around it."""
+    field = container / "image"
+    if field.value in (None, ""):
+        yield Fault(field, "image is not set: write one", REQUIRED)
+    elif padded(field):
+        yield Fault(field, PADDED)
 
 
-def padded_image(image: object, way: Way, pod: Pod) -> None:
-    """Report an image with leading or trailing spaces."""
-    if isinstance(image, str) and image != image.strip():
-        pod.report(IMAGES, way, "image begins or ends with a space: remove the space")
-
-
-def _host_ports(
-    container: Mapping[str, Any], way: Way, taken: set[tuple[str, str, int]], pod: Pod
-) -> None:
-    host = pod.spec.get("hostNetwork") is True
-    for index, port in entries(container.get("ports")):
-        own, inner = number_in(port, "hostPort") or 0, number_in(port, "containerPort") or 0
-        number = own or (inner if host else 0)
-        if host and own and own != inner and way[0] == "spec" and way[-2] == "containers":
-            text = f"hostPort is {own}: with hostNetwork, write containerPort {inner}"
-            pod.report(PORTS, (*way, "ports", index, "hostPort"), text)
-        if number:
-            place = (text_of(port, "protocol") or "TCP", text_of(port, "hostIP"), number)
-            if place in taken:
+def host_ports(listed: Field, pod: Pod) -> Iterator[Fault]:
+    """Report duplicate host ports, and those that differ from the port of the container."""
+    host, inits = (pod.spec / "hostNetwork").flag, listed.token == _INITS
+    taken: set[tuple[str, str, int]] = set()
+    for container in listed.entries():
+        if inits:
+            taken = set()
+        for port in (container / "ports").entries():
+            own, inner = whole(port / "hostPort") or 0, whole(port / "containerPort") or 0
+            number = own or (inner if host else 0)
+            if host and own and own != inner and not inits:
+                text = f"hostPort is {own}: with hostNetwork, write containerPort {inner}"
+                yield Fault(port / "hostPort", text)
+            place = ((port / "protocol").text or "TCP", (port / "hostIP").text, number)
+            if number and place in taken:
                 text = f"host port {number} is taken by another port: change one of them"
-                pod.report(PORTS, (*way, "ports", index), text, DUPLICATE)
+                yield Fault(port, text, DUPLICATE)
             taken.add(place)
 
 
-def ports(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
+def ports(listed: Field, _: Pod) -> Iterator[Fault]:
     """Report ports without a number, and port names that are invalid or duplicate."""
-    names: set[str] = set()
-    for index, port in entries(value):
-        number, name = port.get("containerPort"), text_of(port, "name")
-        if number == 0 and type(number) in (int, float):
+    for port in listed.entries():
+        if whole(port / "containerPort") == 0:
             text = f"containerPort is 0: write 1 to {PORT_MAX}"
-            pod.report(PORTS, (*way, index, "containerPort"), text, REQUIRED)
-        if not name:
-            continue
-        if not is_port_name(name):
-            pod.wrong(PORTS, (*way, index, "name"), name, _PORT_NAME_ADVICE)
-        elif name in names:
-            text = f"another port is named {shown(name)}: rename one of them"
-            pod.report(PORTS, (*way, index, "name"), text, DUPLICATE)
-        names.add(name)
+            yield Fault(port / "containerPort", text, REQUIRED)
+    yield from named(listed, "port", lambda name: not name or is_port_name(name), _PORT_NAME_ADVICE)
 
 
-def variables(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
+def variables(listed: Field, _: Pod) -> Iterator[Fault]:
     """Report variables without a name, and sources that contradict each other or are empty."""
-    if type(value) is not list:
-        return
-    for index, entry in enumerate(value):
+    for index, entry in enumerate(listed.value if type(listed.value) is list else ()):
         if type(entry) is not dict:
             continue
         name = entry.get("name")
         if type(name) is str and not is_variable_name(name):
-            pod.wrong(
-                VARIABLES, (*way, index, "name"), name, "use printable characters other than '='"
-            )
-        source = entry.get("valueFrom")
-        if type(source) is dict:
-            source_of(entry, source, (*way, index), pod)
+            field = Field(entry, listed, index) / "name"
+            yield wrong(field, "use printable characters other than '='")
+        if type(entry.get("valueFrom")) is dict:
+            yield from source_of(Field(entry, listed, index))
 
 
-def source_of(entry: Mapping[str, Any], source: Mapping[str, Any], way: Way, pod: Pod) -> None:
+def source_of(entry: Field) -> Iterator[Fault]:
     """Report a source of a variable that contradicts its value, or is invalid."""
-    there = (*way, "valueFrom")
-    given = [name for name in _SOURCES if source.get(name) is not None]
+    source = entry / "valueFrom"
+    given = [name for name in _SOURCES if (source / name).given]
     if not given:
         text = "valueFrom names no source: write one such as secretKeyRef"
-        pod.report(VARIABLES, there, text, REQUIRED)
-    elif text_of(entry, "value"):
-        pod.report(VARIABLES, there, "it has value and valueFrom: keep one of the two")
+        yield Fault(source, text, REQUIRED)
+    elif (entry / "value").text:
+        yield Fault(source, "it has value and valueFrom: keep one of the two")
     elif len(given) > 1:
-        pod.report(VARIABLES, there, f"valueFrom has {' and '.join(given)}: keep one of them")
+        yield Fault(source, f"valueFrom has {' and '.join(given)}: keep one of them")
     for name in given:
-        held = mapping(source[name])
         if name == "fieldRef":
-            field_ref(held, (*there, name), pod, VARIABLES, _FIELDS)
+            yield from field_ref(source / name, _FIELDS)
         elif name == "resourceFieldRef":
-            resource_ref(held, (*there, name), pod, VARIABLES)
-        elif name in ("configMapKeyRef", "secretKeyRef"):
-            _key_ref(held, (*there, name), pod)
+            yield from resource_ref(source / name)
+        elif name != "fileKeyRef":
+            yield from _key_ref(source / name)
 
 
-def field_ref(
-    held: Mapping[str, Any], way: Way, pod: Pod, family: str, known: frozenset[str]
-) -> None:
+def field_ref(held: Field, known: Iterable[str]) -> Iterator[Fault]:
     """Report a reference to a field that pods do not offer."""
-    path = text_of(held, "fieldPath")
-    version = held.get("apiVersion")
-    if version not in (None, "", "v1"):
-        pod.wrong(family, (*way, "apiVersion"), version, "write v1")
+    path, version = held / "fieldPath", held / "apiVersion"
+    if version.value not in (None, "", "v1"):
+        yield Fault(version, f"apiVersion is {shown(version.value)}: write v1")
         return
-    head, bracket, rest = path.partition("['")
+    head, bracket, rest = path.text.partition("['")
     if bracket and rest.endswith("']"):
         name = rest[:-2]
         label = head == "metadata.labels"
         if not label and head != "metadata.annotations":
-            pod.wrong(
-                family, (*way, "fieldPath"), path, "only metadata.labels and annotations have keys"
-            )
+            yield wrong(path, "only metadata.labels and annotations have keys")
         elif not is_qualified_name(name if label else name.lower()):
-            pod.wrong(family, (*way, "fieldPath"), path, "write a key")
-    elif _OLD_FIELDS.get(path, path) not in known:
-        near = nearest(path, sorted(known))
-        hint = f"did you mean {near}?" if near else "write one such as metadata.name"
-        pod.wrong(family, (*way, "fieldPath"), path, hint)
+            yield wrong(path, "write a key")
+    elif _OLD_FIELDS.get(path.text, path.text) not in known:
+        yield wrong(path, suggestion(path.text, sorted(known), "write one such as metadata.name"))
 
 
-def resource_ref(
-    held: Mapping[str, Any], way: Way, pod: Pod, family: str, *, named: bool = False
-) -> None:
-    """Report a reference to a resource that containers do not offer."""
-    resource = text_of(held, "resource")
-    if named and not text_of(held, "containerName"):
-        pod.report(family, (*way, "containerName"), "set containerName", REQUIRED)
-    elif resource not in _RESOURCES and not resource.startswith(_PAGES):
-        pod.wrong(
-            family, (*way, "resource"), resource, "write one such as limits.cpu or requests.memory"
-        )
-    divisor = held.get("divisor")
-    amount = read_quantity(divisor)
-    cores = resource.endswith(".cpu")
-    known = _CORES if cores else _BYTES
-    checked = resource in _RESOURCES or resource.startswith(_PAGES)
-    if amount and amount not in known and checked:
+def resource_ref(held: Field, *, of_other: bool = False) -> Iterator[Fault]:
+    """Report a reference to a resource that containers do not offer; `of_other` is whether it must
+    name the container.
+    """
+    resource, divisor = held / "resource", held / "divisor"
+    known = resource.text in _RESOURCES or resource.text.startswith(_PAGES)
+    if of_other and not (held / "containerName").text:
+        yield Fault(held / "containerName", "set containerName", REQUIRED)
+    elif not known:
+        yield wrong(resource, "write one such as limits.cpu or requests.memory")
+    amount, cores = read_quantity(divisor.value), resource.text.endswith(".cpu")
+    if known and amount and amount not in (_CORES if cores else _BYTES):
         advice = "write 1 or 1m" if cores else "write 1, or 1 with a suffix such as Mi"
-        pod.wrong(family, (*way, "divisor"), divisor, advice)
+        yield Fault(divisor, f"divisor is {shown(divisor.value)}: {advice}")
 
 
-def _key_ref(held: Mapping[str, Any], way: Way, pod: Pod) -> None:
-    name, data = text_of(held, "name"), text_of(held, "key")
-    if not is_dns_subdomain(name) and held.get("name", "") in (name, None):
-        pod.wrong(VARIABLES, (*way, "name"), name, SUBDOMAIN_ADVICE)
-    if not is_data_key(data):
-        pod.wrong(VARIABLES, (*way, "key"), data, "use letters, digits, '-', '_' and '.'")
+def _key_ref(held: Field) -> Iterator[Fault]:
+    name, key = held / "name", held / "key"
+    if not is_dns_subdomain(name.text) and name.value in (name.text, None):
+        yield wrong(name, SUBDOMAIN_ADVICE)
+    if not is_data_key(key.text):
+        yield wrong(key, "use letters, digits, '-', '_' and '.'")
 
 
-def variables_from(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
+def variables_from(listed: Field, _: Pod) -> Iterator[Fault]:
     """Report sources of variables that refer to no object, or to two."""
-    for index, entry in entries(value):
-        place = (*way, index)
-        prefix = text_of(entry, "prefix")
-        if prefix and not is_variable_name(prefix):
-            pod.wrong(VARIABLES, (*place, "prefix"), prefix, "remove '='")
-        given = [name for name in ("configMapRef", "secretRef") if entry.get(name) is not None]
+    for entry in listed.entries():
+        prefix = entry / "prefix"
+        if prefix.text and not is_variable_name(prefix.text):
+            yield wrong(prefix, "remove '='")
+        given = [name for name in ("configMapRef", "secretRef") if (entry / name).given]
         if len(given) != 1:
             text = "envFrom names no source" if not given else "envFrom names two sources"
-            pod.report(VARIABLES, place, f"{text}: write configMapRef or secretRef")
+            yield Fault(entry, f"{text}: write configMapRef or secretRef")
         for name in given:
-            held = text_of(mapping(entry[name]), "name")
-            if not is_dns_subdomain(held.removesuffix("-")):
-                pod.wrong(VARIABLES, (*place, name, "name"), held, SUBDOMAIN_ADVICE)
+            held = entry / name / "name"
+            if not is_dns_subdomain(held.text.removesuffix("-")):
+                yield wrong(held, SUBDOMAIN_ADVICE)
 
 
-def mounts(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
+def mounts(listed: Field, pod: Pod) -> Iterator[Fault]:
     """Report mounts of unknown volumes, and duplicate mount paths."""
     paths: set[str] = set()
-    for index, mount in entries(value):
-        name, path = text_of(mount, "name"), text_of(mount, "mountPath")
-        place = (*way, index)
-        if name not in pod.volumes:
-            pod.report(MOUNTS, (*place, "name"), _missing(name, pod), NOT_FOUND)
-        if not path:
-            pod.report(MOUNTS, (*place, "mountPath"), "a mount has no mountPath", REQUIRED)
-        elif path in paths:
-            text = f"another mount has mountPath {shown(path)}: change one of them"
-            pod.report(MOUNTS, (*place, "mountPath"), text, DUPLICATE)
-        paths.add(path)
-        if len(mount) > 2:  # noqa: PLR2004 - a name and a path are what most have
-            _mount_options(mount, place, pod)
+    for mount in listed.entries():
+        path = mount / "mountPath"
+        if (mount / "name").text not in pod.volumes:
+            yield _no_volume(mount, pod)
+        if not path.text:
+            yield Fault(path, "a mount has no mountPath", REQUIRED)
+        elif path.text in paths:
+            text = f"another mount has mountPath {shown(path.text)}: change one of them"
+            yield Fault(path, text, DUPLICATE)
+        paths.add(path.text)
+        if mount.size > 2:  # noqa: PLR2004 - a name and a path are what most have
+            yield from _mount_options(mount)
 
 
-def _missing(name: str, pod: Pod) -> str:
-    near = nearest(name, pod.volumes)
-    hint = f"did you mean {near}?" if near else "add it to volumes"
-    return f"no volume is named {shown(name)}: {hint}"
+def _no_volume(mount: Field, pod: Pod) -> Fault:
+    name = (mount / "name").text
+    hint = suggestion(name, pod.volumes, "add it to volumes")
+    return Fault(mount / "name", f"no volume is named {shown(name)}: {hint}", NOT_FOUND)
 
 
-def _mount_options(mount: Mapping[str, Any], way: Way, pod: Pod) -> None:
-    sub, expression = text_of(mount, "subPath"), text_of(mount, "subPathExpr")
-    for name, path in (("subPath", sub), ("subPathExpr", expression)):
-        if path and not descends(path):
-            pod.wrong(MOUNTS, (*way, name), path, "write a relative path without '..'")
-    if sub and expression:
-        pod.report(MOUNTS, (*way, "subPathExpr"), "subPath is set too: keep one of the two")
-    propagation = text_of(mount, "mountPropagation")
-    if propagation == "Bidirectional" and not _privileged(way, pod):
+def _mount_options(mount: Field) -> Iterator[Fault]:
+    paths = [mount / "subPath", mount / "subPathExpr"]
+    for path in paths:
+        if path.text and not descends(path.text):
+            yield wrong(path, _RELATIVE)
+    if all(path.text for path in paths):
+        yield Fault(paths[1], "subPath is set too: keep one of the two")
+    propagation, recursive = mount / "mountPropagation", mount / "recursiveReadOnly"
+    context = mount.holder.holder / "securityContext"
+    if propagation.text == "Bidirectional" and not (context / "privileged").flag:
         text = "mountPropagation Bidirectional needs securityContext.privileged: true"
-        pod.report(MOUNTS, (*way, "mountPropagation"), text, FORBIDDEN)
-    recursive = text_of(mount, "recursiveReadOnly")
-    if recursive in ("Enabled", "IfPossible"):
-        if mount.get("readOnly") is not True:
-            text = f"recursiveReadOnly is {recursive}: it needs readOnly: true"
-            pod.report(MOUNTS, (*way, "recursiveReadOnly"), text, FORBIDDEN)
-        if propagation not in ("", "None"):
-            text = f"recursiveReadOnly is {recursive}: it needs mountPropagation None"
-            pod.report(MOUNTS, (*way, "recursiveReadOnly"), text, FORBIDDEN)
+        yield Fault(propagation, text, FORBIDDEN)
+    if recursive.text in ("Enabled", "IfPossible"):
+        text = f"recursiveReadOnly is {recursive.text}: it needs"
+        if not (mount / "readOnly").flag:
+            yield Fault(recursive, f"{text} readOnly: true", FORBIDDEN)
+        if propagation.text not in ("", "None"):
+            yield Fault(recursive, f"{text} mountPropagation None", FORBIDDEN)
 
 
-def _privileged(way: Way, pod: Pod) -> bool:
-    """Return whether the container of a mount is privileged."""
-    container = mapping(pod.at(way[:-2]))
-    return mapping(container.get("securityContext")).get("privileged") is True
-
-
-def devices(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
-    """Report block devices of an unknown volume, or of a volume that is not a claim."""
+def devices(listed: Field, pod: Pod) -> Iterator[Fault]:
+    """Report block devices of a volume that is unknown, no claim, or mounted too."""
+    mounts = list((listed.holder / "volumeMounts").entries())
+    mounted = {(mount / "name").text for mount in mounts}
+    paths = {(mount / "mountPath").text for mount in mounts}
     names: set[str] = set()
-    for index, device in entries(value):
-        name, path = text_of(device, "name"), text_of(device, "devicePath")
-        place = (*way, index)
-        volume = pod.volumes.get(name)
+    for device in listed.entries():
+        name, path = device / "name", device / "devicePath"
+        volume = pod.volumes.get(name.text)
         if volume is None:
-            pod.report(MOUNTS, (*place, "name"), _missing(name, pod), NOT_FOUND)
+            yield _no_volume(device, pod)
         elif volume and not {"persistentVolumeClaim", "ephemeral"} & volume.keys():
-            text = f"volume {shown(name)} is no persistentVolumeClaim: mount it instead"
-            pod.report(MOUNTS, (*place, "name"), text)
-        pod.once(names, name, MOUNTS, (*place, "name"), f"{shown(name)} is listed twice")
-        if not path or climbs(path):
-            pod.wrong(MOUNTS, (*place, "devicePath"), path, "write a path without '..'")
-
-
-def mounted_and_device(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
-    """Report volumes that a container uses both as a block device and as a mount."""
-    listed = value.get("volumeDevices") if type(value) is dict else None
-    if not listed:
-        return
-    held = {text_of(mount, "name") for _, mount in entries(value.get("volumeMounts"))}
-    paths = {text_of(mount, "mountPath") for _, mount in entries(value.get("volumeMounts"))}
-    for index, device in entries(listed):
-        if text_of(device, "name") in held or text_of(device, "devicePath") in paths:
-            text = f"volume {shown(text_of(device, 'name'))} is a device and a mount: keep one"
-            pod.report(MOUNTS, (*way, "volumeDevices", index, "name"), text)
-    if pod.spec.get("hostUsers") is False:
+            text = f"volume {shown(name.text)} is no persistentVolumeClaim: mount it instead"
+            yield Fault(name, text)
+        if name.text in names:
+            yield Fault(name, f"{shown(name.text)} is listed twice", DUPLICATE)
+        names.add(name.text)
+        if name.text in mounted or path.text in paths:
+            yield Fault(name, f"volume {shown(name.text)} is a device and a mount: keep one")
+        if not path.text or climbs(path.text):
+            yield wrong(path, "write a path without '..'")
+    if listed.value and (pod.spec / "hostUsers").value is False:
         text = "volumeDevices need the users of the host: remove hostUsers: false"
-        pod.report(MOUNTS, (*way, "volumeDevices"), text, FORBIDDEN)
+        yield Fault(listed, text, FORBIDDEN)
 
 
-def probe(name: str) -> Examine:
-    """Return the function that examines a probe of a kind."""
-
-    def examine(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
-        if type(value) is not dict:
-            return
-        handler(value, way, pod, PROBES)
-        threshold = number_in(value, "successThreshold")
-        if name != "readinessProbe" and threshold not in (None, 0, 1):
-            text = f"successThreshold of a {name} is {threshold}: write 1"
-            pod.report(PROBES, (*way, "successThreshold"), text)
-        period = value.get("terminationGracePeriodSeconds")
-        if name == "readinessProbe" and period is not None:
-            text = "a readinessProbe has no terminationGracePeriodSeconds: remove it"
-            pod.report(PROBES, (*way, "terminationGracePeriodSeconds"), text, FORBIDDEN)
-
-    return examine
+def probe(field: Field, pod: Pod) -> Iterator[Fault]:
+    """Report a probe without an action, with two actions, or with a field of another probe."""
+    yield from _handler(field, pod, _PROBE_ACTIONS)
+    threshold, period = field / "successThreshold", field / "terminationGracePeriodSeconds"
+    readiness = field.called == "readinessProbe"
+    number = whole(threshold)
+    if not readiness and number not in (None, 0, 1):
+        yield Fault(threshold, f"successThreshold of a {field.token} is {number}: write 1")
+    if readiness and period.given:
+        text = "a readinessProbe has no terminationGracePeriodSeconds: remove it"
+        yield Fault(period, text, FORBIDDEN)
 
 
-def lifecycle_handler(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
-    """Report a hook that has no handler, or two."""
-    if type(value) is dict:
-        handler(value, way, pod, LIFECYCLE)
+def hook(field: Field, pod: Pod) -> Iterator[Fault]:
+    """Report a hook without an action, with two actions, or with an invalid action."""
+    yield from _handler(field, pod, _HOOK_ACTIONS)
 
 
-def handler(value: Mapping[str, Any], way: Way, pod: Pod, family: str) -> None:
-    """Report a probe or hook without an action, with two actions, or with an invalid port."""
-    known = [name for name in _HANDLERS if name != ("sleep" if family == PROBES else "grpc")]
-    given = [name for name in known if value.get(name) is not None]
+def _handler(field: Field, pod: Pod, known: tuple[str, ...]) -> Iterator[Fault]:
+    given = [name for name in known if (field / name).given]
     if not given:
-        text = f"{way[-1]} has no {', '.join(known[:-1])} or {known[-1]}: add one"
-        pod.report(family, way, text, REQUIRED)
-    elif len(given) > 1:
-        pod.report(family, way, f"{way[-1]} has {' and '.join(given)}: keep one of them", FORBIDDEN)
-    for name in given[:1]:
-        _action(name, mapping(value[name]), (*way, name), pod, family)
+        if type(field.value) is dict:
+            text = f"{field.token} has no {', '.join(known[:-1])} or {known[-1]}: add one"
+            yield Fault(field, text, REQUIRED)
+        return
+    if len(given) > 1:
+        text = f"{field.token} has {' and '.join(given)}: keep one of them"
+        yield Fault(field, text, FORBIDDEN)
+    yield from _action(field / given[0], pod)
 
 
-def _action(name: str, held: Mapping[str, Any], way: Way, pod: Pod, family: str) -> None:
-    if name == "exec":
-        if not held.get("command"):
-            pod.report(family, (*way, "command"), f"{way[-2]} has no command: add one", REQUIRED)
-    elif name == "sleep":
-        grace = number_in(pod.spec, "terminationGracePeriodSeconds")
+def _action(action: Field, pod: Pod) -> Iterator[Fault]:
+    if action.called == "exec":
+        if not (action / "command").value:
+            text = f"{action.holder.token} has no command: add one"
+            yield Fault(action / "command", text, REQUIRED)
+    elif action.called == "sleep":
+        grace = whole(pod.spec / "terminationGracePeriodSeconds")
         grace = _GRACE if grace is None else max(grace, 1)  # the API server raises less to 1
-        seconds = number_in(held, "seconds") or 0
+        seconds = whole(action / "seconds") or 0
         if not 0 <= seconds <= grace:
             text = f"sleep is {seconds} s: write 0 to terminationGracePeriodSeconds, {grace}"
-            pod.report(family, (*way, "seconds"), text)
+            yield Fault(action / "seconds", text)
     else:
-        port = held.get("port")
-        if advice := port_or_name(port) if port is not None else "":
-            pod.wrong(family, (*way, "port"), port, advice)
-        for index, header in entries(held.get("httpHeaders")):
-            if not is_header(text_of(header, "name")):
-                text = f"header is {shown(text_of(header, 'name'))}: use letters, digits and '-'"
-                pod.report(family, (*way, "httpHeaders", index, "name"), text)
+        port = action / "port"
+        if port.given and (advice := port_or_name(port.value)):
+            yield Fault(port, f"port is {shown(port.value)}: {advice}")
+        for header in (action / "httpHeaders").entries():
+            name = header / "name"
+            if not is_header(name.text):
+                yield Fault(name, f"header is {shown(name.text)}: use letters, digits and '-'")
 
 
-def main_container(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
+def restart_policy(policy: Field, _: Pod) -> Iterator[Fault]:
     """Report an unknown restart policy. Kubernetes 1.34 drops the field."""
-    mounted_and_device(value, way, pod)
-    policy = value.get("restartPolicy") if type(value) is dict else None
-    if type(policy) is str and policy not in RESTARTS:
-        text = f"restartPolicy is {shown(policy)}: write one of {', '.join(RESTARTS)}"
-        pod.report(LIFECYCLE, (*way, "restartPolicy"), text, doubtful=True)
+    if type(policy.value) is str and policy.value not in RESTARTS:
+        text = f"restartPolicy is {shown(policy.value)}: write one of {', '.join(RESTARTS)}"
+        yield Fault(policy, text, doubtful=True)
 
 
-def init_container(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
-    """Report fields of an init container that are allowed only in containers that keep running."""
-    mounted_and_device(value, way, pod)
-    if type(value) is not dict or text_of(value, "restartPolicy") == ALWAYS:
-        return
-    places: list[tuple[str, Way]] = [(PROBES, (name,)) for name in _PROBES]
-    places += [(LIFECYCLE, ("lifecycle", name)) for name in ("postStart", "preStop")]
-    for family, place in places:
-        if pod.at((*way, *place)) is not None:
-            text = (
-                f"an init container that ends has no {place[-1]}: remove it, or make it a sidecar"
-            )
-            pod.report(family, (*way, *place), text, FORBIDDEN)
-    for index, policy in entries(value.get("resizePolicy")):
-        if text_of(policy, "restartPolicy") == "RestartContainer":
-            text = "an init container that ends cannot be restarted for a resize: NotRequired"
-            place = (*way, "resizePolicy", index, "restartPolicy")
-            pod.report(LIFECYCLE, place, text, doubtful=True)  # Kubernetes 1.34 accepts it
-
-
-def restart_rules(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
+def restart_rules(rules: Field, _: Pod) -> Iterator[Fault]:
     """Report restart rules in a container without a restart policy as default. Kubernetes 1.34
     drops them.
     """
-    if type(value) is not list or not value:
-        return
-    if mapping(pod.at(way[:-1])).get("restartPolicy") is None:
+    if list(rules.items()) and not (rules.holder / "restartPolicy").given:
         text = "restartPolicyRules need a restartPolicy of the container"
-        pod.report(LIFECYCLE, way, text, REQUIRED, doubtful=True)
-    for index, rule in entries(value):
-        if rule.get("exitCodes") is None:
-            text = "a rule has no exitCodes"
-            pod.report(LIFECYCLE, (*way, index, "exitCodes"), text, REQUIRED, doubtful=True)
+        yield Fault(rules, text, REQUIRED, doubtful=True)
+    for rule in rules.entries():
+        if not (rule / "exitCodes").given:
+            yield Fault(rule / "exitCodes", "a rule has no exitCodes", REQUIRED, doubtful=True)
 
 
-def resize_policies(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
+def resize_policies(listed: Field, pod: Pod) -> Iterator[Fault]:
     """Report duplicate resize policies, and restarts of a container that is never restarted."""
     seen: set[str] = set()
-    for index, policy in entries(value):
-        resource = text_of(policy, "resourceName")
-        text = f"resizePolicy lists {shown(resource)} twice: keep one"
-        pod.once(seen, resource, LIFECYCLE, (*way, index), text)
-        if pod.never and text_of(policy, "restartPolicy") == "RestartContainer":
+    for policy in listed.entries():
+        resource, restart = (policy / "resourceName").text, policy / "restartPolicy"
+        if resource in seen:
+            text = f"resizePolicy lists {shown(resource)} twice: keep one"
+            yield Fault(policy, text, DUPLICATE)
+        seen.add(resource)
+        if pod.never and restart.text == _RESTARTING:
             text = "resizePolicy is RestartContainer, but these pods never restart: NotRequired"
-            pod.report(LIFECYCLE, (*way, index, "restartPolicy"), text)
+            yield Fault(restart, text)
+
+
+def init_probes(container: Field, _: Pod) -> Iterator[Fault]:
+    """Report probes of an init container that ends."""
+    yield from _of_lasting(container, container, PROBES)
+
+
+def init_hooks(container: Field, _: Pod) -> Iterator[Fault]:
+    """Report hooks and restarts of an init container that ends."""
+    yield from _of_lasting(container, container / "lifecycle", HOOKS)
+    for policy in (container / "resizePolicy").entries():
+        restart = policy / "restartPolicy"
+        if restart.text == _RESTARTING and (container / "restartPolicy").text != ALWAYS:
+            text = "an init container that ends cannot be restarted for a resize: NotRequired"
+            yield Fault(restart, text, doubtful=True)  # Kubernetes 1.34 accepts it
+
+
+def _of_lasting(container: Field, holder: Field, known: Iterable[str]) -> Iterator[Fault]:
+    """Report the fields that only containers have that keep running."""
+    lasting = (container / "restartPolicy").text == ALWAYS
+    for name in () if lasting else known:
+        if (holder / name).given:
+            text = f"an init container that ends has no {name}: remove it, or make it a sidecar"
+            yield Fault(holder / name, text, FORBIDDEN)

@@ -4,43 +4,34 @@ See docs/contributing/decisions/0032-pod-templates-without-a-dry-run.md.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from msgspec import Struct, field
 
-from webhook.api.review import DUPLICATE, INVALID
-from webhook.validation.field import Field, Key
+from webhook.validation.field import Field
 from webhook.validation.finding import Fault
-
-Way = tuple[str | int, ...]
-"""The keys and indices from a template to a field."""
 
 Check = Callable[[Any], str]
 """Function that returns the advice for a value, or an empty string if the value is valid."""
 
-Examine = Callable[[Any, Way, "Pod"], None]
-"""Function that reports the problems of a part of a template."""
+Part = Callable[[Field, "Pod"], Iterable[Fault]]
+"""Function that yields the problems of a part of a template."""
 
 PROBLEMS_MAX: Final = 200
 """Maximum problems of one template; it bounds the time that a hostile template can take."""
 
 SHARED_MEMORY: Final = "shared-mem"
 SHARED_MEMORY_PATH: Final = "/dev/shm"  # noqa: S108 - KubeRay mounts it there
-OWN_LABELS: Final = frozenset({
-    "ray.io/cluster", "ray.io/group", "ray.io/node-type", "ray.io/is-ray-node", "ray.io/identifier",
-    "app.kubernetes.io/name", "app.kubernetes.io/created-by",
-})  # fmt: skip
-"""The labels that KubeRay adds to every pod."""
 
 _SHOWN: Final = 40
 
 
 class Node(Struct):
-    """A node of the tree of checks: the check of a value or of a part, and the nodes below."""
+    """A node of the tree of checks: the check of a value or of its parts, and the nodes below."""
 
     family: str = ""
     check: Check | None = None
-    examine: Examine | None = None
+    parts: list[tuple[str, Part]] = field(default_factory=list)
     fields: dict[str, "Node"] = field(default_factory=dict)
     entries: "Node | None" = None
 
@@ -48,9 +39,7 @@ class Node(Struct):
 class Pod(Struct):
     """One template, as the pod that KubeRay creates from it: the facts that checks need."""
 
-    place: Field
-    """The template."""
-    value: Mapping[str, Any]
+    template: Field
     never: bool = False
     """Whether the pod's restart policy is Never, by the template or by KubeRay."""
     taken: Mapping[str, bool] = field(default_factory=dict)
@@ -62,78 +51,38 @@ class Pod(Struct):
     volumes_seen: dict[str, Mapping[str, Any]] | None = None
     problems: dict[str, list[Fault]] = field(default_factory=dict)
     count: int = 0
+    spec: Field = Field({})
+
+    def __post_init__(self) -> None:
+        self.spec = self.template / "spec"
 
     @property
     def volumes(self) -> Mapping[str, Mapping[str, Any]]:
         """The volumes that may be mounted, by name; those that KubeRay adds are empty maps."""
         if self.volumes_seen is None:
-            listed = entries(self.spec.get("volumes"))
-            found = dict.fromkeys(self.added, cast("Mapping[str, Any]", {}))
-            found |= {text_of(volume, "name"): volume for _, volume in listed}
-            if self.shared_memory and not self._mounts(SHARED_MEMORY_PATH):
+            found: dict[str, Mapping[str, Any]] = {name: {} for name in self.added}
+            found |= {(each / "name").text: each.map for each in (self.spec / "volumes").entries()}
+            first = next((self.spec / "containers").entries(), Field({}))
+            mounts = (first / "volumeMounts").entries()
+            mounted = any((mount / "mountPath").text == SHARED_MEMORY_PATH for mount in mounts)
+            if self.shared_memory and not mounted:
                 found.setdefault(SHARED_MEMORY, {})
             self.volumes_seen = found
         return self.volumes_seen
 
-    @property
-    def claims(self) -> frozenset[str]:
-        """The names of the pod's claims of devices."""
-        return frozenset(
-            text_of(each, "name") for _, each in entries(self.spec.get("resourceClaims"))
-        )
-
-    @property
-    def labels(self) -> frozenset[str]:
-        """Keys of the labels that the pod has from its template and from KubeRay."""
-        return OWN_LABELS | mapping(self.at(("metadata", "labels"))).keys()
-
-    def _mounts(self, path: str) -> bool:
-        first = next((each for _, each in entries(self.spec.get("containers"))), {})
-        return any(
-            text_of(mount, "mountPath") == path for _, mount in entries(first.get("volumeMounts"))
-        )
-
-    @property
-    def spec(self) -> Mapping[str, Any]:
-        """The spec of the pods, or an empty map if it is not a map."""
-        return mapping(self.value.get("spec"))
-
-    def report(
-        self, family: str, way: Way, text: str, reason: str = INVALID, *, doubtful: bool = False
-    ) -> None:
+    def report(self, family: str, fault: Fault) -> None:
         """Add a problem to a family. The text begins with the last parts of the field's path."""
         if self.count < PROBLEMS_MAX:
             self.count += 1
-            fault = Fault(self._field(way), text, reason, doubtful)
             self.problems.setdefault(family, []).append(fault)
 
-    def once(self, seen: set[Any], item: object, family: str, way: Way, text: str) -> None:
-        """Report an item that was seen before, and add it to those that were."""
-        if item in seen:
-            self.report(family, way, text, DUPLICATE)
-        seen.add(item)
 
-    def wrong(self, family: str, way: Way, value: object, advice: str) -> None:
-        """Add a problem with the value of a field, the last of a path, and advice."""
-        self.report(family, way, f"{way[-1]} is {shown(value)}: {advice}")
-
-    def at(self, way: Way) -> Any:  # noqa: ANN401 - JSON
-        """Return the value at a path in the template, or None."""
-        return self._field(way).value
-
-    def _field(self, way: Way) -> Field:
-        found = self.place
-        value: Any = self.value
-        for token in way:
-            value = value.get(token) if type(value) is dict else _entry(value, token)
-            found = Field(value, found, token)
-        return found
-
-
-def walk(value: Any, node: Node, way: Way, pod: Pod) -> None:  # noqa: ANN401, C901 - one hot loop
+def walk(place: Field, node: Node, pod: Pod) -> None:  # noqa: C901 - one hot loop
     """Check a value and all values below it. Null values count as absent."""
-    if node.examine is not None:
-        node.examine(value, way, pod)
+    for family, part in node.parts:
+        for fault in part(place, pod):
+            pod.report(family, fault)
+    value = place.value
     if type(value) is dict:
         fields = node.fields
         for key, item in value.items():
@@ -141,67 +90,48 @@ def walk(value: Any, node: Node, way: Way, pod: Pod) -> None:  # noqa: ANN401, C
             if below is None or item is None:
                 continue
             if below.check is None:
-                walk(item, below, (*way, key), pod)
-            elif text := below.check(item):
-                pod.wrong(below.family, (*way, key), item, text)
+                walk(Field(item, place, key), below, pod)
+            elif advice := below.check(item):
+                text = f"{key} is {shown(item)}: {advice}"
+                pod.report(below.family, Fault(Field(item, place, key), text))
     elif type(value) is list and node.entries is not None:
         below = node.entries
         for index, item in enumerate(value):
-            if below.check is None:
-                walk(item, below, (*way, index), pod)
-            elif item is not None and (text := below.check(item)):
-                pod.report(below.family, (*way, index), f"{way[-1]} has {shown(item)}: {text}")
+            if below.check is None and type(item) is dict:
+                walk(Field(item, place, index), below, pod)
+            elif below.check and item is not None and (advice := below.check(item)):
+                text = f"{place.token} has {shown(item)}: {advice}"
+                pod.report(below.family, Fault(Field(item, place, index), text))
 
 
-def tree(rows: Iterable[tuple[str, str, Check]], parts: Iterable[tuple[str, Examine]]) -> Node:
-    """Return the tree of rows (path, family, check) and parts (path, function).
+def tree(rows: Iterable[tuple[str, str, Check]], parts: Iterable[tuple[str, str, Part]]) -> Node:
+    """Return the tree of rows (path, family, check) and parts (path, family, function).
 
-    In a path such as `containers[].ports[]`, brackets stand for the entries of a list.
+    In a path such as `containers[].ports[]`, brackets stand for the entries of a list, and a name
+    such as `containers|initContainers` for each of the two.
     """
     root = Node()
     for path, family, check in rows:
-        node = _node(root, path)
-        node.family, node.check = family, check
-    for path, examine in parts:
-        _node(root, path).examine = examine
+        for node in _nodes(root, path):
+            node.family, node.check = family, check
+    for path, family, part in parts:
+        for node in _nodes(root, path):
+            node.parts.append((family, part))
     return root
 
 
-def _node(root: Node, path: str) -> Node:
-    node = root
-    for name in path.replace("[]", ".[]").split(".") if path else ():
-        if name == "[]":
-            node.entries = node.entries or Node()
-            node = node.entries
+def _nodes(root: Node, path: str) -> list[Node]:
+    nodes = [root]
+    for names in path.replace("[]", ".[]").split("."):
+        if names == "[]":
+            for node in nodes:
+                node.entries = node.entries or Node()
+            nodes = [node.entries for node in nodes if node.entries]
         else:
-            node = node.fields.setdefault(name, Node())
-    return node
-
-
-def mapping(value: object) -> Mapping[str, Any]:
-    """Return a map, or an empty map for any other value."""
-    return value if type(value) is dict else {}
-
-
-def entries(value: object) -> list[tuple[int, dict[str, Any]]]:
-    """Return the entries of a list that are maps, with their indices."""
-    if type(value) is not list:
-        return []
-    return [(index, entry) for index, entry in enumerate(value) if type(entry) is dict]
-
-
-def text_of(holder: Mapping[str, Any], name: str) -> str:
-    """Return a field that is a string, else an empty string."""
-    value = holder.get(name)
-    return value if type(value) is str else ""
-
-
-def number_in(holder: Mapping[str, Any], name: str) -> int | None:
-    """Return a field that is a whole number, else None."""
-    value = holder.get(name)
-    if type(value) is float and value.is_integer():
-        return int(value)
-    return value if type(value) is int else None
+            nodes = [
+                node.fields.setdefault(name, Node()) for node in nodes for name in names.split("|")
+            ]
+    return nodes
 
 
 def shown(value: object) -> str:
@@ -217,10 +147,13 @@ def _cut(text: str) -> str:
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
 
-def _entry(value: object, index: object) -> object:
-    fits = type(value) is list and type(index) is int and index < len(value)
-    return value[index] if fits else None  # type: ignore[index]
+def wrong(place: Field, advice: str) -> Fault:
+    """Return the fault of a field whose text is not valid."""
+    return Fault(place, f"{place.token} is {shown(place.text)}: {advice}")
 
 
-key = Key
-"""A user-chosen key of a map, as a path shows it."""
+def whole(place: Field) -> int | None:
+    """Return the value if it is a whole number, else None."""
+    if type(place.value) is float and place.value.is_integer():
+        return int(place.value)
+    return place.number

@@ -1,23 +1,20 @@
 """Checks of pod placement in a template: selectors, affinity, tolerations, topology spread."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 from webhook.api.formats import is_dns_label, is_dns_subdomain, is_label_value, is_qualified_name
 from webhook.api.review import DUPLICATE, FORBIDDEN, REQUIRED
-from webhook.validation.pods.families import PLACEMENT
-from webhook.validation.pods.inspection import (
-    Examine,
-    Pod,
-    Way,
-    entries,
-    key,
-    mapping,
-    shown,
-    text_of,
-)
+from webhook.validation.field import Field
+from webhook.validation.finding import Fault
+from webhook.validation.pods.inspection import Pod, shown, wrong
 from webhook.validation.pods.value_checks import KEY_ADVICE, VALUE_ADVICE
 
+_OWN_LABELS: Final = frozenset({
+    "ray.io/cluster", "ray.io/group", "ray.io/node-type", "ray.io/is-ray-node", "ray.io/identifier",
+    "app.kubernetes.io/name", "app.kubernetes.io/created-by",
+})  # fmt: skip
+"""The labels that KubeRay adds to every pod."""
 _LISTS: Final = ("In", "NotIn")
 _BARE: Final = ("Exists", "DoesNotExist")
 _NUMBERS: Final = ("Gt", "Lt")
@@ -25,198 +22,175 @@ _NODE_NAME: Final = "metadata.name"
 _EFFECT: Final = "NoExecute"
 
 
-def selected_labels(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
+def selected_labels(selected: Field, _: Pod) -> Iterator[Fault]:
     """Report keys and values that cannot be labels."""
-    for name, text in mapping(value).items():
-        _name(name, (*way, key(name)), pod)
-        if type(text) is str:
-            _value(text, (*way, key(name)), pod)
+    for name, value in selected.map.items():
+        if not is_qualified_name(name):
+            yield Fault(selected.key(name), f"key is {shown(name)}: {KEY_ADVICE}")
+        if type(value) is str and not is_label_value(value):
+            yield _bad_value(selected.key(name))
 
 
-def _name(name: str, way: Way, pod: Pod) -> None:
-    if not is_qualified_name(name):
-        pod.report(PLACEMENT, way, f"key is {shown(name)}: {KEY_ADVICE}")
+def _bad_key(field: Field) -> Fault:
+    return Fault(field, f"key is {shown(field.text)}: {KEY_ADVICE}")
 
 
-def _value(text: str, way: Way, pod: Pod) -> None:
-    if not is_label_value(text):
-        advice = "replace the placeholder" if "$" in text else VALUE_ADVICE
-        pod.report(PLACEMENT, way, f"value is {shown(text)}: {advice}")
+def _bad_value(field: Field) -> Fault:
+    advice = "replace the placeholder" if "$" in field.text else VALUE_ADVICE
+    return Fault(field, f"value is {shown(field.text)}: {advice}")
 
 
-def required_terms(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
+def required_terms(affinity: Field, _: Pod) -> Iterator[Fault]:
     """Report a required node affinity without terms."""
-    terms = mapping(value).get("nodeSelectorTerms")
-    if type(value) is dict and not terms:
+    terms = affinity / "nodeSelectorTerms"
+    if type(affinity.value) is dict and not terms.value:
         text = "nodeSelectorTerms is empty: write a term, or remove the affinity"
-        pod.report(PLACEMENT, (*way, "nodeSelectorTerms"), text, REQUIRED)
-    for index, term in entries(terms):
-        node_term(term, (*way, "nodeSelectorTerms", index), pod, strict=True)
+        yield Fault(terms, text, REQUIRED)
+    for term in terms.entries():
+        yield from _node_term(term, strict=True)
 
 
-def preferred_term(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
+def preferred_term(weighted: Field, _: Pod) -> Iterator[Fault]:
     """Report a preference with an invalid term."""
-    term = mapping(value).get("preference")
-    if type(term) is dict:
-        node_term(term, (*way, "preference"), pod, strict=False)
+    yield from _node_term(weighted / "preference", strict=False)
 
 
-def node_term(term: Mapping[str, Any], way: Way, pod: Pod, *, strict: bool) -> None:
+def _node_term(term: Field, *, strict: bool) -> Iterator[Fault]:
     """Report invalid node requirements. Values are checked only if a term is required."""
-    for index, each in entries(term.get("matchExpressions")):
-        place = (*way, "matchExpressions", index)
-        operator = text_of(each, "operator")
-        many = _values(each)
-        if operator in _NUMBERS:
-            if len(many) != 1:
-                text = f"operator {operator} has {len(many)} values: write one number"
-                pod.report(PLACEMENT, (*place, "values"), text, REQUIRED)
-        else:
-            _requirement(operator, many, (*_LISTS, *_BARE, *_NUMBERS), place, pod)
-        _name(text_of(each, "key"), (*place, "key"), pod)
-        for at, text in enumerate(many if strict else ()):
-            _value(text, (*place, "values", at), pod)
-    for index, each in entries(term.get("matchFields")):
-        place = (*way, "matchFields", index)
-        if text_of(each, "operator") not in _LISTS or len(_values(each)) != 1:
-            pod.report(PLACEMENT, place, "matchFields: write operator In or NotIn with one value")
-        if text_of(each, "key") != _NODE_NAME:
-            pod.report(PLACEMENT, (*place, "key"), f"matchFields: write key {_NODE_NAME}")
-        elif not all(map(is_dns_subdomain, _values(each))):
-            pod.report(PLACEMENT, (*place, "values"), "matchFields: write the name of a node")
+    for each in (term / "matchExpressions").entries():
+        yield from _requirement(each, (*_LISTS, *_BARE, *_NUMBERS), strict=strict)
+    for each in (term / "matchFields").entries():
+        values = _texts(each / "values")
+        if (each / "operator").text not in _LISTS or len(values) != 1:
+            yield Fault(each, "matchFields: write operator In or NotIn with one value")
+        if (each / "key").text != _NODE_NAME:
+            yield Fault(each / "key", f"matchFields: write key {_NODE_NAME}")
+        elif not all(is_dns_subdomain(value.text) for value in values):
+            yield Fault(each / "values", "matchFields: write the name of a node")
 
 
-def _values(requirement: Mapping[str, Any]) -> list[str]:
-    listed = requirement.get("values")
-    return [each for each in listed if type(each) is str] if type(listed) is list else []
+def _texts(listed: Field) -> list[Field]:
+    return [each for each in listed.items() if type(each.value) is str]
 
 
-def _requirement(operator: str, many: list[str], known: Iterable[str], way: Way, pod: Pod) -> None:
-    if operator in _LISTS and not many:
-        text = f"operator {operator} has no values: write at least one"
-        pod.report(PLACEMENT, (*way, "values"), text, REQUIRED)
-    elif operator in _BARE and many:
-        text = f"operator {operator} takes no values: remove them"
-        pod.report(PLACEMENT, (*way, "values"), text, FORBIDDEN)
+def _requirement(each: Field, known: tuple[str, ...], *, strict: bool) -> Iterator[Fault]:
+    operator, values = (each / "operator").text, each / "values"
+    texts = _texts(values)
+    if operator in _NUMBERS and operator in known:
+        if len(texts) != 1:
+            text = f"operator {operator} has {len(texts)} values: write one number"
+            yield Fault(values, text, REQUIRED)
+    elif operator in _LISTS and not texts:
+        yield Fault(values, f"operator {operator} has no values: write at least one", REQUIRED)
+    elif operator in _BARE and texts:
+        yield Fault(values, f"operator {operator} takes no values: remove them", FORBIDDEN)
     elif operator not in known:
-        pod.wrong(PLACEMENT, (*way, "operator"), operator, f"write one of {', '.join(known)}")
+        yield wrong(each / "operator", f"write one of {', '.join(known)}")
+    if not is_qualified_name((each / "key").text):
+        yield _bad_key(each / "key")
+    yield from (_bad_value(each) for each in texts if strict and not is_label_value(each.text))
 
 
-def _selector(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
+def _selector(selector: Field, pod: Pod) -> Iterator[Fault]:
     """Report a label selector that the API server cannot parse."""
-    held = mapping(value)
-    selected_labels(held.get("matchLabels"), (*way, "matchLabels"), pod)
-    for index, each in entries(held.get("matchExpressions")):
-        place = (*way, "matchExpressions", index)
-        many = _values(each)
-        _requirement(text_of(each, "operator"), many, (*_LISTS, *_BARE), place, pod)
-        _name(text_of(each, "key"), (*place, "key"), pod)
-        for at, text in enumerate(many):
-            _value(text, (*place, "values", at), pod)
+    yield from selected_labels(selector / "matchLabels", pod)
+    for each in (selector / "matchExpressions").entries():
+        yield from _requirement(each, (*_LISTS, *_BARE), strict=True)
 
 
-def pod_term(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
+def pod_term(term: Field, pod: Pod) -> Iterator[Fault]:
     """Report a term of pod affinity with invalid selectors, namespaces or topology."""
-    if type(value) is not dict:
-        return
-    _selector(value.get("labelSelector"), (*way, "labelSelector"), pod)
-    _selector(value.get("namespaceSelector"), (*way, "namespaceSelector"), pod)
-    topology = text_of(value, "topologyKey")
-    if not is_qualified_name(topology):
-        pod.wrong(PLACEMENT, (*way, "topologyKey"), topology, "set it")
-    spaces = value.get("namespaces")
-    for index, name in enumerate(spaces if type(spaces) is list else ()):
-        if type(name) is str and not is_dns_label(name):
-            text = f"namespace is {shown(name)}: write the name of a namespace"
-            pod.report(PLACEMENT, (*way, "namespaces", index), text)
-    _label_keys(value, way, pod)
+    yield from _selector(term / "labelSelector", pod)
+    yield from _selector(term / "namespaceSelector", pod)
+    topology = term / "topologyKey"
+    if not is_qualified_name(topology.text):
+        yield wrong(topology, "set it")
+    for name in _texts(term / "namespaces"):
+        if not is_dns_label(name.text):
+            yield Fault(name, f"namespace is {shown(name.text)}: write the name of a namespace")
+    yield from _label_keys(term, pod)
 
 
-def weighted_term(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
+def weighted_term(weighted: Field, pod: Pod) -> Iterator[Fault]:
     """Report a preferred term of pod affinity, with the checks of a required term."""
-    term = mapping(value).get("podAffinityTerm")
-    if type(term) is dict:
-        pod_term(term, (*way, "podAffinityTerm"), pod)
+    term = weighted / "podAffinityTerm"
+    if type(term.value) is dict:
+        yield from pod_term(term, pod)
 
 
-def _label_keys(value: Mapping[str, Any], way: Way, pod: Pod) -> None:
-    selector = value.get("labelSelector")
-    held = mapping(selector)
-    selected = {
-        *mapping(held.get("matchLabels")),
-        *(text_of(each, "key") for _, each in entries(held.get("matchExpressions"))),
-    }
-    lists = {}
-    for name in ("matchLabelKeys", "mismatchLabelKeys"):
-        listed = value.get(name)
-        lists[name] = [each for each in listed if type(each) is str] if listed else []
-        if lists[name] and selector is None:
-            text = f"{name} needs a labelSelector: add it"
-            pod.report(PLACEMENT, (*way, name), text, FORBIDDEN)
+def _label_keys(term: Field, pod: Pod) -> Iterator[Fault]:
+    selector = term / "labelSelector"
+    expressions = (selector / "matchExpressions").entries()
+    selected = {*(selector / "matchLabels").map, *((each / "key").text for each in expressions)}
+    # The API server adds to the selector the keys that are labels of the pod
+    added = selected & (_OWN_LABELS | (pod.template / "metadata" / "labels").map.keys())
+    lists = [term / "matchLabelKeys", term / "mismatchLabelKeys"]
+    for listed in lists:
+        keys = _texts(listed)
+        if keys and not selector.given:
+            yield Fault(listed, f"{listed.token} needs a labelSelector: add it", FORBIDDEN)
             continue
-        for index, each in enumerate(lists[name]):
-            place = (*way, name, index)
-            _name(each, place, pod)
-            # The API server adds to the selector the keys that are labels of the pod
-            if name == "matchLabelKeys" and each in selected and each in pod.labels:
-                pod.report(PLACEMENT, place, f"labelSelector has {shown(each)} too: keep one")
-    both = set(lists["matchLabelKeys"]) & set(lists["mismatchLabelKeys"])
-    if both:
+        for each in keys:
+            if not is_qualified_name(each.text):
+                yield _bad_key(each)
+            if listed is lists[0] and each.text in added:
+                yield Fault(each, f"labelSelector has {shown(each.text)} too: keep one")
+    if both := set.intersection(*({each.text for each in _texts(listed)} for listed in lists)):
         text = f"matchLabelKeys and mismatchLabelKeys have {shown(min(both))}: keep one"
-        pod.report(PLACEMENT, (*way, "matchLabelKeys"), text)
+        yield Fault(lists[0], text)
 
 
-def toleration(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
+def toleration(each: Field, _: Pod) -> Iterator[Fault]:
     """Report a toleration whose operator, value and effect contradict each other."""
-    if type(value) is not dict:
-        return
-    name, operator, text = (text_of(value, each) for each in ("key", "operator", "value"))
-    if name:
-        _name(name, (*way, "key"), pod)
-    elif operator != "Exists":
-        message = f"a toleration without key has operator {shown(operator)}: write Exists"
-        pod.report(PLACEMENT, (*way, "operator"), message)
-    if operator == "Exists" and text:
-        message = f"toleration Exists has value {shown(text)}: remove it, or write Equal"
-        pod.report(PLACEMENT, (*way, "value"), message)
-    elif operator in ("", "Equal") and text:
-        _value(text, (*way, "value"), pod)
-    elif operator not in ("", "Equal", "Exists", *_NUMBERS):
-        near = next((each for each in ("Equal", "Exists") if each.lower() == operator.lower()), "")
-        advice = f"write {near or 'Equal or Exists'}"
-        pod.wrong(PLACEMENT, (*way, "operator"), operator, advice)
-    if value.get("tolerationSeconds") is not None and text_of(value, "effect") != _EFFECT:
-        message = f"tolerationSeconds needs effect {_EFFECT}: write that, or remove it"
-        pod.report(PLACEMENT, (*way, "effect"), message)
+    name, operator, value = each / "key", each / "operator", each / "value"
+    kind = operator.text
+    if name.text and not is_qualified_name(name.text):
+        yield _bad_key(name)
+    elif not name.text and kind != "Exists":
+        text = f"a toleration without key has operator {shown(kind)}: write Exists"
+        yield Fault(operator, text)
+    if kind == "Exists" and value.text:
+        text = f"toleration Exists has value {shown(value.text)}: remove it, or write Equal"
+        yield Fault(value, text)
+    elif kind in ("", "Equal"):
+        if not is_label_value(value.text):
+            yield _bad_value(value)
+    elif kind not in ("Exists", *_NUMBERS):
+        near = next((name for name in ("Equal", "Exists") if name.lower() == kind.lower()), "")
+        yield wrong(operator, f"write {near or 'Equal or Exists'}")
+    effect = each / "effect"
+    if (each / "tolerationSeconds").given and effect.text != _EFFECT:
+        text = f"tolerationSeconds needs effect {_EFFECT}: write that, or remove it"
+        yield Fault(effect, text)
 
 
-def constraints(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
+def constraints(listed: Field, pod: Pod) -> Iterator[Fault]:
     """Report duplicate topology spread constraints, and those that no scheduler can satisfy."""
     seen: set[tuple[str, str]] = set()
-    for index, each in entries(value):
-        place = (*way, index)
-        topology, action = text_of(each, "topologyKey"), text_of(each, "whenUnsatisfiable")
-        if not topology:
-            pod.report(PLACEMENT, (*place, "topologyKey"), "topologyKey is empty: set it", REQUIRED)
-        text = f"another constraint has {shown(topology)} and {action}: keep one"
-        pod.once(seen, (topology, action), PLACEMENT, place, text)
-        if each.get("minDomains") is not None and action != "DoNotSchedule":
+    for each in listed.entries():
+        topology, action = each / "topologyKey", (each / "whenUnsatisfiable").text
+        minimum = each / "minDomains"
+        if not topology.text:
+            yield Fault(topology, "topologyKey is empty: set it", REQUIRED)
+        if (topology.text, action) in seen:
+            text = f"another constraint has {shown(topology.text)} and {action}: keep one"
+            yield Fault(each, text, DUPLICATE)
+        seen.add((topology.text, action))
+        if minimum.given and action != "DoNotSchedule":
             text = "minDomains needs whenUnsatisfiable DoNotSchedule: write that, or remove it"
-            pod.report(PLACEMENT, (*place, "minDomains"), text)
-        _selector(each.get("labelSelector"), (*place, "labelSelector"), pod)
-        _label_keys(each, place, pod)
+            yield Fault(minimum, text)
+        yield from _selector(each / "labelSelector", pod)
+        yield from _label_keys(each, pod)
 
 
-def conditions(name: str) -> Examine:
-    """Return the function that examines a list of gates, by the field with their names."""
-
-    def examine(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
-        seen: set[str] = set()
-        for index, gate in entries(value):
-            text = text_of(gate, name)
-            _name(text, (*way, index, name), pod)
-            if text in seen and name == "name":
-                pod.report(PLACEMENT, (*way, index), f"{shown(text)} is listed twice", DUPLICATE)
-            seen.add(text)
-
-    return examine
+def gates(listed: Field, _: Pod) -> Iterator[Fault]:
+    """Report invalid names of scheduling gates and readiness gates, and duplicate ones."""
+    scheduling = listed.called == "schedulingGates"
+    seen: set[str] = set()
+    for gate in listed.entries():
+        field = gate / ("name" if scheduling else "conditionType")
+        if not is_qualified_name(field.text):
+            yield _bad_key(field)
+        if scheduling and field.text in seen:
+            yield Fault(gate, f"{shown(field.text)} is listed twice", DUPLICATE)
+        seen.add(field.text)

@@ -4,18 +4,19 @@ https://github.com/ray-project/kuberay/blob/v1.6.2/ray-operator/controllers/ray/
 (`DefaultHeadPodTemplate`, `DefaultWorkerPodTemplate`, `BuildPod`)
 """
 
-from collections.abc import Iterator, Mapping
-from itertools import islice
-from typing import Any, Final
+from collections.abc import Iterator
+from itertools import chain, islice
+from typing import Final
 
 from webhook.api.formats import is_dns_subdomain
 from webhook.api.review import DUPLICATE, REQUIRED
 from webhook.validation.cluster import GROUPS_MAX, Cluster, Group
 from webhook.validation.field import Field
-from webhook.validation.pods.containers import padded_image, source_of
+from webhook.validation.finding import Fault
+from webhook.validation.pods.containers import PADDED, padded, source_of
 from webhook.validation.pods.families import IMAGES, NAMES, PORTS, VARIABLES
 from webhook.validation.pods.fields import CONTAINER, TEMPLATE
-from webhook.validation.pods.inspection import Pod, entries, mapping, number_in, text_of, walk
+from webhook.validation.pods.inspection import Pod, walk, whole, wrong
 from webhook.validation.pods.value_checks import SUBDOMAIN_ADVICE
 
 _NEVER: Final = "Never"
@@ -43,23 +44,21 @@ def head_and_workers(cluster: Cluster, *, sidecar: bool = False) -> Iterator[Pod
     """
     autoscaling = cluster.autoscaling
     forced = autoscaling and cluster.v2_on
-    spec = cluster.field.map
-    added = tuple(name for option, name in _MOUNTED.items() if spec.get(option) is not None)
-    if mapping(spec.get("authOptions")).get("enableK8sTokenAuth") is True:
+    added = tuple(name for option, name in _MOUNTED.items() if (cluster.field / option).given)
+    if (cluster.field / "authOptions" / "enableK8sTokenAuth").flag:
         added = (*added, _TOKEN_VOLUME)
-    head = _head(cluster.head, added, forced=forced or sidecar, autoscaling=autoscaling)
-    if sidecar:
-        head.taken = {**head.taken, _SUBMITTER: True}
+    head = _pod(cluster.head, forced=forced or sidecar, account=autoscaling)
+    head.added = (*added, _LOGS) if autoscaling else added
+    head.taken = dict.fromkeys([_AUTOSCALER] * autoscaling + [_SUBMITTER] * sidecar, True)
+    for fault in _head_names(head, cluster):
+        head.report(NAMES, fault)
     yield _walked(head)
     if autoscaling:
         yield _autoscaler(cluster, head)
     yield from _options(cluster)
     for group in islice(cluster.groups, GROUPS_MAX):
-        place = group.field / "template"
-        pod = Pod(place, _kept(place, forced=forced))
-        pod.taken, pod.added = _ADDED_TO_WORKERS, added
-        pod.never = forced or pod.spec.get("restartPolicy") == _NEVER
-        pod.shared_memory = _PLASMA not in group.params
+        pod = _pod(group, forced=forced)
+        pod.added, pod.taken = added, _ADDED_TO_WORKERS
         yield _walked(pod)
 
 
@@ -67,97 +66,92 @@ def submitter(template: Field) -> Pod:
     """Return the pod of the Job that submits a RayJob. Another rule checks the restart policy of
     this Job.
     """
-    pod = Pod(template, _kept(template, forced=True))
-    pod.never = mapping(template.map.get("spec")).get("restartPolicy") == _NEVER
-    walk(pod.value, TEMPLATE, (), pod)
+    pod = Pod(_without(template, "restartPolicy"))
+    pod.never = (template / "spec" / "restartPolicy").text == _NEVER
+    walk(pod.template, TEMPLATE, pod)
     return pod
+
+
+def _pod(group: Group, *, forced: bool, account: bool = False) -> Pod:
+    """Return the pod of a group. KubeRay sets the restart policy with `forced`, and the service
+    account with `account`.
+    """
+    overwritten = ["restartPolicy"] * forced + ["serviceAccountName"] * account
+    pod = Pod(_without(group.field / "template", *overwritten))
+    pod.never = forced or (pod.spec / "restartPolicy").text == _NEVER
+    pod.shared_memory = _PLASMA not in group.params
+    return pod
+
+
+def _without(template: Field, *names: str) -> Field:
+    """Return a template without some fields of its spec."""
+    spec = (template / "spec").map
+    if spec.keys().isdisjoint(names):
+        return template
+    kept = {name: each for name, each in spec.items() if name not in names}
+    return Field({**template.map, "spec": kept}, template.parent, template.token)
 
 
 def _walked(pod: Pod) -> Pod:
-    walk(pod.value, TEMPLATE, (), pod)
-    if pod.spec.get("hostNetwork") is True:
-        _check_metrics(pod)
+    walk(pod.template, TEMPLATE, pod)
+    for fault in _metrics_port(pod) if (pod.spec / "hostNetwork").flag else ():
+        pod.report(PORTS, fault)
     return pod
 
 
-def _kept(place: Field, *, forced: bool, account: bool = False) -> Mapping[str, Any]:
-    """Return a template without the fields that KubeRay overwrites."""
-    value = place.map
-    spec = mapping(value.get("spec"))
-    dropped = {
-        name
-        for name, overwritten in (("restartPolicy", forced), ("serviceAccountName", account))
-        if overwritten and name in spec
-    }
-    if not dropped:
-        return value
-    return {**value, "spec": {name: each for name, each in spec.items() if name not in dropped}}
-
-
-def _head(group: Group, added: tuple[str, ...], *, forced: bool, autoscaling: bool) -> Pod:
-    place = group.field / "template"
-    pod = Pod(place, _kept(place, forced=forced, account=autoscaling))
-    pod.added = (*added, _LOGS) if autoscaling else added
-    pod.taken = {_AUTOSCALER: True} if autoscaling else {}
-    pod.never = forced or pod.spec.get("restartPolicy") == _NEVER
-    pod.shared_memory = _PLASMA not in group.params
-    if autoscaling:
-        _check_account(text_of(mapping(place.map.get("spec")), "serviceAccountName"), pod)
-    name = text_of(mapping(pod.value.get("metadata")), "name")
-    if name and not is_dns_subdomain(name):
-        pod.wrong(NAMES, ("metadata", "name"), name, SUBDOMAIN_ADVICE)
-    return pod
-
-
-def _check_metrics(pod: Pod) -> None:
+def _metrics_port(pod: Pod) -> Iterator[Fault]:
     """Report a port that conflicts with the metrics port that KubeRay adds."""
-    listed = entries(pod.spec.get("containers"))
-    first = listed[0][1] if listed else {}
-    if any(text_of(port, "name") == _METRICS[0] for _, port in entries(first.get("ports"))):
+    listed = [(each / "ports").entries() for each in (pod.spec / "containers").entries()]
+    ports = [list(each) for each in listed]
+    if ports and any((port / "name").text == _METRICS[0] for port in ports[0]):
         return
-    for index, container in listed:
-        for at, port in entries(container.get("ports")):
-            number = number_in(port, "hostPort") or number_in(port, "containerPort")
-            tcp = (text_of(port, "protocol") or "TCP") == "TCP"
-            if number == _METRICS[1] and tcp and not text_of(port, "hostIP"):
-                text = f"KubeRay adds host port {number}: name this one {_METRICS[0]}"
-                pod.report(PORTS, ("spec", "containers", index, "ports", at), text, DUPLICATE)
+    for port in chain.from_iterable(ports):
+        number = whole(port / "hostPort") or whole(port / "containerPort")
+        tcp = (port / "protocol").text in ("", "TCP")
+        if number == _METRICS[1] and tcp and not (port / "hostIP").text:
+            text = f"KubeRay adds host port {number}: name this one {_METRICS[0]}"
+            yield Fault(port, text, DUPLICATE)
 
 
-def _check_account(name: str, pod: Pod) -> None:
-    """Report a service account that KubeRay cannot create, by the name that it derives."""
-    made = name[-_NAME_KEPT:]
+def _head_names(head: Pod, cluster: Cluster) -> Iterator[Fault]:
+    """Report a name of the head, and a service account that KubeRay cannot create, by the name that
+    it derives.
+    """
+    name, account = head.template / "metadata" / "name", cluster.head.pod / "serviceAccountName"
+    if name.text and not is_dns_subdomain(name.text):
+        yield wrong(name, SUBDOMAIN_ADVICE)
+    made = account.text[-_NAME_KEPT:] if cluster.autoscaling else ""
     if made and not made[0].isalpha():
         made = f"r{made[1:]}"
     if made and not is_dns_subdomain(made):
-        pod.wrong(NAMES, ("spec", "serviceAccountName"), name, SUBDOMAIN_ADVICE)
+        yield wrong(account, SUBDOMAIN_ADVICE)
 
 
 def _autoscaler(cluster: Cluster, head: Pod) -> Pod:
     """Return the container that KubeRay adds to the head for the autoscaler."""
-    options = cluster.options
-    pod = Pod(options, options.map)
+    pod = Pod(cluster.options)
     pod.volumes_seen = {**head.volumes}
-    walk(pod.value, CONTAINER, (), pod)
-    if pod.value.get("image") == "":
-        pod.report(IMAGES, ("image",), "image is empty: remove it, or name an image", REQUIRED)
-    padded_image(pod.value.get("image"), ("image",), pod)
+    walk(pod.template, CONTAINER, pod)
+    image = pod.template / "image"
+    if image.value == "":
+        text = "image is empty: remove it, or name an image"
+        pod.report(IMAGES, Fault(image, text, REQUIRED))
+    elif padded(image):
+        pod.report(IMAGES, Fault(image, PADDED))
     return pod
 
 
 def _options(cluster: Cluster) -> Iterator[Pod]:
     """Yield the options of the cluster from which KubeRay derives variables of pods."""
-    options = cluster.field / "gcsFaultToleranceOptions"
-    if options.given:
-        pod = Pod(options, options.map)
-        for name in ("redisPassword", "redisUsername"):
-            entry = mapping(pod.value.get(name))
-            if type(entry.get("valueFrom")) is dict:
-                source_of(entry, entry["valueFrom"], (name,), pod)
-        yield pod
+    pod = Pod(cluster.field / "gcsFaultToleranceOptions")
+    for name in ("redisPassword", "redisUsername"):
+        entry = pod.template / name
+        for fault in source_of(entry) if type((entry / "valueFrom").value) is dict else ():
+            pod.report(VARIABLES, fault)
+    yield pod
     auth = cluster.field / "authOptions"
-    secret = (auth / "secretName").text
-    if secret and (auth / "mode").text == "token" and not is_dns_subdomain(secret):
-        pod = Pod(auth, auth.map)
-        pod.wrong(VARIABLES, ("secretName",), secret, SUBDOMAIN_ADVICE)
+    secret = auth / "secretName"
+    if secret.text and (auth / "mode").text == "token" and not is_dns_subdomain(secret.text):
+        pod = Pod(auth)
+        pod.report(VARIABLES, wrong(secret, SUBDOMAIN_ADVICE))
         yield pod

@@ -1,14 +1,17 @@
 """Checks of single values in pod templates: each returns advice, or an empty string."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
 from functools import lru_cache
 from ipaddress import ip_address
 from typing import Any, Final
 
 from webhook.api.formats import DNS_LABEL_MAX, is_dns_label, is_dns_subdomain
-from webhook.validation.pods.inspection import Check
+from webhook.api.review import DUPLICATE
+from webhook.validation.field import Field
+from webhook.validation.finding import Fault
+from webhook.validation.pods.inspection import Check, shown, wrong
 
 PORT_MAX: Final = 65535
 INT32_MAX: Final = 2**31 - 1
@@ -64,11 +67,6 @@ def string(sound: Any, advice: str, *, empty: bool = True) -> Check:  # noqa: AN
         return advice if "$" not in value else f"{advice}; replace the placeholder in it"
 
     return check
-
-
-def filled(value: Any) -> str:  # noqa: ANN401 - JSON
-    """Check that a string is not empty."""
-    return "set it" if value == "" else ""
 
 
 @lru_cache(maxsize=1024)
@@ -137,9 +135,24 @@ def port_or_name(value: Any) -> str:  # noqa: ANN401 - JSON
     return _port(value)
 
 
-def nearest(text: str, known: Iterable[str]) -> str:
-    """Return the known name that is most similar to a text, or an empty string."""
-    return next(iter(get_close_matches(text, tuple(known), 1)), "")
+def named(listed: Field, noun: str, sound: Callable[[str], bool], advice: str) -> Iterator[Fault]:
+    """Yield the invalid and the duplicate names of the entries of a list."""
+    seen: set[str] = set()
+    for entry in listed.entries():
+        name = entry / "name"
+        if not sound(name.text):
+            yield wrong(name, advice)
+        elif name.text in seen:
+            text = f"another {noun} is named {shown(name.text)}: rename one of them"
+            yield Fault(name, text, DUPLICATE)
+        elif name.text:
+            seen.add(name.text)
+
+
+def suggestion(text: str, known: Iterable[str], otherwise: str) -> str:
+    """Return the advice to write the known name that is most similar to a text, if there is one."""
+    near = get_close_matches(text, tuple(known), 1)
+    return f"did you mean {near[0]}?" if near else otherwise
 
 
 dns_label = string(is_dns_label, DNS_LABEL_ADVICE)
