@@ -21,8 +21,7 @@ from webhook.api import names
 from webhook.api.review import REQUIRED
 from webhook.groups.annotations import PROFILES, TOPOLOGY_KEY
 from webhook.groups.naming import ADDED_MAX, added_size, address_size, listed, too_large
-from webhook.validation.cluster import Cluster, Container, Group
-from webhook.validation.field import Field
+from webhook.validation.cluster import Cluster, Group
 from webhook.validation.finding import Fault
 
 _NEURON_CORES: Final = "neuron_cores"
@@ -54,9 +53,9 @@ def tpu_topology_mismatch(cluster: Cluster) -> Iterator[Fault]:
         else:
             if hosts != group.hosts:
                 other = advice(group.slice.generation, chips * group.hosts, "change the topology")
+                slice_hosts = f"{topology} with {chips} chips per host has {hosts}"
                 text = (
-                    f"numOfHosts is {group.hosts}, but {topology} with {chips} chips per host has "
-                    f"{hosts}: set it to {hosts}, or {other}"
+                    f"numOfHosts is {group.hosts}, but {slice_hosts}: set it to {hosts}, or {other}"
                 )
                 yield Fault(group.field / "numOfHosts", text)
 
@@ -80,10 +79,8 @@ def tpu_subslice_larger(cluster: Cluster) -> Iterator[Fault]:
                 yield Fault(group.selector.key(names.NODE_TPU_TOPOLOGY), str(error))
             continue
         if too_large:
-            text = (
-                f"sub-slice {part.topology[:32]} does not fit into the selected slice "
-                f"{part.parent[:32]}: lower it, or select a larger one"
-            )
+            both = f"{part.topology[:32]} does not fit into the selected slice {part.parent[:32]}"
+            text = f"sub-slice {both}: lower it, or select a larger one"
             yield Fault(group.slice_field, text)
 
 
@@ -120,18 +117,19 @@ def tpu_node_selector_missing(cluster: Cluster) -> Iterator[Fault]:
     for group in cluster.groups_with(TPU):
         if group.slice.unchecked:
             continue
-        affinity = _affinity_keys(group)
-        pooled = any(group.selector.key(key).given or key in affinity for key in _POOLS)
+        selector, affinity = group.selector, _affinity_keys(group)
         for label in TPU.selectors:
-            field = group.selector.key(label)
+            if selector.map.get(label) not in (None, "") or label in affinity:
+                continue
             if label == names.NODE_TPU_TOPOLOGY and _sliced_later(cluster, group):
                 continue
-            if field.value in (None, "") and label not in affinity:
-                lacks = f"nodeSelector lacks {label.rpartition('/')[2]}"
-                text = f"{lacks}: {_selections(group, label)}"
-                single = pooled and group.hosts == 1
-                mild = label == names.NODE_TPU_ACCELERATOR or single or _queued(cluster, group)
-                yield Fault(field, text, REQUIRED, doubtful=mild)
+            pooled = any(selector.key(key).given or key in affinity for key in _POOLS)
+            mild = label == names.NODE_TPU_ACCELERATOR or (pooled and group.hosts == 1)
+            text = f"nodeSelector lacks {label.rpartition('/')[2]}: {_selections(group, label)}"
+            # Kueue's annotations show that RayClusters without a queue label are queued too
+            topologies = group.annotations.strings.keys() & set(names.KUEUE_TOPOLOGIES)
+            doubtful = mild or cluster.kueue.queued or bool(topologies)
+            yield Fault(selector.key(label), text, REQUIRED, doubtful=doubtful)
 
 
 def _selections(group: Group, label: str) -> str:
@@ -161,15 +159,6 @@ def _lists(generation: Generation, topology: str, chips: int) -> bool:
     return topology in fitting if topology else bool(fitting)
 
 
-def _queued(cluster: Cluster, group: Group) -> bool:
-    """Return whether Kueue may queue a group. Kueue's annotations in its template show that
-    RayClusters without a queue label are queued too.
-    """
-    return cluster.kueue.queued or bool(
-        group.annotations.strings.keys() & set(names.KUEUE_TOPOLOGIES)
-    )
-
-
 def _sliced_later(cluster: Cluster, group: Group) -> bool:
     """Return whether the slice is formed from nodes that Kueue chooses, so that no node has its
     topology yet. A file lacks the annotations that the webhook adds on creation.
@@ -186,15 +175,10 @@ def _affinity_keys(group: Group) -> set[str]:
     """Return the keys in the required node affinity of a group's pods."""
     if "affinity" not in group.pod.map:
         return set()
-    required = (
-        group.pod / "affinity" / "nodeAffinity" / "requiredDuringSchedulingIgnoredDuringExecution"
-    )
+    affinity = group.pod / "affinity" / "nodeAffinity"
+    required = affinity / "requiredDuringSchedulingIgnoredDuringExecution"
     terms = (required / "nodeSelectorTerms").items()
-    return {
-        (expression / "key").text
-        for term in terms
-        for expression in (term / "matchExpressions").items()
-    }
+    return {(each / "key").text for term in terms for each in (term / "matchExpressions").items()}
 
 
 def tpu_topology_unlisted(cluster: Cluster) -> Iterator[Fault]:
@@ -256,8 +240,17 @@ def device_outside_first_container(cluster: Cluster) -> Iterator[Fault]:
         if first is None or (first.devices.get(TPU.name) and group.slice.v7x):
             continue
         for container in group.containers[1:]:
-            field = next(_device_fields(container), None) if container.devices else None
-            if field is not None:
+            listed = container.devices and (
+                ("limits", container.limits),
+                ("requests", container.requests),
+            )
+            fields = (
+                container.amounts(kind).key(key)
+                for kind, amounts in listed or ()
+                for key, amount in amounts.items()
+                if device_of(key) is not None and type(amount) in (str, int, float)
+            )
+            if field := next(fields, None):
                 where = f"move it to {first.name}, the first container"
                 yield Fault(field, f"{field.token} is not in Ray's container: {where}")
 
@@ -280,10 +273,8 @@ def neuron_cores_missing(cluster: Cluster) -> Iterator[Fault]:
             and _NEURON_CORES not in resources.map
             and _NEURON_CORES not in group.params.get("resources", "")
         ):
-            text = (
-                f"add {_NEURON_CORES} with the cores of a host: KubeRay counts only "
-                f"{names.RESOURCE_NEURON_CORE}"
-            )
+            why = f"KubeRay counts only {names.RESOURCE_NEURON_CORE}"
+            text = f"add {_NEURON_CORES} with the cores of a host: {why}"
             yield Fault(resources.key(_NEURON_CORES), text, REQUIRED)
 
 
@@ -329,11 +320,3 @@ def identity_by_hand(cluster: Cluster) -> Iterator[Fault]:
                 if value and value != placeholder:
                     text = f"{name} is {value[:12]} on {hosts} hosts: remove it"
                     yield Fault(container.value(name), text)
-
-
-def _device_fields(container: Container) -> Iterator[Field]:
-    """Yield the resources of a container that are devices."""
-    for kind, amounts in (("limits", container.limits), ("requests", container.requests)):
-        for key, amount in amounts.items():
-            if device_of(key) is not None and type(amount) in (str, int, float):
-                yield container.amounts(kind).key(key)

@@ -43,17 +43,11 @@ def redis_settings_outside_options(cluster: Cluster) -> Iterator[Fault]:
     """
     if not _options(cluster).given:
         return
-    if cluster.head.params.get("redis-password"):
-        yield Fault(cluster.head.param("redis-password"), _instead("redisPassword"), FORBIDDEN)
-    for name, option in (
-        (names.REDIS_PASSWORD, "redisPassword"),
-        (names.RAY_REDIS_ADDRESS, "redisAddress"),
-    ):
-        if entry := cluster.head.variable(name):
-            yield Fault(entry / "name", _instead(option), FORBIDDEN)
+    yield from _outside(cluster, "redisPassword", names.REDIS_PASSWORD, "redis-password")
+    yield from _outside(cluster, "redisAddress", names.RAY_REDIS_ADDRESS)
     if cluster.annotations.get(names.ANNOTATION_EXTERNAL_STORAGE):
         field = cluster.annotation(names.ANNOTATION_EXTERNAL_STORAGE)
-        yield Fault(field, _instead("externalStorageNamespace"), FORBIDDEN)
+        yield _instead(field, "externalStorageNamespace")
 
 
 def redis_username_outside_options(cluster: Cluster) -> Iterator[Fault]:
@@ -61,10 +55,20 @@ def redis_username_outside_options(cluster: Cluster) -> Iterator[Fault]:
 
     KubeRay reads the user name from the options only, and refuses the RayCluster.
     """
-    if cluster.head.params.get("redis-username"):
-        yield Fault(cluster.head.param("redis-username"), _instead("redisUsername"), FORBIDDEN)
-    if entry := cluster.head.variable(names.REDIS_USERNAME):
-        yield Fault(entry / "name", _instead("redisUsername"), FORBIDDEN)
+    yield from _outside(cluster, "redisUsername", names.REDIS_USERNAME, "redis-username")
+
+
+def _outside(cluster: Cluster, option: str, variable: str, param: str = "") -> Iterator[Fault]:
+    """Report the start parameter and the variable of the head that stand for an option."""
+    if param and cluster.head.params.get(param):
+        yield _instead(cluster.head.param(param), option)
+    if entry := cluster.head.variable(variable):
+        yield _instead(entry / "name", option)
+
+
+def _instead(field: Field, option: str) -> Fault:
+    text = f"gcsFaultToleranceOptions is set: move the value to its field {option}"
+    return Fault(field, text, FORBIDDEN)
 
 
 def rocksdb_with_redis_settings(cluster: Cluster) -> Iterator[Fault]:
@@ -91,11 +95,8 @@ def rocksdb_claim_conflict(cluster: Cluster) -> Iterator[Fault]:
         for name in ("size", "storageClassName", "accessModes"):
             field = storage / name
             if field.given and field.value != []:
-                text = (
-                    f"{name} is of a new claim, but claimName names an existing one: "
-                    "remove one of them"
-                )
-                yield Fault(field, text, FORBIDDEN)
+                problem = f"{name} is of a new claim, but claimName names an existing one"
+                yield Fault(field, f"{problem}: remove one of them", FORBIDDEN)
 
 
 def rocksdb_managed_storage(cluster: Cluster) -> Iterator[Fault]:
@@ -138,10 +139,6 @@ def _rocksdb(cluster: Cluster) -> bool:
     return (_options(cluster) / "backend").text == "rocksdb"
 
 
-def _instead(option: str) -> str:
-    return f"gcsFaultToleranceOptions is set: move the value to its field {option}"
-
-
 _CONTAINER: Final = "ray-history-collector"
 _BACKEND: Final = "STORAGE_BACKEND"
 _MANAGED: Final = (
@@ -160,8 +157,13 @@ _NEEDED: Final = {
     "ALIYUNOSS": ("OSS_BUCKET", "OSS_ENDPOINT", "OSS_REGION"),
 }
 _AZURE_MODE: Final = "AZURE_STORAGE_AUTH_MODE"
-_AZURE_CONNECTION: Final = "AZURE_STORAGE_CONNECTION_STRING"
-_AZURE_URL: Final = "AZURE_STORAGE_ACCOUNT_URL"
+_AZURE: Final = ("AZURE_STORAGE_CONNECTION_STRING", "AZURE_STORAGE_ACCOUNT_URL")
+_AZURE_MODES: Final = {
+    "connection_string": _AZURE[:1],
+    "workload_identity": _AZURE[1:],
+    "default": _AZURE[1:],
+}
+"""By mode, the variables of which one is required to log in to Azure."""
 
 
 def history_collector_missing(cluster: Cluster) -> Iterator[Fault]:
@@ -199,35 +201,20 @@ def history_storage_incomplete(cluster: Cluster) -> Iterator[Fault]:
     if not collector.given:
         return
     env = {(entry / "name").text: entry for entry in (collector / "env").items()}
-    backend = (env[_BACKEND] / "value").text.upper() if _BACKEND in env else ""
-    if not backend:
-        text = f"env has no {_BACKEND}: set it to gcs, s3, azureblob or aliyunoss"
-        yield Fault(collector / "env", text, REQUIRED)
-        return
-    present = {
-        name for name, entry in env.items() if (entry / "value").text or (entry / "valueFrom").given
-    }
-    for needed in _NEEDED.get(backend, ()):
-        if needed not in present:
-            text = f"env has no {needed}, which storage {backend} needs: set it"
-            yield Fault(collector / "env", text, REQUIRED)
-    if backend == "AZUREBLOB":
-        mode = (env[_AZURE_MODE] / "value").text.strip().lower() if _AZURE_MODE in env else ""
-        wanted = _azure(mode)
-        if not present.intersection(wanted):
-            text = f"env lacks {' or '.join(wanted)}, for storage AZUREBLOB: set it"
-            yield Fault(collector / "env", text, REQUIRED)
-
-
-def _azure(mode: str) -> tuple[str, ...]:
-    """Return the variables of which one is required to log in to Azure."""
-    if mode == "connection_string":
-        return (_AZURE_CONNECTION,)
-    return (
-        (_AZURE_URL,)
-        if mode in ("workload_identity", "default")
-        else (_AZURE_CONNECTION, _AZURE_URL)
-    )
+    values = {name: (entry / "value").text for name, entry in env.items()}
+    present = {name for name in env if values[name] or (env[name] / "valueFrom").given}
+    backend = values.get(_BACKEND, "").upper()
+    texts = [] if backend else [f"has no {_BACKEND}: set it to gcs, s3, azureblob or aliyunoss"]
+    texts += [
+        f"has no {needed}, which storage {backend} needs: set it"
+        for needed in _NEEDED.get(backend, ())
+        if needed not in present
+    ]
+    wanted = _AZURE_MODES.get(values.get(_AZURE_MODE, "").strip().lower(), _AZURE)
+    if backend == "AZUREBLOB" and present.isdisjoint(wanted):
+        texts.append(f"lacks {' or '.join(wanted)}, for storage AZUREBLOB: set it")
+    for text in texts:
+        yield Fault(collector / "env", f"env {text}", REQUIRED)
 
 
 def history_container_taken(cluster: Cluster) -> Iterator[Fault]:

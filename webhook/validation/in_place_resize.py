@@ -20,6 +20,11 @@ RAY_SINCE: Final = (2, 56)
 
 _AMOUNTS: Final = {CPU: "cpu", MEMORY: "memory"}
 _KEYS: Final = (CPU, MEMORY, TIMEOUT)
+_ADVICE: Final = {
+    CPU: "an amount above 0 such as 4 or 500m",
+    MEMORY: "an amount above 0 such as 8Gi",
+    TIMEOUT: "whole seconds, without quotes",
+}
 _FIXING: Final = ("num-cpus", "memory")
 """Start parameters that fix an amount that a resize would change."""
 _Entry = tuple[str, dict[str, Any], Group | None]
@@ -35,35 +40,29 @@ def ippr_malformed(cluster: Cluster) -> Iterator[Fault]:
 
     https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-ippr.html
     """
-    value, problem = parse_ippr(_text(cluster))
+    value, problem = _parsed(cluster)
     if problem:
         yield _fault(cluster, f"not JSON: {problem}")
     elif not isinstance(value, dict) or not isinstance(value.get("groups", {}), dict):
-        yield _fault(
-            cluster,
-            'write {"groups": {"<group>": {"max-cpu": ..., "max-memory": ..., "resize-timeout": '
-            "...}}}",
-        )
+        entry = ", ".join(f'"{key}": ...' for key in _KEYS)
+        yield _fault(cluster, f'write {{"groups": {{"<group>": {{{entry}}}}}}}')
     else:
         for name, entry in value.get("groups", {}).items():
-            yield from _unreadable(cluster, f'group "{name[:63]}"', entry)
+            for text, reason in _unreadable(entry):
+                yield _fault(cluster, f'group "{name[:63]}": {text}', reason)
 
 
-def _unreadable(cluster: Cluster, group: str, entry: object) -> Iterator[Fault]:
-    """Yield the reasons why Ray cannot parse the entry of a group."""
+def _unreadable(entry: object) -> Iterator[tuple[str, str]]:
+    """Yield the reasons why Ray cannot parse the entry of a group, with the cause type."""
     if not isinstance(entry, dict):
-        yield _fault(cluster, f"{group}: write an object with {', '.join(_KEYS)}")
+        yield f"write an object with {', '.join(_KEYS)}", INVALID
         return
     if missing := [key for key in _KEYS if key not in entry]:
-        yield _fault(cluster, f"{group}: add {', '.join(missing)}", REQUIRED)
-    for key in _AMOUNTS:
-        if key in entry and _maximum(entry, key) is None:
-            example = "4 or 500m" if key == CPU else "8Gi"
-            found = f"{key} is {str(entry[key])[:24]!r}"
-            yield _fault(cluster, f"{group}: {found}: write an amount above 0 such as {example}")
-    if TIMEOUT in entry and not _whole(entry[TIMEOUT]):
-        found = f"{TIMEOUT} is {str(entry[TIMEOUT])[:24]!r}"
-        yield _fault(cluster, f"{group}: {found}: write whole seconds, without quotes")
+        yield f"add {', '.join(missing)}", REQUIRED
+    for key, advice in _ADVICE.items():
+        sound = _whole(entry.get(key)) if key == TIMEOUT else _maximum(entry, key) is not None
+        if key in entry and not sound:
+            yield f"{key} is {str(entry[key])[:24]!r}: write {advice}", INVALID
 
 
 def ippr_value_too_low(cluster: Cluster) -> Iterator[Fault]:
@@ -76,17 +75,16 @@ def ippr_value_too_low(cluster: Cluster) -> Iterator[Fault]:
     https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-ippr.html
     """
     for name, entry, group in _entries(cluster):
+        texts = []
         for key, resource in _AMOUNTS.items():
             maximum, baseline = _maximum(entry, key), _baseline(group, resource)
             if maximum is not None and baseline is not None and maximum < baseline:
-                yield _fault(
-                    cluster,
-                    f'group "{name[:63]}": {key} is {str(entry[key])[:16]}, but pods start with '
-                    f"more: raise it, or lower their {resource}",
-                )
+                found = f"{key} is {str(entry[key])[:16]}, but pods start with more"
+                texts.append(f"{found}: raise it, or lower their {resource}")
         timeout = entry.get(TIMEOUT)
         if isinstance(timeout, int | float) and _whole(timeout) and timeout <= 0:
-            text = f"{TIMEOUT} is {str(timeout)[:16]}: write seconds above 0, such as 60"
+            texts.append(f"{TIMEOUT} is {str(timeout)[:16]}: write seconds above 0, such as 60")
+        for text in texts:
             yield _fault(cluster, f'group "{name[:63]}": {text}')
 
 
@@ -120,11 +118,8 @@ def _preventing(group: Group) -> Iterator[tuple[Field, str, str]]:
         return
     for resource in _AMOUNTS.values():
         if resource not in group.first.requests:
-            yield (
-                group.first.amounts("requests") / resource,
-                f"{resource} has no request: set it",
-                REQUIRED,
-            )
+            field = group.first.amounts("requests") / resource
+            yield field, f"{resource} has no request: set it", REQUIRED
     for entry in (group.first.field / "resizePolicy").items():
         policy = entry / "restartPolicy"
         resizes = (entry / "resourceName").text in _AMOUNTS.values()
@@ -161,18 +156,14 @@ def ippr_without_effect(cluster: Cluster) -> Iterator[Fault]:
             text = f"{shown_name} does not exist: rename it, or add it; worker groups: {known}"
             yield _fault(cluster, text, NOT_FOUND)
             continue
-        pairs = [
-            (_maximum(entry, key), _baseline(group, resource)) for key, resource in _AMOUNTS.items()
-        ]
-        if all(maximum is not None and maximum == baseline for maximum, baseline in pairs):
-            yield _fault(
-                cluster,
-                f"{shown_name} has {CPU} and {MEMORY} from the start: raise one, or remove it",
-            )
+        maxima = [_maximum(entry, key) for key in _AMOUNTS]
+        if None not in maxima and maxima == [_baseline(group, each) for each in _AMOUNTS.values()]:
+            text = f"{shown_name} has {CPU} and {MEMORY} from the start: raise one, or remove it"
+            yield _fault(cluster, text)
 
 
-def _text(cluster: Cluster) -> str:
-    return cluster.annotations.get(names.ANNOTATION_IPPR, "")
+def _parsed(cluster: Cluster) -> tuple[Any, str]:
+    return parse_ippr(cluster.annotations.get(names.ANNOTATION_IPPR, ""))
 
 
 def _read(cluster: Cluster) -> bool:
@@ -190,16 +181,11 @@ def _entries(cluster: Cluster) -> Iterator[_Entry]:
     """Yield each group of the annotation that can be parsed, with the group of the cluster that it
     names.
     """
-    text = _text(cluster)
-    if not text:
-        return
-    value = parse_ippr(text)[0]
+    value = _parsed(cluster)[0]
     listed = value.get("groups") if isinstance(value, dict) else None
     if not isinstance(listed, dict):
         return
-    groups = {group.name: group for group in reversed(cluster.groups)} | {
-        names.HEAD_GROUP: cluster.head
-    }
+    groups = {group.name: group for group in (*reversed(cluster.groups), cluster.head)}
     for name, entry in listed.items():
         if isinstance(entry, dict):
             yield name, entry, groups.get(name)

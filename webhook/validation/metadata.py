@@ -55,23 +55,20 @@ def name_too_long(ray_object: RayObject) -> Iterator[Fault]:
     no object is created. KubeRay 1.6 accepts a RayCronJob with any name, but each RayJob of a
     RayCronJob whose name has more than 41 characters is refused.
     """
-    longest = LONGEST[ray_object.kind]
+    kind, longest = ray_object.kind, LONGEST[ray_object.kind]
     name, prefix = ray_object.meta / "name", ray_object.meta / "generateName"
     length = len(name.text) or min(len(prefix.text), _GENERATED_BASE) + _GENERATED
+    if length <= longest:
+        return
     since = (1, 4)
-    if ray_object.kind == names.RAYCRONJOB_KIND:
-        too_long_for_a_job = length + _SUFFIX > LONGEST[names.RAYJOB_KIND]
-        since = (1, 6) if too_long_for_a_job else (1, 7)
-    if len(name.text) > longest:
-        text = (
-            f"the name has {len(name.text)} characters: use at most {longest} for a "
-            f"{ray_object.kind}"
-        )
+    if kind == names.RAYCRONJOB_KIND:
+        since = (1, 6) if length + _SUFFIX > LONGEST[names.RAYJOB_KIND] else (1, 7)
+    if name.text:
+        text = f"the name has {length} characters: use at most {longest} for a {kind}"
         yield Fault(name, text, since=since)
-    elif not name.text and min(len(prefix.text), _GENERATED_BASE) + _GENERATED > longest:
+    else:
         text = f"generateName has {len(prefix.text)} characters and gets {_GENERATED} more"
-        text = f"{text}: use at most {longest} in all for a {ray_object.kind}"
-        yield Fault(prefix, text, since=since)
+        yield Fault(prefix, f"{text}: use at most {longest} in all for a {kind}", since=since)
 
 
 def name_not_dns_label(ray_object: RayObject) -> Iterator[Fault]:
@@ -84,11 +81,8 @@ def name_not_dns_label(ray_object: RayObject) -> Iterator[Fault]:
     text = name.text or (prefix.text and prefix.text + "x")
     if text and not _DNS_1035.fullmatch(text):
         field = name if name.text else prefix
-        yield Fault(
-            field,
-            f"the name is {field.text[:63]!r}: use lower-case letters, digits, '-'; "
-            "begin with a letter",
-        )
+        advice = "use lower-case letters, digits, '-'; begin with a letter"
+        yield Fault(field, f"the name is {field.text[:63]!r}: {advice}")
 
 
 def initializing_timeout_invalid(ray_object: RayObject) -> Iterator[Fault]:
@@ -123,15 +117,12 @@ def webhook_name_unknown(ray_object: RayObject) -> Iterator[Fault]:
                 continue
             if key in others:
                 yield Fault(field.key(key), f"no effect among the {name}: write it as {other}")
-            else:
-                yield Fault(field.key(key), _unknown(key, known), NOT_SUPPORTED)
-
-
-def _unknown(key: str, known: tuple[str, ...]) -> str:
-    ends = [name.removeprefix(names.PREFIX) for name in known]
-    near = get_close_matches(key.removeprefix(names.PREFIX)[:_KEY_MAX], ends, 1)
-    meant = f"did you mean {near[0]}? " if near else ""
-    return f"there is no such name: {meant}docs/annotations.md lists all"
+                continue
+            ends = [each.removeprefix(names.PREFIX) for each in known]
+            near = get_close_matches(key.removeprefix(names.PREFIX)[:_KEY_MAX], ends, 1)
+            meant = f"did you mean {near[0]}? " if near else ""
+            text = f"there is no such name: {meant}docs/annotations.md lists all"
+            yield Fault(field.key(key), text, NOT_SUPPORTED)
 
 
 def _positive(text: str) -> bool:

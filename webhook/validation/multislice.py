@@ -21,8 +21,9 @@ def slice_count_mismatch(cluster: Cluster) -> Iterator[Fault]:
 
     https://github.com/ray-project/ray/blob/master/python/ray/util/tpu.py
     """
-    jobs = _jobs(cluster)
-    for group, container in _multi_slice(cluster):
+    found = _multi_slice(cluster)
+    jobs = _jobs(cluster) if found else {}
+    for group, container in found:
         field, text = _number(container), container.literal(names.MEGASCALE_NUM_SLICES)
         job = jobs.get(group.name)
         if job is not None and job.number == text:
@@ -31,14 +32,12 @@ def slice_count_mismatch(cluster: Cluster) -> Iterator[Fault]:
         elif text and not (text.isascii() and text.isdigit()):
             message = f"{text[:40]!r}: write the number of slices, which is that of replicas"
             yield Fault(field, message)
-        elif (
-            text
-            and not cluster.autoscaling
-            and not container.sets(names.MEGASCALE_SLICE_ID)
-            and group.scale.desired not in (0, int(text[:9]))
-        ):
-            message = f"{text[:9]} slices, but {group.scale.desired} replicas: make the two equal"
-            yield Fault(field, message)
+        elif text and not cluster.autoscaling and not container.sets(names.MEGASCALE_SLICE_ID):
+            number, replicas = int(text[:9]), group.scale.desired
+            if replicas not in (0, number):
+                yield Fault(
+                    field, f"{text[:9]} slices, but {replicas} replicas: make the two equal"
+                )
 
 
 def multi_slice_autoscaled(cluster: Cluster) -> Iterator[Fault]:
@@ -51,11 +50,10 @@ def multi_slice_autoscaled(cluster: Cluster) -> Iterator[Fault]:
     """
     for group, container in _multi_slice(cluster):
         if cluster.autoscaling and group.scale.min_replicas != group.scale.max_replicas:
-            field = _number(container)
-            yield Fault(
-                field,
-                "the group autoscales, but slices are counted once: set minReplicas to maxReplicas",
+            text = (
+                "the group autoscales, but slices are counted once: set minReplicas to maxReplicas"
             )
+            yield Fault(_number(container), text)
 
 
 def multi_slice_unreachable(cluster: Cluster) -> Iterator[Fault]:
@@ -71,11 +69,8 @@ def multi_slice_unreachable(cluster: Cluster) -> Iterator[Fault]:
         return
     for _, container in _multi_slice(cluster):
         if container.literal(names.MEGASCALE_NUM_SLICES) not in ("", "1"):
-            message = (
-                "no group has several hosts, so there is no headless Service: create "
-                "<cluster>-headless"
-            )
-            yield Fault(_number(container), message)
+            problem = "no group has several hosts, so there is no headless Service"
+            yield Fault(_number(container), f"{problem}: create <cluster>-headless")
 
 
 def slices_renumbered(update: Update) -> Iterator[Fault]:
@@ -93,18 +88,18 @@ def slices_renumbered(update: Update) -> Iterator[Fault]:
         return
     for old, new in update.pairs():
         if new.multi_slice and new.count(TPU) and 0 < new.scale.desired < old.scale.desired:
-            text = (
-                f"replicas is {new.scale.desired}, but slice ids are not renumbered: delete "
-                "what `ray-webhook status` names"
-            )
+            problem = f"replicas is {new.scale.desired}, but slice ids are not renumbered"
+            text = f"{problem}: delete what `ray-webhook status` names"
             yield Fault(new.field / "replicas", text)
 
 
-def _multi_slice(cluster: Cluster) -> Iterator[tuple[Group, Container]]:
-    for group in cluster.groups_with(TPU):
-        for container in group.containers:
-            if names.MEGASCALE_NUM_SLICES in container.env:
-                yield group, container
+def _multi_slice(cluster: Cluster) -> list[tuple[Group, Container]]:
+    return [
+        (group, container)
+        for group in cluster.groups_with(TPU)
+        for container in group.containers
+        if names.MEGASCALE_NUM_SLICES in container.env
+    ]
 
 
 def _jobs(cluster: Cluster) -> Mapping[str, SliceJob]:

@@ -1,7 +1,7 @@
 """Rules of the start of Ray: parameters, resources, labels, variables and versions."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import Final
@@ -73,11 +73,8 @@ def ray_label_invalid(cluster: Cluster) -> Iterator[Fault]:
         labels = group.field / "labels"
         for key, value in labels.strings.items():
             if not is_qualified_name(key):
-                yield Fault(
-                    labels.key(key),
-                    f"{key[:63]!r} is not a label key: write name or prefix/name, with letters, "
-                    "digits, -, _ and .",
-                )
+                advice = "write name or prefix/name, with letters, digits, -, _ and ."
+                yield Fault(labels.key(key), f"{key[:63]!r} is not a label key: {advice}")
             elif not is_label_value(value):
                 yield Fault(labels.key(key), f"label {value[:63]!r}: {LABEL_VALUE_ADVICE}")
 
@@ -92,15 +89,15 @@ def ray_label_reserved(cluster: Cluster) -> Iterator[Fault]:
     """
     for group in cluster.everyone:
         labels = group.field / "labels"
-        for key in labels.strings:
-            if why := reserved([key]):
-                yield Fault(labels.key(key), why, FORBIDDEN)
+        found = [(key, labels.key(key)) for key in labels.strings]
         for holder in (group.field, group.field / "topology"):
             for mapping in (holder / "labelMappings").items():
                 target = mapping / "mapTo"
                 field = target if target.text else mapping / "nodeLabel"
-                if why := reserved([field.text]):
-                    yield Fault(field, why, FORBIDDEN)
+                found.append((field.text, field))
+        for key, field in found:
+            if why := reserved([key]):
+                yield Fault(field, why, FORBIDDEN)
 
 
 def group_resource_unreadable(cluster: Cluster) -> Iterator[Fault]:
@@ -116,11 +113,8 @@ def group_resource_unreadable(cluster: Cluster) -> Iterator[Fault]:
             amount = read_quantity(value)
             # With autoscaling, another rule reports a value that is not a quantity.
             if amount < 0 if amount is not None else not cluster.autoscaling:
-                yield Fault(
-                    resources.key(key),
-                    f"{value[:40]!r} is not an amount, so KubeRay drops it: "
-                    "write one such as 4 or 8Gi",
-                )
+                found = f"{value[:40]!r} is not an amount, so KubeRay drops it"
+                yield Fault(resources.key(key), f"{found}: write one such as 4 or 8Gi")
 
 
 def ray_start_param_unknown(cluster: Cluster) -> Iterator[Fault]:
@@ -145,8 +139,8 @@ def _suggestion(name: str) -> str:
 
 
 _AMOUNTS: Final = ("num-cpus", "num-gpus", "memory", "object-store-memory")
-_AUTOSCALED: Final = ("num-cpus", "num-gpus", "memory")
-"""Amounts that another rule checks if the cluster autoscales, as the autoscaler reads them."""
+_AUTOSCALED: Final = ("num-cpus", "num-gpus", "memory", "resources")
+"""Resources that another rule checks if the cluster autoscales, as the autoscaler reads them."""
 _PORTS: Final = (
     "port", "object-manager-port", "node-manager-port", "gcs-server-port", "min-worker-port",
     "max-worker-port", "ray-client-server-port", "dashboard-port", "dashboard-agent-listen-port",
@@ -175,7 +169,7 @@ def ray_start_value_invalid(cluster: Cluster) -> Iterator[Fault]:
         for name, text in group.params.items():
             if len(text) > _LONGEST or any(each in text for each in _SHELL):
                 continue
-            if cluster.autoscaling and (name in _AUTOSCALED or name == "resources"):
+            if cluster.autoscaling and name in _AUTOSCALED:
                 continue
             if problem := _problem(name, text):
                 yield Fault(group.param(name), f"{text[:40]!r}, which ends ray start: {problem}")
@@ -195,14 +189,18 @@ def _problem(name: str, text: str) -> str:
     return ""
 
 
+def _unquoted(text: str) -> str:
+    return text.strip().strip("\"'")
+
+
 def _integer(text: str) -> int | None:
-    plain = text.strip().strip("\"'")
+    plain = _unquoted(text)
     return int(plain) if plain.isascii() and plain.isdecimal() and len(plain) <= _DIGITS else None
 
 
 def _is_map(text: str) -> bool:
     try:
-        return isinstance(json.loads(text.strip().strip("\"'").replace("\\", "")), dict)
+        return isinstance(json.loads(_unquoted(text).replace("\\", "")), dict)
     except (ValueError, RecursionError):
         return False
 
@@ -215,7 +213,7 @@ def dashboard_host_unreachable(cluster: Cluster) -> Iterator[Fault]:
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
     """
-    host = cluster.head.params.get("dashboard-host", "").strip().strip("\"'")
+    host = _unquoted(cluster.head.params.get("dashboard-host", ""))
     if cluster.owner in _OWNERS and host in _OWN_HOSTS:
         text = f"{host}, where KubeRay cannot reach it: write 0.0.0.0"
         yield Fault(cluster.head.param("dashboard-host"), text)
@@ -246,11 +244,8 @@ def ray_version_mismatch(cluster: Cluster) -> Iterator[Fault]:
     declared = parse_release(field.text)
     actual = image_release(cluster.head.first.image)[0] if cluster.head.first else None
     if declared and actual and not same_release(declared, actual):
-        yield Fault(
-            field,
-            f"rayVersion is {field.text[:24]}, but the head's image has Ray "
-            f"{shown(actual)}: make them equal",
-        )
+        found = f"rayVersion is {field.text[:24]}, but the head's image has Ray {shown(actual)}"
+        yield Fault(field, f"{found}: make them equal")
 
 
 def image_version_mismatch(cluster: Cluster) -> Iterator[Fault]:
@@ -269,10 +264,8 @@ def image_version_mismatch(cluster: Cluster) -> Iterator[Fault]:
     for field in (*own, *workers):
         own_ray, own_python = image_release(field.text)
         if ray and own_ray and ray != own_ray:
-            yield Fault(
-                field,
-                f"image has Ray {shown(own_ray)}, but the head's has {shown(ray)}: use one release",
-            )
+            found = f"image has Ray {shown(own_ray)}, but the head's has {shown(ray)}"
+            yield Fault(field, f"{found}: use one release")
         elif python and own_python and python != own_python:
             text = f"image has {own_python}, but the head's has {python}: use one Python"
             yield Fault(field, text)
@@ -291,7 +284,6 @@ _LOST: Final = (
 )
 # KubeRay sets these only if they are absent, so the user's value wins.
 _REPLACED: Final = ("RAY_ADDRESS", "RAY_PORT")
-_MANAGED: Final = frozenset((*_WORKER_LOST, *_LOST, *_REPLACED))
 
 
 def variable_lost(cluster: Cluster) -> Iterator[Fault]:
@@ -304,8 +296,8 @@ def variable_lost(cluster: Cluster) -> Iterator[Fault]:
     """
     for group in cluster.everyone:
         lost = _LOST if group is cluster.head else (*_WORKER_LOST, *_LOST)
-        for name, field in _managed(group, lost):
-            yield Fault(field, f"KubeRay replaces the value of {name}: remove it")
+        for field in _managed(group, lost):
+            yield Fault(field, f"KubeRay replaces the value of {field.text}: remove it")
 
 
 def variable_replaces_kuberay(cluster: Cluster) -> Iterator[Fault]:
@@ -317,15 +309,12 @@ def variable_replaces_kuberay(cluster: Cluster) -> Iterator[Fault]:
     (`setContainerEnvVars`)
     """
     for group in cluster.everyone:
-        for name, field in _managed(group, _REPLACED):
-            yield Fault(field, f"{name} replaces the address that KubeRay sets: remove it")
+        for field in _managed(group, _REPLACED):
+            yield Fault(field, f"{field.text} replaces the address that KubeRay sets: remove it")
 
 
-def _managed(group: Group, wanted: Iterable[str]) -> Iterator[tuple[str, Field]]:
-    """Yield the variables with these names in Ray's container, each with the field of its name."""
-    first = group.first
-    if first is None or _MANAGED.isdisjoint(first.env):
-        return
-    for name in wanted:
-        if entry := first.variable(name):
-            yield name, entry / "name"
+def _managed(group: Group, wanted: tuple[str, ...]) -> list[Field]:
+    """Return the names of variables of Ray's container that are among these."""
+    env = group.first.env if group.first else {}
+    entries = [group.variable(name) for name in wanted if name in env]
+    return [entry / "name" for entry in entries if entry]

@@ -5,7 +5,7 @@ from typing import Final
 
 from webhook.api import names
 from webhook.api.formats import is_dns_label
-from webhook.api.release import parse_release
+from webhook.api.release import parse_release, shown
 from webhook.api.review import FORBIDDEN, NOT_FOUND
 from webhook.validation.cluster import Cluster
 from webhook.validation.field import Field
@@ -21,18 +21,15 @@ def auth_ray_too_old(cluster: Cluster) -> Iterator[Fault]:
     KubeRay reads `rayVersion`, and refuses the RayCluster rather than run it without
     authentication.
     """
-    if not _token(cluster):
-        return
     field = cluster.field / "rayVersion"
     release = parse_release(field.text)
-    kubernetes = _kubernetes(cluster).flag
-    if release is None or release < (KUBERNETES_SINCE if kubernetes else TOKEN_SINCE):
-        shown = repr(field.text[:20]) if field.text else "not set"
-        minimum, what = (
-            ("2.55.0", "enableK8sTokenAuth") if kubernetes else ("2.52.0", "authOptions.mode token")
-        )
-        text = f"rayVersion is {shown}, but {what} needs {minimum}: raise it, or remove that"
-        yield Fault(field, text)
+    what, since = "authOptions.mode token", TOKEN_SINCE
+    if _kubernetes(cluster).flag:
+        what, since = "enableK8sTokenAuth", KUBERNETES_SINCE
+    if _token(cluster) and (release is None or release < since):
+        found = repr(field.text[:20]) if field.text else "not set"
+        needed = f"{what} needs {shown(since)}.0"
+        yield Fault(field, f"rayVersion is {found}, but {needed}: raise it, or remove that")
 
 
 def auth_kubernetes_conflict(cluster: Cluster) -> Iterator[Fault]:
@@ -55,14 +52,10 @@ def auth_kubernetes_unsupported(cluster: Cluster) -> Iterator[Fault]:
 
     KubeRay supports it for RayClusters only, and refuses the object.
     """
-    embedded = cluster.field.token in ("rayClusterSpec", "rayClusterConfig")
-    if (
-        embedded
-        and cluster.owner in (names.RAYJOB_KIND, names.RAYSERVICE_KIND)
-        and _kubernetes(cluster).flag
-    ):
+    field = _kubernetes(cluster)
+    if field.flag and cluster.field.token in ("rayClusterSpec", "rayClusterConfig"):
         text = f"a {cluster.owner} cannot have enableK8sTokenAuth: remove it, and use secretName"
-        yield Fault(_kubernetes(cluster), text, FORBIDDEN)
+        yield Fault(field, text, FORBIDDEN)
 
 
 def _token(cluster: Cluster) -> bool:
@@ -84,9 +77,10 @@ def network_policy_unused_rules(cluster: Cluster) -> Iterator[Fault]:
     """
     policy = _policy(cluster)
     mode = (policy / "mode").text
-    name = _OPEN.get(mode)
-    for holder in (policy / "head", policy / "worker", *(policy / "workerGroups").items()):
-        if name and (holder / name).size:
+    name = _OPEN.get(mode, "")
+    holders = (policy / "head", policy / "worker", *(policy / "workerGroups").items())
+    for holder in holders if name else ():
+        if (holder / name).size:
             text = f"{name} has no effect with mode {mode}: remove it, or write mode DenyAll"
             yield Fault(holder / name, text, FORBIDDEN)
 
@@ -100,11 +94,9 @@ def network_policy_group_name(cluster: Cluster) -> Iterator[Fault]:
     if _policy(cluster).given:
         for group in cluster.groups:
             if group.name and not is_dns_label(group.name):
-                yield Fault(
-                    group.field / "groupName",
-                    f"groupName is {group.name[:63]!r}: with networkPolicy, use "
-                    "lower-case letters, digits and '-'",
-                )
+                advice = "with networkPolicy, use lower-case letters, digits and '-'"
+                text = f"groupName is {group.name[:63]!r}: {advice}"
+                yield Fault(group.field / "groupName", text)
 
 
 def network_policy_group_unknown(cluster: Cluster) -> Iterator[Fault]:
@@ -135,19 +127,13 @@ def tls_set_by_hand(cluster: Cluster) -> Iterator[Fault]:
     """
     if not (cluster.field / "tlsOptions" / "enabled").flag:
         return
-    for holder in (
-        *(group.first.field for group in cluster.everyone if group.first),
-        cluster.options,
-    ):
+    first = [group.first.field for group in cluster.everyone if group.first]
+    for holder in (*first, cluster.options):
         for entry in (holder / "env").items():
-            if (entry / "name").text in names.TLS_VARIABLES:
-                text = f"tlsOptions sets {(entry / 'name').text}: remove it"
-                yield Fault(entry / "name", text, FORBIDDEN)
+            name = entry / "name"
+            if name.text in names.TLS_VARIABLES:
+                yield Fault(name, f"tlsOptions sets {name.text}: remove it", FORBIDDEN)
         for mount in (holder / "volumeMounts").items():
-            if _taken(mount):
+            if (mount / "name").text == _VOLUME or (mount / "mountPath").text == _MOUNT_PATH:
                 text = f"tlsOptions mounts {_VOLUME} at {_MOUNT_PATH}: remove the mount"
                 yield Fault(mount, text, FORBIDDEN)
-
-
-def _taken(mount: Field) -> bool:
-    return (mount / "name").text == _VOLUME or (mount / "mountPath").text == _MOUNT_PATH

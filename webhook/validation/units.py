@@ -24,7 +24,7 @@ from webhook.groups.annotations import (
     read_pairs,
 )
 from webhook.validation.change import Update
-from webhook.validation.cluster import Cluster, Container, Group
+from webhook.validation.cluster import Cluster, Group
 from webhook.validation.finding import Fault
 
 
@@ -39,11 +39,9 @@ def unit_autoscaled(cluster: Cluster) -> Iterator[Fault]:
     for group in cluster.groups if cluster.autoscaling else ():
         low, high = group.scale.min_replicas or 0, group.scale.max_replicas
         if group.is_unit and low != high:
-            yield Fault(
-                group.field / "minReplicas",
-                f"group {group.name[:40]} is one job of a fixed size: set minReplicas and "
-                "maxReplicas equal",
-            )
+            problem = f"group {group.name[:40]} is one job of a fixed size"
+            text = f"{problem}: set minReplicas and maxReplicas equal"
+            yield Fault(group.field / "minReplicas", text)
 
 
 def annotation_without_effect(cluster: Cluster) -> Iterator[Fault]:
@@ -98,7 +96,8 @@ def _no_pod_group(cluster: Cluster, text: str) -> str:
 
 
 def _no_profile(cluster: Cluster, text: str) -> str:
-    groups = [group for group in cluster.groups if _has_rendezvous(group)]
+    rendezvous = [device for device in DEVICES if device.rendezvous]
+    groups = [group for group in cluster.groups if any(map(group.count, rendezvous))]
     for name in PROFILES.read({PROFILES.annotation: text}):
         profile = profiles.BY_NAME.get(name)
         if profile is None:
@@ -117,10 +116,6 @@ def _has_several(group: Group) -> bool:
     return group.hosts > 1 or group.is_unit
 
 
-def _has_rendezvous(group: Group) -> bool:
-    return any(device.rendezvous and group.count(device) for device in DEVICES)
-
-
 def _own_labels(cluster: Cluster, text: str) -> str:
     override = names.RAY_OVERRIDE_LABELS
     own = all(group.first and group.first.sets(override) for group in cluster.groups)
@@ -129,12 +124,8 @@ def _own_labels(cluster: Cluster, text: str) -> str:
 
 def _own_drain(cluster: Cluster, text: str) -> str:
     name = names.RAY_DRAIN_TIMEOUT
-
-    def is_off(first: Container | None) -> bool:
-        return first is not None and first.literal(name) == "0"
-
-    off = text != "0" and all(is_off(group.first) for group in cluster.groups)
-    return f"all templates set {name} to 0" if off else ""
+    off = all(group.first and group.first.literal(name) == "0" for group in cluster.groups)
+    return f"all templates set {name} to 0" if off and text != "0" else ""
 
 
 _EFFECTS: Final[tuple[tuple[OptIn[Any], Callable[[Cluster, str], str]], ...]] = (
@@ -174,11 +165,9 @@ def unit_resized(update: Update) -> Iterator[Fault]:
     for old, new in update.pairs():
         before, after = old.scale.desired, new.scale.desired
         if new.is_unit and old.is_unit and 0 < before != after > 0:
-            kept, size = min(before, after), old.unit_hosts
-            yield Fault(
-                new.field / "replicas",
-                f"{kept} running pods of group {new.name[:20]} keep NNODES={size}: delete them all",
-            )
+            running = f"{min(before, after)} running pods of group {new.name[:20]}"
+            text = f"{running} keep NNODES={old.unit_hosts}: delete them all"
+            yield Fault(new.field / "replicas", text)
 
 
 def annotation_for_new_pods(update: Update) -> Iterator[Fault]:
