@@ -36,6 +36,7 @@ def test_a_pod_is_told_by_its_seat_and_by_what_it_was_given(
     assert explain_pod(Scene(), tmp_path, "llama-tpu-worker-0-3") == 0
     out = capsys.readouterr().out
     assert "host 3 of replica 0" in out
+    assert "label ray.io/replica-host-index=3" in out
     assert "✓ hostname=tpu-0-3" in out
     assert (
         "✓ TPU_WORKER_ID=3 in ray-worker, wait-gcs-ready # this host's place in its slice"

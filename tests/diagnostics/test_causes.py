@@ -80,6 +80,15 @@ def test_a_cause_is_shown_without_its_consequences_and_nothing_else_is_hidden(
     assert set(scene.ids()) == shown
 
 
+def test_hosts_that_differ_alike_are_counted_beside_the_first() -> None:
+    scene = Scene()
+    for host in (1, 2, 3):
+        scene.changed(HOST.format(host), **UNNAMED)
+    (found,) = scene.examined().every_problem
+    assert found.id == ids.HOSTNAME_DIFFERS
+    assert ", and 2 more like it: " in found.message
+
+
 def test_a_replica_whose_problem_is_explained_is_still_not_complete() -> None:
     (cluster,) = refused().without(HOST.format(3)).examined().clusters
     assert [replica.state for replica in cluster.groups[0].replicas] == ["waits", "missing"]

@@ -10,6 +10,7 @@ from tests.validation.builders import (
     a_cluster,
     a_job,
     found,
+    with_amount,
 )
 from webhook.api import names
 from webhook.cli.files import read_files
@@ -225,6 +226,12 @@ def test_what_is_wrong_with_a_container_is_found_where_it_stands(
     fields: Json, rule: str, at: str
 ) -> None:
     assert in_container(**fields) == {(f"pod-{rule}", f"{RAY}.{at}")}
+
+
+@pytest.mark.parametrize(("memory", "small"), [("499Mi", True), ("500Mi", False)])
+def test_a_head_with_less_than_500_mib_does_not_start(memory: str, *, small: bool) -> None:
+    rules = {rule for rule, _ in found(with_amount(memory))}
+    assert ("head-memory-too-small" in rules) == small
 
 
 def test_a_message_names_the_object_the_value_and_what_to_write() -> None:

@@ -67,7 +67,6 @@ def console(stream: TextIO | None = None) -> Console:
         highlight=False,
         markup=False,
         emoji=False,
-        soft_wrap=False,
     )
 
 
