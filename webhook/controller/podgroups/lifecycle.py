@@ -118,34 +118,28 @@ def decide(
     a difference.
     """
     wanted = {group.name: group for group in desired.pod_groups}
-    groups = [
-        _fate(group, wanted.get(group.identity.name), desired, live, resizable=resizable)
-        for group in actual.pod_groups
-    ]
-    done = [action for action in groups if action is not None]
-    for_workloads = [
-        _fate_of_workload(seen, desired, actual, resizable=resizable) for seen in actual.workloads
-    ]
-    before = [action for action in for_workloads if action is not None]
-    if desired.workload and any(
-        isinstance(action, Delete) and action.seen.identity.name == desired.workload.name
-        for action in before
-    ):
-        return [*done, *before]  # PodGroups are created after the new Workload
-    missing = desired.workload is not None and desired.workload.name not in {
-        seen.identity.name for seen in actual.workloads
-    }
-    there = {group.identity.name for group in actual.pod_groups}
-    templates = _templates(desired, actual)
-    creations = [
-        Create(
-            group, desired.workload.name if desired.workload and group.template in templates else ""
+    groups = {
+        group.identity.name: _fate(
+            group, wanted.get(group.identity.name), desired, live, resizable=resizable
         )
+        for group in actual.pod_groups
+    }
+    workloads = {
+        seen.identity.name: _fate_of_workload(seen, desired, actual, resizable=resizable)
+        for seen in actual.workloads
+    }
+    workload = desired.workload
+    changes = [each for each in (*groups.values(), *workloads.values()) if each is not None]
+    if workload and isinstance(workloads.get(workload.name), Delete):
+        return changes  # PodGroups are created after the new Workload
+    if workload and workload.name not in workloads:
+        changes.append(Create(workload))
+    templates = _templates(desired, actual)
+    return changes + [
+        Create(group, workload.name if workload and group.template in templates else "")
         for group in desired.pod_groups
-        if group.name not in there
+        if group.name not in groups
     ]
-    first = [Create(desired.workload)] if missing and desired.workload else []
-    return [*done, *before, *first, *creations]
 
 
 def waits(desired: Desired, actual: Actual) -> bool:

@@ -5,7 +5,7 @@ They differ in the reference from a PodGroup to its template, and in whether the
 gang is mutable. https://github.com/kubernetes/api/tree/master/scheduling
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -138,15 +138,12 @@ class PodGroupApi(Struct, frozen=True):
             spec["disruptionMode"] = {"all": {}}
         if self.resizable and wanted.topology_key:
             spec["schedulingConstraints"] = {"topology": [{"key": wanted.topology_key}]}
-        if not workload:
-            return spec
-        if self.resizable:
-            return {
-                **spec,
-                "workloadRef": {"workloadName": workload, "templateName": wanted.template},
-            }
-        reference = {"workloadName": workload, "podGroupTemplateName": wanted.template}
-        return {**spec, "podGroupTemplateRef": {"workload": reference}}
+        if workload and self.resizable:
+            spec["workloadRef"] = {"workloadName": workload, "templateName": wanted.template}
+        elif workload:
+            reference = {"workloadName": workload, "podGroupTemplateName": wanted.template}
+            spec["podGroupTemplateRef"] = {"workload": reference}
+        return spec
 
 
 VERSIONS: Final = {
@@ -184,29 +181,24 @@ def resource_of(what: Seen | Workload | PodGroup) -> str:
 
 def operations(action: Resize | Label | Release, cluster: str) -> Sequence[Operation]:
     """Return the JSON Patch of an action. A change of the object since is a conflict."""
-    identity = action.seen.identity
-    pinned: list[Mapping[str, object]] = [
-        {"op": "replace", "path": "/metadata/resourceVersion", "value": identity.version}
-    ]
-    if isinstance(action, Resize):
-        if isinstance(action.seen, SeenPodGroup):
-            return [*pinned, _replace("/spec", action.min_counts[0])]
-        old = [template.min_count for template in action.seen.templates]
-        pairs = enumerate(zip(old, action.min_counts, strict=True))
-        return [
-            *pinned,
-            *[
-                _replace(f"/spec/podGroupTemplates/{place}", new)
-                for place, (was, new) in pairs
-                if was != new
-            ],
+    seen, changes = action.seen, list[Operation]()
+    if isinstance(action, Label):
+        managed = seen.identity.labels | labels(cluster)
+        changes.append({"op": "add", "path": "/metadata/labels", "value": managed})
+    elif isinstance(action, Release):
+        finalizer = f"/metadata/finalizers/{action.seen.protection}"
+        changes.append({"op": "remove", "path": finalizer})
+    elif isinstance(seen, SeenPodGroup):
+        changes.append(_replace("/spec", action.min_counts[0]))
+    else:
+        pairs = zip(seen.templates, action.min_counts, strict=True)
+        changes += [
+            _replace(f"/spec/podGroupTemplates/{place}", count)
+            for place, (template, count) in enumerate(pairs)
+            if template.min_count != count
         ]
-    if isinstance(action, Release):
-        return [*pinned, {"op": "remove", "path": f"/metadata/finalizers/{action.seen.protection}"}]
-    return [
-        *pinned,
-        {"op": "add", "path": "/metadata/labels", "value": identity.labels | labels(cluster)},
-    ]
+    version = seen.identity.version
+    return [{"op": "replace", "path": "/metadata/resourceVersion", "value": version}, *changes]
 
 
 def _replace(place: str, count: int) -> Operation:
