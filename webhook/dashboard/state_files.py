@@ -96,9 +96,7 @@ def objects_in(
     objects.pods.load(each for each in live if _within(each.metadata, namespace))
     others: dict[str, list[Any]] = {}
     for manifest in manifests:
-        held = manifest.document if isinstance(manifest.document, dict) else {}
-        known = _FIELDS.get(str(held.get("kind")))
-        if known is not None:
+        if (known := _FIELDS.get(_kind_of(manifest))) is not None:
             field, kind = known
             others.setdefault(field, []).append(_identified(convert(manifest, kind), manifest))
     read = {field for collected in _collected(manifests) for field in collected.read}
@@ -113,9 +111,13 @@ def _within(meta: LiveMeta, namespace: str) -> bool:
 
 def is_of_state(manifest: Manifest) -> bool:
     """Return whether an object is of a kind that is read from files."""
-    held = manifest.document if isinstance(manifest.document, dict) else {}
-    kinds = (STATE_KIND, *_FIELDS)
-    return manifest.kind in (names.RAYCLUSTER_KIND, POD_KIND) or held.get("kind") in kinds
+    if manifest.kind in (names.RAYCLUSTER_KIND, POD_KIND):
+        return True
+    return _kind_of(manifest) in (STATE_KIND, *_FIELDS)
+
+
+def _kind_of(manifest: Manifest) -> str:
+    return str(manifest.document.get("kind")) if isinstance(manifest.document, dict) else ""
 
 
 def collected_in(manifests: Sequence[Manifest]) -> tuple[float | None, dict[str, str]]:
@@ -178,8 +180,7 @@ def _variables(env: Raw | list[EnvVar] | None, kept: frozenset[str]) -> list[Env
 
 
 def _collected(manifests: Sequence[Manifest]) -> list[_Collected]:
-    states = (each for each in manifests if isinstance(each.document, dict))
-    return [convert(each, _Collected) for each in states if each.document.get("kind") == STATE_KIND]
+    return [convert(each, _Collected) for each in manifests if _kind_of(each) == STATE_KIND]
 
 
 def _identified(value: T, manifest: Manifest) -> T:

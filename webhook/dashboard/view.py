@@ -33,6 +33,9 @@ CELLS: Final = 256
 PAGE_HOSTS: Final = 1024
 """Hosts on one page of a RayCluster, unless a single replica has more."""
 
+_SIZES: Final = {"one": 1, "few": 4, "some": 8, "many": 16}
+"""The width of a replica, as a class of the style sheet, by its maximum of hosts."""
+
 DEGRADED: Final = "degraded"
 WARNINGS: Final = "warnings"
 PROGRESSING: Final = "progressing"
@@ -75,7 +78,7 @@ class Row(Struct, frozen=True):
     id: str
     replica: report.Replica
     what: str
-    size: str = ""
+    size: str
     cells: tuple[Cell, ...] = ()
 
     @property
@@ -201,11 +204,12 @@ def _rows(cluster: report.Cluster) -> Iterator[Row]:
     key = key_of(cluster)
     for number, group in enumerate(cluster.groups):
         seen: dict[int | None, int] = {}
+        size = next((each for each, most in _SIZES.items() if group.hosts <= most), "most")
         for replica in group.replicas:
             again = seen[replica.index] = seen.get(replica.index, -1) + 1
             place = "n" if replica.index is None else f"{replica.index}"
             what = ", ".join(each.brief for each in wrong.get((group.name, replica.index), ()))
-            yield Row(number, f"{key}-{number}-{place}-{again}", replica, what)
+            yield Row(number, f"{key}-{number}-{place}-{again}", replica, what, size)
 
 
 def _completed(row: Row, cluster: report.Cluster, group: report.Group, most: int) -> Row:
@@ -216,15 +220,7 @@ def _completed(row: Row, cluster: report.Cluster, group: report.Group, most: int
         _cell(f"{row.id}-{host.index}", host, base, f"host {host.index}")
         for host in row.replica.hosts[:most]
     ]
-    return structs.replace(row, size=_size_of(group), cells=tuple(cells))
-
-
-def _size_of(group: report.Group) -> str:
-    """Return the width of a replica's hosts, as a class of the style sheet."""
-    for size, most in (("one", 1), ("few", 4), ("some", 8), ("many", 16)):
-        if group.hosts <= most:
-            return size
-    return "most"
+    return structs.replace(row, cells=tuple(cells))
 
 
 def state_of(cluster: report.Cluster) -> str:
