@@ -188,12 +188,7 @@ class LeaseStore:
 
     async def _try(self) -> None:
         """Create a Lease in a dry run, and set `accepted` or `problem`."""
-        lease = {
-            "apiVersion": "coordination.k8s.io/v1",
-            "kind": "Lease",
-            "metadata": {"namespace": self._namespace, "name": f"{_PREFIX}dry-run"},
-            "spec": {},
-        }
+        lease = _lease_of({"namespace": self._namespace, "name": f"{_PREFIX}dry-run"})
         try:
             await self._api.create(self._path, lease, _WRITE_SECONDS, [("dryRun", "All")])
         except ApiError as error:
@@ -227,12 +222,7 @@ class LeaseStore:
         }
         if known is not None and known.uid:
             meta |= {"uid": known.uid, "resourceVersion": known.version}
-        return {
-            "apiVersion": "coordination.k8s.io/v1",
-            "kind": "Lease",
-            "metadata": meta,
-            "spec": {},
-        }
+        return _lease_of(meta)
 
     def _stored(self, key: TableKey, body: bytes, table: Table | None = None) -> Stored:
         """Return the table in a response; after a write, `table` is that of the request."""
@@ -246,6 +236,10 @@ class LeaseStore:
                 raise NotNow(_spoiled(meta))
             table = content.entries
         return Stored(table, meta.uid, meta.resource_version)
+
+
+def _lease_of(meta: Mapping[str, object]) -> Mapping[str, object]:
+    return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": meta, "spec": {}}
 
 
 def name_of(key: TableKey) -> str:

@@ -12,7 +12,7 @@ from time import monotonic
 from typing import Final, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from webhook.api.review import FORBIDDEN, Cause, Denied, NotNow
 from webhook.groups.group_config import ClusterIndex
@@ -227,11 +227,10 @@ class Reservations:
         """Write a table, and return whether that is certain (step 5). Otherwise read it. Raises
         NotNow.
         """
-        known = group.stored.get(key.block)
-        group.put(key.block, None)  # a cancelled review leaves no copy
+        known = group.stored.pop(key.block, None)  # a cancelled review leaves no copy
         self.counters.writes += 1
         try:
-            group.put(key.block, await self._store.write(key, table, cluster, known))
+            group.stored[key.block] = await self._store.write(key, table, cluster, known)
         except Conflict:
             self.counters.conflicts += 1
             group.contended = True
@@ -252,9 +251,10 @@ class Reservations:
             return
         if found is None or (copy and copy.version == found.version):
             group.contended = False
-        # If the table was deleted by hand, the known entries are kept.
-        known = copy or known
-        group.put(key.block, found or (known and Stored(known.table)))
+        if found is not None:
+            group.stored[key.block] = found
+        elif known := copy or known:  # deleted by hand: the known entries are kept
+            group.stored[key.block] = Stored(known.table)
 
     async def _list(self, request: AnyRequest) -> None:
         self.counters.lists += 1
@@ -299,13 +299,13 @@ class Reservations:
         raise Denied(Cause(FORBIDDEN, text, ""))
 
 
-class _Group:
-    """Copies of the tables of a group by block."""
+class _Group(Struct):
+    """Copies of the tables of a group by block. `contended`: other processes write, so a table is
+    read before it is written.
+    """
 
-    def __init__(self) -> None:
-        self.stored: dict[int, Stored] = {}
-        self.contended = False
-        """Whether other processes write: then a table is read before it is written."""
+    stored: dict[int, Stored] = field(default_factory=dict)
+    contended: bool = False
 
     @property
     def tables(self) -> list[Table]:
@@ -314,11 +314,6 @@ class _Group:
     def table(self, block: int) -> Table:
         found = self.stored.get(block)
         return found.table if found else {}
-
-    def put(self, block: int, stored: Stored | None) -> None:
-        self.stored.pop(block, None)
-        if stored is not None:
-            self.stored[block] = stored
 
 
 def _start(objects: Objects, request: AnyRequest, group: _Group) -> int:
