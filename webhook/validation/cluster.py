@@ -88,9 +88,9 @@ class Group(Struct):
     """The devices of a pod, as counted for the variables of its slice."""
     slice: Slice
     """The TPU slice of each replica."""
-    is_unit: bool
+    is_unit: bool = False
     """Whether the group is one job, by the annotation of units."""
-    named: bool
+    named: bool = False
     """Whether its hosts have names by the annotation of host names."""
 
     @property
@@ -129,9 +129,11 @@ class Group(Struct):
         """Return whether other hosts must resolve these hosts by name: several hosts, a group that
         is a unit, several slices of one job, or host names by annotation.
         """
-        if self.hosts > 1 or self.is_unit or self.named:
-            return True
-        return self.count(TPU) > 0 and self.multi_slice
+        """Return whether other hosts must resolve these hosts by name: several hosts, a group that
+        is a unit, several slices of one job, or host names by annotation.
+        """
+        several = self.hosts > 1 or self.is_unit or self.named
+        return several or (self.count(TPU) > 0 and self.multi_slice)
 
     @property
     def multi_slice(self) -> bool:
@@ -209,23 +211,23 @@ class Cluster(Struct):
     @property
     def v2_on(self) -> bool:
         """Return whether v2 is set explicitly, as KubeRay's own checks require."""
-        switch = self.v2_switch
-        return (self.options / "version").text == "v2" or (
-            switch is not None and (switch / "value").text in ("1", "true")
-        )
+        """Return whether v2 is set explicitly, as KubeRay's own checks require."""
+        return self._chosen("v2", ("1", "true"))
 
     @property
     def v2(self) -> bool | None:
         """Return whether autoscaler v2 runs; None if this depends on an unknown image."""
-        if self.v2_on:
-            return True
-        switch = self.v2_switch
-        if (self.options / "version").text == "v1" or (
-            switch is not None and (switch / "value").text in ("0", "false")
-        ):
-            return False
+        """Return whether autoscaler v2 runs; None if this depends on an unknown image."""
+        if self.v2_on or self._chosen("v1", ("0", "false")):
+            return self.v2_on
         release = self.release
         return None if release is None else release >= AUTOSCALER_V2_SINCE
+
+    def _chosen(self, version: str, values: tuple[str, ...]) -> bool:
+        switch = self.v2_switch
+        return (self.options / "version").text == version or (
+            switch is not None and (switch / "value").text in values
+        )
 
     @property
     def release(self) -> Release | None:
@@ -279,9 +281,8 @@ def _group(field: Field, name: str, kueue: Kueue) -> Group:
     template = _map(template_field.value)
     pod_field = template_field / "spec"
     pod = _map(pod_field.value)
-    hosts = _number(value.get("numOfHosts"))
+    hosts, maximum = _number(value.get("numOfHosts")), _number(value.get("maxReplicas"))
     hosts = 1 if hosts is None else hosts
-    maximum = _number(value.get("maxReplicas"))
     scale = WorkerGroup(
         group_name=name,
         num_of_hosts=hosts,
@@ -298,25 +299,11 @@ def _group(field: Field, name: str, kueue: Kueue) -> Group:
     )
     annotations = _strings(_map(template.get("metadata")).get("annotations"))
     selector = _strings(pod.get("nodeSelector"))
-    gates = pod.get("schedulingGates")
-    gated = [_text(_map(gate).get("name")) for gate in gates] if type(gates) is list else ()
-    placed = kueue.places(annotations, gated)
+    placed = kueue.places(annotations, _names(pod.get("schedulingGates")))
     chips = devices.get(TPU.name, 0) * hosts
     whole = read_slice(annotations, selector, chips, placed=placed)
-    return Group(
-        field,
-        name,
-        _strings(value.get("rayStartParams")),
-        hosts,
-        scale,
-        pod_field,
-        containers,
-        inits,
-        devices,
-        whole,
-        is_unit=False,
-        named=False,
-    )
+    params = _strings(value.get("rayStartParams"))
+    return Group(field, name, params, hosts, scale, pod_field, containers, inits, devices, whole)
 
 
 def _containers(pod: Mapping[str, Any], pod_field: Field, name: str) -> list[Container]:
@@ -342,8 +329,7 @@ def _container(value: Mapping[str, Any], field: Field) -> Container:
         }
     resources = _map(value.get("resources"))
     limits, requests = _map(resources.get("limits")), _map(resources.get("requests"))
-    listed = resources.get("claims")
-    claims = [_text(_map(each).get("name")) for each in listed] if type(listed) is list else ()
+    claims = _names(resources.get("claims"))
     devices = (
         count_devices(limits, requests, lambda _, amount: number_of(amount), claims)
         if limits or requests or claims
@@ -351,6 +337,11 @@ def _container(value: Mapping[str, Any], field: Field) -> Container:
     )
     name, image = _text(value.get("name")), _text(value.get("image"))
     return Container(field, name, image, env, limits, requests, devices)
+
+
+def _names(listed: object) -> list[str]:
+    """Return the names of the entries of a list."""
+    return [_text(_map(each).get("name")) for each in listed] if type(listed) is list else []
 
 
 def _map(value: object) -> dict[str, Any]:

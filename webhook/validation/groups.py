@@ -16,6 +16,7 @@ from webhook.groups.naming import (
     long_nodename,
     pod_prefix,
 )
+from webhook.manifest.kuberay_pods import MOST_PODS
 from webhook.validation.cluster import GROUPS_MAX, UNBOUNDED, Cluster
 from webhook.validation.finding import Fault
 
@@ -48,6 +49,21 @@ def too_many_groups(cluster: Cluster) -> Iterator[Fault]:
     if field.size > GROUPS_MAX:
         found = f"{field.size} worker groups, of which the first {GROUPS_MAX} are checked"
         yield Fault(field, f"{found}: {advice}")
+
+
+def too_many_pods(cluster: Cluster) -> Iterator[Fault]:
+    """More pods than Kubernetes supports in one cluster.
+
+    KubeRay creates pods until a quota, the nodes or etcd are exhausted, and other workloads in the
+    Kubernetes cluster suffer. Usually a number of replicas has too many digits.
+
+    https://kubernetes.io/docs/setup/best-practices/cluster-large/
+    """
+    pods = 1 + sum(group.scale.desired * max(group.hosts, 0) for group in cluster.groups)
+    if pods > MOST_PODS:
+        found = f"{pods} pods, but a Kubernetes cluster has at most {MOST_PODS}"
+        field = cluster.field / "workerGroupSpecs"
+        yield Fault(field, f"{found}: lower replicas, or numOfHosts")
 
 
 def group_name_duplicate(cluster: Cluster) -> Iterator[Fault]:

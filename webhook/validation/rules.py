@@ -48,6 +48,10 @@ API_SERVER: Final = "API server"
 RAY: Final = "Ray"
 NO_ONE_ELSE: Final = "no one else"
 
+_METADATA: Final = tuple(
+    f"Validate{kind}Metadata" for kind in ("RayCluster", "RayJob", "RayService")
+)
+
 
 class Rule(Struct, Generic[T], frozen=True):
     """A rule over views of type T; it is skipped if KubeRay is older than `since`."""
@@ -149,20 +153,8 @@ DECODING_RULES: Final = (deny(decoding.value_not_decodable, by=KUBERAY),)
 
 OBJECT_RULES: Final = (
     *DECODING_RULES,
-    deny(
-        metadata.name_too_long,
-        "ValidateRayClusterMetadata",
-        "ValidateRayJobMetadata",
-        "ValidateRayServiceMetadata",
-        "ValidateRayCronJobSpec",
-    ),
-    deny(
-        metadata.name_not_dns_label,
-        "ValidateRayClusterMetadata",
-        "ValidateRayJobMetadata",
-        "ValidateRayServiceMetadata",
-        since=(1, 4),
-    ),
+    deny(metadata.name_too_long, *_METADATA, "ValidateRayCronJobSpec"),
+    deny(metadata.name_not_dns_label, *_METADATA, since=(1, 4)),
     deny(metadata.initializing_timeout_invalid, "validateInitializingTimeout", since=(1, 5)),
     warn(metadata.webhook_name_unknown),
     deny(metadata.suspend_conditions_conflict, "ValidateRayClusterStatus"),
@@ -185,6 +177,7 @@ CLUSTER_RULES: Final = (
     deny(updates.upgrade_strategy_not_own, "ValidateRayClusterUpgradeOptions"),
     deny(groups.containers_missing, "ValidateRayClusterSpec"),
     warn(groups.too_many_groups),
+    warn(groups.too_many_pods),
     deny(groups.group_name_duplicate, by=KUBERAY),
     deny(groups.group_host_names_duplicate),
     deny(groups.group_name_reserved),

@@ -63,8 +63,8 @@ def field_type_wrong(cluster: Cluster) -> Iterator[Fault]:
     try:
         convert((cluster.meta.value, cluster.field.value), _FAST)
     except ValidationError:  # the full check may still pass
-        yield from _fields(cluster.meta, _META)
-        yield from _faults(cluster.field, _CLUSTER)
+        for field, shape in ((cluster.meta, _META), (cluster.field, _CLUSTER)):
+            yield from _faults(field, shape)
 
 
 def kind_of(shape: Shape) -> type:
@@ -87,34 +87,25 @@ _FAST: Final = tuple[_type(_META), _type(_CLUSTER)]  # type: ignore[misc]
 
 
 def _faults(field: Field, shape: Shape) -> Iterator[Fault]:
-    if not _fits(field.value, kind_of(shape)):
-        yield _fault(field, kind_of(shape))
+    kind, value = kind_of(shape), field.value
+    whole = kind is int and type(value) is float and value.is_integer()
+    if value is not None and type(value) is not kind and not whole:
+        yield _fault(field, kind)
     elif isinstance(shape, list):
         for item in islice(field.items(), GROUPS_MAX if shape[0] is _GROUP else None):
             yield from _faults(item, shape[0])
+    elif isinstance(shape, dict) and value:
+        for name, each in shape.items():
+            yield from _faults(field / name, each)
     elif shape is STRINGS:
         for key in field.map:
             yield from _faults(field.key(key), str)
-    elif isinstance(shape, dict):
-        yield from _fields(field, shape)
-
-
-def _fields(field: Field, shape: dict[str, Shape]) -> Iterator[Fault]:
-    for name, each in shape.items() if field.map else ():
-        yield from _faults(field / name, each)
-
-
-def _fits(value: Any, kind: type) -> bool:  # noqa: ANN401 - JSON has values of every type
-    return (
-        value is None
-        or type(value) is kind
-        or (kind is int and type(value) is float and value.is_integer())
-    )
 
 
 def _fault(field: Field, kind: type) -> Fault:
     value = field.value
+    found = _NAMES[type(value)]
     if kind is str and not isinstance(value, dict | list):
-        text = str(value).lower() if isinstance(value, bool) else str(value)
-        return Fault(field, f'{text[:40]} is {_NAMES[type(value)]}: quote it, as in "{text[:40]}"')
-    return Fault(field, f"expected {_NAMES[kind]}, found {_NAMES[type(value)]}")
+        text = (str(value).lower() if isinstance(value, bool) else str(value))[:40]
+        return Fault(field, f'{text} is {found}: quote it, as in "{text}"')
+    return Fault(field, f"expected {_NAMES[kind]}, found {found}")
