@@ -77,6 +77,7 @@ https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/
 
 def same(old: object, new: object, mask: Mask) -> bool:
     """Return whether two values differ only in the fields that a mask ignores."""
+    """Return whether two values differ only in the fields that a mask ignores."""
     if mask is None or mask is IGNORED:
         return mask is IGNORED or old == new
     if isinstance(mask, list):
@@ -85,13 +86,15 @@ def same(old: object, new: object, mask: Mask) -> bool:
         return len(old) == len(new) and all(
             one == other or same(one, other, mask[0]) for one, other in zip(old, new, strict=True)
         )
-    old, new = ({} if each is None else each for each in (old, new))
+    old, new = {} if old is None else old, {} if new is None else new
     if not isinstance(old, dict) or not isinstance(new, dict):
         return old == new
     rest = mask.get(_REST)
-    return all(
-        same(old.get(key), new.get(key), mask.get(key, rest)) for key in old.keys() | new.keys()
-    )
+    for key in old.keys() | new.keys():
+        one, other, below = old.get(key), new.get(key), mask.get(key, rest)
+        if one != other if below is None else not same(one, other, below):
+            return False
+    return True
 
 
 def only_scaled(kind: str, old: object, new: object) -> bool:
@@ -151,11 +154,12 @@ def queued(metadata: object) -> bool:
 
 def replicas_of(kind: str, value: Any) -> list[Any]:  # noqa: ANN401 - an object that may be garbage
     """Return `replicas` of all worker groups of an object."""
-    spec = Field(value) / "spec"
-    for name in _CLUSTER_AT[kind]:
-        spec /= name
-    groups = (spec / "workerGroupSpecs").items()
-    return [(group / "replicas").value for group in groups if type(group.value) is dict]
+    """Return `replicas` of all worker groups of an object."""
+    held = value.get("spec")
+    for name in (*_CLUSTER_AT[kind], "workerGroupSpecs"):
+        held = held.get(name) if isinstance(held, dict) else None
+    groups = held if isinstance(held, list) else []
+    return [group.get("replicas") for group in groups if isinstance(group, dict)]
 
 
 class Update(Struct):

@@ -124,17 +124,12 @@ def read_ray_object(kind: str, value: object, settings: RuleSettings) -> RayObje
     elif kind == names.RAYSERVICE_KIND:
         ray_object.cluster = read_cluster(spec / "rayClusterConfig", meta, settings, kind)
         ray_object.service = Service(spec, ray_object.cluster, settings)
-    elif kind == names.RAYJOB_KIND:
-        ray_object.job = _job(spec, root, meta, settings)
-        ray_object.cluster = ray_object.job.cluster
-    elif kind == names.RAYCRONJOB_KIND:
-        ray_object.cron = CronJob(spec, settings)
-        ray_object.job = _job(spec / "jobTemplate", root, _NOWHERE, settings)
-        ray_object.cluster = ray_object.job.cluster
+    else:
+        cron = kind == names.RAYCRONJOB_KIND
+        made, meta = (spec / "jobTemplate", _NOWHERE) if cron else (spec, meta)
+        cluster, owner = made / "rayClusterSpec", names.RAYJOB_KIND
+        if cluster.given:
+            ray_object.cluster = read_cluster(cluster, meta, settings, owner)
+        ray_object.job = Job(made, root, ray_object.cluster, settings)
+        ray_object.cron = CronJob(spec, settings) if cron else None
     return ray_object
-
-
-def _job(spec: Field, root: Field, meta: Field, settings: RuleSettings) -> Job:
-    cluster = spec / "rayClusterSpec"
-    view = read_cluster(cluster, meta, settings, names.RAYJOB_KIND) if cluster.given else None
-    return Job(spec, root, view, settings)

@@ -72,9 +72,9 @@ def shard_index_beyond_count(ray_object: RayObject) -> Iterator[Fault]:
 
     https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
     """
-    field = ray_object.annotation(names.ANNOTATION_SHARD_INDEX)
+    field = ray_object.annotation(SHARD_INDEX.annotation)
     index = read_index(field.text.strip())
-    count = read_count(ray_object.annotation(names.ANNOTATION_SHARD_COUNT).text.strip())
+    count = read_count(ray_object.annotation(SHARD_COUNT.annotation).text.strip())
     if index is not None and count is not None and index >= count:
         yield Fault(field, f"{index}, but shard-count is {count}: lower it, or raise the other")
 

@@ -63,8 +63,9 @@ def field_type_wrong(cluster: Cluster) -> Iterator[Fault]:
     try:
         convert((cluster.meta.value, cluster.field.value), _FAST)
     except ValidationError:  # the full check may still pass
-        for field, shape in ((cluster.meta, _META), (cluster.field, _CLUSTER)):
-            yield from _faults(field, shape)
+        if cluster.meta.map:
+            yield from _faults(cluster.meta, _META)
+        yield from _faults(cluster.field, _CLUSTER)
 
 
 def kind_of(shape: Shape) -> type:
