@@ -57,11 +57,6 @@ class Replica(Struct):
         """Its index and name, for a message."""
         return f"{self.index} ({self.name})" if self.name else f"{self.index}"
 
-    @property
-    def leaving(self) -> list[tuple[int, LivePod]]:
-        """The hosts that are being deleted, with their pods."""
-        return self.group.leaving.get((self.index, self.name), [])
-
 
 class Unseated(Struct, frozen=True):
     """A live pod without a seat, and what is wrong with its seat labels, if it has any."""
@@ -145,15 +140,22 @@ class Cluster(Struct):
         return self.facts.name
 
     @property
-    def head_ready(self) -> bool:
-        return any(pod.ready for pod in self.heads)
+    def ignored_by(self) -> tuple[str, str]:
+        """Kind and name of the object for which the webhook ignores the RayCluster: itself or its
+        namespace, by a label, or the configuration that does not select the namespace; or empty.
+        """
+        namespace = self.objects.namespaces.one(self.namespace)
+        if self.facts.ignored:
+            return "RayCluster", self.name
+        if namespace is not None and namespace.label(names.LABEL_IGNORE) == "true":
+            return "namespace", self.namespace
+        passed = self.objects.passed_by(self.namespace)
+        return ("mutatingwebhookconfiguration" if passed else "", passed)
 
     @property
     def ignored(self) -> bool:
-        """Return whether the webhook ignores the RayCluster, by its label or its namespace's."""
-        label = self.objects.namespace_label(self.namespace, names.LABEL_IGNORE)
-        passed = self.objects.passed_by(self.namespace)
-        return self.facts.ignored or label == "true" or passed != ""
+        """Return whether the webhook ignores the RayCluster."""
+        return self.ignored_by != ("", "")
 
     @property
     def pods(self) -> Iterator[LivePod]:

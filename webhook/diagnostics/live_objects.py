@@ -88,6 +88,9 @@ class Named(Struct, frozen=True, gc=False):
 
     metadata: LiveMeta = field(default_factory=LiveMeta)
 
+    def label(self, key: str) -> str | None:
+        return (self.metadata.labels or {}).get(key)
+
 
 class Condition(Struct, rename="camel", frozen=True, gc=False):
     """One condition of a status."""

@@ -160,8 +160,12 @@ class ObjectCache:
         """Changed nodes by name, and changed PodGroups and Services by namespace and name."""
         self._ends: set[str] = set()
         """Names, in a namespace, of pods that have ended."""
-        self.clusters: Table[LiveCluster] = Table(_namespace, self._cluster_changed)
-        self.pods: Table[LivePod] = Table(lambda pod: (owner_of(pod),), self._pod_changed, kept)
+        self.clusters: Table[LiveCluster] = Table(
+            _namespace, lambda cluster: self._mark([cluster.metadata.uid or ""])
+        )
+        self.pods: Table[LivePod] = Table(
+            lambda pod: (owner_of(pod),), lambda pod: self._mark([owner_of(pod)]), kept
+        )
         self.pod_groups: Table[LivePodGroup] = Table(_place, self._place_changed)
         self.events: Table[LiveEvent] = Table(_subjects, self._event_changed)
         self.services: Table[Named] = Table(_place, self._place_changed)
@@ -205,20 +209,8 @@ class ObjectCache:
         """Return the namespaces with RayClusters."""
         return {each.metadata.namespace or "" for each in self.clusters.all}
 
-    def has_service(self, namespace: str, name: str) -> bool | None:
-        """Return whether a Service exists; None if Services could not be read."""
-        return bool(self.services.of(f"{namespace}/{name}")) if self.services.known else None
-
     def pod_group(self, namespace: str, name: str) -> LivePodGroup | None:
         return self.pod_groups.one(f"{namespace}/{name}")
-
-    def node_label(self, node: str, key: str) -> str | None:
-        """Return a label of a node; None if the label or the node does not exist."""
-        return _label(self.nodes.one(node), key)
-
-    def namespace_label(self, namespace: str, key: str) -> str | None:
-        """Return a label of a namespace; None if the label or the namespace does not exist."""
-        return _label(self.namespaces.one(namespace), key)
 
     def passed_by(self, namespace: str) -> str:
         """Return the configuration whose `namespaceSelector` excludes a namespace, so that the API
@@ -247,12 +239,6 @@ class ObjectCache:
             if time is not None and self.pods.get(uid) is None:
                 ends[uid] = max(time, ends.get(uid, time))
         return sorted(ends.values())
-
-    def _cluster_changed(self, cluster: LiveCluster) -> None:
-        self._mark([cluster.metadata.uid or ""])
-
-    def _pod_changed(self, pod: LivePod) -> None:
-        self._mark([owner_of(pod)])
 
     def _event_changed(self, event: LiveEvent) -> None:
         """Mark the RayCluster of a rejection. The end of a pod counts once the pod is deleted."""
@@ -325,10 +311,6 @@ def _pod_names(cluster: LiveCluster) -> Iterable[str]:
 def _service(cluster: LiveCluster) -> str:
     """Return `namespace/name` of the headless Service that KubeRay creates."""
     return f"{cluster.metadata.namespace or ''}/{headless_service(cluster.metadata.name or '')}"
-
-
-def _label(value: Named | None, key: str) -> str | None:
-    return (value.metadata.labels or {}).get(key) if value is not None else None
 
 
 def _same(old: T, new: T) -> bool:

@@ -400,7 +400,9 @@ def _unready(party: PodSet, pod: LivePod) -> str:
     ]
     for init in inits:
         if init.name not in sidecars:
-            waits = init.name == names.WAIT_FOR_HEAD and not party.cluster.head_ready
+            waits = init.name == names.WAIT_FOR_HEAD and not any(
+                head.ready for head in party.cluster.heads
+            )
             return "" if waits else f"init container {init.name} has not ended"
         if not init.started:
             return f"sidecar {init.name} has not started"

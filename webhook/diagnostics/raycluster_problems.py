@@ -117,9 +117,10 @@ def headless_service_missing(cluster: Cluster) -> Iterator[Symptom]:
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/service.go
     """
-    services = {Expected(group.replicas[0]).service for group in cluster.groups if group.replicas}
-    for service in sorted(services - {""}):
-        if cluster.objects.has_service(cluster.namespace, service) is False:
+    services = cluster.objects.services
+    needed = {Expected(group.replicas[0]).service for group in cluster.groups if group.replicas}
+    for service in sorted(needed - {""}):
+        if services.known and not services.of(f"{cluster.namespace}/{service}"):
             yield Symptom(
                 f"the service {service} does not exist, so hosts cannot resolve each other's names",
                 "create it, if KubeRay does not",
@@ -266,28 +267,22 @@ def ignored(cluster: Cluster) -> Iterator[Symptom]:
 
     https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
     """
-    label = cluster.objects.namespace_label(cluster.namespace, names.LABEL_IGNORE)
-    passed = cluster.objects.passed_by(cluster.namespace)
-    if passed and not cluster.facts.ignored and label != "true":
+    kind, name = cluster.ignored_by
+    if kind == "mutatingwebhookconfiguration":
         yield Symptom(
             f"the API server does not call the webhook for namespace {cluster.namespace}, which "
-            f"mutatingwebhookconfiguration {passed} does not select",
+            f"{kind} {name} does not select",
             "to change that, add the labels of its `namespaceSelector` to the namespace, and "
             "recreate the pods",
-            f"kubectl describe mutatingwebhookconfiguration {passed}",
+            f"kubectl describe {kind} {name}",
         )
-    elif cluster.ignored:
-        where = (
-            f"raycluster -n {cluster.namespace} {cluster.name}"
-            if cluster.facts.ignored
-            else f"namespace {cluster.namespace}"
-        )
+    elif kind:
+        within = f" -n {cluster.namespace}" if kind == "RayCluster" else ""
         yield Symptom(
-            "the webhook ignores the RayCluster, because the label "
-            f"{names.LABEL_IGNORE} of the "
-            f'{"RayCluster" if cluster.facts.ignored else "namespace"} is "true"',
+            f"the webhook ignores the RayCluster, because the label {names.LABEL_IGNORE} of the "
+            f'{kind} is "true"',
             "to change that, remove the label, and recreate the pods",
-            f"kubectl get {where} --show-labels",
+            f"kubectl get {kind.lower()}{within} {name} --show-labels",
         )
 
 

@@ -67,7 +67,8 @@ def _lost(replica: Replica, missing: list[int]) -> Begin:
     succession count from the first, so that they cannot postpone the problem forever.
     """
     cluster = replica.group.cluster
-    leaving = {host: pod.metadata.deleted for host, pod in replica.leaving if host in missing}
+    pods = replica.group.leaving.get((replica.index, replica.name), ())
+    leaving = {host: pod.metadata.deleted for host, pod in pods if host in missing}
     times = [time for time in leaving.values() if time is not None]
     if len(leaving) < len(missing):
         prefix = pod_prefix(cluster.name, replica.group.name)
@@ -200,7 +201,8 @@ def replica_split(expected: Expected) -> Iterator[Symptom]:
     key = expected.topology_key if len(placed) > 1 else ""
     domains: dict[str, list[LivePod]] = {}
     for pod in placed if key else ():
-        value = cluster.objects.node_label(pod.spec.node_name or "", key)
+        node = cluster.objects.nodes.one(pod.spec.node_name or "")
+        value = node.label(key) if node is not None else None
         domains.setdefault(f"no {key}" if value is None else value, []).append(pod)
     if len(domains) > 1:
         mixed = expected.placed and replica.group.desired > 1
@@ -365,7 +367,7 @@ def pod_without_seat(group: Group) -> Iterator[Symptom]:
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
     """
     lost = group.lost
-    if group.cluster.ignored or not lost:
+    if not lost:
         return
     pods = tuple(unseated.pod.name for unseated in lost)
     why = next((f": {unseated.why}" for unseated in lost if unseated.why), "")

@@ -131,14 +131,10 @@ def _applied(live: Any, last: Any, new: Any) -> Any:  # noqa: ANN401 - any JSON 
 def _by_identity(elements: list[Any]) -> dict[object, Any]:
     found: dict[object, Any] = {}
     for index, element in enumerate(elements):
-        name = _identity(element)
+        held = element if isinstance(element, Mapping) else {}
+        name = next((held[key] for key in _IDENTITIES if isinstance(held.get(key), str)), None)
         found[index if name is None or name in found else name] = element
     return found
-
-
-def _identity(element: object) -> str | None:
-    held = element if isinstance(element, Mapping) else {}
-    return next((str(held[key]) for key in _IDENTITIES if isinstance(held.get(key), str)), None)
 
 
 def _changes(old: object, new: object, path: str) -> Iterator[Change]:
