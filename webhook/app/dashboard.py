@@ -60,8 +60,8 @@ def build(settings: Settings, output: Output) -> Process:
     admin = admin_server(settings, gate, metrics.exposition)
 
     async def drain() -> None:
-        await page.drain()
         await gate.drain()
+        await page.drain()
 
     runnables = {
         **page.runnables,
