@@ -592,6 +592,19 @@ def test_the_account_of_the_operator_is_compared_with_the_settings(
     assert (status, found["operator-account"]) == (0, verdict)
 
 
+def test_settings_are_found_beside_other_files(
+    tmp_path: Path, bundle: str, capsys: Capture
+) -> None:
+    def change(server: Server) -> None:
+        configured(server, "")
+        path = f"{WITHIN}/configmaps/ray-webhook-settings"
+        texts = ("other: 1", "validation: []", "validation: {operators: [me]}")
+        server.answers[path] = {"data": dict(zip("abc", texts, strict=True))}
+
+    _, found = check(tmp_path, bundle, capsys, change=change)
+    assert found["operator-account"] == "warning"
+
+
 def test_the_account_to_add_is_said(tmp_path: Path, bundle: str, capsys: Capture) -> None:
     with serving(Scene(), tmp_path) as (server, kubeconfig):
         installed(server, bundle)

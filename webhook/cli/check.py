@@ -143,14 +143,8 @@ def worker_of(cluster: dict[str, Any], *, ignoring: bool = True) -> dict[str, An
         if facts.deleting or facts.ignored:
             return None
         pods = expand(document, view)
-        worker = next(
-            (
-                pod
-                for pod in pods
-                if pod["metadata"]["labels"][names.LABEL_GROUP] != names.HEAD_GROUP
-            ),
-            None,
-        )
+        next(pods)  # the head
+        worker = next(pods, None)
     except (ManifestError, ValueError):
         return None
     if worker is not None:  # only users who can delete the RayCluster may block its deletion
@@ -167,12 +161,12 @@ def expiry(bundle: str) -> float | None:
 
 
 class _Settings(msgspec.Struct):
-    validation: Assumed = Assumed()
+    validation: Assumed
 
 
 def assumed_in(texts: Iterable[str] | None) -> Assumed | None:
-    """Return the settings in the first text that is a file with settings, else the defaults; None
-    without texts.
+    """Return the settings in the first text that has some of them, else the defaults; None if the
+    texts are unknown.
     """
     if texts is None:
         return None
