@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,9 +39,8 @@ def read_files(paths: Iterable[str | Path]) -> Iterator[Manifest | ManifestError
 
 
 def listed(paths: Iterable[str | Path]) -> Iterator[str | ManifestError]:
-    """Yield the files of paths, and an error for each folder that cannot be read."""
-    for path in paths:
-        yield from _files(str(path))
+    """Return the files of paths, and an error for each folder that cannot be read."""
+    return chain.from_iterable(_files(str(path)) for path in paths)
 
 
 def read_manifests(paths: Iterable[str | Path]) -> list[Manifest]:

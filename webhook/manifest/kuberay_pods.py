@@ -148,55 +148,46 @@ def _complete(spec: Object, cluster: str, namespace: str, *, head: bool) -> None
     containers = spec.get("containers") or []
     if not containers:
         return
-    address = {
-        "FQ_RAY_IP": f"{cluster}-head-svc.{namespace}.svc.cluster.local",
-        "RAY_IP": f"{cluster}-head-svc",
-    }
     ray = containers[0]
     written = list(ray.get("env") or [])
+    service = f"{cluster}-head-svc"
+    full = f"{service}.{namespace}.svc.cluster.local"
+    address = {} if head else {"FQ_RAY_IP": full, "RAY_IP": service}
     if not head:
+        inits = spec["initContainers"] = spec.get("initContainers") or []
+        for init in inits:
+            init["env"] = [*(init.get("env") or []), *_values(address)]
+        few = {"cpu": "200m", "memory": "256Mi"}
         waiting = {
             "name": names.WAIT_FOR_HEAD,
             "image": ray.get("image"),
             "command": ["/bin/bash", "-c", "--"],
             "env": [*copy.deepcopy(written), *_values(address)],
-            "resources": {
-                "limits": {"cpu": "200m", "memory": "256Mi"},
-                "requests": {"cpu": "200m", "memory": "256Mi"},
-            },
+            "resources": {"limits": few, "requests": few.copy()},
         }
-        inits = spec["initContainers"] = spec.get("initContainers") or []
-        for init in inits:
-            init["env"] = [*(init.get("env") or []), *_values(address)]
         inits.append(waiting)
-    forced = {} if head else address
-    ray["env"] = [
-        *written,
-        *_values(forced),
-        *_fields(),
-        *_defaults(written, cluster, namespace, head=head),
-    ]
+    present = {variable.get("name") for variable in written}
+    defaults = {
+        "RAY_PORT": "6379",
+        "RAY_ADDRESS": f"{'127.0.0.1' if head else full}:6379",
+        "RAY_USAGE_STATS_KUBERAY_IN_USE": "1",
+    }
+    missing = {name: value for name, value in defaults.items() if name not in present}
+    fields = (
+        {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+        for name, path in _FIELDS.items()
+    )
+    ray["env"] = [*written, *_values(address), *fields, *_values(missing)]
+
+
+_FIELDS: Final = {
+    "RAY_CLUSTER_NAME": f"metadata.labels['{names.LABEL_CLUSTER}']",
+    "RAY_CLUSTER_NAMESPACE": "metadata.namespace",
+    "RAY_CLOUD_INSTANCE_ID": "metadata.name",
+    "RAY_NODE_TYPE_NAME": f"metadata.labels['{names.LABEL_GROUP}']",
+}
+"""KubeRay's variables with fields of the pod as values."""
 
 
 def _values(variables: dict[str, str]) -> list[Object]:
     return [{"name": name, "value": value} for name, value in variables.items()]
-
-
-def _fields() -> list[Object]:
-    fields = {
-        "RAY_CLUSTER_NAME": f"metadata.labels['{names.LABEL_CLUSTER}']",
-        "RAY_CLUSTER_NAMESPACE": "metadata.namespace",
-        "RAY_CLOUD_INSTANCE_ID": "metadata.name",
-        "RAY_NODE_TYPE_NAME": f"metadata.labels['{names.LABEL_GROUP}']",
-    }
-    return [
-        {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
-        for name, path in fields.items()
-    ]
-
-
-def _defaults(written: list[Object], cluster: str, namespace: str, *, head: bool) -> list[Object]:
-    address = "127.0.0.1:6379" if head else f"{cluster}-head-svc.{namespace}.svc.cluster.local:6379"
-    values = {"RAY_PORT": "6379", "RAY_ADDRESS": address, "RAY_USAGE_STATS_KUBERAY_IN_USE": "1"}
-    present = {variable.get("name") for variable in written}
-    return _values({name: value for name, value in values.items() if name not in present})

@@ -171,13 +171,11 @@ def _unquoted(document: object, tokens: Sequence[str | int], problem: str) -> st
     if not _STRING_EXPECTED.match(problem):
         return ""
     value: Any = document
-    for token in tokens:
-        if isinstance(value, dict):
-            value = value.get(token)
-        elif isinstance(value, list) and isinstance(token, int) and token < len(value):
+    try:
+        for token in tokens:
             value = value[token]
-        else:
-            return ""
+    except (LookupError, TypeError):
+        return ""
     if type(value) not in _SCALARS:
         return ""
     text = str(value).lower() if isinstance(value, bool) else str(value)
