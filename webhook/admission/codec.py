@@ -8,7 +8,6 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 from msgspec import Struct
 
-from webhook.api import names
 from webhook.api.formats import one_line
 from webhook.api.objects import Bare, Pod
 from webhook.api.review import (
@@ -129,34 +128,6 @@ def decode_object(body: bytes) -> AdmissionRequest[Any]:
 def is_pod(request: AdmissionRequest[Any]) -> bool:
     """Return whether the request is for a Pod, not a subresource."""
     return request.kind.kind == "Pod" and not request.kind.group and not request.sub_resource
-
-
-def is_raycluster(request: AdmissionRequest[Any]) -> bool:
-    """Return whether the request is for a RayCluster, not a subresource."""
-    kind = request.kind
-    return (
-        kind.kind == names.RAYCLUSTER_KIND
-        and kind.group == names.RAY_GROUP
-        and not request.sub_resource
-    )
-
-
-def is_resize(request: AdmissionRequest[Any]) -> bool:
-    """Return whether the request is an in-place resize of a Pod."""
-    return (
-        request.kind.kind == "Pod" and not request.kind.group and request.sub_resource == "resize"
-    )
-
-
-def is_binding(request: AdmissionRequest[Any]) -> bool:
-    """Return whether the request is a binding of a Pod to a Node."""
-    return request.resource.resource == "pods" and request.sub_resource == "binding"
-
-
-def is_probe(request: AdmissionRequest[Any]) -> bool:
-    """Return whether the request is the dry run of a Lease."""
-    kind = request.kind
-    return (kind.group, kind.kind) == ("coordination.k8s.io", "Lease") and request.dry_run is True
 
 
 def _decode_unknown(body: bytes, reason: Exception) -> AdmissionRequest[Pod]:

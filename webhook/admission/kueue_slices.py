@@ -12,10 +12,11 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct, field
 
+from webhook.admission.codec import decode_object
 from webhook.api import names
 from webhook.api.formats import is_qualified_name, pointer
 from webhook.api.objects import Bare, ObjectMeta, Strings
-from webhook.api.review import AdmissionRequest, Answer
+from webhook.api.review import AdmissionRequest, Answer, BadReview
 from webhook.groups.annotations import TOPOLOGY_KEY
 from webhook.groups.kueue import read_kueue
 from webhook.mutation.fold import Operation, encode, extended
@@ -59,15 +60,6 @@ class Templates(Bare, frozen=True):
     spec: _Groups = field(default_factory=_Groups)
 
 
-class _Request(Struct, frozen=True, gc=False):
-    object: Templates | None = None
-
-
-class _Review(Struct, frozen=True, gc=False):
-    request: _Request | None = None
-
-
-_decode: Final = msgspec.json.Decoder(_Review).decode
 _operations: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
@@ -79,14 +71,10 @@ def with_slices(answer: Answer, request: AdmissionRequest[Bare], body: bytes) ->
     if request.operation != "CREATE" or request.sub_resource or answer.causes or not asks(meta):
         return answer
     try:
-        review = _decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        cluster = msgspec.convert(decode_object(body).object, Templates)
+    except (msgspec.ValidationError, BadReview):
         return answer  # the API server rejects such a spec by its schema
-    cluster = review.request and review.request.object
-    if not cluster:
-        return answer
-    added, warnings = operations(cluster)
-    return joined(answer, added, warnings)
+    return joined(answer, *operations(cluster))
 
 
 def asks(meta: ObjectMeta) -> bool:

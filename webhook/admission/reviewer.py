@@ -14,11 +14,7 @@ from webhook.admission.codec import (
     decode_object,
     decode_pod,
     encode,
-    is_binding,
     is_pod,
-    is_probe,
-    is_raycluster,
-    is_resize,
 )
 from webhook.admission.kueue_slices import with_slices
 from webhook.admission.pod_handler import Apart, PodHandler
@@ -86,6 +82,17 @@ def _name(request: AdmissionRequest[Any]) -> str:
     return (meta.name or meta.generate_name or "") if meta else ""
 
 
+# API groups, resources and subresources.
+_RAYCLUSTER: Final = (names.RAY_GROUP, "rayclusters", "")
+_BINDING: Final = ("", "pods", "binding")
+_RESIZE: Final = ("", "pods", "resize")
+_LEASE: Final = ("coordination.k8s.io", "leases", "")
+
+
+def _target(request: AdmissionRequest[Any]) -> tuple[str, str, str]:
+    return request.resource.group, request.resource.resource, request.sub_resource or ""
+
+
 _ADMITTED: Final = Answer(
     patch=msgspec.json.encode(
         [
@@ -130,6 +137,7 @@ class Mutation:
         request: AdmissionRequest[Any] = (
             await self._apart(decode_pod, body) if large else decode_pod(body)
         )
+        target = _target(request)
         try:
             if is_pod(request):
                 handler = partial(self._pods, apart=self._apart) if large else self._pods
@@ -137,7 +145,7 @@ class Mutation:
                     answer = await decided(handler, request, self._reader)
                 else:
                     answer = await self._in_time(decided(handler, request, self._reader))
-            elif self._shards is not None and is_raycluster(request):
+            elif self._shards is not None and target == _RAYCLUSTER:
                 request = await self._apart(decode_bare, body) if large else decode_bare(body)
                 if self._ignoring and request.object and is_ignored(request.object.metadata.labels):
                     answer = ALLOWED
@@ -148,11 +156,11 @@ class Mutation:
                         if large
                         else with_slices(answer, request, body)
                     )
-            elif self.bindings is not None and is_binding(request):
+            elif self.bindings is not None and target == _BINDING:
                 request = decode_object(body)
                 answer = await self.bindings(request)
             else:
-                answer = _ADMITTED if is_probe(request) else ALLOWED
+                answer = _ADMITTED if target == _LEASE and request.dry_run else ALLOWED
         except Denied as denied:
             answer = Answer(denied.causes, rules=denied.rules)
         except NotNow as reason:
@@ -192,7 +200,7 @@ class Validation:
         more.
         """
         request = decode_object(body)
-        if self._resize is not None and is_resize(request):
+        if self._resize is not None and _target(request) == _RESIZE:
             return self._resize
         answer = self._rays(request)
         return Outcome(request, answer, encode(request, answer))

@@ -124,11 +124,17 @@ def _no_label_key(key: str) -> str:
     return f"{key[:_SHOWN]!r} is not a node label key, so replicas get no affinity: correct it"
 
 
-def _unknown_granularity(text: str) -> str:
-    if not text or text in GRANULARITIES:
-        return ""
-    known = f"{', '.join(GRANULARITIES[:-1])} or {GRANULARITIES[-1]}"
-    return f"{text[:_SHOWN]!r} is unknown: write {known}"
+def _one_of(*values: str, advice: str) -> Callable[[str], str]:
+    """Return a fault for texts other than these values."""
+
+    def fault(text: str) -> str:
+        return "" if text in ("", *values) else f"{text[:_SHOWN]!r} is unknown: write {advice}"
+
+    return fault
+
+
+_GRANULARITY: Final = _one_of(*GRANULARITIES, advice=f"{CLUSTER}, {WORKER_GROUP} or {REPLICA}")
+_SWITCH: Final = _one_of("true", "false", advice="true, or remove it")
 
 
 Units = tuple[tuple[str | None, str], ...]
@@ -181,20 +187,10 @@ def _no_count(text: str) -> str:
     return f"{text[:_SHOWN]!r} is not a number of shards: write 1 to {INDEX_LIMIT}"
 
 
-def _no_switch(text: str) -> str:
-    return "" if text in ("", "true", "false") else f"{text[:_SHOWN]!r}: write true, or remove it"
-
-
 def _no_seconds(text: str) -> str:
     if not text or read_seconds(text) is not None:
         return ""
     return f"{text[:_SHOWN]!r}: write whole seconds, 0 to {SECONDS_MAX}"
-
-
-def _no_restart(text: str) -> str:
-    if text in ("", names.RESTART_REPLICA):
-        return ""
-    return f"{text[:_SHOWN]!r}: write {names.RESTART_REPLICA}, or remove it"
 
 
 TOPOLOGY_KEY: Final = OptIn(
@@ -226,7 +222,7 @@ SCHEDULING_GROUP: Final = OptIn(
     means="which pods are scheduled together, all or none",
     values=", ".join(f"`{name}`" for name in GRANULARITIES),
     parse=str,
-    fault=_unknown_granularity,
+    fault=_GRANULARITY,
     page="scheduling.md#gang-scheduling",
     rule="scheduling-group-unknown",
 )
@@ -275,7 +271,7 @@ HOST_NAMES: Final = OptIn(
     means="workers of groups of single hosts have stable host names, too",
     values="`true`",
     parse=str,
-    fault=_no_switch,
+    fault=_SWITCH,
     page="units.md",
 )
 
@@ -293,7 +289,7 @@ KUEUE_SLICES: Final = OptIn(
     means="Kueue keeps the hosts of a replica together; read when the RayCluster is created",
     values="`true`",
     parse=str,
-    fault=_no_switch,
+    fault=_SWITCH,
     page="scheduling.md#kueue",
 )
 
@@ -312,7 +308,7 @@ REPAIR: Final = OptIn(
     means="a unit of several hosts that has lost one is replaced whole",
     values="`true`",
     parse=str,
-    fault=_no_switch,
+    fault=_SWITCH,
     page="lifecycle.md#repair",
 )
 
@@ -321,7 +317,7 @@ RESTART: Final = OptIn(
     means="what restarts with Ray's container of a host of several",
     values=f"`{names.RESTART_REPLICA}`: its replica, or its worker group if that is the unit",
     parse=str,
-    fault=_no_restart,
+    fault=_one_of(names.RESTART_REPLICA, advice=f"{names.RESTART_REPLICA}, or remove it"),
     page="lifecycle.md#repair",
 )
 
@@ -330,7 +326,7 @@ COMPUTE_DOMAIN: Final = OptIn(
     means="which GPU pods share a ComputeDomain, and so their memory over NVLink (IMEX)",
     values=", ".join(f"`{name}`" for name in GRANULARITIES),
     parse=str,
-    fault=_unknown_granularity,
+    fault=_GRANULARITY,
     page="scheduling.md#computedomains",
 )
 
@@ -339,7 +335,7 @@ REPLICA_LABEL: Final = OptIn(
     means="Ray knows replica and host of each worker as labels of its node",
     values="`true`",
     parse=str,
-    fault=_no_switch,
+    fault=_SWITCH,
     page="scheduling.md#labels-of-ray-nodes",
 )
 

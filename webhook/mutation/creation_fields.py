@@ -84,12 +84,8 @@ def scheduling_group(replica: Replica) -> list[Edit]:
     if problem := scheduling_groups.excluded(spec.scheduler_name, spec.eviction_responders):
         return [Warn(f"no scheduling group: {problem}")]
     if not replica.policy.pod_groups:
-        return [
-            Warn(
-                "no scheduling group: the API server serves no PodGroups; turn on GenericWorkload "
-                "and scheduling.k8s.io"
-            )
-        ]
+        text = "the API server serves no PodGroups; turn on GenericWorkload and scheduling.k8s.io"
+        return [Warn(f"no scheduling group: {text}")]
     edits: list[Edit] = [
         SetField("schedulingGroup", {"podGroupName": name}, _WHY[replica.cluster.gang.granularity])
     ]
@@ -119,7 +115,6 @@ def _pod_group(replica: Replica) -> str:
     )
 
 
-_RESOURCES: Final = ("cpu", "memory")
 _RESTART: Final = "RestartContainer"
 
 
@@ -135,29 +130,15 @@ def resize_policy(replica: Replica) -> list[Edit]:
     if not replica.pod.spec.containers or scope == "none" or not (listed or scope == "all"):
         return []
     rules = {rule.resource_name: rule.restart_policy for rule in replica.ray.resize_policy or ()}
+    path = replica.slots[replica.ray_slot].path
+    why = "Ray resizes it in place" if listed else "it can be resized in place"
+    problem = f"Ray resizes nothing with {_RESTART}" if listed else ""
+    if replica.pod.spec.restart_policy == "Never":
+        problem = f"{_RESTART} cannot be with restartPolicy Never"
     edits: list[Edit] = []
-    for resource in _RESOURCES:
-        found = rules.get(resource)
-        if found is None:
-            edits.append(
-                AppendResizeRule(
-                    replica.slots[replica.ray_slot].path,
-                    resource,
-                    "Ray resizes it in place" if listed else "it can be resized in place",
-                )
-            )
-        elif found == _RESTART and replica.pod.spec.restart_policy == "Never":
-            edits.append(
-                Warn(
-                    f"resizePolicy {resource}: {_RESTART} cannot be with restartPolicy Never: "
-                    "remove it from the template"
-                )
-            )
-        elif found == _RESTART and listed:
-            edits.append(
-                Warn(
-                    f"resizePolicy {resource}: Ray resizes nothing with {_RESTART}: remove it "
-                    "from the template"
-                )
-            )
+    for resource in ("cpu", "memory"):
+        if resource not in rules:
+            edits.append(AppendResizeRule(path, resource, why))
+        elif rules[resource] == _RESTART and problem:
+            edits.append(Warn(f"resizePolicy {resource}: {problem}: remove it from the template"))
     return edits

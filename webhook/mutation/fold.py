@@ -37,56 +37,34 @@ def fold(replica: Replica, edits: Sequence[Edit]) -> list[Operation]:
     """Return the operations for `edits` in a pod of `replica`; missing parents are created
     first.
     """
-    labels, annotations, variables, terms, rules, operations = _sorted(replica, edits)
-    meta = replica.pod.metadata
-    operations += extended("/metadata/labels", meta.labels, labels)
-    operations += extended("/metadata/annotations", meta.annotations, annotations)
-    for path, changes in variables.items():
-        operations += _variables(path, changes, empty=not replica.slot(path).variables)
-    if terms:
-        operations += _affinity(replica.pod, terms)
-    if rules:
-        operations += _resize_rules(replica.ray.resize_policy, rules)
-    return operations
-
-
-def _sorted(
-    replica: Replica, edits: Sequence[Edit]
-) -> tuple[
-    Strings,
-    Strings,
-    dict[str, list[SetEnv]],
-    list[AppendTerm],
-    list[AppendResizeRule],
-    list[Operation],
-]:
-    """Return labels, annotations, variables by container, affinity terms and resize rules, and the
-    operations for fields.
-    """
-    labels: Strings = {}
-    annotations: Strings = {}
     variables: dict[str, list[SetEnv]] = {}
-    terms: list[AppendTerm] = []
-    rules: list[AppendResizeRule] = []
+    others: dict[type, list[Any]] = {}
     operations: list[Operation] = []
     for edit in edits:
         if type(edit) is SetEnv:
             variables.setdefault(edit.container, []).append(edit)
-        elif type(edit) is SetLabel:
-            labels[edit.key] = edit.value
         elif type(edit) is SetField:
             operations.append(Operation("add", f"/spec/{edit.name}", edit.value))
-        elif type(edit) is SetAnnotation:
-            annotations[edit.key] = edit.value
         elif type(edit) is SetPreStop:
             operations.append(_pre_stop(edit))
         elif type(edit) is AddClaim:
             operations += _claim(replica, edit)
-        elif type(edit) is AppendTerm:
-            terms.append(edit)
-        elif type(edit) is AppendResizeRule:
-            rules.append(edit)
-    return labels, annotations, variables, terms, rules, operations
+        else:
+            others.setdefault(type(edit), []).append(edit)
+    meta = replica.pod.metadata
+    labels, annotations = (
+        {edit.key: edit.value for edit in others.get(kind, ())}
+        for kind in (SetLabel, SetAnnotation)
+    )
+    operations += extended("/metadata/labels", meta.labels, labels)
+    operations += extended("/metadata/annotations", meta.annotations, annotations)
+    for path, changes in variables.items():
+        operations += _variables(path, changes, empty=not replica.slot(path).variables)
+    if terms := others.get(AppendTerm):
+        operations += _affinity(replica.pod, terms)
+    if rules := others.get(AppendResizeRule):
+        operations += _resize_rules(replica.ray.resize_policy, rules)
+    return operations
 
 
 def encode(operations: Sequence[Operation]) -> bytes:
@@ -173,13 +151,8 @@ def _affinity(pod: Pod, terms: list[AppendTerm]) -> list[Operation]:
         by_kind.setdefault(edit.kind, []).append(edit.term)
     present = pod.spec.affinity
     if present is None:
-        return [
-            Operation(
-                "add",
-                "/spec/affinity",
-                {kind: {_REQUIRED: added} for kind, added in by_kind.items()},
-            )
-        ]
+        kinds = {kind: {_REQUIRED: added} for kind, added in by_kind.items()}
+        return [Operation("add", "/spec/affinity", kinds)]
     operations: list[Operation] = []
     for kind, added in by_kind.items():
         path = f"/spec/affinity/{kind}"

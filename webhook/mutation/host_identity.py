@@ -22,37 +22,20 @@ def replica_labels(replica: Replica) -> list[Edit]:
     edits: list[Edit] = [
         SetLabel(names.LABEL_REPLICA_INDEX, str(replica.index), "the replica of the assigned seat")
     ]
-    if replica.hosts > 1 and (replica.cluster.repair or replica.cluster.restart):
-        edits += _seat(replica)
+    repaired = replica.hosts > 1 and (replica.cluster.repair or replica.cluster.restart)
+    if repaired and names.ANNOTATION_SEAT not in replica.pod.annotations:
+        # The labels are equal to those of KubeRay.
+        why = "the seat is not of KubeRay"
+        edits.append(SetAnnotation(names.ANNOTATION_SEAT, names.SEAT_ASSIGNED, why))
     if replica.hosts > 1:
         edits.append(SetLabel(names.LABEL_REPLICA_NAME, replica.name, "the replica's name"))
     if replica.count(TPU) and names.LABEL_LEGACY_REPLICA_INDEX not in replica.pod.labels:
-        value = slice_name(replica.group_name, replica.index)
+        key, value = names.LABEL_LEGACY_REPLICA_INDEX, slice_name(replica.group_name, replica.index)
         if len(value) > LABEL_VALUE_MAX:
-            edits.append(
-                Warn(
-                    f"label {names.LABEL_LEGACY_REPLICA_INDEX} left out: the group name is too "
-                    "long for it"
-                )
-            )
+            edits.append(Warn(f"label {key} left out: the group name is too long for it"))
         else:
-            edits.append(
-                SetLabel(
-                    names.LABEL_LEGACY_REPLICA_INDEX,
-                    value,
-                    "Ray's first autoscaler deletes a slice by it",
-                )
-            )
+            edits.append(SetLabel(key, value, "Ray's first autoscaler deletes a slice by it"))
     return edits
-
-
-def _seat(replica: Replica) -> list[Edit]:
-    """Return the annotation that distinguishes an assigned identity from one of KubeRay: their
-    labels are equal.
-    """
-    if names.ANNOTATION_SEAT in replica.pod.annotations:
-        return []
-    return [SetAnnotation(names.ANNOTATION_SEAT, names.SEAT_ASSIGNED, "the seat is not of KubeRay")]
 
 
 def host_labels(worker: Worker) -> list[Edit]:
@@ -85,13 +68,8 @@ def subdomain(replica: Replica) -> list[Edit]:
         edits += [Warn(f"setHostnameAsFQDN: {problem}")] if problem else []
     if replica.pod.spec.subdomain:
         return edits
-    edits.append(
-        SetField(
-            "subdomain",
-            headless_service(replica.cluster.name),
-            "KubeRay's headless service resolves it",
-        )
-    )
+    service = headless_service(replica.cluster.name)
+    edits.append(SetField("subdomain", service, "KubeRay's headless service resolves it"))
     if not replica.cluster.multi_host and not replica.policy.services:
         text = f"service {replica.service} is needed, and KubeRay creates none without numOfHosts"
         edits.append(Warn(f"{text} > 1: see installation.components"))
@@ -105,11 +83,7 @@ def hostname(worker: Worker) -> list[Edit]:
     name, present = worker.host_name, worker.replica.pod.spec.hostname
     if not present:
         return [SetField("hostname", name, "peers find this host by it")]
-    if present != name:
-        return [
-            Warn(
-                f"spec.hostname is set by hand, but peers look for {name}: remove it from the "
-                "template"
-            )
-        ]
-    return []
+    if present == name:
+        return []
+    text = f"spec.hostname is set by hand, but peers look for {name}"
+    return [Warn(f"{text}: remove it from the template")]

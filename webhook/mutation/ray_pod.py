@@ -300,20 +300,14 @@ def fill(slot: Slot, variables: Iterable[Variable]) -> list[SetEnv | Warn]:
         index = env.get(variable.name)
         if index is None:
             after = env.get(variable.after, -1) if variable.after else -1
-            edits.append(
-                SetEnv(
-                    path,
-                    variable.name,
-                    variable.value,
-                    variable.why,
-                    -1,
-                    variable.field_path,
-                    after,
-                )
-            )
+            edits.append(_set(path, variable, -1, after))
         elif (edit := _over(slot, index, variable)) is not None:
             edits.append(edit)
     return edits
+
+
+def _set(path: str, each: Variable, slot: int, after: int) -> SetEnv:
+    return SetEnv(path, each.name, each.value, each.why, slot, each.field_path, after)
 
 
 def _over(slot: Slot, index: int, variable: Variable) -> SetEnv | Warn | None:
@@ -324,18 +318,9 @@ def _over(slot: Slot, index: int, variable: Variable) -> SetEnv | Warn | None:
     ):
         return None
     if not current.value or current.value == IDENTITIES.get(variable.name):
-        after = slot.env.get(
-            variable.after, -1
-        )  # the kubelet resolves only references to preceding entries
-        return SetEnv(
-            slot.path,
-            variable.name,
-            variable.value,
-            variable.why,
-            index,
-            variable.field_path,
-            after if after > index else -1,
-        )
+        # The kubelet resolves only references to preceding entries.
+        after = slot.env.get(variable.after, -1)
+        return _set(slot.path, variable, index, after if after > index else -1)
     if variable.identity or variable.name in IDENTITIES:
         where = slot.name or slot.path
         return Warn(

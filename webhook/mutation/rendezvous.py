@@ -102,35 +102,17 @@ def shard_edits(replica: Replica) -> list[Edit]:
     cluster = replica.cluster
     if not cluster.shard_group:
         return []
-    if not cluster.shard_index:
-        return [
-            Warn(
-                f"no shard variables: the RayCluster has no {names.ANNOTATION_SHARD_INDEX} yet; "
-                "any change of it adds one"
-            )
-        ]
-    if read_index(cluster.shard_index) is None:
-        return [
-            Warn(
-                f"no shard variables: {names.ANNOTATION_SHARD_INDEX} is "
-                f"{cluster.shard_index[:20]!r}: remove it to get one"
-            )
-        ]
-    variables = [
-        Variable(
-            names.RAY_SHARD_INDEX,
-            cluster.shard_index,
-            "this RayCluster among those of its shard group",
-            identity=True,
-        ),
-        Variable(
-            names.RAY_SHARD_GROUP,
-            cluster.shard_group,
-            "the shard group of the RayCluster",
-            identity=True,
-        ),
-    ]
+    key, index = names.ANNOTATION_SHARD_INDEX, cluster.shard_index
+    if not index:
+        text = f"the RayCluster has no {key} yet; any change of it adds one"
+        return [Warn(f"no shard variables: {text}")]
+    if read_index(index) is None:
+        return [Warn(f"no shard variables: {key} is {index[:20]!r}: remove it to get one")]
+    found = {
+        names.RAY_SHARD_INDEX: (index, "this RayCluster among those of its shard group"),
+        names.RAY_SHARD_GROUP: (cluster.shard_group, "the shard group of the RayCluster"),
+    }
     if read_count(cluster.shard_count) is not None:
-        why = "how many shards the shard group has"
-        variables.append(Variable(names.RAY_SHARD_COUNT, cluster.shard_count, why, identity=True))
+        found[names.RAY_SHARD_COUNT] = (cluster.shard_count, "how many shards the shard group has")
+    variables = [Variable(name, *each, identity=True) for name, each in found.items()]
     return [edit for slot in replica.slots for edit in fill(slot, variables)]
