@@ -117,7 +117,10 @@ class ShardHandler:
         counts = {facts.name: read_count(facts.shard_count) for facts in others}
         largest = _largest(others) or 0
         if not text:
-            return (_missing(largest),) if largest else ()
+            text = (
+                f"no {names.RAY_SHARD_COUNT}: others of the shard group have shard-count {largest}"
+            )
+            return (missing,) if largest else ()
         count = read_count(text)
         if count is None:
             raise _invalid(SHARD_COUNT, text)
@@ -143,6 +146,11 @@ class ShardHandler:
         if given and index is None:
             raise _invalid(SHARD_INDEX, given)
         identity = None if index is None else HostIdentity(index, 0, "")
+        previous, current = (
+            _shard(each.metadata)[0] if each else ""
+            for each in (request.old_object, request.object)
+        )
+        update = request.operation == "UPDATE"
         wanted = Request(_name(request), key, 1, count, request.uid, given=identity)
 
         def accept(found: Found, _: int) -> int:
@@ -160,11 +168,14 @@ class ShardHandler:
                 else await self._reservations.reserve(wanted, accept)
             )
         except Denied as denied:
-            if given or not _stays(request):
+            # A RayCluster may have been created while no index could be assigned, and other
+            # changes of it must not depend on that.
+            if given or not update or previous != current:
                 raise
             return Answer((), None, (f"no index: {denied.causes[0].message}", *said))
-        warned = said if request.operation == "CREATE" else (_warning(request), *said)
-        return Answer((), None if given else _written(str(found)), warned)
+        if update:
+            said = (_MOVED if previous and previous != current else _LATE, *said)
+        return Answer((), None if given else _written(str(found)), said)
 
     def _others(self, key: ShardKey, request: AdmissionRequest[Bare]) -> list[RayClusterConfig]:
         """Return the known RayClusters of a shard group, except the one in the request."""
@@ -222,27 +233,6 @@ def _written(index: str) -> bytes:
     return encode([Operation("add", PATH, index)])
 
 
-def _groups(request: AdmissionRequest[Bare]) -> tuple[str, str]:
-    """Return the previous and the current group of a RayCluster, empty for none."""
-    previous, current = (
-        _shard(each.metadata)[0] if each else "" for each in (request.old_object, request.object)
-    )
-    return previous, current
-
-
-def _stays(request: AdmissionRequest[Bare]) -> bool:
-    """Return whether an existing RayCluster remains in its group: it may have been created while no
-    index could be assigned, and other changes must not depend on that.
-    """
-    previous, current = _groups(request)
-    return request.operation == "UPDATE" and previous == current
-
-
-def _warning(request: AdmissionRequest[Bare]) -> str:
-    previous, current = _groups(request)
-    return _MOVED if previous and previous != current else _LATE
-
-
 def _invalid(row: OptIn[str], text: str) -> Denied:
     message = f"{row.problem(text)} [{row.rule}]"
     return Denied(Cause(INVALID, message, _field(row.annotation)), rules=(row.rule,))
@@ -275,10 +265,6 @@ def _fewer(group: str, count: int, largest: int) -> Cause:
         "shard-count of its other RayClusters first"
     )
     return Cause(FORBIDDEN, text, _field(SHARD_COUNT.annotation))
-
-
-def _missing(count: int) -> str:
-    return f"no {names.RAY_SHARD_COUNT}: others of the shard group have shard-count {count}"
 
 
 def _disagreeing(names_of_others: list[str], count: int) -> str:
