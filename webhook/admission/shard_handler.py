@@ -117,10 +117,8 @@ class ShardHandler:
         counts = {facts.name: read_count(facts.shard_count) for facts in others}
         largest = _largest(others) or 0
         if not text:
-            text = (
-                f"no {names.RAY_SHARD_COUNT}: others of the shard group have shard-count {largest}"
-            )
-            return (missing,) if largest else ()
+            advice = f"others of the shard group have shard-count {largest}"
+            return (f"no {names.RAY_SHARD_COUNT}: {advice}",) if largest else ()
         count = read_count(text)
         if count is None:
             raise _invalid(SHARD_COUNT, text)
