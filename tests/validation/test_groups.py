@@ -44,6 +44,12 @@ def test_the_rules_of_a_cluster_apply_to_a_rayjob_with_its_own_path() -> None:
     }
 
 
+def test_a_huge_number_of_hosts_has_one_finding() -> None:
+    assert found(a_cluster().group(hosts=2_000_000_000)) == {
+        ("num-of-hosts-invalid", f"{GROUP}.numOfHosts")
+    }
+
+
 def test_the_rules_of_a_cluster_apply_to_a_rayservice_with_its_own_path_and_annotations() -> None:
     service = a_service(a_cluster().group(hosts=0)).annotation("ray.io/ippr", "[]")
     assert found(service) == {

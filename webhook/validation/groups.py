@@ -59,7 +59,8 @@ def too_many_pods(cluster: Cluster) -> Iterator[Fault]:
 
     https://kubernetes.io/docs/setup/best-practices/cluster-large/
     """
-    pods = 1 + sum(group.scale.desired * max(group.hosts, 0) for group in cluster.groups)
+    hosts = ((group, min(max(group.hosts, 0), MAX_HOSTS)) for group in cluster.groups)
+    pods = 1 + sum(group.scale.desired * number for group, number in hosts)
     if pods > MOST_PODS:
         found = f"{pods} pods, but a Kubernetes cluster has at most {MOST_PODS}"
         field = cluster.field / "workerGroupSpecs"

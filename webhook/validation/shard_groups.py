@@ -37,8 +37,8 @@ def shard_index_invalid(ray_object: RayObject) -> Iterator[Fault]:
     https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
     """
     field = ray_object.annotation(SHARD_INDEX.annotation)
-    problem = SHARD_INDEX.fault(field.text.strip()) if field.given else ""
-    if problem and ray_object.kind == names.RAYCLUSTER_KIND:
+    own = field.given and ray_object.kind == names.RAYCLUSTER_KIND
+    if own and (problem := SHARD_INDEX.fault(field.text.strip())):
         yield Fault(field, problem)
 
 
