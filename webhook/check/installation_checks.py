@@ -287,7 +287,6 @@ def _accounts(probed: Probed, settings: Assumed | None) -> Iterator[Found]:
 
 
 def _account(deployment: Object) -> str:
-    """Return the service account of an operator."""
     namespace = deployment.get("metadata", {}).get("namespace", "")
     name = _pod_spec(deployment).get("serviceAccountName") or "default"
     return f"system:serviceaccount:{namespace}:{name}"

@@ -12,7 +12,7 @@ from webhook.api import names
 from webhook.api.failures import InputError
 from webhook.api.formats import one_line
 from webhook.cli.connection import Cluster, with_cluster
-from webhook.cli.files import read_manifests
+from webhook.cli.files import read_manifests, text_in
 from webhook.cli.parsing import add_connection, add_output, add_paths, required_paths
 from webhook.diagnostics.messages import counted
 from webhook.diff.comparison import Comparison, compare
@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
         files, kinds = ", ".join(paths), ", ".join(names.RAY_KINDS)
         raise InputError(f"{files}: no Ray object in it: give one of {kinds}")
     for each in given:
-        if not _name(each):
+        if not text_in(each.metadata, "name"):
             raise problem_in(each, "metadata.name: set it, to find the object in the cluster")
     compared = with_cluster(arguments, lambda cluster: _compared(cluster, given))
     if arguments.output == "json":
@@ -79,16 +79,9 @@ async def _compared(cluster: Cluster, given: list[Manifest]) -> list[_Compared]:
     return [await _one(cluster, manifest) for manifest in given]
 
 
-def _name(manifest: Manifest) -> str:
-    """Return the name of an object, empty if it has no valid name."""
-    meta = manifest.document.get("metadata")
-    name = meta.get("name") if isinstance(meta, dict) else None
-    return name if isinstance(name, str) else ""
-
-
 async def _one(cluster: Cluster, manifest: Manifest) -> _Compared:
-    name = _name(manifest)
-    namespace = str(manifest.document["metadata"].get("namespace") or cluster.namespace)
+    name = text_in(manifest.metadata, "name")
+    namespace = str(manifest.metadata.get("namespace") or cluster.namespace)
     called = f"{manifest.kind} {namespace}/{name}"
     path = f"/apis/ray.io/v1/namespaces/{namespace}/{_PLURALS[manifest.kind]}/{name}"
     try:

@@ -111,7 +111,6 @@ def _pod(state: State, name: str) -> int:
 
 
 def _about(pod: LivePod, cluster: Cluster | None, now: float) -> Iterator[RenderableType]:
-    """Yield the explanation of a pod."""
     age = "" if pod.created is None else f", created {duration(now - pod.created)} ago"
     yield Text.assemble(
         (f"{pod.metadata.namespace}/{pod.name}", "bold"), f"  {pod.status.phase or 'Pending'}{age}"

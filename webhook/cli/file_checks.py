@@ -129,9 +129,8 @@ def _checked(item: Manifest, settings: RuleSettings) -> Checked | ManifestError:
 
 def _name(item: Manifest) -> str:
     """Return `RayCluster namespace/name`; with nothing after the slash for a generated name."""
-    meta = item.document.get("metadata")
-    held = meta if isinstance(meta, dict) else {}
-    return f"{item.kind} {held.get('namespace') or 'default'}/{held.get('name') or ''}"
+    meta = item.metadata
+    return f"{item.kind} {meta.get('namespace') or 'default'}/{meta.get('name') or ''}"
 
 
 def _unscalable(item: Manifest) -> ManifestError | None:

@@ -148,7 +148,7 @@ def _identity(manifest: Manifest) -> tuple[str, str, str]:
 
 def _named(manifest: Manifest) -> tuple[str, str]:
     """Return namespace and name of an object."""
-    meta = manifest.document.get("metadata") or {}
+    meta = manifest.metadata
     name = meta.get("name") or meta.get("generateName") or ""
     return str(meta.get("namespace") or "default"), str(name)
 

@@ -79,7 +79,6 @@ def run(name: str, arguments: Sequence[str], parser: argparse.ArgumentParser) ->
 
 
 def _addresses(name: str, settings: Settings, port: int, admin: int = 0) -> str:
-    """Return where a process listens, in words."""
     own = settings.listen.host
     host = "127.0.0.1" if own in {"0.0.0.0", "::"} else own  # noqa: S104 - only compared
     if name == "serve":

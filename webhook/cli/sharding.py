@@ -39,7 +39,7 @@ class Sharded(NamedTuple):
     @property
     def name(self) -> str:
         """The name in output."""
-        meta = self.manifest.document.get("metadata") or {}
+        meta = self.manifest.metadata
         return f"{names.RAYCLUSTER_KIND} {meta.get('name') or meta.get('generateName', '')}"
 
     def explained(self) -> str:

@@ -45,6 +45,12 @@ class Manifest(Struct, frozen=True):
         held = self.document if isinstance(self.document, dict) else {}
         return known_kind(held.get("apiVersion"), held.get("kind"))
 
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The metadata of an object, empty if they are no map."""
+        held = self.document.get("metadata") if isinstance(self.document, dict) else None
+        return held if isinstance(held, dict) else {}
+
     def line(self, tokens: Sequence[str | int]) -> int:
         """Return the line of a field, or of the nearest enclosing field; 0 without a file."""
         return line_at(self.node, tokens) if self.node is not None else 0

@@ -102,11 +102,9 @@ def as_cluster(manifest: Manifest, pods: Sequence[Pod] = ()) -> RayCluster:
 
 def problem_in(manifest: Manifest, problem: str, tokens: Sequence[str | int] = ()) -> ManifestError:
     """Return the error about a field of an object."""
-    meta = manifest.document.get("metadata")
-    name = meta.get("name", "") if isinstance(meta, dict) else ""
-    called = " ".join(filter(None, (manifest.document.get("kind", ""), str(name))))
-    text = f"{called}: {problem}"
-    return ManifestError(manifest.file, manifest.line(tokens), text)
+    name = str(manifest.metadata.get("name", ""))
+    called = " ".join(filter(None, (manifest.document.get("kind", ""), name)))
+    return ManifestError(manifest.file, manifest.line(tokens), f"{called}: {problem}")
 
 
 def _check_templates(manifest: Manifest) -> None:
