@@ -99,39 +99,29 @@ class Tab:
     def take(self, message: str) -> None:
         """Take in a message: what each part is about is found first, as htmx does."""
         tasks = [
-            (part, *self._target(part))
+            (part, self._target(part))
             for part in parsed(message).elements
             if "hx-swap-oob" in part.attributes
         ]
-        for part, how, target in tasks:
+        for part, target in tasks:
             if target is not None:
-                _swap(part, how, target)
+                _swap(part, target)
 
-    def _target(self, part: Element) -> tuple[str, Element | None]:
-        how, _, where = part.attributes["hx-swap-oob"].partition(":#")
-        found = self.root.by_id(where or part.attributes["id"])
-        assert len(found) <= 1, f"{where or part.attributes['id']} is there more than once"
-        return how, found[0] if found else None
+    def _target(self, part: Element) -> Element | None:
+        found = self.root.by_id(part.attributes["id"])
+        assert len(found) <= 1, f"{part.attributes['id']} is there more than once"
+        return found[0] if found else None
 
 
-def _swap(part: Element, how: str, target: Element) -> None:
-    parent = target.parent
+def _swap(part: Element, target: Element) -> None:
+    how, parent = part.attributes.pop("hx-swap-oob"), target.parent
     assert parent is not None
-    inner = list(part.children)
-    if how in {"innerHTML", "innerMorph"}:
+    if how == "innerMorph":
+        inner = list(part.children)
         target.children = []
         target.put(0, inner)
-    elif how == "afterbegin":
-        target.put(0, inner)
-    elif how == "beforeend":
-        target.put(len(target.children), inner)
-    elif target in parent.children:
+    else:
+        assert how == "outerMorph", how
         at = parent.children.index(target)
-        if how == "afterend":
-            parent.put(at + 1, inner)
-            return
-        assert how in {"delete", "outerHTML", "outerMorph"}, how
         del parent.children[at]
-        if how != "delete":
-            del part.attributes["hx-swap-oob"]
-            parent.put(at, [part])
+        parent.put(at, [part])
