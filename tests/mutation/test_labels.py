@@ -1,5 +1,7 @@
 """An assigned identity is written as by KubeRay itself; existing labels are not changed."""
 
+import pytest
+
 from tests.builders import a_cluster, a_pod, decide
 from webhook.api import names
 
@@ -48,12 +50,15 @@ def test_a_label_of_the_first_autoscaler_that_is_there_stays() -> None:
     assert labels_of(decide(pod, TPU).pod)[names.LABEL_LEGACY_REPLICA_INDEX] == "mine-3"
 
 
-def test_a_group_name_too_long_for_that_label_is_a_warning_and_the_pod_passes() -> None:
-    group = "g" * 62
+@pytest.mark.parametrize(("group", "fits"), [("g" * 61, True), ("g" * 62, False)])
+def test_a_group_name_too_long_for_that_label_is_a_warning_and_the_pod_passes(
+    group: str, *, fits: bool
+) -> None:
     decided = decide(a_pod().worker(group).of("c").tpu(4), a_cluster("c").group(group))
-    assert names.LABEL_LEGACY_REPLICA_INDEX not in labels_of(decided.pod)
+    warned = any(names.LABEL_LEGACY_REPLICA_INDEX in each for each in decided.answer.warnings)
+    assert (names.LABEL_LEGACY_REPLICA_INDEX in labels_of(decided.pod)) == fits
+    assert warned != fits
     assert labels_of(decided.pod)[INDEX] == "0"
-    assert any(names.LABEL_LEGACY_REPLICA_INDEX in warning for warning in decided.answer.warnings)
 
 
 def test_a_carried_seat_gets_no_label_at_all() -> None:
