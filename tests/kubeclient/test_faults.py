@@ -211,7 +211,7 @@ def test_a_server_that_asks_for_a_pause_gets_it() -> None:
     async def story() -> float:
         async with FakeApi().serving() as api:
             api.plan("list", Fault.THROTTLED)
-            async with following(api, timing=STEADY) as f:
+            async with following(api, timing=PATIENT) as f:
                 await eventually(lambda: f.synced)
                 times = [
                     request.at
