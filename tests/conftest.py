@@ -35,9 +35,7 @@ profile.
 
 @pytest.fixture(autouse=True)
 def _no_thread_is_left() -> Iterator[None]:
-    """Fail a test that leaves a thread running, which would disturb the tests after it. A process
-    or an event loop that is left fails as a ResourceWarning.
-    """
+    """Fail a test that leaves a thread running, which would disturb the tests after it."""
     before = threading.enumerate()
     yield
     left = [each for each in threading.enumerate() if each not in before]

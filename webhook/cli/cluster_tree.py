@@ -106,7 +106,7 @@ def _rows(group: report.Group, cluster: report.Cluster, now: float, *, wide: boo
     if group.unseated:
         lost = (ids.POD_WITHOUT_SEAT, group.name) in {(p.id, p.group) for p in cluster.problems}
         state = _state(report.WAITS) if lost else Text("none needed", style("dim"))
-        yield Text("no seat"), "", Text(counted(len(group.unseated), "pod")), state
+        yield Text("no identity"), "", Text(counted(len(group.unseated), "pod")), state
     if not group.replicas and not group.unseated:
         why = "" if cluster.deleting else "as asked for"
         yield Text("no replicas"), "", "", Text(why, style("dim"))

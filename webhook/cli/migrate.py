@@ -121,6 +121,6 @@ def _described(group: GroupVerdict) -> str:
         are = "is" if group.adopted == 1 else "are"
         parts.append(f"{counted(group.adopted, 'pod')} {are} adopted as they are")
     if group.carried:
-        carry = "carries its seat" if group.carried == 1 else "carry their seat"
+        carry = "already has its identity" if group.carried == 1 else "already have their identity"
         parts.append(f"{counted(group.carried, 'pod')} {carry}")
     return f"{name}: {', '.join(parts)}"
