@@ -188,13 +188,14 @@ class Reservations:
                 self.counters.repeated += 1
                 return answer
             group = self._latest(key)
-            self._check_unseen(key, self._unseen(objects, group.tables))
+            self._check_unseen(key, group, objects)
             read_first = group.contended and block not in tried
             tried = (*tried, block)
             if read_first:
                 await self._read(TableKey(key, block), group)
             elif await self._write(TableKey(key, block), group, found.table, request.cluster):
                 self.counters.reserved += 1
+                group.made += 1
                 if self._times.server() - now <= RENEW_SECONDS:
                     return answer  # step 6
                 continue  # this process was suspended
@@ -286,9 +287,13 @@ class Reservations:
         since = self._times.server() - VACANT_SECONDS
         return [made for table in tables for made in unseen(table, objects, since, below)]
 
-    def _check_unseen(self, key: Key, entries: list[float]) -> None:
+    def _check_unseen(self, key: Key, group: "_Group", objects: Objects) -> None:
         """Raise Denied for a group with too many entries whose objects do not appear."""
-        if len(entries) < self._unseen_max:
+        if group.made < self._unseen_max:
+            return
+        entries = self._unseen(objects, group.tables)
+        group.made = len(entries)
+        if group.made < self._unseen_max:
             return
         since = self._times.server() - min(entries)
         text = (
@@ -301,11 +306,13 @@ class Reservations:
 
 class _Group(Struct):
     """Copies of the tables of a group by block. `contended`: other processes write, so a table is
-    read before it is written.
+    read before it is written. `made` is at least the number of entries of this process whose
+    objects have not appeared.
     """
 
     stored: dict[int, Stored] = field(default_factory=dict)
     contended: bool = False
+    made: int = 0
 
     @property
     def tables(self) -> list[Table]:
