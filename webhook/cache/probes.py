@@ -1,7 +1,7 @@
 """Probes: the requests of `check` to the API server, including dry runs. Nothing is stored."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 from urllib.parse import quote
 
@@ -114,15 +114,7 @@ class Probes:
             cluster_report=cluster_report,
             scope=scope,
         )
-        services = sorted(
-            {
-                (service.namespace, service.name)
-                for each in (*(mutating or ()), *(validating or ()))
-                for webhook in each.webhooks or ()
-                if webhook.name.endswith(OURS)
-                and (service := webhook.client_config.service) is not None
-            }
-        )
+        services = _services((*(mutating or ()), *(validating or ())))
         if not services:
             return probed
         ready = {
@@ -219,6 +211,19 @@ class Probes:
             )
             for name, right in rights.items()
         }
+
+
+def _services(configurations: Iterable[WebhookConfiguration]) -> list[tuple[str, str]]:
+    """Return namespace and name of the Services of the webhook."""
+    return sorted(
+        {
+            (service.namespace, service.name)
+            for each in configurations
+            for webhook in each.webhooks or ()
+            if webhook.name.endswith(OURS)
+            and (service := webhook.client_config.service) is not None
+        }
+    )
 
 
 def _accounts(namespace: str, pods: Sequence[Object]) -> tuple[str, ...]:

@@ -66,6 +66,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cluster", action="store_true", help="check what lives in a cluster, in place of files"
     )
+    _add_rules(parser)
+    add_connection(parser)
+
+
+def _add_rules(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rule",
         action="append",
@@ -89,7 +94,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "earlier one checks is a warning then)"
         ),
     )
-    add_connection(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
