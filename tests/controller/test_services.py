@@ -1,12 +1,14 @@
 """Headless services of RayClusters whose single hosts need names, over loopback."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 
 import pytest
 
 from tests.builders import ClusterBuilder, a_cluster
 from tests.kubeclient.fake_api import (
+    PODS,
     RAYCLUSTERS,
     SERVICES,
     FakeApi,
@@ -18,11 +20,13 @@ from tests.kubeclient.following import (
     eventually,
     plain,
 )
+from tests.kubeclient.objects import a_pod
 from webhook.api import names
 from webhook.cache.cluster_cache import Observing
 from webhook.controller.group_index import GroupIndex
-from webhook.controller.headless_services import HeadlessServices
+from webhook.controller.headless_services import CONFLICT_SECONDS, HeadlessServices
 from webhook.diagnostics.object_cache import ObjectCache as Objects
+from webhook.groups.identity import HostIdentity
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.timeouts import QueueTiming
 
@@ -34,18 +38,28 @@ def a_unit() -> ClusterBuilder:
 
 
 @asynccontextmanager
-async def keeping(api: FakeApi, again: float = 600.0) -> AsyncIterator[None]:
+async def keeping(
+    api: FakeApi,
+    again: float = 600.0,
+    delay: float = 0.01,
+    clock: Callable[[], float] = lambda: 0.0,
+) -> AsyncIterator[None]:
     """Create services at a fake API server, until the end of the block."""
     connection, objects = Api(plain(api)), Objects()
     observing = Observing(connection, objects, (), QUICK, other_kinds=())
-    timing = QueueTiming(resync=again, tick=0.01, first_delay=0.01, longest_delay=0.01)
-    services = HeadlessServices(observing, GroupIndex(objects), timing)
+    timing = QueueTiming(resync=again, tick=0.01, first_delay=delay, longest_delay=delay)
+    services = HeadlessServices(observing, GroupIndex(objects), timing, clock)
     await connection.open()
     try:
         async with beside(observing.run()), beside(services.queue.run()):
             yield
     finally:
         await connection.close()
+
+
+def requested(api: FakeApi, least: int) -> bool:
+    """Return whether so many creations of services were requested."""
+    return api.count("create", SERVICES) >= least
 
 
 def created(api: FakeApi) -> list[Object]:
@@ -101,17 +115,37 @@ async def test_a_recreated_raycluster_has_a_service_once_that_of_its_predecessor
         assert owner["uid"] == "uid-of-c"
 
 
+async def test_pods_that_start_before_the_service_is_deleted_do_not_use_up_the_attempts() -> None:
+    async with FakeApi().serving() as api:
+        api.put(SERVICES, {"metadata": {"name": "c-headless", "namespace": "team"}})
+        api.put(RAYCLUSTERS, a_unit().build())
+        async with keeping(api, delay=0.5):
+            await eventually(lambda: api.count("create", SERVICES))
+            for index in range(8):
+                before = api.count("create", SERVICES)
+                seat = HostIdentity(index, 0, "")
+                api.put(PODS, a_pod(f"p{index}", seat, cluster="c", group="g", namespace="team"))
+                await eventually(partial(requested, api, before + 1))
+            api.delete(SERVICES, "c-headless", "team")
+            await eventually(lambda: created(api))
+
+
 async def test_a_service_of_another_owner_stays_and_is_not_requested_for_ever() -> None:
     async with FakeApi().serving() as api:
         own = {"metadata": {"name": "c-headless", "namespace": "team"}}
         api.put(SERVICES, own)
         api.put(RAYCLUSTERS, a_unit().build())
-        other = a_cluster("other").group("g").annotated(names.ANNOTATION_HOST_NAMES, "true")
-        async with keeping(api):
-            await eventually(lambda: api.count("create", SERVICES) == 4)
-            api.put(RAYCLUSTERS, other.build())
-            await eventually(lambda: len(created(api)) == 2)
-        assert api.count("create", SERVICES) == 5
+        now = 0.0
+        async with keeping(api, clock=lambda: now):
+            await eventually(partial(requested, api, 3))
+            now = CONFLICT_SECONDS
+            for number in range(5):
+                requests = api.count("create", SERVICES)
+                other = a_cluster(f"other{number}").group("g")
+                other.annotated(names.ANNOTATION_HOST_NAMES, "true")
+                api.put(RAYCLUSTERS, other.build())
+                await eventually(lambda: len(created(api)) == number + 2)  # noqa: B023 - at once
+        assert api.count("create", SERVICES) == requests + 1
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/
 """
 
 import logging
-from collections import Counter
+from collections.abc import Callable
+from time import monotonic
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -24,25 +25,30 @@ from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.timeouts import QueueTiming
 
 _log: Final = logging.getLogger("webhook.controller")
-TIMING: Final = QueueTiming(resync=600.0, first_delay=10.0, longest_delay=60.0)
+TIMING: Final = QueueTiming(resync=600.0, first_delay=10.0, longest_delay=20.0)
 """At a resync every service is created again, which fails while the service exists."""
-_CONFLICTS: Final = 4
-"""Conflicts after which the service of a RayCluster counts as existing. At first, it may belong to
-a deleted RayCluster of the same name, until garbage collection deletes it."""
+CONFLICT_SECONDS: Final = 60.0
+"""Seconds of conflicts after which the service of a RayCluster counts as existing. At first, it may
+belong to a deleted RayCluster of the same name, until garbage collection deletes it."""
 
 
 class HeadlessServices:
     """Creates the services, with only the `create` permission: an existing one is a conflict."""
 
     def __init__(
-        self, observing: Observing, index: GroupIndex, timing: QueueTiming = TIMING
+        self,
+        observing: Observing,
+        index: GroupIndex,
+        timing: QueueTiming = TIMING,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         self._api = observing.api
         self._clusters = index.clusters
+        self._clock = clock
         self._existing: set[str] = set()
         """The uids of RayClusters whose service exists, since the last resync."""
-        self._conflicts: Counter[str] = Counter()
-        """By uid of the RayCluster."""
+        self._conflicts: dict[str, float] = {}
+        """The time of the first conflict, by uid of the RayCluster."""
         self.queue = WorkQueue(
             "headless Services", self._reconcile, lambda: observing.synced, timing
         )
@@ -60,8 +66,8 @@ class HeadlessServices:
         if facts is None or not _wanted(facts) or facts.uid in self._existing:
             return False
         if not await self._create(facts):
-            self._conflicts[facts.uid] += 1
-            if self._conflicts[facts.uid] < _CONFLICTS:
+            now = self._clock()
+            if now - self._conflicts.setdefault(facts.uid, now) < CONFLICT_SECONDS:
                 return True
         self._existing.add(facts.uid)
         return False
