@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -309,6 +310,16 @@ async def test_tokens_that_are_not_known_are_paced_and_those_of_users_are_not(ju
     judge.now += REVIEWED_SECONDS
     assert await access.sight("", "good") is not None
     assert judge.asked.count("tokenreviews") == UNKNOWN_AT_ONCE + 1
+
+
+async def test_tokens_beyond_the_pace_do_not_drop_the_answers_about_others(judge: Judge) -> None:
+    access = access_of(judge)
+    assert await access.sight("", "bad") is None
+    for number in range(2000):
+        with suppress(NotNowError):
+            await access.sight("", f"flood-{number}")
+    assert await access.sight("", "bad") is None
+    assert judge.asked.count("tokenreviews") == UNKNOWN_AT_ONCE
 
 
 def test_an_api_server_that_does_not_answer_lets_no_user_in(judge: Judge) -> None:

@@ -6,6 +6,7 @@ Source of the rules: the RBAC authorizer of Kubernetes, plugin/pkg/auth/authoriz
 import asyncio
 from collections import OrderedDict, defaultdict
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
+from functools import partial
 from hashlib import sha256
 from typing import Any, Final, Generic, TypeVar
 
@@ -57,43 +58,42 @@ class NotNowError(Exception):
 
 class Shared(Generic[K, V]):
     """A cache with a size limit and a lifetime. All requests for a key share one computation, which
-    continues when a request is cancelled; the next request after a failure begins another.
+    continues when a request is cancelled; failures are not cached.
     """
 
     def __init__(self, limit: int, seconds: float, clock: Callable[[], float]) -> None:
         self._limit = limit
         self._seconds = seconds
         self._clock = clock
-        self._kept: OrderedDict[K, tuple[float, asyncio.Future[V]]] = OrderedDict()
+        self._kept: OrderedDict[K, tuple[float, V]] = OrderedDict()
+        self._computed: dict[K, asyncio.Future[V]] = {}
 
     def __contains__(self, key: K) -> bool:
-        """Return whether a value was requested or stored for a key, even if expired."""
+        """Return whether a value was stored for a key, even if expired."""
         return key in self._kept
 
     async def get(self, key: K, compute: Callable[[], Awaitable[V]]) -> V:
         """Return the value of a key, cached or computed. Raises the exceptions of `compute`."""
-        until, found = self._kept.get(key, (0.0, None))
-        if found is None or self._clock() >= until or _failed(found):
-            found = asyncio.ensure_future(compute())
-            found.add_done_callback(_failed)  # all requests may have been cancelled
-            self._keep(key, found)
-        self._kept.move_to_end(key)
-        return await asyncio.shield(found)
+        kept = self._kept.get(key)
+        if kept is not None and self._clock() < kept[0]:
+            self._kept.move_to_end(key)
+            return kept[1]
+        if key not in self._computed:
+            future = self._computed[key] = asyncio.ensure_future(compute())
+            future.add_done_callback(partial(self._settle, key))
+        return await asyncio.shield(self._computed[key])
 
     def put(self, key: K, value: V) -> None:
-        future = asyncio.get_running_loop().create_future()
-        future.set_result(value)
-        self._keep(key, future)
-
-    def _keep(self, key: K, future: asyncio.Future[V]) -> None:
         """Store a value; above the limit, the least recently requested value is dropped."""
-        self._kept[key] = (self._clock() + self._seconds, future)
+        self._kept[key] = (self._clock() + self._seconds, value)
+        self._kept.move_to_end(key)
         if len(self._kept) > self._limit:
             self._kept.popitem(last=False)
 
-
-def _failed(future: asyncio.Future[V]) -> bool:
-    return future.done() and (future.cancelled() or future.exception() is not None)
+    def _settle(self, key: K, future: asyncio.Future[V]) -> None:
+        del self._computed[key]
+        if not future.cancelled() and future.exception() is None:
+            self.put(key, future.result())
 
 
 class Rule(Struct, frozen=True, rename="camel"):
