@@ -107,6 +107,22 @@ def test_problem_counts_after_its_time_without_any_change() -> None:
     assert [one.id for one in examiner.clusters["uid-of-llama"].problems] == [ids.HOST_MISSING]
 
 
+def test_an_edit_that_only_changes_the_template_changes_the_remedy() -> None:
+    scene = Scene(llama(replicas=1))
+    names = ",".join(f"tpu-0-{host}.llama-headless" for host in range(8))
+    for name in scene.pods.keys() - {"llama-head"}:
+        scene.told(name, TPU_WORKER_HOSTNAMES=names)
+    stage = Stage(scene.observed())
+    for ago, remedy in ((3900, "remove TPU_WORKER_HOSTNAMES"), (60, "delete it")):
+        manager = {"manager": "kubectl", "time": instant(ago), "fieldsV1": {"f:spec": {}}}
+        scene.cluster["metadata"]["managedFields"] = [manager]
+        stage.put_cluster(scene.cluster)
+        stage.examine_changed()
+        (problem,) = stage.live.examiner.clusters["uid-of-llama"].problems
+        assert (problem,) == tuple(scene.examined().every_problem)
+        assert problem.remedy.startswith(remedy)
+
+
 def test_what_follows_from_other_replicas_is_seen_when_they_go() -> None:
     scene = job(3)
     stage = Stage(scene.observed())

@@ -85,8 +85,8 @@ class ReplicaProblems(Struct, frozen=True):
 
 
 def find_again(replica: Replica) -> ReplicaProblems:
-    """Return the problems of the hosts of a replica. They depend only on its pods, their nodes and
-    the configuration of its RayCluster.
+    """Return the problems of the hosts of a replica. They depend only on its pods, their nodes, the
+    configuration of its RayCluster, and the time of the last edit.
     """
     expected = Expected(replica)
     return ReplicaProblems(

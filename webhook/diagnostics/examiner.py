@@ -57,7 +57,8 @@ class Examiner:
         self.memoized = 0
         self.worked_out = 0
         self._next: dict[str, float] = {}
-        self._memories: dict[str, tuple[RayClusterConfig, _Memory]] = {}
+        self._memories: dict[str, tuple[tuple[RayClusterConfig, float | None], _Memory]] = {}
+        """By uid, with the configuration of the RayCluster and the time of its last edit."""
 
     def due(self, now: float) -> list[str]:
         """Return the uids of the RayClusters to examine, including deleted ones."""
@@ -74,11 +75,12 @@ class Examiner:
     def examine(self, uid: str, now: float) -> bool:
         """Examine a RayCluster, and return whether its report changed or it was deleted."""
         cluster = self.assigned(uid, now)
-        facts, old = self._memories.pop(uid, (None, {}))
+        last, old = self._memories.pop(uid, (None, {}))
         if cluster is None:
             self._next.pop(uid, None)
             return self.clusters.pop(uid, None) is not None
-        known, new = old if facts == cluster.facts else {}, {}
+        configuration = cluster.facts, cluster.live.metadata.edited
+        known, new = old if last == configuration else {}, {}
 
         def find(replica: Replica) -> ReplicaProblems:
             """Memoize `find_again`, most of an examination."""
@@ -95,7 +97,7 @@ class Examiner:
             return found
 
         cluster_report, due = report_of(cluster, find)
-        self._memories[uid] = cluster.facts, new
+        self._memories[uid] = configuration, new
         return self._show(uid, cluster_report, due, now)
 
     def fail(self, uid: str, why: str, now: float) -> bool:
