@@ -1,5 +1,7 @@
 """Free identities, for any number of pods per identity and generations of an index."""
 
+import tracemalloc
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -105,6 +107,16 @@ def test_an_index_beyond_all_that_are_handed_out_is_held_but_never_filled() -> N
     assert place(group) == (0, 0)
     group.release(HostIdentity(MAX_REPLICAS + 5, 0, "A"))
     assert not group
+
+
+def test_a_pod_takes_little_memory_whatever_its_index() -> None:
+    tracemalloc.start()
+    try:
+        groups = [occupied(4, HostIdentity(MAX_REPLICAS - 1, 0, "A")) for _ in range(10)]
+        size, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert size < 20_000 * len(groups)
 
 
 def test_names_are_known_as_long_as_anyone_bears_them() -> None:

@@ -10,9 +10,9 @@ from webhook.api.formats import is_label_value, shortened
 from webhook.api.objects import Strings
 from webhook.api.review import INVALID, REQUIRED, Cause, Denied
 
-MAX_REPLICAS: Final = 1 << 20
-"""Replica indices are less than this number; it bounds memory against labels such as
-`2000000000`.
+MAX_REPLICAS: Final = 1 << 16
+"""Replica indices are less than this number; it bounds the memory for a pod, 17 KB, against labels
+such as `2000000000`.
 """
 
 MAX_HOSTS: Final = 4096
