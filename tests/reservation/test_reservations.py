@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from cProfile import Profile
 from typing import Any, cast
 
 import pytest
@@ -283,6 +284,24 @@ def test_of_too_many_pods_that_do_not_appear_the_next_is_denied_in_its_group_alo
     assert simulation.reserve("c", key=GroupKey("ns", "uid", "other"))[0] == HostIdentity(0, 0, "")
     simulation.lists.now += VACANT_SECONDS
     assert simulation.place("d") == (0, 0)
+
+
+@pytest.mark.parametrize("hosts", [1, 2])
+def test_a_reservation_costs_the_same_in_a_large_group(simulation: Simulation, hosts: int) -> None:
+    def calls(pods: range) -> int:
+        profile = Profile()
+        for number in pods:
+            profile.enable()
+            seat, holder = simulation.reserve(f"r{number}", hosts)
+            profile.disable()
+            simulation.show(f"pod-{number}", seat, holder)
+        return sum(each.callcount for each in profile.getstats())
+
+    small = calls(range(BLOCK * hosts))
+    calls(range(BLOCK * hosts, 45 * BLOCK * hosts))
+    # No multiple of UNSEEN_MAX, at which all entries are counted.
+    large = calls(range(45 * BLOCK * hosts, 46 * BLOCK * hosts))
+    assert large < 1.2 * small
 
 
 def test_an_entry_whose_pod_is_gone_blocks_no_new_replica(

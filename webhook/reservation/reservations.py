@@ -139,7 +139,8 @@ class Reservations:
         return sum(
             made <= late
             for key, group in self._groups.items()
-            for made in self._unseen(self._objects_of(key), group.tables)
+            if group.made
+            for made in self._unseen_in(group, self._objects_of(key))
         )
 
     async def reserve(self, request: AnyRequest, accept: Accept[T]) -> T:
@@ -287,13 +288,18 @@ class Reservations:
         since = self._times.server() - VACANT_SECONDS
         return [made for table in tables for made in unseen(table, objects, since, below)]
 
+    def _unseen_in(self, group: "_Group", objects: Objects) -> list[float]:
+        """Return these times for all known tables of a group, and count them."""
+        entries = self._unseen(objects, group.tables)
+        group.made = len(entries)
+        return entries
+
     def _check_unseen(self, key: Key, group: "_Group", objects: Objects) -> None:
         """Raise Denied for a group with too many entries whose objects do not appear."""
         if group.made < self._unseen_max:
             return
-        entries = self._unseen(objects, group.tables)
-        group.made = len(entries)
-        if group.made < self._unseen_max:
+        entries = self._unseen_in(group, objects)
+        if len(entries) < self._unseen_max:
             return
         since = self._times.server() - min(entries)
         text = (
@@ -331,12 +337,7 @@ def _start(objects: Objects, request: AnyRequest, group: _Group) -> int:
         return 0 if request.index else block_of(request.given.replica)
     vacant, lacking = objects.lowest(request.hosts)
     if request.hosts > 1:
-        whole = frozenset(range(request.hosts))
-        begun = {
-            block
-            for block, each in group.stored.items()
-            if not all(whole.issubset(entry.hosts) for entry in each.table.values())
-        }
+        begun = {block for block, each in group.stored.items() if each.lacking < request.hosts}
         for block in sorted(begun if lacking is None else begun | {block_of(lacking)}):
             if vacancy(group.table(block), objects, request, block, open_new=False):
                 return block
