@@ -286,6 +286,22 @@ def test_of_too_many_pods_that_do_not_appear_the_next_is_denied_in_its_group_alo
     assert simulation.place("d") == (0, 0)
 
 
+def test_a_scrape_during_a_write_does_not_raise_the_limit_of_pods_that_do_not_appear(
+    simulation: Simulation,
+) -> None:
+    reservations = simulation.lists.reservations(
+        simulation.members, ClusterIndex(), simulation.store
+    )
+    simulation.identities = Identities(reservations)
+    scraped = []
+    simulation.store.while_writing = lambda _: scraped.append(reservations.unseen)
+    for number in range(UNSEEN_MAX):
+        simulation.reserve(f"a{number}", 64)
+    with pytest.raises(Denied):
+        simulation.reserve("b", 64)
+    assert len(scraped) == UNSEEN_MAX
+
+
 @pytest.mark.parametrize("hosts", [1, 2])
 def test_a_reservation_costs_the_same_in_a_large_group(simulation: Simulation, hosts: int) -> None:
     def calls(pods: range) -> int:

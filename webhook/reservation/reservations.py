@@ -139,8 +139,7 @@ class Reservations:
         return sum(
             made <= late
             for key, group in self._groups.items()
-            if group.made
-            for made in self._unseen_in(group, self._objects_of(key))
+            for made in self._unseen(self._objects_of(key), group.tables)
         )
 
     async def reserve(self, request: AnyRequest, accept: Accept[T]) -> T:
@@ -288,18 +287,13 @@ class Reservations:
         since = self._times.server() - VACANT_SECONDS
         return [made for table in tables for made in unseen(table, objects, since, below)]
 
-    def _unseen_in(self, group: "_Group", objects: Objects) -> list[float]:
-        """Return these times for all known tables of a group, and count them."""
-        entries = self._unseen(objects, group.tables)
-        group.made = len(entries)
-        return entries
-
     def _check_unseen(self, key: Key, group: "_Group", objects: Objects) -> None:
         """Raise Denied for a group with too many entries whose objects do not appear."""
         if group.made < self._unseen_max:
             return
-        entries = self._unseen_in(group, objects)
-        if len(entries) < self._unseen_max:
+        entries = self._unseen(objects, group.tables)
+        group.made = len(entries)
+        if group.made < self._unseen_max:
             return
         since = self._times.server() - min(entries)
         text = (
