@@ -24,6 +24,7 @@ UNREADABLE = {
     "doubled.yaml": (f"{POD}  name: b\n", ":5: the key 'name' stands on line 4 already"),
     "doubled.json": ('{"apiVersion": "v1",\n"kind": "Pod",\n"kind": "Pod"}', ":3: the key 'kind' "),
     "open.yaml": (f"{POD}  labels: [\n", ":6: not YAML: "),
+    "control.yaml": (f"{POD}  name: a\0\n", ":5: not YAML: control characters are not allowed"),
     "open.json": ('{"kind": "Pod",\n]', ":2: not YAML: "),
     "binary.yaml": (b"a: 1\nb: \xff\n", ":2: not a text file in UTF-8"),
     "deep.yaml": ("a: " + "[" * 300, ":1: nested too deeply"),

@@ -292,7 +292,7 @@ def test_an_object_of_a_state_without_a_name_is_named_by_its_line(
     assert main(["status", "--state", str(file)]) == 2
     said = capsys.readouterr().err
     assert str(file) in said
-    assert ": the object has no name" in said
+    assert ": metadata.name: set it: every object needs a name" in said
 
 
 def test_a_state_that_cannot_be_read_is_2_and_so_is_to_watch_one(

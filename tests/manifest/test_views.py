@@ -51,6 +51,19 @@ def test_what_lacks_quotes_is_told_with_its_field_and_what_to_write(
     assert problem(document) == told
 
 
+def test_null_is_an_unset_field() -> None:
+    group = {"groupName": "g", "numOfHosts": None}
+    labels: Object = {"a": None, "b": "c"}
+    metadata = {"name": "abc", "labels": labels}
+    cluster = as_cluster(
+        manifest(
+            {"kind": "RayCluster", "metadata": metadata, "spec": {"workerGroupSpecs": [group]}}
+        )
+    )
+    assert cluster.groups[0].num_of_hosts == 1
+    assert cluster.metadata.labels == {"b": "c"}
+
+
 @pytest.mark.parametrize("value", [[], {}])
 def test_a_map_or_list_is_not_to_be_quoted(value: object) -> None:
     assert "quote" not in problem({"metadata": {"namespace": value}})

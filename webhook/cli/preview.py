@@ -24,7 +24,7 @@ from webhook.cli.summary import table
 from webhook.manifest.kuberay_pods import MOST_PODS, cluster_for, count_pods, expand
 from webhook.manifest.reader import Manifest, as_yaml
 from webhook.manifest.standalone import load_state
-from webhook.manifest.views import as_pod, problem_in, require_owner
+from webhook.manifest.views import NAMELESS, as_pod, problem_in, require_owner
 from webhook.mutation.edit import (
     AddClaim,
     AppendResizeRule,
@@ -89,7 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--multi-host-indexing",
         action="store_true",
-        help="write the seat labels that KubeRay 1.6+ writes itself",
+        help="write the identity labels that KubeRay 1.6+ writes itself",
     )
     parser.add_argument(
         "--explain", action="store_true", help="say what is added where, and why (the default)"
@@ -221,7 +221,7 @@ async def _results(
 def _check_playable(manifest: Manifest, cluster: RayCluster) -> None:
     """Raise ManifestError if the pods of a RayCluster cannot be simulated."""
     if not cluster.metadata.name:
-        raise problem_in(manifest, "metadata.name: set it: every object needs a name", ["metadata"])
+        raise problem_in(manifest, NAMELESS, ["metadata"])
     count = count_pods(cluster)
     if count > MOST_PODS:
         text = (

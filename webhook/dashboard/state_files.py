@@ -23,8 +23,7 @@ from webhook.diagnostics.live_objects import (
 from webhook.diagnostics.object_cache import ObjectCache
 from webhook.explain.variables import given_variables
 from webhook.manifest.reader import Manifest
-from webhook.manifest.views import as_cluster, as_pod, convert
-from webhook.manifest.yaml_values import ManifestError
+from webhook.manifest.views import NAMELESS, as_cluster, as_pod, convert, problem_in
 
 T = TypeVar("T", bound=Struct)
 
@@ -187,7 +186,7 @@ def _identified(value: T, manifest: Manifest) -> T:
     """Return an object with a namespace and a uid, which an object in a file may lack."""
     meta: LiveMeta = getattr(value, "metadata")  # noqa: B009 - of every kind here
     if not meta.name:
-        raise ManifestError(manifest.file, manifest.line(("metadata",)), "the object has no name")
+        raise problem_in(manifest, NAMELESS, ["metadata"])
     namespace = meta.namespace or "default"
     uid = meta.uid or f"{manifest.document.get('kind')}/{namespace}/{meta.name}"
     return structs.replace(value, metadata=structs.replace(meta, namespace=namespace, uid=uid))

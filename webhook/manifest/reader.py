@@ -7,6 +7,7 @@ from typing import Any, Final
 import yaml
 from msgspec import Struct
 from yaml.nodes import Node
+from yaml.reader import ReaderError
 
 from webhook.api.names import known_kind
 from webhook.manifest.yaml_values import (
@@ -75,8 +76,10 @@ def read(name: str, data: bytes) -> Iterator[Manifest]:
         hint = TEMPLATE if b"{{" in data else ""
         problem = f"not YAML: {error.problem or 'unreadable'}{hint}"
         raise ManifestError(name, line, problem) from None
-    except yaml.YAMLError as error:
-        raise ManifestError(name, 0, f"not YAML: {' '.join(str(error).split())}") from None
+    except ReaderError as error:
+        line = text.encode()[: error.position].count(b"\n") + 1
+        problem = f"not YAML: {error.reason}: remove the character U+{error.character:04X}"
+        raise ManifestError(name, line, problem) from None
 
 
 def text_of(name: str, data: bytes) -> str:

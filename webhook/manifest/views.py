@@ -29,6 +29,8 @@ _TYPES: Final = {
     "null": "nothing",
 }
 _SCALARS: Final[dict[type, str]] = {int: "an integer", float: "a number", bool: "a boolean"}
+NAMELESS: Final = "metadata.name: set it: every object needs a name"
+"""The error of an object without a name."""
 _SHOWN: Final = 40
 """The maximum length of an invalid value in a message."""
 _TOKEN: Final = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
@@ -141,10 +143,18 @@ def _owner_uid(pods: Sequence[Pod], namespace: str, name: str) -> str | None:
 
 def convert(manifest: Manifest, kind: type[T]) -> T:
     """Return an object as `kind`. Raises ManifestError for an invalid shape."""
+    document = {key: _without_nulls(value) for key, value in manifest.document.items()}
     try:
-        return msgspec.json.decode(msgspec.json.encode(manifest.document), type=kind)
+        return msgspec.json.decode(msgspec.json.encode(document), type=kind)
     except msgspec.ValidationError as error:
         raise _wrong_shape(manifest, str(error)) from None
+
+
+def _without_nulls(value: object) -> object:
+    """Return a value without the nulls in its maps, which the API server treats as unset."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(each) for key, each in value.items() if each is not None}
+    return [_without_nulls(each) for each in value] if isinstance(value, list) else value
 
 
 def _wrong_shape(manifest: Manifest, problem: str) -> ManifestError:
