@@ -339,7 +339,7 @@ def _bundles(
 
 
 _LOST: Final = {
-    PODS_WEBHOOK: "a pod that is created while the webhook is away never gets its seat",
+    PODS_WEBHOOK: "a pod that is created while the webhook is away never gets its identity",
     SHARDS_WEBHOOK: (
         "a RayCluster of a shard group that is created while the webhook is away gets no index"
     ),
@@ -382,7 +382,7 @@ _WITHOUT_RIGHT: Final[tuple[tuple[str, Verdict, str, str], ...]] = (
     (
         f" {LEASES} in ",
         "error",
-        ", by which seats are given",
+        ", by which identities are reserved",
         (
             "apply the Role of the chart there; where the setting installation.namespace names "
             "another namespace, give it to `check` as well"
@@ -464,7 +464,7 @@ def _patch(probed: Probed) -> Iterator[Found]:
     labels = (tried.stored or {}).get("metadata", {}).get("labels") or {}
     index = labels.get(names.LABEL_REPLICA_INDEX)
     if probed.owner and index is not None:
-        yield _fine(f"{what} gets its seat, in a dry run: replica {index}")
+        yield _fine(f"{what} gets its identity, in a dry run: replica {index}")
     elif _denied_by(tried, PODS_WEBHOOK) and probed.owner:
         yield "warning", f"{what} is denied: {tried.refused}", "do what the message says"
     elif _denied_by(tried, PODS_WEBHOOK):
@@ -523,7 +523,7 @@ _OF_SEATS: Final = (
 
 def _workers(probed: Probed) -> Iterator[Found]:
     if probed.cluster_report is None:
-        yield _unread(probed, "pods", "whether all workers have a seat is not known")
+        yield _unread(probed, "pods", "whether all workers have an identity is not known")
     else:
         yield from _seats(probed.cluster_report, where(probed.scope), of_files=False)
 

@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "  ray-webhook check --pre        before the installation\n"
         "  ray-webhook check --wait 2m    after it: until all is right, or two minutes are over\n"
         "  ray-webhook check -n team      of the pods and RayClusters of one namespace\n"
-        "  ray-webhook check --state FILE of what `status -o state` wrote: webhooks and seats\n\n"
+        "  ray-webhook check --state FILE of `status -o state`: webhooks and identities\n\n"
         "Nothing is stored: objects are sent in dry runs only, to the namespace of -n, else to\n"
         "that of the context.\n\n"
         "exit status: 0 nothing is wrong, 1 something is, 2 the cluster cannot be looked at"

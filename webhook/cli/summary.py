@@ -34,7 +34,7 @@ def table(pods: Iterable[Object]) -> Iterator[str]:
             place = labels.get(names.LABEL_CLUSTER, ""), labels.get(names.LABEL_GROUP, "")
             groups.setdefault(place, []).append(pod)
     if not groups:
-        yield "no worker has a seat"
+        yield "no worker has an identity"
         return
     widths = [max(len(head), *(len(place[i]) for place in groups)) for i, head in enumerate(_HEADS)]
     yield _line(widths, *_HEADS, "replica", "host", "host name", "variables of Ray's container")

@@ -192,7 +192,7 @@ def _group(
     if group.unit:
         note += f"; one unit of {counted(len(group.every_host), 'host')}"
     if group.unseated:
-        note += f"; {counted(len(group.unseated), 'pod')} without a seat"
+        note += f"; {counted(len(group.unseated), 'pod')} without an identity"
     return GroupView(key, group.name, text, note, rows)
 
 

@@ -20,12 +20,12 @@ def replica_labels(replica: Replica) -> list[Edit]:
     if not replica.assigned:
         return []
     edits: list[Edit] = [
-        SetLabel(names.LABEL_REPLICA_INDEX, str(replica.index), "the replica of the assigned seat")
+        SetLabel(names.LABEL_REPLICA_INDEX, str(replica.index), "the assigned replica index")
     ]
     repaired = replica.hosts > 1 and (replica.cluster.repair or replica.cluster.restart)
     if repaired and names.ANNOTATION_SEAT not in replica.pod.annotations:
         # The labels are equal to those of KubeRay.
-        why = "the seat is not of KubeRay"
+        why = "the identity is not of KubeRay"
         edits.append(SetAnnotation(names.ANNOTATION_SEAT, names.SEAT_ASSIGNED, why))
     if replica.hosts > 1:
         edits.append(SetLabel(names.LABEL_REPLICA_NAME, replica.name, "the replica's name"))
@@ -50,7 +50,7 @@ def host_labels(worker: Worker) -> list[Edit]:
     ]
     if replica.hosts > 1:
         index = str(worker.host)
-        edits.append(SetLabel(names.LABEL_HOST_INDEX, index, "the host of the assigned seat"))
+        edits.append(SetLabel(names.LABEL_HOST_INDEX, index, "the assigned host index"))
     return edits
 
 
