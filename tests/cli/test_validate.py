@@ -107,6 +107,12 @@ def test_findings_are_printed_with_their_line_and_fail_the_command(
     assert err == "1 Ray object: 1 denied, 1 warning\n"
 
 
+def test_the_only_allowed_number_of_replicas_is_no_range(validate: Validate, file: Write) -> None:
+    fixed = CLEAN.replace("maxReplicas: 10", "minReplicas: 2\n    maxReplicas: 2")
+    out = validate(file(fixed))[1]
+    assert "replicas is 9, so KubeRay takes 2: write 2, or change the bounds" in out
+
+
 @pytest.mark.parametrize(("text", "strict", "status"), [
     (CLEAN, False, 0), (CLEAN, True, 0), (WARNED, False, 0), (WARNED, True, 1), (BROKEN, False, 1),
 ])  # fmt: skip
@@ -256,7 +262,7 @@ def test_a_file_that_is_missing_or_not_text_is_a_message(
     assert [line.split(": ")[0].rpartition("/")[2] for line in err.splitlines()[:3]] == [
         "none.yaml",
         "binary.yaml:2",
-        "control.yaml",
+        "control.yaml:1",
     ]
 
 
@@ -462,7 +468,8 @@ def test_findings_of_a_baseline_are_left_out_and_new_ones_are_not(
     assert "1 known from the baseline" in err
     assert validate(file(BROKEN), "--baseline", baseline)[1].count("\n") == 1
     assert validate(moved, "--baseline", file("{}", "no.json"))[0] == 2
-    assert validate(moved, "--baseline", "nowhere.json")[0] == 2
+    status, _, err = validate(moved, "--baseline", "nowhere.json")
+    assert (status, err.partition("nowhere")[0]) == (2, "ray-webhook validate: --baseline ")
 
 
 @pytest.mark.parametrize(

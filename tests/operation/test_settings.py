@@ -115,6 +115,7 @@ def test_a_wrong_variable_stops_the_start_with_its_name_and_what_is_allowed(
         ),
         ("serving: {drainSecond: 1}", r"did you mean serving\.drainSeconds\?"),
         ("serving:", "setting serving is empty, and has to be a map"),
+        ("serving.port: 1", r"is one key, and has to be in a map: serving: {port: \.\.\.}"),
         ('"": 1', 'setting "" does not exist; known are installation'),
         ('serving: {"": 1}', r'setting serving\."" does not exist; known are serving\.port'),
         ('devices: {"": [a/b]}', "setting devices: '' is not a name of a device"),

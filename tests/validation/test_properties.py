@@ -260,4 +260,7 @@ def test_settings_that_name_what_does_not_exist_are_reported() -> None:
         "rule group-name-duplicate cannot be 'error'",
         "there is no gate 'RayClusterMtls'",
     ]
+    assert unknown_names(RuleSettings({"q": "warn"})) == [
+        "there is no rule 'q'; `ray-webhook explain rule` lists all"
+    ]
     assert unknown_names(RuleSettings({rule.id: rule.level for rule in RULES}, GATES)) == []

@@ -14,7 +14,7 @@ import msgspec
 from webhook.api.formats import many_lines
 from webhook.cli.file_checks import Outcome, check_documents, check_files
 from webhook.cli.files import listed
-from webhook.cli.parsing import WRONG, add_connection, add_paths, paths_of
+from webhook.cli.parsing import WRONG, add_connection, add_paths, paths_of, refuse
 from webhook.cli.validation_report import WRITERS, Entry, Report, Skipped, text, without_known
 from webhook.config.time_zones import TIME_ZONES
 from webhook.diagnostics.messages import counted
@@ -112,8 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
     known, unusable = _baseline(arguments.baseline)
     problems += unusable
     if problems:
-        _say(problems)
-        return WRONG
+        return refuse("validate", "\n".join(problems))
     if arguments.cluster:
         # The client of the API server takes a second to load
         connection = import_module("webhook.cli.connection")

@@ -288,6 +288,9 @@ def _explain(item: Mapping[str, Any]) -> str:
     place, node = item["loc"], schema()
     name = ".".join(str(each) if each != "" else '""' for each in place)
     if item["type"] == "extra_forbidden":
+        if name in known():
+            nested = name.replace(".", ": {")
+            return f"setting {name} is one key, and has to be in a map: {nested}: ...}}"
         section = name[: name.rfind(".") + 1]
         ends = (each.removeprefix(section) for each in known() if each.startswith(section))
         siblings = list(dict.fromkeys(section + end.partition(".")[0] for end in ends))

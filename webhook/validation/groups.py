@@ -234,7 +234,8 @@ def replicas_out_of_bounds(cluster: Cluster) -> Iterator[Fault]:
         replicas, low, high = scale.replicas, scale.min_replicas or 0, scale.max_replicas or 0
         if replicas and 0 <= low <= high and not low <= replicas <= high:
             found = f"replicas is {replicas}, so KubeRay takes {scale.desired}"
-            advice = f"write {low} to {high}, or change the bounds"
+            allowed = f"{low} to {high}" if low < high else low
+            advice = f"write {allowed}, or change the bounds"
             yield Fault(group.field / "replicas", f"{found}: {advice}")
 
 

@@ -34,6 +34,8 @@ T = TypeVar("T")
 _STOPPING: Final = frozenset(rule.id for rule in DECODING_RULES)
 """The rules of values that stop KubeRay for all objects."""
 
+_ALL: Final = "; `ray-webhook explain rule` lists all"
+
 Find = Callable[[RayObject, RuleSettings], Iterable[Finding]]
 
 MESSAGE_MAX: Final = 400
@@ -179,7 +181,7 @@ def unknown_names(settings: RuleSettings) -> list[str]:
     known, levels = {rule.id for rule in RULES}, (OFF, WARN, DENY)
     return [
         *(
-            f"there is no rule {name!r}{_near(name, known)}"
+            f"there is no rule {name!r}{_near(name, known) or _ALL}"
             for name in settings.levels
             if name not in known
         ),
