@@ -167,6 +167,14 @@ async def more_resyncs(api: FakeApi) -> None:
     await eventually(lambda: resyncs(api) >= until)
 
 
+async def nothing_but_resyncs(api: FakeApi) -> None:
+    """Assert that further resyncs list nothing else."""
+    await eventually(lambda: resyncs(api) > 2)
+    quiet = lists(api)
+    await more_resyncs(api)
+    assert lists(api) == quiet
+
+
 ALL = "app.kubernetes.io/managed-by=ray-webhook"
 
 

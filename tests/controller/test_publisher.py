@@ -16,6 +16,7 @@ from tests.controller.publishing import (
     groups_of,
     lists,
     more_resyncs,
+    nothing_but_resyncs,
     opted_out,
     publishing,
     resyncs,
@@ -348,10 +349,7 @@ async def test_opting_out_removes_everything_and_then_nothing_is_asked(
         await eventually(lambda: counts(api) == BY_GROUP)
         opted_out(api)
         await eventually(lambda: not api.objects(PODGROUPS) and not api.objects(WORKLOADS))
-        await eventually(lambda: resyncs(api) > 2)
-        quiet = lists(api)
-        await more_resyncs(api)
-        assert lists(api) == quiet
+        await nothing_but_resyncs(api)
 
 
 async def test_the_gang_of_kuberay_takes_over_a_cluster_that_was_published(
@@ -561,10 +559,7 @@ async def test_a_settled_cluster_costs_only_the_sweeps(api: FakeApi, version: st
     api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
     async with publishing(api, version):
         await eventually(lambda: counts(api) == BY_GROUP)
-        await eventually(lambda: resyncs(api) > 2)
-        quiet = lists(api)
-        await more_resyncs(api)
-        assert lists(api) == quiet
+        await nothing_but_resyncs(api)
 
 
 async def test_more_groups_than_a_workload_has_templates_stand_alone(
