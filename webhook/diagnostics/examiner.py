@@ -46,7 +46,7 @@ def examine(
 class Examiner:
     """Maintains `clusters`, reports by RayCluster uid, and `problems` of the installation.
 
-    `memoized` and `worked_out` count the replicas that were not, and were compared again.
+    `reused` and `examined` count the replicas whose report was kept, and those examined again.
     """
 
     def __init__(self, object_cache: ObjectCache) -> None:
@@ -54,8 +54,8 @@ class Examiner:
         object_cache.begin()
         self.clusters: dict[str, report.Cluster] = {}
         self.problems: tuple[Problem, ...] = ()
-        self.memoized = 0
-        self.worked_out = 0
+        self.reused = 0
+        self.examined = 0
         self._next: dict[str, float] = {}
         self._memories: dict[str, tuple[tuple[RayClusterConfig, float | None], _Memory]] = {}
         """By uid, with the configuration of the RayCluster and the time of its last edit."""
@@ -89,10 +89,10 @@ class Examiner:
             reasons: tuple[object, ...] = (*pods, *(node(pod.spec.node_name or "") for pod in pods))
             before, found = known.get(key, ((), None))
             if found is None or not _identical(before, reasons):
-                self.worked_out += 1
+                self.examined += 1
                 found = find_again(replica)
             else:
-                self.memoized += 1
+                self.reused += 1
             new[key] = reasons, found
             return found
 

@@ -47,13 +47,13 @@ def service_upgrade_type_missing(service: Service) -> Iterator[Fault]:
     https://github.com/ray-project/kuberay/blob/v1.6.2/ray-operator/controllers/ray/utils/util.go
     (`IsIncrementalUpgradeEnabled`)
     """
-    mended = service.settings.since((1, 7))
+    fixed = service.settings.since((1, 7))
     strategy, kind = _strategy(service), _strategy(service) / "type"
-    if not strategy.given or kind.given or mended:
+    if not strategy.given or kind.given or fixed:
         return
-    if mended is None or service.settings.enabled(_GATE):
+    if fixed is None or service.settings.enabled(_GATE):
         text = f"type is not set, which ends KubeRay before 1.7: write {NEW_CLUSTER} or {NONE}"
-        yield Fault(kind, text, REQUIRED, doubtful=mended is None)
+        yield Fault(kind, text, REQUIRED, doubtful=fixed is None)
 
 
 def service_deletion_delay_negative(service: Service) -> Iterator[Fault]:
