@@ -6,12 +6,13 @@ from msgspec import json
 
 from tests.kubeclient.fake_api import Object
 from webhook.api import names
-from webhook.cache.serve_stores import PodStore, WorkerPod
+from webhook.cache.serve_stores import PodStore
 from webhook.controller.group_index import GroupIndex
 from webhook.diagnostics.live_objects import LivePod
 from webhook.diagnostics.object_cache import ObjectCache
 from webhook.groups.identity import GroupKey
 from webhook.groups.identity_index import Membership
+from webhook.groups.identity_labels import WorkerPod
 
 GROUPS = ("tpu", "gpu")
 INDEXES = st.sampled_from(["0", "1", "7", "01", "-1", ""])

@@ -4,7 +4,6 @@
 
 import json
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import msgspec
 import pytest
@@ -28,9 +27,10 @@ from webhook.cache.serve_stores import CODEC, PodStore
 from webhook.diagnostics.assigned_pods import assign
 from webhook.diagnostics.live_objects import LiveCluster, LivePod
 from webhook.diagnostics.object_cache import ObjectCache
-from webhook.groups.google_labels import adopted_seat, seat_of
+from webhook.groups.google_labels import adopted_seat
 from webhook.groups.identity import GroupKey, HostIdentity
 from webhook.groups.identity_index import Membership
+from webhook.groups.identity_labels import seat_of
 from webhook.manifest.standalone import load_state
 
 KEY = GroupKey(NAMESPACE, uid_of("c"), "g")
@@ -121,7 +121,7 @@ def seat_in(members: Membership, uid: str) -> HostIdentity | None:
 def by_watch(pod: Object) -> HostIdentity | None:
     """Return the seat that the watch gives a pod."""
     members = Membership()
-    event: Any = CODEC.event(json.dumps({"type": "ADDED", "object": pod}).encode())
+    event = CODEC.events.decode(json.dumps({"type": "ADDED", "object": pod}))
     PodStore(members).put(event.object)
     return seat_in(members, pod["metadata"].get("uid", ""))
 

@@ -6,7 +6,8 @@ import pytest
 
 from webhook.api import names
 from webhook.api.review import INVALID, REQUIRED, Denied
-from webhook.groups.identity import MAX_REPLICAS, HostIdentity, carried_seat
+from webhook.groups.identity import MAX_REPLICAS, HostIdentity
+from webhook.groups.identity_labels import carried_seat
 
 INDEX, NAME, HOST = names.SEAT_LABELS
 WHOLE = {INDEX: "2", NAME: "g-xh3hf", HOST: "1"}

@@ -10,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.kubeclient.objects import a_pod, a_raycluster
+from webhook.cache.informer import decode_event
 from webhook.cache.serve_stores import pods_in, rayclusters_in
+from webhook.cache.store import number
 from webhook.groups.identity import HostIdentity
 from webhook.kubeclient.errors import Garbled
-from webhook.kubeclient.wire import Codec, number
+from webhook.kubeclient.wire import Codec
 
 PODS, RAYCLUSTERS = pods_in("default").codec, rayclusters_in("default").codec
 OBJECTS = [(PODS, a_pod("pod-0", HostIdentity(0, 0, "tpu-x"))), (RAYCLUSTERS, a_raycluster())]
@@ -50,7 +52,7 @@ def test_a_damaged_event_is_read_or_garbled(
         at = int(place * len(text))
         text = text[:at] + inserted + text[at + removed :]
     try:
-        event = codec.event(text)
+        event = decode_event(codec, text)
     except Garbled:
         return
     assert isinstance(event.type, str)

@@ -27,9 +27,9 @@ from webhook.api.review import (
     Denied,
     Place,
 )
-from webhook.groups.google_labels import seat_of
 from webhook.groups.group_config import ClusterIndex, RayClusterConfig
-from webhook.groups.identity import MAX_HOSTS, GroupKey, HostIdentity, carried_seat, is_labelled
+from webhook.groups.identity import MAX_HOSTS, GroupKey, HostIdentity
+from webhook.groups.identity_labels import carried_seat, is_labelled, seat_of
 from webhook.groups.required_reads import Read, ReadCluster, ReadGroup
 from webhook.mutation.patch_template import PatchCache
 from webhook.mutation.pipeline import answer, head_receives

@@ -24,7 +24,7 @@ from webhook.admission.subresource_handlers import BindingHandler, ResizeHandler
 from webhook.api import names
 from webhook.api.review import ALLOWED, AdmissionRequest, Answer, Denied, NotNow
 from webhook.groups.group_config import is_ignored
-from webhook.groups.identity import is_labelled
+from webhook.groups.identity_labels import is_labelled
 from webhook.groups.required_reads import Read
 
 T = TypeVar("T")

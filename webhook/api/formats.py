@@ -18,7 +18,7 @@ _DNS_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _DNS_SUBDOMAIN: Final = re.compile(
     r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 )
-_LABEL_VALUE: Final = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
+LABEL_VALUE: Final = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _QUALIFIED_NAME: Final = re.compile(
     r"(?:(?P<prefix>[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)/)?"
     r"(?P<name>[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)"
@@ -40,7 +40,7 @@ def is_dns_subdomain(text: str) -> bool:
 
 def is_label_value(text: str) -> bool:
     """Return whether `text` can be the value of a Kubernetes label."""
-    return len(text) <= LABEL_VALUE_MAX and _LABEL_VALUE.fullmatch(text) is not None
+    return LABEL_VALUE.fullmatch(text) is not None
 
 
 def is_qualified_name(text: str) -> bool:

@@ -8,13 +8,14 @@ import logging
 from math import inf
 from typing import Any, Final, Generic, TypeVar
 
+import msgspec
 from msgspec import Struct, field
 
-from webhook.cache.store import Store
+from webhook.cache.store import Store, number
 from webhook.kubeclient.client import Api
-from webhook.kubeclient.errors import ApiError, Expired, Garbled, oneline
+from webhook.kubeclient.errors import ApiError, Expired, Garbled, Status, oneline
 from webhook.kubeclient.timeouts import Backoff, Clock, Timing
-from webhook.kubeclient.wire import Resource, Stub, Watched, failure, number, pages
+from webhook.kubeclient.wire import Codec, Event, Resource, Stub, Watched, garbled, pages
 
 T = TypeVar("T", bound=Watched)
 
@@ -28,6 +29,14 @@ _NO_ANSWER: Final = frozenset(
     {"refused", "disconnected", "timeout", "tls", "unauthorized", "forbidden", "throttled"}
 )
 """Failures that are independent of the resourceVersion."""
+
+
+class _ErrorEvent(Struct):
+    object: Status
+
+
+_stubs: Final = msgspec.json.Decoder(Event[Stub])
+_errors: Final = msgspec.json.Decoder(_ErrorEvent)
 
 
 class Counters(Struct):
@@ -162,7 +171,7 @@ class ListWatch(Generic[T]):
         self._store.contacted(server_time)
 
     def _take(self, line: bytes) -> None:
-        event = self.resource.codec.event(line)
+        event = decode_event(self.resource.codec, line)
         kind, value = event.type, event.object
         if kind == "ERROR":
             _raise(line)
@@ -230,8 +239,25 @@ class _Outage:
         return pause, resumed
 
 
+def decode_event(codec: Codec[T], line: bytes) -> Event[T] | Event[Stub]:
+    """Return an event, with a Stub for an object that is not of the type. Raises Garbled."""
+    try:
+        return codec.events.decode(line)
+    except msgspec.ValidationError:
+        pass
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise garbled("watch", line) from error
+    try:
+        return _stubs.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise garbled("watch", line) from error
+
+
 def _raise(line: bytes) -> None:
-    status = failure(line)
+    try:
+        status = _errors.decode(line).object
+    except msgspec.ValidationError:
+        status = Status()
     text = (
         f"the API server ended the watch with {status.code}: "
         f"{oneline(status.message or status.reason or '')}"

@@ -14,6 +14,7 @@ from msgspec import Struct
 from webhook.api import names
 from webhook.api.review import ClusterUnreadable
 from webhook.cache.serve_stores import PodStore, RayClusterStore, pods_in, rayclusters_in
+from webhook.cache.store import number
 from webhook.groups.identity import GroupKey, Key
 from webhook.groups.required_reads import SILENCE_SECONDS, Read, ReadClusters, ReadGroup
 from webhook.kubeclient.client import Api
@@ -49,7 +50,7 @@ class LiveReader:
         self, api: Api, stores: Mapping[str, Stores], deadline: float = READ_SECONDS
     ) -> None:
         self._api = api
-        self._server_time = api.server_time.now
+        self.now = api.server_time.now
         self._stores = stores
         self._deadline = deadline
         self._flights = Flights()
@@ -102,7 +103,7 @@ class LiveReader:
         """Return whether the known state of a RayCluster, or of all of a namespace if `name` is
         empty, is at most SILENCE_SECONDS old.
         """
-        stores, oldest = self._stores_of(namespace), self._server_time() - SILENCE_SECONDS
+        stores, oldest = self._stores_of(namespace), self.now() - SILENCE_SECONDS
         return stores is not None and -inf < oldest <= stores.clusters.contact((namespace, name))
 
     async def close(self) -> None:
@@ -141,18 +142,19 @@ class LiveReader:
 
     async def _pods(self, cluster: str, key: GroupKey, stores: Stores) -> None:
         labels = f",{names.LABEL_CLUSTER}={cluster},{names.LABEL_GROUP}={key.group}"
-        resource, begun = pods_in(key.namespace, labels), self._server_time()
-        stores.pods.read(key, *await read_list(self._api, resource, self._deadline), begun)
+        resource, begun = pods_in(key.namespace, labels), self.now()
+        found, version = await read_list(self._api, resource, self._deadline)
+        stores.pods.read(key, found, number(version), begun)
 
     async def _cluster(self, name: str, namespace: str, stores: Stores) -> None:
-        resource, begun = rayclusters_in(namespace, name), self._server_time()
-        read = await read_list(self._api, resource, self._deadline, partial=True)
-        stores.clusters.read((namespace, name), *read, begun)
+        resource, begun = rayclusters_in(namespace, name), self.now()
+        found, version = await read_list(self._api, resource, self._deadline, partial=True)
+        stores.clusters.read((namespace, name), found, number(version), begun)
 
     async def _clusters(self, namespace: str, stores: Stores) -> None:
-        resource, begun = rayclusters_in(namespace), self._server_time()
-        read = await read_list(self._api, resource, self._deadline)
-        stores.clusters.read_all(namespace, *read, begun)
+        resource, begun = rayclusters_in(namespace), self.now()
+        found, version = await read_list(self._api, resource, self._deadline)
+        stores.clusters.read_all(namespace, found, number(version), begun)
 
     def _stores_of(self, namespace: str) -> Stores | None:
         return self._stores.get(namespace) or self._stores.get("")

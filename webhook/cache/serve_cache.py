@@ -7,9 +7,10 @@ from typing import Any
 from webhook.api.objects import RayCluster
 from webhook.cache.informer import ListWatch
 from webhook.cache.live import LiveReader, Stores
-from webhook.cache.serve_stores import PodStore, RayClusterStore, WorkerPod, pods_in, rayclusters_in
+from webhook.cache.serve_stores import PodStore, RayClusterStore, pods_in, rayclusters_in
 from webhook.groups.group_config import ClusterIndex
 from webhook.groups.identity_index import Membership
+from webhook.groups.identity_labels import WorkerPod
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.timeouts import Clock, Timing
 

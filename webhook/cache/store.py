@@ -20,12 +20,14 @@ from collections.abc import Callable, Hashable, Iterable
 from math import inf
 from typing import Final, Generic, Protocol, TypeVar
 
-from webhook.kubeclient.wire import Watched, number
+from webhook.kubeclient.wire import Watched
 
 T = TypeVar("T", bound=Watched)
 S = TypeVar("S", bound=Hashable)
 V = TypeVar("V")
 
+_DIGITS: Final = 20
+"""Of a resourceVersion: etcd's revisions have 64 bits."""
 _READS_MAX: Final = 4096
 _READ_SECONDS: Final = 5.0
 """An older live read is dropped if there are many, at the cost of another read."""
@@ -214,3 +216,15 @@ class Store(Generic[T, S, V]):
             self._objects.put(uid, new)
         elif old is not None:
             self._objects.remove(uid)
+
+
+def number(version: str) -> int:
+    """Return a resourceVersion as a number, 0 if it is invalid, such as one with more digits than
+    64 bits have.
+
+    Versions of a resource are ordered:
+    https://github.com/kubernetes/apimachinery/blob/master/pkg/util/resourceversion
+    """
+    return (
+        int(version) if version.isascii() and version.isdigit() and len(version) <= _DIGITS else 0
+    )

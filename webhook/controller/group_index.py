@@ -3,23 +3,19 @@
 The handlers of the store keep the index up to date; the index itself contains no objects.
 """
 
-import msgspec
-
 from webhook.api import names
-from webhook.api.review import Denied
 from webhook.controller.work_queue import Key, WorkQueue
 from webhook.diagnostics.live_objects import LiveCluster, LivePod
 from webhook.diagnostics.object_cache import ObjectCache
-from webhook.groups.google_labels import seat_of
 from webhook.groups.group_config import ClusterIndex, facts_of
 from webhook.groups.identity import GroupKey
 from webhook.groups.identity_index import Member, Membership
+from webhook.groups.identity_labels import member_of
 
 
 class GroupIndex:
     """The configuration of RayClusters, and the replica and host indexes of their pods.
 
-    A terminating pod has none, and a live pod keeps its own when its labels are removed.
     `malformed` counts changes of pods whose labels are no indexes; the process that answers reviews
     logs them.
     """
@@ -66,26 +62,11 @@ class GroupIndex:
             queue.add(key, changed=changed)
 
     def _member(self, pod: LivePod) -> Member | None:
-        """Return the group of a worker pod and its indexes, None for any other pod.
-
-        A pod whose labels and owner disagree is in no group: KubeRay does not count such a pod
-        either.
-        """
-        labels, owner = pod.labels, pod.controller
-        group = labels.get(names.LABEL_GROUP)
-        if (
-            pod.leaves
-            or labels.get(names.LABEL_NODE_TYPE) != names.NODE_TYPE_WORKER
-            or not group
-            or owner is None
-            or owner.name != labels.get(names.LABEL_CLUSTER)
-        ):
+        """Return the group of a worker pod and its indexes, None for any other pod."""
+        if pod.labels.get(names.LABEL_NODE_TYPE) != names.NODE_TYPE_WORKER:
             return None
-        key = GroupKey(pod.metadata.namespace or "", owner.uid, group)
-        before = self.members.get(pod.metadata.uid or "")
-        seat = before.seat if before is not None and before.key == key else None
-        try:
-            seat = seat_of(group, labels, lambda: pod.spec, None) or seat
-        except (Denied, msgspec.DecodeError, UnicodeDecodeError):
-            self.malformed += 1
-        return None if seat is None else Member(key, seat)
+        found = member_of(pod, self.members.get(pod.metadata.uid or ""), self._reject)
+        return found if found is not None and found.seat is not None else None
+
+    def _reject(self, _key: GroupKey, _error: Exception) -> None:
+        self.malformed += 1

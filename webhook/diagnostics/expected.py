@@ -7,7 +7,8 @@ from webhook.api.objects import EnvVar
 from webhook.api.review import Denied
 from webhook.diagnostics.assigned_pods import Replica
 from webhook.diagnostics.live_objects import LivePod
-from webhook.groups.identity import MAX_HOSTS, HostIdentity, is_labelled
+from webhook.groups.identity import MAX_HOSTS, HostIdentity
+from webhook.groups.identity_labels import is_labelled
 from webhook.groups.kueue import kueue_level
 from webhook.groups.naming import headless_service
 from webhook.mutation.edit import TOGETHER, AppendTerm, Edit, SetEnv, SetField

@@ -10,7 +10,7 @@ from webhook.api import names
 from webhook.api.objects import Pod
 from webhook.api.review import Denied
 from webhook.groups.group_config import facts_of
-from webhook.groups.identity import carried_seat
+from webhook.groups.identity_labels import carried_seat
 from webhook.manifest.kuberay_pods import MOST_PODS, cluster_for, count_pods, expand
 from webhook.manifest.reader import Manifest
 from webhook.manifest.views import as_cluster, require_owner

@@ -5,16 +5,15 @@ https://github.com/ai-on-gke/kuberay-tpu-webhook/blob/main/main.go (`mutatePod`)
 See docs/contributing/decisions/0001-adopting-pods-of-a-previous-webhook.md.
 """
 
-from collections.abc import Callable
 from typing import Final
 
 from webhook.accelerators.devices import TPU, devices_of_container
 from webhook.accelerators.slices import is_v7x
 from webhook.api import names
 from webhook.api.formats import shortened
-from webhook.api.objects import Container, PodSpec, Strings
+from webhook.api.objects import Container, PodSpec
 from webhook.api.review import INVALID, Cause, Denied
-from webhook.groups.identity import MAX_HOSTS, MAX_REPLICAS, HostIdentity, carried_seat
+from webhook.groups.identity import MAX_HOSTS, MAX_REPLICAS, HostIdentity
 
 _DIGITS: Final = 9
 """Digits of an index; longer ones exceed any limit."""
@@ -44,41 +43,6 @@ def adopted_seat(group: str, label: str, spec: PodSpec) -> HostIdentity | None:
         )
         raise Denied(Cause(INVALID, text, f"metadata.labels[{names.LABEL_LEGACY_REPLICA_INDEX}]"))
     return HostIdentity(int(index), host, label)
-
-
-def seat_of(
-    group: str,
-    labels: Strings,
-    spec: Callable[[], PodSpec] | None,
-    hosts: int | None,
-    bound: int = MAX_HOSTS,
-) -> HostIdentity | None:
-    """Return the identity of a pod of a group, by its labels or by the previous webhook, or None.
-
-    All callers use this function, with different arguments on purpose:
-
-    - `bound`: hosts below it are valid. A new pod has to be within `numOfHosts`, because its peers
-      expect no other hosts. A live pod keeps the identity that it got while its group had more
-      hosts, so that no other pod gets that identity.
-    - `hosts`: the current number of hosts per replica, None if unknown. A replica of 1 host has no
-      name, and an index is its whole identity. The watch of pods does not use RayClusters: it
-      accepts an index without a name in any group, because a taken identity must not be assigned
-      again, and an adopted replica keeps its name, which is unused in single-host groups.
-    - `spec`: the source of the previous webhook's variables, None if only labels count. Repair, for
-      example, handles only pods whose identity is in their labels.
-
-    Raises Denied for invalid labels or variables of an identity, and msgspec.DecodeError or
-    UnicodeDecodeError for variables that cannot be decoded.
-    """
-    alone = (hosts is None or hosts <= 1) and names.LABEL_HOST_INDEX not in labels
-    carried = carried_seat(labels, 1 if alone else bound)
-    previous = labels.get(names.LABEL_LEGACY_REPLICA_INDEX)
-    if carried is not None or previous is None or spec is None:
-        return carried
-    seat = adopted_seat(group, previous, spec())
-    if seat is None or seat.host >= bound:
-        return None
-    return HostIdentity(seat.replica, 0, "") if hosts == 1 and seat.host == 0 else seat
 
 
 def _host(ids: list[str], *, several: bool) -> int | None:

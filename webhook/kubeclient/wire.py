@@ -1,4 +1,4 @@
-"""Lists and events of a watch, of any resource."""
+"""Lists of any resource, and the decoders of their pages and of the events of a watch."""
 
 from collections.abc import AsyncIterator
 from typing import Final, Generic, Protocol, TypeVar
@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 from webhook.kubeclient.client import Api, Query
-from webhook.kubeclient.errors import ApiError, Garbled, Status
+from webhook.kubeclient.errors import ApiError, Garbled
 
 
 class Versioned(Protocol):
@@ -35,8 +35,6 @@ T = TypeVar("T", bound=Watched)
 K = TypeVar("K")
 
 _PAGE_ITEMS: Final = 500
-_DIGITS: Final = 20
-"""Of a resourceVersion: etcd's revisions have 64 bits."""
 
 
 class ListMeta(Struct, rename="camel"):
@@ -78,20 +76,12 @@ class _RawPage(Struct):
     items: list[Raw] | None = None
 
 
-class _ErrorEvent(Struct):
-    object: Status
-
-
 _raw_pages: Final = msgspec.json.Decoder(_RawPage)
 _stubs: Final = msgspec.json.Decoder(Stub)
-_stub_events: Final = msgspec.json.Decoder(Event[Stub])
-_error_events: Final = msgspec.json.Decoder(_ErrorEvent)
 
 
 class Codec(Generic[T]):
-    """Decodes the pages and events of a resource. An object that does not match its type is
-    returned as a Stub.
-    """
+    """Decodes the pages of a resource; `events` decodes an event of a watch."""
 
     def __init__(self, kind: type[T]) -> None:
         # mypy does not allow a variable as a type; msgspec does.
@@ -99,7 +89,7 @@ class Codec(Generic[T]):
         event: type[Event[T]] = Event[kind]  # type: ignore[valid-type]
         self._item = msgspec.json.Decoder(kind)
         self._page = msgspec.json.Decoder(page)
-        self._event = msgspec.json.Decoder(event)
+        self.events = msgspec.json.Decoder(event)
 
     def page(self, body: bytes) -> tuple[ListMeta, list[T]]:
         """Return a page, without the objects that cannot be decoded. Raises Garbled."""
@@ -108,27 +98,14 @@ class Codec(Generic[T]):
         except msgspec.ValidationError:
             return self._salvaged(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise _garbled("list", body) from error
+            raise garbled("list", body) from error
         return page.metadata, page.items or []
-
-    def event(self, line: bytes) -> Event[T] | Event[Stub]:
-        """Return an event. Raises Garbled."""
-        try:
-            return self._event.decode(line)
-        except msgspec.ValidationError:
-            pass
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise _garbled("watch", line) from error
-        try:
-            return _stub_events.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise _garbled("watch", line) from error
 
     def _salvaged(self, body: bytes) -> tuple[ListMeta, list[T]]:
         try:
             page = _raw_pages.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise _garbled("list", body) from error
+            raise garbled("list", body) from error
         items: list[T] = []
         for raw in page.items or ():
             try:
@@ -208,7 +185,7 @@ async def pages(
 
 async def read_list(
     api: Api, resource: Resource[T], deadline: float, *, partial: bool = False
-) -> tuple[list[T], int]:
+) -> tuple[list[T], str]:
     """Return the objects of a list, and its resourceVersion. Raises ApiError; without `partial`,
     also for an object that cannot be decoded, which is omitted otherwise.
     """
@@ -220,30 +197,11 @@ async def read_list(
             raise Garbled("garbled", text)
         version = version or meta.resource_version
         found += items
-    return found, number(version)
+    return found, version
 
 
-def failure(line: bytes) -> Status:
-    """Return the Status in an ERROR event, empty if it has none."""
-    try:
-        return _error_events.decode(line).object
-    except msgspec.ValidationError:
-        return Status()
-
-
-def number(version: str) -> int:
-    """Return a resourceVersion as a number, 0 if it is invalid, such as one with more digits than
-    64 bits have.
-
-    Versions of a resource are ordered:
-    https://github.com/kubernetes/apimachinery/blob/master/pkg/util/resourceversion
-    """
-    return (
-        int(version) if version.isascii() and version.isdigit() and len(version) <= _DIGITS else 0
-    )
-
-
-def _garbled(what: str, data: bytes) -> Garbled:
+def garbled(what: str, data: bytes) -> Garbled:
+    """Return the error for a response that cannot be decoded."""
     return Garbled(
         "garbled",
         f"the API server sent {len(data)} bytes in a {what} that are not what it promises: is a "

@@ -9,10 +9,10 @@ from webhook.api import names
 from webhook.api.names import POD_KIND, RAYCLUSTER_KIND
 from webhook.api.objects import Pod, RayCluster
 from webhook.api.review import Denied
-from webhook.groups.google_labels import seat_of
 from webhook.groups.group_config import ClusterIndex, facts_of
 from webhook.groups.identity import MAX_REPLICAS, GroupKey, ShardKey
 from webhook.groups.identity_index import Membership
+from webhook.groups.identity_labels import seat_of
 from webhook.manifest.reader import Manifest
 from webhook.manifest.views import as_cluster, as_pod, problem_in
 from webhook.reservation.allocation import Request

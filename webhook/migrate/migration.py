@@ -15,7 +15,7 @@ from webhook.diagnostics.installation_problems import PREVIOUS
 from webhook.diagnostics.live_objects import Named, Webhook, WebhookConfiguration
 from webhook.diagnostics.messages import agreed, counted
 from webhook.diagnostics.object_cache import PODS_WEBHOOK, ObjectCache
-from webhook.groups.identity import is_labelled
+from webhook.groups.identity_labels import is_labelled
 from webhook.groups.naming import headless_service
 from webhook.mutation.edit import SetEnv
 

@@ -15,9 +15,9 @@ from webhook.controller.repair.repair_records import RepairRecords
 from webhook.controller.requests import SECONDS, list_all
 from webhook.diagnostics.assigned_pods import is_head
 from webhook.diagnostics.live_objects import ContainerStatus, LiveCluster, LivePod
-from webhook.groups.google_labels import seat_of
 from webhook.groups.group_config import RayClusterConfig, facts_of
 from webhook.groups.identity import HostIdentity
+from webhook.groups.identity_labels import seat_of
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.wire import decoded

@@ -1,0 +1,193 @@
+"""The identity of a pod by its labels: the labels of KubeRay, and that of the previous webhook."""
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from sys import intern
+from typing import Final
+
+import msgspec
+from msgspec import Raw, Struct, field
+
+from webhook.api import names
+from webhook.api.formats import LABEL_VALUE, marked, shortened
+from webhook.api.objects import ObjectMeta, Pod, PodSpec, Strings
+from webhook.api.review import INVALID, REQUIRED, Cause, Denied
+from webhook.groups.google_labels import adopted_seat
+from webhook.groups.identity import MAX_HOSTS, MAX_REPLICAS, GroupKey, HostIdentity
+from webhook.groups.identity_index import Member
+
+_INDEX: Final = re.compile(r"0|[1-9][0-9]{0,9}")
+_specs: Final = msgspec.json.Decoder(PodSpec)
+
+
+class WorkerPod(Struct, frozen=True, gc=False):
+    """The fields of a live worker pod that are read. `spec` is decoded only for an adoption."""
+
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+    spec: Raw = field(default_factory=Raw)
+
+
+def member_of(
+    pod: WorkerPod | Pod, known: Member | None, reject: Callable[[GroupKey, Exception], None]
+) -> Member | None:
+    """Return the member of its group that a live pod is, or None if it has neither identity nor
+    holder. `known` is its previous state; `reject` receives the error of invalid labels.
+
+    A terminating pod frees its identity. A pod without identity labels that a previous webhook
+    mutated is adopted. A live pod keeps its identity if its labels are removed, and its holder
+    after any edit.
+    """
+    meta = pod.metadata
+    if meta.deletion_timestamp:
+        return None
+    labels, uid = meta.labels or {}, meta.uid or ""
+    key, seat, holder = _key_of(meta, labels), None, ""
+    if key.cluster_uid:
+        try:
+            seat = seat_of(key.group, labels, lambda: _spec_of(pod), None)
+        except (Denied, msgspec.DecodeError, UnicodeDecodeError) as error:
+            reject(key, error)
+    if seat is not None:
+        seat = HostIdentity(seat.replica, seat.host, intern(seat.name))
+    elif known is not None and known.key == key:
+        seat = known.seat
+    if known is not None:
+        holder = known.holder
+    holder = holder or (meta.annotations or {}).get(names.ANNOTATION_HOLDER, "")
+    if seat is None and not holder:
+        return None
+    mark = labels.get(names.LABEL_MARKED_FOR_DELETION)
+    return Member(key, seat, holder, bool(mark and marked(mark, uid)))
+
+
+def _key_of(meta: ObjectMeta, labels: Strings) -> GroupKey:
+    """Return the group of a pod; an empty key if its labels and owner disagree, because KubeRay
+    does not count such a pod either.
+    """
+    cluster, group = labels.get(names.LABEL_CLUSTER), labels.get(names.LABEL_GROUP)
+    if cluster and group:
+        for owner in meta.owner_references or ():
+            if owner.controller and owner.name == cluster:
+                return _shared_key(meta.namespace or "", owner.uid, group)
+    return _shared_key(meta.namespace or "", "", "")
+
+
+_shared_key: Final = lru_cache(maxsize=1 << 14)(GroupKey)
+"""Returns the same object for equal keys, which pods share."""
+
+
+def _spec_of(pod: WorkerPod | Pod) -> PodSpec:
+    if isinstance(pod.spec, PodSpec):
+        return pod.spec
+    return _specs.decode(pod.spec) if pod.spec else PodSpec()
+
+
+def seat_of(
+    group: str,
+    labels: Strings,
+    spec: Callable[[], PodSpec] | None,
+    hosts: int | None,
+    bound: int = MAX_HOSTS,
+) -> HostIdentity | None:
+    """Return the identity of a pod of a group, by its labels or by the previous webhook, or None.
+
+    All callers use this function, with different arguments on purpose:
+
+    - `bound`: hosts below it are valid. A new pod has to be within `numOfHosts`, because its peers
+      expect no other hosts. A live pod keeps the identity that it got while its group had more
+      hosts, so that no other pod gets that identity.
+    - `hosts`: the current number of hosts per replica, None if unknown. A replica of 1 host has no
+      name, and an index is its whole identity. The watch of pods does not use RayClusters: it
+      accepts an index without a name in any group, because a taken identity must not be assigned
+      again, and an adopted replica keeps its name, which is unused in single-host groups.
+    - `spec`: the source of the previous webhook's variables, None if only labels count. Repair, for
+      example, handles only pods whose identity is in their labels.
+
+    Raises Denied for invalid labels or variables of an identity, and msgspec.DecodeError or
+    UnicodeDecodeError for variables that cannot be decoded.
+    """
+    alone = (hosts is None or hosts <= 1) and names.LABEL_HOST_INDEX not in labels
+    carried = carried_seat(labels, 1 if alone else bound)
+    previous = labels.get(names.LABEL_LEGACY_REPLICA_INDEX)
+    if carried is not None or previous is None or spec is None:
+        return carried
+    seat = adopted_seat(group, previous, spec())
+    if seat is None or seat.host >= bound:
+        return None
+    return HostIdentity(seat.replica, 0, "") if hosts == 1 and seat.host == 0 else seat
+
+
+def is_labelled(labels: Strings) -> bool:
+    """Return whether a pod has any identity label."""
+    return not labels.keys().isdisjoint(names.SEAT_LABELS)
+
+
+def carried_seat(labels: Strings, hosts: int) -> HostIdentity | None:
+    """Return the identity in the labels of a pod of a group of `hosts` hosts, or None if there are
+    no identity labels.
+
+    Raises Denied if the labels are incomplete or invalid.
+    """
+    index = labels.get(names.LABEL_REPLICA_INDEX)
+    name = labels.get(names.LABEL_REPLICA_NAME)
+    host = labels.get(names.LABEL_HOST_INDEX)
+    if index is None and name is None and host is None:
+        return None
+    if hosts == 1 and index is not None and name is None and host is None:
+        causes = _index_causes(names.LABEL_REPLICA_INDEX, index, MAX_REPLICAS)
+        if causes:
+            raise Denied(*causes)
+        return HostIdentity(int(index), 0, "")
+    if index is None or name is None or host is None:
+        missing = [label for label in names.SEAT_LABELS if label not in labels]
+        raise Denied(*(_part(label, hosts) for label in missing))
+    causes = [
+        *_index_causes(names.LABEL_REPLICA_INDEX, index, MAX_REPLICAS),
+        *_name_causes(name),
+        *_index_causes(names.LABEL_HOST_INDEX, host, hosts),
+    ]
+    if causes:
+        raise Denied(*causes)
+    return HostIdentity(int(index), int(host), name)
+
+
+def _index_causes(label: str, text: str, bound: int) -> list[Cause]:
+    """Return the causes for a label that is not an index below `bound`; none if it is valid."""
+    if not _INDEX.fullmatch(text):
+        problem = (
+            f"{shortened(text)!r} is not an index: it must be a decimal number from 0 to "
+            f"{bound - 1}"
+        )
+    elif int(text) >= bound:
+        problem = f"{text} is out of range: this group has indices 0 to {bound - 1}"
+    else:
+        return []
+    return [_cause(INVALID, label, problem)]
+
+
+def _name_causes(text: str) -> list[Cause]:
+    if text and LABEL_VALUE.fullmatch(text):
+        return []
+    message = (
+        f"{shortened(text)!r} is not a replica name: it must be a label value that is not empty"
+    )
+    return [_cause(INVALID, names.LABEL_REPLICA_NAME, message)]
+
+
+def _part(label: str, hosts: int) -> Cause:
+    whole = (
+        "all three identity labels"
+        if hosts > 1
+        else f"{names.LABEL_REPLICA_INDEX} alone, or all three identity labels"
+    )
+    text = (
+        f"the pod carries only a part of its identity: a group of {hosts} "
+        f"host{'s' if hosts > 1 else ''} needs {whole}, or none of them; remove identity labels "
+        "from the pod template"
+    )
+    return _cause(REQUIRED, label, text)
+
+
+def _cause(reason: str, label: str, message: str) -> Cause:
+    return Cause(reason, message, f"metadata.labels[{label}]")
