@@ -93,7 +93,7 @@ class Seating(RuleBasedStateMachine):
         assert after[seat.replica, seat.host] == holder
         kept = {place for place in before if after.get(place) == before[place]}
         self._check_order(key, seat, kept)
-        return Admitted(wanted.uid, key, seat, holder, self.lists.now)
+        return Admitted(wanted.uid, key, seat, holder, self.lists.time)
 
     @rule(number=st.integers(0, 2))
     def dry_run(self, number: int) -> None:
@@ -111,14 +111,14 @@ class Seating(RuleBasedStateMachine):
     @rule(pod=passed)
     def retry(self, pod: Admitted) -> None:
         """The API server repeats a review whose response was lost: the identity is the same."""
-        if self.lists.now < pod.since + VACANT_SECONDS / 2 and pod.uid not in self.simulation.pods:
+        if self.lists.time < pod.since + VACANT_SECONDS / 2 and pod.uid not in self.simulation.pods:
             assert self._reserve(self._wanted(pod.key, pod.uid)) == (pod.seat, pod.holder)
-            pod.since = self.lists.now
+            pod.since = self.lists.time
 
     @rule(target=stored, pod=consumes(passed))
     def store(self, pod: Admitted) -> Admitted:
         """The API server stores the pod, unless its admission took longer than it allows."""
-        if self.lists.now < pod.since + VACANT_SECONDS / 2:
+        if self.lists.time < pod.since + VACANT_SECONDS / 2:
             self.simulation.pods[pod.uid] = pod
             self.simulation.events.append(("put", pod))
         return pod
@@ -160,19 +160,19 @@ class Seating(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from([0.1, 5.0, 40.0, 61.0]))
     def wait(self, seconds: float) -> None:
         """Time passes."""
-        self.lists.now += seconds
+        self.lists.time += seconds
 
     @rule()
     def silence(self) -> None:
         """The watch has been silent for a while."""
-        self.lists.silent_since = self.lists.now - 6
+        self.lists.silent_since = self.lists.time - 6
 
     @rule()
     def restart(self) -> None:
         """The process dies, and lists the pods when it starts again."""
         self._start()
         self.simulation.events.clear()
-        self.lists.listed_at = self.lists.now
+        self.lists.listed_at = self.lists.time
         for pod in self.simulation.pods.values():
             if not pod.terminating:
                 self.members.put(pod.uid, Member(pod.key, pod.seat, pod.holder))

@@ -40,7 +40,7 @@ class Shards:
 
     def given(self, name: str, now: float = 0.0, *, given: int | None = None) -> int:
         """Return the index that is reserved for a new RayCluster."""
-        self.lists.now = 1000.0 + now
+        self.lists.time = 1000.0 + now
         wanted = _request(name, f"request-{next(self._uids)}", given)
         return at_once(self.reservations.reserve(wanted, lambda found, _: found.index))
 

@@ -72,7 +72,7 @@ class Webhook:
             self.members.put(f"pod-{seat.replica}-{seat.host}", Member(KEY, seat))
 
     def create(self, now: float = 0.0, pod: Object | None = None) -> Object:
-        self.lists.now = 1000.0 + now
+        self.lists.time = 1000.0 + now
         return asyncio.run(create(self.mutation, pod))
 
     def seat(self, now: float = 0.0, pod: Object | None = None) -> tuple[int, int]:

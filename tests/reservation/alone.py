@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from math import inf
 
 from webhook.groups.group_config import ClusterIndex
@@ -10,8 +9,7 @@ from webhook.groups.identity import MAX_REPLICAS, GroupKey, HostIdentity, Key
 from webhook.groups.identity_index import Membership
 from webhook.reservation.allocation import Request
 from webhook.reservation.identities import Identities, StandaloneIdentities
-from webhook.reservation.known_objects import objects_of
-from webhook.reservation.reservations import Reservations, Times
+from webhook.reservation.reservations import Reservations
 from webhook.reservation.stores import MemoryStore, Store
 
 
@@ -19,7 +17,7 @@ from webhook.reservation.stores import MemoryStore, Store
 class Lists:
     """Lists and watches as of the time that a test sets; `reads` are the live lists."""
 
-    now: float = 1000.0
+    time: float = 1000.0
     listed_at: float = -inf
     stopped: float = 0.0
     """For how long the clock of the machine stood still."""
@@ -27,10 +25,13 @@ class Lists:
     reads: list[Key] = field(default_factory=list)
     finds: Callable[[], None] = lambda: None
 
+    def now(self) -> float:
+        return self.time + self.stopped
+
     def contact(self, key: Key) -> float:
         """Return the time of the last contact."""
         del key
-        return min(self.now + self.stopped, self.silent_since)
+        return min(self.now(), self.silent_since)
 
     def listed(self, key: Key) -> float:
         """Return when the last list began."""
@@ -40,16 +41,16 @@ class Lists:
     async def relist(self, key: Key, cluster: str) -> None:
         del cluster
         self.reads.append(key)
-        self.listed_at = self.now
+        self.listed_at = self.time
         self.silent_since = inf
         self.finds()
 
     def reservations(
         self, members: Membership, clusters: ClusterIndex, store: Store | None = None
     ) -> Reservations:
-        times = Times(lambda: self.now + self.stopped, lambda: self.now)
-        objects = partial(objects_of, members, clusters)
-        return Reservations(store or MemoryStore(), times, self, objects)
+        made = Reservations(store or MemoryStore(), self, members, clusters)
+        made.clock = lambda: self.time
+        return made
 
     def identities(self, members: Membership, store: Store | None = None) -> Identities:
         return Identities(self.reservations(members, ClusterIndex(), store))

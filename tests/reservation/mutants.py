@@ -29,7 +29,7 @@ from webhook.reservation import (
 )
 from webhook.reservation.allocation import AnyRequest
 from webhook.reservation.reservations import Reservations
-from webhook.reservation.stores import Reserved, Table, TableKey
+from webhook.reservation.stores import Reserved, Table
 
 SEEDS: Final = 300
 
@@ -48,12 +48,12 @@ async def _does_not_wait(self: Reservations, *arguments: Any) -> bool:  # noqa: 
 
 def _listed_now(self: LiveReader, key: Any) -> float:  # noqa: ANN401
     del key
-    return self._server_time()
+    return self.now()
 
 
 async def _read_dated_late(self: LiveReader, name: str, key: Any, stores: Stores) -> None:  # noqa: ANN401
     await _PODS(self, name, key, stores)
-    stores.pods._read_at[key] = self._server_time()
+    stores.pods._read_at[key] = self.now()
 
 
 def _before_the_first_response(self: ServerTime) -> float:
@@ -69,10 +69,8 @@ async def _sweep_by_age(self: LeaseStore) -> None:
             await self._delete(meta)
 
 
-def _lease_without_uid(self: LeaseStore, key: TableKey, *more: Any) -> Any:  # noqa: ANN401
-    lease: Any = _LEASE(self, key, *more)
-    lease["metadata"].pop("uid", None)
-    return lease
+def _lease_without_uid(self: LeaseStore, name: str, meta: Any) -> Any:  # noqa: ANN401
+    return _LEASE(self, name, {key: value for key, value in meta.items() if key != "uid"})
 
 
 _left: list[Any] = []
@@ -80,13 +78,13 @@ _WRITE: Final = Reservations._write
 _PODS: Final = LiveReader._pods
 _NOW: Final = ServerTime.now
 _LEASE: Final = LeaseStore._lease
-_OWN: Final = allocation._own
+_OWN: Final = allocation.own_entry
 _ALLOCATE: Final = allocation.allocate
 
 
 def _index_not_renewed(table: Table, objects: Any, request: AnyRequest, *more: Any) -> Any:  # noqa: ANN401
     found = _ALLOCATE(table, objects, request, *more)
-    own = _OWN(table, request, allocation.holder_of(request.uid, 0))
+    own = _OWN(table, request, 0)
     if own and request.index and isinstance(found, allocation.Place):
         return replace(found, table=None)
     return found
@@ -115,7 +113,7 @@ MUTANTS: Final[dict[str, Mutation]] = {
     "entries hold no place": _patched(
         allocation,
         "_mask",
-        lambda _, objects, index, request: objects.taken(index, request.cluster),
+        lambda _, objects, index: objects.taken(index),
     ),
     "pods hold no place": _patched(Occupancy, "taken", lambda *_: 0),
     "an index entry is returned as it is": _patched(reservations, "allocate", _index_not_renewed),

@@ -13,7 +13,6 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from email.utils import formatdate
-from functools import partial
 from random import Random
 from typing import Any, cast
 
@@ -28,18 +27,18 @@ from tests.reservation.server import (
 from webhook.api.objects import RayCluster
 from webhook.api.review import Denied, NotNow
 from webhook.cache.live import LiveReader, Stores
-from webhook.cache.serve_stores import PodStore, RayClusterStore, WorkerPod
+from webhook.cache.serve_stores import PodStore, RayClusterStore
 from webhook.groups.group_config import ClusterIndex
 from webhook.groups.identity import MAX_REPLICAS, GroupKey, HostIdentity, ShardKey
 from webhook.groups.identity_index import Membership
+from webhook.groups.identity_labels import WorkerPod
 from webhook.groups.required_reads import ReadGroup
 from webhook.kubeclient.client import Api, Query, ServerTime
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.reservation_leases import LeaseStore
 from webhook.reservation.allocation import Place, Request
 from webhook.reservation.identities import Identities
-from webhook.reservation.known_objects import objects_of
-from webhook.reservation.reservations import Found, Reservations, Times
+from webhook.reservation.reservations import Found, Reservations
 
 WEBHOOK_SECONDS = 10.0
 """An answer that comes later goes nowhere."""
@@ -129,9 +128,8 @@ class Process:
         self.api = cast("Api", SimulatedApi(self))
         self.store = LeaseStore(self.api, "system")
         self.lists = LiveReader(self.api, {"": self.stores})
-        times = Times(self.api.server_time.now, self.clock, self._sleep)
-        objects = partial(objects_of, self.members, self.clusters)
-        self.reservations = Reservations(self.store, times, self.lists, objects)
+        self.reservations = Reservations(self.store, self.lists, self.members, self.clusters)
+        self.reservations.clock, self.reservations.sleep = self.clock, self._sleep
         self.identities = Identities(self.reservations)
         self.tasks: list[asyncio.Task[Any]] = []
         self.listings: dict[bool, asyncio.Task[None]] = {}

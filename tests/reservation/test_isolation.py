@@ -83,7 +83,7 @@ async def test_a_flood_of_pods_that_never_appear_denies_nobody_else(length: int)
     flood = await simulation.flood("loud", groups, 300)
     assert flood == {True: 12 * 256, False: 12 * 44}
     assert await simulation.victims() == VICTIM_PODS
-    simulation.lists.now += 30
+    simulation.lists.time += 30
     assert await simulation.victims() == VICTIM_PODS
 
 

@@ -111,7 +111,7 @@ def _simulation() -> Simulation:
 def test_an_entry_stays_while_its_pod_lives_and_goes_with_it(simulation: Simulation) -> None:
     seat, holder = simulation.reserve("a")
     simulation.show("pod-a", seat, holder)
-    simulation.lists.now += 10 * VACANT_SECONDS
+    simulation.lists.time += 10 * VACANT_SECONDS
     assert simulation.place("b") == (1, 0)
     simulation.members.remove("pod-a")
     assert simulation.place("c") == (0, 0)
@@ -121,23 +121,23 @@ def test_an_entry_without_a_pod_goes_only_after_a_list_that_began_a_minute_later
     simulation: Simulation,
 ) -> None:
     assert simulation.place("a") == (0, 0)
-    simulation.lists.now += VACANT_SECONDS - 0.1
+    simulation.lists.time += VACANT_SECONDS - 0.1
     assert (simulation.place("b"), simulation.lists.reads) == ((1, 0), [])
-    simulation.lists.now += 0.2
+    simulation.lists.time += 0.2
     assert (simulation.place("c"), simulation.lists.reads) == ((0, 0), [KEY])
 
 
 def test_a_pod_that_the_list_shows_keeps_its_entry(simulation: Simulation) -> None:
     seat, holder = simulation.reserve("a")
     simulation.lists.finds = lambda: simulation.show("pod-a", seat, holder)
-    simulation.lists.now += VACANT_SECONDS
+    simulation.lists.time += VACANT_SECONDS
     assert simulation.place("b") == (1, 0)
 
 
 def test_a_pod_keeps_its_entry_when_its_labels_were_edited(simulation: Simulation) -> None:
     _, holder = simulation.reserve("a")
     simulation.members.put("pod-a", Member(KEY, None, holder))
-    simulation.lists.now += 2 * VACANT_SECONDS
+    simulation.lists.time += 2 * VACANT_SECONDS
     assert simulation.place("b") == (1, 0)
 
 
@@ -150,7 +150,7 @@ def test_a_copy_of_a_pod_keeps_the_entry_when_the_pod_is_gone(simulation: Simula
 
 
 def test_a_silent_watch_is_not_believed(simulation: Simulation) -> None:
-    simulation.lists.silent_since = simulation.lists.now - 6
+    simulation.lists.silent_since = simulation.lists.time - 6
     simulation.lists.finds = lambda: simulation.show("pod", HostIdentity(0, 0, ""))
     assert (simulation.place("a"), simulation.lists.reads) == ((1, 0), [KEY])
 
@@ -171,9 +171,9 @@ def test_a_retried_review_gets_its_identity_again_and_an_old_entry_is_written_ag
 ) -> None:
     first = simulation.reserve("a")
     assert (simulation.reserve("a"), simulation.store.writes) == (first, 1)
-    simulation.lists.now += RENEW_SECONDS + 1
+    simulation.lists.time += RENEW_SECONDS + 1
     assert (simulation.reserve("a"), simulation.store.writes) == (first, 2)
-    assert simulation.table()[0].made == simulation.lists.now
+    assert simulation.table()[0].made == simulation.lists.time
 
 
 def test_a_retried_review_whose_place_another_pod_has_is_refused_and_its_entry_stays(
@@ -216,7 +216,7 @@ def test_a_right_that_is_missing_refuses_at_once_and_names_it(simulation: Simula
 
 def test_writes_that_always_conflict_end_with_the_deadline(simulation: Simulation) -> None:
     def later(_: int) -> None:
-        simulation.lists.now += 1
+        simulation.lists.time += 1
 
     simulation.store.while_writing = later
     simulation.store.before = {number: Conflict() for number in range(1, 99)}
@@ -235,7 +235,7 @@ def test_an_entry_that_took_long_to_write_is_written_again_before_it_is_returned
     simulation.store.while_writing = stand_still
     assert simulation.place("a") == (0, 0)
     assert simulation.store.writes == 2
-    assert simulation.table()[0].made == simulation.lists.now + simulation.lists.stopped
+    assert simulation.table()[0].made == simulation.lists.time + simulation.lists.stopped
 
 
 def test_hosts_of_one_replica_have_one_name_whatever_numofhosts_was(simulation: Simulation) -> None:
@@ -278,11 +278,11 @@ def test_of_too_many_pods_that_do_not_appear_the_next_is_denied_in_its_group_alo
 ) -> None:
     for number in range(UNSEEN_MAX):
         simulation.reserve(f"a{number}")
-        simulation.lists.now += 0.1
+        simulation.lists.time += 0.1
     with pytest.raises(Denied, match=rf"{UNSEEN_MAX} pods of group g in namespace ns"):
         simulation.reserve("b")
     assert simulation.reserve("c", key=GroupKey("ns", "uid", "other"))[0] == HostIdentity(0, 0, "")
-    simulation.lists.now += VACANT_SECONDS
+    simulation.lists.time += VACANT_SECONDS
     assert simulation.place("d") == (0, 0)
 
 
@@ -386,7 +386,7 @@ def test_an_entry_of_a_lost_write_by_a_machine_that_stood_still_is_written_again
     simulation.store.while_writing = stand_still
     simulation.store.after = {1: UnknownOutcome("the response was lost")}
     asyncio.run(_with_sleep(simulation, "a"))
-    assert simulation.table()[0].made == simulation.lists.now + simulation.lists.stopped
+    assert simulation.table()[0].made == simulation.lists.time + simulation.lists.stopped
 
 
 def test_a_review_that_is_cancelled_while_it_writes_leaves_no_copy_and_the_next_one_reads(

@@ -55,8 +55,7 @@ from webhook.metrics.observers import CertificateObserver, ReviewCounts, ReviewO
 from webhook.mutation.locality import ZONES_SINCE
 from webhook.mutation.ray_pod import Policy
 from webhook.reservation.identities import Identities
-from webhook.reservation.known_objects import objects_of
-from webhook.reservation.reservations import Reservations, Times, standalone
+from webhook.reservation.reservations import Reservations, standalone
 from webhook.validation.finding import KubeRay
 
 
@@ -186,8 +185,7 @@ def _followed(settings: Settings, metrics: Metrics, seconds: float) -> _Cluster:
     metrics.expose(table.LIVE_READ_FAILURES, lambda: cluster.reader.failures)
     metrics.expose(table.MALFORMED_SEATS, lambda: cluster.malformed)
     store = LeaseStore(api, own_namespace(settings.installation.namespace))
-    objects = partial(objects_of, members, clusters)
-    reservations = Reservations(store, Times(api.server_time.now), cluster.reader, objects)
+    reservations = Reservations(store, cluster.reader, members, clusters)
     _reservation_metrics(metrics, reservations)
     asked, inform = _discoveries(settings, api, seconds)
     parts: dict[str, Runnable] = {"watches": cluster, "reservations": store, **asked}
@@ -255,13 +253,12 @@ def _discoveries(
 
 
 def _reservation_metrics(metrics: Metrics, reservations: Reservations) -> None:
-    counters = reservations.counters
-    outcomes = ("reserved", "repeated", "denied", "unavailable")
-    metrics.expose(table.RESERVATIONS, lambda: {each: getattr(counters, each) for each in outcomes})
-    metrics.expose(table.RESERVATION_SECONDS, lambda: counters.seconds)
-    metrics.expose(table.RESERVATION_WRITES, lambda: counters.writes)
-    metrics.expose(table.RESERVATION_CONFLICTS, lambda: counters.conflicts)
-    metrics.expose(table.RESERVATION_LISTS, lambda: counters.lists)
+    counts, outcomes = reservations.counts, ("reserved", "repeated", "denied", "unavailable")
+    metrics.expose(table.RESERVATIONS, lambda: {each: counts[each] for each in outcomes})
+    metrics.expose(table.RESERVATION_SECONDS, lambda: reservations.seconds)
+    metrics.expose(table.RESERVATION_WRITES, lambda: counts["writes"])
+    metrics.expose(table.RESERVATION_CONFLICTS, lambda: counts["conflicts"])
+    metrics.expose(table.RESERVATION_LISTS, lambda: counts["lists"])
     metrics.expose(table.RESERVATIONS_UNSEEN, lambda: reservations.unseen)
 
 

@@ -10,10 +10,10 @@ from hashlib import blake2b
 from typing import Final
 
 import msgspec
-from msgspec import Struct, field
-from msgspec.structs import replace
+from msgspec import Struct
 
 from webhook.api import names
+from webhook.api.objects import Bare, ObjectMeta
 from webhook.api.review import FORBIDDEN, Cause, Denied, NotNow
 from webhook.groups.annotations import SHARD_GROUP
 from webhook.groups.identity import GroupKey
@@ -51,20 +51,7 @@ class _Content(Struct):
     entries: Table
 
 
-class _Meta(Struct, rename="camel", frozen=True):
-    name: str = ""
-    uid: str = ""
-    resource_version: str = ""
-    annotations: dict[str, str] | None = None
-
-
-class _Object(Struct, frozen=True):
-    """A Lease, or a RayCluster."""
-
-    metadata: _Meta = field(default_factory=_Meta)
-
-
-_OBJECTS: Final = Codec(_Object)
+_OBJECTS: Final = Codec(Bare)
 _contents: Final = msgspec.json.Decoder(_Content)
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -79,9 +66,10 @@ class LeaseStore:
         """Whether the API server has accepted the dry run of a new Lease."""
         self.problem = ""
         """The reason why `accepted` is false."""
-        self._unreadable: set[_Meta] = set()
-        """Leases of this webhook that the last resync could not decode. Such a table gets no new
-        entries, and the pods of its entries appear before the next resync, or never.
+        self._unreadable: set[tuple[str | None, ...]] = set()
+        """Leases of this webhook that the last resync could not decode, by name, uid and version.
+        Such a table gets no new entries, and the pods of its entries appear before the next resync,
+        or never.
         """
         self._api = api
         self._namespace = namespace
@@ -103,12 +91,22 @@ class LeaseStore:
         """Replace the known table, or create one. Raises Conflict, UnknownOutcome, NotNow, and
         Denied for a table that is too large.
         """
-        replaces = known is not None and bool(known.uid)
-        lease = self._lease(key, table, cluster, known)
+        group, name = key.group, name_of(key)
+        uid = group.cluster_uid if isinstance(group, GroupKey) else ""
+        content = _Content(group.namespace, cluster, uid, group.group, key.block, table)
+        text = _encode(content).decode()
+        if len(text) > BYTES_MAX:
+            raise Denied(Cause(FORBIDDEN, _too_large(key, len(text)), ""))
+        meta: dict[str, object] = {
+            "labels": {names.LABEL_RESERVATIONS: "true"},
+            "annotations": {names.ANNOTATION_RESERVATIONS: text},
+        }
+        if replaces := known is not None and bool(known.uid):
+            meta |= {"uid": known.uid, "resourceVersion": known.version}
+        lease = self._lease(name, meta)
         try:
             if replaces:
-                path = f"{self._path}/{name_of(key)}"
-                body = await self._api.replace(path, lease, _WRITE_SECONDS)
+                body = await self._api.replace(f"{self._path}/{name}", lease, _WRITE_SECONDS)
             else:
                 body = await self._api.create(self._path, lease, _WRITE_SECONDS)
         except ApiError as error:
@@ -120,10 +118,8 @@ class LeaseStore:
     async def run(self) -> None:
         """Check that Leases can be created, then resync every ten minutes, until cancelled."""
         backoff = Backoff(0.25, 30.0, random.random)
-        while not self.accepted:
-            await self._try()
-            if not self.accepted:
-                await asyncio.sleep(backoff.next())
+        while not await self._try():  # noqa: ASYNC110 - each pass is a request
+            await asyncio.sleep(backoff.next())
         pause = _FIRST_CLEANUP_SECONDS
         while True:
             # Random delays spread the resyncs of processes that start together.
@@ -141,17 +137,17 @@ class LeaseStore:
         """
         for meta in await self._list(names.LABEL_CLAIMS):
             await self._delete(meta)
-        tables: dict[str, list[tuple[_Meta, _Content]]] = {}
-        unreadable: set[_Meta] = set()
+        tables: dict[str, list[tuple[ObjectMeta, _Content]]] = {}
+        unreadable: set[tuple[str | None, ...]] = set()
         for meta in await self._list(names.LABEL_RESERVATIONS):
-            content, bare = _content(meta), replace(meta, annotations=None)
+            content, state = _content(meta), (meta.name, meta.uid, meta.resource_version)
             if content is not None:
-                tables.setdefault(content.namespace, []).append((bare, content))
-            elif bare in self._unreadable:
-                _log.warning("reservations: deletes Lease %s, which is unreadable", bare.name)
-                await self._delete(bare)
-            elif bare.name.startswith(_PREFIX):
-                unreadable.add(bare)
+                tables.setdefault(content.namespace, []).append((meta, content))
+            elif state in self._unreadable:
+                _log.warning("reservations: deletes Lease %s, which is unreadable", meta.name)
+                await self._delete(meta)
+            elif (meta.name or "").startswith(_PREFIX):
+                unreadable.add(state)
         self._unreadable = unreadable
         for namespace, found in tables.items():
             try:
@@ -159,7 +155,7 @@ class LeaseStore:
             except ApiError as error:  # other namespaces are still resynced
                 _log.warning("reservations: those of %s cannot be swept: %s", namespace, error)
 
-    async def _clean_up(self, namespace: str, tables: list[tuple[_Meta, _Content]]) -> None:
+    async def _clean_up(self, namespace: str, tables: list[tuple[ObjectMeta, _Content]]) -> None:
         begun = self._api.server_time.now()
         path = path_of(f"/apis/{names.RAY_GROUP}/v1", namespace, "rayclusters")
         rays = Resource("rayclusters", namespace, path, _OBJECTS, metadata_only=True)
@@ -172,24 +168,24 @@ class LeaseStore:
             if content.uid not in uids if content.uid else unused:
                 await self._delete(meta)
 
-    async def _list(self, label: str) -> list[_Meta]:
+    async def _list(self, label: str) -> list[ObjectMeta]:
         selector = [("labelSelector", f"{label}=true")]
         leases = Resource("leases", self._namespace, self._path, _OBJECTS, selector)
         found, _ = await read_list(self._api, leases, _LIST_SECONDS)
         return [lease.metadata for lease in found]
 
-    async def _delete(self, meta: _Meta) -> None:
+    async def _delete(self, meta: ObjectMeta) -> None:
         try:
             path = f"{self._path}/{meta.name}"
-            await self._api.delete(path, meta.uid, meta.resource_version, _WRITE_SECONDS)
+            await self._api.delete(path, meta.uid or "", meta.resource_version, _WRITE_SECONDS)
         except ApiError as error:
             if error.reason not in {"conflict", "missing"}:
                 raise
 
-    async def _try(self) -> None:
-        """Create a Lease in a dry run, and set `accepted` or `problem`."""
-        lease = _lease_of({"namespace": self._namespace, "name": f"{_PREFIX}dry-run"})
+    async def _try(self) -> bool:
+        """Return whether a Lease can be created, by a dry run, and set `accepted` or `problem`."""
         try:
+            lease = self._lease(f"{_PREFIX}dry-run", {})
             await self._api.create(self._path, lease, _WRITE_SECONDS, [("dryRun", "All")])
         except ApiError as error:
             text = f"Leases cannot be created in namespace {self._namespace}: {error}"
@@ -198,36 +194,17 @@ class LeaseStore:
             self.problem = text
         else:
             self.accepted, self.problem = True, ""
+        return self.accepted
 
-    def _lease(
-        self, key: TableKey, table: Table, cluster: str, known: Stored | None
-    ) -> Mapping[str, object]:
-        group = key.group
-        content = _Content(
-            group.namespace,
-            cluster,
-            group.cluster_uid if isinstance(group, GroupKey) else "",
-            group.group,
-            key.block,
-            table,
-        )
-        text = _encode(content).decode()
-        if len(text) > BYTES_MAX:
-            raise Denied(Cause(FORBIDDEN, _too_large(key, len(text)), ""))
-        meta: dict[str, object] = {
-            "namespace": self._namespace,
-            "name": name_of(key),
-            "labels": {names.LABEL_RESERVATIONS: "true"},
-            "annotations": {names.ANNOTATION_RESERVATIONS: text},
-        }
-        if known is not None and known.uid:
-            meta |= {"uid": known.uid, "resourceVersion": known.version}
-        return _lease_of(meta)
+    def _lease(self, name: str, meta: Mapping[str, object]) -> Mapping[str, object]:
+        named = {"namespace": self._namespace, "name": name, **meta}
+        kind = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
+        return {**kind, "metadata": named, "spec": {}}
 
     def _stored(self, key: TableKey, body: bytes, table: Table | None = None) -> Stored:
         """Return the table in a response; after a write, `table` is that of the request."""
         try:
-            meta = decoded(body, _Object, "a Lease").metadata
+            meta = decoded(body, Bare, "a Lease").metadata
         except ApiError as error:
             raise _failed("read", key, error) from error
         if table is None:
@@ -235,11 +212,7 @@ class LeaseStore:
             if content is None:
                 raise NotNow(_spoiled(meta))
             table = content.entries
-        return Stored(table, meta.uid, meta.resource_version)
-
-
-def _lease_of(meta: Mapping[str, object]) -> Mapping[str, object]:
-    return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": meta, "spec": {}}
+        return Stored(table, meta.uid or "", meta.resource_version)
 
 
 def name_of(key: TableKey) -> str:
@@ -252,15 +225,15 @@ def name_of(key: TableKey) -> str:
 
 def check_content(lease: object) -> str:
     """Return why a Lease in JSON cannot be used; empty if it can."""
-    meta = msgspec.convert(lease, _Object).metadata
+    meta = msgspec.convert(lease, Bare).metadata
     return "" if _content(meta) is not None else _spoiled(meta)
 
 
-def _spoiled(meta: _Meta) -> str:
+def _spoiled(meta: ObjectMeta) -> str:
     return f"it has no valid annotation {names.ANNOTATION_RESERVATIONS}: delete Lease {meta.name}"
 
 
-def _content(meta: _Meta) -> _Content | None:
+def _content(meta: ObjectMeta) -> _Content | None:
     """Return the content of a Lease, or None if it is not of this webhook."""
     try:
         return _contents.decode((meta.annotations or {}).get(names.ANNOTATION_RESERVATIONS, ""))

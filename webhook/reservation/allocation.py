@@ -6,10 +6,8 @@ docs/contributing/reservation.md has the proof. This module does no I/O and read
 See docs/contributing/decisions/0021-reservations-in-tables-of-their-own.md.
 """
 
-from collections.abc import Iterator
 from hashlib import blake2b
 from itertools import count
-from math import inf
 from typing import Final, Generic, TypeVar
 
 from msgspec import Struct
@@ -97,45 +95,51 @@ def allocate(
     Raises NotNow if another pod has the identity in the request's own entry.
     """
     holder, given = holder_of(request.uid, block), request.given
-    own = _own(table, request, holder)
-    if own is not None and not objects.other(*own, request.cluster, holder):
-        place = _place(table, objects, request, own, block)
-        entry = table[own[0]]
+    own = own_entry(table, request, block)
+    if own is not None and not objects.other(*own, holder):
+        place, entry = _place(table, objects, request, own, block), table[own[0]]
         fresh = now - entry.made <= RENEW_SECONDS and entry.name == place.name and not request.index
         return place if fresh else _written(table, place, now)
     table = without_vacant(table, objects)
-    if own is not None and _own(table, request, holder) == own:
+    if own is not None and own_entry(table, request, block) == own:
         index, host = own
-        other = objects.other(*own, request.cluster, holder)
+        other = objects.other(*own, holder)
         raise NotNow(f"replica {index} host {host} of this request is {other}'s")
     found = (given.replica, given.host) if given else vacancy(table, objects, request, block)
     if found is None:
         return None
-    if given and _mask(table, objects, given.replica, request) >> given.host & 1:
-        entry = table.get(given.replica, Reserved())
-        other = objects.other(*found, request.cluster, holder)
-        return Taken(*found, other or (entry.name if request.index else ""))
+    if given and _mask(table, objects, given.replica) >> given.host & 1:
+        name = table[given.replica].name if request.index and given.replica in table else ""
+        return Taken(*found, objects.other(*found, holder) or name)
     return _written(table, _place(table, objects, request, found, block), now)
+
+
+def own_entry(table: Table, request: AnyRequest, block: int) -> tuple[int, int] | None:
+    """Return the indices in the entry of this request, or, for a shard index, in the entry of its
+    RayCluster.
+    """
+    holder, given = holder_of(request.uid, block), request.given
+    for index, entry in table.items():
+        named = request.index and request.cluster == entry.name != ""
+        if named or holder in entry.hosts.values():
+            for host, found in entry.hosts.items():
+                only = given is None or (given.replica, given.host) == (index, host)
+                if (named or found == holder) and only and host < request.hosts:
+                    return index, host
+    return None
+
+
+def pending(objects: Objects, index: int, entry: Reserved) -> list[str]:
+    """Return the holders in an entry whose object was not observed yet."""
+    return [each for each in objects.absent(index, entry) if not objects.gone(each)]
 
 
 def overdue(table: Table, objects: Objects, now: float) -> bool:
     """Return whether a list that begins now can prove that entries are vacant."""
     return any(
-        objects.listed < entry.made + VACANT_SECONDS <= now
-        and not all(map(objects.gone, objects.absent(index, entry)))
+        objects.listed < entry.made + VACANT_SECONDS <= now and pending(objects, index, entry)
         for index, entry in table.items()
     )
-
-
-def unseen(table: Table, objects: Objects, since: float, below: float = inf) -> Iterator[float]:
-    """Yield the time of each entry that was made after `since` and whose object was not observed;
-    only of indices less than `below`.
-    """
-    for index, entry in table.items():
-        if entry.made > since and index < below:
-            for holder in objects.absent(index, entry):
-                if not objects.gone(holder):
-                    yield entry.made
 
 
 def without_vacant(table: Table, objects: Objects) -> Table:
@@ -166,7 +170,7 @@ def vacancy(
     for index in count() if request.index else range(block * BLOCK, (block + 1) * BLOCK):
         if index in table and hosts.issubset(table[index].hosts):
             continue
-        mask = _mask(table, objects, index, request)
+        mask = _mask(table, objects, index)
         if not mask:
             if opened is None:
                 opened = index
@@ -182,33 +186,11 @@ def block_of(index: int) -> int:
     return index // BLOCK
 
 
-def owns(table: Table, request: AnyRequest, block: int) -> bool:
-    """Return whether a table has an entry of this request."""
-    return _own(table, request, holder_of(request.uid, block)) is not None
-
-
-def _own(table: Table, request: AnyRequest, holder: str) -> tuple[int, int] | None:
-    """Return the indices in the entry of this request, or, for a shard index, in the entry of its
-    RayCluster.
-    """
-    given, name = request.given, request.cluster if request.index else ""
-    for index, entry in table.items():
-        if holder in entry.hosts.values() or (name and name == entry.name):
-            for host, found in entry.hosts.items():
-                mine = found == holder or (name and name == entry.name)
-                only = given is None or (given.replica, given.host) == (index, host)
-                if mine and only and host < request.hosts:
-                    return index, host
-    return None
-
-
-def _mask(table: Table, objects: Objects, index: int, request: AnyRequest) -> int:
+def _mask(table: Table, objects: Objects, index: int) -> int:
     """Return the hosts of an index with an entry or an object, as a bit mask."""
-    mask = objects.taken(index, request.cluster)
-    entry = table.get(index)
-    if entry is not None:
-        for host in entry.hosts:
-            mask |= 1 << host
+    mask = objects.taken(index)
+    for host in table[index].hosts if index in table else ():
+        mask |= 1 << host
     return mask
 
 
@@ -219,14 +201,16 @@ def _place(
     entries, otherwise of its objects, otherwise a new one.
     """
     index, _ = place
-    entry = table.get(index)
-    name = request.cluster
-    if not request.index:
-        given = request.given.name if request.given else ""
-        name = (entry.name if entry else "") or objects.name(index) or given
-    if not name and request.hosts > 1:
-        name = _new_name(table, objects, request, block)
-    opens = not _mask(table, objects, index, request)
+    if request.index:
+        name = request.cluster
+    else:
+        known = table[index].name if index in table else ""
+        name = (
+            known or objects.group.name_of(index) or (request.given.name if request.given else "")
+        )
+        if not name and request.hosts > 1:
+            name = _new_name(table, objects, request, block)
+    opens = not _mask(table, objects, index)
     return Place(*place, name, holder_of(request.uid, block), opens)
 
 
@@ -240,8 +224,5 @@ def _written(table: Table, place: Place, now: float) -> Place:
 
 def _new_name(table: Table, objects: Objects, request: AnyRequest, block: int) -> str:
     known = {entry.name for entry in table.values()}
-    for attempt in count():
-        name = replica_name(request.key.group, f"{request.uid}/{block}", attempt)
-        if name not in known and not objects.has_name(name):
-            return name
-    raise AssertionError
+    names = (replica_name(request.key.group, f"{request.uid}/{block}", each) for each in count())
+    return next(each for each in names if each not in known and not objects.group.has_name(each))

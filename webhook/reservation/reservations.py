@@ -5,8 +5,8 @@ docs/contributing/reservation.md numbers the steps, like the comments here.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
-from functools import partial
 from math import inf
 from time import monotonic
 from typing import Final, Protocol, TypeVar
@@ -16,7 +16,7 @@ from msgspec import Struct, field
 
 from webhook.api.review import FORBIDDEN, Cause, Denied, NotNow
 from webhook.groups.group_config import ClusterIndex
-from webhook.groups.identity import Key
+from webhook.groups.identity import GroupKey, Key
 from webhook.groups.identity_index import Membership
 from webhook.groups.required_reads import SILENCE_SECONDS, ReadGroup
 from webhook.reservation.allocation import (
@@ -28,11 +28,11 @@ from webhook.reservation.allocation import (
     allocate,
     block_of,
     overdue,
-    owns,
-    unseen,
+    own_entry,
+    pending,
     vacancy,
 )
-from webhook.reservation.known_objects import Objects, objects_of
+from webhook.reservation.known_objects import Objects, Pods, Shards
 from webhook.reservation.stores import (
     Conflict,
     MemoryStore,
@@ -62,7 +62,10 @@ _PAUSE_SECONDS: Final = 0.2
 
 
 class Lists(Protocol):
-    """Times of lists and watches of groups, by the clock of the API server."""
+    """Lists and watches of groups, with times by the clock of the API server."""
+
+    def now(self) -> float:
+        """Return the time as far as it is known (Unix time, or -inf)."""
 
     def contact(self, key: Key) -> float:
         """Return the time of the last contact with the API server about a group."""
@@ -82,48 +85,29 @@ Nothing is reserved for Taken indices, and if it returns a ReadGroup. It may rai
 """
 
 
-class Counters(Struct):
-    """Totals since the start, for metrics."""
-
-    reserved: int = 0
-    repeated: int = 0
-    """Responses from an entry that was written before."""
-    denied: int = 0
-    unavailable: int = 0
-    conflicts: int = 0
-    writes: int = 0
-    lists: int = 0
-    seconds: float = 0.0
-    """Sum of the times from request to response."""
-
-
-class Times(Struct, frozen=True):
-    """The time of the API server as far as it is known (Unix time, or -inf), and that of this
-    process.
-    """
-
-    server: Callable[[], float]
-    monotonic: Callable[[], float] = monotonic
-    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
-
-
 class Reservations:
     """Reserves indices, in one coroutine at a time per group."""
 
     def __init__(
         self,
         store: Store,
-        times: Times,
         lists: Lists,
-        objects: Callable[[Key, float], Objects],
+        members: Membership,
+        clusters: ClusterIndex,
         unseen_max: float = UNSEEN_MAX,
     ) -> None:
-        """Set the sources: `objects` returns those of a group by its newest list."""
-        self.counters = Counters()
+        self.clock: Callable[[], float] = monotonic
+        self.sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+        self.counts: Counter[str] = Counter()
+        """Totals since the start: writes, conflicts, live lists, and reservations by outcome:
+        reserved, repeated (from an entry that was written before), denied, unavailable.
+        """
+        self.seconds = 0.0
+        """Sum of the times from request to response."""
         self._store = store
-        self._times = times
         self._lists = lists
-        self._objects = objects
+        self._members = members
+        self._clusters = clusters
         self._unseen_max = unseen_max
         self._groups: dict[Key, _Group] = {}
         """The group of the latest write is last."""
@@ -135,57 +119,54 @@ class Reservations:
         """Return the number of known entries that are 10 to 60 s old and whose object has not
         appeared.
         """
-        late = self._times.server() - LATE_SECONDS
+        late = self._lists.now() - LATE_SECONDS
         return sum(
             made <= late
             for key, group in self._groups.items()
-            for made in self._unseen(self._objects_of(key), group.tables)
+            for made in self._unseen(self._objects(key), group.tables)
         )
 
     async def reserve(self, request: AnyRequest, accept: Accept[T]) -> T:
         """Return the response for reserved indices. Raises Denied and NotNow."""
-        begun, key = self._times.monotonic(), request.key
+        begun, key = self.clock(), request.key
         turn = self._turns.setdefault(key, asyncio.Lock())
         limit = self._limits.setdefault(key.namespace, asyncio.Semaphore(_AT_ONCE))
         try:
             async with turn, limit:
                 return await self._reserve(request, accept, begun + TRY_SECONDS)
-        except Denied:
-            self.counters.denied += 1
-            raise
-        except NotNow:
-            self.counters.unavailable += 1
+        except (Denied, NotNow) as error:
+            self.counts["denied" if isinstance(error, Denied) else "unavailable"] += 1
             raise
         finally:
-            self.counters.seconds += self._times.monotonic() - begun
+            self.seconds += self.clock() - begun
 
     def preview(self, request: AnyRequest, accept: Accept[T]) -> T:
         """Return the response for the indices that `reserve` would probably reserve. Raises Denied
         and NotNow.
         """
-        objects = self._objects_of(request.key)
+        objects = self._objects(request.key, request.cluster)
         found, _, searched = self._search(request, objects, -inf, ())
         return accept(found, self._waiting(request, found, objects, searched))
 
     async def _reserve(self, request: AnyRequest, accept: Accept[T], deadline: float) -> T:
         key = request.key
         tried: tuple[int, ...] = ()
-        while self._times.monotonic() < deadline:
-            now = self._times.server()
+        while self.clock() < deadline:
+            now = self._lists.now()
             if now == -inf or self._lists.contact(key) < now - SILENCE_SECONDS:
                 await self._list(request)
                 continue
-            objects = self._objects_of(key)
+            objects = self._objects(key, request.cluster)
             found, block, searched = self._search(request, objects, now, tried)
             old = any(overdue(table, objects, now) for table in searched)
-            if old and not owns(searched[-1], request, block):
+            if old and own_entry(searched[-1], request, block) is None:
                 await self._list(request)
                 continue
             answer = accept(found, self._waiting(request, found, objects, searched))
             if isinstance(found, Taken) or isinstance(answer, ReadGroup):
                 return answer
             if found.table is None:
-                self.counters.repeated += 1
+                self.counts["repeated"] += 1
                 return answer
             group = self._latest(key)
             self._check_unseen(key, group, objects)
@@ -194,11 +175,10 @@ class Reservations:
             if read_first:
                 await self._read(TableKey(key, block), group)
             elif await self._write(TableKey(key, block), group, found.table, request.cluster):
-                self.counters.reserved += 1
+                self.counts["reserved"] += 1
                 group.made += 1
-                if self._times.server() - now <= RENEW_SECONDS:
-                    return answer  # step 6
-                continue  # this process was suspended
+                if self._lists.now() - now <= RENEW_SECONDS:
+                    return answer  # step 6; otherwise this process was suspended
         msg = (
             f"no identity can be reserved in group {key.group}: the API server did not answer in "
             f"time, or other processes wrote its table each time within {TRY_SECONDS:g} s"
@@ -212,11 +192,10 @@ class Reservations:
         to 4). `tried` are blocks that may have an entry of this request. Raises NotNow.
         """
         group = self._groups.get(request.key) or _Group()
-        mine = (block for block in tried if owns(group.table(block), request, block))
-        block = next(mine, -1)
-        if block < 0:
-            block = _start(objects, request, group)
-        searched = []
+        mine = (block for block in tried if own_entry(group.table(block), request, block))
+        first = next(mine, None)
+        block = _start(objects, request, group) if first is None else first
+        searched: list[Table] = []
         while True:
             searched.append(group.table(block))
             found = allocate(searched[-1], objects, request, block, now)
@@ -229,14 +208,14 @@ class Reservations:
         NotNow.
         """
         known = group.stored.pop(key.block, None)  # a cancelled review leaves no copy
-        self.counters.writes += 1
+        self.counts["writes"] += 1
         try:
             group.stored[key.block] = await self._store.write(key, table, cluster, known)
         except Conflict:
-            self.counters.conflicts += 1
+            self.counts["conflicts"] += 1
             group.contended = True
         except UnknownOutcome:
-            await self._times.sleep(_PAUSE_SECONDS)
+            await self.sleep(_PAUSE_SECONDS)
         else:
             return True
         await self._read(key, group, known)
@@ -248,7 +227,7 @@ class Reservations:
         try:
             found = await self._store.get(key)
         except UnknownOutcome:
-            await self._times.sleep(_PAUSE_SECONDS)
+            await self.sleep(_PAUSE_SECONDS)
             return
         if found is None or (copy and copy.version == found.version):
             group.contended = False
@@ -258,11 +237,15 @@ class Reservations:
             group.stored[key.block] = Stored(known.table)
 
     async def _list(self, request: AnyRequest) -> None:
-        self.counters.lists += 1
+        self.counts["lists"] += 1
         await self._lists.relist(request.key, request.cluster)
 
-    def _objects_of(self, key: Key) -> Objects:
-        return self._objects(key, self._lists.listed(key))
+    def _objects(self, key: Key, cluster: str = "") -> Objects:
+        """Return the objects of a group, for a request of RayCluster `cluster`."""
+        listed = self._lists.listed(key)
+        if isinstance(key, GroupKey):
+            return Pods(self._members, key, listed)
+        return Shards(self._clusters, key, cluster, listed)
 
     def _latest(self, key: Key) -> "_Group":
         """Return the known tables of a group, as the latest group."""
@@ -284,8 +267,14 @@ class Reservations:
         """Return the times of the entries of lower indices that are less than 60 s old and whose
         objects have not appeared.
         """
-        since = self._times.server() - VACANT_SECONDS
-        return [made for table in tables for made in unseen(table, objects, since, below)]
+        since = self._lists.now() - VACANT_SECONDS
+        return [
+            entry.made
+            for table in tables
+            for index, entry in table.items()
+            if entry.made > since and index < below
+            for _ in pending(objects, index, entry)
+        ]
 
     def _check_unseen(self, key: Key, group: "_Group", objects: Objects) -> None:
         """Raise Denied for a group with too many entries whose objects do not appear."""
@@ -295,7 +284,7 @@ class Reservations:
         group.made = len(entries)
         if group.made < self._unseen_max:
             return
-        since = self._times.server() - min(entries)
+        since = self._lists.now() - min(entries)
         text = (
             f"{len(entries)} pods of group {key.group} in namespace {key.namespace} were admitted "
             f"within the last {since:.0f} s and have not appeared: see earlier events for what "
@@ -329,7 +318,7 @@ def _start(objects: Objects, request: AnyRequest, group: _Group) -> int:
     """
     if request.given is not None:
         return 0 if request.index else block_of(request.given.replica)
-    vacant, lacking = objects.lowest(request.hosts)
+    vacant, lacking = objects.group.lowest(request.hosts)
     if request.hosts > 1:
         begun = {block for block, each in group.stored.items() if each.lacking < request.hosts}
         for block in sorted(begun if lacking is None else begun | {block_of(lacking)}):
@@ -339,13 +328,17 @@ def _start(objects: Objects, request: AnyRequest, group: _Group) -> int:
 
 
 class _Alone:
-    """Lists for a process that is the only source of objects: an admitted object exists."""
+    """Lists for a process that is the only source of objects: an admitted object exists, and no
+    list proves that one does not.
+    """
+
+    def now(self) -> float:
+        return 0.0
 
     def contact(self, _key: Key) -> float:
         return inf
 
     def listed(self, _key: Key) -> float:
-        """Return -inf: no list proves that an object does not exist."""
         return -inf
 
     async def relist(self, _key: Key, _cluster: str) -> None:
@@ -354,6 +347,4 @@ class _Alone:
 
 def standalone(members: Membership, clusters: ClusterIndex) -> Reservations:
     """Return reservations in memory, for a process that is the only one."""
-    times = Times(server=lambda: 0.0)
-    objects = partial(objects_of, members, clusters)
-    return Reservations(MemoryStore(), times, _Alone(), objects, inf)
+    return Reservations(MemoryStore(), _Alone(), members, clusters, inf)
