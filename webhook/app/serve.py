@@ -263,7 +263,6 @@ def _reservation_metrics(metrics: Metrics, reservations: Reservations) -> None:
 
 
 def _closing(settings: Settings) -> dict[str, Runnable]:
-    """Return the task that sets `failurePolicy: Fail`, if configured."""
     own = settings.installation
     if not own.fail_closed:
         return {}

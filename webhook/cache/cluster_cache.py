@@ -234,7 +234,6 @@ class Observing:
             group.create_task(self.discovery.run(), name="discovery of PodGroups")
 
     def _follow(self, kind: Kind[T], scope: str = "", fields: str = "") -> None:
-        """Add a list-watch of a kind in a namespace, of the objects with these fields."""
         table, by_name = kind.table(self._object_cache), kind.plural == "namespaces"
         path = path_of(kind.root, scope if kind.namespaced else "", kind.plural)
         reason = fields.removeprefix("reason=") if kind.plural == "events" else ""
@@ -266,7 +265,6 @@ class Observing:
         await asyncio.gather(*(watch.list() for watch in self._watches.get(_POD_GROUPS, ())))
 
     async def _follow_pod_groups(self, group: asyncio.TaskGroup) -> None:
-        """Watch PodGroups in the served version, if any."""
         served: asyncio.Queue[str | None] = asyncio.Queue()
         self.discovery.subscribe(served.put_nowait)
         watching: list[asyncio.Task[None]] = []

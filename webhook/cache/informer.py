@@ -188,7 +188,6 @@ class ListWatch(Generic[T]):
             self._store.reach(number(version))
 
     def _failed(self, error: ApiError) -> float:
-        """Count a failure, and return the delay before the retry."""
         self.counters.errors[error.reason] = self.counters.errors.get(error.reason, 0) + 1
         pause, resumed = self._outage.failed(error, resumed=bool(self._version))
         if not resumed:

@@ -15,7 +15,9 @@ from webhook.api import names
 from webhook.api.review import ClusterUnreadable
 from webhook.cache.serve_stores import PodStore, RayClusterStore, pods_in, rayclusters_in
 from webhook.cache.store import number
+from webhook.groups.group_config import ClusterIndex
 from webhook.groups.identity import GroupKey, Key
+from webhook.groups.identity_index import Membership
 from webhook.groups.required_reads import SILENCE_SECONDS, Read, ReadClusters, ReadGroup
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.errors import ApiError
@@ -37,6 +39,10 @@ class Stores(Struct, frozen=True):
 
     pods: PodStore
     clusters: RayClusterStore
+
+
+_UNWATCHED: Final = Stores(PodStore(Membership()), RayClusterStore(ClusterIndex()))
+"""The stores of a namespace that is not watched: the API server was never contacted."""
 
 
 class LiveReader:
@@ -84,8 +90,6 @@ class LiveReader:
     def contact(self, key: Key) -> float:
         """Return the server's time of the last contact with the API server about a group."""
         stores = self._stores_of(key.namespace)
-        if stores is None:
-            return -inf
         if isinstance(key, GroupKey):
             return stores.pods.contact(key)
         return stores.clusters.contact((key.namespace, ""))
@@ -93,8 +97,6 @@ class LiveReader:
     def listed(self, key: Key) -> float:
         """Return the server's time of the start of the newest complete list of a group."""
         stores = self._stores_of(key.namespace)
-        if stores is None:
-            return -inf
         if isinstance(key, GroupKey):
             return stores.pods.listed(key)
         return stores.clusters.listed((key.namespace, ""))
@@ -103,8 +105,8 @@ class LiveReader:
         """Return whether the known state of a RayCluster, or of all of a namespace if `name` is
         empty, is at most SILENCE_SECONDS old.
         """
-        stores, oldest = self._stores_of(namespace), self.now() - SILENCE_SECONDS
-        return stores is not None and -inf < oldest <= stores.clusters.contact((namespace, name))
+        contact = self._stores_of(namespace).clusters.contact((namespace, name))
+        return -inf < self.now() - SILENCE_SECONDS <= contact
 
     async def close(self) -> None:
         """Cancel the reads in progress."""
@@ -117,7 +119,7 @@ class LiveReader:
 
     async def _within(self, namespace: str, read: Callable[[Stores], Awaitable[None]]) -> None:
         stores = self._stores_of(namespace)
-        if stores is None:
+        if stores is _UNWATCHED:
             msg = (
                 f"namespace {namespace} is not watched: add it to the namespaces, or exclude it "
                 "from the webhook configuration"
@@ -156,8 +158,8 @@ class LiveReader:
         found, version = await read_list(self._api, resource, self._deadline)
         stores.clusters.read_all(namespace, found, number(version), begun)
 
-    def _stores_of(self, namespace: str) -> Stores | None:
-        return self._stores.get(namespace) or self._stores.get("")
+    def _stores_of(self, namespace: str) -> Stores:
+        return self._stores.get(namespace) or self._stores.get("", _UNWATCHED)
 
 
 class Flights:

@@ -32,8 +32,6 @@ _CODEC: Final = Codec(_Node)
 
 
 class _Kept(Struct, frozen=True, gc=False):
-    """The stored fields of a Node."""
-
     name: str
     labels: Strings
 

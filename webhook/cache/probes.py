@@ -89,7 +89,6 @@ class Probes:
         return Probed(version, served, cert_manager, operators, None, None, {}, unread=unread)
 
     async def all(self, now: float) -> Probed:
-        """Return the results of all probes. Raises ApiError if the API server does not answer."""
         probed = await self.needs()
         (
             mutating,
@@ -176,7 +175,6 @@ class Probes:
         return self._namespace, None
 
     async def _behind(self, namespace: str, service: str) -> Sequence[Object]:
-        """Return the pods of a Service."""
         path = f"/api/v1/namespaces/{namespace}/services/{service}"
         found = await self._reads.attempt("services", self._reads.get(path))
         selector = ((found or {}).get("spec") or {}).get("selector") or {}
@@ -214,7 +212,6 @@ class Probes:
 
 
 def _services(configurations: Iterable[WebhookConfiguration]) -> list[tuple[str, str]]:
-    """Return namespace and name of the Services of the webhook."""
     return sorted(
         {
             (service.namespace, service.name)
@@ -239,7 +236,6 @@ async def _allowed(api: Api, account: str, attributes: Mapping[str, str]) -> boo
 
 
 async def _attempt(api: Api, path: str, body: Object) -> Tried:
-    """Create an object in a dry run."""
     try:
         answer = await api.create(path, body, _SECONDS, [("dryRun", "All")])
     except ApiError as error:
@@ -276,7 +272,6 @@ async def _exists(api: Api, path: str) -> bool | None:
 
 
 def _broken(namespace: str) -> Object:
-    """Return a RayCluster that KubeRay cannot run: two groups have the same name."""
     template = {"spec": {"containers": [{"name": "ray", "image": "rayproject/ray:2.54.0"}]}}
     group = {
         "groupName": "workers",
@@ -301,13 +296,11 @@ def _broken(namespace: str) -> Object:
 
 
 def _lease(namespace: str) -> Object:
-    """Return a Lease that is only sent in dry runs."""
     meta = {"name": _NOWHERE, "namespace": namespace, "labels": {names.LABEL_RESERVATIONS: "true"}}
     return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": meta, "spec": {}}
 
 
 def _orphan(namespace: str) -> Object:
-    """Return a worker pod of a RayCluster that does not exist."""
     labels = {
         names.LABEL_NODE_TYPE: names.NODE_TYPE_WORKER,
         names.LABEL_CLUSTER: _NOWHERE,

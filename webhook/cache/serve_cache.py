@@ -43,15 +43,10 @@ class ClusterState:
         clusters.freshness = self.reader.fresh
 
     def pods_synced(self) -> bool:
-        """Return whether the worker pods were listed, a condition of readiness."""
         return all(watch.synced for watch in self.pods)
 
     def clusters_synced(self) -> bool:
-        """Return whether the RayClusters were listed, a condition of readiness."""
         return all(watch.synced for watch in self.clusters)
-
-    def synced(self) -> bool:
-        return self.pods_synced() and self.clusters_synced()
 
     @property
     def watches(self) -> list[ListWatch[Any]]:

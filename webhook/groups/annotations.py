@@ -125,8 +125,6 @@ def _no_label_key(key: str) -> str:
 
 
 def _one_of(*values: str, advice: str) -> Callable[[str], str]:
-    """Return a fault for texts other than these values."""
-
     def fault(text: str) -> str:
         return "" if text in ("", *values) else f"{text[:_SHOWN]!r} is unknown: write {advice}"
 

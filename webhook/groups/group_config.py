@@ -151,7 +151,6 @@ def _kept(template: Template) -> Template:
 
 
 def _slice_group(group: WorkerGroup) -> SliceGroup | None:
-    """Return a group as part of a multi-slice TPU job, or None."""
     if not _has_tpus(group):
         return None
     variables = (
@@ -222,7 +221,6 @@ class ClusterIndex:
         return self.freshness is None or self.freshness(namespace, name)
 
     def shards(self, key: ShardKey) -> Iterator[RayClusterConfig]:
-        """Yield the RayClusters of a shard group."""
         return (each for each in self if (each.namespace, each.shard_group) == key)
 
     def get(self, namespace: str, name: str) -> RayClusterConfig | None:

@@ -92,7 +92,6 @@ class Occupancy:
         return bool(self._replicas)
 
     def take(self, seat: HostIdentity) -> None:
-        """Add a holder of `seat`."""
         replica = self._replicas.get(seat.replica)
         if replica is None:
             replica = self._replicas[seat.replica] = _Replica(seat.name)
@@ -150,7 +149,6 @@ class Occupancy:
         return replica.name or next((name for _, name in replica.others or () if name), "")
 
     def has_name(self, name: str) -> bool:
-        """Return whether a taken identity has this replica name."""
         return name in self._names
 
     @property
@@ -193,10 +191,6 @@ class Membership:
     def __len__(self) -> int:
         return len(self._pods)
 
-    @property
-    def groups(self) -> int:
-        return len(self._groups)
-
     def group(self, key: GroupKey) -> Occupancy:
         """Return the identities of a group; for an unknown group, a new and empty one."""
         group = self._groups.get(key)
@@ -232,7 +226,6 @@ class Membership:
             self._leave(found)
 
     def holders(self, namespace: str) -> Collection[str]:
-        """Return the holders of the live pods in a namespace."""
         return self._holders.get(namespace, ())
 
     def is_gone(self, namespace: str, holder: str) -> bool:

@@ -135,7 +135,6 @@ def _workload(cluster: str, kinds: list[_Kind]) -> Workload | None:
 
 
 def _whole(facts: RayClusterConfig, taken: Occupied) -> Iterator[_Kind]:
-    """Yield the only kind, if the whole cluster is a pod group."""
     count = _bounded(1 + sum(_pods(group) for group in facts.groups.values()))
     template = Template(scheduling_groups.CLUSTER_TEMPLATE, count)
     yield _Kind(

@@ -25,7 +25,6 @@ class ReadCluster(Struct, frozen=True, gc=False):
 
     @property
     def reason(self) -> str:
-        """Return why the read is needed."""
         return f"RayCluster {self.namespace}/{self.name} with uid {self.uid or '?'} is not known"
 
 
@@ -39,7 +38,6 @@ class ReadGroup(Struct, frozen=True, gc=False):
 
     @property
     def reason(self) -> str:
-        """Return why the read is needed."""
         return (
             f"worker group {self.key.group} of RayCluster {self.key.namespace}/{self.cluster} "
             "has no free index in the cache"
@@ -55,7 +53,6 @@ class ReadClusters(Struct, frozen=True, gc=False):
 
     @property
     def reason(self) -> str:
-        """Return why the read is needed."""
         return f"the cached RayClusters of namespace {self.namespace} may be stale"
 
 

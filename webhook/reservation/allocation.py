@@ -215,7 +215,6 @@ def _place(
 
 
 def _written(table: Table, place: Place, now: float) -> Place:
-    """Return the indices with the table to write for them."""
     entry = table.get(place.index) or Reserved()
     hosts = {**entry.hosts, place.host: place.holder}
     made = Reserved(place.name, max(now, entry.made), hosts)

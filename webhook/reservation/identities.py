@@ -73,7 +73,6 @@ class StandaloneIdentities(Identities):
         return accepted
 
     def preview(self, request: IdentityRequest, accept: Accept[T]) -> T | ReadGroup:
-        """Return the result of `reserve`, without a reservation. Raises Denied."""
         return super().preview(replace(request, read=True), accept)
 
     def carried(self, key: GroupKey, seat: HostIdentity, request_uid: str) -> None:

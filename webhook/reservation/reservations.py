@@ -241,14 +241,12 @@ class Reservations:
         await self._lists.relist(request.key, request.cluster)
 
     def _objects(self, key: Key, cluster: str = "") -> Objects:
-        """Return the objects of a group, for a request of RayCluster `cluster`."""
         listed = self._lists.listed(key)
         if isinstance(key, GroupKey):
             return Pods(self._members, key, listed)
         return Shards(self._clusters, key, cluster, listed)
 
     def _latest(self, key: Key) -> "_Group":
-        """Return the known tables of a group, as the latest group."""
         group = self._groups[key] = self._groups.pop(key) if key in self._groups else _Group()
         if len(self._groups) > _GROUPS_MAX:
             del self._groups[next(iter(self._groups))]

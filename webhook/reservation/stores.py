@@ -86,7 +86,6 @@ class MemoryStore:
     async def write(
         self, key: TableKey, table: Table, cluster: str, known: Stored | None = None
     ) -> Stored:
-        """Replace the known table, or create one. Raises Conflict."""
         del cluster
         if self._tables.get(key) is not known:
             raise Conflict
