@@ -20,12 +20,6 @@ def test_a_cluster_without_annotations_has_opted_into_nothing() -> None:
     assert (cluster.ignored, cluster.topology_key, cluster.profiles) == (False, "", ())
 
 
-def test_profiles_are_split_at_commas_and_blanks_are_dropped() -> None:
-    assert facts(
-        a_cluster("c").annotated(names.ANNOTATION_PROFILES, " torchrun, vllm ,,")
-    ).profiles == ("torchrun", "vllm")
-
-
 def test_only_the_word_true_makes_a_cluster_ignored() -> None:
     assert facts(a_cluster("c").labelled(names.LABEL_IGNORE, "true")).ignored
     assert not facts(a_cluster("c").labelled(names.LABEL_IGNORE, "True")).ignored

@@ -2,12 +2,14 @@
 
 import tracemalloc
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.alone import alone
-from webhook.groups.identity import MAX_REPLICAS, HostIdentity
-from webhook.groups.identity_index import Occupancy, lowest_bit
+from tests.reservation.alone import next_seat
+from webhook.groups.identity import MAX_REPLICAS, GroupKey, HostIdentity
+from webhook.groups.identity_index import Member, Membership, Occupancy, lowest_bit
 
 HOSTS = 2
 SEATS = st.builds(
@@ -44,21 +46,20 @@ def place(group: Occupancy, hosts: int = 0) -> tuple[int, int]:
     return seat.replica, seat.host
 
 
-def test_an_empty_group_starts_with_host_0_of_a_new_replica_0() -> None:
-    assert following(occupied(4)) == HostIdentity(0, 0, "")
-    assert not occupied(4)
-
-
-def test_a_replica_that_lacks_a_host_is_filled_under_its_name_before_another_is_opened() -> None:
-    assert following(occupied(4, *replica(0, "A", 0, 1, 3), *replica(1, "B", 0))) == HostIdentity(
-        0, 2, "A"
-    )
-
-
-def test_a_full_group_opens_the_lowest_free_index() -> None:
-    assert following(occupied(2, *replica(0, "A", 0, 1), *replica(2, "C", 0, 1))) == HostIdentity(
-        1, 0, ""
-    )
+@pytest.mark.parametrize(
+    ("hosts", "taken", "expected"),
+    [
+        (4, [], HostIdentity(0, 0, "")),
+        (4, [*replica(0, "A", 0, 1, 3), *replica(1, "B", 0)], HostIdentity(0, 2, "A")),
+        (2, [*replica(0, "A", 0, 1), *replica(2, "C", 0, 1)], HostIdentity(1, 0, "")),
+        (4, [*replica(0, "A", 0), *replica(0, "B", 1)], HostIdentity(0, 2, "A")),
+    ],
+    ids=["an empty group", "a replica lacks a host", "all are complete", "two generations"],
+)
+def test_an_incomplete_replica_is_completed_before_the_lowest_free_index_is_opened(
+    hosts: int, taken: list[HostIdentity], expected: HostIdentity
+) -> None:
+    assert following(occupied(hosts, *taken)) == expected
 
 
 def test_a_second_generation_of_an_index_keeps_its_seats_when_the_first_goes() -> None:
@@ -66,10 +67,6 @@ def test_a_second_generation_of_an_index_keeps_its_seats_when_the_first_goes() -
     for seat in replica(0, "A", 0, 1):
         group.release(seat)
     assert following(group) == HostIdentity(0, 3, "B")
-
-
-def test_a_seat_of_either_generation_is_taken() -> None:
-    assert place(occupied(4, *replica(0, "A", 0), *replica(0, "B", 1))) == (0, 2)
 
 
 def test_a_seat_held_twice_is_free_only_when_both_have_gone() -> None:
@@ -108,6 +105,31 @@ def test_an_index_beyond_all_that_are_handed_out_is_held_but_never_filled() -> N
     assert place(group) == (0, 0)
     group.release(HostIdentity(MAX_REPLICAS + 5, 0, "A"))
     assert not group
+
+
+def test_a_replica_with_a_host_that_is_marked_for_deletion_gets_no_other_until_that_is_gone() -> (
+    None
+):
+    members, key = Membership(), GroupKey("ns", "uid", "g")
+
+    def put(host: int, *, marked: bool) -> None:
+        members.put(f"pod-{host}", Member(key, HostIdentity(0, host, "A"), marked=marked))
+
+    def following() -> tuple[int, int]:
+        seat = next_seat(members, key, 3, "uid")
+        return seat.replica, seat.host
+
+    put(0, marked=True)
+    put(1, marked=False)
+    assert following() == (1, 0)
+    put(1, marked=True)
+    members.remove("pod-0")
+    assert following() == (1, 0)
+    put(1, marked=False)
+    assert following() == (0, 0)
+    put(1, marked=True)
+    members.remove("pod-1")
+    assert following() == (0, 0)
 
 
 def memory_of_ten_groups() -> int:

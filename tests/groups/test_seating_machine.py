@@ -17,7 +17,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from tests.reservation.alone import Lists, next_seat
+from tests.reservation.alone import Lists
 from tests.reservation.leases import Direct, lease_store
 from webhook.groups.identity import MAX_REPLICAS, GroupKey, HostIdentity
 from webhook.groups.identity_index import Member, Membership
@@ -221,21 +221,3 @@ def test_the_invariants_hold_under_any_interleaving() -> None:
         ),
     )
     assert Seating.steps >= ENOUGH, f"only {Seating.steps} steps were made"
-
-
-def test_the_middle_of_three_replicas_of_four_hosts_comes_back_as_index_1() -> None:
-    members, key = Membership(), GroupKey("ns", "uid", "tpu")
-    for number in range(12):
-        seat = next_seat(members, key, 4, f"request-{number}")
-        members.put(f"pod-{number}", Member(key, seat))
-    for number in range(4, 8):
-        members.remove(f"pod-{number}")
-    fresh = []
-    for number in range(12, 16):
-        seat = next_seat(members, key, 4, f"request-{number}")
-        members.put(f"pod-{number}", Member(key, seat))
-        fresh.append(seat)
-    assert [(seat.replica, seat.host) for seat in fresh] == [(1, 0), (1, 1), (1, 2), (1, 3)]
-    assert len({seat.name for seat in fresh}) == 1
-    last = next_seat(members, key, 4, "beyond")
-    assert (last.replica, last.host) == (3, 0)

@@ -4,10 +4,6 @@ RayCluster appears.
 
 from itertools import count
 
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-
 from tests.reservation.alone import Lists
 from webhook.groups.group_config import ClusterIndex, RayClusterConfig
 from webhook.groups.identity import MAX_REPLICAS, HostIdentity, ShardKey
@@ -141,67 +137,3 @@ def test_the_holder_of_an_index_is_named_but_never_to_itself() -> None:
     assert [shards.holder(index, "c") for index in range(3)] == ["a", "b", None]
     assert shards.holder(0, "a") is None
     assert shards.holder(1, "b") is None
-
-
-class ShardMachine(RuleBasedStateMachine):
-    """RayClusters are asked for, appear, are refused and go, in any order: no two that may live
-    hold one index.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.shards = Shards()
-        self.now = 0.0
-        self.coming: dict[str, tuple[int, float]] = {}
-        self.living: dict[str, int] = {}
-
-    @rule(name=st.sampled_from("abcdef"))
-    def ask(self, name: str) -> None:
-        """A RayCluster is sent, and told its index."""
-        if name not in self.living:
-            self.coming[name] = self._index(name), self.now
-
-    def _index(self, name: str) -> int:
-        return self.shards.given(name, self.now)
-
-    @rule(name=st.sampled_from("abcdef"))
-    def appear(self, name: str) -> None:
-        """The watch shows it."""
-        if name in self.coming:
-            self.living[name] = self.coming.pop(name)[0]
-            self.shards.index.put(shard(name, str(self.living[name])))
-
-    @rule(name=st.sampled_from("abcdef"))
-    def go(self, name: str) -> None:
-        """It is deleted, and the watch says so."""
-        if self.living.pop(name, None) is not None:
-            self.shards.index.remove("team", name, f"uid-of-{name}")
-
-    @rule(seconds=st.sampled_from([1.0, 30.0, 70.0]))
-    def wait(self, seconds: float) -> None:
-        """Time passes; what has not come by now never will."""
-        self.now += seconds
-        self.coming = {
-            name: asked
-            for name, asked in self.coming.items()
-            if asked[1] + VACANT_SECONDS > self.now
-        }
-
-    @invariant()
-    def no_index_is_held_twice(self) -> None:
-        """Uniqueness."""
-        held = [*self.living.values(), *(index for index, _ in self.coming.values())]
-        assert len(set(held)) == len(held)
-
-    @rule()
-    def waste_no_index(self) -> None:
-        """After a minute without creations, the lowest index that no RayCluster has is the next."""
-        self.wait(VACANT_SECONDS)
-        held = set(self.living.values())
-        found = self._index("new")
-        assert found == min(set(range(len(held) + 1)) - held)
-        self.now += VACANT_SECONDS
-
-
-TestShardMachine = ShardMachine.TestCase
-TestShardMachine.settings = settings(max_examples=60, stateful_step_count=30)

@@ -1,7 +1,7 @@
 """A simulated API server: pods, RayClusters and Leases with versions, and their history."""
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
@@ -14,33 +14,39 @@ CLUSTER_UID = "uid"
 EPOCH = 1_764_000_000
 
 
-@dataclass(eq=False)
-class Pod:
-    """A pod, from its admission on."""
+@dataclass(eq=False, kw_only=True)
+class Admitted:
+    """A pod or a RayCluster, from its admission on."""
 
-    key: GroupKey
     uid: str
     began: float
-    claimed: bool
-    seat: HostIdentity | None = None
-    holder: str = ""
-    attempt: int = 0
     stored: bool = False
-    unlabelled: bool = False
-    moved: int = 0
-    """By how much somebody raised the replica index in its labels."""
-    terminating: bool = False
-    gone: bool = False
     over: bool = False
-
-    @property
-    def live(self) -> bool:
-        return self.stored and not self.terminating and not self.gone
 
     @property
     def underway(self) -> bool:
         """Whether it may yet be stored."""
         return not self.stored and not self.over
+
+
+@dataclass(eq=False, kw_only=True)
+class Pod(Admitted):
+    """A pod."""
+
+    key: GroupKey
+    claimed: bool
+    seat: HostIdentity | None = None
+    holder: str = ""
+    attempt: int = 0
+    unlabelled: bool = False
+    moved: int = 0
+    """By how much somebody raised the replica index in its labels."""
+    terminating: bool = False
+    gone: bool = False
+
+    @property
+    def live(self) -> bool:
+        return self.stored and not self.terminating and not self.gone
 
     def document(self, version: int) -> Object:
         labels = {names.LABEL_CLUSTER: "ray", names.LABEL_GROUP: self.key.group}
@@ -65,23 +71,14 @@ class Pod:
         return {"metadata": meta}
 
 
-@dataclass(eq=False)
-class Ray:
-    """A RayCluster of a shard group, from its admission on. Its name may have to be generated."""
+@dataclass(eq=False, kw_only=True)
+class Ray(Admitted):
+    """A RayCluster of a shard group. Its name may have to be generated."""
 
     key: ShardKey
-    uid: str
     name: str
-    began: float
     given: int | None = None
     index: int | None = None
-    stored: bool = False
-    over: bool = False
-
-    @property
-    def underway(self) -> bool:
-        """Whether it may yet be stored."""
-        return not self.stored and not self.over
 
     def document(self, version: int) -> Object:
         annotations = {names.ANNOTATION_SHARD_GROUP: self.key.group}
@@ -97,44 +94,42 @@ class Ray:
         }
 
 
+T = TypeVar("T", bound=Pod | Ray)
+
+
+class Stored(dict[str, T]):
+    """The stored objects of a kind by uid, their JSON, and their history, which watches receive:
+    version, the uid of an object that was deleted, and the object otherwise.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bodies: dict[str, Object] = {}
+        self.history: list[tuple[int, str, bytes]] = []
+
+
 @dataclass
 class Server:
-    """What is stored, which is the truth, and its history, which watches receive."""
+    """What is stored, which is the truth."""
 
     version: int = 10
-    pods: dict[str, Pod] = field(default_factory=dict)
-    pod_bodies: dict[str, Object] = field(default_factory=dict)
-    history: list[tuple[int, str, bytes]] = field(default_factory=list)
-    """Version, the uid of a pod that was deleted, and the pod otherwise."""
-    rays: dict[str, Ray] = field(default_factory=dict)
-    ray_bodies: dict[str, Object] = field(default_factory=dict)
-    ray_history: list[tuple[int, str, bytes]] = field(default_factory=list)
+    pods: Stored[Pod] = field(default_factory=Stored)
+    rays: Stored[Ray] = field(default_factory=Stored)
     leases: dict[str, Object] = field(default_factory=dict)
     uids: int = 0
     writes: int = 0
     conditional: ClassVar[bool] = True
 
-    def put_pod(self, pod: Pod) -> None:
-        """Store a change of a pod, or its deletion."""
-        self.version += 1
-        if pod.gone:
-            del self.pods[pod.uid], self.pod_bodies[pod.uid]
-            self.history.append((self.version, pod.uid, b""))
-        else:
-            body = self.pod_bodies[pod.uid] = pod.document(self.version)
-            self.pods[pod.uid] = pod
-            self.history.append((self.version, "", msgspec.json.encode(body)))
-
-    def put_ray(self, ray: Ray, *, gone: bool = False) -> None:
-        """Store a change of a RayCluster, or its deletion."""
+    def put(self, stored: Stored[T], item: T, *, gone: bool = False) -> None:
+        """Store a change of an object, or its deletion."""
         self.version += 1
         if gone:
-            del self.rays[ray.uid], self.ray_bodies[ray.uid]
-            self.ray_history.append((self.version, ray.uid, b""))
+            del stored[item.uid], stored.bodies[item.uid]
+            stored.history.append((self.version, item.uid, b""))
         else:
-            body = self.ray_bodies[ray.uid] = ray.document(self.version)
-            self.rays[ray.uid] = ray
-            self.ray_history.append((self.version, "", msgspec.json.encode(body)))
+            body = stored.bodies[item.uid] = item.document(self.version)
+            stored[item.uid] = item
+            stored.history.append((self.version, "", msgspec.json.encode(body)))
 
     # Requests
 
@@ -151,11 +146,11 @@ class Server:
         elif kind == "pods":
             group = query["labelSelector"].rpartition("=")[2]
             found = [
-                body for uid, body in self.pod_bodies.items() if self.pods[uid].key.group == group
+                body for uid, body in self.pods.bodies.items() if self.pods[uid].key.group == group
             ]
         else:
             ray = {"metadata": {"name": "ray", "namespace": "ns", "uid": CLUSTER_UID}}
-            found = [*self.ray_bodies.values(), ray]
+            found = [*self.rays.bodies.values(), ray]
         meta = {"resourceVersion": str(self.version)}
         return msgspec.json.encode({"metadata": meta, "items": found})
 

@@ -14,20 +14,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from email.utils import formatdate
 from random import Random
-from typing import Any, cast
+from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 
-from tests.reservation.server import (
-    EPOCH,
-    Pod,
-    Ray,
-    Server,
-)
+from tests.reservation.server import EPOCH, Pod, Ray, Server, Stored
 from webhook.api.objects import RayCluster
 from webhook.api.review import Denied, NotNow
 from webhook.cache.live import LiveReader, Stores
 from webhook.cache.serve_stores import PodStore, RayClusterStore
+from webhook.cache.store import Store
 from webhook.groups.group_config import ClusterIndex
 from webhook.groups.identity import MAX_REPLICAS, GroupKey, HostIdentity, ShardKey
 from webhook.groups.identity_index import Membership
@@ -39,6 +35,8 @@ from webhook.kubeclient.reservation_leases import LeaseStore
 from webhook.reservation.allocation import Place, Request
 from webhook.reservation.identities import Identities
 from webhook.reservation.reservations import Found, Reservations
+
+T = TypeVar("T", WorkerPod, RayCluster)
 
 WEBHOOK_SECONDS = 10.0
 """An answer that comes later goes nowhere."""
@@ -108,6 +106,83 @@ class SimulatedApi:
         return await answer
 
 
+class Watch(Generic[T]):
+    """The list-watch of one kind in a process."""
+
+    def __init__(
+        self, process: "Process", feed: Store[T, Any, Any], stored: Stored[Any], kind: type[T]
+    ) -> None:
+        self.synced = False
+        self.cursor = self.behind = 0
+        self.listing: asyncio.Task[None] | None = None
+        """The last list."""
+        self._process = process
+        self._feed: Store[T, Any, Any] = feed
+        self._stored = stored
+        self._decoder: msgspec.json.Decoder[T] = msgspec.json.Decoder(kind)
+
+    @property
+    def open(self) -> bool:
+        """Whether the watch is open: not while the list before it is in progress. The other watch
+        continues, and so do the live lists of reviews, beside both.
+        """
+        return self.listing is None or self.listing.done()
+
+    def list(self) -> None:
+        """List, and watch from there."""
+        if self.open:
+            self.listing = self._process.start(self._list())
+
+    async def _list(self) -> None:
+        """List until a list is complete, as a list-watch does."""
+        while True:
+            try:
+                await self._list_once()
+            except ApiError:
+                await self._process.sleep(0.5)
+            else:
+                return
+
+    async def _list_once(self) -> None:
+        """List in two pages, both as of the version of the first."""
+        api, feed = cast("SimulatedApi", self._process.api), self._feed
+        begun = api.server_time.now()
+        at: list[int] = []
+        bodies: list[bytes] = []
+
+        def first(server: Server) -> bytes:
+            at[:] = [server.version, len(self._stored.history)]
+            bodies[:] = map(msgspec.json.encode, self._stored.bodies.values())
+            return b""
+
+        for page in (0, 1):
+            await api.ask((lambda _: b"") if page else first, 60.0)
+            if not page:
+                feed.begin(at[0])
+            for body in bodies[page::2]:
+                feed.item(self._decoder.decode(body))
+        feed.end(begun)
+        feed.contacted(begun)
+        self.cursor, self.behind, self.synced = at[1], 0, True
+
+    def receive(self, count: int) -> None:
+        """Receive some of what happened."""
+        if not self.open:
+            return
+        history = self._stored.history
+        count = max(count, self.behind - self.cursor)
+        for version, uid, body in history[self.cursor : self.cursor + count]:
+            if uid:
+                self._feed.remove(uid)
+            else:
+                self._feed.put(self._decoder.decode(body))
+            self._feed.reach(version)
+        self.cursor = min(len(history), self.cursor + count)
+        if self.cursor == len(history):
+            self._feed.reach(self._process.model.server.version)  # a bookmark
+        self._feed.contacted(self._process.api.server_time.now())
+
+
 class Process:
     """One webhook process: the classes of the product, with a simulated way to the API server."""
 
@@ -119,29 +194,36 @@ class Process:
         self.stood_still = 0.0
         self.stopped_at = 0.0
         """When its clock stopped; 0 while it runs."""
-        self.known: set[bool] = set()
-        """Which were listed: pods, RayClusters."""
         self.sleepers: list[tuple[float, asyncio.Future[None]]] = []
-        self.cursor = self.ray_cursor = self.behind = 0
-        self.members, self.clusters = Membership(), ClusterIndex()
-        self.stores = Stores(PodStore(self.members), RayClusterStore(self.clusters))
+        self.tasks: list[asyncio.Task[Any]] = []
+        members, clusters = Membership(), ClusterIndex()
+        stores = Stores(PodStore(members), RayClusterStore(clusters))
         self.api = cast("Api", SimulatedApi(self))
         self.store = LeaseStore(self.api, "system")
-        self.lists = LiveReader(self.api, {"": self.stores})
-        self.reservations = Reservations(self.store, self.lists, self.members, self.clusters)
-        self.reservations.clock, self.reservations.sleep = self.clock, self._sleep
+        self.lists = LiveReader(self.api, {"": stores})
+        self.reservations = Reservations(self.store, self.lists, members, clusters)
+        self.reservations.clock, self.reservations.sleep = self.clock, self.sleep
         self.identities = Identities(self.reservations)
-        self.tasks: list[asyncio.Task[Any]] = []
-        self.listings: dict[bool, asyncio.Task[None]] = {}
-        """The last list of pods, and of RayClusters."""
+        self.pods = Watch(self, stores.pods, model.server.pods, WorkerPod)
+        self.rays = Watch(self, stores.clusters, model.server.rays, RayCluster)
         self.list()
+
+    @property
+    def synced(self) -> bool:
+        """Whether pods and RayClusters were listed."""
+        return self.pods.synced and self.rays.synced
+
+    def list(self) -> None:
+        """List pods and RayClusters, each by itself, and watch from there."""
+        self.pods.list()
+        self.rays.list()
 
     def clock(self) -> float:
         """Return monotonic time, which does not pass while the machine stands still."""
         now = self.stopped_at or self.model.now
         return now - self.stood_still + self.number * 1000.0
 
-    async def _sleep(self, seconds: float) -> None:
+    async def sleep(self, seconds: float) -> None:
         waiter: asyncio.Future[None] = self.model.loop.create_future()
         self.sleepers.append((self.model.now + seconds, waiter))
         await waiter
@@ -169,105 +251,6 @@ class Process:
         task = self.model.loop.create_task(work)
         self.tasks.append(task)
         return task
-
-    # The watches
-
-    def list(self) -> None:
-        """List pods and RayClusters, each by itself, and watch from there."""
-        for pods in (True, False):
-            if not self.watching(pods=pods):
-                continue
-            self.listings[pods] = self.start(self._list(pods=pods))
-
-    async def _list(self, *, pods: bool) -> None:
-        """List until a list is complete, as a list-watch does."""
-        while True:
-            try:
-                await self._list_once(pods=pods)
-            except ApiError:
-                await self._sleep(0.5)
-            else:
-                return
-
-    async def _list_once(self, *, pods: bool) -> None:
-        """List in two pages, both as of the version of the first."""
-        server, api = self.model.server, cast("SimulatedApi", self.api)
-        begun = api.server_time.now()
-        at: list[int] = []
-        bodies: list[Any] = []
-
-        def first(_: Server) -> bytes:
-            at[:] = [server.version, len(server.history if pods else server.ray_history)]
-            bodies[:] = (server.pod_bodies if pods else server.ray_bodies).values()
-            return msgspec.json.encode(bodies[::2])
-
-        def second(_: Server) -> bytes:
-            return msgspec.json.encode(bodies[1::2])
-
-        for page in (first, second):
-            body = await api.ask(page, 60.0)
-            if pods:
-                if page is first:
-                    self.stores.pods.begin(at[0])
-                for pod in _pods.decode(body):
-                    self.stores.pods.item(pod)
-            else:
-                if page is first:
-                    self.stores.clusters.begin(at[0])
-                for ray in _rays.decode(body):
-                    self.stores.clusters.item(ray)
-        feed = self.stores.pods if pods else self.stores.clusters
-        feed.end(begun)
-        feed.contacted(begun)
-        if pods:
-            self.cursor, self.behind = at[1], 0
-        else:
-            self.ray_cursor = at[1]
-        self.known.add(pods)
-
-    @property
-    def synced(self) -> bool:
-        """Whether pods and RayClusters were listed."""
-        return len(self.known) == 2
-
-    def watching(self, *, pods: bool) -> bool:
-        """Whether a watch is open: not while the list before it is in progress. The other watch
-        continues, and so do the live lists of reviews, beside both.
-        """
-        return pods not in self.listings or self.listings[pods].done()
-
-    def watch_pods(self, count: int) -> None:
-        """Receive some of what happened to pods."""
-        if not self.watching(pods=True):
-            return
-        feed, history = self.stores.pods, self.model.server.history
-        count = max(count, self.behind - self.cursor)
-        for version, uid, body in history[self.cursor : self.cursor + count]:
-            if uid:
-                feed.remove(uid)
-            else:
-                feed.put(_pod.decode(body))
-            feed.reach(version)
-        self.cursor = min(len(history), self.cursor + count)
-        if self.cursor == len(history):
-            feed.reach(self.model.server.version)  # a bookmark
-        feed.contacted(self.api.server_time.now())
-
-    def watch_rays(self, count: int) -> None:
-        """Receive some of what happened to RayClusters."""
-        if not self.watching(pods=False):
-            return
-        feed, history = self.stores.clusters, self.model.server.ray_history
-        for version, uid, body in history[self.ray_cursor : self.ray_cursor + count]:
-            if uid:
-                feed.remove(uid)
-            else:
-                feed.put(_ray.decode(body))
-            feed.reach(version)
-        self.ray_cursor = min(len(history), self.ray_cursor + count)
-        if self.ray_cursor == len(history):
-            feed.reach(self.model.server.version)
-        feed.contacted(self.api.server_time.now())
 
 
 class Model:
@@ -327,7 +310,8 @@ class Model:
         if process is None:
             return
         self.count += 1
-        pod = Pod(key, f"pod-{self.count}", self.now, claimed=not self.labelled[key])
+        claimed = not self.labelled[key]
+        pod = Pod(key=key, uid=f"pod-{self.count}", began=self.now, claimed=claimed)
         if self.labelled[key]:
             if any(other.key == key and other.underway for other in self.pods):
                 return
@@ -384,7 +368,7 @@ class Model:
         process = self._any_process()
         if process is not None and process.tasks:
             task = self.random.choice(process.tasks)
-            if task not in process.listings.values():
+            if task not in (process.pods.listing, process.rays.listing):
                 task.cancel()
 
     def store(self) -> None:
@@ -398,7 +382,7 @@ class Model:
             return
         pod.stored = True
         self.has_identity += 1
-        self.server.put_pod(pod)
+        self.server.put(self.server.pods, pod, gone=pod.gone)
 
     def change(self) -> None:
         """A pod changes, loses its labels, is being deleted, or is gone."""
@@ -414,7 +398,7 @@ class Model:
         if what > 0.9 and pod.holder and pod.uid not in self.known_by_labels:
             pod.unlabelled = what > 0.95
             pod.moved = self.random.randrange(3)
-        self.server.put_pod(pod)
+        self.server.put(self.server.pods, pod, gone=pod.gone)
 
     def create_ray(self) -> None:
         """Somebody creates a RayCluster of a shard group, perhaps with an index of his own."""
@@ -424,7 +408,8 @@ class Model:
         self.count += 1
         name = self.random.choice(["", "ray-0", "ray-1", "ray-2", "ray-3", "ray-4", "ray-5"])
         given = self.random.randrange(4) if self.random.random() < 0.1 else None
-        ray = Ray(self.random.choice(self.shards), f"uid-{self.count}", name, self.now, given)
+        key, uid = self.random.choice(self.shards), f"uid-{self.count}"
+        ray = Ray(key=key, uid=uid, name=name, began=self.now, given=given)
         self.rays.append(ray)
         process.start(self._admit_ray(process, ray))
 
@@ -454,13 +439,14 @@ class Model:
         ray.name = ray.name or f"made-{ray.uid}"
         ray.stored = True
         self.indexed += 1
-        self.server.put_ray(ray)
+        self.server.put(self.server.rays, ray)
 
     def change_ray(self) -> None:
         """A RayCluster changes, or is gone."""
         stored = list(self.server.rays.values())
         if stored:
-            self.server.put_ray(self.random.choice(stored), gone=self.random.random() < 0.6)
+            ray = self.random.choice(stored)
+            self.server.put(self.server.rays, ray, gone=self.random.random() < 0.6)
 
     def request(self) -> None:
         """Requests are carried out, or answered, or both."""
@@ -503,33 +489,27 @@ class Model:
 
     def pods_watched(self) -> None:
         """A watch of pods receives some of what happened, or all."""
-        process = self._any_process()
-        if process is not None:
-            process.watch_pods(self.random.choice([1, 1, 3, 1 << 30]))
+        if process := self._any_process():
+            process.pods.receive(self.random.choice([1, 1, 3, 1 << 30]))
 
     def rays_watched(self) -> None:
         """A watch of RayClusters receives some of what happened, or all."""
-        process = self._any_process()
-        if process is not None:
-            process.watch_rays(self.random.choice([1, 3, 1 << 30]))
+        if process := self._any_process():
+            process.rays.receive(self.random.choice([1, 3, 1 << 30]))
 
     def listed(self) -> None:
         """A process lists again."""
-        process = self._any_process()
-        if process is not None:
+        if process := self._any_process():
             process.list()
 
     def swept(self) -> None:
         """A process deletes the tables of RayClusters that do not exist."""
-        process = self._any_process()
-        if process is not None:
+        if process := self._any_process():
             process.start(self._clean_up(process))
 
     async def _clean_up(self, process: Process) -> None:
-        try:
+        with suppress(ApiError):
             await process.store.clean_up()
-        except ApiError:
-            return
 
     def time(self) -> None:
         """Time passes, mostly little; what has waited too long gives up."""
@@ -583,10 +563,10 @@ class Model:
         self.give_up()
         for process in self.processes:
             if not process.paused and self.random.random() < 0.5:
-                process.watch_pods(1 << 30)
-                process.watch_rays(1 << 30)
+                process.pods.receive(1 << 30)
+                process.rays.receive(1 << 30)
             else:
-                process.behind = len(self.server.history)
+                process.pods.behind = len(self.server.pods.history)
 
     def hosts(self) -> None:
         """Somebody changes `numOfHosts`."""
@@ -695,8 +675,3 @@ _CHANCES: Sequence[tuple[Callable[[Model], None], float]] = [
 ]
 _HAPPENINGS = [happening for happening, _ in _CHANCES]
 _WEIGHTS = [weight for _, weight in _CHANCES]
-
-_pod = msgspec.json.Decoder(WorkerPod)
-_ray = msgspec.json.Decoder(RayCluster)
-_pods = msgspec.json.Decoder(list[WorkerPod])
-_rays = msgspec.json.Decoder(list[RayCluster])

@@ -106,54 +106,45 @@ async def test_a_write_that_is_refused_for_good_is_told_from_one_of_unknown_outc
             await store.write(KEY, TABLE, "ray")
 
 
-async def test_a_table_that_is_too_large_for_a_lease_is_denied() -> None:
+@pytest.mark.parametrize(
+    ("key", "indices", "hosts", "advice"),
+    [
+        (KEY, 16, 2400, "of 16 replicas of group tpu .*: lower numOfHosts"),
+        (SHARDS, 2400, 1, "of shard group search .*: begin another shard group"),
+    ],
+)
+async def test_a_table_that_is_too_large_for_a_lease_is_denied(
+    key: TableKey, indices: int, hosts: int, advice: str
+) -> None:
     async with stored() as (fake, store):
-        hosts = dict.fromkeys(range(2400), "0123456789ab")
-        table = {index: Reserved("tpu-abcde", 1.5, hosts) for index in range(16)}
-        with pytest.raises(Denied, match="lower numOfHosts"):
-            await store.write(KEY, table, "ray")
+        entry = Reserved(f"ray-{0:060}", 1.5, dict.fromkeys(range(hosts), "0123456789ab"))
+        with pytest.raises(Denied, match=advice):
+            await store.write(key, dict.fromkeys(range(indices), entry), "ray")
         assert fake.objects(LEASES) == {}
 
 
-async def test_what_somebody_else_wrote_into_a_lease_is_not_used() -> None:
-    async with stored() as (fake, store):
-        await store.write(KEY, TABLE, "ray")
-        (lease,) = fake.objects(LEASES).values()
-        lease["metadata"]["annotations"] = {names.ANNOTATION_RESERVATIONS: "{}"}
-        fake.put(LEASES, lease)
-        with pytest.raises(NotNow, match="delete Lease ray-webhook-reservations-"):
-            await store.get(KEY)
+HOLDERS = {"0": "0123456789ab"}
 
 
 @pytest.mark.parametrize(
-    "entries",
+    "edited",
     [
-        {"-1": {"name": "", "made": 1.5, "hosts": {"0": "0123456789ab"}}},
-        {"0": {"name": "", "made": 1.5, "hosts": {"-1": "0123456789ab"}}},
-        {"0": {"name": "", "made": 1.5, "hosts": {"9000000000": "0123456789ab"}}},
+        *({}, {"entries": {"-1": {"name": "", "made": 1.5, "hosts": HOLDERS}}}),
+        *(
+            {"entries": {"0": {"name": "", "made": 1.5, "hosts": {host: "0123456789ab"}}}}
+            for host in ("-1", "9000000000")
+        ),
     ],
 )
-async def test_a_table_that_was_edited_into_places_that_there_are_not_is_not_used(
-    entries: Object,
-) -> None:
+async def test_what_somebody_else_wrote_into_a_lease_is_not_used(edited: Object) -> None:
     async with stored() as (fake, store):
         await store.write(KEY, TABLE, "ray")
-        edited = json.dumps({**content(fake), "entries": entries})
+        text = json.dumps({**content(fake), **edited} if edited else {})
         (lease,) = fake.objects(LEASES).values()
-        lease["metadata"]["annotations"] = {names.ANNOTATION_RESERVATIONS: edited}
+        lease["metadata"]["annotations"] = {names.ANNOTATION_RESERVATIONS: text}
         fake.put(LEASES, lease)
         with pytest.raises(NotNow, match="delete Lease ray-webhook-reservations-"):
             await store.get(KEY)
-
-
-async def test_a_shard_group_that_is_too_large_is_denied_and_says_so() -> None:
-    async with stored() as (fake, store):
-        table = {
-            index: Reserved(f"ray-{index:060}", 1.5, {0: "0123456789ab"}) for index in range(2400)
-        }
-        with pytest.raises(Denied, match=r"of shard group search .*: begin another shard group"):
-            await store.write(SHARDS, table, "ray")
-        assert fake.objects(LEASES) == {}
 
 
 def test_a_write_to_a_table_that_was_deleted_is_a_conflict_and_makes_no_other() -> None:

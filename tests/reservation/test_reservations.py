@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from cProfile import Profile
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
@@ -43,8 +43,8 @@ class Scripted(MemoryStore):
     def __init__(self) -> None:
         super().__init__()
         self.writes = self.reads = 0
-        self.before: dict[int, Exception] = {}
-        self.after: dict[int, Exception] = {}
+        self.before: dict[int, BaseException] = {}
+        self.after: dict[int, BaseException] = {}
         self.while_writing: Callable[[int], None] = lambda _: None
 
     async def get(self, key: TableKey) -> Stored | None:
@@ -54,17 +54,12 @@ class Scripted(MemoryStore):
     async def write(
         self, key: TableKey, table: Table, cluster: str, known: Stored | None = None
     ) -> Stored:
-        return await self._disturbed(
-            lambda: super(Scripted, self).write(key, table, cluster, known)
-        )
-
-    async def _disturbed(self, write: Any) -> Stored:  # noqa: ANN401
         self.writes += 1
         number = self.writes
         self.while_writing(number)
         if number in self.before:
             raise self.before[number]
-        stored: Stored = await write()
+        stored = await super().write(key, table, cluster, known)
         if number in self.after:
             raise self.after[number]
         return stored
@@ -79,18 +74,34 @@ class Simulation:
         self.store = Scripted()
         self.identities: Identities = self.lists.identities(self.members, self.store)
 
-    def reserve(
-        self, uid: str, hosts: int = 1, *, given: HostIdentity | None = None, key: GroupKey = KEY
+    async def reserve_later(
+        self,
+        uid: str,
+        hosts: int = 1,
+        given: HostIdentity | None = None,
+        key: GroupKey = KEY,
+        desired: int = MAX_REPLICAS,
     ) -> tuple[HostIdentity, str]:
         """Return the identity and the holder that a request gets."""
-        wanted = Request("ray", key, hosts, MAX_REPLICAS, uid, given=given, pod="new")
-        found = at_once(self.identities.reserve(wanted, lambda *found: found))
+        wanted = Request("ray", key, hosts, desired, uid, read=True, given=given, pod="new")
+        found = await self.identities.reserve(wanted, lambda *found: found)
         assert isinstance(found, tuple)
         return found
 
+    def reserve(
+        self,
+        uid: str,
+        hosts: int = 1,
+        given: HostIdentity | None = None,
+        key: GroupKey = KEY,
+        desired: int = MAX_REPLICAS,
+    ) -> tuple[HostIdentity, str]:
+        """Return the same, if nothing has to be waited for."""
+        return at_once(self.reserve_later(uid, hosts, given, key, desired))
+
     def place(self, uid: str, hosts: int = 1, given: HostIdentity | None = None) -> tuple[int, int]:
         """Return replica and host of the identity that a request gets."""
-        seat, _ = self.reserve(uid, hosts, given=given)
+        seat, _ = self.reserve(uid, hosts, given)
         return seat.replica, seat.host
 
     def table(self) -> Table:
@@ -127,32 +138,12 @@ def test_an_entry_without_a_pod_goes_only_after_a_list_that_began_a_minute_later
     assert (simulation.place("c"), simulation.lists.reads) == ((0, 0), [KEY])
 
 
-def test_a_pod_that_the_list_shows_keeps_its_entry(simulation: Simulation) -> None:
-    seat, holder = simulation.reserve("a")
-    simulation.lists.finds = lambda: simulation.show("pod-a", seat, holder)
-    simulation.lists.time += VACANT_SECONDS
-    assert simulation.place("b") == (1, 0)
-
-
-def test_a_pod_keeps_its_entry_when_its_labels_were_edited(simulation: Simulation) -> None:
-    _, holder = simulation.reserve("a")
-    simulation.members.put("pod-a", Member(KEY, None, holder))
-    simulation.lists.time += 2 * VACANT_SECONDS
-    assert simulation.place("b") == (1, 0)
-
-
 def test_a_copy_of_a_pod_keeps_the_entry_when_the_pod_is_gone(simulation: Simulation) -> None:
     seat, holder = simulation.reserve("a")
     simulation.show("pod-a", seat, holder)
     simulation.show("copy", HostIdentity(7, 0, ""), holder)
     simulation.members.remove("pod-a")
     assert simulation.place("b") == (1, 0)
-
-
-def test_a_silent_watch_is_not_believed(simulation: Simulation) -> None:
-    simulation.lists.silent_since = simulation.lists.time - 6
-    simulation.lists.finds = lambda: simulation.show("pod", HostIdentity(0, 0, ""))
-    assert (simulation.place("a"), simulation.lists.reads) == ((1, 0), [KEY])
 
 
 def test_before_the_first_response_nothing_is_decided(simulation: Simulation) -> None:
@@ -190,28 +181,12 @@ def test_a_retried_review_whose_place_another_pod_has_is_refused_and_its_entry_s
 def test_a_write_of_unknown_outcome_is_read_and_then_answered_or_repeated(
     simulation: Simulation, *, written: bool
 ) -> None:
-    lost = {1: UnknownOutcome("the response was lost")}
-    if written:
-        simulation.store.after = dict(lost)
-    else:
-        simulation.store.before = dict(lost)
-    waited = asyncio.run(_with_sleep(simulation, "a"))
-    assert (waited[0].replica, waited[0].host) == (0, 0)
+    lost = simulation.store.after if written else simulation.store.before
+    lost[1] = UnknownOutcome("the response was lost")
+    seat, _ = asyncio.run(simulation.reserve_later("a"))
+    assert (seat.replica, seat.host) == (0, 0)
     assert simulation.store.writes == 1 + (not written)
     assert len(simulation.table()) == 1
-
-
-async def _with_sleep(simulation: Simulation, uid: str) -> tuple[HostIdentity, str]:
-    wanted = Request("ray", KEY, 1, MAX_REPLICAS, uid)
-    found = await simulation.identities.reserve(wanted, lambda *found: found)
-    assert isinstance(found, tuple)
-    return found
-
-
-def test_a_right_that_is_missing_refuses_at_once_and_names_it(simulation: Simulation) -> None:
-    simulation.store.before = {1: NotNow("403: may not create leases")}
-    with pytest.raises(NotNow, match="may not create leases"):
-        simulation.reserve("a")
 
 
 def test_writes_that_always_conflict_end_with_the_deadline(simulation: Simulation) -> None:
@@ -327,25 +302,16 @@ def test_an_entry_whose_pod_is_gone_blocks_no_new_replica(
     simulation.show("pod-1", second, other)
     simulation.members.put("pod-0", Member(KEY, first, holder, marked=True))  # no host beside it
     simulation.members.remove("pod-1")
-    wanted = Request("ray", KEY, 2, 1, "r2", read=True, pod="new")  # one replica is desired
-    found = at_once(simulation.identities.reserve(wanted, lambda *found: found))
-    assert isinstance(found, tuple)
-    assert (found[0].replica, found[0].host) == (1, 0)
+    found, _ = simulation.reserve("r2", 2, desired=1)
+    assert (found.replica, found.host) == (1, 0)
 
 
 def test_a_table_that_was_deleted_by_hand_is_written_again_with_what_is_known() -> None:
-    lists, api, members = Lists(), Direct(), Membership()
-    identities = lists.identities(members, lease_store(api))
-
-    def reserve(uid: str) -> tuple[int, int]:
-        wanted = Request("ray", KEY, 1, MAX_REPLICAS, uid)
-        seat = at_once(identities.reserve(wanted, lambda seat, _: seat))
-        assert isinstance(seat, HostIdentity)
-        return seat.replica, seat.host
-
-    assert reserve("a") == (0, 0)
+    simulation, api = Simulation(), Direct()
+    simulation.identities = Lists().identities(simulation.members, lease_store(api))
+    assert simulation.place("a") == (0, 0)
     api.server.leases.clear()
-    assert reserve("b") == (1, 0)
+    assert simulation.place("b") == (1, 0)
     assert api.entries("g").keys() == {(0, 0), (1, 0)}
 
 
@@ -385,7 +351,7 @@ def test_an_entry_of_a_lost_write_by_a_machine_that_stood_still_is_written_again
 
     simulation.store.while_writing = stand_still
     simulation.store.after = {1: UnknownOutcome("the response was lost")}
-    asyncio.run(_with_sleep(simulation, "a"))
+    asyncio.run(simulation.reserve_later("a"))
     assert simulation.table()[0].made == simulation.lists.time + simulation.lists.stopped
 
 
@@ -393,17 +359,11 @@ def test_a_review_that_is_cancelled_while_it_writes_leaves_no_copy_and_the_next_
     simulation: Simulation,
 ) -> None:
     simulation.reserve("a")
-    simulation.store.after = {2: asyncio.CancelledError()}  # type: ignore[dict-item]
+    simulation.store.after = {2: asyncio.CancelledError()}
     with pytest.raises(asyncio.CancelledError):
         simulation.reserve("b")
     assert [simulation.place("b"), simulation.place("c")] == [(1, 0), (2, 0)]
     assert [*simulation.table()] == [0, 1, 2]
-
-
-def test_a_dry_run_writes_nothing(simulation: Simulation) -> None:
-    wanted = Request("ray", KEY, 1, MAX_REPLICAS, "a")
-    assert simulation.identities.preview(wanted, lambda seat, _: seat) == HostIdentity(0, 0, "")
-    assert simulation.store.writes == 0
 
 
 def test_a_raycluster_that_was_created_again_has_tables_of_its_own(simulation: Simulation) -> None:
