@@ -24,7 +24,6 @@ from webhook.kubeclient.client import ServerTime
 from webhook.kubeclient.reservation_leases import LeaseStore
 from webhook.reservation import (
     allocation,
-    known_objects,
     reservations,
 )
 from webhook.reservation.allocation import AnyRequest
@@ -118,10 +117,10 @@ MUTANTS: Final[dict[str, Mutation]] = {
     "pods hold no place": _patched(Occupancy, "taken", lambda *_: 0),
     "an index entry is returned as it is": _patched(reservations, "allocate", _index_not_renewed),
     "an index is free when its RayCluster is gone": _patched(
-        known_objects.Shards, "gone", lambda *_: True
+        allocation.Shards, "gone", lambda *_: True
     ),
     "another pod in the place of an entry is ignored": _patched(
-        known_objects.Pods, "other", lambda *_: ""
+        allocation.Pods, "other", lambda *_: ""
     ),
     "a name is not taken from entries": _patched(Reserved, "name", property(lambda _: "")),
 }

@@ -6,18 +6,20 @@ docs/contributing/reservation.md has the proof. This module does no I/O and read
 See docs/contributing/decisions/0021-reservations-in-tables-of-their-own.md.
 """
 
+from collections.abc import Collection
 from hashlib import blake2b
-from itertools import count
+from itertools import count, filterfalse
 from typing import Final, Generic, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.api.review import NotNow
-from webhook.groups.identity import HostIdentity, Key, ShardKey
-from webhook.groups.identity_index import lowest_bit
+from webhook.groups.annotations import read_index
+from webhook.groups.group_config import ClusterIndex
+from webhook.groups.identity import GroupKey, HostIdentity, Key, ShardKey
+from webhook.groups.identity_index import Membership, Occupancy, lowest_bit
 from webhook.groups.naming import replica_name
-from webhook.reservation.known_objects import Objects
 from webhook.reservation.stores import Reserved, Table
 
 K_co = TypeVar("K_co", bound=Key, covariant=True)
@@ -81,6 +83,71 @@ class Taken(Struct, frozen=True, gc=False):
     index: int
     host: int
     holder: str
+
+
+class Pods:
+    """The pods of a worker group. `listed` is the start time of the newest complete list."""
+
+    def __init__(self, members: Membership, key: GroupKey, listed: float) -> None:
+        self.listed = listed
+        self.group = members.group(key)
+        self._members = members
+        self._key = key
+
+    def taken(self, index: int) -> int:
+        """Return the hosts with an object as a bit mask; -1 for all."""
+        return self.group.taken(index)
+
+    def absent(self, index: int, entry: Reserved) -> Collection[str]:
+        """Return the holders in the entry of an index whose object does not exist."""
+        del index  # labels may have been edited
+        live = self._members.holders(self._key.namespace)
+        return list(filterfalse(live.__contains__, entry.hosts.values()))
+
+    def gone(self, holder: str) -> bool:
+        """Return whether the object of a holder was observed, and then its deletion."""
+        return self._members.is_gone(self._key.namespace, holder)
+
+    def other(self, index: int, host: int, holder: str) -> str:
+        """Return the object of a host other than the request's, a pod by its uid and a RayCluster
+        by its name; empty if there is none.
+        """
+        taken = self.group.taken(index) >> host & 1
+        return self._members.pod_in(self._key, index, host, holder) if taken else ""
+
+
+class Shards:
+    """The RayClusters of a shard group for a request of RayCluster `cluster`: replicas of 1 host
+    without a name.
+    """
+
+    def __init__(self, clusters: ClusterIndex, key: ShardKey, cluster: str, listed: float) -> None:
+        self.listed = listed
+        self.group = Occupancy()
+        self._cluster = cluster
+        self._holders: dict[int, list[str]] = {}
+        for facts in clusters.shards(key):
+            if (index := read_index(facts.shard_index)) is not None:
+                self._holders.setdefault(index, []).append(facts.name)
+
+    def taken(self, index: int) -> int:
+        return int(bool(self.other(index, 0, "")))
+
+    def absent(self, index: int, entry: Reserved) -> Collection[str]:
+        holders = self._holders.get(index, ())  # RayClusters are identified by name
+        exists = entry.name in holders if entry.name else bool(holders)
+        return () if exists else entry.hosts.values()
+
+    def gone(self, holder: str) -> bool:
+        del holder  # of two creations with the same name, the API server may still store the second
+        return False
+
+    def other(self, index: int, host: int, holder: str) -> str:
+        del host, holder
+        return next((each for each in self._holders.get(index, ()) if each != self._cluster), "")
+
+
+Objects = Pods | Shards
 
 
 def holder_of(uid: str, block: int) -> str:

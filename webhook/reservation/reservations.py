@@ -23,7 +23,10 @@ from webhook.reservation.allocation import (
     RENEW_SECONDS,
     VACANT_SECONDS,
     AnyRequest,
+    Objects,
     Place,
+    Pods,
+    Shards,
     Taken,
     allocate,
     block_of,
@@ -32,7 +35,6 @@ from webhook.reservation.allocation import (
     pending,
     vacancy,
 )
-from webhook.reservation.known_objects import Objects, Pods, Shards
 from webhook.reservation.stores import (
     Conflict,
     MemoryStore,
