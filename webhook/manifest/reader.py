@@ -7,7 +7,6 @@ from typing import Any, Final
 import yaml
 from msgspec import Struct
 from yaml.nodes import Node
-from yaml.reader import ReaderError
 
 from webhook.api.names import known_kind
 from webhook.manifest.yaml_values import (
@@ -15,9 +14,10 @@ from webhook.manifest.yaml_values import (
     TEMPLATE,
     Converter,
     ManifestError,
+    check_nesting,
     child,
     line_at,
-    too_deep_at,
+    problem_of,
 )
 
 
@@ -63,23 +63,15 @@ def read(name: str, data: bytes) -> Iterator[Manifest]:
     A document that is no Kubernetes object is yielded as well. Raises ManifestError at the first
     document that cannot be read.
     """
+    text = text_of(name, data)
     try:
-        text = text_of(name, data)
-        line = too_deep_at(text)
-        if line is not None:
-            raise ManifestError(name, line, "nested too deeply to be a Kubernetes object")
+        check_nesting(name, text)
         for node in yaml.compose_all(text, Loader=LOADER):
             yield from _unfolded(Manifest(name, Converter(name).value(node), node))
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = mark.line + 1 if mark else 0
+    except yaml.YAMLError as error:
+        line, problem = problem_of(text, error)
         hint = TEMPLATE if b"{{" in data else ""
-        problem = f"not YAML: {error.problem or 'unreadable'}{hint}"
-        raise ManifestError(name, line, problem) from None
-    except ReaderError as error:
-        line = text.encode()[: error.position].count(b"\n") + 1
-        problem = f"not YAML: {error.reason}: remove the character U+{error.character:04X}"
-        raise ManifestError(name, line, problem) from None
+        raise ManifestError(name, line, f"not YAML: {problem}{hint}") from None
 
 
 def text_of(name: str, data: bytes) -> str:

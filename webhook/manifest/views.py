@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import Struct
 
-from webhook.api.objects import ObjectMeta, Pod, PodSpec, RayCluster, Strings
+from webhook.api.objects import Container, EnvVar, ObjectMeta, Pod, PodSpec, RayCluster, Strings
 from webhook.manifest.reader import Manifest
 from webhook.manifest.yaml_values import ManifestError
 
@@ -36,9 +36,22 @@ _SHOWN: Final = 40
 _TOKEN: Final = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
 
 
+class _Container(Container, rename="camel", frozen=True, gc=False):
+    """A container whose variables are decoded."""
+
+    env: list[EnvVar] | None = None  # type: ignore[assignment] # views are read-only
+
+
+class _PodSpec(PodSpec, rename="camel", frozen=True, gc=False):
+    containers: list[_Container] | None = None  # type: ignore[assignment] # views are read-only
+    init_containers: list[_Container] | None = None  # type: ignore[assignment] # views are read-only
+
+
 class _Template(Struct):
+    """A Pod or a template, to check its shape."""
+
     metadata: ObjectMeta | None = None
-    spec: PodSpec | None = None
+    spec: _PodSpec | None = None
 
 
 class _Group(Struct):
@@ -81,9 +94,9 @@ def require_owner(manifest: Manifest) -> None:
 
 def as_pod(manifest: Manifest) -> Pod:
     """Return the view of a Pod. Raises ManifestError for an invalid shape."""
-    pod = convert(manifest, Pod)
-    _check_variables(manifest, "$.spec", pod.spec)
-    return pod
+    encoded = _encoded(manifest)
+    _decoded(manifest, encoded, _Template)
+    return _decoded(manifest, encoded, Pod)
 
 
 def as_cluster(manifest: Manifest, pods: Sequence[Pod] = ()) -> RayCluster:
@@ -92,8 +105,9 @@ def as_cluster(manifest: Manifest, pods: Sequence[Pod] = ()) -> RayCluster:
     A uid that is not in the file is that of the owner of its pods, if one of them is in `pods`.
     Raises ManifestError for an invalid shape.
     """
-    cluster = convert(manifest, RayCluster)
-    _check_templates(manifest)
+    encoded = _encoded(manifest)
+    cluster = _decoded(manifest, encoded, RayCluster)
+    _decoded(manifest, encoded, _Templates)
     meta = cluster.metadata
     namespace, name = meta.namespace or "default", meta.name or ""
     uid = meta.uid or _owner_uid(pods, namespace, name)
@@ -109,29 +123,6 @@ def problem_in(manifest: Manifest, problem: str, tokens: Sequence[str | int] = (
     return ManifestError(manifest.file, manifest.line(tokens), f"{called}: {problem}")
 
 
-def _check_templates(manifest: Manifest) -> None:
-    """Raise ManifestError if the pods of a RayCluster could not be created from it."""
-    spec = convert(manifest, _Templates).spec or _Spec()
-    workers = enumerate(spec.worker_group_specs or ())
-    groups = {"headGroupSpec": spec.head_group_spec}
-    groups |= {f"workerGroupSpecs[{i}]": group for i, group in workers}
-    for path, group in groups.items():
-        if group and group.template and group.template.spec:
-            _check_variables(manifest, f"$.spec.{path}.template.spec", group.template.spec)
-
-
-def _check_variables(manifest: Manifest, path: str, spec: PodSpec) -> None:
-    """Raise ManifestError if the variables of a container have an invalid shape."""
-    lists = (("containers", spec.containers), ("initContainers", spec.init_containers))
-    for name, containers in lists:
-        for i, container in enumerate(containers or ()):
-            try:
-                container.variables()
-            except msgspec.ValidationError as error:
-                problem = str(error).replace("`$", f"`{path}.{name}[{i}].env")
-                raise _wrong_shape(manifest, problem) from None
-
-
 def _owner_uid(pods: Sequence[Pod], namespace: str, name: str) -> str | None:
     for pod in pods:
         owner = pod.controller
@@ -143,9 +134,17 @@ def _owner_uid(pods: Sequence[Pod], namespace: str, name: str) -> str | None:
 
 def convert(manifest: Manifest, kind: type[T]) -> T:
     """Return an object as `kind`. Raises ManifestError for an invalid shape."""
+    return _decoded(manifest, _encoded(manifest), kind)
+
+
+def _encoded(manifest: Manifest) -> bytes:
     document = {key: _without_nulls(value) for key, value in manifest.document.items()}
+    return msgspec.json.encode(document)
+
+
+def _decoded(manifest: Manifest, encoded: bytes, kind: type[T]) -> T:
     try:
-        return msgspec.json.decode(msgspec.json.encode(document), type=kind)
+        return msgspec.json.decode(encoded, type=kind)
     except msgspec.ValidationError as error:
         raise _wrong_shape(manifest, str(error)) from None
 

@@ -4,11 +4,13 @@ Kubernetes parses them.
 
 import re
 from collections.abc import Iterator, Sequence
+from math import inf
 from typing import Any, Final, Self
 
 import yaml
-from yaml.events import CollectionEndEvent, CollectionStartEvent
+from yaml.events import CollectionEndEvent, CollectionStartEvent, DocumentEndEvent
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from yaml.reader import ReaderError
 
 from webhook.api.failures import InputError
 
@@ -29,21 +31,46 @@ class ManifestError(InputError):
         return type(self), (self.file, self.line, self.problem)
 
 
+class DuplicateKeyError(ManifestError):
+    """A map with two equal keys."""
+
+
+_ALIAS: Final = re.compile(r"\*[^\s\[\]{},]+")
+
+
+def problem_of(text: str, error: yaml.YAMLError) -> tuple[int, str]:
+    """Return the line of an error of PyYAML, 0 if it is unknown, and the problem."""
+    if isinstance(error, ReaderError):
+        line = text.encode()[: error.position].count(b"\n") + 1
+        return line, f"{error.reason}: remove the character U+{error.character:04X}"
+    if not isinstance(error, yaml.MarkedYAMLError):
+        return 0, "unreadable"
+    mark = error.problem_mark or error.context_mark
+    problem = error.problem or "unreadable"
+    if mark and problem == "found undefined alias" and (alias := _ALIAS.match(text, mark.index)):
+        problem = f"{problem} {alias[0]}"
+    return mark.line + 1 if mark else 0, problem
+
+
 DEEPEST: Final = 200
 """The maximum of nested collections. A Kubernetes object has about twenty."""
 
 
-def too_deep_at(text: str) -> int | None:
-    """Return the line (from 1) nested deeper than `DEEPEST`, or None. Raises yaml.YAMLError."""
+def check_nesting(file: str, text: str, *, first: bool = False) -> None:
+    """Raise ManifestError for nesting deeper than `DEEPEST`, on which the composer in C crashes;
+    with `first`, only the first document is read. Raises yaml.YAMLError.
+    """
     depth = 0
     for event in yaml.parse(text, Loader=yaml.CSafeLoader):
         depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
         if depth > DEEPEST:
-            return _line(event)
-    return None
+            problem = f"nested too deeply: write at most {DEEPEST} levels"
+            raise ManifestError(file, _line(event), problem)
+        if first and isinstance(event, DocumentEndEvent):
+            return
 
 
-CORE: Final = "tag:yaml.org,2002:"
+_CORE: Final = "tag:yaml.org,2002:"
 """The prefix of the tags of YAML itself, which are written as `!!str`."""
 
 _KNOWN: Final = ("null", "bool", "int", "float", "str", "map", "seq")
@@ -53,7 +80,7 @@ def unknown_tag(text: str) -> tuple[int, str] | None:
     """Return the first tag that JSON has no type for, such as `!secret`, and its line from 1."""
     for event in yaml.parse(text, Loader=yaml.CSafeLoader):
         tag = getattr(event, "tag", None)
-        if tag is not None and tag.removeprefix(CORE) not in _KNOWN:
+        if tag is not None and tag.removeprefix(_CORE) not in _KNOWN:
             return _line(event), tag
     return None
 
@@ -65,7 +92,7 @@ def _line(event: yaml.Event) -> int:
 PLAIN: Final = "!plain"
 """The tag of a scalar without quotes and without a tag, whose type depends on its text."""
 
-_TAGS: Final = (PLAIN, *(f"{CORE}{name}" for name in _KNOWN[:4]))
+_TAGS: Final = (PLAIN, *(f"{_CORE}{name}" for name in _KNOWN[:4]))
 _NULL: Final = frozenset(("", "~", "null", "Null", "NULL"))
 _LONGEST_NUMBER: Final = 64
 _INTEGER: Final = re.compile(
@@ -92,7 +119,8 @@ def scalar(tag: str, text: str) -> str | float | bool | None:
         return text in _TRUE
     if len(text) <= _LONGEST_NUMBER and _INTEGER.fullmatch(text):
         return _integer(text)
-    return float(text) if len(text) <= _LONGEST_NUMBER and _FLOAT.fullmatch(text) else text
+    value = float(text) if len(text) <= _LONGEST_NUMBER and _FLOAT.fullmatch(text) else inf
+    return text if value in (inf, -inf) else value  # Go reads 1e400 as a string, too
 
 
 def _integer(text: str) -> int | str:
@@ -121,7 +149,10 @@ LOADER: Final = _loader()
 
 
 def first_node(text: str) -> Node | None:
-    """Return the first document of a text, None without a document. Raises yaml.YAMLError."""
+    """Return the first document of a text, None without a document. Raises yaml.YAMLError, and
+    ManifestError for deep nesting.
+    """
+    check_nesting("", text, first=True)
     found: Node | None = next(iter(yaml.compose_all(text, Loader=LOADER)), None)
     return found
 
@@ -153,8 +184,8 @@ def _inner(node: ScalarNode) -> Node | None:
     if node.style != "|":
         return None
     try:
-        return None if too_deep_at(node.value) else first_node(node.value)
-    except yaml.YAMLError:
+        return first_node(node.value)
+    except (yaml.YAMLError, ManifestError):
         return None
 
 
@@ -180,12 +211,20 @@ def is_merge(key: Node) -> bool:
     return isinstance(key, ScalarNode) and key.tag == PLAIN and key.value == _MERGE
 
 
+def is_null(node: Node) -> bool:
+    """Return whether a node is null in any notation without a tag."""
+    return isinstance(node, ScalarNode) and node.tag == PLAIN and node.value in _NULL
+
+
 def merged(node: MappingNode) -> Iterator[MappingNode]:
     """Yield the maps that a map merges with `<<`, in order of precedence."""
     for key, value in node.value:
         if is_merge(key):
-            parents = value.value if isinstance(value, SequenceNode) else [value]
-            yield from (parent for parent in parents if isinstance(parent, MappingNode))
+            yield from (each for each in _parents(value) if isinstance(each, MappingNode))
+
+
+def _parents(value: Node) -> list[Node]:
+    return value.value if isinstance(value, SequenceNode) else [value]
 
 
 VALUES_MAX: Final = 10_000_000
@@ -217,7 +256,8 @@ class Converter:
         value = self._map(node) if isinstance(node, MappingNode) else self._list(node)
         self._open.discard(key)
         self._done[key] = value
-        self._sizes[key] = 1 + sum(self._sizes.get(id(each), 1) for each in children(node))
+        below = [each for _, each in node.value] if isinstance(node, MappingNode) else node.value
+        self._sizes[key] = 1 + sum(self._sizes.get(id(each), 1) for each in below)
         if self._sizes[key] > VALUES_MAX:
             raise self._error(node, f"aliases that stand for more than {VALUES_MAX} values")
         return value
@@ -230,11 +270,13 @@ class Converter:
         lines: dict[str, int] = {}
         for key, value in node.value:
             if is_merge(key):
-                self._check_merge(value)
+                if not all(isinstance(parent, MappingNode) for parent in _parents(value)):
+                    raise self._error(value, "<< merges maps only")
                 continue
             name = self._key(key)
             if name in own:
-                raise self._error(key, f"the key {name!r} stands on line {lines[name]} already")
+                problem = f"the key {name!r} stands on line {lines[name]} already"
+                raise DuplicateKeyError(self._file, line_of(key), problem)
             own[name], lines[name] = self.value(value), line_of(key)
         for parent in merged(node):
             for name, item in self.value(parent).items():
@@ -245,19 +287,10 @@ class Converter:
         if not isinstance(key, ScalarNode):
             hint = TEMPLATE if isinstance(key, MappingNode) else ""  # how YAML parses {{ x }}
             raise self._error(key, f"a key that is not a scalar{hint}")
+        if is_null(key):
+            raise self._error(key, "null cannot be a key")
         name: str = key.value
         return name
 
-    def _check_merge(self, value: Node) -> None:
-        parents = value.value if isinstance(value, SequenceNode) else [value]
-        for parent in parents:
-            if not isinstance(parent, MappingNode):
-                raise self._error(value, "<< merges maps only")
-
     def _error(self, node: Node, problem: str) -> ManifestError:
         return ManifestError(self._file, line_of(node), problem)
-
-
-def children(node: Node) -> list[Node]:
-    """Return the elements of a list, or the values of a map."""
-    return [each for _, each in node.value] if isinstance(node, MappingNode) else list(node.value)
