@@ -138,8 +138,7 @@ def claims_of_container(claims: Field, pod: Pod) -> Iterator[Fault]:
             yield Fault(claim / "name", text, NOT_FOUND)
         if request and not is_dns_label(request):
             yield wrong(claim / "request", DNS_LABEL_ADVICE)
-        held = {each for each in seen if each[0] == name}
-        if (name, request) in held or (held and (not request or (name, "") in held)):
+        if (name, request) in seen:
             yield Fault(claim, f"claim {shown(name)} is listed twice: keep one", DUPLICATE)
         seen.add((name, request))
 

@@ -12,16 +12,13 @@ from webhook.validation.finding import Fault
 from webhook.validation.pods.inspection import Pod, shown, whole, wrong
 from webhook.validation.pods.value_checks import (
     DNS_LABEL_ADVICE,
-    PORT_MAX,
     SUBDOMAIN_ADVICE,
-    climbs,
-    descends,
     is_data_key,
     is_header,
     is_port_name,
+    is_straight,
     is_variable_name,
     named,
-    port_or_name,
     suggestion,
 )
 
@@ -29,7 +26,6 @@ RESTARTS: Final = ("Always", "OnFailure", "Never")
 """The restart policies of a container."""
 
 PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
-HOOKS: Final = ("postStart", "preStop")
 _RESTARTING: Final = "RestartContainer"
 _INITS: Final = "initContainers"
 _PROBE_ACTIONS: Final = ("exec", "httpGet", "tcpSocket", "grpc")
@@ -55,7 +51,6 @@ _PORT_NAME_ADVICE: Final = (
     "write up to 15 lower-case letters, digits and '-', with a letter among them"
 )
 PADDED: Final = "image begins or ends with a space: remove the space"
-_RELATIVE: Final = "write a relative path without '..'"
 _GRACE: Final = 30
 """Default grace period of a pod, in seconds."""
 
@@ -118,11 +113,7 @@ def host_ports(listed: Field, pod: Pod) -> Iterator[Fault]:
 
 
 def ports(listed: Field, _: Pod) -> Iterator[Fault]:
-    """Report ports without a number, and port names that are invalid or duplicate."""
-    for port in listed.entries():
-        if whole(port / "containerPort") == 0:
-            text = f"containerPort is 0: write 1 to {PORT_MAX}"
-            yield Fault(port / "containerPort", text, REQUIRED)
+    """Report invalid and duplicate names of ports."""
     yield from named(listed, "port", lambda name: not name or is_port_name(name), _PORT_NAME_ADVICE)
 
 
@@ -204,9 +195,6 @@ def _key_ref(held: Field) -> Iterator[Fault]:
 def variables_from(listed: Field, _: Pod) -> Iterator[Fault]:
     """Report sources of variables that refer to no object, or to two."""
     for entry in listed.entries():
-        prefix = entry / "prefix"
-        if prefix.text and not is_variable_name(prefix.text):
-            yield wrong(prefix, "remove '='")
         given = [name for name in ("configMapRef", "secretRef") if (entry / name).given]
         if len(given) != 1:
             text = "envFrom names no source" if not given else "envFrom names two sources"
@@ -241,12 +229,9 @@ def _no_volume(mount: Field, pod: Pod) -> Fault:
 
 
 def _mount_options(mount: Field) -> Iterator[Fault]:
-    paths = [mount / "subPath", mount / "subPathExpr"]
-    for path in paths:
-        if path.text and not descends(path.text):
-            yield wrong(path, _RELATIVE)
-    if all(path.text for path in paths):
-        yield Fault(paths[1], "subPath is set too: keep one of the two")
+    expression = mount / "subPathExpr"
+    if expression.text and (mount / "subPath").text:
+        yield Fault(expression, "subPath is set too: keep one of the two")
     propagation, recursive = mount / "mountPropagation", mount / "recursiveReadOnly"
     context = mount.holder.holder / "securityContext"
     if propagation.text == "Bidirectional" and not (context / "privileged").flag:
@@ -261,11 +246,7 @@ def _mount_options(mount: Field) -> Iterator[Fault]:
 
 
 def devices(listed: Field, pod: Pod) -> Iterator[Fault]:
-    """Report block devices of a volume that is unknown, no claim, or mounted too."""
-    mounts = list((listed.holder / "volumeMounts").entries())
-    mounted = {(mount / "name").text for mount in mounts}
-    paths = {(mount / "mountPath").text for mount in mounts}
-    names: set[str] = set()
+    """Report block devices of a volume that is unknown or no claim, and invalid paths."""
     for device in listed.entries():
         name, path = device / "name", device / "devicePath"
         volume = pod.volumes.get(name.text)
@@ -274,21 +255,12 @@ def devices(listed: Field, pod: Pod) -> Iterator[Fault]:
         elif volume and not {"persistentVolumeClaim", "ephemeral"} & volume.keys():
             text = f"volume {shown(name.text)} is no persistentVolumeClaim: mount it instead"
             yield Fault(name, text)
-        if name.text in names:
-            yield Fault(name, f"{shown(name.text)} is listed twice", DUPLICATE)
-        names.add(name.text)
-        if name.text in mounted or path.text in paths:
-            yield Fault(name, f"volume {shown(name.text)} is a device and a mount: keep one")
-        if not path.text or climbs(path.text):
+        if not path.text or not is_straight(path.text):
             yield wrong(path, "write a path without '..'")
-    if listed.value and (pod.spec / "hostUsers").value is False:
-        text = "volumeDevices need the users of the host: remove hostUsers: false"
-        yield Fault(listed, text, FORBIDDEN)
 
 
-def probe(field: Field, pod: Pod) -> Iterator[Fault]:
-    """Report a probe without an action, with two actions, or with a field of another probe."""
-    yield from _handler(field, pod, _PROBE_ACTIONS)
+def probe(field: Field, _: Pod) -> Iterator[Fault]:
+    """Report a field that only other probes have."""
     threshold, period = field / "successThreshold", field / "terminationGracePeriodSeconds"
     readiness = field.called == "readinessProbe"
     number = whole(threshold)
@@ -299,12 +271,9 @@ def probe(field: Field, pod: Pod) -> Iterator[Fault]:
         yield Fault(period, text, FORBIDDEN)
 
 
-def hook(field: Field, pod: Pod) -> Iterator[Fault]:
-    """Report a hook without an action, with two actions, or with an invalid action."""
-    yield from _handler(field, pod, _HOOK_ACTIONS)
-
-
-def _handler(field: Field, pod: Pod, known: tuple[str, ...]) -> Iterator[Fault]:
+def handler(field: Field, pod: Pod) -> Iterator[Fault]:
+    """Report a probe or a hook without an action, with two actions, or with an invalid action."""
+    known = _PROBE_ACTIONS if field.token in PROBES else _HOOK_ACTIONS
     given = [name for name in known if (field / name).given]
     if not given:
         if type(field.value) is dict:
@@ -330,9 +299,6 @@ def _action(action: Field, pod: Pod) -> Iterator[Fault]:
             text = f"sleep is {seconds} s: write 0 to terminationGracePeriodSeconds, {grace}"
             yield Fault(action / "seconds", text)
     else:
-        port = action / "port"
-        if port.given and (advice := port_or_name(port.value)):
-            yield Fault(port, f"port is {shown(port.value)}: {advice}")
         for header in (action / "httpHeaders").entries():
             name = header / "name"
             if not is_header(name.text):
@@ -344,18 +310,6 @@ def restart_policy(policy: Field, _: Pod) -> Iterator[Fault]:
     if type(policy.value) is str and policy.value not in RESTARTS:
         text = f"restartPolicy is {shown(policy.value)}: write one of {', '.join(RESTARTS)}"
         yield Fault(policy, text, doubtful=True)
-
-
-def restart_rules(rules: Field, _: Pod) -> Iterator[Fault]:
-    """Report restart rules in a container without a restart policy as default. Kubernetes 1.34
-    drops them.
-    """
-    if list(rules.items()) and not (rules.holder / "restartPolicy").given:
-        text = "restartPolicyRules need a restartPolicy of the container"
-        yield Fault(rules, text, REQUIRED, doubtful=True)
-    for rule in rules.entries():
-        if not (rule / "exitCodes").given:
-            yield Fault(rule / "exitCodes", "a rule has no exitCodes", REQUIRED, doubtful=True)
 
 
 def resize_policies(listed: Field, pod: Pod) -> Iterator[Fault]:
@@ -372,25 +326,17 @@ def resize_policies(listed: Field, pod: Pod) -> Iterator[Fault]:
             yield Fault(restart, text)
 
 
-def init_probes(container: Field, _: Pod) -> Iterator[Fault]:
-    """Report probes of an init container that ends."""
-    yield from _of_lasting(container, container, PROBES)
+def lasting_only(field: Field, _: Pod) -> Iterator[Fault]:
+    """Report a probe or a hook of an init container that ends."""
+    container = field.holder if field.token in PROBES else field.holder.holder
+    if (container / "restartPolicy").text != ALWAYS:
+        text = f"an init container that ends has no {field.token}: remove it, or make it a sidecar"
+        yield Fault(field, text, FORBIDDEN)
 
 
-def init_hooks(container: Field, _: Pod) -> Iterator[Fault]:
-    """Report hooks and restarts of an init container that ends."""
-    yield from _of_lasting(container, container / "lifecycle", HOOKS)
-    for policy in (container / "resizePolicy").entries():
-        restart = policy / "restartPolicy"
-        if restart.text == _RESTARTING and (container / "restartPolicy").text != ALWAYS:
-            text = "an init container that ends cannot be restarted for a resize: NotRequired"
-            yield Fault(restart, text, doubtful=True)  # Kubernetes 1.34 accepts it
-
-
-def _of_lasting(container: Field, holder: Field, known: Iterable[str]) -> Iterator[Fault]:
-    """Report the fields that only containers have that keep running."""
-    lasting = (container / "restartPolicy").text == ALWAYS
-    for name in () if lasting else known:
-        if (holder / name).given:
-            text = f"an init container that ends has no {name}: remove it, or make it a sidecar"
-            yield Fault(holder / name, text, FORBIDDEN)
+def lasting_restarted(policy: Field, _: Pod) -> Iterator[Fault]:
+    """Report a resize that restarts an init container that ends. Kubernetes 1.34 accepts it."""
+    restart, container = policy / "restartPolicy", policy.holder.holder
+    if restart.text == _RESTARTING and (container / "restartPolicy").text != ALWAYS:
+        text = "an init container that ends cannot be restarted for a resize: NotRequired"
+        yield Fault(restart, text, doubtful=True)

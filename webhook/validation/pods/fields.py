@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.api.formats import is_dns_subdomain, is_label_value, is_qualified_name
-from webhook.api.review import FORBIDDEN, REQUIRED
+from webhook.api.formats import DNS_LABEL_MAX, is_dns_subdomain, is_label_value, is_qualified_name
+from webhook.api.review import REQUIRED
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
-from webhook.validation.pods import amounts, containers, placement, security_context
+from webhook.validation.pods import amounts, containers, placement, security_context, volumes
 from webhook.validation.pods.families import (
     IMAGES,
     LABELS,
@@ -24,7 +24,7 @@ from webhook.validation.pods.families import (
     VARIABLES,
     VOLUMES,
 )
-from webhook.validation.pods.inspection import Check, Node, Part, Pod, shown, tree, wrong
+from webhook.validation.pods.inspection import Check, Node, Part, Pod, shown, tree
 from webhook.validation.pods.value_checks import (
     INT32_MAX,
     KEY_ADVICE,
@@ -34,27 +34,36 @@ from webhook.validation.pods.value_checks import (
     dns_label,
     file_mode,
     is_address,
+    is_straight,
+    is_variable_name,
     not_negative,
     one_of,
+    port_or_name,
     positive,
+    relative_path,
     required_subdomain,
     string,
     subdomain,
     user_id,
     within,
 )
-from webhook.validation.pods.volumes import volumes
 
-_ANNOTATIONS_MAX: Final = 256 * 1024
 _DNS_MAX: Final = {"nameservers": 3, "searches": 32}
-_HOSTNAME_MAX: Final = 64
 
 _pull_policy = one_of("Always", "IfNotPresent", "Never", empty=True)
 _dns_policy = one_of("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None", empty=True)
 _scheme = one_of("HTTP", "HTTPS", empty=True)
 _profile = one_of("RuntimeDefault", "Localhost", "Unconfined")
-_port = within(1, PORT_MAX, zero=True)
 _address = string(is_address, "write an IP address", empty=False)
+_search = string(
+    lambda text: text == "." or is_dns_subdomain(text.removesuffix(".").replace("_", "-")),
+    SUBDOMAIN_ADVICE,
+    empty=False,
+)
+_absolute_path = string(lambda path: path.startswith("/"), "begin it with /")
+_driver = string(
+    lambda name: len(name) <= DNS_LABEL_MAX and is_dns_subdomain(name.lower()), SUBDOMAIN_ADVICE
+)
 _host_path = one_of(
     "DirectoryOrCreate", "Directory", "FileOrCreate", "File", "Socket", "CharDevice", "BlockDevice",
     empty=True,
@@ -65,10 +74,18 @@ _NODES: Final = "spec.affinity.nodeAffinity"
 _PODS: Final = "spec.affinity.podAffinity|podAntiAffinity"
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+_TERMS: Final = "nodeSelectorTerms[].matchExpressions"
+_POD_TERMS: Final = (f"{_PODS}.{_REQUIRED}[]", f"{_PODS}.{_PREFERRED}[].podAffinityTerm")
+_SELECTORS: Final = "labelSelector|namespaceSelector"
 _EACH: Final = "spec.containers|initContainers[]"
-_PROBES: Final = f"{_EACH}.{'|'.join(containers.PROBES)}"
-_HOOKS: Final = f"{_EACH}.lifecycle.{'|'.join(containers.HOOKS)}"
+_INITS: Final = "spec.initContainers[]"
+_PROBES: Final = "|".join(containers.PROBES)
+_HOOKS: Final = "lifecycle.postStart|preStop"
+_ACTIONS: Final = "httpGet|tcpSocket|grpc"
 _SECONDS: Final = "initialDelaySeconds|timeoutSeconds|periodSeconds"
+_PROFILES: Final = "seccompProfile|appArmorProfile"
+_VOLUME: Final = "spec.volumes[]"
+_PROJECTED: Final = f"{_VOLUME}.projected.sources"
 _FILES: Final = "secret|configMap|downwardAPI"
 
 _ROWS: Final[tuple[tuple[str, str, Check], ...]] = (
@@ -79,9 +96,11 @@ _ROWS: Final[tuple[tuple[str, str, Check], ...]] = (
     ("spec.serviceAccountName|priorityClassName|nodeName", NAMES, subdomain),
     ("spec.runtimeClassName", NAMES, required_subdomain),
     ("spec.hostname|subdomain", NAMES, dns_label),
+    ("spec.hostnameOverride", NAMES, required_subdomain),
     ("spec.hostAliases[].ip", NAMES, _address),
     ("spec.hostAliases[].hostnames[]", NAMES, required_subdomain),
     ("spec.dnsConfig.nameservers[]", NAMES, _address),
+    ("spec.dnsConfig.searches[]", NAMES, _search),
     (
         "spec.resourceClaims[].resourceClaimName|resourceClaimTemplateName",
         NAMES,
@@ -104,12 +123,15 @@ _ROWS: Final[tuple[tuple[str, str, Check], ...]] = (
     ("spec.securityContext.fsGroupChangePolicy", VALUES, one_of("OnRootMismatch", "Always")),
     ("spec.securityContext.supplementalGroupsPolicy", VALUES, one_of("Merge", "Strict")),
     ("spec.securityContext.seLinuxChangePolicy", VALUES, one_of("Recursive", "MountOption")),
-    ("spec.securityContext.seccompProfile|appArmorProfile.type", VALUES, _profile),
-    ("spec.volumes[].hostPath.type", VALUES, _host_path),
-    ("spec.volumes[].image.pullPolicy", VALUES, _pull_policy),
-    (f"spec.volumes[].{_FILES}|projected.defaultMode", VOLUMES, file_mode),
-    (f"spec.volumes[].{_FILES}.items[].mode", VOLUMES, file_mode),
-    (f"spec.volumes[].projected.sources[].{_FILES}.items[].mode", VOLUMES, file_mode),
+    (f"spec.securityContext.{_PROFILES}.type", VALUES, _profile),
+    (f"{_VOLUME}.hostPath.type", VALUES, _host_path),
+    (f"{_VOLUME}.hostPath.path", VOLUMES, string(is_straight, "write it without '..'")),
+    (f"{_VOLUME}.nfs.path", VOLUMES, _absolute_path),
+    (f"{_VOLUME}.csi.driver", VOLUMES, _driver),
+    (f"{_VOLUME}.image.pullPolicy", VALUES, _pull_policy),
+    (f"{_VOLUME}.{_FILES}|projected.defaultMode", VOLUMES, file_mode),
+    (f"{_VOLUME}.{_FILES}.items[].mode", VOLUMES, file_mode),
+    (f"{_PROJECTED}[].{_FILES}.items[].mode", VOLUMES, file_mode),
     ("spec.initContainers[].restartPolicy", VALUES, one_of(*containers.RESTARTS, empty=True)),
     (f"{_EACH}.imagePullPolicy", VALUES, _pull_policy),
     (
@@ -117,8 +139,11 @@ _ROWS: Final[tuple[tuple[str, str, Check], ...]] = (
         VALUES,
         one_of("File", "FallbackToLogsOnError", empty=True),
     ),
-    (f"{_EACH}.ports[].containerPort|hostPort", PORTS, _port),
+    (f"{_EACH}.ports[].containerPort", PORTS, within(1, PORT_MAX)),
+    (f"{_EACH}.ports[].hostPort", PORTS, within(1, PORT_MAX, zero=True)),
     (f"{_EACH}.ports[].protocol", VALUES, one_of("TCP", "UDP", "SCTP", empty=True)),
+    (f"{_EACH}.envFrom[].prefix", VARIABLES, string(is_variable_name, "remove '='")),
+    (f"{_EACH}.volumeMounts[].subPath|subPathExpr", MOUNTS, relative_path),
     (
         f"{_EACH}.volumeMounts[].mountPropagation",
         VALUES,
@@ -133,19 +158,14 @@ _ROWS: Final[tuple[tuple[str, str, Check], ...]] = (
     (f"{_EACH}.resizePolicy[].restartPolicy", VALUES, one_of("NotRequired", "RestartContainer")),
     (f"{_EACH}.securityContext.runAsUser|runAsGroup", SECURITY, user_id),
     (f"{_EACH}.securityContext.procMount", VALUES, one_of("Default", "Unmasked")),
-    (f"{_EACH}.securityContext.seccompProfile|appArmorProfile.type", VALUES, _profile),
-    (f"{_HOOKS}.httpGet.scheme", LIFECYCLE, _scheme),
-    (f"{_PROBES}.httpGet.scheme", PROBES, _scheme),
-    (f"{_PROBES}.{_SECONDS}|successThreshold|failureThreshold", PROBES, not_negative),
-    (f"{_PROBES}.terminationGracePeriodSeconds", PROBES, positive),
+    (f"{_EACH}.securityContext.{_PROFILES}.type", VALUES, _profile),
+    (f"{_EACH}.{_HOOKS}.{_ACTIONS}.port", LIFECYCLE, port_or_name),
+    (f"{_EACH}.{_PROBES}.{_ACTIONS}.port", PROBES, port_or_name),
+    (f"{_EACH}.{_HOOKS}.httpGet.scheme", LIFECYCLE, _scheme),
+    (f"{_EACH}.{_PROBES}.httpGet.scheme", PROBES, _scheme),
+    (f"{_EACH}.{_PROBES}.{_SECONDS}|successThreshold|failureThreshold", PROBES, not_negative),
+    (f"{_EACH}.{_PROBES}.terminationGracePeriodSeconds", PROBES, positive),
 )
-
-
-def _ephemeral(listed: Field, _: Pod) -> Iterator[Fault]:
-    """Report containers that cannot be created with a pod."""
-    if listed.value:
-        text = "ephemeralContainers cannot be created with a pod: remove them"
-        yield Fault(listed, text, FORBIDDEN)
 
 
 def _no_servers(spec: Field, _: Pod) -> Iterator[Fault]:
@@ -155,34 +175,12 @@ def _no_servers(spec: Field, _: Pod) -> Iterator[Fault]:
         yield Fault(spec / "dnsConfig", text, REQUIRED)
 
 
-def _host_name(name: Field, pod: Pod) -> Iterator[Fault]:
-    """Report an invalid name of a host, and fields that contradict it."""
-    for other in ("setHostnameAsFQDN", "hostNetwork"):
-        if (pod.spec / other).flag:
-            text = f"hostnameOverride is set with {other}: keep one of them"
-            yield Fault(name, text, FORBIDDEN)
-    if len(name.text) > _HOSTNAME_MAX or not is_dns_subdomain(name.text):
-        yield wrong(name, SUBDOMAIN_ADVICE)
-
-
-def _gated(gates: Field, pod: Pod) -> Iterator[Fault]:
-    """Report gates of a pod that has a node."""
-    node = pod.spec / "nodeName"
-    if gates.value and node.value:
-        text = "nodeName is set beside schedulingGates: remove one of them"
-        yield Fault(node, text, FORBIDDEN)
-
-
 def _dns_config(config: Field, _: Pod) -> Iterator[Fault]:
     """Report more servers and domains than a resolver reads, and options without a name."""
     for name, most in _DNS_MAX.items():
         listed = config / name
         if type(listed.value) is list and listed.size > most:
             yield Fault(listed, f"{listed.size} {name}: write at most {most}")
-    for domain in (config / "searches").items():
-        plain = domain.text.removesuffix(".").replace("_", "-")
-        if type(domain.value) is str and domain.text != "." and not is_dns_subdomain(plain):
-            yield Fault(domain, f"searches has {shown(domain.text)}: {SUBDOMAIN_ADVICE}")
     for option in (config / "options").entries():
         if not (option / "name").text:
             yield Fault(option / "name", "an option has no name: set it", REQUIRED)
@@ -198,35 +196,30 @@ def _labels(labels: Field, _: Pod) -> Iterator[Fault]:
 
 
 def _annotations(annotations: Field, _: Pod) -> Iterator[Fault]:
-    """Report invalid annotation keys, and annotations above the maximum size."""
+    """Report invalid annotation keys."""
     for name in annotations.map:
         if not is_qualified_name(name.lower()):
             yield Fault(annotations.key(name), f"annotation key is {shown(name)}: {KEY_ADVICE}")
-    size = sum(map(len, annotations.map)) + sum(map(len, annotations.strings.values()))
-    if size > _ANNOTATIONS_MAX:
-        text = f"annotations have {size} characters: write at most {_ANNOTATIONS_MAX}"
-        yield Fault(annotations, text)
-
-
-def _finalizers(finalizers: Field, _: Pod) -> Iterator[Fault]:
-    """Report invalid names of finalizers."""
-    for each in finalizers.items():
-        if type(each.value) is str and not is_qualified_name(each.value):
-            yield Fault(each, f"finalizer is {shown(each.value)}: {KEY_ADVICE}")
 
 
 _PARTS: Final[tuple[tuple[str, str, Part], ...]] = (
     ("metadata.labels", LABELS, _labels),
     ("metadata.annotations", LABELS, _annotations),
-    ("metadata.finalizers", LABELS, _finalizers),
     ("spec.hostUsers", SECURITY, security_context.isolated),
     ("spec.shareProcessNamespace", SECURITY, security_context.shared_processes),
     ("spec", NAMES, _no_servers),
-    ("spec.ephemeralContainers", NAMES, _ephemeral),
-    ("spec.hostnameOverride", NAMES, _host_name),
-    ("spec.os", SECURITY, security_context.of_other_system),
     ("spec.dnsConfig", NAMES, _dns_config),
-    ("spec.volumes", VOLUMES, volumes),
+    ("spec.volumes", VOLUMES, volumes.volumes),
+    (f"{_VOLUME}.{'|'.join(volumes.REQUIRED_FIELDS)}", VOLUMES, volumes.source),
+    (f"{_VOLUME}.emptyDir", VOLUMES, volumes.empty_dir),
+    (f"{_VOLUME}.ephemeral", VOLUMES, volumes.claim),
+    (f"{_VOLUME}.secret|configMap.items[]", VOLUMES, volumes.item),
+    (f"{_VOLUME}.downwardAPI.items[]", VOLUMES, volumes.downward_item),
+    (f"{_PROJECTED}", VOLUMES, volumes.projected),
+    (f"{_PROJECTED}[].secret|configMap", VOLUMES, volumes.named_projection),
+    (f"{_PROJECTED}[].secret|configMap.items[]", VOLUMES, volumes.item),
+    (f"{_PROJECTED}[].downwardAPI.items[]", VOLUMES, volumes.downward_item),
+    (f"{_PROJECTED}[].serviceAccountToken", VOLUMES, volumes.token),
     ("spec.resourceClaims", QUANTITIES, amounts.claims_of_pod),
     ("spec.overhead", QUANTITIES, amounts.amounts),
     ("spec.resources", QUANTITIES, amounts.pod_resources),
@@ -234,24 +227,36 @@ _PARTS: Final[tuple[tuple[str, str, Part], ...]] = (
     ("spec.resources", LIMITS, amounts.limits),
     ("spec.nodeSelector", PLACEMENT, placement.selected_labels),
     (f"{_NODES}.{_REQUIRED}", PLACEMENT, placement.required_terms),
-    (f"{_NODES}.{_PREFERRED}[]", PLACEMENT, placement.preferred_term),
-    (f"{_PODS}.{_REQUIRED}[]", PLACEMENT, placement.pod_term),
-    (f"{_PODS}.{_PREFERRED}[]", PLACEMENT, placement.weighted_term),
+    (f"{_NODES}.{_REQUIRED}.{_TERMS}[]", PLACEMENT, placement.node_requirement),
+    (
+        f"{_NODES}.{_PREFERRED}[].preference.matchExpressions[]",
+        PLACEMENT,
+        placement.preferred_requirement,
+    ),
     ("spec.tolerations[]", PLACEMENT, placement.toleration),
     (_SPREAD, PLACEMENT, placement.constraints),
+    *((at, PLACEMENT, placement.pod_term) for at in _POD_TERMS),
+    *(
+        (f"{at}{below}", PLACEMENT, part)
+        for at in (f"{_SPREAD}[]", *_POD_TERMS)
+        for below, part in (
+            ("", placement.label_keys),
+            (f".{_SELECTORS}.matchLabels", placement.selected_labels),
+            (f".{_SELECTORS}.matchExpressions[]", placement.label_requirement),
+        )
+    ),
     ("spec.schedulingGates|readinessGates", PLACEMENT, placement.gates),
-    ("spec.schedulingGates", PLACEMENT, _gated),
-    ("spec.securityContext", SECURITY, security_context.profiles),
+    (f"spec.securityContext.{_PROFILES}", SECURITY, security_context.profile),
     ("spec.securityContext.sysctls", SECURITY, security_context.kernel_parameters),
     ("spec.containers|initContainers", NAMES, containers.names),
     ("spec.containers|initContainers", PORTS, containers.host_ports),
     ("spec.containers[].restartPolicy", LIFECYCLE, containers.restart_policy),
-    ("spec.initContainers[]", PROBES, containers.init_probes),
-    ("spec.initContainers[]", LIFECYCLE, containers.init_hooks),
+    (f"{_INITS}.{_PROBES}", PROBES, containers.lasting_only),
+    (f"{_INITS}.{_HOOKS}", LIFECYCLE, containers.lasting_only),
+    (f"{_INITS}.resizePolicy[]", LIFECYCLE, containers.lasting_restarted),
     (_EACH, IMAGES, containers.image),
     (f"{_EACH}.volumeMounts", MOUNTS, containers.mounts),
     (f"{_EACH}.volumeDevices", MOUNTS, containers.devices),
-    (f"{_EACH}.restartPolicyRules", LIFECYCLE, containers.restart_rules),
     (f"{_EACH}.resizePolicy", LIFECYCLE, containers.resize_policies),
     (f"{_EACH}.ports", PORTS, containers.ports),
     (f"{_EACH}.env", VARIABLES, containers.variables),
@@ -260,9 +265,10 @@ _PARTS: Final[tuple[tuple[str, str, Part], ...]] = (
     (f"{_EACH}.resources", LIMITS, amounts.limits),
     (f"{_EACH}.resources.claims", QUANTITIES, amounts.claims_of_container),
     (f"{_EACH}.securityContext", SECURITY, security_context.container_context),
-    (f"{_EACH}.securityContext", SECURITY, security_context.profiles),
-    (_PROBES, PROBES, containers.probe),
-    (_HOOKS, LIFECYCLE, containers.hook),
+    (f"{_EACH}.securityContext.{_PROFILES}", SECURITY, security_context.profile),
+    (f"{_EACH}.{_PROBES}", PROBES, containers.handler),
+    (f"{_EACH}.{_PROBES}", PROBES, containers.probe),
+    (f"{_EACH}.{_HOOKS}", LIFECYCLE, containers.handler),
 )
 
 TEMPLATE: Final = tree(_ROWS, _PARTS)

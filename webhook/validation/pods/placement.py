@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.api.formats import is_dns_label, is_dns_subdomain, is_label_value, is_qualified_name
+from webhook.api.formats import is_dns_label, is_label_value, is_qualified_name
 from webhook.api.review import DUPLICATE, FORBIDDEN, REQUIRED
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
-from webhook.validation.pods.inspection import Pod, shown, wrong
+from webhook.validation.pods.inspection import Part, Pod, shown, wrong
 from webhook.validation.pods.value_checks import KEY_ADVICE, VALUE_ADVICE
 
 _OWN_LABELS: Final = frozenset({
@@ -18,7 +18,6 @@ _OWN_LABELS: Final = frozenset({
 _LISTS: Final = ("In", "NotIn")
 _BARE: Final = ("Exists", "DoesNotExist")
 _NUMBERS: Final = ("Gt", "Lt")
-_NODE_NAME: Final = "metadata.name"
 _EFFECT: Final = "NoExecute"
 
 
@@ -46,79 +45,52 @@ def required_terms(affinity: Field, _: Pod) -> Iterator[Fault]:
     if type(affinity.value) is dict and not terms.value:
         text = "nodeSelectorTerms is empty: write a term, or remove the affinity"
         yield Fault(terms, text, REQUIRED)
-    for term in terms.entries():
-        yield from _node_term(term, strict=True)
-
-
-def preferred_term(weighted: Field, _: Pod) -> Iterator[Fault]:
-    """Report a preference with an invalid term."""
-    yield from _node_term(weighted / "preference", strict=False)
-
-
-def _node_term(term: Field, *, strict: bool) -> Iterator[Fault]:
-    """Report invalid node requirements. Values are checked only if a term is required."""
-    for each in (term / "matchExpressions").entries():
-        yield from _requirement(each, (*_LISTS, *_BARE, *_NUMBERS), strict=strict)
-    for each in (term / "matchFields").entries():
-        values = _texts(each / "values")
-        if (each / "operator").text not in _LISTS or len(values) != 1:
-            yield Fault(each, "matchFields: write operator In or NotIn with one value")
-        if (each / "key").text != _NODE_NAME:
-            yield Fault(each / "key", f"matchFields: write key {_NODE_NAME}")
-        elif not all(is_dns_subdomain(value.text) for value in values):
-            yield Fault(each / "values", "matchFields: write the name of a node")
 
 
 def _texts(listed: Field) -> list[Field]:
     return [each for each in listed.items() if type(each.value) is str]
 
 
-def _requirement(each: Field, known: tuple[str, ...], *, strict: bool) -> Iterator[Fault]:
-    operator, values = (each / "operator").text, each / "values"
-    texts = _texts(values)
-    if operator in _NUMBERS and operator in known:
-        if len(texts) != 1:
+def _requirement(*known: str, values_checked: bool = True) -> Part:
+    """Return a part that reports an invalid requirement, given the known operators."""
+
+    def check(each: Field, _: Pod) -> Iterator[Fault]:
+        operator, values = (each / "operator").text, each / "values"
+        texts = _texts(values)
+        if operator not in known:
+            yield wrong(each / "operator", f"write one of {', '.join(known)}")
+        elif operator in _NUMBERS and len(texts) != 1:
             text = f"operator {operator} has {len(texts)} values: write one number"
             yield Fault(values, text, REQUIRED)
-    elif operator in _LISTS and not texts:
-        yield Fault(values, f"operator {operator} has no values: write at least one", REQUIRED)
-    elif operator in _BARE and texts:
-        yield Fault(values, f"operator {operator} takes no values: remove them", FORBIDDEN)
-    elif operator not in known:
-        yield wrong(each / "operator", f"write one of {', '.join(known)}")
-    if not is_qualified_name((each / "key").text):
-        yield _bad_key(each / "key")
-    yield from (_bad_value(each) for each in texts if strict and not is_label_value(each.text))
+        elif operator in _LISTS and not texts:
+            yield Fault(values, f"operator {operator} has no values: write at least one", REQUIRED)
+        elif operator in _BARE and texts:
+            yield Fault(values, f"operator {operator} takes no values: remove them", FORBIDDEN)
+        if not is_qualified_name((each / "key").text):
+            yield _bad_key(each / "key")
+        if values_checked:
+            yield from (_bad_value(each) for each in texts if not is_label_value(each.text))
+
+    return check
 
 
-def _selector(selector: Field, pod: Pod) -> Iterator[Fault]:
-    """Report a label selector that the API server cannot parse."""
-    yield from selected_labels(selector / "matchLabels", pod)
-    for each in (selector / "matchExpressions").entries():
-        yield from _requirement(each, (*_LISTS, *_BARE), strict=True)
+node_requirement: Final = _requirement(*_LISTS, *_BARE, *_NUMBERS)
+preferred_requirement: Final = _requirement(*_LISTS, *_BARE, *_NUMBERS, values_checked=False)
+label_requirement: Final = _requirement(*_LISTS, *_BARE)
 
 
-def pod_term(term: Field, pod: Pod) -> Iterator[Fault]:
-    """Report a term of pod affinity with invalid selectors, namespaces or topology."""
-    yield from _selector(term / "labelSelector", pod)
-    yield from _selector(term / "namespaceSelector", pod)
+def pod_term(term: Field, _: Pod) -> Iterator[Fault]:
+    """Report a term of pod affinity with invalid namespaces or topology."""
     topology = term / "topologyKey"
     if not is_qualified_name(topology.text):
         yield wrong(topology, "set it")
     for name in _texts(term / "namespaces"):
         if not is_dns_label(name.text):
             yield Fault(name, f"namespace is {shown(name.text)}: write the name of a namespace")
-    yield from _label_keys(term, pod)
 
 
-def weighted_term(weighted: Field, pod: Pod) -> Iterator[Fault]:
-    """Report a preferred term of pod affinity, with the checks of a required term."""
-    term = weighted / "podAffinityTerm"
-    if type(term.value) is dict:
-        yield from pod_term(term, pod)
-
-
-def _label_keys(term: Field, pod: Pod) -> Iterator[Fault]:
+def label_keys(term: Field, pod: Pod) -> Iterator[Fault]:
+    """Report label keys that contradict the selector beside them, or that need one."""
     selector = term / "labelSelector"
     expressions = (selector / "matchExpressions").entries()
     selected = {*(selector / "matchLabels").map, *((each / "key").text for each in expressions)}
@@ -164,7 +136,7 @@ def toleration(each: Field, _: Pod) -> Iterator[Fault]:
         yield Fault(effect, text)
 
 
-def constraints(listed: Field, pod: Pod) -> Iterator[Fault]:
+def constraints(listed: Field, _: Pod) -> Iterator[Fault]:
     """Report duplicate topology spread constraints, and those that no scheduler can satisfy."""
     seen: set[tuple[str, str]] = set()
     for each in listed.entries():
@@ -179,8 +151,6 @@ def constraints(listed: Field, pod: Pod) -> Iterator[Fault]:
         if minimum.given and action != "DoNotSchedule":
             text = "minDomains needs whenUnsatisfiable DoNotSchedule: write that, or remove it"
             yield Fault(minimum, text)
-        yield from _selector(each / "labelSelector", pod)
-        yield from _label_keys(each, pod)
 
 
 def gates(listed: Field, _: Pod) -> Iterator[Fault]:

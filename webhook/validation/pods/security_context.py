@@ -17,13 +17,6 @@ _SHARED: Final = {
     ("kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue."): "hostIPC",
 }
 """Beginnings of names of kernel parameters, and the field that shares their namespace."""
-_LINUX_ONLY: Final = frozenset({
-    "appArmorProfile", "seLinuxOptions", "seccompProfile", "fsGroup", "fsGroupChangePolicy",
-    "sysctls", "runAsUser", "runAsGroup", "supplementalGroups", "supplementalGroupsPolicy",
-    "seLinuxChangePolicy", "capabilities", "readOnlyRootFilesystem", "privileged",
-    "allowPrivilegeEscalation", "procMount",
-})  # fmt: skip
-_CONTAINERS: Final = ("containers", "initContainers")
 
 
 def container_context(context: Field, pod: Pod) -> Iterator[Fault]:
@@ -41,19 +34,18 @@ def container_context(context: Field, pod: Pod) -> Iterator[Fault]:
         yield Fault(mount, "procMount Unmasked needs hostUsers: false in the pod's spec")
 
 
-def profiles(context: Field, _: Pod) -> Iterator[Fault]:
-    """Report security profiles without a path, and invalid paths."""
-    for profile in (context / "seccompProfile", context / "appArmorProfile"):
-        kind, path = (profile / "type").text, profile / "localhostProfile"
-        plain, armor = path.text.strip(), profile.called == "appArmorProfile"
-        if kind != "Localhost":
-            if kind and path.given:
-                yield Fault(path, "localhostProfile needs type Localhost: remove it")
-        elif not path.given or (armor and not plain):
-            text = f"{profile.token} of type Localhost names no profile: set localhostProfile"
-            yield Fault(path, text, REQUIRED)
-        elif path.text != plain if armor else not descends(path.text):
-            yield wrong(path, "write a relative path without '..'")
+def profile(held: Field, _: Pod) -> Iterator[Fault]:
+    """Report a security profile without a path, or with an invalid one."""
+    kind, path = (held / "type").text, held / "localhostProfile"
+    plain, armor = path.text.strip(), held.called == "appArmorProfile"
+    if kind != "Localhost":
+        if kind and path.given:
+            yield Fault(path, "localhostProfile needs type Localhost: remove it")
+    elif not path.given or (armor and not plain):
+        text = f"{held.token} of type Localhost names no profile: set localhostProfile"
+        yield Fault(path, text, REQUIRED)
+    elif path.text != plain if armor else not descends(path.text):
+        yield wrong(path, "write a relative path without '..'")
 
 
 def kernel_parameters(sysctls: Field, pod: Pod) -> Iterator[Fault]:
@@ -86,23 +78,3 @@ def shared_processes(shared: Field, pod: Pod) -> Iterator[Fault]:
     """Report process namespaces that a pod cannot share at the same time."""
     if shared.flag and (pod.spec / "hostPID").flag:
         yield Fault(shared, "shareProcessNamespace and hostPID are true: keep one of them")
-
-
-def of_other_system(system: Field, pod: Pod) -> Iterator[Fault]:
-    """Report fields that pods of another operating system have."""
-    spec, name = pod.spec, (system / "name").text
-    containers = (each for kind in _CONTAINERS for each in (spec / kind).entries())
-    contexts = [spec / "securityContext", *(each / "securityContext" for each in containers)]
-    if name == "linux":
-        for context in contexts:
-            if (context / "windowsOptions").given:
-                text = "windowsOptions are set for a pod of Linux: remove them"
-                yield Fault(context / "windowsOptions", text, FORBIDDEN)
-    elif name == "windows":
-        found = [context / key for context in contexts for key in context.map if key in _LINUX_ONLY]
-        found += [spec / key for key in ("hostUsers", "shareProcessNamespace", "resources")]
-        found += [field for key in ("hostPID", "hostIPC") if (field := spec / key).flag]
-        for field in found:
-            if field.given:
-                text = f"{field.token} cannot be set for a pod of Windows: remove it"
-                yield Fault(field, text, FORBIDDEN)

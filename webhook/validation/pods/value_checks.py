@@ -113,14 +113,14 @@ def _without_zeros(text: str) -> str:
     return ".".join(str(int(part)) for part in parts) if dotted else text
 
 
-def climbs(path: str) -> bool:
-    """Return whether a path contains an element `..`."""
-    return ".." in path and ".." in path.split("/")
+def is_straight(path: str) -> bool:
+    """Return whether a path has no element `..`."""
+    return ".." not in path.split("/")
 
 
 def descends(path: str) -> bool:
     """Return whether a path stays below its base directory."""
-    return not path.startswith("/") and not climbs(path)
+    return not path.startswith("/") and is_straight(path)
 
 
 def is_local(path: str) -> bool:
@@ -158,6 +158,7 @@ def suggestion(text: str, known: Iterable[str], otherwise: str) -> str:
 dns_label = string(is_dns_label, DNS_LABEL_ADVICE)
 subdomain = string(is_dns_subdomain, SUBDOMAIN_ADVICE)
 required_subdomain = string(is_dns_subdomain, SUBDOMAIN_ADVICE, empty=False)
+relative_path = string(descends, "write a relative path without '..'")
 file_mode = within(0, FILE_MODE_MAX)
 user_id = within(0, INT32_MAX, wide=True)
 not_negative = within(0, INT32_MAX)
