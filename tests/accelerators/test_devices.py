@@ -18,6 +18,7 @@ from webhook.accelerators.devices import (
 from webhook.accelerators.profiles import PROFILES, RENDEZVOUS, Setting
 from webhook.api import names
 
+HOLES = ("hosts", "rank", "master", "devices")
 COUNTS = st.dictionaries(st.sampled_from([device.name for device in DEVICES]), st.integers(1, 8))
 
 
@@ -112,17 +113,9 @@ def test_a_value_refers_to_a_rank_at_its_end_only() -> None:
 
 
 def test_a_profile_refers_to_no_variable_that_comes_later() -> None:
+    own = [each.variable for each in RENDEZVOUS.settings]
     for profile in PROFILES:
-        if profile.of_slice:
-            seen = {"shape", "processes"}
-        else:
-            seen = {
-                "hosts",
-                "rank",
-                "master",
-                "devices",
-                *(setting.variable for setting in RENDEZVOUS.settings),
-            }
+        seen = {"shape", "processes"} if profile.of_slice else {*HOLES, *own}
         for setting in profile.settings:
             assert setting.holes <= seen, setting.variable
             seen.add(setting.variable)

@@ -9,6 +9,7 @@ from webhook.api import names
 
 V6E = {names.NODE_TPU_ACCELERATOR: "tpu-v6e-slice"}
 V7X = {names.NODE_TPU_ACCELERATOR: "tpu7x"}
+BLOCK = "cloud.google.com/gce-topology-block"
 PARTITION = "cloud.google.com/gke-tpu-partition-{}-id"
 
 
@@ -21,30 +22,22 @@ def named(topology: str) -> dict[str, str]:
     return {names.ANNOTATION_SLICE_TOPOLOGY: topology}
 
 
-def test_the_selector_says_which_slice_it_is() -> None:
-    found = read_slice({}, selecting("4x4"), 16, placed=False)
-    assert (found.topology, found.parent, found.owns_pool) == ("4x4", "", True)
-
-
-def test_the_annotation_says_it_where_it_is_there() -> None:
-    found = read_slice(named("2x4"), selecting("4x4"), 8, placed=False)
-    assert (found.topology, found.parent, found.owns_pool) == ("2x4", "4x4", False)
-
-
-def test_an_annotation_that_repeats_the_selector_changes_nothing() -> None:
-    found = read_slice(named("4x4"), selecting("4x4"), 16, placed=False)
-    assert (found.topology, found.parent, found.owns_pool) == ("4x4", "", True)
-
-
-def test_a_slice_of_v7x_that_is_formed_of_nodes_may_span_pools() -> None:
-    found = read_slice(named("4x4x8"), selecting("4x4x8", "tpu7x"), 128, placed=False)
-    assert (found.topology, found.parent, found.owns_pool) == ("4x4x8", "", False)
-
-
-def test_an_empty_annotation_names_nothing() -> None:
-    assert read_slice(named(""), selecting("4x4"), 16, placed=False) == read_slice(
-        {}, selecting("4x4"), 16, placed=False
-    )
+@pytest.mark.parametrize(
+    ("annotated", "selected", "accelerator", "expected"),
+    [
+        (None, "4x4", "tpu-v6e-slice", ("4x4", "", True)),
+        ("", "4x4", "tpu-v6e-slice", ("4x4", "", True)),
+        ("4x4", "4x4", "tpu-v6e-slice", ("4x4", "", True)),
+        ("2x4", "4x4", "tpu-v6e-slice", ("2x4", "4x4", False)),
+        ("4x4x8", "4x4x8", "tpu7x", ("4x4x8", "", False)),
+    ],
+)
+def test_the_annotation_names_the_slice_else_the_selector_and_v7x_may_span_pools(
+    annotated: str | None, selected: str, accelerator: str, expected: tuple[str, str, bool]
+) -> None:
+    annotations = {} if annotated is None else named(annotated)
+    found = read_slice(annotations, selecting(selected, accelerator), 16, placed=False)
+    assert (found.topology, found.parent, found.owns_pool) == expected
 
 
 @pytest.mark.parametrize(
@@ -55,15 +48,9 @@ def test_an_empty_annotation_names_nothing() -> None:
         (names.KUEUE_REQUIRED_TOPOLOGY, "cloud.google.com/gke-tpu-slice-4x4-id", V6E, 16, "4x4"),
         (names.KUEUE_REQUIRED_TOPOLOGY, "cloud.google.com/gke-tpu-slice-2x8-id", V6E, 16, "2x8"),
         (names.KUEUE_SLICE_REQUIRED_TOPOLOGY, PARTITION.format("4x4x4"), V7X, 128, "4x4x8"),
-        (
-            names.KUEUE_SLICE_REQUIRED_TOPOLOGY,
-            "cloud.google.com/gce-topology-block",
-            V7X,
-            16,
-            "2x2x4",
-        ),
-        (names.KUEUE_SLICE_REQUIRED_TOPOLOGY, "cloud.google.com/gce-topology-block", V7X, 192, ""),
-        (names.KUEUE_SLICE_REQUIRED_TOPOLOGY, "cloud.google.com/gce-topology-block", V6E, 16, ""),
+        (names.KUEUE_SLICE_REQUIRED_TOPOLOGY, BLOCK, V7X, 16, "2x2x4"),
+        (names.KUEUE_SLICE_REQUIRED_TOPOLOGY, BLOCK, V7X, 192, ""),
+        (names.KUEUE_SLICE_REQUIRED_TOPOLOGY, BLOCK, V6E, 16, ""),
         (names.KUEUE_UNCONSTRAINED_TOPOLOGY, "true", V6E, 8, "2x4"),
         (names.KUEUE_UNCONSTRAINED_TOPOLOGY, "true", {}, 8, ""),
     ],

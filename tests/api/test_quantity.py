@@ -1,4 +1,4 @@
-"""Quantities are parsed exactly as the API server parses them, and devices are whole numbers."""
+"""Quantities are parsed exactly as the API server parses them; devices are whole numbers."""
 
 from decimal import Decimal
 
@@ -6,33 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.api.quantity import parse_count, parse_quantity
+from webhook.api.quantity import parse_count, parse_quantity, read_number
 
 READABLE = {
-    "0": "0",
-    "4": "4",
-    "+4": "4",
-    "-4": "-4",
-    "4.": "4",
-    ".5": "0.5",
-    "1.5Gi": "1610612736",
-    "500m": "0.5",
-    "100n": "0.0000001",
-    "100u": "0.0001",
-    "2k": "2000",
-    "2Ki": "2048",
-    "3M": "3000000",
-    "3Mi": "3145728",
-    "1E": "1000000000000000000",
-    "1Ei": "1152921504606846976",
-    "1E3": "1000",
-    "1e3": "1000",
-    "1e-3": "0.001",
-    "5e+2": "500",
-    "0.1": "0.1",
-    "16Ti": "17592186044416",
-    "1P": "1000000000000000",
-}
+    "0": "0", "4": "4", "+4": "4", "-4": "-4", "4.": "4", ".5": "0.5", "0.1": "0.1",
+    "1.5Gi": "1610612736", "500m": "0.5", "100n": "0.0000001", "100u": "0.0001", "2k": "2000",
+    "2Ki": "2048", "3M": "3000000", "3Mi": "3145728", "1P": "1000000000000000",
+    "16Ti": "17592186044416", "1E": "1000000000000000000", "1Ei": "1152921504606846976",
+    "1E3": "1000", "1e3": "1000", "1e-3": "0.001", "5e+2": "500",
+}  # fmt: skip
 UNREADABLE = [
     "", " ", "4 ", " 4", "four", "4 Gi",
     "4gi", "4GI", "4K", "4KI", "4B", "4GB", "1e", "1e+", "1e3Gi", "1Gie3", "1.5.2", "--4", "+-4",
@@ -85,3 +67,15 @@ def test_any_text_is_an_amount_or_a_value_error(text: str) -> None:
     except ValueError:
         return
     assert amount.is_finite()
+
+
+@pytest.mark.parametrize("text", ["0", "7", "10", "120"])
+def test_a_decimal_number_up_to_the_most_is_one(text: str) -> None:
+    assert read_number(text, 120) == int(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "-1", "+1", "00", "01", " 1", "1.0", "1e1", "0x1", "٣", "²", "121", "9" * 5000]
+)
+def test_no_other_text_is(text: str) -> None:
+    assert read_number(text, 120) is None

@@ -94,30 +94,20 @@ def test_a_group_that_leaves_everything_out_has_the_defaults_of_the_crd() -> Non
 
 
 def test_group_labels_win_over_template_labels_and_the_protected_ones_over_both() -> None:
-    own = {
-        "a": "group",
-        names.LABEL_CLUSTER: "other",
-        names.LABEL_NODE_TYPE: "head",
-        names.LABEL_GROUP: "x",
+    protected = {
+        names.LABEL_CLUSTER: "c",
+        names.LABEL_NODE_TYPE: "worker",
+        names.LABEL_GROUP: "g",
+        names.LABEL_REPLICA_INDEX: "0",
     }
-    cluster = a_cluster("c").group("g", labels=own).build()
+    own = {"a": "group", **dict.fromkeys(protected, "other")}
+    cluster = with_template({}, labels=own)
     cluster["spec"]["workerGroupSpecs"][0]["template"]["metadata"] = {
         "labels": {"a": "template", "b": "template", "ray.io/identifier": "me"}
     }
-    found = labels(workers(cluster)[0])
+    found = labels(workers(cluster, indexed=True)[0])
     assert (found["a"], found["b"], found["ray.io/identifier"]) == ("group", "template", "me")
-    assert (found[names.LABEL_CLUSTER], found[names.LABEL_NODE_TYPE], found[names.LABEL_GROUP]) == (
-        "c",
-        "worker",
-        "g",
-    )
-
-
-def test_the_seat_labels_of_kuberay_win_over_those_of_a_template() -> None:
-    pod = workers(a_cluster("c").group("g", labels={names.LABEL_REPLICA_INDEX: "9"}), indexed=True)[
-        0
-    ]
-    assert labels(pod)[names.LABEL_REPLICA_INDEX] == "0"
+    assert protected.items() <= found.items()
 
 
 def test_a_name_is_generated_in_lower_case_from_the_first_50_characters() -> None:
@@ -131,15 +121,11 @@ def test_a_name_is_generated_in_lower_case_from_the_first_50_characters() -> Non
 
 
 def test_the_owner_is_the_ray_cluster() -> None:
-    pod = workers(a_cluster("c").group("g"))[0]
-    owner = pod["metadata"]["ownerReferences"][0]
-    assert (owner["kind"], owner["name"], owner["uid"], owner["controller"]) == (
-        "RayCluster",
-        "c",
-        uid_of("c"),
-        True,
-    )
-    assert pod["metadata"]["namespace"] == NAMESPACE
+    meta = workers(a_cluster("c").group("g"))[0]["metadata"]
+    (owner,) = meta["ownerReferences"]
+    assert (owner["kind"], owner["name"], owner["uid"]) == ("RayCluster", "c", uid_of("c"))
+    assert owner["controller"] is True
+    assert meta["namespace"] == NAMESPACE
 
 
 def test_a_worker_group_called_as_the_head_group_still_has_workers() -> None:
@@ -148,22 +134,14 @@ def test_a_worker_group_called_as_the_head_group_still_has_workers() -> None:
     assert [init["name"] for init in pod["spec"]["initContainers"]] == ["wait-gcs-ready"]
 
 
-def with_template(spec: Object) -> Object:
+def with_template(spec: Object, labels: dict[str, str] | None = None) -> Object:
     """Return a RayCluster whose one group has this pod template."""
-    document = a_cluster("c").group("g").build()
-    document["spec"]["workerGroupSpecs"][0]["template"] = {"spec": spec}
-    return document
+    return a_cluster("c").group("g", template={"spec": spec}, labels=labels or {}).build()
 
 
 def test_the_users_variables_come_first_and_kuberays_keep_its_order() -> None:
-    spec = {
-        "containers": [
-            {
-                "name": "ray-worker",
-                "env": [{"name": "MINE", "value": "1"}, {"name": "RAY_PORT", "value": "6380"}],
-            }
-        ]
-    }
+    env = [{"name": "MINE", "value": "1"}, {"name": "RAY_PORT", "value": "6380"}]
+    spec: Object = {"containers": [{"name": "ray-worker", "env": env}]}
     assert env_names(workers(with_template(spec))[0]) == [
         "MINE", "RAY_PORT", "FQ_RAY_IP", "RAY_IP", "RAY_CLUSTER_NAME", "RAY_CLUSTER_NAMESPACE",
         "RAY_CLOUD_INSTANCE_ID",
@@ -195,22 +173,17 @@ def test_the_head_waits_for_nobody() -> None:
 
 
 def test_expanding_leaves_the_ray_cluster_as_it_was() -> None:
-    document = with_template(
-        {"initContainers": [{"name": "mine"}], "containers": [{"name": "ray-worker"}]}
-    )
+    spec = {"initContainers": [{"name": "mine"}], "containers": [{"name": "ray-worker"}]}
+    document = with_template(spec)
     before = repr(document)
     expanded(document)
     assert repr(document) == before
 
 
-def test_a_group_without_containers_gives_pods_without_containers() -> None:
+def test_a_template_may_have_no_containers_and_no_init_containers() -> None:
     assert workers(with_template({"containers": []}))[0]["spec"]["containers"] == []
-
-
-def test_init_containers_may_be_null() -> None:
-    container = {"name": "ray-worker", "image": "ray"}
-    template = {"spec": {"containers": [container], "initContainers": None}}
-    (worker,) = workers(a_cluster("c").group("g", template=template))
+    spec = {"containers": [{"name": "ray-worker", "image": "ray"}], "initContainers": None}
+    (worker,) = workers(with_template(spec))
     assert [each["name"] for each in worker["spec"]["initContainers"]] == ["wait-gcs-ready"]
 
 

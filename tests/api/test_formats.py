@@ -1,0 +1,102 @@
+"""Names, paths, printable text and marks have the formats that their readers require."""
+
+import jsonpatch
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.api.formats import (
+    dotted,
+    is_dns_label,
+    is_label_value,
+    is_qualified_name,
+    many_lines,
+    mark,
+    marked,
+    one_line,
+    pointer,
+)
+from webhook.controller.repair.plan import INCOMPLETE, LOST, RESTARTED
+
+UID = "3f0b2c1e-5a7d-4a57-9c0e-0d3b6e8a1f42"
+BIDI = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f"
+
+
+@pytest.mark.parametrize("text", ["a", "0", "a-b", "tpu-group-0-0", "x" * 63])
+def test_a_dns_label_is_one(text: str) -> None:
+    assert is_dns_label(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "-a", "a-", "A", "a.b", "a_b", "x" * 64, "a\n", "\u00e9", "a b", "\u0664"]
+)
+def test_anything_else_is_no_dns_label(text: str) -> None:
+    assert not is_dns_label(text)
+
+
+@pytest.mark.parametrize("text", ["", "a", "A.b_c-d", "0", "x" * 63])
+def test_a_label_value_may_be_empty_and_have_dots_and_upper_case(text: str) -> None:
+    assert is_label_value(text)
+
+
+@pytest.mark.parametrize("text", ["-a", "a-", ".a", "a_", "a b", "a/b", "x" * 64, "a\n", "\u00e9"])
+def test_anything_else_is_no_label_value(text: str) -> None:
+    assert not is_label_value(text)
+
+
+@pytest.mark.parametrize("text", [
+    "a", "kubernetes.io/hostname", "cloud.google.com/gke-nodepool", "A_b.c", f"{'a.' * 100}b/c",
+    "x" * 63,
+])  # fmt: skip
+def test_a_qualified_name_may_have_a_dns_prefix(text: str) -> None:
+    assert is_qualified_name(text)
+
+
+@pytest.mark.parametrize("text", [
+    "", "/", "a/", "/a", "a/b/c", "A/b", "-a", "a-", "a b", "x" * 64, f"{'a' * 254}/b", "a..b/c",
+    "a\n", "k=v", "b\u00fc",
+])  # fmt: skip
+def test_anything_else_is_no_qualified_name(text: str) -> None:
+    assert not is_qualified_name(text)
+
+
+def test_a_pointer_joins_names_and_indices() -> None:
+    assert pointer("spec", "containers", 0, "env") == "/spec/containers/0/env"
+    assert pointer() == ""
+
+
+@given(st.text(max_size=8) | st.sampled_from(["a/b", "a~b", "~1", ""]))
+def test_an_independent_library_finds_the_key_that_was_escaped(key: str) -> None:
+    patch = [{"op": "add", "path": pointer(key), "value": 1}]
+    assert jsonpatch.apply_patch({}, patch) == {key: 1}
+
+
+def test_people_see_the_path_as_kubernetes_writes_it() -> None:
+    assert dotted("/spec/containers/0/env/12") == "spec.containers[0].env[12]"
+    assert dotted("/metadata/labels/ray.io~1group") == "metadata.labels.ray.io/group"
+
+
+@pytest.mark.parametrize(
+    "character", [*map(chr, range(0x20)), *map(chr, range(0x7F, 0xA0)), *BIDI, "\u2028", "\u2029"]
+)
+def test_what_a_terminal_would_obey_becomes_a_space(character: str) -> None:
+    assert one_line(f"a{character}b") == "a b"
+
+
+def test_what_people_write_stays_and_lines_of_a_text_stay_lines() -> None:
+    assert one_line("■ Größe 数 → ok") == "■ Größe 数 → ok"
+    assert many_lines("a\x1b[2J\nb\r") == "a [2J\nb "
+
+
+@pytest.mark.parametrize("reason", [LOST, RESTARTED, INCOMPLETE])
+def test_a_mark_is_read_on_its_pod_alone_and_is_a_label_value(reason: str) -> None:
+    text = mark(reason, UID)
+    assert is_label_value(text)
+    assert marked(text, UID) == reason
+    for other in ("", "another", UID[1:]):
+        assert marked(text, other) == ""
+
+
+@pytest.mark.parametrize("text", ["", LOST, UID, f"{LOST}{UID}"])
+def test_what_does_not_end_with_the_uid_is_no_mark(text: str) -> None:
+    assert marked(text, UID) == marked(text, "") == ""
