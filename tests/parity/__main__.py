@@ -12,17 +12,10 @@ from itertools import chain, islice
 from typing import Any
 
 from tests.go import CANNOT_BUILD, CannotBuildError
-from tests.parity.build import (
-    CACHE,
-    UNPUBLISHED,
-    Built,
-    build,
-    unpublished,
-    versions,
-)
+from tests.parity.build import CACHE, UNPUBLISHED, Built, build, unpublished, versions
 from tests.parity.compare import Odd, compare, compare_schema
 from tests.parity.mutants import mutants, seeds
-from tests.parity.oracle import Oracle, Verdict
+from tests.parity.programs import Oracle, Verdict
 from webhook.validation.rule_settings import GATES, RuleSettings, parse_kuberay
 
 SHOWN = 40
@@ -49,7 +42,7 @@ def run(version: str, built: Built, against: Compare, count: int, seed: int) -> 
     started = time.monotonic()
     with Oracle(built) as oracle:
         for value in chain(given, islice(mutants(given, seed), count)):
-            verdict = oracle.ask(value, {})
+            verdict = oracle.ask(value)
             tally["stored" if verdict.stored else "refused by the API server"] += 1
             tally["refused by KubeRay"] += verdict.stored and bool(verdict.refusal)
             found = against(value, verdict, settings)

@@ -1,5 +1,5 @@
-"""Build the program that answers with KubeRay's own code, and find the CRDs and samples of its
-module.
+"""Build the programs that answer with KubeRay's and Kubernetes' own code, and find the CRDs and
+samples of KubeRay's module.
 """
 
 import gzip
@@ -12,6 +12,7 @@ from typing import NamedTuple
 import yaml
 
 from tests import go
+from tests.e2e.versions import PINS
 from webhook.kubeclient.kuberay_release import release_in
 from webhook.validation.finding import KubeRay
 
@@ -21,6 +22,8 @@ MODULE = "github.com/ray-project/kuberay/ray-operator"
 CRDS_VARIABLE = "PARITY_CRDS"
 """The folder with the CRDs of `UNPUBLISHED`, as they are or with gzip; no one serves its module."""
 UNPUBLISHED = "1.7.0"
+KUBERNETES = ("1.34.4", "1.37.0")
+"""The versions that judge pods: the oldest and the newest of the pairs that the stories run on."""
 
 
 class Built(NamedTuple):
@@ -50,6 +53,16 @@ def build(version: str) -> Built:
     # Without paths, it shares Go's cache with what `tests.e2e.build` builds of the same modules
     go.run(folder, "build", "-trimpath", "-buildvcs=false", "-o", "parity", ".")
     return Built(folder / "parity", config / "crd" / "bases", config / "samples")
+
+
+def build_judge(version: str) -> Path:
+    """Return the program of a version of Kubernetes. Raises CannotBuildError."""
+    folder = CACHE / f"kubernetes-{version}"
+    folder.mkdir(parents=True, exist_ok=True)
+    for source in (HERE / "judge" / "main.go", *(PINS / "kubernetes" / version).glob("go.*")):
+        _copy(source, folder / source.name)
+    go.run(folder, "build", "-trimpath", "-buildvcs=false", "-o", "judge", ".")
+    return folder / "judge"
 
 
 def folder_of(version: str) -> Path:

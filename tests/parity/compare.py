@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from tests.parity.disagreements import DISAGREEMENTS
-from tests.parity.oracle import Verdict
+from tests.parity.programs import Verdict
 from tests.validation.parity import PARITY
 from webhook.validation.finding import DENY, Finding
 from webhook.validation.rule_settings import RuleSettings

@@ -52,45 +52,39 @@ def mutants(given: list[Json], seed: int) -> Iterator[Json]:
 
 
 def _mutate(value: Json, random: Random, others: list[Json]) -> None:
-    ways = [way for way in _ways(value) if way and way[0] in ("metadata", "spec")]
+    ways = _ways(value)
     if not ways:
         return
     way = random.choice(ways)
+    holder, name = at(value, way[:-1]), way[-1]
     draw = random.random()
     if draw < 0.25:
-        _delete(value, way)
+        del holder[name]
     elif draw < 0.65:
-        _set(value, way, _other(_get(value, way), random))
+        holder[name] = _other(holder[name], random)
     elif draw < 0.9:
         _graft(value, random.choice(others), random)
     else:
-        _set(value, way, copy.deepcopy(_get(value, random.choice(ways))))
+        holder[name] = copy.deepcopy(at(value, random.choice(ways)))
 
 
-def _ways(value: Any, way: Way = ()) -> Iterator[Way]:  # noqa: ANN401 - JSON
-    yield way
-    items: Any = ()
-    if isinstance(value, dict):
-        items = value.items()
-    elif isinstance(value, list):
-        items = enumerate(value)
-    for key, item in items:
-        yield from _ways(item, (*way, key))
+def _ways(value: Json) -> list[Way]:
+    return [way for way, _ in walk(value) if way and way[0] in ("metadata", "spec")]
 
 
-def _get(value: Any, way: Way) -> Any:  # noqa: ANN401 - JSON
+def walk(value: Any, way: Way = ()) -> Iterator[tuple[Way, Any]]:  # noqa: ANN401 - JSON
+    """Yield a value and all values below it, each with the way to it."""
+    yield way, value
+    items: Any = value.items() if isinstance(value, dict) else ()
+    for key, item in enumerate(value) if isinstance(value, list) else items:
+        yield from walk(item, (*way, key))
+
+
+def at(value: Any, way: Way) -> Any:  # noqa: ANN401 - JSON
+    """Return the value at the end of a way."""
     for token in way:
         value = value[token]
     return value
-
-
-def _set(value: Any, way: Way, item: Any) -> None:  # noqa: ANN401 - JSON
-    _get(value, way[:-1])[way[-1]] = item
-
-
-def _delete(value: Any, way: Way) -> None:  # noqa: ANN401 - JSON
-    holder = _get(value, way[:-1])
-    del holder[way[-1]]
 
 
 def _other(value: Any, random: Random) -> Any:  # noqa: ANN401 - JSON
@@ -111,17 +105,16 @@ def _other(value: Any, random: Random) -> Any:  # noqa: ANN401 - JSON
 
 def _graft(value: Json, other: Json, random: Random) -> None:
     """Bring a part of another object of the same kind to its place in this one."""
-    ways = [way for way in _ways(other) if way and way[0] in ("metadata", "spec")]
-    way = random.choice(ways)
-    item = copy.deepcopy(_get(other, way))
+    way = random.choice(_ways(other))
+    item = copy.deepcopy(at(other, way))
     for depth in range(len(way) - 1, 0, -1):
         try:
-            holder = _get(value, way[:depth])
+            holder = at(value, way[:depth])
         except (KeyError, IndexError, TypeError):
             continue
         key = way[depth]
         if isinstance(holder, dict) and isinstance(key, str):
-            holder[key] = copy.deepcopy(_get(other, way[: depth + 1]))
+            holder[key] = copy.deepcopy(at(other, way[: depth + 1]))
         elif isinstance(holder, list):
             holder.append(item)
         return

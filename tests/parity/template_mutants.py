@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from tests.parity.build import HERE
-from tests.parity.mutants import LARGE, Json, Way
+from tests.parity.mutants import LARGE, Json, Way, at, walk
 
 NUMBERS = (-1, 0, 1, 2, 3, 80, 8080, 65535, 65536, 70000, 100, 101, 511, 512, 2**31 - 1)
 QUANTITIES = (
@@ -60,7 +60,7 @@ def template_mutants(given: list[Json], seed: int) -> Iterator[Json]:
 
 def _break(value: Json, random: Random) -> None:
     place = random.choice(_places(value))
-    template = _at(value, place)
+    template = at(value, place)
     draw = random.random()
     if draw < 0.45:
         _add(template, place, random)
@@ -70,26 +70,8 @@ def _break(value: Json, random: Random) -> None:
 
 def _places(value: Json) -> list[Way]:
     return [
-        way
-        for way, item in _walk(value)
-        if way and way[-1] in _TEMPLATES and isinstance(item, dict)
+        way for way, item in walk(value) if way and way[-1] in _TEMPLATES and isinstance(item, dict)
     ]
-
-
-def _walk(value: Any, way: Way = ()) -> Iterator[tuple[Way, Any]]:  # noqa: ANN401 - JSON
-    yield way, value
-    if isinstance(value, dict):
-        for key, item in value.items():
-            yield from _walk(item, (*way, key))
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _walk(item, (*way, index))
-
-
-def _at(value: Any, way: Way) -> Any:  # noqa: ANN401 - JSON
-    for token in way:
-        value = value[token]
-    return value
 
 
 def _add(template: Json, place: Way, random: Random) -> None:
@@ -124,11 +106,11 @@ def _holder(template: Json, place: Way, random: Random) -> tuple[Json, tuple[str
 
 
 def _change(template: Json, random: Random, draw: float) -> None:
-    ways = [way for way, _ in _walk(template) if way]
+    ways = [way for way, _ in walk(template) if way]
     if not ways:
         return
     way = random.choice(ways)
-    holder, name = _at(template, way[:-1]), way[-1]
+    holder, name = at(template, way[:-1]), way[-1]
     item = holder[name]
     if draw < 0.2:
         del holder[name]
@@ -139,7 +121,7 @@ def _change(template: Json, random: Random, draw: float) -> None:
     ):
         holder[random.choice(NAMES)] = random.choice(QUANTITIES)
     elif draw < 0.45:
-        holder[name] = copy.deepcopy(_at(template, random.choice(ways)))
+        holder[name] = copy.deepcopy(at(template, random.choice(ways)))
     else:
         holder[name] = _other(item, way, random)
 

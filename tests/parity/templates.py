@@ -20,16 +20,9 @@ from msgspec import Struct, field
 
 from tests.go import CANNOT_BUILD, CannotBuildError
 from tests.pages import folded
-from tests.parity.build import (
-    CACHE,
-    HERE,
-    Built,
-    build,
-    versions,
-)
-from tests.parity.judge import KUBERNETES, Judge, build_judge
+from tests.parity.build import CACHE, HERE, KUBERNETES, Built, build, build_judge, versions
 from tests.parity.mutants import EXAMPLES, Json, mutants
-from tests.parity.oracle import Oracle
+from tests.parity.programs import Judge, Oracle
 from tests.parity.template_mutants import template_mutants
 from webhook.api import names
 from webhook.cli.files import read_files
@@ -174,7 +167,7 @@ class Bench:
 
     def judge(self, value: Json) -> Outcome | None:
         """Return the outcome for an object; None for one that never comes to pods."""
-        verdict = self._oracle.ask(value, {}, make=True)
+        verdict = self._oracle.ask(value, make=True)
         if not verdict.stored or verdict.refusal or not verdict.children:
             return None
         refused = {

@@ -5,7 +5,7 @@ from itertools import islice
 from tests.parity.compare import Odd, compare
 from tests.parity.disagreements import DISAGREEMENTS
 from tests.parity.mutants import EXAMPLES, mutants, seeds
-from tests.parity.oracle import Verdict
+from tests.parity.programs import Verdict
 from tests.validation.builders import a_cluster
 from webhook.validation.rule_settings import RuleSettings
 from webhook.validation.rules import RULES

@@ -6,15 +6,10 @@ from itertools import islice
 
 import pytest
 
-from tests.parity.judge import KUBERNETES
+from tests.parity.build import KUBERNETES
 from tests.parity.mutants import EXAMPLES
 from tests.parity.template_mutants import template_mutants
-from tests.parity.templates import (
-    MISSED_MAX,
-    Outcome,
-    Tally,
-    corpus,
-)
+from tests.parity.templates import MISSED_MAX, Outcome, Tally, corpus
 from tests.validation.builders import a_cluster
 
 RULE = "pod-name-invalid"
