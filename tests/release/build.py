@@ -21,6 +21,7 @@ from typing import Final
 import yaml
 
 from tests.manifests.render import template
+from tests.release.image import committed
 from webhook import __version__
 
 ROOT: Final = Path(__file__).parents[2]
@@ -131,11 +132,10 @@ def checksums(files: list[Path]) -> str:
 def main(tag: str = "") -> int:
     """Build, check, and keep."""
     found = list(problems(tag))
-    asked = ["git", "log", "-1", "--format=%ct"]
-    committed = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True)
+    epoch = int(committed())
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
-        files = build(Path(one), int(committed.stdout))
-        again = build(Path(other), int(committed.stdout))
+        files = build(Path(one), epoch)
+        again = build(Path(other), epoch)
         if checksums(files) != checksums(again):
             found.append("two builds are not alike")
         (wheel,) = (file for file in files if file.suffix == ".whl")

@@ -103,16 +103,17 @@ def base() -> int:
     """Print the digest of the base for all platforms, by docker, and the time of the commit."""
     image = stages()[1].base.partition("@")[0]
     asked = ["docker", "buildx", "imagetools", "inspect", image, "--format"]
-    found = subprocess.run(
-        [*asked, "{{.Manifest.Digest}}"], check=True, capture_output=True, text=True
-    )
-    print(f"digest={found.stdout.strip()}\ntime={_committed()}")
+    print(f"digest={_said(*asked, '{{.Manifest.Digest}}')}\ntime={committed()}")
     return 0
 
 
-def _committed() -> str:
-    asked = ["git", "log", "-1", "--format=%ct"]
-    found = subprocess.run(asked, cwd=ROOT, check=True, capture_output=True, text=True)
+def committed() -> str:
+    """Return the time of the last commit, in seconds since the epoch."""
+    return _said("git", "log", "-1", "--format=%ct")
+
+
+def _said(*command: str) -> str:
+    found = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
     return found.stdout.strip()
 
 
@@ -132,23 +133,11 @@ def _build(program: str, tag: str) -> int:
     image = stages()[1].base.partition("@")[0]
     subprocess.run([program, "pull", image], check=True)
     inspected = {
-        "docker": ["docker", "image", "inspect", "--format", "{{index .RepoDigests 0}}", image],
-        "buildah": [
-            "buildah",
-            "inspect",
-            "--type",
-            "image",
-            "--format",
-            "{{.FromImageDigest}}",
-            image,
-        ],
+        "docker": ["image", "inspect", "--format", "{{index .RepoDigests 0}}"],
+        "buildah": ["inspect", "--type", "image", "--format", "{{.FromImageDigest}}"],
     }[program]
-    digest = (
-        subprocess.run(inspected, check=True, capture_output=True, text=True)
-        .stdout.strip()
-        .rpartition("@")[2]
-    )
-    arguments = [f"BASE_DIGEST={digest}", f"SOURCE_DATE_EPOCH={_committed()}"]
+    digest = _said(program, *inspected, image).rpartition("@")[2]
+    arguments = [f"BASE_DIGEST={digest}", f"SOURCE_DATE_EPOCH={committed()}"]
     flags = [word for each in arguments for word in ("--build-arg", each)]
     return subprocess.run(
         [program, "build", *flags, "-t", tag, "."], cwd=ROOT, check=False

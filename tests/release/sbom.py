@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.release.image import stages
+from tests.release.pins import normal
 from webhook import __version__
 
 ROOT: Final = Path(__file__).parents[2]
@@ -30,7 +31,7 @@ def completed(document: Object, wheels: Path, digest: str = "") -> Object:
     hashes = dict(map(_wheel, wheels.glob("*.whl")))
     components = []
     for each in document.get("components", []):
-        name = _normal(each["name"])
+        name = normal(each["name"])
         if name == "ray-webhook":
             components.append(each | {"version": __version__})
         elif (name, each["version"]) in hashes:
@@ -72,11 +73,7 @@ def _base(digest: str) -> Iterator[Object]:
 
 def _wheel(file: Path) -> tuple[tuple[str, str], str]:
     name, version, *_ = file.name.split("-")
-    return (_normal(name), version), hashlib.sha256(file.read_bytes()).hexdigest()
-
-
-def _normal(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
+    return (normal(name), version), hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def _sha256(text: str) -> Object:
