@@ -11,7 +11,6 @@ from tests.browser.played import Cluster, dashboard
 from tests.dashboard.stage import document_of
 from tests.diagnostics.samples import samples
 from tests.diagnostics.scenes import Scene
-from webhook.diagnostics import ids
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -54,7 +53,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
     """A dashboard on two namespaces: in one of them a host is missing."""
     scene = Scene()
     with Cluster().serving() as cluster:
-        lacking = samples()[ids.HOST_MISSING].scene()
+        lacking = samples()["host-missing"].scene()
         cluster.store(lacking)
         for resource, objects in document_of(Scene(), "other", "qwen").items():
             cluster.put(resource, *objects)

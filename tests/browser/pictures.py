@@ -12,7 +12,6 @@ from tests.browser.played import Cluster, dashboard
 from tests.dashboard.stage import document_of
 from tests.diagnostics.samples import samples
 from tests.diagnostics.scenes import Scene, llama
-from webhook.diagnostics import ids
 
 FOLDER: Final = Path(__file__).parents[2] / "docs" / "dashboard"
 WINDOWS: Final[dict[str, Any]] = {
@@ -21,9 +20,9 @@ WINDOWS: Final[dict[str, Any]] = {
     "phone": {"viewport": {"width": 375, "height": 720}},
 }
 SCENES: Final = (
-    ("team", "llama", samples()[ids.HOST_MISSING].scene()),
+    ("team", "llama", samples()["host-missing"].scene()),
     ("fleet", "serving", Scene(llama(replicas=40))),
-    ("search", "ranker", samples()[ids.CONTAINER_WAITS].scene()),
+    ("search", "ranker", samples()["container-waits"].scene()),
 )
 
 

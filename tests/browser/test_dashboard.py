@@ -24,7 +24,6 @@ from tests.kubeclient.fake_api import (
     RAYCLUSTERS,
     SERVICES,
 )
-from webhook.diagnostics import ids
 
 pytestmark = pytest.mark.browser
 
@@ -144,7 +143,7 @@ def test_a_search_narrows_the_list_as_it_is_typed_and_follows_changes(
     expect(page.locator("section h2")).to_have_text(["other/qwen"])
     expect(page.locator("#q")).to_be_focused()
     expect(page).to_have_url(re.compile("q=QWEN"))
-    page.fill("#q", ids.HOST_MISSING)
+    page.fill("#q", "host-missing")
     expect(page.locator("section h2")).to_have_text(["team/llama"])
     expect(page.locator("#link")).to_have_text("live")
     shown.cluster.put(PODS, shown.scene.pods[HOST])
@@ -152,7 +151,7 @@ def test_a_search_narrows_the_list_as_it_is_typed_and_follows_changes(
     shown.cluster.delete(PODS, HOST)
     expect(page.locator("section h2")).to_have_text(["team/llama"])
     page.reload()
-    expect(page.locator("#q")).to_have_value(ids.HOST_MISSING)
+    expect(page.locator("#q")).to_have_value("host-missing")
     expect(page.locator("section h2")).to_have_text(["team/llama"])
 
 
@@ -163,7 +162,7 @@ def test_the_headline_and_the_problems_filter_and_the_order_can_be_chosen(page: 
     expect(titles).to_have_text(["other/qwen"])
     page.locator("#summary a", has_text="ready").click()
     expect(titles).to_have_count(2)
-    page.locator("a.chip", has_text=ids.HOST_MISSING).click()
+    page.locator("a.chip", has_text="host-missing").click()
     expect(titles).to_have_text(["team/llama"])
     page.go_back()
     expect(titles).to_have_count(2)
@@ -216,7 +215,7 @@ def test_opening_a_host_moves_it_into_the_address(page: Page) -> None:
     page.reload()
     expect(page.locator("#panel")).to_contain_text("host 3 of replica 0")
     page.locator("#live a.explain").click()
-    expect(page.locator("#panel-title")).to_have_text(ids.HOST_MISSING)
+    expect(page.locator("#panel-title")).to_have_text("host-missing")
     page.keyboard.press("Escape")
     expect(page.locator("#panel")).to_be_hidden()
     expect(page.locator("#live a.explain")).to_be_focused()
@@ -364,7 +363,7 @@ HOSTILE = '"><img src=x onerror="window.hit=1"><script>window.hit=1</script><hx-
 
 
 def test_words_of_a_tenant_stay_words(browser: Browser, tmp_path: Path) -> None:
-    scene = samples()[ids.CONTAINER_WAITS].scene()
+    scene = samples()["container-waits"].scene()
     (waiting,) = scene.pods[HOST]["status"]["containerStatuses"]
     waiting["name"] = HOSTILE
     scene.cluster["spec"]["workerGroupSpecs"][0]["groupName"] = "tpu"

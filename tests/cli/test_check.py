@@ -17,7 +17,6 @@ from webhook.api import names
 from webhook.certs.issue import issue_authority
 from webhook.cli.check import worker_of
 from webhook.cli.main import main
-from webhook.diagnostics import ids
 
 Capture = pytest.CaptureFixture[str]
 PODS = "/api/v1/namespaces/team/pods"
@@ -373,7 +372,7 @@ def test_this_webhook_installed_twice_is_told(tmp_path: Path, bundle: str, capsy
         server.scene.webhooks.append(other)
 
     status, found = check(tmp_path, bundle, capsys, twice=twice)
-    assert (status, found[ids.SECOND_WEBHOOK]) == (1, "error")
+    assert (status, found["second-webhook"]) == (1, "error")
 
 
 def test_the_webhook_of_another_is_told(tmp_path: Path, bundle: str, capsys: Capture) -> None:
@@ -388,7 +387,7 @@ def test_the_webhook_of_another_is_told(tmp_path: Path, bundle: str, capsys: Cap
         server.scene.webhooks.append(other)
 
     status, found = check(tmp_path, bundle, capsys, another=another)
-    assert (status, found[ids.SECOND_WEBHOOK]) == (1, "error")
+    assert (status, found["second-webhook"]) == (1, "error")
 
 
 def test_a_webhook_that_is_not_registered_is_told(
@@ -641,8 +640,8 @@ def test_settings_that_may_not_be_read_leave_the_gates_unknown(
 
 
 def test_a_state_in_a_file_is_checked_without_a_cluster(tmp_path: Path, capsys: Capture) -> None:
-    scene = samples()[ids.WORKER_ID_DIFFERS].scene()
-    scene.webhooks += [samples()[ids.SECOND_WEBHOOK].scene().webhooks[-1]]
+    scene = samples()["worker-id-differs"].scene()
+    scene.webhooks += [samples()["second-webhook"].scene().webhooks[-1]]
     with serving(scene, tmp_path) as (_, config):
         main(["status", "--kubeconfig", str(config), "-o", "state"])
     state = tmp_path / "state.json"
@@ -651,7 +650,7 @@ def test_a_state_in_a_file_is_checked_without_a_cluster(tmp_path: Path, capsys: 
     found = json.loads(capsys.readouterr().out)
     assert found["scope"] == "the files"
     assert {each["id"]: each["verdict"] for each in found["checks"]} == {
-        ids.SECOND_WEBHOOK: "error",
+        "second-webhook": "error",
         "seats": "error",
     }
     assert main(["check", "--state", str(state), "-n", "other"]) == 1

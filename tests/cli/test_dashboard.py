@@ -25,7 +25,6 @@ from tests.kubeclient.fake_api import (
     Object,
 )
 from webhook.cli.main import main
-from webhook.diagnostics import ids
 
 Capture = pytest.CaptureFixture[str]
 ROOT = Path(__file__).parents[2]
@@ -86,7 +85,7 @@ async def test_a_cluster_is_shown_by_the_users_own_kubeconfig(tmp_path: Path) ->
             assert found["waits"] is True
 
     async with FakeApi().serving() as fake:
-        store(fake, samples()[ids.HOST_MISSING].scene())
+        store(fake, samples()["host-missing"].scene())
         config = kubeconfig(tmp_path, fake.port)
         await asyncio.to_thread(with_cluster, str(config))
         before = [(each.resource, each.query["limit"]) for each in fake.requests[:2]]

@@ -10,7 +10,6 @@ from tests.diagnostics.samples import samples
 from tests.diagnostics.scenes import NOW, Scene
 from webhook.cli.cluster_tree import drawing
 from webhook.cli.terminal import show
-from webhook.diagnostics import ids
 
 WIDTHS = (60, 80, 100, 400)
 NARROW = (20, 30, 34, 40)
@@ -53,7 +52,7 @@ def test_only_commands_are_longer_than_a_terminal_is_wide(width: int) -> None:
 @pytest.mark.parametrize("width", NARROW)
 def test_on_a_narrow_terminal_nothing_of_a_replica_vanishes(width: int, wide: bool) -> None:  # noqa: FBT001
     text = drawn(Scene().without("llama-tpu-worker-0-3"), width, wide=wide)
-    rows, *_ = text.split(ids.HOST_MISSING)
+    rows, *_ = text.split("host-missing")
     for part in ("tpu", "replica 0", "■■■□", "3/4", "waits", "host 3", "missin", "complete"):
         assert part in rows
 
@@ -74,7 +73,7 @@ def scene_of_none() -> Scene:
 
 
 def test_problems_of_the_installation_are_told_in_the_last_line() -> None:
-    text = drawn(samples()[ids.SECOND_WEBHOOK].scene(), 100)
+    text = drawn(samples()["second-webhook"].scene(), 100)
     assert text.splitlines()[-1].endswith("; 1 problem of the installation")
 
 

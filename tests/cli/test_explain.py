@@ -13,7 +13,6 @@ from webhook.accelerators import profiles
 from webhook.accelerators.profiles import PROFILES
 from webhook.api import names
 from webhook.cli.main import main
-from webhook.diagnostics import ids
 from webhook.diagnostics.examination import DIAGNOSES
 from webhook.explain.variables import given_variables
 from webhook.groups.annotations import ANNOTATIONS
@@ -297,7 +296,7 @@ def test_an_annotation_is_explained_with_or_without_its_prefix(name: str, capsys
     ("kind", "name", "near"),
     [
         ("rule", "tpu-topology-mismach", "tpu-topology-mismatch"),
-        ("diagnosis", "hosts-missing", ids.HOST_MISSING),
+        ("diagnosis", "hosts-missing", "host-missing"),
         ("variable", "TPU_WORKERID", "TPU_WORKER_ID"),
         ("annotation", "topologykey", "topology-key"),
     ],

@@ -15,7 +15,6 @@ from tests.builders import NAMESPACE
 from tests.diagnostics.scenes import Scene
 from tests.diagnostics.served import serving
 from webhook.cli.main import COMMANDS, EXTRAS, main
-from webhook.diagnostics import ids
 
 ROOT = Path(__file__).parents[2]
 Capture = pytest.CaptureFixture[str]
@@ -90,7 +89,7 @@ def test_a_shell_can_complete_every_command_and_its_flags(shell: str, capsys: Ca
 def test_a_full_disk_is_told_without_a_traceback() -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [*PROGRAM, "explain", "diagnosis", ids.HOST_MISSING],
+            [*PROGRAM, "explain", "diagnosis", "host-missing"],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
@@ -108,7 +107,7 @@ def test_a_reader_that_has_had_enough_is_no_problem() -> None:
     os.close(reading)
     with os.fdopen(writing, "w") as closed:
         done = subprocess.run(
-            [*PROGRAM, "explain", "diagnosis", ids.HOST_MISSING],
+            [*PROGRAM, "explain", "diagnosis", "host-missing"],
             stdout=closed,
             stderr=subprocess.PIPE,
             text=True,

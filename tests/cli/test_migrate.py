@@ -14,7 +14,6 @@ from tests.diagnostics.scenes import CREATED, Scene
 from tests.diagnostics.served import Server, serving
 from webhook.api import names
 from webhook.cli.main import main
-from webhook.diagnostics import ids
 from webhook.diagnostics.installation_problems import PREVIOUS, second_webhook
 from webhook.manifest.kuberay_pods import expand
 from webhook.manifest.views import as_cluster
@@ -229,7 +228,7 @@ def test_it_is_the_webhook_that_status_complains_of() -> None:
 def test_adopted_pods_are_fine_to_status() -> None:
     scene = a_former_scene()
     scene.webhooks = [ours("Fail")]
-    assert scene.ids() == [ids.HEAD_MISSING]
+    assert scene.ids() == ["head-missing"]
 
 
 def test_only_a_webhook_that_is_known_can_be_left(capsys: Capture) -> None:

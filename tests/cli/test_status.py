@@ -14,7 +14,6 @@ from tests.diagnostics.scenes import Scene, instant, llama
 from tests.diagnostics.served import serving
 from webhook.api import names
 from webhook.cli.main import main
-from webhook.diagnostics import ids
 from webhook.diagnostics.messages import duration
 
 Capture = pytest.CaptureFixture[str]
@@ -47,7 +46,7 @@ def test_it_draws_the_missing_host_and_says_what_to_do(tmp_path: Path, capsys: C
 def test_it_says_why_the_scheduler_does_not_take_a_pod_group(
     tmp_path: Path, capsys: Capture
 ) -> None:
-    sample = samples()[ids.PODGROUP_WAITS]
+    sample = samples()["podgroup-waits"]
     scene = sample.scene()
     condition = {
         "type": "PodGroupInitiallyScheduled",
@@ -134,7 +133,7 @@ def test_json_and_yaml_have_the_whole_picture(tmp_path: Path, capsys: Capture) -
     assert [host["state"] for host in cluster["groups"][0]["replicas"][0]["hosts"]] == [
         "ready"
     ] * 3 + ["missing"]
-    assert [problem["id"] for problem in cluster["problems"]] == [ids.HOST_MISSING]
+    assert [problem["id"] for problem in cluster["problems"]] == ["host-missing"]
     assert status(scene, tmp_path, "-o", "yaml") == 1
     again = yaml.safe_load(capsys.readouterr().out)
     assert again["clusters"] == found["clusters"]

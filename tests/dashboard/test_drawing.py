@@ -7,7 +7,7 @@ import pytest
 from tests.dashboard.browser import Element, parsed
 from webhook.dashboard.rendered import HtmlDrawer, assets
 from webhook.dashboard.view import listed, whole
-from webhook.diagnostics import ids, report
+from webhook.diagnostics import report
 from webhook.diagnostics.diagnosis import Problem
 
 HOSTILE = (
@@ -36,7 +36,7 @@ def hostile(text: str) -> report.Cluster:
     )
     replica = report.Replica(0, text, "waits", hosts, 1.0)
     problem = Problem(
-        ids.HOST_MISSING, "error", text, text, text, text, 1.0, text, text, text, 0, (1,), (text,)
+        "host-missing", "error", text, text, text, text, 1.0, text, text, text, 0, (1,), (text,)
     )
     group = report.Group(text, 3, 1, (replica,), (text,))
     pod_group = report.PodGroup(text, 1, 2, missing=True, waits=True)

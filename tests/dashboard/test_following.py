@@ -30,7 +30,6 @@ from tests.kubeclient.following import (
     plain,
 )
 from webhook.cache.cluster_cache import Observing
-from webhook.diagnostics import ids
 from webhook.diagnostics.examiner import Examiner
 from webhook.diagnostics.object_cache import ObjectCache
 from webhook.diagnostics.report import ClusterReport
@@ -108,7 +107,7 @@ async def fake() -> AsyncIterator[FakeApi]:
 
 @pytest.mark.parametrize(
     "name",
-    [ids.HOST_MISSING, ids.POD_REFUSED, ids.PODGROUP_WAITS, ids.SECOND_WEBHOOK, "ignored"],
+    ["host-missing", "pod-refused", "podgroup-waits", "second-webhook", "ignored"],
 )
 async def test_what_is_followed_gives_the_picture_that_is_read_at_once(
     fake: FakeApi, name: str
@@ -129,23 +128,23 @@ async def test_changes_of_every_kind_are_seen(fake: FakeApi) -> None:
         assert followed.ids == []
         host = scene.pods["llama-tpu-worker-0-3"]
         fake.delete(PODS, host["metadata"]["name"], NAMESPACE)
-        await eventually(lambda: followed.ids == [ids.HOST_MISSING])
+        await eventually(lambda: followed.ids == ["host-missing"])
         fake.put(PODS, host)
         await eventually(lambda: followed.ids == [])
         fake.delete(SERVICES, "llama-headless", NAMESPACE)
-        await eventually(lambda: followed.ids == [ids.HEADLESS_SERVICE_MISSING])
+        await eventually(lambda: followed.ids == ["headless-service-missing"])
         fake.put(SERVICES, scene.services[0])
         other = {**scene.nodes[-1], "metadata": dict(scene.nodes[-1]["metadata"], labels={})}
         fake.put(NODES, other)
-        await eventually(lambda: followed.ids == [ids.REPLICA_SPLIT])
+        await eventually(lambda: followed.ids == ["replica-split"])
         fake.put(NODES, scene.nodes[-1])
         ignored = {"name": NAMESPACE, "labels": {"admission.ray.io/ignore": "true"}}
         fake.put(NAMESPACES, {"metadata": ignored})
         await eventually(lambda: followed.ids == ["ignored"])
         fake.put(NAMESPACES, {"metadata": {"name": NAMESPACE}})
-        for webhook in samples()[ids.SECOND_WEBHOOK].webhooks:
+        for webhook in samples()["second-webhook"].webhooks:
             fake.put(WEBHOOKS, webhook)
-        await eventually(lambda: followed.ids == [ids.SECOND_WEBHOOK])
+        await eventually(lambda: followed.ids == ["second-webhook"])
 
 
 @pytest.mark.parametrize("person", [False, True])
@@ -172,7 +171,7 @@ async def test_of_one_namespace_only_that_is_asked_for(fake: FakeApi, *, person:
 
 
 async def test_pod_groups_that_are_no_longer_served_are_forgotten(fake: FakeApi) -> None:
-    store(fake, samples()[ids.PODGROUP_WAITS].scene())
+    store(fake, samples()["podgroup-waits"].scene())
     async with following(fake, []) as followed:
         await eventually(lambda: followed.object_cache.pod_groups.known)
         assert len(followed.object_cache.pod_groups.all) == 1

@@ -16,7 +16,6 @@ from webhook.dashboard.rendered import HtmlDrawer
 from webhook.dashboard.rights import UserScope
 from webhook.dashboard.sessions import OwnAccess
 from webhook.dashboard.view import Section
-from webhook.diagnostics import ids
 from webhook.diagnostics.examiner import QUIET_SECONDS, Examiner
 from webhook.diagnostics.live_objects import Webhook
 
@@ -101,13 +100,13 @@ def test_a_raycluster_that_brings_out_a_bug_is_shown_as_failed_and_all_others_as
             "uid": "uid-of-llama",
             "failure": "ValueError",
         }
-        assert [each["id"] for each in other["problems"]] == [ids.HOST_MISSING]
+        assert [each["id"] for each in other["problems"]] == ["host-missing"]
         assert status(stage)["waits"] is True
         tops = shown(stage)
         assert "cannot be shown" in tops["llama"]
         assert "ValueError" in tops["llama"]
-        assert ids.HOST_MISSING not in tops["llama"], "what was true before may not be any more"
-        assert ids.HOST_MISSING in tops["qwen"]
+        assert "host-missing" not in tops["llama"], "what was true before may not be any more"
+        assert "host-missing" in tops["qwen"]
         page = site_of(stage).listing.page(ALL, {})
         assert "2 RayClusters, 1 of them cannot be shown" in page
         browser.catch_up()
@@ -116,9 +115,7 @@ def test_a_raycluster_that_brings_out_a_bug_is_shown_as_failed_and_all_others_as
         browser.catch_up()
         browser.check()
     look(stage)
-    assert [each["id"] for each in status(stage)["clusters"][1]["problems"]] == [
-        ids.HOST_MISSING
-    ] * 2
+    assert [each["id"] for each in status(stage)["clusters"][1]["problems"]] == ["host-missing"] * 2
     browser.catch_up()
     browser.check()
     assert "cannot be shown" not in site_of(stage).listing.page(ALL, {})
@@ -176,8 +173,8 @@ def test_a_raycluster_that_goes_while_it_cannot_be_shown_is_gone(
 def test_an_installation_that_brings_out_a_bug_is_named_and_no_raycluster_is_kept_from_the_page(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    stage = Stage(samples()[ids.SECOND_WEBHOOK].scene().observed())
-    assert [each["id"] for each in status(stage)["problems"]] == [ids.SECOND_WEBHOOK]
+    stage = Stage(samples()["second-webhook"].scene().observed())
+    assert [each["id"] for each in status(stage)["problems"]] == ["second-webhook"]
 
     def broken(*_: object) -> None:
         raise ValueError("a bug")
@@ -191,9 +188,9 @@ def test_an_installation_that_brings_out_a_bug_is_named_and_no_raycluster_is_kep
             assert status(stage)["unread"] == {"installation": "ValueError"}
             assert status(stage)["problems"] == []
             assert "installation (ValueError)" in site_of(stage).listing.page(ALL, {})
-        assert ids.HOST_MISSING in shown(stage)["llama"]
+        assert "host-missing" in shown(stage)["llama"]
     look(stage)
     assert status(stage)["unread"] == {}
-    assert [each["id"] for each in status(stage)["problems"]] == [ids.SECOND_WEBHOOK]
+    assert [each["id"] for each in status(stage)["problems"]] == ["second-webhook"]
     (message,) = caplog.messages
     assert message.startswith("page: the installation cannot be examined: ValueError: a bug")

@@ -18,7 +18,6 @@ from webhook.dashboard.page import BEAT_SECONDS, STREAMS, DashboardSite
 from webhook.dashboard.rights import NotNowError, UserScope
 from webhook.dashboard.routes import LOOPBACK, site_application
 from webhook.dashboard.sessions import OwnAccess, TokenAccess
-from webhook.diagnostics import ids
 from webhook.diagnostics.document import document
 
 MISSING = "llama-tpu-worker-0-3"
@@ -246,10 +245,10 @@ async def test_the_headline_and_the_problems_are_filters_which_the_address_keeps
         assert links == {
             "1 degraded": "/?state=degraded&sort=name",
             "1 ready": "/?state=ready&sort=name",
-            f"{ids.HOST_MISSING} 1": f"/?problem={ids.HOST_MISSING}&sort=name",
+            f"{'host-missing'} 1": f"/?problem={'host-missing'}&sort=name",
         }
         assert (await shown(links["1 ready"]))[0] == ["other/ qwen"]
-        for path in (links["1 degraded"], links[f"{ids.HOST_MISSING} 1"]):
+        for path in (links["1 degraded"], links[f"{'host-missing'} 1"]):
             some, back = await shown(path)
             assert some == ["team/ llama"]
             assert "/?sort=name" in back.values(), "a second click shows all again"
@@ -271,7 +270,7 @@ async def test_the_title_counts_the_problems_of_what_a_user_sees() -> None:
 
 
 async def test_a_problem_of_the_installation_counts_where_everything_is_seen() -> None:
-    async with visited(Stage(samples()[ids.SECOND_WEBHOOK].scene().observed())) as client:
+    async with visited(Stage(samples()["second-webhook"].scene().observed())) as client:
         page = parsed((await client.get("/")).text)
         (summary,) = page.by_id("summary")
         assert summary.text == "1 RayCluster; 1 problem of the installation 1 ready"
@@ -302,7 +301,7 @@ async def test_a_missing_host_is_one_click_from_what_its_next_pod_is_given() -> 
         assert "<html" not in part
         assert "TPU_WORKER_ID=3" in parsed(part).text
         assert "this host&#39;s place in its slice" in part
-        assert ids.HOST_MISSING in part
+        assert "host-missing" in part
         assert "<html" in (await client.get(cell.attributes["href"])).text
         for wrong in ("replica=x", "replica=0&host=99999999999", "replica=0"):
             path = f"/host?namespace=team&cluster=llama&group=tpu&{wrong}"
@@ -310,7 +309,7 @@ async def test_a_missing_host_is_one_click_from_what_its_next_pod_is_given() -> 
 
 
 async def test_a_pod_tells_what_it_was_given_and_whether_it_has_it() -> None:
-    async with visited(Stage(samples()[ids.WORKER_ID_DIFFERS].scene().observed())) as client:
+    async with visited(Stage(samples()["worker-id-differs"].scene().observed())) as client:
         path = f"/pod?namespace=team&name={MISSING}"
         shown = parsed((await client.get(path, headers={"hx-request": "true"})).text)
         assert "host 3 of replica 0" in shown.text
@@ -320,7 +319,7 @@ async def test_a_pod_tells_what_it_was_given_and_whether_it_has_it() -> None:
         found = (await client.get(f"/api/v1/pods/team/{MISSING}")).json()
         held = {each["what"]: each for each in found["account"]["given"]}
         assert held["TPU_WORKER_ID"]["actual"] == "2"
-        assert [each["id"] for each in found["problems"]] == [ids.WORKER_ID_DIFFERS]
+        assert [each["id"] for each in found["problems"]] == ["worker-id-differs"]
 
 
 async def test_a_head_tells_what_it_was_given_and_what_admission_warns_of() -> None:
@@ -525,7 +524,7 @@ async def test_rights_that_change_change_what_is_on_the_page() -> None:
 
 async def test_words_of_a_tenant_cannot_end_a_message_of_the_stream() -> None:
     stage = Stage(Scene().observed())
-    scene = samples()[ids.CONTAINER_WAITS].scene()
+    scene = samples()["container-waits"].scene()
     (waiting,) = scene.pods[MISSING]["status"]["containerStatuses"]
     waiting["name"] = "ray\r\n\r\nevent: gone\rid: 7\n\ndata: <b>"
 

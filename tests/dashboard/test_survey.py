@@ -14,7 +14,6 @@ from tests.diagnostics.scenes import (
     llama,
 )
 from webhook.dashboard.query import Query
-from webhook.diagnostics import ids
 from webhook.diagnostics.examiner import QUIET_SECONDS, RESTLESS_SECONDS
 
 BESIDE = Scene(llama(replicas=1))
@@ -47,7 +46,7 @@ def test_a_host_that_goes_and_comes_is_seen_and_nothing_else_is_looked_at() -> N
     stage.drop_pods([host])
     assert examiner.due(NOW) == ["uid-of-llama"]
     assert examiner.examine("uid-of-llama", NOW)
-    assert [one.id for one in examiner.clusters["uid-of-llama"].problems] == [ids.HOST_MISSING]
+    assert [one.id for one in examiner.clusters["uid-of-llama"].problems] == ["host-missing"]
     stage.put_pods([host])
     assert examiner.due(NOW) == ["uid-of-llama"]
     assert examiner.examine("uid-of-llama", NOW)
@@ -59,7 +58,7 @@ def test_a_label_that_leaves_nobody_alone_is_not_told() -> None:
     stage = Stage(scene.observed(), ignoring=False)
     examiner = stage.live.examiner
     problems = examiner.cluster_report(NOW, None, {}).every_problem
-    assert [each.id for each in problems] == [ids.HOST_MISSING]
+    assert [each.id for each in problems] == ["host-missing"]
     assigned = examiner.assigned("uid-of-llama", NOW)
     assert assigned is not None
     assert not assigned.ignored
@@ -89,7 +88,7 @@ def test_what_time_alone_changes_is_examined_when_it_does_and_the_rest_rarely() 
 
 
 def test_a_refusal_that_grows_old_is_noticed_soon() -> None:
-    examiner = Stage(samples()[ids.POD_REFUSED].scene().observed()).live.examiner
+    examiner = Stage(samples()["pod-refused"].scene().observed()).live.examiner
     assert examiner.due(NOW + RESTLESS_SECONDS - 1) == []
     assert examiner.due(NOW + RESTLESS_SECONDS) == ["uid-of-llama"]
 
@@ -104,7 +103,7 @@ def test_problem_counts_after_its_time_without_any_change() -> None:
     assert not examiner.clusters["uid-of-llama"].problems
     stage.now += 60.0
     stage.examine_changed()
-    assert [one.id for one in examiner.clusters["uid-of-llama"].problems] == [ids.HOST_MISSING]
+    assert [one.id for one in examiner.clusters["uid-of-llama"].problems] == ["host-missing"]
 
 
 def test_an_edit_that_only_changes_the_template_changes_the_remedy() -> None:
@@ -132,7 +131,7 @@ def test_what_follows_from_other_replicas_is_seen_when_they_go() -> None:
     stage.drop_pods(scene.pods[f"llama-tpu-0-worker-1-{host}"] for host in range(4))
     stage.examine_changed()
     (problem,) = stage.live.examiner.clusters["uid-of-llama"].problems
-    assert (problem.id, problem.replica) == (ids.SLICE_LEFT_OUT, 2)
+    assert (problem.id, problem.replica) == ("slice-left-out", 2)
 
 
 def test_what_could_not_be_examined_says_only_that_and_is_due_soon() -> None:
@@ -160,28 +159,26 @@ def test_a_raycluster_that_goes_is_gone() -> None:
 
 
 def test_a_picture_has_only_the_namespaces_that_may_be_seen() -> None:
-    stage = Stage(
-        samples()[ids.SECOND_WEBHOOK].scene().observed(), renamed(Scene(), "other", "qwen")
-    )
+    stage = Stage(samples()["second-webhook"].scene().observed(), renamed(Scene(), "other", "qwen"))
     examiner = stage.live.examiner
     assert [each.name for each in examiner.cluster_report(NOW, {"other"}, {}).clusters] == ["qwen"]
     assert examiner.cluster_report(NOW, {"other"}, {}).problems == ()
     assert [each.id for each in examiner.cluster_report(NOW, None, {}).problems] == [
-        ids.SECOND_WEBHOOK
+        "second-webhook"
     ]
 
 
 def test_a_namespace_that_the_installation_does_not_select_is_left_alone() -> None:
-    scene = samples()[ids.POD_WITHOUT_SEAT].scene()
+    scene = samples()["pod-without-seat"].scene()
     stage = Stage(scene.observed())
-    assert problems(stage) == [ids.POD_WITHOUT_SEAT]
+    assert problems(stage) == ["pod-without-seat"]
     for webhook in scene.webhooks[0]["webhooks"]:
         webhook["namespaceSelector"] = {"matchLabels": {"ray": "yes"}}
     stage.load(scene.observed())
     assert problems(stage) == ["ignored"] == scene.ids()
     scene.namespaces[0]["metadata"]["labels"] = {"ray": "yes"}
     stage.load(scene.observed())
-    assert problems(stage) == [ids.POD_WITHOUT_SEAT] == scene.ids()
+    assert problems(stage) == ["pod-without-seat"] == scene.ids()
 
 
 def problems(stage: Stage) -> list[str]:

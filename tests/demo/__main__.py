@@ -17,7 +17,6 @@ from webhook.api import names
 from webhook.api.objects import RayCluster
 from webhook.cli.files import read_manifests
 from webhook.cli.summary import table
-from webhook.diagnostics import ids
 from webhook.manifest.kuberay_pods import expand
 from webhook.manifest.reader import Manifest
 from webhook.manifest.views import as_cluster
@@ -150,7 +149,7 @@ class Demo:
         wrong = differ(len(found["clusters"]), len(manifests))
         self._check(f"the dashboard shows {len(manifests)} RayClusters", wrong)
         ours = next(each for each in found["clusters"] if each["name"] == STORY)
-        missing = [each for each in ours["problems"] if each["id"] == ids.HOST_MISSING]
+        missing = [each for each in ours["problems"] if each["id"] == "host-missing"]
         shown = [(each["replica"], each["hosts"]) for each in missing if each["replica"] == 1]
         self._check("and that host 2 of replica 1 is missing", differ(shown, [(1, [2])]))
         say(f"   to see it: {page.COMMAND}")

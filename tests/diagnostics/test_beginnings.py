@@ -12,7 +12,6 @@ from tests.diagnostics.scenes import (
     llama,
 )
 from webhook.api.names import LABEL_HOST_INDEX
-from webhook.diagnostics import ids
 from webhook.diagnostics.diagnosis import Problem
 
 HEAD = "llama-head"
@@ -82,7 +81,7 @@ def test_the_end_of_a_pod_of_another_raycluster_or_group_hides_no_missing_host()
         "llama-head-x7k2p",
     ):
         ended(scene, other, 1)
-    assert scene.ids() == [ids.HOST_MISSING]
+    assert scene.ids() == ["host-missing"]
 
 
 def test_the_end_of_a_pod_of_the_group_says_since_when_a_host_is_missing() -> None:
@@ -115,7 +114,7 @@ def test_an_end_of_long_ago_does_not_make_a_host_late_that_was_lost_a_moment_ago
     ended(scene, "llama-tpu-worker-bbbbb", 5)
     assert scene.ids() == []
     problem = the_problem(scene, NOW + 25)
-    assert (problem.id, problem.since) == (ids.HOST_MISSING, None)
+    assert (problem.id, problem.since) == ("host-missing", None)
 
 
 def test_the_ends_of_another_replica_do_not_say_since_when_a_host_is_missing() -> None:
@@ -136,7 +135,7 @@ def test_pods_that_end_again_and_again_do_not_put_off_a_missing_host(apart: int)
     scene = Scene().without(HOST)
     for number in range(12):
         ended(scene, f"llama-tpu-worker-{number:05}", 1 + number * apart)
-    assert the_problem(scene).id == ids.HOST_MISSING
+    assert the_problem(scene).id == "host-missing"
 
 
 def test_a_host_that_is_known_to_go_counts_whatever_else_ends() -> None:
@@ -177,7 +176,7 @@ def test_a_host_that_never_came_counts_from_the_newest_of_the_others() -> None:
     for pod in FIRST[:3]:
         scene.changed(pod, metadata={"creationTimestamp": instant(20)})
     assert scene.ids() == []
-    assert scene.ids(NOW + 10) == [ids.HOST_MISSING]
+    assert scene.ids(NOW + 10) == ["host-missing"]
 
 
 @pytest.mark.parametrize("former", ["llama-head-x7k2p", "llama-head"])
@@ -197,7 +196,7 @@ def test_a_head_was_still_there_when_kuberay_first_said_that_it_is_not_ready() -
     scene = condition(Scene().without(HEAD), "HeadPodReady", "False", 2)
     assert scene.ids() == []
     problem = the_problem(scene, NOW + 58)
-    assert (problem.id, problem.since) == (ids.HEAD_MISSING, None)
+    assert (problem.id, problem.since) == ("head-missing", None)
     scene = ended(condition(Scene().without(HEAD), "HeadPodReady", "False", 3000), HEAD, 90)
     assert the_problem(scene).since == NOW - 90
 
@@ -205,7 +204,7 @@ def test_a_head_was_still_there_when_kuberay_first_said_that_it_is_not_ready() -
 def test_a_head_of_a_raycluster_that_was_resumed_may_take_its_time() -> None:
     scene = condition(Scene().without(HEAD), "RayClusterSuspended", "False", 2)
     assert scene.ids() == []
-    assert scene.ids(NOW + 58) == [ids.HEAD_MISSING]
+    assert scene.ids(NOW + 58) == ["head-missing"]
     assert edited(Scene().without(HEAD), 2).ids() == []
 
 
@@ -213,7 +212,7 @@ def test_more_replicas_count_from_the_edit_on() -> None:
     scene = edited(Scene(), 2, replicas=3)
     assert scene.ids() == []
     problem = the_problem(scene, NOW + 58)
-    assert (problem.id, problem.since) == (ids.REPLICA_MISSING, None)
+    assert (problem.id, problem.since) == ("replica-missing", None)
 
 
 def test_a_replica_that_is_replaced_counts_from_its_deletion_on() -> None:
@@ -231,7 +230,7 @@ def test_fewer_replicas_count_from_the_edit_on() -> None:
     scene = edited(Scene(), 2, replicas=1)
     assert scene.ids() == []
     problem = the_problem(scene, NOW + 118)
-    assert (problem.id, problem.since) == (ids.REPLICA_BEYOND_DESIRED, None)
+    assert (problem.id, problem.since) == ("replica-beyond-desired", None)
 
 
 def test_replicas_that_come_and_are_too_many_count_from_then_on() -> None:
@@ -240,7 +239,7 @@ def test_replicas_that_come_and_are_too_many_count_from_then_on() -> None:
     for host in range(4):
         scene.changed(f"llama-tpu-worker-2-{host}", metadata={"creationTimestamp": instant(100)})
     assert scene.ids() == []
-    assert scene.ids(NOW + 20) == [ids.REPLICA_BEYOND_DESIRED]
+    assert scene.ids(NOW + 20) == ["replica-beyond-desired"]
 
 
 @pytest.mark.parametrize("grace", [2**63 - 1, -(2**63), -5])
@@ -249,6 +248,6 @@ def test_an_absurd_grace_period_says_nothing_of_when_a_deletion_began(grace: int
     (problem,) = [
         each
         for each in Scene().changed(HOST, metadata=deletion).examined().every_problem
-        if each.id == ids.HOST_MISSING
+        if each.id == "host-missing"
     ]
     assert problem.since is None

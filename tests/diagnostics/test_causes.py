@@ -6,7 +6,6 @@ import pytest
 
 from tests.diagnostics.samples import samples
 from tests.diagnostics.scenes import Object, Scene, llama
-from webhook.diagnostics import ids
 from webhook.diagnostics.examination import DIAGNOSES, EXPLAINS
 
 HOST = "llama-tpu-worker-0-{}"
@@ -37,39 +36,39 @@ def doubled() -> Scene:
 
 
 CASES: dict[str, tuple[Scene, set[str]]] = {
-    "a pod with the index of another": (doubled(), {ids.SEAT_HELD_TWICE}),
+    "a pod with the index of another": (doubled(), {"seat-held-twice"}),
     "and a host that really is missing": (
         doubled().without(HOST.format(1)),
-        {ids.SEAT_HELD_TWICE, ids.HOST_MISSING},
+        {"seat-held-twice", "host-missing"},
     ),
     "and a pod of that replica that was given another place": (
         doubled().told(HOST.format(0), TPU_WORKER_ID="1"),
-        {ids.SEAT_HELD_TWICE, ids.WORKER_ID_DIFFERS},
+        {"seat-held-twice", "worker-id-differs"},
     ),
     "and a host that is missing in another replica": (
         doubled().without("llama-tpu-worker-1-3"),
-        {ids.SEAT_HELD_TWICE, ids.HOST_MISSING},
+        {"seat-held-twice", "host-missing"},
     ),
-    "a pod without a place": (Scene().changed(HOST.format(3), **UNSEATED), {ids.POD_WITHOUT_SEAT}),
+    "a pod without a place": (Scene().changed(HOST.format(3), **UNSEATED), {"pod-without-seat"}),
     "and one that is missing": (
         Scene().changed(HOST.format(3), **UNSEATED).without("llama-tpu-worker-1-0"),
-        {ids.POD_WITHOUT_SEAT, ids.HOST_MISSING},
+        {"pod-without-seat", "host-missing"},
     ),
     "a pod of a group that there is not": (
         Scene().changed(HOST.format(3), metadata={"labels": {"ray.io/group": "gone"}}),
-        {ids.POD_WITHOUT_GROUP},
+        {"pod-without-group"},
     ),
     "a pod that was made without the webhook": (
         Scene().told(HOST.format(3), TPU_WORKER_ID=None).changed(HOST.format(3), **UNNAMED),
-        {ids.WORKER_ID_DIFFERS},
+        {"worker-id-differs"},
     ),
     "and another one without a name": (
         Scene().told(HOST.format(3), TPU_WORKER_ID=None).changed(HOST.format(2), **UNNAMED),
-        {ids.WORKER_ID_DIFFERS, ids.HOSTNAME_DIFFERS},
+        {"worker-id-differs", "hostname-differs"},
     ),
-    "pods that are refused": (refused(), {ids.POD_REFUSED}),
-    "and a host": (refused().without(HOST.format(3)), {ids.POD_REFUSED}),
-    "and the head": (refused().without("llama-head"), {ids.POD_REFUSED}),
+    "pods that are refused": (refused(), {"pod-refused"}),
+    "and a host": (refused().without(HOST.format(3)), {"pod-refused"}),
+    "and the head": (refused().without("llama-head"), {"pod-refused"}),
 }
 
 
@@ -85,7 +84,7 @@ def test_hosts_that_differ_alike_are_counted_beside_the_first() -> None:
     for host in (1, 2, 3):
         scene.changed(HOST.format(host), **UNNAMED)
     (found,) = scene.examined().every_problem
-    assert found.id == ids.HOSTNAME_DIFFERS
+    assert found.id == "hostname-differs"
     assert ", and 2 more like it: " in found.message
 
 
@@ -124,6 +123,6 @@ def test_a_deletion_is_not_advised_where_the_template_gives_the_number_of_hosts(
     scene.cluster["metadata"]["managedFields"] = [
         {"manager": "kubectl", "operation": "Update", "time": EDITED, "fieldsV1": {"f:spec": {}}}
     ]
-    (found,) = (each for each in scene.examined().every_problem if each.id == ids.HOSTS_CHANGED)
+    (found,) = (each for each in scene.examined().every_problem if each.id == "hosts-changed")
     assert ("delete" in found.remedy) == deletes
     assert ("TPU_WORKER_HOSTNAMES from the template" in found.remedy) != deletes

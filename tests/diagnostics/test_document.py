@@ -10,7 +10,6 @@ from msgspec import structs
 from tests.diagnostics.page import SCHEMA, schema_text
 from tests.diagnostics.samples import samples
 from tests.diagnostics.scenes import NOW, Scene
-from webhook.diagnostics import ids
 from webhook.diagnostics.document import document, schema
 
 SAMPLES = samples()
@@ -44,7 +43,7 @@ def test_the_schema_refuses_another_kind_and_times_in_seconds() -> None:
 
 
 def test_it_has_a_version_and_times_as_the_kubernetes_api_writes_them() -> None:
-    found = document(SAMPLES[ids.HOST_RESTARTED].scene().examined())
+    found = document(SAMPLES["host-restarted"].scene().examined())
     assert (found["apiVersion"], found["kind"]) == ("admission.ray.io/v1alpha1", "RayStatus")
     assert found["now"] == "2026-11-21T12:00:00Z"
     (cluster,) = found["clusters"]
@@ -63,7 +62,7 @@ def test_a_raycluster_in_which_all_is_well_is_ready_and_not_degraded() -> None:
 
 
 def test_a_problem_degrades_its_raycluster_with_reason_message_and_time() -> None:
-    found = conditions(SAMPLES[ids.HOST_RESTARTED].scene())
+    found = conditions(SAMPLES["host-restarted"].scene())
     assert found["Ready"]["status"] == "False"
     degraded = found["Degraded"]
     assert (degraded["status"], degraded["reason"]) == ("True", "HostRestarted")
@@ -72,7 +71,7 @@ def test_a_problem_degrades_its_raycluster_with_reason_message_and_time() -> Non
 
 
 def test_a_raycluster_that_is_deleted_is_not_ready_and_one_that_failed_is_unknown() -> None:
-    deleted = conditions(SAMPLES[ids.BEING_DELETED].scene())
+    deleted = conditions(SAMPLES["being-deleted"].scene())
     assert deleted["Ready"]["reason"] == "BeingDeleted"
     cluster_report = Scene().examined()
     (cluster,) = cluster_report.clusters

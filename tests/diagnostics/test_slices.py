@@ -9,7 +9,6 @@ from tests.diagnostics.scenes import (
     llama_of,
 )
 from webhook.api import names
-from webhook.diagnostics import ids
 from webhook.diagnostics.diagnosis import Problem
 
 LEVEL = "cloud.google.com/gce-topology-block"
@@ -21,7 +20,7 @@ def scaled(scene: Scene, replicas: int, *gone: int) -> Scene:
     return scene.without(*(name for name in list(scene.pods) for i in gone if f"-{i}-" in name))
 
 
-def of(scene: Scene, name: str = ids.SLICE_LEFT_OUT) -> list[Problem]:
+def of(scene: Scene, name: str = "slice-left-out") -> list[Problem]:
     return [each for each in scene.examined().every_problem if each.id == name]
 
 
@@ -54,8 +53,8 @@ def test_while_a_replica_is_too_many_it_is_the_one_with_the_highest_id() -> None
     for host in range(4):
         created = {"creationTimestamp": "2026-11-21T11:30:00Z"}
         scene.changed(f"llama-tpu-0-worker-1-{host}", metadata=created)
-    assert scene.ids() == [ids.REPLICA_BEYOND_DESIRED]
-    (found,) = of(scene, ids.REPLICA_BEYOND_DESIRED)
+    assert scene.ids() == ["replica-beyond-desired"]
+    (found,) = of(scene, "replica-beyond-desired")
     assert set(found.pods) == {f"llama-tpu-0-worker-2-{host}" for host in range(4)}
     assert "the highest ids" in found.remedy
 
@@ -86,7 +85,7 @@ def placed(replicas: int) -> Scene:
 
 
 def test_the_level_of_kueue_is_the_domain_of_a_replica() -> None:
-    (found,) = of(placed(2), ids.REPLICA_SPLIT)
+    (found,) = of(placed(2), "replica-split")
     assert found.replica == 1
     assert f"run in 2 domains of {LEVEL}: first, second" in found.message
     assert found.remedy.startswith("give each replica a group of its own")
@@ -94,5 +93,5 @@ def test_the_level_of_kueue_is_the_domain_of_a_replica() -> None:
 
 
 def test_a_replica_that_is_alone_in_its_group_is_created_again() -> None:
-    (found,) = of(placed(1), ids.REPLICA_SPLIT)
+    (found,) = of(placed(1), "replica-split")
     assert found.remedy == "delete the pods, so that they are scheduled to one domain"

@@ -17,7 +17,6 @@ from tests.diagnostics.scenes import (
     llama,
 )
 from webhook.api import names
-from webhook.diagnostics import ids
 from webhook.diagnostics.examiner import examine
 from webhook.diagnostics.live_objects import Selector
 from webhook.diagnostics.object_cache import ObjectCache
@@ -121,7 +120,7 @@ def test_seats_that_kuberay_gave_are_as_good_as_ours() -> None:
 def test_what_could_not_be_read_is_not_missed() -> None:
     scene = Scene()
     scene.services.clear()
-    assert scene.ids() == [ids.HEADLESS_SERVICE_MISSING]
+    assert scene.ids() == ["headless-service-missing"]
     unread = structs.replace(scene.observed(), services=None)
     assert unread.examined(NOW).every_problem == []
 
@@ -146,7 +145,7 @@ def a_seatless_host(amount: str, **spec: object) -> Scene:
 
 
 def test_a_single_host_that_asks_for_no_tpu_at_all_needs_no_seat() -> None:
-    assert a_seatless_host("4").ids() == [ids.POD_WITHOUT_SEAT]
+    assert a_seatless_host("4").ids() == ["pod-without-seat"]
     assert a_seatless_host("0").ids() == []
 
 
@@ -164,14 +163,14 @@ def test_a_single_host_whose_tpus_are_in_a_sidecar_needs_a_seat() -> None:
         "restartPolicy": "Always",
         "resources": {"limits": {names.RESOURCE_TPU: "4"}},
     }
-    assert a_seatless_host("", initContainers=[sidecar]).ids() == [ids.POD_WITHOUT_SEAT]
+    assert a_seatless_host("", initContainers=[sidecar]).ids() == ["pod-without-seat"]
 
 
 def test_a_raycluster_that_is_being_deleted_lacks_nothing() -> None:
     scene = Scene().without(*Scene().pods)
-    assert scene.ids() == [ids.HEAD_MISSING, ids.REPLICA_MISSING]
+    assert scene.ids() == ["head-missing", "replica-missing"]
     scene.cluster["metadata"]["deletionTimestamp"] = instant(60)
-    assert scene.ids() == [ids.BEING_DELETED]
+    assert scene.ids() == ["being-deleted"]
 
 
 def test_a_raycluster_that_is_being_deleted_says_so_and_does_not_come_up() -> None:
@@ -180,7 +179,7 @@ def test_a_raycluster_that_is_being_deleted_says_so_and_does_not_come_up() -> No
     cluster_report = scene.examined()
     (cluster,) = cluster_report.clusters
     (problem,) = cluster.problems
-    assert (problem.id, problem.level, problem.since) == (ids.BEING_DELETED, "info", NOW - 60)
+    assert (problem.id, problem.level, problem.since) == ("being-deleted", "info", NOW - 60)
     assert cluster.deleting
     assert [each.state for each in cluster.groups[0].replicas] == ["leaving"] * 2
     assert not cluster_report.waits
@@ -196,7 +195,7 @@ def test_a_finalizer_that_holds_a_raycluster_for_long_is_named() -> None:
     scene = Scene()
     finalizers = ["example.com/audit", "foregroundDeletion"]
     scene.cluster["metadata"] |= {"deletionTimestamp": instant(300), "finalizers": finalizers}
-    assert scene.ids() == [ids.BEING_DELETED]
+    assert scene.ids() == ["being-deleted"]
     cluster_report = scene.examined(NOW + 300)
     held = cluster_report.every_problem[0]
     assert held.message == (
@@ -213,7 +212,7 @@ def test_pods_of_a_group_that_was_removed_are_shown() -> None:
         scene.changed(f"llama-tpu-worker-1-{number}", metadata={"labels": labels})
     scene.cluster["spec"]["workerGroupSpecs"][0]["replicas"] = 1
     (problem,) = scene.examined().every_problem
-    assert problem.id == ids.POD_WITHOUT_GROUP
+    assert problem.id == "pod-without-group"
     assert problem.message.startswith("4 pods of former, which is no worker group")
     assert problem.pods == tuple(f"llama-tpu-worker-1-{number}" for number in range(4))
     assert problem.command.endswith(" ".join(problem.pods))
@@ -271,7 +270,7 @@ def opted_in(**labels: str) -> Scene:
 
 
 def test_a_namespace_that_the_webhook_is_not_asked_about_is_left_alone() -> None:
-    assert ids.POD_WITHOUT_SEAT in opted_in(**{"admission.ray.io/enabled": "true"}).ids()
+    assert "pod-without-seat" in opted_in(**{"admission.ray.io/enabled": "true"}).ids()
     (problem,) = opted_in().examined().clusters[0].problems
     assert problem.id == "ignored"
     assert "mutatingwebhookconfiguration ray-webhook does not select" in problem.message
@@ -312,7 +311,7 @@ def test_a_pod_that_still_has_time_to_end_is_no_problem() -> None:
     scene = Scene()
     meta = {"deletionTimestamp": instant(-60), "deletionGracePeriodSeconds": 90}
     scene.changed("llama-tpu-worker-0-3", metadata=meta)
-    assert ids.POD_STUCK_TERMINATING not in scene.ids()
+    assert "pod-stuck-terminating" not in scene.ids()
 
 
 def test_a_pod_on_a_lost_node_holds_up_the_deletion_of_its_raycluster() -> None:
@@ -323,11 +322,11 @@ def test_a_pod_on_a_lost_node_holds_up_the_deletion_of_its_raycluster() -> None:
     finalizers = ["foregroundDeletion"]
     scene.cluster["metadata"] |= {"deletionTimestamp": instant(5000), "finalizers": finalizers}
     found = {each.id: each for each in scene.examined().every_problem}
-    assert set(found) == {ids.POD_STUCK_TERMINATING, ids.DELETION_HELD, ids.BEING_DELETED}
-    assert "node node-0-3, and the deletion waits" in found[ids.POD_STUCK_TERMINATING].message
-    assert found[ids.DELETION_HELD].command == "kubectl get pods -n team -l ray.io/cluster=llama"
+    assert set(found) == {"pod-stuck-terminating", "deletion-held", "being-deleted"}
+    assert "node node-0-3, and the deletion waits" in found["pod-stuck-terminating"].message
+    assert found["deletion-held"].command == "kubectl get pods -n team -l ray.io/cluster=llama"
     finalizers.append("example.com/held")
-    (problem,) = [each for each in scene.examined().every_problem if each.id == ids.DELETION_HELD]
+    (problem,) = [each for each in scene.examined().every_problem if each.id == "deletion-held"]
     assert problem.command == "kubectl get raycluster -n team llama -o yaml"
 
 
@@ -363,6 +362,6 @@ def test_pods_that_have_lost_the_label_of_their_group_are_told_apart() -> None:
 def test_replicas_of_a_group_whose_number_of_hosts_changed_are_found(hosts: int, what: str) -> None:
     scene = Scene(llama(replicas=1))
     scene.cluster["spec"]["workerGroupSpecs"][0]["numOfHosts"] = hosts
-    (found,) = (each for each in scene.examined().every_problem if each.id == ids.HOSTS_CHANGED)
+    (found,) = (each for each in scene.examined().every_problem if each.id == "hosts-changed")
     assert f"was created with another numOfHosts than {hosts}: " in found.message
     assert what in found.message

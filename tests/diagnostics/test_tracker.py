@@ -14,7 +14,6 @@ from tests.diagnostics.scenes import (
     llama,
 )
 from webhook.api import names
-from webhook.diagnostics import ids
 from webhook.diagnostics.report import ClusterReport
 from webhook.diagnostics.tracker import NOTE_MAX, EventRequest, Tracker
 
@@ -147,7 +146,7 @@ def test_pods_without_a_seat_are_told_of_and_counted() -> None:
     assert [notice.key.reason for notice in look.notices] == ["PodWithoutSeat"]
     (tally,) = look.tallies
     assert tally.unseated == 1
-    assert look.problems["team", "llama", ids.POD_WITHOUT_SEAT] == 1
+    assert look.problems["team", "llama", "pod-without-seat"] == 1
 
 
 @pytest.mark.parametrize(
@@ -246,7 +245,7 @@ def test_a_raycluster_that_is_left_alone_is_told_nothing() -> None:
 
 
 def test_a_raycluster_that_could_not_be_examined_may_be_left_alone_and_is_told_nothing() -> None:
-    cluster_report = samples()[ids.SECOND_WEBHOOK].scene().examined()
+    cluster_report = samples()["second-webhook"].scene().examined()
     (cluster,) = cluster_report.clusters
     assert told(Tracker(), cluster_report) == [("SecondWebhook", "")]
     failed = structs.replace(cluster, groups=(), problems=(), failure="ValueError")
@@ -306,7 +305,7 @@ def test_pods_that_find_a_node_one_after_the_other_do_not_add_up() -> None:
 
 @pytest.mark.parametrize(
     ("diagnosis", "reason"),
-    [(ids.HOST_RESTARTED, "HostRestarted"), (ids.RESIZE_FAILED, "PodResizeFailed")],
+    [("host-restarted", "HostRestarted"), ("resize-failed", "PodResizeFailed")],
 )
 def test_what_is_silent_in_kubernetes_is_reported_at_once(diagnosis: str, reason: str) -> None:
     notice = only(Tracker(), samples()[diagnosis].scene().examined())
@@ -314,13 +313,13 @@ def test_what_is_silent_in_kubernetes_is_reported_at_once(diagnosis: str, reason
 
 
 def test_a_resize_that_is_pending_is_reported_after_ten_minutes() -> None:
-    tracker, scene = Tracker(), samples()[ids.RESIZE_STUCK].scene()
+    tracker, scene = Tracker(), samples()["resize-stuck"].scene()
     assert told(tracker, scene.examined(NOW)) == []
     assert told(tracker, scene.examined(NOW + 600)) == [("PodResizeStuck", "tpu")]
 
 
 def test_the_end_of_what_was_reported_is_reported_once() -> None:
-    tracker, scene = Tracker(), samples()[ids.HOST_RESTARTED].scene()
+    tracker, scene = Tracker(), samples()["host-restarted"].scene()
     begin = only(tracker, scene.examined(NOW))
     assert told(tracker, scene.examined(NOW + 10)) == [("HostRestarted", "tpu")]
     end, complete = tracker.track(Scene().examined(NOW + 20)).notices
@@ -336,7 +335,7 @@ def test_what_was_not_reported_yet_and_what_goes_with_its_raycluster_has_no_end(
     tracker, lacking = Tracker(), Scene().without(HOST)
     assert told(tracker, lacking.examined(NOW)) == []
     assert told(tracker, Scene().examined(NOW + 10)) == [("ReplicaComplete", "tpu")]
-    restarted = samples()[ids.HOST_RESTARTED].scene()
+    restarted = samples()["host-restarted"].scene()
     assert told(tracker, restarted.examined(NOW + 20)) == [("HostRestarted", "tpu")]
     restarted.cluster["metadata"]["deletionTimestamp"] = instant(0)
     assert told(tracker, restarted.examined(NOW + 30)) == []

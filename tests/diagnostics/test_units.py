@@ -7,7 +7,6 @@ from tests.diagnostics.scenes import Scene
 from webhook.api import names
 from webhook.cli.cluster_tree import drawing
 from webhook.dashboard.view import listed
-from webhook.diagnostics import ids
 
 
 def ranks(replicas: int = 4) -> ClusterBuilder:
@@ -44,7 +43,7 @@ def test_the_page_says_how_many_hosts_a_unit_has() -> None:
 
 
 def test_pods_that_were_created_for_another_size_are_found() -> None:
-    found = [each for each in resized(5).examined().every_problem if each.id == ids.HOSTS_CHANGED]
+    found = [each for each in resized(5).examined().every_problem if each.id == "hosts-changed"]
     assert [each.replica for each in found] == [0, 1, 2, 3]
     for each in found:
         assert "another number of hosts of its unit than 5" in each.message
@@ -54,7 +53,7 @@ def test_pods_that_were_created_for_another_size_are_found() -> None:
 def test_names_of_a_unit_need_the_service() -> None:
     scene = Scene(ranks())
     scene.services.clear()
-    assert scene.ids() == [ids.HEADLESS_SERVICE_MISSING]
+    assert scene.ids() == ["headless-service-missing"]
 
 
 def restarted(scene: Scene, *replicas: int) -> Scene:
@@ -70,7 +69,7 @@ def restarted(scene: Scene, *replicas: int) -> Scene:
 
 def test_a_host_of_a_unit_that_restarted_alone_is_found() -> None:
     (found,) = restarted(Scene(ranks()), 2).examined().every_problem
-    assert (found.id, found.replica, found.hosts) == (ids.HOST_RESTARTED, 2, (0,))
+    assert (found.id, found.replica, found.hosts) == ("host-restarted", 2, (0,))
     assert "restart all hosts of the group" in found.remedy
     assert found.change is not None
     assert found.change.command.count("ranks") == 4

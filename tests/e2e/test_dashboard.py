@@ -20,13 +20,12 @@ from tests.e2e.installation import WITH_CONTROLLER, WITH_DASHBOARD, account_toke
 from tests.e2e.rays import slices
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
-from webhook.diagnostics import ids
 
 pytestmark = pytest.mark.e2e
 
 IGNORE = "admission.ray.io/ignore"
 ROLE_BINDINGS = Resource("rbac.authorization.k8s.io/v1", "rolebindings")
-NEGLECTED = {ids.HEAD_MISSING, ids.REPLICA_MISSING}
+NEGLECTED = {"head-missing", "replica-missing"}
 """What is wrong with a RayCluster when no KubeRay is there."""
 OWN, OTHER = "looked-at", "not-looked-at"
 

@@ -39,7 +39,6 @@ from tests.e2e.webhook_process import Webhook
 from tests.seats import seat_of
 from webhook.api import names
 from webhook.cli.main import main
-from webhook.diagnostics import ids
 
 pytestmark = pytest.mark.e2e
 
@@ -296,7 +295,7 @@ def test_hosts_of_two_replicas_of_one_group_change_places_where_kueue_counts_the
     kubeconfig = str(stage.plane.admin_kubeconfig)
     assert main(["status", "-n", NAMESPACE, "-o", "json", "--kubeconfig", kubeconfig]) == 1
     (shown,) = json.loads(capsys.readouterr().out)["clusters"]
-    split = {each["replica"] for each in shown["problems"] if each["id"] == ids.REPLICA_SPLIT}
+    split = {each["replica"] for each in shown["problems"] if each["id"] == "replica-split"}
     assert split == {0, 1}
 
 

@@ -50,7 +50,6 @@ from tests.e2e.seats import told
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
 from webhook.cli.main import main
-from webhook.diagnostics import ids
 
 pytestmark = pytest.mark.e2e
 
@@ -409,39 +408,39 @@ def add_webhook(api: Api) -> None:
 
 def _remedy_of(problem: Json) -> str:
     """The command that a person decides on, nothing where KubeRay does it."""
-    if problem["id"] == ids.SECOND_WEBHOOK:
+    if problem["id"] == "second-webhook":
         return str(problem["command"]).replace(" get ", " delete ").replace(" -o yaml", "")
-    if problem["id"] == ids.RESIZE_FAILED:
+    if problem["id"] == "resize-failed":
         return str(problem["command"]).replace(" describe ", " delete ")
-    if problem["id"] == ids.IGNORED:
+    if problem["id"] == "ignored":
         command = str(problem["command"]).replace(" get ", " label ")
         return command.replace("--show-labels", "admission.ray.io/ignore-")
-    if problem["id"] in (ids.REPLICA_BEYOND_DESIRED, ids.HOSTS_CHANGED, ids.POD_WITHOUT_GROUP):
+    if problem["id"] in ("replica-beyond-desired", "hosts-changed", "pod-without-group"):
         return str(problem["command"]).replace(" get ", " delete ").replace(" -o wide", "")
     return str(problem.get("change", {}).get("command", ""))
 
 
 PROVOKED: tuple[tuple[Callable[[Api], None], str, set[str]], ...] = (
-    (lose_host, "lacking", {ids.HOST_MISSING}),
-    (lose_seat, "seatless", {ids.POD_WITHOUT_SEAT}),
-    (double, "double", {ids.SEAT_HELD_TWICE}),
-    (lose_group, "ungrouped", {ids.POD_WITHOUT_GROUP}),
-    (split, "split", {ids.REPLICA_SPLIT}),
-    (shrink, "surplus", {ids.REPLICA_BEYOND_DESIRED}),
-    (change_hosts, "resized", {ids.HOSTS_CHANGED}),
-    (renumber, "renumbered", {ids.SLICE_LEFT_OUT}),
-    (misplace, "misplaced", {ids.WORKER_ID_DIFFERS}),
-    (crowd_out, "crowded", {ids.POD_PENDING}),
-    (lose_image, "imageless", {ids.CONTAINER_WAITS}),
-    (end_pod, "evicted", {ids.POD_ENDED}),
-    (hang_start, "unready", {ids.POD_NOT_READY}),
-    (defer_resize, "deferred", {ids.RESIZE_STUCK}),
-    (fail_resize, "unresized", {ids.RESIZE_FAILED}),
-    (restart_host, "restarted", {ids.HOST_RESTARTED}),
-    (lose_service, "nameless", {ids.HEADLESS_SERVICE_MISSING}),
-    (lose_head, "headless", {ids.HEAD_MISSING}),
-    (lose_replica, "gone", {ids.REPLICA_MISSING}),
-    (add_webhook, "", {ids.SECOND_WEBHOOK}),
+    (lose_host, "lacking", {"host-missing"}),
+    (lose_seat, "seatless", {"pod-without-seat"}),
+    (double, "double", {"seat-held-twice"}),
+    (lose_group, "ungrouped", {"pod-without-group"}),
+    (split, "split", {"replica-split"}),
+    (shrink, "surplus", {"replica-beyond-desired"}),
+    (change_hosts, "resized", {"hosts-changed"}),
+    (renumber, "renumbered", {"slice-left-out"}),
+    (misplace, "misplaced", {"worker-id-differs"}),
+    (crowd_out, "crowded", {"pod-pending"}),
+    (lose_image, "imageless", {"container-waits"}),
+    (end_pod, "evicted", {"pod-ended"}),
+    (hang_start, "unready", {"pod-not-ready"}),
+    (defer_resize, "deferred", {"resize-stuck"}),
+    (fail_resize, "unresized", {"resize-failed"}),
+    (restart_host, "restarted", {"host-restarted"}),
+    (lose_service, "nameless", {"headless-service-missing"}),
+    (lose_head, "headless", {"head-missing"}),
+    (lose_replica, "gone", {"replica-missing"}),
+    (add_webhook, "", {"second-webhook"}),
 )
 
 
@@ -470,11 +469,11 @@ def test_what_is_wrong_is_seen_and_gone_after_its_remedy(
         for name in (*names, "ignored"):
             wait_for_workers(api, NAMESPACE, HOSTS * replicas.get(name, 1), name)
         until(
-            lambda: ids.POD_REFUSED in stage.problems().get("refused", ()),
+            lambda: "pod-refused" in stage.problems().get("refused", ()),
             "KubeRay tells of a refusal",
         )
         stage.let_run()
-        wanted = {"refused": {ids.POD_REFUSED}, "ignored": {"ignored"}}
+        wanted = {"refused": {"pod-refused"}, "ignored": {"ignored"}}
         until_equal(stage.problems, wanted, "the terminal says so")
         until_equal(lambda: page.problems(NAMESPACE), wanted, "the page says so")
 

@@ -12,7 +12,6 @@ import yaml
 
 from tests.manifests.prometheus import program
 from tests.manifests.render import ROOT
-from webhook.diagnostics import ids
 
 Object = dict[str, Any]
 Series = dict[str, str]
@@ -102,7 +101,7 @@ CASES = {
     "RayWebhookSecondWebhook": Case(
         {'ray_webhook_problems{diagnosis="second-webhook"}': "1x70"},
         {'ray_webhook_problems{diagnosis="host-missing"}': "1x70"},
-        {"diagnosis": ids.SECOND_WEBHOOK},
+        {"diagnosis": "second-webhook"},
     ),
     "RayWebhookWatchStale": Case(
         {'ray_webhook_watch_age_seconds{watch="pods"}': "0+60x70"},

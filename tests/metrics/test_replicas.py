@@ -8,7 +8,6 @@ from webhook.app.controller import replica_metrics
 from webhook.app.informers import watch_metrics
 from webhook.cache.informer import Counters, ListWatch
 from webhook.cache.serve_stores import PodStore, RayClusterStore, pods_in, rayclusters_in
-from webhook.diagnostics import ids
 from webhook.diagnostics.tracker import Tally, TrackedProblems
 from webhook.groups.group_config import ClusterIndex
 from webhook.groups.identity_index import Membership
@@ -32,7 +31,7 @@ def samples(metrics: Metrics) -> dict[str, float]:
 def test_a_group_has_a_series_for_each_state_and_one_for_since_when() -> None:
     tally = Tally("team", "llama", "tpu", {"complete": 3, "waits": 1}, 2, 1000.0)
     whole = Tally("team", "llama", "cpu", {"complete": 1}, 0, None)
-    look = TrackedProblems((), (tally, whole), {("team", "llama", ids.HOST_MISSING): 1})
+    look = TrackedProblems((), (tally, whole), {("team", "llama", "host-missing"): 1})
     metrics = Metrics("controller")
     replica_metrics(metrics, lambda: look)
     found = samples(metrics)

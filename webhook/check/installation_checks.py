@@ -7,7 +7,6 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from webhook.api import names
-from webhook.diagnostics import ids
 from webhook.diagnostics.diagnosis import ERROR
 from webhook.diagnostics.installation_problems import OURS, second_webhook
 from webhook.diagnostics.live_objects import Webhook, WebhookConfiguration
@@ -146,7 +145,7 @@ def after(
         ("feature-gates", _gates(probed, assumed)),
         ("operator-account", _accounts(probed, assumed)),
         ("reservations", _reservations(probed)),
-        (ids.SECOND_WEBHOOK, _second(probed.mutating)),
+        ("second-webhook", _second(probed.mutating)),
         ("dry-run-denied", _denial(probed.broken)),
         ("dry-run-patched", _patch(probed)),
         ("seats", _workers(probed)),
@@ -160,7 +159,7 @@ def of_files(
 ) -> Iterator[Result]:
     """Yield the results of the checks that need no requests to a cluster."""
     yield from _results(
-        (ids.SECOND_WEBHOOK, _second(configurations)),
+        ("second-webhook", _second(configurations)),
         ("seats", _seats(cluster_report, where(namespace), of_files=True)),
     )
 
@@ -514,10 +513,10 @@ def _other_refusal(tried: Tried, what: str) -> Found:
 
 
 _OF_SEATS: Final = (
-    ids.POD_WITHOUT_SEAT,
-    ids.SEAT_HELD_TWICE,
-    ids.WORKER_ID_DIFFERS,
-    ids.HOSTNAME_DIFFERS,
+    "pod-without-seat",
+    "seat-held-twice",
+    "worker-id-differs",
+    "hostname-differs",
 )
 
 

@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from webhook.cli.terminal import AtLeast, Column, Text, grid, mark, style, symbols
-from webhook.diagnostics import ids, report
+from webhook.diagnostics import report
 from webhook.diagnostics.diagnosis import ERROR, Problem
 from webhook.diagnostics.messages import counted, duration, others
 
@@ -104,7 +104,7 @@ def _rows(group: report.Group, cluster: report.Cluster, now: float, *, wide: boo
         row = (*_ready(_called(replica), replica.hosts), _state(replica.state), Text(what))
         yield (*row, Text(replica.name), _nodes(replica)) if wide else row
     if group.unseated:
-        lost = (ids.POD_WITHOUT_SEAT, group.name) in {(p.id, p.group) for p in cluster.problems}
+        lost = ("pod-without-seat", group.name) in {(p.id, p.group) for p in cluster.problems}
         state = _state(report.WAITS) if lost else Text("none needed", style("dim"))
         yield Text("no identity"), "", Text(counted(len(group.unseated), "pod")), state
     if not group.replicas and not group.unseated:

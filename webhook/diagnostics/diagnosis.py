@@ -1,4 +1,4 @@
-"""A diagnosis: an id, a level, a delay, and a function that yields symptoms."""
+"""A diagnosis: a function that yields symptoms, a level and a delay."""
 
 from collections.abc import Callable, Iterable, Sequence
 from math import inf
@@ -6,7 +6,6 @@ from typing import Final, Generic, Literal, NamedTuple, TypeVar
 
 from msgspec import Struct
 
-from webhook.diagnostics import ids
 from webhook.diagnostics.messages import counted, hosts
 
 T = TypeVar("T")
@@ -107,17 +106,21 @@ class Diagnosis(Struct, Generic[T], frozen=True):
     """A diagnosis over objects of type T: an error does not work, a warning may stop working, an
     info is intended.
 
-    The docstring of its function is its documentation: what is wrong, the effects, and the source.
+    Its id is the name of the function with dashes, and the docstring of the function its
+    documentation: what is wrong, the effects, and the source.
 
     Symptoms are reported after `seconds`, because a normal start passes through the same states.
     With `event`, RayClusters get an event.
     """
 
-    id: str
-    level: Level
     check: Callable[[T], Iterable[Symptom]]
+    level: Level
     seconds: float = 0.0
     event: Event | None = None
+
+    @property
+    def id(self) -> str:
+        return self.check.__name__.replace("_", "-")
 
     @property
     def page(self) -> str:
@@ -154,7 +157,7 @@ class Problem(Struct, frozen=True, omit_defaults=True, gc=False):
     @property
     def brief(self) -> str:
         """A few words, for the row of a replica."""
-        if self.id == ids.HOST_MISSING:
+        if self.id == "host-missing":
             return f"{hosts(self.hosts)} missing"
         return self.id if len(self.hosts) != 1 else f"host {self.hosts[0]}: {self.id}"
 

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 from msgspec import Struct
 
 from webhook.api import names
-from webhook.diagnostics import ids, report
+from webhook.diagnostics import report
 from webhook.diagnostics.assigned_pods import Cluster, Group, Replica
 from webhook.diagnostics.diagnosis import ERROR, Diagnosis, Problem, Symptom, deletion_of_pods
 from webhook.diagnostics.expected import Expected
@@ -22,13 +22,13 @@ from webhook.diagnostics.replica_problems import DECLARED, GROUP, REPLICA, SLICE
 T = TypeVar("T")
 
 EXPLAINS: Final[Mapping[str, tuple[str, ...]]] = {
-    ids.POD_REFUSED: (ids.HEAD_MISSING, ids.REPLICA_MISSING, ids.HOST_MISSING),
-    ids.POD_WITHOUT_GROUP: (ids.HOST_MISSING,),
-    ids.POD_WITHOUT_SEAT: (ids.HOST_MISSING,),
-    ids.SEAT_HELD_TWICE: (ids.HOST_MISSING, ids.WORKER_ID_DIFFERS, ids.HOSTNAME_DIFFERS),
-    ids.CONTAINER_WAITS: (ids.HOST_RESTARTED,),
-    ids.RESIZE_FAILED: (ids.RESIZE_STUCK,),
-    ids.WORKER_ID_DIFFERS: (ids.HOSTNAME_DIFFERS,),
+    "pod-refused": ("head-missing", "replica-missing", "host-missing"),
+    "pod-without-group": ("host-missing",),
+    "pod-without-seat": ("host-missing",),
+    "seat-held-twice": ("host-missing", "worker-id-differs", "hostname-differs"),
+    "container-waits": ("host-restarted",),
+    "resize-failed": ("resize-stuck",),
+    "worker-id-differs": ("hostname-differs",),
 }
 """The consequences of each cause: they end when the cause is fixed, not the other way round."""
 
@@ -46,7 +46,7 @@ def causes(problems: Sequence[Problem]) -> Iterator[Problem]:
         for number, cause in enumerate(found):
             if problem.id not in EXPLAINS[cause.id] or not _within(cause, problem):
                 continue
-            if problem.id == ids.HOST_MISSING and cause.pods:
+            if problem.id == "host-missing" and cause.pods:
                 if len(problem.hosts) > surplus[number]:
                     continue
                 surplus[number] -= len(problem.hosts)
@@ -250,7 +250,7 @@ def _group(group: Group, problems: list[Problem]) -> report.Group:
     lacking = group.desired - len(replicas) - (len(group.unseated) // hosts if hosts > 0 else 0)
     empty = tuple(report.Host(host, report.MISSING) for host in range(hosts))
     late = any(
-        problem.id == ids.REPLICA_MISSING and problem.group == group.name for problem in problems
+        problem.id == "replica-missing" and problem.group == group.name for problem in problems
     )
     state: report.ReplicaState = "missing" if late else "coming"
     replicas += [

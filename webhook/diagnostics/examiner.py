@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from math import inf
 from typing import Final
 
-from webhook.diagnostics import ids, report
+from webhook.diagnostics import report
 from webhook.diagnostics.assigned_pods import Cluster, Replica, assign
 from webhook.diagnostics.diagnosis import Problem
 from webhook.diagnostics.examination import (
@@ -168,5 +168,5 @@ def _restless(cluster: report.Cluster) -> bool:
     """Return whether the report of a RayCluster changes with time other than by pending symptoms:
     it could not be examined, a pod is terminating, or a rejection expires.
     """
-    refused = any(each.id == ids.POD_REFUSED for each in cluster.problems)
+    refused = any(each.id == "pod-refused" for each in cluster.problems)
     return bool(cluster.failure or cluster.leaving or refused)

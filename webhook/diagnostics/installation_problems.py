@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from webhook.api import names
-from webhook.diagnostics import ids
 from webhook.diagnostics.diagnosis import ERROR, Begin, Change, Diagnosis, Event, Symptom
 from webhook.diagnostics.live_objects import Webhook, WebhookConfiguration
 from webhook.diagnostics.messages import counted, listed
@@ -80,6 +79,4 @@ def _second(configuration: WebhookConfiguration, webhook: Webhook) -> Symptom:
     )
 
 
-INSTALLATION: Final = (
-    Diagnosis(ids.SECOND_WEBHOOK, ERROR, second_webhook, event=Event("SecondWebhook")),
-)
+INSTALLATION: Final = (Diagnosis(second_webhook, ERROR, event=Event("SecondWebhook")),)

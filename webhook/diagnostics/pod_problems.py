@@ -9,7 +9,6 @@ from msgspec import Struct, structs
 from webhook.api import names
 from webhook.api.objects import ALWAYS
 from webhook.api.times import seconds_of
-from webhook.diagnostics import ids
 from webhook.diagnostics.assigned_pods import Cluster, Replica, is_head
 from webhook.diagnostics.diagnosis import (
     ERROR,
@@ -462,17 +461,13 @@ def _times(found: PodSet, kind: str) -> Iterator[float | None]:
 
 
 PODS: Final = (
-    Diagnosis(ids.POD_PENDING, ERROR, pod_pending, 60, Event("PodPending", 600.0, "group")),
-    Diagnosis(ids.POD_GATED, WARNING, pod_gated, 60),
-    Diagnosis(ids.CONTAINER_WAITS, ERROR, container_waits, 60),
-    Diagnosis(ids.POD_ENDED, ERROR, pod_ended, 60),
-    Diagnosis(ids.POD_NOT_READY, ERROR, pod_not_ready, 900),
-    Diagnosis(ids.PODGROUP_MISSING, ERROR, podgroup_missing, 30, _WAITING),
-    Diagnosis(ids.PODGROUP_WAITS, ERROR, podgroup_waits, 120, _WAITING),
-    Diagnosis(
-        ids.RESIZE_STUCK, WARNING, resize_stuck, 120, Event("PodResizeStuck", 600.0, "group")
-    ),
-    Diagnosis(
-        ids.RESIZE_FAILED, WARNING, resize_failed, event=Event("PodResizeFailed", series="group")
-    ),
+    Diagnosis(pod_pending, ERROR, 60, Event("PodPending", 600.0, "group")),
+    Diagnosis(pod_gated, WARNING, 60),
+    Diagnosis(container_waits, ERROR, 60),
+    Diagnosis(pod_ended, ERROR, 60),
+    Diagnosis(pod_not_ready, ERROR, 900),
+    Diagnosis(podgroup_missing, ERROR, 30, _WAITING),
+    Diagnosis(podgroup_waits, ERROR, 120, _WAITING),
+    Diagnosis(resize_stuck, WARNING, 120, Event("PodResizeStuck", 600.0, "group")),
+    Diagnosis(resize_failed, WARNING, event=Event("PodResizeFailed", series="group")),
 )

@@ -6,7 +6,6 @@ from typing import Final
 import msgspec
 
 from webhook.api import names
-from webhook.diagnostics import ids
 from webhook.diagnostics.assigned_pods import Cluster, is_head, newest
 from webhook.diagnostics.diagnosis import (
     ERROR,
@@ -287,18 +286,14 @@ def ignored(cluster: Cluster) -> Iterator[Symptom]:
 
 
 CLUSTER: Final = (
-    Diagnosis(ids.POD_REFUSED, ERROR, pod_refused),
-    Diagnosis(ids.HEAD_MISSING, ERROR, head_missing, 60),
-    Diagnosis(ids.HEADLESS_SERVICE_MISSING, ERROR, headless_service_missing, 30),
-    Diagnosis(ids.POD_WITHOUT_GROUP, WARNING, pod_without_group),
-    Diagnosis(ids.IGNORED, INFO, ignored),
+    Diagnosis(pod_refused, ERROR),
+    Diagnosis(head_missing, ERROR, 60),
+    Diagnosis(headless_service_missing, ERROR, 30),
+    Diagnosis(pod_without_group, WARNING),
+    Diagnosis(ignored, INFO),
 )
-LEAVING: Final = (
-    Diagnosis(
-        ids.POD_STUCK_TERMINATING, ERROR, pod_stuck_terminating, 60, Event("PodStuckTerminating")
-    ),
-)
+LEAVING: Final = (Diagnosis(pod_stuck_terminating, ERROR, 60, Event("PodStuckTerminating")),)
 DELETION: Final = (
-    Diagnosis(ids.BEING_DELETED, INFO, being_deleted),
-    Diagnosis(ids.DELETION_HELD, ERROR, deletion_held, 600),
+    Diagnosis(being_deleted, INFO),
+    Diagnosis(deletion_held, ERROR, 600),
 )

@@ -8,7 +8,6 @@ from msgspec import Struct
 
 from webhook.api import names
 from webhook.api.times import seconds_of
-from webhook.diagnostics import ids
 from webhook.diagnostics.assigned_pods import Group, Replica, newest
 from webhook.diagnostics.diagnosis import (
     ERROR,
@@ -444,31 +443,25 @@ def _cut(text: str) -> str:
 
 
 GROUP: Final = (
-    Diagnosis(ids.REPLICA_MISSING, ERROR, replica_missing, 60),
-    Diagnosis(ids.REPLICA_BEYOND_DESIRED, WARNING, replica_beyond_desired, 120),
-    Diagnosis(ids.SEAT_HELD_TWICE, ERROR, seat_held_twice, 10, Event("SeatHeldTwice")),
-    Diagnosis(ids.POD_WITHOUT_SEAT, ERROR, pod_without_seat, event=Event("PodWithoutSeat")),
+    Diagnosis(replica_missing, ERROR, 60),
+    Diagnosis(replica_beyond_desired, WARNING, 120),
+    Diagnosis(seat_held_twice, ERROR, 10, Event("SeatHeldTwice")),
+    Diagnosis(pod_without_seat, ERROR, event=Event("PodWithoutSeat")),
 )
-REPLICA: Final = (
-    Diagnosis(ids.HOST_MISSING, ERROR, host_missing, 30, Event("HostMissing", 120.0, "at once")),
-)
-SLICE: Final = (Diagnosis(ids.SLICE_LEFT_OUT, ERROR, slice_left_out),)
+REPLICA: Final = (Diagnosis(host_missing, ERROR, 30, Event("HostMissing", 120.0, "at once")),)
+SLICE: Final = (Diagnosis(slice_left_out, ERROR),)
 DECLARED: Final = (
-    Diagnosis(ids.REPLICA_SPLIT, ERROR, replica_split, event=Event("ReplicaSplit")),
-    Diagnosis(ids.HOSTS_CHANGED, WARNING, hosts_changed),
+    Diagnosis(replica_split, ERROR, event=Event("ReplicaSplit")),
+    Diagnosis(hosts_changed, WARNING),
     Diagnosis(
-        ids.WORKER_ID_DIFFERS,
-        ERROR,
         worker_id_differs,
+        ERROR,
         event=Event("WorkerIdDiffers", series="at once"),
     ),
     Diagnosis(
-        ids.HOSTNAME_DIFFERS,
-        ERROR,
         hostname_differs,
+        ERROR,
         event=Event("HostnameDiffers", series="at once"),
     ),
-    Diagnosis(
-        ids.HOST_RESTARTED, ERROR, host_restarted, event=Event("HostRestarted", series="at once")
-    ),
+    Diagnosis(host_restarted, ERROR, event=Event("HostRestarted", series="at once")),
 )

@@ -6,7 +6,7 @@ from typing import Final, Literal, NamedTuple
 
 from msgspec import Struct, field, structs
 
-from webhook.diagnostics import ids, report
+from webhook.diagnostics import report
 from webhook.diagnostics.diagnosis import Event, Problem
 from webhook.diagnostics.examination import DIAGNOSES
 from webhook.diagnostics.messages import others
@@ -96,7 +96,7 @@ class Tracker(Struct):
         left_alone = {
             cluster.uid
             for cluster in cluster_report.clusters
-            if cluster.failure or any(each.id == ids.IGNORED for each in cluster.problems)
+            if cluster.failure or any(each.id == "ignored" for each in cluster.problems)
         }
         notices = tuple(
             notice
@@ -194,7 +194,7 @@ class Tracker(Struct):
             if (since := self.incomplete.get((cluster.uid, group.name, _called(replica))))
             is not None
         ]
-        unseated = ids.POD_WITHOUT_SEAT, group.name
+        unseated = "pod-without-seat", group.name
         return Tally(
             cluster.namespace,
             cluster.name,

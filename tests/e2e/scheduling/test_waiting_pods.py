@@ -20,14 +20,13 @@ from tests.e2e.seats import told
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
 from webhook.cli.main import main
-from webhook.diagnostics import ids
 
 pytestmark = pytest.mark.e2e
 
 LATER = 150.0
 """Seconds after which every diagnosis counts; `status` does not wait for them, the events do."""
-MISSING = ids.PODGROUP_MISSING
-WAITS = ids.PODGROUP_WAITS
+MISSING = "podgroup-missing"
+WAITS = "podgroup-waits"
 ONLY_EVENTS = {"RAY_WEBHOOK_INSTALLATION__COMPONENTS": "events,services"}
 
 
