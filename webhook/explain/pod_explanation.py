@@ -12,6 +12,7 @@ from webhook.api.objects import Affinity, Container, Lifecycle
 from webhook.diagnostics.assigned_pods import Cluster, Group, Replica, is_head
 from webhook.diagnostics.expected import Expected
 from webhook.diagnostics.live_objects import LivePod
+from webhook.diagnostics.object_cache import owner_of
 from webhook.groups.drain_timeout import MARGIN, read_seconds
 from webhook.mutation.edit import (
     TOGETHER,
@@ -78,12 +79,10 @@ class Account(Struct, frozen=True):
 def describe_pod(cluster: Cluster | None, pod: LivePod) -> tuple[str, Account | None]:
     """Return a sentence about a Ray pod, and its explanation if it is a head or has a seat."""
     if cluster is None:
-        return "its RayCluster does not exist, or is being replaced", None
+        gone = "its RayCluster does not exist, or is being replaced"
+        return gone if owner_of(pod) else "it has no owner of kind RayCluster", None
     if cluster.ignored:
-        return (
-            "of a RayCluster that the webhook ignores, so that it sets nothing",
-            None,
-        )
+        return "of a RayCluster that the webhook ignores, so that it sets nothing", None
     if is_head(pod):
         text, account = f"the head of RayCluster {cluster.name}", _head_account(cluster, pod)
         if account.given:
