@@ -186,8 +186,8 @@ def test_a_bug_that_no_cluster_alone_brings_out_ends_nothing(
     async def story(api: FakeApi, clock: Clock) -> None:
         async with reporting(api, clock) as reporter:
             await eventually(lambda: states(reporter) == {"complete": 2})
-            assert reporter.recorder.failures == {"unexpected": 1}
+            assert reporter.queue.failures == {"unexpected": 1}
 
     run(story)
     (message,) = [each for each in caplog.messages if "a bug" in each]
-    assert message.startswith("events: the installation cannot be examined: ValueError")
+    assert message.startswith("events of all RayClusters: ValueError: ")

@@ -1,4 +1,9 @@
-"""Errors whose message is for the user of a command."""
+"""Failures: errors whose message is for the user of a command, and the label of internal errors."""
+
+from typing import Final
+
+UNEXPECTED: Final = "unexpected"
+"""The label by which metrics count internal errors."""
 
 
 class InputError(Exception):

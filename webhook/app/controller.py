@@ -144,7 +144,7 @@ def _reporter(
     reporter = ProblemReporter(object_cache, observing, recorder)
     replica_metrics(metrics, lambda: reporter.last)
     metrics.expose(table.EVENTS, lambda: recorder.written)
-    metrics.expose(table.EVENT_FAILURES, lambda: recorder.failures)
+    metrics.expose(table.EVENT_FAILURES, lambda: recorder.failures + reporter.queue.failures)
     return reporter.run
 
 

@@ -17,12 +17,12 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from webhook.api import names
+from webhook.api.failures import UNEXPECTED
 from webhook.cache.cluster_cache import Observing
 from webhook.controller.requests import REFUSED, SECONDS, kind_of, log_failure, reason_of, timestamp
 from webhook.controller.work_queue import Key, WorkQueue
 from webhook.diagnostics import tracker
 from webhook.diagnostics.examiner import Examiner
-from webhook.diagnostics.internal_errors import INSTALLATION, UNEXPECTED, Bugs, named
 from webhook.diagnostics.object_cache import ObjectCache
 from webhook.diagnostics.tracker import EventRequest, TrackedProblems, Tracker
 from webhook.kubeclient.client import Api, Operation
@@ -202,41 +202,26 @@ class ProblemReporter:
         self._observing = observing
         self.recorder = recorder
         self._now = now
-        self._queue = WorkQueue("events", self._reconcile, lambda: observing.listed, timing)
-        self._examiner: Examiner  # set by `run`, like the others
+        self.queue = WorkQueue("events", self._reconcile, lambda: observing.listed, timing)
+        self._examiner: Examiner  # set by `run`, like the tracker
         self._tracker: Tracker
-        self._bugs: Bugs
 
     async def run(self) -> None:
-        self._examiner, self._tracker, self._bugs = Examiner(self._object_cache), Tracker(), Bugs()
+        self._examiner, self._tracker = Examiner(self._object_cache), Tracker()
         try:
-            await self._queue.run()
+            await self.queue.run()
         finally:
             self._object_cache.end()
             self.last = NOTHING
 
     async def _reconcile(self, _: Key) -> bool:
-        examiner, bugs = self._examiner, self._bugs
-        now = self._now()
-        due: list[str] = []
-        with bugs.alone(INSTALLATION):
-            examiner.examine_installation()
-        with bugs.alone(INSTALLATION):
-            due = examiner.due(now)
-        for uid in due:
-            with bugs.alone(uid):
-                examiner.examine(uid, now)
-            if why := bugs.why(uid):
-                examiner.fail(uid, why, now)
+        examiner, now = self._examiner, self._now()
+        for _step in examiner.steps(now, lambda _: None):
             await asyncio.sleep(0)  # lets probes and the Lease run between RayClusters
-        with bugs.alone(INSTALLATION):
-            self.last = self._tracker.track(
-                examiner.cluster_report(now, None, self._observing.unread)
-            )
-        for error in bugs.found.values():
-            self.recorder.failures[reason_of(error)] += 1
-        for uid, error in bugs.unreported().items():
-            text = "events: %s cannot be examined: %s (%s)"
-            log_failure(error, text, named(uid, examiner.object_cache))
+        for name, error, new in examiner.take_failures():
+            self.recorder.failures[UNEXPECTED] += 1
+            if new:
+                log_failure(error, "events: %s cannot be examined: %s (%s)", name)
+        self.last = self._tracker.track(examiner.cluster_report(now, None, self._observing.unread))
         await self.recorder.record(self.last.notices, now)
         return False

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Final, TypeVar
 
-from webhook.diagnostics.internal_errors import UNEXPECTED
+from webhook.api.failures import UNEXPECTED
 from webhook.kubeclient.client import Api, Query
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.wire import Codec, Resource, Watched, read_list

@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable
 from time import thread_time, time
 from typing import Final, TypeVar
 
+from webhook.api.failures import UNEXPECTED
 from webhook.cache.cluster_cache import Observing
 from webhook.dashboard.rendered import Board
 from webhook.dashboard.state_files import Stated
-from webhook.diagnostics.examiner import Examiner
-from webhook.diagnostics.internal_errors import INSTALLATION, UNEXPECTED, Bugs, named
+from webhook.diagnostics.examiner import INSTALLATION, Examiner
 
 T = TypeVar("T")
 
@@ -50,15 +50,14 @@ class Live:
         """Total CPU time of examinations in seconds."""
         self.failures = {UNEXPECTED: 0}
         """Failed examinations of RayClusters by reason, for metrics."""
-        self._bugs = Bugs()
-        self._unexamined: dict[str, str] = {}
         self._changed = asyncio.Event()
         self._closed = asyncio.Event()
 
     @property
     def unread(self) -> dict[str, str]:
         """The kinds that are not or could not be read, each with the reason."""
-        return self.source.unread | self._unexamined
+        why = self.examiner.failed.get(INSTALLATION)
+        return self.source.unread | ({"installation": why} if why else {})
 
     async def run(self) -> None:
         while True:
@@ -69,18 +68,8 @@ class Live:
         """Examine the changed objects, and return the CPU time in seconds."""
         if not self.source.synced:
             return 0.0
-        now, took, begun, shown = self.clock(), 0.0, thread_time(), 0.0
-        examiner, bugs = self.examiner, self._bugs
-        with bugs.alone(INSTALLATION):
-            examiner.examine_installation()
-        why = bugs.why(INSTALLATION)
-        self._unexamined = {"installation": why} if why else {}
-        for uid in examiner.due(now):
-            with bugs.alone(uid):
-                if examiner.examine(uid, now):
-                    self.board.put(uid, examiner.clusters.get(uid))
-            if (why := bugs.why(uid)) and examiner.fail(uid, why, now):
-                self.board.put(uid, examiner.clusters.get(uid))
+        took, begun, shown = 0.0, thread_time(), 0.0
+        for _ in self.examiner.steps(self.clock(), self._put):
             if thread_time() - begun > _SLICE:
                 took += thread_time() - begun
                 if took - shown > PAUSE or not shown:
@@ -88,24 +77,27 @@ class Live:
                     shown = took
                 await asyncio.sleep(0)
                 begun = thread_time()
-        self._stumbled()
+        self._count_failures()
         self._publish()
         took += thread_time() - begun
         self.examinations += 1
         self.seconds += took
         return took
 
+    def _put(self, uid: str) -> None:
+        self.board.put(uid, self.examiner.clusters.get(uid))
+
     def _publish(self) -> None:
         if self.board.publish():
             self.notify()
 
-    def _stumbled(self) -> None:
+    def _count_failures(self) -> None:
         """Count our own bugs in an examination, and log new ones."""
-        self.failures[UNEXPECTED] += len(self._bugs.found)
-        for uid, error in self._bugs.unreported().items():
-            what, kind = named(uid, self.examiner.object_cache), type(error).__name__
-            text = "page: %s cannot be examined: %s: %s (%s)"
-            _log.error(text, what, kind, error, UNEXPECTED, exc_info=error)
+        for name, error, new in self.examiner.take_failures():
+            self.failures[UNEXPECTED] += 1
+            if new:
+                text, kind = "page: %s cannot be examined: %s: %s (%s)", type(error).__name__
+                _log.error(text, name, kind, error, UNEXPECTED, exc_info=error)
 
     def notify(self) -> None:
         self._changed.set()

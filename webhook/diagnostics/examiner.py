@@ -2,9 +2,9 @@
 these only the replicas that have changed.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from math import inf
-from typing import Final
+from typing import Final, NamedTuple
 
 from webhook.diagnostics import report
 from webhook.diagnostics.assigned_pods import Cluster, Replica, assign
@@ -24,12 +24,26 @@ RESTLESS_SECONDS: Final = 5.0
 QUIET_SECONDS: Final = 900.0
 """Interval for all others, in addition to changes of their objects and pending symptoms."""
 
+INSTALLATION: Final = ""
+"""Stands in for the uid of a RayCluster in what is due, and in failures."""
+
 _NOTHING: Final[Mapping[str, str]] = {}
 
 _Memory = dict[tuple[str, int, str], tuple[tuple[object, ...], ReplicaProblems]]
 """The problems of replicas, and the immutable objects that they were computed from, by group, index
 and name.
 """
+
+
+class Failure(NamedTuple):
+    """An exception of an examination, which is a bug because examinations do no I/O. `new`: it did
+    not occur in the previous examination of the same RayCluster.
+    """
+
+    name: str
+    """The RayCluster, for the log."""
+    error: Exception
+    new: bool
 
 
 def examine(
@@ -47,6 +61,7 @@ class Examiner:
     """Maintains `clusters`, reports by RayCluster uid, and `problems` of the installation.
 
     `reused` and `examined` count the replicas whose report was kept, and those examined again.
+    `failed` has the types of exceptions, by uid of the RayCluster that cannot be examined.
     """
 
     def __init__(self, object_cache: ObjectCache) -> None:
@@ -56,6 +71,8 @@ class Examiner:
         self.problems: tuple[Problem, ...] = ()
         self.reused = 0
         self.examined = 0
+        self.failed: dict[str, str] = {}
+        self._failures: list[Failure] = []
         self._next: dict[str, float] = {}
         self._memories: dict[str, tuple[tuple[RayClusterConfig, float | None], _Memory]] = {}
         """By uid, with the configuration of the RayCluster and the time of its last edit."""
@@ -100,6 +117,31 @@ class Examiner:
         self._memories[uid] = configuration, new
         return self._show(uid, cluster_report, due, now)
 
+    def catch_up(self, now: float) -> None:
+        """Examine all RayClusters that are due."""
+        self.examine_installation()
+        for uid in self.due(now):
+            self.examine(uid, now)
+
+    def steps(self, now: float, changed: Callable[[str], None]) -> Iterator[None]:
+        """Examine in each step a RayCluster that is due, and at last the installation. `changed`
+        receives the uid of each changed report. A failure affects only one RayCluster.
+        """
+        for uid in (*self.due(now), INSTALLATION):
+            try:
+                if uid == INSTALLATION:
+                    self.examine_installation()
+                elif self.examine(uid, now):
+                    changed(uid)
+                self.failed.pop(uid, None)
+            except Exception as error:  # noqa: BLE001 - every exception is a bug
+                kind, before = type(error).__name__, self.failed.get(uid)
+                self.failed[uid] = kind
+                self._failures.append(Failure(self._called(uid), error, kind != before))
+                if uid != INSTALLATION and self.fail(uid, kind, now):
+                    changed(uid)
+            yield
+
     def fail(self, uid: str, why: str, now: float) -> bool:
         """Replace the report of a RayCluster with the reason why it could not be examined, and
         return whether that changed the report. Previous problems may be outdated.
@@ -112,11 +154,10 @@ class Examiner:
         head = report.Host(0, report.UNKNOWN)
         return self._show(uid, report.Cluster(*place, head, (), uid=uid, failure=why), inf, now)
 
-    def catch_up(self, now: float) -> None:
-        """Examine all RayClusters that are due."""
-        self.examine_installation()
-        for uid in self.due(now):
-            self.examine(uid, now)
+    def take_failures(self) -> list[Failure]:
+        """Return the failures since the last call."""
+        found, self._failures = self._failures, []
+        return found
 
     def cluster_report(
         self, now: float, namespaces: Collection[str] | None, unread: Mapping[str, str]
@@ -150,6 +191,12 @@ class Examiner:
             if (pod.metadata.namespace, pod.metadata.name) == (namespace, name):
                 return pod
         return None
+
+    def _called(self, uid: str) -> str:
+        live = self.object_cache.clusters.get(uid)
+        if live is not None:
+            return f"RayCluster {live.metadata.namespace}/{live.metadata.name}"
+        return f"RayCluster {uid}" if uid else "the installation"
 
     def _show(self, uid: str, cluster_report: report.Cluster, due: float, now: float) -> bool:
         seconds = RESTLESS_SECONDS if _restless(cluster_report) else QUIET_SECONDS
