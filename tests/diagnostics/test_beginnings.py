@@ -5,14 +5,8 @@ from typing import Any
 import pytest
 
 from tests.builders import a_cluster
-from tests.diagnostics.scenes import (
-    NOW,
-    Scene,
-    instant,
-    llama,
-)
+from tests.diagnostics.scenes import NOW, Scene, instant, llama
 from webhook.api.names import LABEL_HOST_INDEX
-from webhook.diagnostics.diagnosis import Problem
 
 HEAD = "llama-head"
 HOST = "llama-tpu-worker-0-3"
@@ -66,13 +60,33 @@ def condition(scene: Scene, kind: str, status: str, seconds: float) -> Scene:
     return scene
 
 
-def the_problem(scene: Scene, now: float = NOW) -> Problem:
-    """Return the only problem."""
-    (found,) = scene.examined(now).every_problem
-    return found
+def many(scene: Scene, number: int, first: float, apart: float) -> Scene:
+    """Let kubelet tell of the ends of pods of the group, at regular times."""
+    for each in range(number):
+        ended(scene, f"llama-tpu-worker-{each:05}", first + each * apart)
+    return scene
 
 
-def test_the_end_of_a_pod_of_another_raycluster_or_group_hides_no_missing_host() -> None:
+def created(scene: Scene, seconds: float, *pods: str) -> Scene:
+    for pod in pods:
+        scene.changed(pod, metadata={"creationTimestamp": instant(seconds)})
+    return scene
+
+
+def without_the_last_of_a_long_name() -> Scene:
+    """Return a group whose name KubeRay cuts off in the names of its pods."""
+    long = "llama-" + "x" * 46
+    scene = Scene(a_cluster(long).group("Workers", hosts=4, replicas=1))
+    last = next(
+        name
+        for name, pod in scene.pods.items()
+        if pod["metadata"]["labels"].get(LABEL_HOST_INDEX) == "3"
+    )
+    return ended(scene.without(last), f"{long[:50]}-worker-x7k2p", 720)
+
+
+def ends_of_others() -> Scene:
+    """Return a missing host beside ends of pods of another RayCluster or group."""
     scene = Scene().without(HOST)
     for other in (
         "llama-70b-tpu-worker-x7k2p",
@@ -81,173 +95,108 @@ def test_the_end_of_a_pod_of_another_raycluster_or_group_hides_no_missing_host()
         "llama-head-x7k2p",
     ):
         ended(scene, other, 1)
-    assert scene.ids() == ["host-missing"]
+    return scene
 
 
-def test_the_end_of_a_pod_of_the_group_says_since_when_a_host_is_missing() -> None:
-    scene = ended(Scene().without(HOST), "llama-tpu-worker-x7k2p", 720)
-    assert the_problem(scene).since == NOW - 720
-    assert ended(Scene().without(HOST), "llama-tpu-worker-x7k2p", 10).ids() == []
+def all_leave(scene: Scene, *pods: str) -> Scene:
+    for pod in pods:
+        leaves(scene, pod, 2)
+    return scene
 
 
-def test_a_group_whose_name_is_cut_off_has_the_pods_that_kuberay_names() -> None:
-    long = "llama-" + "x" * 46
-    scene = Scene(a_cluster(long).group("Workers", hosts=4, replicas=1))
-    last = next(name for name, pod in scene.pods.items() if is_host(pod, "3"))
-    ended(scene.without(last), f"{long[:50]}-worker-x7k2p", 720)
-    assert the_problem(scene).since == NOW - 720
+def one_too_many() -> Scene:
+    """Return a group whose newest replica is not desired any more."""
+    scene = Scene(llama(replicas=3))
+    scene.cluster["spec"]["workerGroupSpecs"][0]["replicas"] = 2
+    return created(scene, 100, *(f"llama-tpu-worker-2-{host}" for host in range(4)))
 
 
-def is_host(pod: dict[str, Any], host: str) -> bool:
-    return bool(pod["metadata"]["labels"].get(LABEL_HOST_INDEX) == host)
+GONE = "llama-tpu-worker-x7k2p"
+AT_ONCE: dict[str, tuple[Scene, str, float | None]] = {
+    "ends of another RayCluster or group hide no missing host": (
+        ends_of_others(), "host-missing", None),
+    "the end of a pod of the group": (
+        ended(Scene().without(HOST), GONE, 720), "host-missing", 720),
+    "that of a pod with a name that is cut off": (
+        without_the_last_of_a_long_name(), "host-missing", 720),
+    "which of many pods that ended was the host is unknown": (
+        many(Scene().without(HOST), 30, 10, 20), "host-missing", None),
+    "so it is of those of another replica": (
+        many(Scene().without(HOST), 4, 2400, 0), "host-missing", None),
+    "as many ends as hosts are missing": (
+        many(Scene().without(*FIRST[2:]), 2, 5, 595), "host-missing", 600),
+    "a host that is known to go, whatever else ends": (
+        many(leaves(Scene().without(FIRST[2]), HOST, 40), 3, 5, 0), "host-missing", None),
+    "an end before the newest host was created": (
+        created(ended(Scene().without(HOST), GONE, 1000), 500, FIRST[0]), "host-missing", None),
+    "nothing tells since when a host is missing": (Scene().without(HOST), "host-missing", None),
+    "or the head": (Scene().without(HEAD), "head-missing", None),
+    "or a replica": (Scene().without(*SECOND), "replica-missing", None),
+    "the end of the head is later than its last readiness": (
+        ended(condition(Scene().without(HEAD), "HeadPodReady", "False", 3000), HEAD, 90),
+        "head-missing", 90),
+}  # fmt: skip
+"""Scenes with one problem, and how many seconds before now it began, if that is known."""
 
 
-def test_replicas_that_come_and_go_hide_no_missing_host_of_another() -> None:
-    scene = Scene().without(HOST)
-    for number in range(30):
-        ended(scene, f"llama-tpu-worker-{number:05}", 10 + number * 20)
-    assert the_problem(scene).since is None  # which of them it was no one can tell
+@pytest.mark.parametrize(("scene", "diagnosis", "ago"), AT_ONCE.values(), ids=AT_ONCE)
+def test_a_problem_began_with_what_objects_and_events_tell(
+    scene: Scene, diagnosis: str, ago: float | None
+) -> None:
+    (problem,) = scene.examined().every_problem
+    assert (problem.id, problem.since) == (diagnosis, None if ago is None else NOW - ago)
 
 
-def test_an_end_of_long_ago_does_not_make_a_host_late_that_was_lost_a_moment_ago() -> None:
-    scene = ended(Scene().without(HOST), "llama-tpu-worker-aaaaa", 600)
-    ended(scene, "llama-tpu-worker-bbbbb", 5)
-    assert scene.ids() == []
-    problem = the_problem(scene, NOW + 25)
-    assert (problem.id, problem.since) == ("host-missing", None)
+LATER: dict[str, tuple[Scene, float, str, float | None]] = {
+    "the end of a pod": (ended(Scene().without(HOST), GONE, 10), 20, "host-missing", 10),
+    "the deletion of a host": (leaves(Scene(), HOST, 5), 25, "host-missing", 5),
+    "the creation of the newest of the other hosts": (
+        created(Scene().without(HOST), 20, *FIRST[:3]), 10, "host-missing", None),
+    "the end of the head": (
+        ended(Scene().without(HEAD), "llama-head-x7k2p", 2), 58, "head-missing", 2),
+    "the end of a head without a suffix": (
+        ended(Scene().without(HEAD), HEAD, 2), 58, "head-missing", 2),
+    "the deletion of the head": (leaves(Scene(), HEAD, 2), 58, "head-missing", 2),
+    "the time at which KubeRay first said that the head is not ready": (
+        condition(Scene().without(HEAD), "HeadPodReady", "False", 2), 58, "head-missing", None),
+    "the time at which the RayCluster was resumed": (
+        condition(Scene().without(HEAD), "RayClusterSuspended", "False", 2),
+        58, "head-missing", None),
+    "its last edit": (edited(Scene().without(HEAD), 2), 58, "head-missing", None),
+    "an edit to more replicas": (edited(Scene(), 2, replicas=3), 58, "replica-missing", None),
+    "an edit to fewer replicas": (
+        edited(Scene(), 2, replicas=1), 118, "replica-beyond-desired", None),
+    "the deletion of a replica": (all_leave(Scene(), *SECOND), 58, "replica-missing", 2),
+    "the end of a replica": (
+        ended(Scene().without(*SECOND), GONE, 2), 58, "replica-missing", 2),
+    "the creation of a replica that is too many": (
+        one_too_many(), 20, "replica-beyond-desired", None),
+}  # fmt: skip
+"""Scenes without a problem, the seconds after which there is one, and when it began."""
 
 
-def test_the_ends_of_another_replica_do_not_say_since_when_a_host_is_missing() -> None:
-    scene = Scene().without(HOST)
-    for number in range(4):
-        ended(scene, f"llama-tpu-worker-abcd{number}", 2400)
-    assert the_problem(scene).since is None
-
-
-def test_as_many_ends_as_hosts_are_missing_are_theirs() -> None:
-    scene = ended(Scene().without(*FIRST[2:]), "llama-tpu-worker-aaaaa", 600)
-    ended(scene, "llama-tpu-worker-bbbbb", 5)
-    assert the_problem(scene).since == NOW - 600
+@pytest.mark.parametrize(("scene", "seconds", "diagnosis", "ago"), LATER.values(), ids=LATER)
+def test_the_delay_of_a_problem_begins_with(
+    scene: Scene, seconds: float, diagnosis: str, ago: float | None
+) -> None:
+    assert scene.ids(NOW + seconds - 1) == []
+    (problem,) = scene.examined(NOW + seconds).every_problem
+    assert (problem.id, problem.since) == (diagnosis, None if ago is None else NOW - ago)
 
 
 @pytest.mark.parametrize("apart", [10, 40, 100])
 def test_pods_that_end_again_and_again_do_not_put_off_a_missing_host(apart: int) -> None:
-    scene = Scene().without(HOST)
-    for number in range(12):
-        ended(scene, f"llama-tpu-worker-{number:05}", 1 + number * apart)
-    assert the_problem(scene).id == "host-missing"
-
-
-def test_a_host_that_is_known_to_go_counts_whatever_else_ends() -> None:
-    scene = leaves(Scene().without(FIRST[2]), HOST, 40)
-    for number in range(3):
-        ended(scene, f"llama-tpu-worker-{number:05}", 5)
-    assert the_problem(scene).since is None
-
-
-def test_an_end_before_the_newest_host_is_not_the_one_of_the_missing_host() -> None:
-    scene = ended(Scene().without(HOST), "llama-tpu-worker-x7k2p", 1000)
-    scene.changed(FIRST[0], metadata={"creationTimestamp": instant(500)})
-    problem = the_problem(scene)
-    assert problem.since is None
-
-
-def test_a_host_is_missing_from_the_deletion_of_its_pod_on() -> None:
-    scene = leaves(Scene(), HOST, 5)
-    assert scene.ids() == []
-    assert the_problem(scene, NOW + 25).since == NOW - 5
+    assert many(Scene().without(HOST), 12, 1, apart).ids() == ["host-missing"]
 
 
 def test_the_deletion_of_a_host_of_another_replica_says_nothing_of_this_one() -> None:
-    scene = ended(Scene().without(HOST), "llama-tpu-worker-x7k2p", 720)
-    leaves(scene, SECOND[2], 40)
+    scene = leaves(ended(Scene().without(HOST), GONE, 720), SECOND[2], 40)
     found = {each.replica: each.since for each in scene.examined().every_problem}
     assert found == {0: NOW - 720, 1: NOW - 40}
-
-
-def test_where_nothing_tells_since_when_none_is_said() -> None:
-    assert the_problem(Scene().without(HOST)).since is None
-    assert the_problem(Scene().without(HEAD)).since is None
-    assert the_problem(Scene().without(*SECOND)).since is None
-
-
-def test_a_host_that_never_came_counts_from_the_newest_of_the_others() -> None:
-    scene = Scene().without(HOST)
-    for pod in FIRST[:3]:
-        scene.changed(pod, metadata={"creationTimestamp": instant(20)})
-    assert scene.ids() == []
-    assert scene.ids(NOW + 10) == ["host-missing"]
-
-
-@pytest.mark.parametrize("former", ["llama-head-x7k2p", "llama-head"])
-def test_the_end_of_the_head_says_since_when_it_is_missing(former: str) -> None:
-    scene = ended(Scene().without(HEAD), former, 2)
-    assert scene.ids() == []
-    assert the_problem(scene, NOW + 58).since == NOW - 2
-
-
-def test_a_head_is_missing_from_its_deletion_on() -> None:
-    scene = leaves(Scene(), HEAD, 2)
-    assert scene.ids() == []
-    assert the_problem(scene, NOW + 58).since == NOW - 2
-
-
-def test_a_head_was_still_there_when_kuberay_first_said_that_it_is_not_ready() -> None:
-    scene = condition(Scene().without(HEAD), "HeadPodReady", "False", 2)
-    assert scene.ids() == []
-    problem = the_problem(scene, NOW + 58)
-    assert (problem.id, problem.since) == ("head-missing", None)
-    scene = ended(condition(Scene().without(HEAD), "HeadPodReady", "False", 3000), HEAD, 90)
-    assert the_problem(scene).since == NOW - 90
-
-
-def test_a_head_of_a_raycluster_that_was_resumed_may_take_its_time() -> None:
-    scene = condition(Scene().without(HEAD), "RayClusterSuspended", "False", 2)
-    assert scene.ids() == []
-    assert scene.ids(NOW + 58) == ["head-missing"]
-    assert edited(Scene().without(HEAD), 2).ids() == []
-
-
-def test_more_replicas_count_from_the_edit_on() -> None:
-    scene = edited(Scene(), 2, replicas=3)
-    assert scene.ids() == []
-    problem = the_problem(scene, NOW + 58)
-    assert (problem.id, problem.since) == ("replica-missing", None)
-
-
-def test_a_replica_that_is_replaced_counts_from_its_deletion_on() -> None:
-    scene = Scene()
-    for pod in SECOND:
-        leaves(scene, pod, 2)
-    assert scene.ids() == []
-    assert the_problem(scene, NOW + 58).since == NOW - 2
-    scene = ended(Scene().without(*SECOND), "llama-tpu-worker-x7k2p", 2)
-    assert scene.ids() == []
-    assert the_problem(scene, NOW + 58).since == NOW - 2
-
-
-def test_fewer_replicas_count_from_the_edit_on() -> None:
-    scene = edited(Scene(), 2, replicas=1)
-    assert scene.ids() == []
-    problem = the_problem(scene, NOW + 118)
-    assert (problem.id, problem.since) == ("replica-beyond-desired", None)
-
-
-def test_replicas_that_come_and_are_too_many_count_from_then_on() -> None:
-    scene = Scene(llama(replicas=3))
-    scene.cluster["spec"]["workerGroupSpecs"][0]["replicas"] = 2
-    for host in range(4):
-        scene.changed(f"llama-tpu-worker-2-{host}", metadata={"creationTimestamp": instant(100)})
-    assert scene.ids() == []
-    assert scene.ids(NOW + 20) == ["replica-beyond-desired"]
 
 
 @pytest.mark.parametrize("grace", [2**63 - 1, -(2**63), -5])
 def test_an_absurd_grace_period_says_nothing_of_when_a_deletion_began(grace: int) -> None:
     deletion = {"deletionTimestamp": instant(60), "deletionGracePeriodSeconds": grace}
-    (problem,) = [
-        each
-        for each in Scene().changed(HOST, metadata=deletion).examined().every_problem
-        if each.id == "host-missing"
-    ]
-    assert problem.since is None
+    found = Scene().changed(HOST, metadata=deletion).examined().every_problem
+    assert [each.since for each in found if each.id == "host-missing"] == [None]

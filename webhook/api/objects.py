@@ -182,8 +182,10 @@ class Affinity(Struct, rename="camel", frozen=True, gc=False):
         return present.required_during_scheduling_ignored_during_execution or []
 
 
-class SchedulingGroup(Struct, frozen=True, gc=False):
-    """`spec.schedulingGroup`, of which only the presence is read."""
+class SchedulingGroup(Struct, rename="camel", frozen=True, gc=False):
+    """`spec.schedulingGroup`."""
+
+    pod_group_name: str = ""
 
 
 class SchedulingGate(Struct, frozen=True, gc=False):

@@ -87,19 +87,16 @@ class Symptom(Struct, frozen=True, gc=False):
     deletes: bool = False
 
 
-Series = Literal["each", "at once", "group"]
-"""The replicas of a group that share a series of events: none, those found at once, or all."""
-
-
 class Event(NamedTuple):
-    """The event for a diagnosis: its reason, the number of seconds the problem has to last, and
-    which replicas of a group share a series: all if they have the problem for one reason, those
-    found at once if they are likely to get it together.
+    """The event for a diagnosis: its reason, and the number of seconds the problem has to last.
+
+    The replicas of a group that are found with the problem at once share a series of events. With
+    `shared`, all of them do, because they have it for one reason.
     """
 
     reason: str
     seconds: float = 0.0
-    series: Series = "each"
+    shared: bool = False
 
 
 class Diagnosis(Struct, Generic[T], frozen=True):

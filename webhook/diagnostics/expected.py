@@ -39,7 +39,7 @@ class Difference(Struct, frozen=True):
     @property
     def shown(self) -> str:
         """The actual value, for a message."""
-        return "not set" if self.actual is None else f"{self.actual}"
+        return "not set" if self.actual is None else self.actual
 
 
 class Expected:
@@ -91,17 +91,14 @@ class Expected:
 
     def host_names(self) -> list[Difference]:
         """Return the pods whose host name differs from the name that their peers use."""
-        found = []
-        for host, pod in _identified(self.replica):
-            for edit in self._own(host):
-                if (
-                    type(edit) is SetField
-                    and edit.name == "hostname"
-                    and pod.spec.hostname != edit.value
-                ):
-                    value = pod.spec.hostname or None
-                    found.append(Difference(pod, host, edit.name, str(edit.value), value))
-        return found
+        return [
+            Difference(pod, host, edit.name, str(edit.value), pod.spec.hostname or None)
+            for host, pod in _identified(self.replica)
+            for edit in self._own(host)
+            if type(edit) is SetField
+            and edit.name == "hostname"
+            and pod.spec.hostname != edit.value
+        ]
 
     def places(self) -> list[Difference]:
         """Return the variables that differ from the seat, the first of each pod.

@@ -4,7 +4,6 @@ Lists of stored objects are tuples, so that the garbage collector does not trave
 """
 
 from collections.abc import Iterable
-from typing import Final
 
 from msgspec import Struct, field
 
@@ -16,14 +15,11 @@ from webhook.api.objects import (
     PodSpec,
     RayCluster,
     RayClusterSpec,
-    SchedulingGroup,
     Strings,
     WorkerGroup,
 )
 from webhook.api.times import seconds_of
-
-_WORDS_MAX: Final = 300
-"""Characters of a condition's message."""
+from webhook.diagnostics.messages import in_line
 
 
 class LiveMeta(ObjectMeta, rename="camel", frozen=True, gc=False):
@@ -108,13 +104,7 @@ class Condition(Struct, rename="camel", frozen=True, gc=False):
     @property
     def words(self) -> str:
         """The message in one line, or else the reason."""
-        return " ".join(self.message.split())[:_WORDS_MAX] or self.reason
-
-
-class GroupReference(SchedulingGroup, rename="camel", frozen=True, gc=False):
-    """`spec.schedulingGroup` of a pod."""
-
-    pod_group_name: str = ""
+        return in_line(self.message) or self.reason
 
 
 class LiveContainer(Container, rename="camel", frozen=True, gc=False):
@@ -132,7 +122,6 @@ class LiveSpec(PodSpec, rename="camel", frozen=True, gc=False):
     containers: tuple[LiveContainer, ...] | None = None  # type: ignore[assignment] # views are read-only
     init_containers: tuple[LiveContainer, ...] | None = None  # type: ignore[assignment] # the same
     node_name: str | None = None
-    scheduling_group: GroupReference | None = None
 
 
 class Waiting(Struct, frozen=True, gc=False):
@@ -151,16 +140,10 @@ class Terminated(Struct, rename="camel", frozen=True, gc=False):
 
 
 class ContainerState(Struct, frozen=True, gc=False):
-    """`state` of a container; one of the fields is set."""
+    """`state` of a container, or `lastState`, the end of its previous run; one field is set."""
 
     waiting: Waiting | None = None
     running: Present | None = None
-    terminated: Terminated | None = None
-
-
-class LastState(Struct, frozen=True, gc=False):
-    """`lastState` of a container: the end of its previous run."""
-
     terminated: Terminated | None = None
 
 
@@ -169,7 +152,7 @@ class ContainerStatus(Struct, rename="camel", frozen=True, gc=False):
 
     name: str = ""
     state: ContainerState = field(default_factory=ContainerState)
-    last_state: LastState | None = None
+    last_state: ContainerState | None = None
     restart_count: int = 0
     ready: bool = False
     started: bool | None = None
@@ -251,10 +234,9 @@ class LivePod(Pod, frozen=True, gc=False):
         return find(self.status.conditions, kind)
 
 
-class ClusterStatus(Struct, frozen=True, gc=False):
-    """The part of a RayCluster's `status` that is decoded."""
+class Conditions(Struct, frozen=True, gc=False):
+    """A `status` of which only the conditions are decoded."""
 
-    state: str = ""
     conditions: tuple[Condition, ...] | None = None
 
 
@@ -287,7 +269,7 @@ class LiveCluster(RayCluster, frozen=True, gc=False):
 
     metadata: ClusterMeta = field(default_factory=ClusterMeta)
     spec: LiveClusterSpec = field(default_factory=LiveClusterSpec)
-    status: ClusterStatus = field(default_factory=ClusterStatus)
+    status: Conditions = field(default_factory=Conditions)
 
 
 class Gang(Struct, rename="camel", frozen=True, gc=False):
@@ -308,18 +290,12 @@ class PodGroupSpec(Struct, rename="camel", frozen=True, gc=False):
     scheduling_policy: SchedulingPolicy = field(default_factory=SchedulingPolicy)
 
 
-class PodGroupStatus(Struct, frozen=True, gc=False):
-    """`status` of a PodGroup."""
-
-    conditions: tuple[Condition, ...] | None = None
-
-
 class LivePodGroup(Struct, frozen=True, gc=False):
     """A PodGroup, of any version of its API."""
 
     metadata: LiveMeta = field(default_factory=LiveMeta)
     spec: PodGroupSpec = field(default_factory=PodGroupSpec)
-    status: PodGroupStatus = field(default_factory=PodGroupStatus)
+    status: Conditions = field(default_factory=Conditions)
 
     @property
     def min_count(self) -> int:

@@ -157,19 +157,19 @@ class ObjectCache:
         self._examined = False
         self._changed: set[str] = set()
         self._places: set[str] = set()
-        """Changed nodes by name, and changed PodGroups and Services by namespace and name."""
-        self._ends: set[str] = set()
-        """Names, in a namespace, of pods that have ended."""
+        """Changed nodes by name; changed PodGroups and Services, and pods that have ended, by
+        namespace and name.
+        """
         self.clusters: Table[LiveCluster] = Table(
             _namespace, lambda cluster: self._mark([cluster.metadata.uid or ""])
         )
         self.pods: Table[LivePod] = Table(
             lambda pod: (owner_of(pod),), lambda pod: self._mark([owner_of(pod)]), kept
         )
-        self.pod_groups: Table[LivePodGroup] = Table(_place, self._place_changed)
+        self.pod_groups: Table[LivePodGroup] = Table(_place, lambda each: self._touch(_place(each)))
         self.events: Table[LiveEvent] = Table(_subjects, self._event_changed)
-        self.services: Table[Named] = Table(_place, self._place_changed)
-        self.nodes: Table[Named] = Table(_name, self._node_changed, kept_node)
+        self.services: Table[Named] = Table(_place, lambda each: self._touch(_place(each)))
+        self.nodes: Table[Named] = Table(_name, lambda each: self._touch(_name(each)), kept_node)
         self.namespaces: Table[Named] = Table(_name, self._namespace_changed)
         self.configurations: Table[WebhookConfiguration] = Table(_name, self._installation_changed)
 
@@ -186,22 +186,14 @@ class ObjectCache:
 
     def take_changed(self) -> set[str]:
         """Return the uids of RayClusters whose report may have changed since the last call."""
-        places, ends = self._places, self._ends
+        places, self._places = self._places, set()
         if places:
-            self._mark(
-                owner_of(pod)
-                for pod in self.pods.all
-                if pod.spec.node_name in places
-                or (pod.pod_group and f"{pod.metadata.namespace}/{pod.pod_group}" in places)
-                or f"{pod.metadata.namespace}/{pod.spec.subdomain}" in places
-            )
-        if places or ends:
+            self._mark(owner_of(pod) for pod in self.pods.all if not places.isdisjoint(_uses(pod)))
             self._mark(
                 each.metadata.uid or ""
                 for each in self.clusters.all
-                if _service(each) in places or not ends.isdisjoint(_pod_names(each))
+                if not places.isdisjoint(_own_names(each))
             )
-        self._places, self._ends = set(), set()
         changed, self._changed = self._changed, set()
         return changed
 
@@ -244,16 +236,8 @@ class ObjectCache:
         """Mark the RayCluster of a rejection. The end of a pod counts once the pod is deleted."""
         if event.reason in REFUSALS:
             self._mark(_subjects(event))
-        elif self._examined and self.pods.get(event.involved_object.uid) is None:
-            self._ends.update(_subjects(event))
-
-    def _place_changed(self, value: LivePodGroup | Named) -> None:
-        if self._examined:
-            self._places.update(_place(value))
-
-    def _node_changed(self, node: Named) -> None:
-        if self._examined:
-            self._places.update(_name(node))
+        elif self.pods.get(event.involved_object.uid) is None:
+            self._touch(_subjects(event))
 
     def _namespace_changed(self, namespace: Named) -> None:
         found = self.clusters.of(namespace.metadata.name or "")
@@ -266,6 +250,10 @@ class ObjectCache:
     def _mark(self, uids: Iterable[str]) -> None:
         if self._examined:
             self._changed.update(uids)
+
+    def _touch(self, places: Iterable[str]) -> None:
+        if self._examined:
+            self._places.update(places)
 
 
 def owner_of(pod: LivePod) -> str:
@@ -298,19 +286,23 @@ def _subjects(event: LiveEvent) -> Iterable[str]:
         yield about.uid
 
 
-def _pod_names(cluster: LiveCluster) -> Iterable[str]:
-    """Yield `namespace/generateName` of all pods of a RayCluster, and the name that its head may
-    have without a suffix.
+def _uses(pod: LivePod) -> Iterable[str]:
+    """Yield the node, PodGroup and Service of a pod, as in `_places`."""
+    namespace = pod.metadata.namespace
+    yield pod.spec.node_name or ""
+    yield f"{namespace}/{pod.pod_group}"
+    yield f"{namespace}/{pod.spec.subdomain}"
+
+
+def _own_names(cluster: LiveCluster) -> Iterable[str]:
+    """Yield the headless Service of a RayCluster, the `generateName` of all its pods, and the name
+    that its head may have without a suffix, as in `_places`.
     """
     namespace, name = cluster.metadata.namespace or "", cluster.metadata.name or ""
+    yield f"{namespace}/{headless_service(name)}"
     yield f"{namespace}/{pod_prefix(name, None).removesuffix('-')}"
     for group in (None, *(each.group_name for each in cluster.groups)):
         yield f"{namespace}/{pod_prefix(name, group)}"
-
-
-def _service(cluster: LiveCluster) -> str:
-    """Return `namespace/name` of the headless Service that KubeRay creates."""
-    return f"{cluster.metadata.namespace or ''}/{headless_service(cluster.metadata.name or '')}"
 
 
 def _same(old: T, new: T) -> bool:

@@ -21,7 +21,7 @@ from webhook.diagnostics.diagnosis import (
     latest,
 )
 from webhook.diagnostics.live_objects import ContainerStatus, LivePod
-from webhook.diagnostics.messages import agreed, describe, hosts, listed
+from webhook.diagnostics.messages import agreed, describe, hosts, in_line, listed
 
 _FINE: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
 """Waiting reasons of a normal start."""
@@ -29,8 +29,7 @@ _FINE: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
 _CRASHES: Final = "CrashLoopBackOff"
 _ON_FAILURE: Final = "OnFailure"
 _STUCK: Final = frozenset({"Deferred", "Infeasible"})
-_WORDS_MAX: Final = 300
-_WAITING: Final = Event("PodGroupWaiting", series="group")
+_WAITING: Final = Event("PodGroupWaiting", shared=True)
 _SUBMITTER: Final = "ray-job-submitter"
 """The container that KubeRay adds to the head for `SidecarMode` of a RayJob.
 
@@ -278,7 +277,7 @@ def resize_failed(party: PodSet) -> Iterator[Symptom]:
     https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-ippr.html
     """
     for words, found in party.sorted_by(
-        lambda pod: _line(_resize_status(pod).last_failed_reason or "")
+        lambda pod: in_line(_resize_status(pod).last_failed_reason or "")
     ):
         yield found.symptom(
             f"{found.agreed()} not been resized by Ray, which does not try again: {words}",
@@ -304,14 +303,8 @@ def _resize_status(pod: LivePod) -> _ResizeStatus:
         return _ResizeStatus()
 
 
-def _line(text: str) -> str:
-    """Return a text in one line, cut to the length of a message."""
-    return " ".join(text.split())[:_WORDS_MAX]
-
-
 def _line_of(reason: str, message: str) -> str:
-    words = " ".join(message.split())
-    return f"{reason}{f', {words}' if words else ''}"[:_WORDS_MAX]
+    return in_line(f"{reason}, {message}" if message.strip() else reason)
 
 
 def _scheduler(pod: LivePod) -> str:
@@ -461,13 +454,13 @@ def _times(found: PodSet, kind: str) -> Iterator[float | None]:
 
 
 PODS: Final = (
-    Diagnosis(pod_pending, ERROR, 60, Event("PodPending", 600.0, "group")),
+    Diagnosis(pod_pending, ERROR, 60, Event("PodPending", 600.0, shared=True)),
     Diagnosis(pod_gated, WARNING, 60),
     Diagnosis(container_waits, ERROR, 60),
     Diagnosis(pod_ended, ERROR, 60),
     Diagnosis(pod_not_ready, ERROR, 900),
     Diagnosis(podgroup_missing, ERROR, 30, _WAITING),
     Diagnosis(podgroup_waits, ERROR, 120, _WAITING),
-    Diagnosis(resize_stuck, WARNING, 120, Event("PodResizeStuck", 600.0, "group")),
-    Diagnosis(resize_failed, WARNING, event=Event("PodResizeFailed", series="group")),
+    Diagnosis(resize_stuck, WARNING, 120, Event("PodResizeStuck", 600.0, shared=True)),
+    Diagnosis(resize_failed, WARNING, event=Event("PodResizeFailed", shared=True)),
 )

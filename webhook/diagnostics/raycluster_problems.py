@@ -21,7 +21,7 @@ from webhook.diagnostics.diagnosis import (
 )
 from webhook.diagnostics.expected import Expected
 from webhook.diagnostics.live_objects import LivePod, find
-from webhook.diagnostics.messages import agreed, counted, describe, listed, show
+from webhook.diagnostics.messages import agreed, counted, describe, in_line, listed, show
 from webhook.groups.naming import pod_prefix
 
 _REPLICA_FAILURE: Final = "ReplicaFailure"
@@ -31,7 +31,7 @@ _FOREGROUND: Final = "foregroundDeletion"
 _FRESH_SECONDS: Final = 1100.0
 """Maximum age of KubeRay's last rejection: KubeRay retries after 1,000 s at the latest."""
 
-_WORDS_MAX: Final = 600
+_REFUSAL_MAX: Final = 600
 _OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 
 
@@ -50,7 +50,7 @@ def pod_refused(cluster: Cluster) -> Iterator[Symptom]:
         words, since = _last_refusal(cluster)
     if words:
         yield Symptom(
-            f"KubeRay cannot create a pod: {' '.join(words.split())[:_WORDS_MAX]}",
+            f"KubeRay cannot create a pod: {in_line(words, _REFUSAL_MAX)}",
             "fix what the message names; KubeRay then creates the pod by itself",
             show("raycluster", cluster.namespace, cluster.name),
             Begin(since),

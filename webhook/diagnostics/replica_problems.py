@@ -7,6 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from webhook.api import names
+from webhook.api.formats import shortened
 from webhook.api.times import seconds_of
 from webhook.diagnostics.assigned_pods import Group, Replica, newest
 from webhook.diagnostics.diagnosis import (
@@ -25,13 +26,6 @@ from webhook.diagnostics.expected import Difference, Expected
 from webhook.diagnostics.live_objects import ContainerStatus, LivePod
 from webhook.diagnostics.messages import agreed, counted, describe, hosts, listed, show
 from webhook.groups.naming import pod_prefix
-
-_APART: Final = 150.0
-"""Seconds between two pod ends from which they count as separate incidents: long enough for a
-missing host to be reported, and to become an event, while other pods of its group are replaced.
-"""
-_LONG: Final = 60
-"""Maximum length of a value in a message."""
 
 
 def host_missing(replica: Replica) -> Iterator[Symptom]:
@@ -62,32 +56,19 @@ def _lost(replica: Replica, missing: list[int]) -> Begin:
     """Return when the first of the missing hosts was lost.
 
     Events do not contain the host of a pod. If the number of ended pods of the group differs from
-    the number of missing hosts, any of these pods may have been a missing host: ends in quick
-    succession count from the first, so that they cannot postpone the problem forever.
+    the number of missing hosts, any of these pods may have been a missing host.
     """
     cluster = replica.group.cluster
     pods = replica.group.leaving.get((replica.index, replica.name), ())
     leaving = {host: pod.metadata.deleted for host, pod in pods if host in missing}
     times = [time for time in leaving.values() if time is not None]
     if len(leaving) < len(missing):
-        prefix = pod_prefix(cluster.name, replica.group.name)
-        ends = cluster.ends(prefix)
+        ends = cluster.ends(pod_prefix(cluster.name, replica.group.name))
         ends = ends[bisect_left(ends, replica.newest or 0.0) :]
         if len(ends) != len(missing) - len(leaving):
-            bound = _run(ends) if ends else replica.newest
-            return Begin(None, earliest((*times, bound)))
+            return Begin(None, earliest((*times, ends[0] if ends else replica.newest)))
         times += ends
     return Begin(min(times, default=None), replica.newest)
-
-
-def _run(ends: list[float]) -> float:
-    """Return the first of the last ends that are less than `_APART` seconds apart."""
-    first = ends[-1]
-    for end in reversed(ends):
-        if first - end > _APART:
-            break
-        first = end
-    return first
 
 
 def replica_missing(group: Group) -> Iterator[Symptom]:
@@ -239,11 +220,11 @@ def hosts_changed(expected: Expected) -> Iterator[Symptom]:
         what = f"it has {hosts(extra)}"
     else:
         first = declared[0]
-        what = f"{first.pod.name} has {first.name}={_cut(first.shown)}"
+        what = f"{first.pod.name} has {first.name}={shortened(first.shown)}"
         if _made_since_the_last_edit(replica):
             says = f"has another number of hosts than {count} in its template"
             remedy = (
-                f"remove {first.name} from the template, or set it to {_cut(first.expected)}: "
+                f"remove {first.name} from the template, or set it to {shortened(first.expected)}: "
                 "recreated pods have the same value"
             )
             command = show("raycluster", cluster.namespace, cluster.name)
@@ -292,7 +273,7 @@ def slice_left_out(found: Slice) -> Iterator[Symptom]:
         declared for declared in found.declared if declared not in {str(number), str(found.total)}
     ]
     if wrong:
-        what = f"has {name}={wrong[0][:_LONG]}, and its group has {counted(number, 'replica')}"
+        what = f"has {name}={shortened(wrong[0])}, and its group has {counted(number, 'replica')}"
         first = f"set {name} to {number} in the template, then "
     elif replica.index >= number:
         job = replica.group.cluster.facts.slices.get(replica.group.name)
@@ -438,30 +419,18 @@ def _last_words(statuses: Iterable[ContainerStatus]) -> str:
     return ""
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONG else f"{text[:_LONG]}…"
-
-
 GROUP: Final = (
     Diagnosis(replica_missing, ERROR, 60),
     Diagnosis(replica_beyond_desired, WARNING, 120),
     Diagnosis(seat_held_twice, ERROR, 10, Event("SeatHeldTwice")),
     Diagnosis(pod_without_seat, ERROR, event=Event("PodWithoutSeat")),
 )
-REPLICA: Final = (Diagnosis(host_missing, ERROR, 30, Event("HostMissing", 120.0, "at once")),)
+REPLICA: Final = (Diagnosis(host_missing, ERROR, 30, Event("HostMissing", 120.0)),)
 SLICE: Final = (Diagnosis(slice_left_out, ERROR),)
 DECLARED: Final = (
     Diagnosis(replica_split, ERROR, event=Event("ReplicaSplit")),
     Diagnosis(hosts_changed, WARNING),
-    Diagnosis(
-        worker_id_differs,
-        ERROR,
-        event=Event("WorkerIdDiffers", series="at once"),
-    ),
-    Diagnosis(
-        hostname_differs,
-        ERROR,
-        event=Event("HostnameDiffers", series="at once"),
-    ),
-    Diagnosis(host_restarted, ERROR, event=Event("HostRestarted", series="at once")),
+    Diagnosis(worker_id_differs, ERROR, event=Event("WorkerIdDiffers")),
+    Diagnosis(hostname_differs, ERROR, event=Event("HostnameDiffers")),
+    Diagnosis(host_restarted, ERROR, event=Event("HostRestarted")),
 )

@@ -135,14 +135,11 @@ class Tracker(Struct):
             for key, (cluster, problem) in found.items()
             if cluster_report.now - self.affected[key] >= _EVENTS[problem.id].seconds
         }
-        series_of = {key: _EVENTS[problem.id].series for key, (_, problem) in lasting.items()}
-        new = _at_once(
-            key for key, kind in series_of.items() if kind == "at once" and key not in self.series
-        )
         # A reported problem keeps its series
+        series_of = self.series | _at_once(key for key in lasting if key not in self.series)
         self.series = {
-            key: _of_group(key) if kind == "group" else self.series.get(key) or new.get(key, key)
-            for key, kind in series_of.items()
+            key: _of_group(key) if _EVENTS[problem.id].shared else series_of[key]
+            for key, (_, problem) in lasting.items()
         }
         by_series: dict[Key, list[tuple[report.Cluster, Problem]]] = {}
         for key, each in lasting.items():

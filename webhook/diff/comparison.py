@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from webhook.api import names
+from webhook.api.formats import shortened
 from webhook.api.objects import Pod
 from webhook.api.review import Denied
 from webhook.groups.group_config import facts_of
@@ -158,7 +159,7 @@ def _shown(value: object) -> str | None:
     if value is None:
         return None
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    return text if len(text) <= _LONG else f"{text[:_LONG]}…"
+    return shortened(text, _LONG)
 
 
 def _host_changes(live: Object, after: Object) -> Iterator[HostChange]:
