@@ -4,8 +4,8 @@ import base64
 import copy
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,6 +19,10 @@ from webhook.cli.check import worker_of
 from webhook.cli.main import main
 
 Capture = pytest.CaptureFixture[str]
+Change = Callable[[Server], object]
+"""Changes the answers of a server on which all is well."""
+Check = Callable[..., tuple[int, dict[str, str]]]
+Printed = Callable[..., tuple[int, str]]
 PODS = "/api/v1/namespaces/team/pods"
 CLUSTERS = "/apis/ray.io/v1/namespaces/team/rayclusters"
 MUTATING = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
@@ -33,6 +37,7 @@ DENIED = (
 )
 
 
+SETTINGS = f"{WITHIN}/configmaps/ray-webhook-settings"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/ray-webhook/leases"
 LEASE = f"{LEASES}/ray-webhook-reservations-07"
 
@@ -81,33 +86,43 @@ def installed(server: Server, bundle: str) -> None:
     server.denials[CLUSTERS] = {"code": 422, "message": DENIED}
 
 
-def check(
-    folder: Path,
-    bundle: str,
-    capsys: Capture,
-    *arguments: str,
-    **changes: Any,  # noqa: ANN401
-) -> tuple[int, dict[str, str]]:
-    """Return the exit status, and the verdict of each check; of several with one id, the worst."""
-    scene = changes.pop("scene", None) or Scene()
-    with serving(scene, folder) as (server, kubeconfig):
-        installed(server, bundle)
-        for change in changes.values():
+@pytest.fixture
+def printed(tmp_path: Path, bundle: str, capsys: Capture) -> Printed:
+    """Run `check` after a change of the server, and return the exit status and what it prints."""
+
+    def run(*arguments: str, change: Change = lambda _: None) -> tuple[int, str]:
+        with serving(Scene(), tmp_path) as (server, kubeconfig):
+            installed(server, bundle)
             change(server)
-        status = main(["check", "--kubeconfig", str(kubeconfig), "-o", "json", *arguments])
-    ranks = ["fine", "unknown", "warning", "error"]
-    found: dict[str, str] = {}
-    report = json.loads(capsys.readouterr().out)
-    assert report["right"] == (status == 0)
-    for each in report["checks"]:
-        found[each["id"]] = max(found.get(each["id"], "fine"), each["verdict"], key=ranks.index)
-        assert f"### {each['id']}\n" in CHECKS.read_text()
-        assert bool(each.get("remedy")) == (each["verdict"] != "fine")
-    return status, found
+            status = main(["check", "--kubeconfig", str(kubeconfig), *arguments])
+        return status, capsys.readouterr().out
+
+    return run
 
 
-def test_all_is_fine_where_all_is_installed(tmp_path: Path, bundle: str, capsys: Capture) -> None:
-    status, found = check(tmp_path, bundle, capsys)
+@pytest.fixture
+def check(printed: Printed) -> Check:
+    """Run `check`, and return the exit status, and the verdict of each check; of several with one
+    id, the worst.
+    """
+
+    def run(*arguments: str, change: Change = lambda _: None) -> tuple[int, dict[str, str]]:
+        status, out = printed("-o", "json", *arguments, change=change)
+        ranks = ["fine", "unknown", "warning", "error"]
+        found: dict[str, str] = {}
+        report = json.loads(out)
+        assert report["right"] == (status == 0)
+        for each in report["checks"]:
+            found[each["id"]] = max(found.get(each["id"], "fine"), each["verdict"], key=ranks.index)
+            assert f"### {each['id']}\n" in CHECKS.read_text()
+            assert bool(each.get("remedy")) == (each["verdict"] != "fine")
+        return status, found
+
+    return run
+
+
+def test_all_is_fine_where_all_is_installed(check: Check) -> None:
+    status, found = check()
     assert status == 0
     assert {name: verdict for name, verdict in found.items() if verdict != "fine"} == {}
     checks = CHECKS.read_text().partition("\n## Checks\n")[2]
@@ -115,10 +130,8 @@ def test_all_is_fine_where_all_is_installed(tmp_path: Path, bundle: str, capsys:
     assert list(found) == sections
 
 
-def test_only_what_is_needed_is_looked_at_before_an_installation(
-    tmp_path: Path, bundle: str, capsys: Capture
-) -> None:
-    status, found = check(tmp_path, bundle, capsys, "--pre")
+def test_only_what_is_needed_is_looked_at_before_an_installation(check: Check) -> None:
+    status, found = check("--pre")
     assert status == 0
     assert list(found) == [
         "kubernetes-version",
@@ -128,55 +141,193 @@ def test_only_what_is_needed_is_looked_at_before_an_installation(
     ]
 
 
-def test_without_kuberay_nothing_can_be_installed(
-    tmp_path: Path, bundle: str, capsys: Capture
-) -> None:
-    status, found = check(
-        tmp_path, bundle, capsys, "--pre", gone=lambda server: server.answers.pop("/apis/ray.io/v1")
-    )
-    assert (status, found["kuberay-served"]) == (1, "error")
+def answering(path: str, body: Object) -> Change:
+    return lambda server: server.answers.update({path: body})
+
+
+def denying(path: str, code: int, message: str) -> Change:
+    return lambda server: server.denials.update({path: {"code": code, "message": message}})
+
+
+def withholding(resource: str) -> Change:
+    return lambda server: server.withheld.add(resource)
+
+
+def with_bundle(value: str) -> Change:
+    def change(server: Server) -> None:
+        server.scene.webhooks[0]["webhooks"][0]["clientConfig"]["caBundle"] = value
+
+    return change
+
+
+def with_policy_of_ignore(name: str) -> Change:
+    def change(server: Server) -> None:
+        (webhook,) = (each for each in server.scene.webhooks[0]["webhooks"] if each["name"] == name)
+        webhook["failurePolicy"] = "Ignore"
+
+    return change
+
+
+def with_a_configuration(name: str, /, **webhook: object) -> Change:
+    """Add a copy of the configuration, or its first webhook with other fields."""
+
+    def change(server: Server) -> None:
+        other = copy.deepcopy(server.scene.webhooks[0])
+        other["metadata"]["name"] = name
+        if webhook:
+            other["webhooks"] = [other["webhooks"][0] | webhook]
+        server.scene.webhooks.append(other)
+
+    return change
+
+
+def operator_of(server: Server) -> Object:
+    (operator,) = server.answers["/apis/apps/v1/deployments"]["items"]
+    result: Object = operator
+    return result
+
+
+def with_an_odd_tag(server: Server) -> None:
+    (container,) = operator_of(server)["spec"]["template"]["spec"]["containers"]
+    container["image"] = f"quay.io/kuberay/operator:v1.{'9' * 4301}"
+
+
+def with_settings(text: str, *arguments: str, namespace: str = "ray-system") -> Change:
+    """Let the webhook have settings, and the operator arguments and a namespace."""
+
+    def change(server: Server) -> None:
+        configured(server, text)
+        operator = operator_of(server)
+        operator["metadata"]["namespace"] = namespace
+        operator["spec"]["template"]["spec"]["containers"][0]["args"] = list(arguments)
+
+    return change
+
+
+def configured(server: Server, *texts: str) -> None:
+    volume = {"name": "settings", "configMap": {"name": "ray-webhook-settings"}}
+    server.answers[f"{WITHIN}/pods"]["items"][0]["spec"]["volumes"] = [volume]
+    server.answers[SETTINGS] = {
+        "data": {f"{number}.yaml": text for number, text in enumerate(texts)}
+    }
+
+
+def with_settings_beside_other_files(server: Server) -> None:
+    configured(server, "other: 1", "validation: []", "validation: {operators: [me]}")
+
+
+def with_secret_settings(server: Server) -> None:
+    configured(server, "")
+    server.refused.add(SETTINGS)
+
+
+def without_rayclusters(server: Server) -> None:
+    denial = 'admission webhook "pods.admission.ray.io" denied the request: there is no RayCluster'
+    server.answers[CLUSTERS] = {"items": []}
+    server.denials[PODS] = {"code": 422, "message": denial}
+
+
+MTLS = "--feature-gates=RayClusterMTLS=true"
+ACCOUNT = "system:serviceaccount:kuberay:kuberay-operator"
 
 
 @pytest.mark.parametrize(
-    ("version", "verdict"),
+    ("name", "status", "verdict", "change"),
     [
-        ("v1.29.9", "error"),
-        ("v1.30.0-gke.1", "fine"),
-        ("v1.37+", "fine"),
-        ("dev", "unknown"),
-        ("v1." + "9" * 4301, "unknown"),
+        ("kuberay-served", 1, "error", lambda server: server.answers.pop("/apis/ray.io/v1")),
+        ("kubernetes-version", 1, "error", answering("/version", {"gitVersion": "v1.29.9"})),
+        ("kubernetes-version", 0, "fine", answering("/version", {"gitVersion": "v1.30.0-gke.1"})),
+        ("kubernetes-version", 0, "fine", answering("/version", {"gitVersion": "v1.37+"})),
+        ("kubernetes-version", 0, "unknown", answering("/version", {"gitVersion": "dev"})),
+        (
+            "kubernetes-version",
+            0,
+            "unknown",
+            answering("/version", {"gitVersion": f"v1.{'9' * 4301}"}),
+        ),
+        ("kuberay-version", 0, "fine", with_an_odd_tag),
+        ("ca-bundle", 1, "error", with_bundle("")),
+        ("ca-bundle", 1, "error", with_bundle("bm90IGEgY2VydGlmaWNhdGU=")),
+        ("ca-bundle", 1, "error", with_bundle("%")),
+        ("endpoints", 1, "error", answering(SLICES, {"items": []})),
+        ("rights", 1, "error", answering(REVIEWS, {"status": {}})),
+        ("rights", 0, "warning", withholding("customresourcedefinitions")),
+        ("rights", 1, "error", withholding("pods")),
+        ("rights", 1, "error", withholding("rayclusters")),
+        ("rights", 1, "error", withholding("leases")),
+        ("reservations", 0, "fine", denying(LEASE, 409, "the object has been modified")),
+        ("second-webhook", 1, "error", with_a_configuration("ray-webhook-again")),
+        (
+            "second-webhook",
+            1,
+            "error",
+            with_a_configuration(
+                "kuberay-tpu-webhook",
+                name="kuberay-tpu-webhook.default.svc",
+                objectSelector={"matchLabels": {"app.kubernetes.io/name": "kuberay"}},
+            ),
+        ),
+        ("registered", 1, "error", lambda server: server.scene.webhooks.clear()),
+        ("failure-policy", 0, "warning", with_policy_of_ignore("pods.admission.ray.io")),
+        ("failure-policy", 0, "warning", with_policy_of_ignore("shards.admission.ray.io")),
+        (
+            "seats",
+            1,
+            "error",
+            lambda server: server.scene.changed("llama-tpu-worker-0-3", spec={"hostname": "other"}),
+        ),
+        ("dry-run-patched", 0, "fine", without_rayclusters),
+        ("feature-gates", 0, "fine", with_settings("validation: {}")),
+        ("feature-gates", 0, "fine", with_settings("validation: {gates: {RayClusterMTLS: false}}")),
+        ("feature-gates", 0, "fine", with_settings("not: [yaml")),
+        (
+            "feature-gates",
+            0,
+            "warning",
+            with_settings("validation: {gates: {RayClusterMTLS: true}}"),
+        ),
+        ("feature-gates", 0, "warning", with_settings("", MTLS)),
+        (
+            "feature-gates",
+            0,
+            "warning",
+            with_settings("validation: []", "-feature-gates=Other=true,RayClusterMTLS=true"),
+        ),
+        (
+            "feature-gates",
+            0,
+            "fine",
+            with_settings("validation: {gates: {RayClusterMTLS: true}}", MTLS),
+        ),
+        ("feature-gates", 0, "unknown", with_secret_settings),
+        ("operator-account", 0, "unknown", with_secret_settings),
+        ("operator-account", 0, "fine", with_settings("", namespace="ray-system")),
+        ("operator-account", 0, "fine", with_settings("", namespace="default")),
+        ("operator-account", 0, "warning", with_settings("", namespace="kuberay")),
+        (
+            "operator-account",
+            0,
+            "fine",
+            with_settings(f"validation: {{operators: [{ACCOUNT}]}}", namespace="kuberay"),
+        ),
+        ("operator-account", 0, "warning", with_settings("validation: {operators: []}")),
+        ("operator-account", 0, "fine", with_settings("validation: {operators: 5}")),
+        ("operator-account", 0, "warning", with_settings_beside_other_files),
     ],
 )
-def test_kubernetes_has_to_be_new_enough(
-    tmp_path: Path, bundle: str, capsys: Capture, version: str, verdict: str
+def test_a_check_has_a_verdict(
+    check: Check, name: str, status: int, verdict: str, change: Change
 ) -> None:
-    other = {"/version": {"gitVersion": version}}
-    _, found = check(
-        tmp_path, bundle, capsys, "--pre", old=lambda server: server.answers.update(other)
-    )
-    assert found["kubernetes-version"] == verdict
+    found = check(change=change)
+    assert (found[0], found[1][name]) == (status, verdict)
 
 
-def test_no_tag_of_an_image_ends_the_check(tmp_path: Path, bundle: str, capsys: Capture) -> None:
-    def tagged(server: Server) -> None:
-        (operator,) = server.answers["/apis/apps/v1/deployments"]["items"]
-        (container,) = operator["spec"]["template"]["spec"]["containers"]
-        container["image"] = "quay.io/kuberay/operator:v1." + "9" * 4301
-
-    status, found = check(tmp_path, bundle, capsys, "--pre", odd=tagged)
-    assert (status, found["kuberay-version"]) == (0, "fine")
-
-
-def test_a_webhook_that_is_not_asked_is_found_out_by_the_dry_runs(
-    tmp_path: Path, bundle: str, capsys: Capture
-) -> None:
-    bare: Object = {"metadata": {"labels": {}}}
-
+def test_a_webhook_that_is_not_asked_is_found_out_by_the_dry_runs(check: Check) -> None:
     def deaf(server: Server) -> None:
         server.denials.clear()
-        server.answers[f"POST {PODS}"] = bare
+        server.answers[f"POST {PODS}"] = {"metadata": {"labels": {}}}
 
-    status, found = check(tmp_path, bundle, capsys, deaf=deaf)
+    status, found = check(change=deaf)
     assert status == 1
     assert (found["dry-run-denied"], found["dry-run-patched"]) == ("error", "error")
 
@@ -189,79 +340,28 @@ def test_a_webhook_that_is_not_asked_is_found_out_by_the_dry_runs(
         ("x509: certificate signed by unknown authority", "do not fit"),
     ],
 )
-def test_a_call_that_fails_says_why(
-    tmp_path: Path, bundle: str, capsys: Capture, cause: str, advice: str
-) -> None:
+def test_a_call_that_fails_says_why(printed: Printed, cause: str, advice: str) -> None:
     message = (
         'Internal error occurred: failed calling webhook "pods.admission.ray.io": Post '
         f'"https://x": {cause}'
     )
-    with serving(Scene(), tmp_path) as (server, kubeconfig):
-        installed(server, bundle)
-        server.denials[PODS] = {"code": 500, "message": message}
-        status = main(["check", "--kubeconfig", str(kubeconfig)])
-    out = capsys.readouterr().out
+    status, out = printed(change=denying(PODS, 500, message))
     assert out.splitlines() == [line.rstrip() for line in out.splitlines()]
     assert status == 1
     assert "✗ the API server cannot call pods.admission.ray.io" in out
     assert advice in out
 
 
-def test_what_may_not_be_asked_is_unknown_and_no_failure(
-    tmp_path: Path, bundle: str, capsys: Capture
-) -> None:
+def test_what_may_not_be_asked_is_unknown_and_no_failure(check: Check) -> None:
     def stranger(server: Server) -> None:
         server.refused |= {"/apis/apps/v1/deployments", VALIDATING, SLICES}
-        server.denials[PODS] = {
-            "code": 403,
-            "message": 'pods is forbidden: User "me" cannot create resource "pods"',
-        }
+        message = 'pods is forbidden: User "me" cannot create resource "pods"'
+        server.denials[PODS] = {"code": 403, "message": message}
 
-    status, found = check(tmp_path, bundle, capsys, stranger=stranger)
+    status, found = check(change=stranger)
     assert status == 0
     unknown = {name for name, verdict in found.items() if verdict == "unknown"}
     assert unknown == {"kuberay-version", "registered", "endpoints", "dry-run-patched"}
-
-
-@pytest.mark.parametrize("value", ["", "bm90IGEgY2VydGlmaWNhdGU=", "%"])
-def test_a_bundle_has_to_hold_a_certificate(
-    tmp_path: Path, bundle: str, capsys: Capture, value: str
-) -> None:
-    def without(server: Server) -> None:
-        server.scene.webhooks[0]["webhooks"][0]["clientConfig"]["caBundle"] = value
-
-    status, found = check(tmp_path, bundle, capsys, without=without)
-    assert (status, found["ca-bundle"]) == (1, "error")
-
-
-def test_an_installation_without_a_ready_pod_or_a_right_is_told(
-    tmp_path: Path, bundle: str, capsys: Capture
-) -> None:
-    empty = {SLICES: {"items": []}, REVIEWS: {"status": {}}}
-    status, found = check(
-        tmp_path, bundle, capsys, empty=lambda server: server.answers.update(empty)
-    )
-    assert (status, found["endpoints"], found["rights"]) == (1, "error", "error")
-
-
-def test_an_account_that_may_not_get_the_definition_of_rayclusters_is_told(
-    tmp_path: Path, bundle: str, capsys: Capture
-) -> None:
-    def without(server: Server) -> None:
-        server.withheld.add("customresourcedefinitions")
-
-    status, found = check(tmp_path, bundle, capsys, without=without)
-    assert (status, found["rights"]) == (0, "warning")
-
-
-@pytest.mark.parametrize("resource", ["pods", "rayclusters", "leases"])
-def test_an_account_that_lacks_a_right_without_which_no_pod_gets_a_seat_is_told(
-    tmp_path: Path, bundle: str, capsys: Capture, resource: str
-) -> None:
-    status, found = check(
-        tmp_path, bundle, capsys, without=lambda server: server.withheld.add(resource)
-    )
-    assert (status, found["rights"]) == (1, "error")
 
 
 def test_every_right_of_the_manifests_is_asked_for(tmp_path: Path, bundle: str) -> None:
@@ -288,14 +388,12 @@ def test_every_right_of_the_manifests_is_asked_for(tmp_path: Path, bundle: str) 
 
 @pytest.mark.parametrize(("lacking", "status"), [("ray-webhook", 0), ("seats", 1)])
 def test_the_rights_to_leases_are_looked_for_where_the_settings_say(
-    tmp_path: Path, bundle: str, capsys: Capture, lacking: str, status: int
+    printed: Printed, lacking: str, status: int
 ) -> None:
-    with serving(Scene(), tmp_path) as (server, kubeconfig):
-        installed(server, bundle)
-        server.withheld.add(f"leases in {lacking}")
-        where = ["--installation.namespace", "seats"]
-        assert main(["check", "--kubeconfig", str(kubeconfig), "-o", "json", *where]) == status
-    texts = [each["text"] for each in json.loads(capsys.readouterr().out)["checks"]]
+    where = ["--installation.namespace", "seats", "-o", "json"]
+    found = printed(*where, change=withholding(f"leases in {lacking}"))
+    assert found[0] == status
+    texts = [each["text"] for each in json.loads(found[1])["checks"]]
     (said,) = [text for text in texts if "update leases in seats" in text]
     assert ("may not update" in said) == bool(status)
     assert not [text for text in texts if "leases in ray-webhook" in text]
@@ -303,118 +401,26 @@ def test_the_rights_to_leases_are_looked_for_where_the_settings_say(
 
 @pytest.mark.parametrize("path", [LEASES, LEASE])
 @pytest.mark.parametrize(
-    ("denial", "verdict"),
+    ("code", "message", "verdict"),
     [
-        (
-            {
-                "code": 403,
-                "message": 'leases is forbidden: User "me" cannot create resource "leases"',
-            },
-            "unknown",
-        ),
-        (
-            {
-                "code": 403,
-                "message": "leases is forbidden: exceeded quota: few, requested: count/leases=1",
-            },
-            "error",
-        ),
-        (
-            {
-                "code": 400,
-                "message": 'admission webhook "policy.example" denied the request: no Leases',
-            },
-            "error",
-        ),
-        (
-            {
-                "code": 500,
-                "message": 'Internal error: failed calling webhook "policy.example": timeout',
-            },
-            "error",
-        ),
+        (403, 'leases is forbidden: User "me" cannot create resource "leases"', "unknown"),
+        (403, "leases is forbidden: exceeded quota: few, requested: count/leases=1", "error"),
+        (400, 'admission webhook "policy.example" denied the request: no Leases', "error"),
+        (500, 'Internal error: failed calling webhook "policy.example": timeout', "error"),
     ],
 )
 def test_a_lease_that_cannot_be_written_is_told(
-    tmp_path: Path, bundle: str, capsys: Capture, path: str, denial: Object, verdict: str
+    check: Check, path: str, code: int, message: str, verdict: str
 ) -> None:
-    status, found = check(
-        tmp_path, bundle, capsys, full=lambda server: server.denials.update({path: denial})
-    )
+    status, found = check(change=denying(path, code, message))
     assert (status, found["reservations"]) == (int(verdict == "error"), verdict)
 
 
-def test_a_lease_that_another_process_writes_at_the_same_time_can_be_written(
-    tmp_path: Path, bundle: str, capsys: Capture
-) -> None:
-    denial = {LEASE: {"code": 409, "message": "the object has been modified"}}
-    status, found = check(
-        tmp_path, bundle, capsys, written=lambda server: server.denials.update(denial)
-    )
-    assert (status, found["reservations"]) == (0, "fine")
-
-
 @pytest.mark.parametrize("content", ["", "{", '{"format": 99}', "[]"])
-def test_a_lease_whose_content_cannot_be_read_is_told(
-    tmp_path: Path, bundle: str, capsys: Capture, content: str
-) -> None:
-    spoiled = {LEASES: {"items": [a_lease(**{names.ANNOTATION_RESERVATIONS: content})]}}
-    status, found = check(
-        tmp_path, bundle, capsys, spoiled=lambda server: server.answers.update(spoiled)
-    )
+def test_a_lease_whose_content_cannot_be_read_is_told(check: Check, content: str) -> None:
+    spoiled = a_lease(**{names.ANNOTATION_RESERVATIONS: content})
+    status, found = check(change=answering(LEASES, {"items": [spoiled]}))
     assert (status, found["reservations"]) == (1, "error")
-
-
-def test_this_webhook_installed_twice_is_told(tmp_path: Path, bundle: str, capsys: Capture) -> None:
-    def twice(server: Server) -> None:
-        other = copy.deepcopy(server.scene.webhooks[0])
-        other["metadata"]["name"] = "ray-webhook-again"
-        server.scene.webhooks.append(other)
-
-    status, found = check(tmp_path, bundle, capsys, twice=twice)
-    assert (status, found["second-webhook"]) == (1, "error")
-
-
-def test_the_webhook_of_another_is_told(tmp_path: Path, bundle: str, capsys: Capture) -> None:
-    def another(server: Server) -> None:
-        other = copy.deepcopy(server.scene.webhooks[0])
-        other["metadata"]["name"] = "kuberay-tpu-webhook"
-        other["webhooks"][0] |= {
-            "name": "kuberay-tpu-webhook.default.svc",
-            "objectSelector": {"matchLabels": {"app.kubernetes.io/name": "kuberay"}},
-        }
-        del other["webhooks"][1:]
-        server.scene.webhooks.append(other)
-
-    status, found = check(tmp_path, bundle, capsys, another=another)
-    assert (status, found["second-webhook"]) == (1, "error")
-
-
-def test_a_webhook_that_is_not_registered_is_told(
-    tmp_path: Path, bundle: str, capsys: Capture
-) -> None:
-    status, found = check(
-        tmp_path, bundle, capsys, none=lambda server: server.scene.webhooks.clear()
-    )
-    assert (status, found["registered"]) == (1, "error")
-
-
-@pytest.mark.parametrize("name", ["pods.admission.ray.io", "shards.admission.ray.io"])
-def test_a_policy_of_ignore_is_a_warning(
-    tmp_path: Path, bundle: str, capsys: Capture, name: str
-) -> None:
-    def ignore(server: Server) -> None:
-        (webhook,) = (each for each in server.scene.webhooks[0]["webhooks"] if each["name"] == name)
-        webhook["failurePolicy"] = "Ignore"
-
-    status, found = check(tmp_path, bundle, capsys, ignore=ignore)
-    assert (status, found["failure-policy"]) == (0, "warning")
-
-
-def test_seats_that_are_wrong_are_told(tmp_path: Path, bundle: str, capsys: Capture) -> None:
-    scene = Scene().changed("llama-tpu-worker-0-3", spec={"hostname": "other"})
-    status, found = check(tmp_path, bundle, capsys, scene=scene)
-    assert (status, found["seats"]) == (1, "error")
 
 
 def elsewhere(server: Server) -> None:
@@ -432,48 +438,25 @@ def elsewhere(server: Server) -> None:
 
 @pytest.mark.parametrize(("arguments", "wanted"), [((), "error"), (("-n", "team"), "fine")])
 def test_workers_of_all_namespaces_are_looked_at_unless_one_is_named(
-    tmp_path: Path, bundle: str, capsys: Capture, arguments: tuple[str, ...], wanted: str
+    check: Check, arguments: tuple[str, ...], wanted: str
 ) -> None:
-    _, found = check(tmp_path, bundle, capsys, *arguments, elsewhere=elsewhere)
-    assert found["seats"] == wanted
+    assert check(*arguments, change=elsewhere)[1]["seats"] == wanted
 
 
 @pytest.mark.parametrize(
     ("arguments", "refused", "said"),
     [
-        ((), False, "nothing is wrong in all namespaces"),
-        ((), True, "nothing is wrong in namespace team"),
-        (("-n", "team"), False, "nothing is wrong in namespace team"),
+        ((), [], "nothing is wrong in all namespaces"),
+        ((), ["/api/v1/pods"], "nothing is wrong in namespace team"),
+        (("-n", "team"), [], "nothing is wrong in namespace team"),
     ],
 )
 def test_the_last_line_says_which_namespaces_were_looked_at(
-    tmp_path: Path,
-    bundle: str,
-    capsys: Capture,
-    arguments: tuple[str, ...],
-    said: str,
-    *,
-    refused: bool,
+    printed: Printed, arguments: tuple[str, ...], refused: list[str], said: str
 ) -> None:
-    with serving(Scene(), tmp_path) as (server, kubeconfig):
-        installed(server, bundle)
-        if refused:
-            server.refused.add("/api/v1/pods")
-        assert main(["check", "--kubeconfig", str(kubeconfig), *arguments]) == 0
-    assert said in capsys.readouterr().out
-
-
-def test_where_there_is_no_raycluster_a_worker_of_none_has_to_be_denied(
-    tmp_path: Path, bundle: str, capsys: Capture
-) -> None:
-    denial = 'admission webhook "pods.admission.ray.io" denied the request: there is no RayCluster'
-
-    def none(server: Server) -> None:
-        server.answers[CLUSTERS] = {"items": []}
-        server.denials[PODS] = {"code": 422, "message": denial}
-
-    status, found = check(tmp_path, bundle, capsys, none=none)
-    assert (status, found["dry-run-patched"]) == (0, "fine")
+    status, out = printed(*arguments, change=lambda server: server.refused.update(refused))
+    assert status == 0
+    assert said in out
 
 
 def test_everything_is_sent_in_a_dry_run(tmp_path: Path, bundle: str) -> None:
@@ -532,111 +515,20 @@ def test_a_time_that_is_none_is_told(text: str, capsys: Capture) -> None:
     assert f"{text!r} is not a time: write 90s, 2m or 1h" in capsys.readouterr().err
 
 
-def configured(server: Server, text: str) -> None:
-    volume = {"name": "settings", "configMap": {"name": "ray-webhook-settings"}}
-    server.answers[f"{WITHIN}/pods"]["items"][0]["spec"]["volumes"] = [volume]
-    path = f"{WITHIN}/configmaps/ray-webhook-settings"
-    server.answers[path] = {"data": {"settings.yaml": text}}
-
-
-def started_with(server: Server, *arguments: str) -> None:
-    (operator,) = server.answers["/apis/apps/v1/deployments"]["items"]
-    operator["spec"]["template"]["spec"]["containers"][0]["args"] = list(arguments)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "text", "verdict"),
-    [
-        ([], "validation: {}", "fine"),
-        ([], "validation: {gates: {RayClusterMTLS: false}}", "fine"),
-        ([], "not: [yaml", "fine"),
-        ([], "validation: {gates: {RayClusterMTLS: true}}", "warning"),
-        (["--feature-gates=RayClusterMTLS=true"], "", "warning"),
-        (["-feature-gates=Other=true,RayClusterMTLS=true"], "validation: []", "warning"),
-        (["--feature-gates=RayClusterMTLS=true"], "validation: {gates: {RayClusterMTLS: true}}",
-         "fine"),
-    ],
-)  # fmt: skip
-def test_the_gates_of_the_operator_are_compared_with_the_settings(
-    tmp_path: Path, bundle: str, capsys: Capture, arguments: list[str], text: str, verdict: str
-) -> None:
-    def change(server: Server) -> None:
-        configured(server, text)
-        started_with(server, *arguments)
-
-    _, found = check(tmp_path, bundle, capsys, change=change)
-    assert found["feature-gates"] == verdict
-
-
-@pytest.mark.parametrize(
-    ("namespace", "text", "verdict"),
-    [
-        ("ray-system", "", "fine"),
-        ("default", "", "fine"),
-        ("kuberay", "", "warning"),
-        ("kuberay", "validation: {operators: [system:serviceaccount:kuberay:kuberay-operator]}",
-         "fine"),
-        ("default", "validation: {operators: []}", "warning"),
-        ("default", "validation: {operators: 5}", "fine"),
-    ],
-)  # fmt: skip
-def test_the_account_of_the_operator_is_compared_with_the_settings(
-    tmp_path: Path, bundle: str, capsys: Capture, namespace: str, text: str, verdict: str
-) -> None:
-    def change(server: Server) -> None:
-        configured(server, text)
-        server.answers["/apis/apps/v1/deployments"]["items"][0]["metadata"]["namespace"] = namespace
-
-    status, found = check(tmp_path, bundle, capsys, change=change)
-    assert (status, found["operator-account"]) == (0, verdict)
-
-
-def test_settings_are_found_beside_other_files(
-    tmp_path: Path, bundle: str, capsys: Capture
-) -> None:
-    def change(server: Server) -> None:
-        configured(server, "")
-        path = f"{WITHIN}/configmaps/ray-webhook-settings"
-        texts = ("other: 1", "validation: []", "validation: {operators: [me]}")
-        server.answers[path] = {"data": dict(zip("abc", texts, strict=True))}
-
-    _, found = check(tmp_path, bundle, capsys, change=change)
-    assert found["operator-account"] == "warning"
-
-
-def test_the_account_to_add_is_said(tmp_path: Path, bundle: str, capsys: Capture) -> None:
-    with serving(Scene(), tmp_path) as (server, kubeconfig):
-        installed(server, bundle)
-        configured(server, "validation: {operators: [me]}")
-        main(["check", "--kubeconfig", str(kubeconfig)])
-    out = " ".join(capsys.readouterr().out.split())
+def test_the_account_to_add_is_said(printed: Printed) -> None:
+    _, text = printed(change=with_settings("validation: {operators: [me]}"))
+    out = " ".join(text.split())
     account = "system:serviceaccount:ray-system:kuberay-operator"
     assert f"the operator runs as {account}, which validation.operators does not contain" in out
     assert f"set validation.operators to [me, {account}]" in out
 
 
-def test_what_the_setting_has_to_be_is_said_whole(
-    tmp_path: Path, bundle: str, capsys: Capture
-) -> None:
-    with serving(Scene(), tmp_path) as (server, kubeconfig):
-        installed(server, bundle)
-        configured(server, "validation: {gates: {RayJobDeletionPolicy: false}}")
-        started_with(server, "--feature-gates=RayClusterMTLS=true,RayJobDeletionPolicy=false")
-        main(["check", "--kubeconfig", str(kubeconfig)])
-    out = " ".join(capsys.readouterr().out.split())
+def test_what_the_setting_has_to_be_is_said_whole(printed: Printed) -> None:
+    gates = "--feature-gates=RayClusterMTLS=true,RayJobDeletionPolicy=false"
+    settings = "validation: {gates: {RayJobDeletionPolicy: false}}"
+    out = " ".join(printed(change=with_settings(settings, gates))[1].split())
     assert "the operator runs with RayClusterMTLS=true, and the rules assume the opposite" in out
     assert "set validation.gates to {RayJobDeletionPolicy: false, RayClusterMTLS: true}" in out
-
-
-def test_settings_that_may_not_be_read_leave_the_gates_unknown(
-    tmp_path: Path, bundle: str, capsys: Capture
-) -> None:
-    def change(server: Server) -> None:
-        configured(server, "")
-        server.refused.add(f"{WITHIN}/configmaps/ray-webhook-settings")
-
-    _, found = check(tmp_path, bundle, capsys, change=change)
-    assert (found["feature-gates"], found["operator-account"]) == ("unknown", "unknown")
 
 
 def test_a_state_in_a_file_is_checked_without_a_cluster(tmp_path: Path, capsys: Capture) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,91 +22,24 @@ from webhook.mutation.ray_pod import Policy
 from webhook.validation.rules import RULES
 
 Capture = pytest.CaptureFixture[str]
+Explain = Callable[..., str]
 
 
-def explain_pod(scene: Scene, folder: Path, name: str) -> int:
-    """Return the exit status of the command about a pod of a scene."""
-    with serving(scene, folder) as (_, kubeconfig):
-        return main(["explain", "pod", name, "--kubeconfig", str(kubeconfig)])
+HOST = "llama-tpu-worker-0-3"
+SHARD = {"SHARD_GROUP": "search", "SHARD_INDEX": "3", "SHARD_COUNT": "8"}
+IPPR = json.dumps({"groups": {names.HEAD_GROUP: {}}})
 
 
-def test_a_pod_is_told_by_its_seat_and_by_what_it_was_given(
-    tmp_path: Path, capsys: Capture
-) -> None:
-    assert explain_pod(Scene(), tmp_path, "llama-tpu-worker-0-3") == 0
-    out = capsys.readouterr().out
-    assert "host 3 of replica 0" in out
-    assert "label ray.io/replica-host-index=3" in out
-    assert "✓ hostname=tpu-0-3" in out
-    assert (
-        "✓ TPU_WORKER_ID=3 in ray-worker, wait-gcs-ready # this host's place in its slice"
-        in " ".join(out.split())
-    )
-    assert "✗" not in out
+@pytest.fixture
+def explain(tmp_path: Path, capsys: Capture) -> Explain:
+    """Return the explanation of a pod of a scene, in one line."""
 
+    def run(scene: Scene, pod: str = HOST) -> str:
+        with serving(scene, tmp_path) as (_, kubeconfig):
+            assert main(["explain", "pod", pod, "--kubeconfig", str(kubeconfig)]) == 0
+        return " ".join(capsys.readouterr().out.split())
 
-def test_what_the_pod_does_not_have_is_told_apart(tmp_path: Path, capsys: Capture) -> None:
-    scene = Scene().told("llama-tpu-worker-0-3", TPU_WORKER_ID=None, TPU_NAME="mine")
-    assert explain_pod(scene, tmp_path, "llama-tpu-worker-0-3") == 0
-    out = " ".join(capsys.readouterr().out.split())
-    assert "✗ TPU_WORKER_ID=3 in ray-worker, wait-gcs-ready: the pod does not have it" in out
-    assert "! TPU_NAME=tpu-0 in ray-worker, wait-gcs-ready: the pod has mine" in out
-    assert "✗ worker-id-differs" in out
-
-
-def said(scene: Scene, folder: Path, capsys: Capture) -> str:
-    """Return what is said of a worker, in one line."""
-    assert explain_pod(scene, folder, "llama-tpu-worker-0-3") == 0
-    return " ".join(capsys.readouterr().out.split())
-
-
-@pytest.mark.parametrize(
-    ("settings", "given"),
-    [
-        (
-            Policy(),
-            ["subdomain=llama-headless", "affinity, apart in=cloud.google.com/gke-nodepool"],
-        ),
-        (Policy(apart="own"), ["affinity, apart in=cloud.google.com/gke-nodepool"]),
-        (Policy(zones=True), ["RAY_NODE_ZONE=<metadata", "RAY_NODE_REGION=<metadata"]),
-        (
-            Policy(drain_seconds=120),
-            [
-                "preStop=a drain of 120 s in ray-worker",
-                f"{names.RAY_DRAIN_TIMEOUT}=120 in ray-worker",
-                "terminationGracePeriodSeconds=",
-            ],
-        ),
-        (Policy(resize="all"), ["resizePolicy cpu=NotRequired", "resizePolicy memory"]),
-    ],
-)
-def test_all_that_was_given_is_told_whatever_the_settings_of_the_installation_are(
-    settings: Policy, given: list[str], tmp_path: Path, capsys: Capture
-) -> None:
-    out = said(Scene(policy=settings), tmp_path, capsys)
-    for each in given:
-        assert f"✓ {each}" in out
-    assert "✗" not in out
-
-
-def test_what_the_settings_do_not_give_is_not_missed(tmp_path: Path, capsys: Capture) -> None:
-    out = said(Scene(), tmp_path, capsys)
-    for each in ("preStop", "RAY_NODE_ZONE", "terminationGracePeriodSeconds", "resizePolicy"):
-        assert each not in out
-
-
-def test_a_subdomain_that_is_gone_is_missed(tmp_path: Path, capsys: Capture) -> None:
-    scene = Scene()
-    for pod in [each for each in scene.pods if "worker-0" in each]:
-        scene.changed(pod, spec={"subdomain": None})
-    out = said(scene, tmp_path, capsys)
-    assert "✗ subdomain=llama-headless: the pod does not have it" in out
-
-
-def of_head(scene: Scene, folder: Path, capsys: Capture) -> str:
-    """Return what is said of the head, in one line."""
-    assert explain_pod(scene, folder, "llama-head") == 0
-    return " ".join(capsys.readouterr().out.split())
+    return run
 
 
 def asking(**annotations: str) -> ClusterBuilder:
@@ -116,43 +50,86 @@ def asking(**annotations: str) -> ClusterBuilder:
     return cluster
 
 
-IPPR = json.dumps({"groups": {names.HEAD_GROUP: {}}})
-SHARD = {"SHARD_GROUP": "search", "SHARD_INDEX": "3", "SHARD_COUNT": "8"}
+def test_a_pod_is_told_by_its_seat_and_by_what_it_was_given(explain: Explain) -> None:
+    out = explain(Scene())
+    assert "host 3 of replica 0" in out
+    assert "label ray.io/replica-host-index=3" in out
+    assert "✓ hostname=tpu-0-3" in out
+    assert "✓ TPU_WORKER_ID=3 in ray-worker, wait-gcs-ready # this host's place in its slice" in out
+    assert "✗" not in out
+    for each in ("preStop", "RAY_NODE_ZONE", "terminationGracePeriodSeconds", "resizePolicy"):
+        assert each not in out, "what the settings do not give is not missed"
+
+
+def test_what_the_pod_does_not_have_is_told_apart(explain: Explain) -> None:
+    out = explain(Scene().told(HOST, TPU_WORKER_ID=None, TPU_NAME="mine"))
+    assert "✗ TPU_WORKER_ID=3 in ray-worker, wait-gcs-ready: the pod does not have it" in out
+    assert "! TPU_NAME=tpu-0 in ray-worker, wait-gcs-ready: the pod has mine" in out
+    assert "✗ worker-id-differs" in out
+
+
+DRAIN = [
+    "preStop=a drain of 120 s in ray-worker",
+    f"{names.RAY_DRAIN_TIMEOUT}=120 in ray-worker",
+    "terminationGracePeriodSeconds=",
+]
+APART = "affinity, apart in=cloud.google.com/gke-nodepool"
+ZONES = ["RAY_NODE_ZONE=<metadata", "RAY_NODE_REGION=<metadata"]
+RESIZED = ["resizePolicy cpu=NotRequired", "resizePolicy memory=NotRequired"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "given"),
+    [
+        (Policy(), ["subdomain=llama-headless", APART]),
+        (Policy(apart="own"), [APART]),
+        (Policy(zones=True), ZONES),
+        (Policy(drain_seconds=120), DRAIN),
+        (Policy(resize="all"), RESIZED),
+    ],
+)
+def test_all_that_was_given_is_told_whatever_the_settings_of_the_installation_are(
+    explain: Explain, settings: Policy, given: list[str]
+) -> None:
+    out = explain(Scene(policy=settings))
+    for each in given:
+        assert f"✓ {each}" in out
+    assert "✗" not in out
+
+
+def test_a_subdomain_that_is_gone_is_missed(explain: Explain) -> None:
+    scene = Scene()
+    for pod in [each for each in scene.pods if "worker-0" in each]:
+        scene.changed(pod, spec={"subdomain": None})
+    assert "✗ subdomain=llama-headless: the pod does not have it" in explain(scene)
 
 
 @pytest.mark.parametrize(
     ("annotations", "settings", "given"),
     [
-        (
-            SHARD,
-            Policy(),
-            ["RAY_SHARD_INDEX=3 in ray-head", "RAY_SHARD_GROUP=search", "RAY_SHARD_COUNT=8"],
-        ),
+        (SHARD, Policy(), ["RAY_SHARD_INDEX=3 in ray-head", "RAY_SHARD_GROUP=search",
+                           "RAY_SHARD_COUNT=8"]),
         ({"SCHEDULING_GROUP": "cluster"}, Policy(), ["schedulingGroup=llama"]),
         ({"SCHEDULING_GROUP": "worker-group"}, Policy(), ["schedulingGroup=llama"]),
-        ({"IPPR": IPPR}, Policy(), ["resizePolicy cpu=NotRequired", "resizePolicy memory"]),
-        ({}, Policy(resize="all"), ["resizePolicy cpu=NotRequired # it can be resized in place"]),
-        ({}, Policy(zones=True), ["RAY_NODE_ZONE=<metadata", "RAY_NODE_REGION=<metadata"]),
+        ({"IPPR": IPPR}, Policy(), RESIZED),
+        ({}, Policy(resize="all"), [f"{RESIZED[0]} # it can be resized in place", RESIZED[1]]),
+        ({}, Policy(zones=True), ZONES),
     ],
-)
+)  # fmt: skip
 def test_a_head_is_told_by_what_it_was_given(
-    annotations: dict[str, str],
-    settings: Policy,
-    given: list[str],
-    tmp_path: Path,
-    capsys: Capture,
+    explain: Explain, annotations: dict[str, str], settings: Policy, given: list[str]
 ) -> None:
-    out = of_head(Scene(asking(**annotations), policy=settings), tmp_path, capsys)
+    out = explain(Scene(asking(**annotations), policy=settings), "llama-head")
     assert "the head of RayCluster llama, which has no identity" in out
     for each in given:
         assert f"✓ {each}" in out
     assert "✗" not in out
 
 
-def test_what_a_head_does_not_have_is_told_apart(tmp_path: Path, capsys: Capture) -> None:
+def test_what_a_head_does_not_have_is_told_apart(explain: Explain) -> None:
     scene = Scene(asking(**SHARD, SCHEDULING_GROUP="cluster"))
     scene.told("llama-head", RAY_SHARD_INDEX="9", RAY_SHARD_COUNT=None)
-    out = of_head(scene.changed("llama-head", spec={"schedulingGroup": None}), tmp_path, capsys)
+    out = explain(scene.changed("llama-head", spec={"schedulingGroup": None}), "llama-head")
     assert "! RAY_SHARD_INDEX=3 in ray-head: the pod has 9" in out
     assert "✗ RAY_SHARD_COUNT=8 in ray-head: the pod does not have it" in out
     assert re.search(r"✗ schedulingGroup=\S+: the pod does not have it", out)
@@ -161,50 +138,43 @@ def test_what_a_head_does_not_have_is_told_apart(tmp_path: Path, capsys: Capture
 @pytest.mark.parametrize(
     "annotations", [{}, {"SCHEDULING_GROUP": "replica"}, {"DRAIN_SECONDS": "120"}]
 )
-def test_why_a_head_is_given_nothing_is_told(
-    annotations: dict[str, str], tmp_path: Path, capsys: Capture
-) -> None:
-    out = of_head(Scene(asking(**annotations)), tmp_path, capsys)
+def test_why_a_head_is_given_nothing_is_told(explain: Explain, annotations: dict[str, str]) -> None:
+    out = explain(Scene(asking(**annotations)), "llama-head")
     assert "sets nothing: in heads, it sets only what is requested by" in out
     assert all(each in out for each in HEAD_ASKED)
 
 
-@pytest.mark.parametrize("pod", ["llama-head", "llama-tpu-worker-0-3"])
-def test_what_admission_warns_of_is_told(pod: str, tmp_path: Path, capsys: Capture) -> None:
-    assert explain_pod(Scene(asking(SHARD_GROUP="search")), tmp_path, pod) == 0
-    out = capsys.readouterr().out
-    assert f"! no shard variables: the RayCluster has no {names.ANNOTATION_SHARD_INDEX} yet" in out
-
-
-def test_a_head_that_is_left_alone_is_told_as_such(tmp_path: Path, capsys: Capture) -> None:
-    cluster = asking(**SHARD).labelled(names.LABEL_IGNORE, "true")
-    assert "a RayCluster that the webhook ignores" in of_head(Scene(cluster), tmp_path, capsys)
+WARNED = f"! no shard variables: the RayCluster has no {names.ANNOTATION_SHARD_INDEX} yet"
+LABELS = dict.fromkeys((*names.SEAT_LABELS, names.LABEL_LEGACY_REPLICA_INDEX))
+ANOTHER = [{"kind": "RayCluster", "name": "llama", "uid": "of-another", "controller": True}]
+LEAVING = {"deletionTimestamp": "2026-11-21T11:59:00Z"}
 
 
 @pytest.mark.parametrize(
-    ("pod", "said"),
+    ("scene", "pod", "said"),
     [
-        ("llama-head", "the head of RayCluster llama"),
-        ("llama-tpu-worker-0-3", "host 3 of replica 0"),
+        (Scene(asking(SHARD_GROUP="search")), "llama-head", WARNED),
+        (Scene(asking(SHARD_GROUP="search")), HOST, WARNED),
+        (Scene(asking(**SHARD).labelled(names.LABEL_IGNORE, "true")), "llama-head",
+         "a RayCluster that the webhook ignores"),
+        (Scene().changed("llama-head", metadata=LEAVING), "llama-head",
+         "the head of RayCluster llama"),
+        (Scene().changed(HOST, metadata=LEAVING), HOST, "host 3 of replica 0"),
+        (Scene().changed(HOST, metadata={"labels": LABELS}), HOST, "without an identity"),
+        (Scene().changed(HOST, metadata={"ownerReferences": None}), HOST,
+         "it has no owner of kind RayCluster"),
+        (Scene().changed(HOST, metadata={"ownerReferences": ANOTHER}), HOST,
+         "its RayCluster does not exist, or is being replaced"),
     ],
-)
-def test_a_pod_that_is_being_deleted_is_still_what_it_was(
-    pod: str, said: str, tmp_path: Path, capsys: Capture
-) -> None:
-    scene = Scene().changed(pod, metadata={"deletionTimestamp": "2026-11-21T11:59:00Z"})
-    assert explain_pod(scene, tmp_path, pod) == 0
-    assert said in capsys.readouterr().out
-
-
-def test_a_pod_without_a_seat_is_told_as_such(tmp_path: Path, capsys: Capture) -> None:
-    labels = dict.fromkeys((*names.SEAT_LABELS, names.LABEL_LEGACY_REPLICA_INDEX))
-    scene = Scene().changed("llama-tpu-worker-0-3", metadata={"labels": labels})
-    assert explain_pod(scene, tmp_path, "llama-tpu-worker-0-3") == 0
-    assert "without an identity" in capsys.readouterr().out
+)  # fmt: skip
+def test_a_pod_is_told_as_what_it_is(explain: Explain, scene: Scene, pod: str, said: str) -> None:
+    assert said in explain(scene, pod)
 
 
 def test_the_nearest_pod_is_named(tmp_path: Path, capsys: Capture) -> None:
-    assert explain_pod(Scene(), tmp_path, "llama-tpu-worker-0-9") == 2
+    with serving(Scene(), tmp_path) as (_, kubeconfig):
+        name = "llama-tpu-worker-0-9"
+        assert main(["explain", "pod", name, "--kubeconfig", str(kubeconfig)]) == 2
     assert "did you mean llama-tpu-worker-0-" in capsys.readouterr().err
 
 
@@ -336,7 +306,7 @@ def test_a_pod_of_a_state_in_a_file_is_explained_as_that_of_its_cluster(
     assert main(["explain", "pod", "none", "--state", str(state)]) == 2
 
 
-def test_a_profile_lists_its_variables(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_profile_lists_its_variables(capsys: Capture) -> None:
     assert main(["explain", "profile", "efa"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("efa: ")
@@ -346,7 +316,7 @@ def test_a_profile_lists_its_variables(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_a_profile_of_the_settings_is_explained(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(profiles, "BY_NAME", {**profiles.BY_NAME})
     file = tmp_path / "settings.yaml"

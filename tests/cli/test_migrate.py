@@ -3,8 +3,8 @@
 import base64
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,6 +19,8 @@ from webhook.manifest.kuberay_pods import expand
 from webhook.manifest.views import as_cluster
 
 Capture = pytest.CaptureFixture[str]
+Migrate = Callable[..., tuple[int, str]]
+Way = Callable[..., Object]
 VALIDATING = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 DEPLOYMENTS = "/apis/apps/v1/deployments"
 SLICES = "/apis/discovery.k8s.io/v1/namespaces/ray-webhook/endpointslices"
@@ -75,32 +77,47 @@ def ours(policy: str = "Ignore", bundle: str = BUNDLE) -> Object:
     return found
 
 
-def way(
-    folder: Path, capsys: Capture, scene: Scene, *, validating: bool = True, left: bool = True
-) -> tuple[int, dict[str, Any]]:
-    with serving(scene, folder) as (server, kubeconfig):
-        answering(server, validating=validating, left=left)
-        flags = ["--kubeconfig", str(kubeconfig), "-o", "json"]
-        status = main(["migrate", "--from", PREVIOUS, *flags])
-    return status, json.loads(capsys.readouterr().out)
+@pytest.fixture
+def migrate(tmp_path: Path, capsys: Capture) -> Migrate:
+    """Run the command on a scene, after a change of the server, and return status and output."""
+
+    def run(
+        scene: Scene, *flags: str, change: Callable[[Server], object] = answering
+    ) -> tuple[int, str]:
+        with serving(scene, tmp_path) as (server, kubeconfig):
+            answering(server)
+            change(server)
+            status = main(["migrate", "--from", PREVIOUS, "--kubeconfig", str(kubeconfig), *flags])
+        return status, capsys.readouterr().out
+
+    return run
 
 
-def states(data: dict[str, Any]) -> dict[str, str]:
+@pytest.fixture
+def way(migrate: Migrate) -> Way:
+    def run(scene: Scene, *, validating: bool = True, left: bool = True) -> Object:
+        change = partial(answering, validating=validating, left=left)
+        status, out = migrate(scene, "-o", "json", change=change)
+        data: Object = json.loads(out)
+        assert status == (0 if data["done"] else 1)
+        return data
+
+    return run
+
+
+def states(data: Object) -> dict[str, str]:
     """Return the state of each step."""
     return {step["id"]: step["state"] for step in data["steps"]}
 
 
-def test_the_way_leads_from_step_to_step_until_nothing_is_left(
-    tmp_path: Path, capsys: Capture
-) -> None:
+def test_the_way_leads_from_step_to_step_until_nothing_is_left(way: Way) -> None:
     scene = a_former_scene()
     order = ["install", "unregister", "remove", "restart", "fail-closed"]
 
     def with_cluster(**there: bool) -> dict[str, str]:
-        status, data = way(tmp_path, capsys, scene, **there)
-        assert status == (0 if data["done"] else 1)
-        assert list(states(data)) == order
-        return states(data)
+        found = states(way(scene, **there))
+        assert list(found) == order
+        return found
 
     fine = {"restart": "done"}
     later = dict.fromkeys(order, "later")
@@ -118,17 +135,15 @@ def test_the_way_leads_from_step_to_step_until_nothing_is_left(
     assert with_cluster(validating=False, left=False) == done
 
 
-def test_pods_of_the_former_webhook_are_adopted_as_they_are(
-    tmp_path: Path, capsys: Capture
-) -> None:
-    (group,) = way(tmp_path, capsys, a_former_scene())[1]["groups"]
+def test_pods_of_the_former_webhook_are_adopted_as_they_are(way: Way) -> None:
+    (group,) = way(a_former_scene())["groups"]
     assert (group["adopted"], group["carried"], group["restart"]) == (8, 0, "")
 
 
-def test_commands_name_what_is_there(tmp_path: Path, capsys: Capture) -> None:
+def test_commands_name_what_is_there(way: Way) -> None:
     scene = a_former_scene()
     scene.webhooks += [ours()]
-    steps = {step["id"]: step for step in way(tmp_path, capsys, scene)[1]["steps"]}
+    steps = {step["id"]: step for step in way(scene)["steps"]}
     assert steps["unregister"]["commands"] == [
         "kubectl delete mutatingwebhookconfiguration kuberay-tpu-mutating-webhook-cfg",
         "kubectl delete validatingwebhookconfiguration kuberay-tpu-validating-webhook-cfg",
@@ -139,47 +154,38 @@ def test_commands_name_what_is_there(tmp_path: Path, capsys: Capture) -> None:
     assert steps["install"]["commands"] == []
 
 
-def test_what_helm_installed_is_uninstalled_by_helm(tmp_path: Path, capsys: Capture) -> None:
-    with serving(a_former_scene(), tmp_path) as (server, kubeconfig):
-        answering(server)
-        release = {
-            "meta.helm.sh/release-name": "tpu",
-            "meta.helm.sh/release-namespace": "default",
-        }
-        server.answers[DEPLOYMENTS] = {"items": [deployment(**release)]}
-        main(["migrate", "--from", PREVIOUS, "--kubeconfig", str(kubeconfig)])
-    assert "helm uninstall tpu -n default" in capsys.readouterr().out
-
-
-def _two_in_one_seat(scene: Scene) -> None:
-    scene.told("llama-tpu-worker-1", TPU_WORKER_ID="0")
-
-
-def _without_marks(scene: Scene) -> None:
-    scene.changed("llama-tpu-worker-1", metadata={"labels": {"replicaIndex": None}})
-
-
-def _under_a_cut_name(scene: Scene) -> None:
-    scene.changed("llama-tpu-worker-1", spec={"subdomain": "ama-headless"})
+def test_what_helm_installed_is_uninstalled_by_helm(migrate: Migrate) -> None:
+    release = {"meta.helm.sh/release-name": "tpu", "meta.helm.sh/release-namespace": "default"}
+    answer = {DEPLOYMENTS: {"items": [deployment(**release)]}}
+    _, out = migrate(a_former_scene(), change=lambda server: server.answers.update(answer))
+    assert "helm uninstall tpu -n default" in out
 
 
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        (_two_in_one_seat, "llama-tpu-worker-0 and llama-tpu-worker-1 both are host 0"),
-        (_without_marks, "1 pod has no identity, the first is llama-tpu-worker-1"),
-        (_under_a_cut_name, "llama-tpu-worker-1 is found under ama-headless"),
+        (
+            lambda scene: scene.told("llama-tpu-worker-1", TPU_WORKER_ID="0"),
+            "llama-tpu-worker-0 and llama-tpu-worker-1 both are host 0",
+        ),
+        (
+            lambda scene: scene.changed(
+                "llama-tpu-worker-1", metadata={"labels": {"replicaIndex": None}}
+            ),
+            "1 pod has no identity, the first is llama-tpu-worker-1",
+        ),
+        (
+            lambda scene: scene.changed("llama-tpu-worker-1", spec={"subdomain": "ama-headless"}),
+            "llama-tpu-worker-1 is found under ama-headless",
+        ),
     ],
 )
 def test_a_group_that_cannot_be_adopted_is_created_anew(
-    tmp_path: Path,
-    capsys: Capture,
-    change: Callable[[Scene], None],
-    why: str,
+    way: Way, change: Callable[[Scene], object], why: str
 ) -> None:
     scene = a_former_scene()
     change(scene)
-    data = way(tmp_path, capsys, scene)[1]
+    data = way(scene)
     (group,) = data["groups"]
     assert why in group["restart"]
     assert states(data)["restart"] == "later"
@@ -189,17 +195,14 @@ def test_a_group_that_cannot_be_adopted_is_created_anew(
     ]
 
 
-def test_what_may_not_be_read_is_said_and_is_no_step_that_is_done(
-    tmp_path: Path, capsys: Capture
-) -> None:
+def test_what_may_not_be_read_is_said_and_is_no_step_that_is_done(migrate: Migrate) -> None:
     scene = a_former_scene()
     scene.webhooks = [ours()]
-    with serving(scene, tmp_path) as (server, kubeconfig):
-        answering(server, validating=False, left=False)
-        server.refused |= {VALIDATING, DEPLOYMENTS}
-        flags = ["--kubeconfig", str(kubeconfig), "-o", "json"]
-        assert main(["migrate", "--from", PREVIOUS, *flags]) == 1
-    data = json.loads(capsys.readouterr().out)
+    status, out = migrate(
+        scene, "-o", "json", change=lambda server: server.refused.update({VALIDATING, DEPLOYMENTS})
+    )
+    data = json.loads(out)
+    assert status == 1
     assert data["unread"] == {
         "validatingwebhookconfigurations": "forbidden",
         "deployments": "forbidden",
@@ -207,13 +210,9 @@ def test_what_may_not_be_read_is_said_and_is_no_step_that_is_done(
     assert states(data)["unregister"] == "next"
 
 
-def test_it_waits_for_the_next_step_and_no_longer(tmp_path: Path, capsys: Capture) -> None:
-    scene = a_former_scene()
-    with serving(scene, tmp_path) as (server, kubeconfig):
-        answering(server)
-        flags = ["--kubeconfig", str(kubeconfig), "--wait", "1s"]
-        assert main(["migrate", "--from", PREVIOUS, *flags]) == 1
-    out = capsys.readouterr().out
+def test_it_waits_for_the_next_step_and_no_longer(migrate: Migrate) -> None:
+    status, out = migrate(a_former_scene(), "--wait", "1s")
+    assert status == 1
     assert "8 pods are adopted as they are" in out
     assert "4 steps left" in out
 

@@ -5,14 +5,7 @@ from msgspec import structs
 
 from tests.dashboard.stage import Stage, renamed
 from tests.diagnostics.samples import Sample, samples
-from tests.diagnostics.scenes import (
-    NOW,
-    Observed,
-    Scene,
-    instant,
-    job,
-    llama,
-)
+from tests.diagnostics.scenes import NOW, Observed, Scene, instant, job, llama
 from webhook.dashboard.query import Query
 from webhook.diagnostics.examiner import QUIET_SECONDS, RESTLESS_SECONDS
 

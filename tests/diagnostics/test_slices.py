@@ -2,12 +2,7 @@
 Kueue exchanged.
 """
 
-from tests.diagnostics.scenes import (
-    Scene,
-    job,
-    llama,
-    llama_of,
-)
+from tests.diagnostics.scenes import Scene, job, llama, llama_of
 from webhook.api import names
 from webhook.diagnostics.diagnosis import Problem
 

@@ -9,31 +9,22 @@ import pytest
 from msgspec import structs
 
 from tests.builders import a_cluster
-from tests.diagnostics.scenes import (
-    NOW,
-    Observed,
-    Scene,
-    instant,
-    llama,
-)
+from tests.diagnostics.scenes import NOW, Object, Observed, Scene, instant, llama
 from webhook.api import names
 from webhook.diagnostics.examiner import examine
 from webhook.diagnostics.live_objects import Selector
 from webhook.diagnostics.object_cache import ObjectCache
-from webhook.diagnostics.report import Host, Replica
+from webhook.diagnostics.report import Replica
 
+HOST = "llama-tpu-worker-0-3"
 SEAT = dict.fromkeys(names.SEAT_LABELS)
 LEGACY = {names.LABEL_LEGACY_REPLICA_INDEX: None}
+COMING: Object = {"phase": "Pending", "conditions": None}
 
 
 def replica(scene: Scene, number: int = 0) -> Replica:
     """Return a replica of the only group."""
     return scene.examined().clusters[0].groups[0].replicas[number]
-
-
-def host(scene: Scene, number: int = 3) -> Host:
-    """Return a host of the first replica."""
-    return replica(scene).hosts[number]
 
 
 def test_all_hosts_of_all_replicas_are_shown_in_order() -> None:
@@ -43,34 +34,27 @@ def test_all_hosts_of_all_replicas_are_shown_in_order() -> None:
     assert {each.state for each in group.replicas} == {"complete"}
 
 
-def test_a_host_says_its_pod_and_node() -> None:
-    found = host(Scene())
-    assert (found.pods, found.node) == (("llama-tpu-worker-0-3",), "node-0-3")
-
-
-def test_a_pod_that_is_being_deleted_is_counted_and_no_more() -> None:
-    scene = Scene().changed("llama-tpu-worker-0-3", metadata={"deletionTimestamp": instant(60)})
-    cluster = scene.examined().clusters[0]
-    assert cluster.leaving == 1
-    assert host(scene).state == "missing"
-
-
-def test_a_pod_without_a_node_is_pending_and_one_with_a_node_starts() -> None:
-    waits = {"phase": "Pending", "conditions": None}
-    scene = Scene().changed("llama-tpu-worker-0-3", status=waits, spec={"nodeName": None})
-    assert host(scene).state == "pending"
-    assert (
-        host(scene.changed("llama-tpu-worker-0-3", spec={"nodeName": "node"})).state == "starting"
-    )
-
-
-def test_a_pod_that_has_ended_is_shown_as_failed() -> None:
-    scene = Scene().changed("llama-tpu-worker-0-3", status={"phase": "Failed", "conditions": None})
-    assert host(scene).state == "failed"
+@pytest.mark.parametrize(
+    ("overlay", "state", "pods", "node"),
+    [
+        ({}, "ready", (HOST,), "node-0-3"),
+        ({"metadata": {"deletionTimestamp": instant(60)}}, "missing", (), ""),
+        ({"status": COMING, "spec": {"nodeName": None}}, "pending", (HOST,), ""),
+        ({"status": COMING}, "starting", (HOST,), "node-0-3"),
+        ({"status": {"phase": "Failed"}}, "failed", (HOST,), "node-0-3"),
+    ],
+)
+def test_a_host_is_shown_with_its_state_pod_and_node(
+    overlay: Object, state: str, pods: tuple[str, ...], node: str
+) -> None:
+    scene = Scene().changed(HOST, **overlay)
+    host = replica(scene).hosts[3]
+    assert (host.state, host.pods, host.node) == (state, pods, node)
+    assert scene.examined().clusters[0].leaving == (state == "missing")
 
 
 def test_a_replica_that_comes_up_is_not_called_waiting() -> None:
-    scene = Scene().without("llama-tpu-worker-0-3")
+    scene = Scene().without(HOST)
     for name in scene.pods:
         scene.changed(name, metadata={"creationTimestamp": instant(5)})
     assert replica(scene).state == "coming"
@@ -84,17 +68,16 @@ def test_a_replica_that_is_missing_is_shown_without_an_index() -> None:
     assert (found.index, found.state, found.ready, len(found.hosts)) == (None, "missing", 0, 4)
 
 
-def test_the_end_of_a_pod_says_since_when_its_host_is_missing() -> None:
-    scene = Scene().without("llama-tpu-worker-0-3")
-    about = {"kind": "Pod", "name": "llama-tpu-worker-x7k2p", "uid": "uid-of-it"}
-    end = {"reason": "Killing", "involvedObject": about, "lastTimestamp": instant(720)}
-    scene.events.append({"metadata": {"name": "end", "namespace": "team"}, **end})
-    (problem,) = scene.examined().every_problem
-    assert problem.since == NOW - 720
-
-
-def test_a_suspended_raycluster_lacks_nothing() -> None:
-    scene = Scene(llama(suspend=True)).without(*Scene(llama()).pods)
+@pytest.mark.parametrize(
+    "scene",
+    [
+        Scene(indexed=True),
+        Scene(a_cluster("llama").group("cpu", replicas=3)),
+        Scene(llama(suspend=True)).without(*Scene(llama()).pods),
+    ],
+    ids=["identities of KubeRay", "single hosts", "a suspended RayCluster"],
+)
+def test_nothing_is_wrong_with(scene: Scene) -> None:
     assert scene.ids() == []
 
 
@@ -104,17 +87,6 @@ def test_the_seats_that_a_former_webhook_gave_count() -> None:
         scene.changed(f"llama-tpu-worker-0-{number}", metadata={"labels": SEAT})
     assert replica(scene).name == "tpu-0"
     assert scene.ids() == []
-
-
-def test_pods_of_a_group_with_single_hosts_have_one_label() -> None:
-    scene = Scene(a_cluster("llama").group("cpu", replicas=3))
-    group = scene.examined().clusters[0].groups[0]
-    assert [each.index for each in group.replicas] == [0, 1, 2]
-    assert scene.ids() == []
-
-
-def test_seats_that_kuberay_gave_are_as_good_as_ours() -> None:
-    assert Scene(indexed=True).ids() == []
 
 
 def test_what_could_not_be_read_is_not_missed() -> None:
@@ -144,9 +116,23 @@ def a_seatless_host(amount: str, **spec: object) -> Scene:
     return scene.changed(name, metadata={"labels": labels})
 
 
-def test_a_single_host_that_asks_for_no_tpu_at_all_needs_no_seat() -> None:
-    assert a_seatless_host("4").ids() == ["pod-without-seat"]
-    assert a_seatless_host("0").ids() == []
+SIDECAR = {
+    "name": "side",
+    "restartPolicy": "Always",
+    "resources": {"limits": {names.RESOURCE_TPU: "4"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("scene", "expected"),
+    [
+        (a_seatless_host("4"), ["pod-without-seat"]),
+        (a_seatless_host("0"), []),
+        (a_seatless_host("", initContainers=[SIDECAR]), ["pod-without-seat"]),
+    ],
+)
+def test_a_single_host_needs_a_seat_if_it_asks_for_tpus(scene: Scene, expected: list[str]) -> None:
+    assert scene.ids() == expected
 
 
 def test_a_pod_whose_identity_labels_were_removed_is_said_to_have_had_them() -> None:
@@ -157,24 +143,8 @@ def test_a_pod_whose_identity_labels_were_removed_is_said_to_have_had_them() -> 
     assert "labels were removed" in problem.message
 
 
-def test_a_single_host_whose_tpus_are_in_a_sidecar_needs_a_seat() -> None:
-    sidecar = {
-        "name": "side",
-        "restartPolicy": "Always",
-        "resources": {"limits": {names.RESOURCE_TPU: "4"}},
-    }
-    assert a_seatless_host("", initContainers=[sidecar]).ids() == ["pod-without-seat"]
-
-
-def test_a_raycluster_that_is_being_deleted_lacks_nothing() -> None:
-    scene = Scene().without(*Scene().pods)
-    assert scene.ids() == ["head-missing", "replica-missing"]
-    scene.cluster["metadata"]["deletionTimestamp"] = instant(60)
-    assert scene.ids() == ["being-deleted"]
-
-
 def test_a_raycluster_that_is_being_deleted_says_so_and_does_not_come_up() -> None:
-    scene = Scene().without("llama-tpu-worker-0-3", "llama-head")
+    scene = Scene().without(HOST, "llama-head")
     scene.cluster["metadata"]["deletionTimestamp"] = instant(60)
     cluster_report = scene.examined()
     (cluster,) = cluster_report.clusters
@@ -183,11 +153,8 @@ def test_a_raycluster_that_is_being_deleted_says_so_and_does_not_come_up() -> No
     assert cluster.deleting
     assert [each.state for each in cluster.groups[0].replicas] == ["leaving"] * 2
     assert not cluster_report.waits
-
-
-def test_replicas_of_a_raycluster_that_is_being_deleted_are_not_missing() -> None:
-    scene = Scene().without(*Scene().pods)
-    scene.cluster["metadata"]["deletionTimestamp"] = instant(60)
+    scene.without(*scene.pods)
+    assert scene.ids() == ["being-deleted"]
     assert scene.examined().clusters[0].groups[0].replicas == ()
 
 
@@ -203,19 +170,6 @@ def test_a_finalizer_that_holds_a_raycluster_for_long_is_named() -> None:
         "foregroundDeletion"
     )
     assert cluster_report.waits
-
-
-def test_pods_of_a_group_that_was_removed_are_shown() -> None:
-    scene = Scene()
-    for number in range(4):
-        labels = {names.LABEL_GROUP: "former"}
-        scene.changed(f"llama-tpu-worker-1-{number}", metadata={"labels": labels})
-    scene.cluster["spec"]["workerGroupSpecs"][0]["replicas"] = 1
-    (problem,) = scene.examined().every_problem
-    assert problem.id == "pod-without-group"
-    assert problem.message.startswith("4 pods of former, which is no worker group")
-    assert problem.pods == tuple(f"llama-tpu-worker-1-{number}" for number in range(4))
-    assert problem.command.endswith(" ".join(problem.pods))
 
 
 def test_the_work_of_an_examination_grows_with_the_pods_and_no_faster() -> None:
@@ -261,7 +215,7 @@ def opted_in(**labels: str) -> Scene:
     webhook is asked about namespaces that are labelled for it alone.
     """
     scene = Scene()
-    scene.changed("llama-tpu-worker-0-3", metadata={"labels": SEAT | LEGACY})
+    scene.changed(HOST, metadata={"labels": SEAT | LEGACY})
     wanted = {"key": "admission.ray.io/enabled", "operator": "In", "values": ["true"]}
     for webhook in scene.webhooks[0]["webhooks"]:
         webhook["namespaceSelector"].setdefault("matchExpressions", []).append(wanted)
@@ -298,25 +252,26 @@ def test_a_selector_selects_as_kubernetes_says(
     assert structs.replace(selector, match_labels={"x": "y"}).selects(labels) is False
 
 
-def test_a_pod_that_a_finalizer_holds_is_told_with_it() -> None:
-    scene = Scene()
+@pytest.mark.parametrize(
+    ("place", "where"),
+    [({}, " on node node-0-3"), ({"spec": {"nodeName": None}, "status": COMING}, "")],
+)
+def test_a_pod_that_a_finalizer_holds_is_told_with_it(place: Object, where: str) -> None:
     meta = {"deletionTimestamp": instant(120), "finalizers": ["example.com/held"]}
-    scene.changed("llama-tpu-worker-0-3", metadata=meta)
+    scene = Scene().changed(HOST, metadata=meta, **place)
     (problem,) = [each for each in scene.examined().every_problem if "stuck" in each.id]
-    assert problem.message.endswith("KubeRay waits for it: example.com/held is not removed")
+    assert problem.message == (
+        f"llama-tpu-worker-0-3 is still Terminating{where}, and KubeRay waits for it: "
+        "example.com/held is not removed"
+    )
     assert problem.command == "kubectl describe pod -n team llama-tpu-worker-0-3"
-
-
-def test_a_pod_that_still_has_time_to_end_is_no_problem() -> None:
-    scene = Scene()
-    meta = {"deletionTimestamp": instant(-60), "deletionGracePeriodSeconds": 90}
-    scene.changed("llama-tpu-worker-0-3", metadata=meta)
+    scene.changed(HOST, metadata={"deletionTimestamp": instant(-60)})
     assert "pod-stuck-terminating" not in scene.ids()
 
 
 def test_a_pod_on_a_lost_node_holds_up_the_deletion_of_its_raycluster() -> None:
     scene = Scene().changed(
-        "llama-tpu-worker-0-3",
+        HOST,
         metadata={"deletionTimestamp": instant(4000), "deletionGracePeriodSeconds": 30},
     )
     finalizers = ["foregroundDeletion"]
@@ -328,17 +283,6 @@ def test_a_pod_on_a_lost_node_holds_up_the_deletion_of_its_raycluster() -> None:
     finalizers.append("example.com/held")
     (problem,) = [each for each in scene.examined().every_problem if each.id == "deletion-held"]
     assert problem.command == "kubectl get raycluster -n team llama -o yaml"
-
-
-def test_a_pod_that_found_no_node_and_is_held_is_told_without_one() -> None:
-    meta = {"deletionTimestamp": instant(120), "finalizers": ["example.com/held"]}
-    spec, status = {"nodeName": None}, {"phase": "Pending", "conditions": None}
-    scene = Scene().changed("llama-tpu-worker-0-3", metadata=meta, spec=spec, status=status)
-    (problem,) = [each for each in scene.examined().every_problem if "stuck" in each.id]
-    assert problem.message == (
-        "llama-tpu-worker-0-3 is still Terminating, and KubeRay waits for it: example.com/held is "
-        "not removed"
-    )
 
 
 def test_pods_that_have_lost_the_label_of_their_group_are_told_apart() -> None:

@@ -7,12 +7,7 @@ from msgspec import structs
 
 from tests.builders import a_cluster
 from tests.diagnostics.samples import samples
-from tests.diagnostics.scenes import (
-    NOW,
-    Scene,
-    instant,
-    llama,
-)
+from tests.diagnostics.scenes import NOW, Scene, instant, llama
 from webhook.api import names
 from webhook.diagnostics.report import ClusterReport
 from webhook.diagnostics.tracker import NOTE_MAX, EventRequest, Tracker
@@ -134,15 +129,7 @@ def test_a_doubled_seat_is_told_of_with_its_replica() -> None:
 
 
 def test_pods_without_a_seat_are_told_of_and_counted() -> None:
-    labels = dict.fromkeys(
-        (
-            "ray.io/worker-group-replica-index",
-            "ray.io/worker-group-replica-name",
-            "ray.io/replica-host-index",
-            "replicaIndex",
-        )
-    )
-    look = Tracker().track(Scene().changed(HOST, metadata={"labels": labels}).examined())
+    look = Tracker().track(samples()["pod-without-seat"].scene().examined())
     assert [notice.key.reason for notice in look.notices] == ["PodWithoutSeat"]
     (tally,) = look.tallies
     assert tally.unseated == 1
@@ -166,13 +153,15 @@ def test_hosts_with_kuberays_labels_and_without_the_rest_are_reported_once_for_a
     assert (notice.key.reason, notice.key.place[0]) == (reason, "tpu")
 
 
+def beside_another(webhook: str) -> Scene:
+    """Return a scene in which another webhook changes the pods of Ray."""
+    scene = samples()["second-webhook"].scene()
+    scene.webhooks[-1]["webhooks"][0]["name"] = webhook
+    return scene
+
+
 def test_a_second_webhook_is_told_to_the_raycluster() -> None:
-    scene = Scene()
-    selector = {"matchLabels": {"app.kubernetes.io/name": "kuberay"}}
-    rule = {"apiGroups": [""], "operations": ["CREATE"], "resources": ["pods"]}
-    hook = {"name": "other.example.com", "objectSelector": selector, "rules": [rule]}
-    scene.webhooks.append({"metadata": {"name": "other"}, "webhooks": [hook]})
-    notice = only(Tracker(), scene.examined())
+    notice = only(Tracker(), beside_another("other.example.com").examined())
     assert (notice.key.reason, notice.cluster) == ("SecondWebhook", "llama")
     assert "other.example.com" in notice.note
 
@@ -227,11 +216,7 @@ def test_replicas_are_tallied_by_state_with_when_the_first_was_incomplete() -> N
 
 @pytest.mark.parametrize("length", [100, 5000])
 def test_a_note_is_never_longer_than_an_event_allows(length: int) -> None:
-    scene = Scene()
-    selector = {"matchLabels": {"app.kubernetes.io/name": "kuberay"}}
-    rule = {"apiGroups": [""], "operations": ["CREATE"], "resources": ["pods"]}
-    hook = {"name": "x" * length, "objectSelector": selector, "rules": [rule]}
-    scene.webhooks.append({"metadata": {"name": "other"}, "webhooks": [hook]})
+    scene = beside_another("x" * length)
     assert len(only(Tracker(), scene.examined()).note) <= NOTE_MAX
 
 
@@ -250,12 +235,6 @@ def test_a_raycluster_that_could_not_be_examined_may_be_left_alone_and_is_told_n
     assert told(Tracker(), cluster_report) == [("SecondWebhook", "")]
     failed = structs.replace(cluster, groups=(), problems=(), failure="ValueError")
     assert told(Tracker(), structs.replace(cluster_report, clusters=(failed,))) == []
-
-
-def test_a_pod_on_a_lost_node_is_told_of() -> None:
-    leaving = {"deletionTimestamp": instant(120), "deletionGracePeriodSeconds": 30}
-    scene = Scene().changed(HOST, metadata=leaving)
-    assert ("PodStuckTerminating", "") in told(Tracker(), scene.examined(NOW))
 
 
 def test_pods_of_a_group_that_have_no_node_are_one_series() -> None:
@@ -304,12 +283,18 @@ def test_pods_that_find_a_node_one_after_the_other_do_not_add_up() -> None:
 
 
 @pytest.mark.parametrize(
-    ("diagnosis", "reason"),
-    [("host-restarted", "HostRestarted"), ("resize-failed", "PodResizeFailed")],
+    ("diagnosis", "reason", "group"),
+    [
+        ("host-restarted", "HostRestarted", "tpu"),
+        ("resize-failed", "PodResizeFailed", "tpu"),
+        ("pod-stuck-terminating", "PodStuckTerminating", ""),
+    ],
 )
-def test_what_is_silent_in_kubernetes_is_reported_at_once(diagnosis: str, reason: str) -> None:
+def test_what_is_silent_in_kubernetes_is_reported_at_once(
+    diagnosis: str, reason: str, group: str
+) -> None:
     notice = only(Tracker(), samples()[diagnosis].scene().examined())
-    assert (notice.key.reason, notice.kind, notice.key.place[0]) == (reason, "Warning", "tpu")
+    assert (notice.key.reason, notice.kind, notice.key.place[0]) == (reason, "Warning", group)
 
 
 def test_a_resize_that_is_pending_is_reported_after_ten_minutes() -> None:
