@@ -18,7 +18,7 @@ _UID = "705ab4f5-6393-11e8-b7cc-42010a800002"
 _TIME = "2026-11-21T08:00:00Z"
 _VOLUME = "kube-api-access-x7k2p"
 _NAME = "bench-tpu-group-worker-q8w3n"
-_REPLICA = "987654"
+_REPLICA = "54321"
 _SUFFIX = "x9z4q"
 _HOST = "77"
 _PODS_A_SECOND = 1000
@@ -220,7 +220,7 @@ def review_bodies(kind: Body = Body.FRESH) -> Iterator[bytes]:
     parts = re.split(f"({'|'.join(marks)})".encode(), text)
     made_up = parts[1::2]
     for number in count(_NAMED if kind is Body.NAMED else 0):
-        second, replica = number // _PODS_A_SECOND, number // _HOSTS % 900_000 + 100_000
+        second, replica = number // _PODS_A_SECOND, number // _HOSTS % 50_000 + 10_000
         own = {
             _UID.encode(): b"%0*d" % (len(_UID), number),
             _TIME.encode(): b"2026-11-21T%02d:%02d:%02dZ"
@@ -228,7 +228,7 @@ def review_bodies(kind: Body = Body.FRESH) -> Iterator[bytes]:
             _VOLUME.encode(): b"kube-api-access-%05d" % (number % 100_000),
             _NAME.encode(): b"bench-tpu-group-worker-%d" % number,
             f'"{_REPLICA}"'.encode(): b'"%d"' % replica,
-            _SUFFIX.encode(): b"%05d" % (replica % 100_000),
+            _SUFFIX.encode(): b"%05d" % replica,
             f'"{_HOST}"'.encode(): b'"%d"' % (number % _HOSTS),
         }
         parts[1::2] = [own[part] for part in made_up]
