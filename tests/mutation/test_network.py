@@ -3,6 +3,9 @@
 import pytest
 
 from tests.builders import (
+    ClusterBuilder,
+    Decided,
+    PodBuilder,
     a_cluster,
     a_pod,
     decide,
@@ -14,31 +17,57 @@ CLUSTER = a_cluster("c").group("g", hosts=2).group("single")
 SLICES = a_cluster("c").group("single", replicas=2)
 
 
-def test_a_multi_host_pod_gets_host_name_and_subdomain() -> None:
-    spec = decide(a_pod().worker("g").of("c").seat(3, 1, "g-xh3hf"), CLUSTER).pod["spec"]
-    assert (spec["hostname"], spec["subdomain"]) == ("g-3-1", "c-headless")
+def a_host(**spec: object) -> PodBuilder:
+    """Return a pod of the two-host group, with fields of `spec`."""
+    return a_pod().worker("g").of("c").spec(**spec)
 
 
-@pytest.mark.parametrize("empty", ["", None])
-def test_empty_ones_count_as_unset(empty: str | None) -> None:
-    spec = decide(a_pod().worker("g").of("c").spec(hostname=empty, subdomain=empty), CLUSTER).pod[
-        "spec"
-    ]
-    assert (spec["hostname"], spec["subdomain"]) == ("g-0-0", "c-headless")
+def a_single() -> PodBuilder:
+    """Return a pod of a job over several slices of one host."""
+    return a_pod().worker("single").of("c").tpu(4).env(names.MEGASCALE_NUM_SLICES, "2")
 
 
-def test_the_group_name_is_lower_case_in_the_host_name() -> None:
-    spec = decide(
-        a_pod().worker("TPU-Group").of("c"), a_cluster("c").group("TPU-Group", hosts=2)
-    ).pod["spec"]
-    assert spec["hostname"] == "tpu-group-0-0"
+def named(decided: Decided) -> tuple[str | None, str | None]:
+    spec = decided.pod["spec"]
+    return spec.get("hostname"), spec.get("subdomain")
+
+
+LONG = "c" * 53
+
+
+@pytest.mark.parametrize(
+    ("pod", "cluster", "expected"),
+    [
+        (a_host().seat(3, 1, "g-xh3hf"), CLUSTER, ("g-3-1", "c-headless")),
+        (a_host(hostname="", subdomain=""), CLUSTER, ("g-0-0", "c-headless")),
+        (a_host(hostname=None, subdomain=None), CLUSTER, ("g-0-0", "c-headless")),
+        (a_host(hostname="g-0-0"), CLUSTER, ("g-0-0", "c-headless")),
+        (
+            a_pod().worker("TPU-Group").of("c"),
+            a_cluster("c").group("TPU-Group", hosts=2),
+            ("tpu-group-0-0", "c-headless"),
+        ),
+        (a_pod().worker("single").of("c").tpu(4), CLUSTER, (None, None)),
+        (a_single(), CLUSTER, ("single-0-0", "c-headless")),
+        (
+            a_pod().worker("g").of(LONG),
+            a_cluster(LONG).group("g", hosts=2),
+            ("g-0-0", f"{LONG}-headless"),
+        ),
+    ],
+    ids=["seat", "empty", "null", "right", "upper case", "single host", "slices", "not truncated"],
+)
+def test_hosts_that_others_must_reach_are_named_and_no_others(
+    pod: PodBuilder, cluster: ClusterBuilder, expected: tuple[str | None, str | None]
+) -> None:
+    decided = decide(pod, cluster)
+    assert named(decided) == expected
+    assert not decided.answer.warnings
 
 
 @pytest.mark.parametrize(("cluster", "warned"), [("c", False), ("c" * 40, True)])
 def test_a_full_name_that_the_kernel_cannot_have_is_a_warning(
-    cluster: str,
-    *,
-    warned: bool,
+    cluster: str, *, warned: bool
 ) -> None:
     pod = a_pod().worker("g").of(cluster).spec(setHostnameAsFQDN=True)
     decided = decide(pod, a_cluster(cluster).group("g", hosts=2))
@@ -46,63 +75,25 @@ def test_a_full_name_that_the_kernel_cannot_have_is_a_warning(
     assert all(len(text) <= 120 for text in decided.answer.warnings)
 
 
-def test_a_single_host_pod_gets_neither() -> None:
-    assert (
-        not {"hostname", "subdomain"}
-        & decide(a_pod().worker("single").of("c").tpu(4), CLUSTER).pod["spec"].keys()
-    )
-
-
 def test_the_subdomain_of_the_user_stays_and_is_where_peers_are_sought() -> None:
-    decided = decide(
-        a_pod().worker("g").of("c").tpu(4).env("MEGASCALE_NUM_SLICES", "2").spec(subdomain="mine"),
-        CLUSTER,
-    )
+    pod = a_host(subdomain="mine").tpu(4).env(names.MEGASCALE_NUM_SLICES, "2")
+    decided = decide(pod, CLUSTER)
     env = env_of(decided.pod)
     assert decided.pod["spec"]["subdomain"] == "mine"
     assert env[names.TPU_WORKER_HOSTNAMES] == "g-0-0.mine,g-0-1.mine"
     assert env[names.MEGASCALE_COORDINATOR_ADDRESS] == "g-0-0.mine"
-    gpu = decide(a_pod().worker("g").of("c").gpu(8).spec(subdomain="mine"), CLUSTER)
+    gpu = decide(a_host(subdomain="mine").gpu(8), CLUSTER)
     assert env_of(gpu.pod)[names.MASTER_ADDR] == "g-0-0.mine.team.svc"
 
 
 def test_a_host_name_set_by_hand_stays_with_a_warning_that_says_which_is_expected() -> None:
-    decided = decide(a_pod().worker("g").of("c").spec(hostname="mine"), CLUSTER)
+    decided = decide(a_host(hostname="mine"), CLUSTER)
     assert decided.pod["spec"]["hostname"] == "mine"
-    assert [
-        warning
-        for warning in decided.answer.warnings
-        if "spec.hostname" in warning and "g-0-0" in warning
-    ]
-
-
-def test_the_right_host_name_set_by_hand_is_no_cause_for_a_warning() -> None:
-    assert not decide(a_pod().worker("g").of("c").spec(hostname="g-0-0"), CLUSTER).answer.warnings
-
-
-def test_single_hosts_of_a_multi_slice_job_reach_each_other() -> None:
-    decided = decide(
-        a_pod().worker("single").of("c").tpu(4).env("MEGASCALE_NUM_SLICES", "2"), CLUSTER
-    )
-    assert (decided.pod["spec"]["hostname"], decided.pod["spec"]["subdomain"]) == (
-        "single-0-0",
-        "c-headless",
-    )
-    assert not decided.answer.warnings
+    (warning,) = decided.answer.warnings
+    assert "spec.hostname" in warning
+    assert "g-0-0" in warning
 
 
 def test_a_service_that_nobody_creates_is_a_warning() -> None:
-    decided = decide(
-        a_pod().worker("single").of("c").tpu(4).env("MEGASCALE_NUM_SLICES", "2"), SLICES
-    )
-    assert [warning for warning in decided.answer.warnings if "c-headless" in warning]
-
-
-def test_the_service_of_a_long_cluster_name_is_not_truncated() -> None:
-    name = "c" * 53
-    assert (
-        decide(a_pod().worker("g").of(name), a_cluster(name).group("g", hosts=2)).pod["spec"][
-            "subdomain"
-        ]
-        == f"{name}-headless"
-    )
+    (warning,) = [each for each in decide(a_single(), SLICES).answer.warnings if "service" in each]
+    assert "c-headless" in warning

@@ -10,7 +10,6 @@ from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 
 from tests.builders import (
-    ClusterBuilder,
     Object,
     PodBuilder,
     a_cluster,
@@ -35,6 +34,7 @@ GANG = (
     .group("g", hosts=4, replicas=4)
     .annotated(names.ANNOTATION_SCHEDULING_GROUP, "replica")
 )
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 INDICES = [0, 1, 9, 10, 123, MAX_REPLICAS - 1]
 
 
@@ -168,32 +168,29 @@ def test_replicas_that_take_turns_each_get_their_own() -> None:
     assert cache.misses == 1
 
 
+V7X = a_pod().of("c").worker("g").topology("2x2x4", "tpu7x").tpu(2).container("second").tpu(2)
+
+
 def test_two_processes_of_a_host_have_numbers_of_their_own() -> None:
-    pod = a_pod().of("c").worker("g").topology("2x2x4", "tpu7x").tpu(2).container("second").tpu(2)
     cluster = facts(TPU_GROUP)
-    cache = warm(pod, cluster)
-    ask = Ask(read(pod), HostIdentity(1, 3, "g-abcd1"), cluster)
+    cache = warm(V7X, cluster)
+    ask = Ask(read(V7X), HostIdentity(1, 3, "g-abcd1"), cluster)
     assert ask.cached(cache) == ask.alone()
     assert cache.hits == 3
-    envs = [
-        operation["value"] for operation in patch(ask.alone()) if operation["path"].endswith("/env")
-    ]
+    envs = [each["value"] for each in patch(ask.alone()) if each["path"].endswith("/env")]
     ids = [entry["value"] for env in envs for entry in env if entry["name"] == names.TPU_WORKER_ID]
     assert ids == ["6", "7"]
 
 
+def test_hosts_of_gpus_are_filled_in_with_their_ranks() -> None:
+    cluster = facts(a_cluster("c").group("g", hosts=4))
+    assert warm(a_pod().of("c").worker("g").gpu(8), cluster).hits == 2
+
+
 def test_single_hosts_are_filled_in_without_a_name() -> None:
     cluster = facts(a_cluster("c").group("g"))
-    cache = warm(a_pod().of("c").worker("g").tpu(4), cluster, name="")
-    assert cache.hits == 2
-
-
-def test_a_pod_that_gets_nothing_has_no_patch() -> None:
-    cluster = facts(a_cluster("c").group("g"))
-    cache = warm(a_pod().of("c").worker("g"), cluster, name="", holder="")
-    ask = Ask(read(a_pod().of("c").worker("g")), HostIdentity(3, 0, ""), cluster, holder="")
-    assert ask.cached(cache) == Answer()
-    assert cache.hits == 3
+    assert warm(a_pod().of("c").worker("g").tpu(4), cluster, name="").hits == 2
+    assert warm(a_pod().of("c").worker("g"), cluster, name="", holder="").hits == 2  # no patch
 
 
 @pytest.mark.parametrize("name", ["g-abc", "other-abcde", "g-abc_e", "g-ABCDE", "abcde"])
@@ -214,14 +211,25 @@ def test_texts_of_the_user_that_look_like_a_part_of_a_seat_do_no_harm(group: str
     warm(a_pod().of("c").worker(group).tpu(4).topology("2x2x4"), cluster, group, f"{group}-")
 
 
+OF_ONE_REPLICA = {
+    "labelSelector": {
+        "matchLabels": {names.LABEL_REPLICA_NAME: "g-abcd2", names.LABEL_CLUSTER: "c"}
+    },
+    "topologyKey": names.NODE_POOL,
+}
+LONG = "g" * 57
+
+
 @pytest.mark.parametrize(
-    "pod",
+    ("pod", "group"),
     [
-        tpu_pod().env(names.TPU_NAME, ""),
-        tpu_pod().env(names.TPU_NAME, "g-2"),
-        tpu_pod().env(names.TPU_WORKER_ID, "2"),
-        tpu_pod().env(names.MEGASCALE_NUM_SLICES, "2"),
-        tpu_pod().spec(hostname="g-1-0"),
+        (tpu_pod().env(names.TPU_NAME, ""), "g"),
+        (tpu_pod().env(names.TPU_NAME, "g-2"), "g"),
+        (tpu_pod().env(names.TPU_WORKER_ID, "2"), "g"),
+        (tpu_pod().env(names.MEGASCALE_NUM_SLICES, "2"), "g"),
+        (tpu_pod().spec(hostname="g-1-0"), "g"),
+        (tpu_pod().spec(affinity={"podAffinity": {REQUIRED: [OF_ONE_REPLICA]}}), "g"),
+        (a_pod().of("c").worker(LONG), LONG),
     ],
     ids=[
         "an empty value",
@@ -229,28 +237,15 @@ def test_texts_of_the_user_that_look_like_a_part_of_a_seat_do_no_harm(group: str
         "the place of one host",
         "slices that may be too many",
         "a host name",
+        "a term about a replica",
+        "names that only a short index fits",
     ],
 )
-def test_a_value_of_the_user_that_one_seat_may_have_is_looked_at_for_each_pod(
-    pod: PodBuilder,
+def test_what_is_right_for_one_seat_alone_is_looked_at_for_each_pod(
+    pod: PodBuilder, group: str
 ) -> None:
-    assert warm(pod, facts(TPU_GROUP)).hits == 0
-
-
-def test_terms_about_a_replica_are_looked_at_for_each_pod() -> None:
-    cluster, seat = facts(GANG), HostIdentity(2, 0, "g-abcd2")
-    (affinity,) = [
-        operation["value"]
-        for operation in patch(Ask(read(tpu_pod()), seat, cluster).alone())
-        if operation["path"] == "/spec/affinity"
-    ]
-    assert warm(tpu_pod().spec(affinity=affinity), cluster).hits == 0
-
-
-def test_names_that_only_a_short_index_fits_are_looked_at_for_each_pod() -> None:
-    group = "g" * 57
-    cluster = facts(a_cluster("c").group(group, hosts=4))
-    assert warm(a_pod().of("c").worker(group), cluster, group, f"{group}-").hits == 0
+    cluster = facts(a_cluster("c").group(group, hosts=4, replicas=4))
+    assert warm(pod, cluster, group, f"{group}-").hits == 0
 
 
 CHANGES = {
@@ -296,25 +291,19 @@ def test_a_worker_group_named_like_the_head_is_not_taken_for_it() -> None:
         assert ask.cached(cache) == ask.alone()
 
 
-def asking(gang: str) -> ClusterBuilder:
-    return (
-        a_cluster("c")
-        .group("g", hosts=4, replicas=4)
-        .annotated(names.ANNOTATION_SCHEDULING_GROUP, gang)
-    )
-
-
 def test_new_facts_of_the_raycluster_and_a_new_policy_count_at_once() -> None:
     cache = warm(tpu_pod(), facts(TPU_GROUP))
-    seat = HostIdentity(0, 1, "g-abcd0")
-    for cluster in (facts(asking("replica")), facts(asking("worker-group"))):
-        for _ in range(2):
-            ask = Ask(read(tpu_pod()), seat, cluster)
-            assert ask.cached(cache) == ask.alone()
-    policy = Policy(pod_groups=False)
-    ask = Ask(read(tpu_pod()), seat, facts(asking("replica")), policy=policy)
-    assert ask.cached(cache) == ask.alone()
-    assert patch(ask.alone())
+    gangs = [
+        facts(
+            a_cluster("c")
+            .group("g", hosts=4, replicas=4)
+            .annotated(names.ANNOTATION_SCHEDULING_GROUP, gang)
+        )
+        for gang in ("replica", "worker-group")
+    ]
+    asks = [Ask(read(tpu_pod()), HostIdentity(0, 1, "g-abcd0"), cluster) for cluster in gangs]
+    for ask in (*asks, *asks, asks[0]._replace(policy=Policy(pod_groups=False))):
+        assert ask.cached(cache) == ask.alone()
 
 
 def test_only_so_much_is_kept() -> None:

@@ -26,6 +26,11 @@ def a_part(part: str = "2x4", whole: str = "4x4", group: str = "g") -> PodBuilde
     return pod.annotated(names.ANNOTATION_SLICE_TOPOLOGY, part)
 
 
+def a_whole() -> PodBuilder:
+    """Return a pod of a slice of v6e with two hosts."""
+    return a_pod().worker("g").of("c").tpu(4).topology("2x4", "tpu-v6e-slice")
+
+
 def a_formed(group: str = "four") -> PodBuilder:
     """Return a pod of a v7x slice that Kueue forms."""
     pod = a_pod().worker(group).of("c").tpu(4).selecting(names.NODE_TPU_ACCELERATOR, "tpu7x")
@@ -39,15 +44,21 @@ def keys_of(pod: Object) -> set[str]:
     return {term["topologyKey"] for kind in affinity.values() for term in kind.get(REQUIRED, [])}
 
 
-def test_a_sub_slice_has_its_own_topology_and_type() -> None:
-    env = env_of(decide(a_part(), CLUSTER).pod)
-    assert (env[names.TPU_TOPOLOGY], env[names.TPU_ACCELERATOR_TYPE]) == ("2x4", "v6e-8")
-    assert env[names.TPU_WORKER_HOSTNAMES].count(",") == 1
-
-
-def test_a_sub_slice_of_one_host_does_too() -> None:
-    env = env_of(decide(a_part("2x2", "2x4", "one"), CLUSTER).pod)
-    assert (env[names.TPU_TOPOLOGY], env[names.TPU_ACCELERATOR_TYPE]) == ("2x2", "v6e-4")
+@pytest.mark.parametrize(
+    ("pod", "topology", "kind", "hosts"),
+    [
+        (a_part(), "2x4", "v6e-8", 2),
+        (a_part("2x2", "2x4", "one"), "2x2", "v6e-4", 0),
+        (a_formed(), "2x2x4", "tpu7x-32", 4),  # it follows from the chips
+    ],
+    ids=["sub-slice", "sub-slice of one host", "formed by Kueue"],
+)
+def test_a_slice_has_its_own_topology_and_type(
+    pod: PodBuilder, topology: str, kind: str, hosts: int
+) -> None:
+    env = env_of(decide(pod, CLUSTER).pod)
+    assert (env[names.TPU_TOPOLOGY], env[names.TPU_ACCELERATOR_TYPE]) == (topology, kind)
+    assert env.get(names.TPU_WORKER_HOSTNAMES, "").count(".c-headless") == hosts
 
 
 def test_hosts_of_a_sub_slice_that_do_not_add_up_are_refused_at_the_annotation() -> None:
@@ -92,7 +103,7 @@ def test_two_replicas_of_one_template_have_a_slice_each() -> None:
 
 def test_pods_that_differ_in_their_annotations_alone_do_not_share_an_answer() -> None:
     webhook = Webhook(a_cluster("c").group("g", hosts=2, replicas=2).build())
-    whole = a_pod().worker("g").of("c").tpu(4).topology("2x4", "tpu-v6e-slice")
+    whole = a_whole()
     assert keys_of(webhook.admit(whole.build()).pod) == {names.NODE_POOL}
     assert (
         keys_of(webhook.admit(a_part("2x4", "2x4").gated(names.KUEUE_GATE_TOPOLOGY).build()).pod)
@@ -100,11 +111,6 @@ def test_pods_that_differ_in_their_annotations_alone_do_not_share_an_answer() ->
     )
     other = webhook.admit(whole.annotated(names.ANNOTATION_SLICE_TOPOLOGY, "2x2").build())
     assert not other.answer.allowed
-
-
-def test_kueue_forms_a_slice_that_follows_from_the_chips() -> None:
-    env = env_of(decide(a_formed(), CLUSTER).pod)
-    assert (env[names.TPU_TOPOLOGY], env[names.TPU_ACCELERATOR_TYPE]) == ("2x2x4", "tpu7x-32")
 
 
 def test_what_nobody_knows_is_left_out_and_what_follows_from_the_chips_is_not() -> None:
@@ -118,19 +124,19 @@ def test_what_nobody_knows_is_left_out_and_what_follows_from_the_chips_is_not() 
 
 @pytest.mark.parametrize("key", names.KUEUE_TOPOLOGIES)
 def test_kueue_chooses_the_nodes_so_that_nothing_of_ours_stands_in_its_way(key: str) -> None:
-    pod = a_pod().worker("g").of("c").tpu(4).topology("2x4", "tpu-v6e-slice").annotated(key, "true")
-    queued = a_cluster("c").group("g", hosts=2).labelled(names.LABEL_KUEUE_QUEUE, "tpus")
-    assert keys_of(decide(pod, queued).pod) == set()
-    assert keys_of(decide(pod, a_cluster("c").group("g", hosts=2)).pod) == {names.NODE_POOL}
+    pod, cluster = a_whole().annotated(key, "true"), a_cluster("c").group("g", hosts=2)
+    assert keys_of(decide(pod, cluster).pod) == {names.NODE_POOL}
+    assert keys_of(decide(pod, cluster.labelled(names.LABEL_KUEUE_QUEUE, "tpus")).pod) == set()
 
 
-def test_a_gate_of_kueue_says_that_it_chooses_the_nodes_whatever_the_raycluster_says() -> None:
-    pod = a_pod().worker("g").of("c").tpu(4).topology("2x4", "tpu-v6e-slice")
-    cluster = a_cluster("c").group("g", hosts=2)
-    assert keys_of(decide(pod.gated("kueue.x-k8s.io/elastic-job"), cluster).pod) == {
-        names.NODE_POOL
-    }
-    assert keys_of(decide(pod.gated(names.KUEUE_GATE_TOPOLOGY), cluster).pod) == set()
+@pytest.mark.parametrize(
+    ("gate", "keys"),
+    [("kueue.x-k8s.io/elastic-job", {names.NODE_POOL}), (names.KUEUE_GATE_TOPOLOGY, set())],
+)
+def test_a_gate_of_kueue_says_that_it_chooses_the_nodes_whatever_the_raycluster_says(
+    gate: str, keys: set[str]
+) -> None:
+    assert keys_of(decide(a_whole().gated(gate), CLUSTER).pod) == keys
 
 
 @pytest.mark.parametrize(
@@ -148,8 +154,7 @@ def test_a_topology_key_is_kueues_level_only_where_the_webhook_writes_slices(
     cluster.annotated(names.ANNOTATION_KUEUE_SLICES, "true")
     for label, value in labels.items():
         cluster.labelled(label, value)
-    pod = a_pod().worker("g").of("c").tpu(4).topology("2x4", "tpu-v6e-slice")
-    pod.annotated(names.KUEUE_SLICE_REQUIRED_TOPOLOGY, "rack")
+    pod = a_whole().annotated(names.KUEUE_SLICE_REQUIRED_TOPOLOGY, "rack")
     assert keys_of(decide(pod, cluster).pod) == ({key} if key else set())
 
 
@@ -160,21 +165,6 @@ def test_the_user_may_want_affinity_beside_kueue() -> None:
         .annotated(names.ANNOTATION_TOPOLOGY_KEY, "example.com/rack")
     )
     assert keys_of(decide(a_formed(), asking).pod) == {"example.com/rack"}
-
-
-def test_gates_labels_and_annotations_of_kueue_stay_in_their_order() -> None:
-    pod = (
-        a_formed()
-        .label("kueue.x-k8s.io/podset", "four")
-        .gated(names.KUEUE_PREFIX + "elastic-job", "mine", names.KUEUE_GATE_TOPOLOGY)
-    )
-    before = pod.build()
-    after = decide(pod, CLUSTER).pod
-    assert after["spec"]["schedulingGates"] == before["spec"]["schedulingGates"]
-    holder = after["metadata"]["annotations"].pop(names.ANNOTATION_HOLDER)
-    assert holder
-    assert after["metadata"]["annotations"] == before["metadata"]["annotations"]
-    assert after["metadata"]["labels"]["kueue.x-k8s.io/podset"] == "four"
 
 
 def torch(pod: PodBuilder, hosts: int = 2) -> dict[str, str]:

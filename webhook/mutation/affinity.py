@@ -5,7 +5,7 @@ See docs/contributing/decisions/0009-anti-affinity-over-namespaces.md.
 
 from typing import Any
 
-from webhook.accelerators.devices import DEVICES, TPU
+from webhook.accelerators.devices import DEVICES
 from webhook.api import names
 from webhook.api.objects import Affinity
 from webhook.groups.annotations import TOPOLOGY_KEY, WORKER_GROUP
@@ -27,7 +27,7 @@ def replica_edits(replica: Replica) -> list[Edit]:
         not (placed and replica.cluster.kueue.slices) and replica.cluster.topology_key
     ) or _usual_key(replica)
     if not key:
-        return [Note(f"no affinity: {_why_none(replica)}")] if placed or replica.count(TPU) else []
+        return [Note(f"no affinity: {_why_none(replica)}")] if placed or replica.chips else []
     if problem := TOPOLOGY_KEY.problem(key):
         return [Warn(f"{TOPOLOGY_KEY.annotation}: {problem}")]
     mine = _labels(replica)

@@ -30,11 +30,9 @@ def compute_domain(replica: Replica) -> list[Edit]:
     and the term that schedules pods of ComputeDomains on separate nodes.
     """
     domains, pod = replica.cluster.domains, replica.pod
-    asked = domains.head if replica.head else replica.group_name in domains.groups
-    claims = pod.spec.resource_claims or []
-    if not asked:
+    if not (domains.head if replica.head else replica.group_name in domains.groups):
         return []
-    if has_own(claims):
+    if has_own(pod.spec.resource_claims or []):
         return [Note("no ComputeDomain: the pod template claims one itself")]
     if replica.policy.no_domains:
         return [Warn(f"no ComputeDomain: {replica.policy.no_domains}")]
@@ -73,12 +71,12 @@ def scheduling_group(replica: Replica) -> list[Edit]:
     """Return the scheduling group of a RayCluster with gang scheduling, unless the pod has one or
     another scheduler has its own.
     """
-    name = _pod_group(replica)
-    spec = replica.pod.spec
-    if spec.scheduling_group is not None:
+    gang, spec = replica.cluster.gang, replica.pod.spec
+    if not (gang.granularity or gang.unmet) or spec.scheduling_group is not None:
         return []
-    if replica.cluster.gang.unmet:
-        return [Warn(f"no scheduling group: {replica.cluster.gang.unmet}")]
+    if gang.unmet:
+        return [Warn(f"no scheduling group: {gang.unmet}")]
+    name = _pod_group(replica)
     if not name:
         return []
     if problem := scheduling_groups.excluded(spec.scheduler_name, spec.eviction_responders):
@@ -87,7 +85,7 @@ def scheduling_group(replica: Replica) -> list[Edit]:
         text = "the API server serves no PodGroups; turn on GenericWorkload and scheduling.k8s.io"
         return [Warn(f"no scheduling group: {text}")]
     edits: list[Edit] = [
-        SetField("schedulingGroup", {"podGroupName": name}, _WHY[replica.cluster.gang.granularity])
+        SetField("schedulingGroup", {"podGroupName": name}, _WHY[gang.granularity])
     ]
     if not replica.policy.published:
         edits.append(Warn(f"pending until you create this PodGroup: {name}"))
@@ -96,13 +94,10 @@ def scheduling_group(replica: Replica) -> list[Edit]:
 
 def _pod_group(replica: Replica) -> str:
     """Return the name of the PodGroup of a pod, or an empty text if it is in none."""
-    cluster = replica.cluster
-    asked = cluster.gang
-    if not asked.active:
-        return ""
-    if asked.granularity == annotations.CLUSTER:
+    cluster, granularity = replica.cluster, replica.cluster.gang.granularity
+    if granularity == annotations.CLUSTER:
         return scheduling_groups.cluster_pod_group(cluster.name)
-    if asked.granularity == annotations.WORKER_GROUP or replica.in_unit:
+    if granularity == annotations.WORKER_GROUP or replica.in_unit:
         return (
             scheduling_groups.head_pod_group(cluster.name)
             if replica.head

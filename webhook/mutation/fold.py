@@ -1,6 +1,6 @@
 """Conversion of edits of a pod to a JSON Patch (RFC 6902)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -37,27 +37,21 @@ def fold(replica: Replica, edits: Sequence[Edit]) -> list[Operation]:
     """Return the operations for `edits` in a pod of `replica`; missing parents are created
     first.
     """
-    variables: dict[str, list[SetEnv]] = {}
-    others: dict[type, list[Any]] = {}
     operations: list[Operation] = []
+    others: dict[type, list[Any]] = {}
     for edit in edits:
-        if type(edit) is SetEnv:
-            variables.setdefault(edit.container, []).append(edit)
-        elif type(edit) is SetField:
-            operations.append(Operation("add", f"/spec/{edit.name}", edit.value))
-        elif type(edit) is SetPreStop:
-            operations.append(_pre_stop(edit))
-        elif type(edit) is AddClaim:
-            operations += _claim(replica, edit)
+        if (write := _IN_ORDER.get(type(edit))) is not None:
+            operations += write(replica, edit)
         else:
             others.setdefault(type(edit), []).append(edit)
     meta = replica.pod.metadata
-    labels, annotations = (
-        {edit.key: edit.value for edit in others.get(kind, ())}
-        for kind in (SetLabel, SetAnnotation)
-    )
+    labels = {edit.key: edit.value for edit in others.get(SetLabel, ())}
+    annotations = {edit.key: edit.value for edit in others.get(SetAnnotation, ())}
     operations += extended("/metadata/labels", meta.labels, labels)
     operations += extended("/metadata/annotations", meta.annotations, annotations)
+    variables: dict[str, list[SetEnv]] = {}
+    for edit in others.get(SetEnv, ()):
+        variables.setdefault(edit.container, []).append(edit)
     for path, changes in variables.items():
         operations += _variables(path, changes, empty=not replica.slot(path).variables)
     if terms := others.get(AppendTerm):
@@ -81,6 +75,10 @@ def extended(path: str, present: Strings | None, added: Strings) -> list[Operati
     return [Operation("add", f"{path}/{escape(key)}", value) for key, value in added.items()]
 
 
+def _field(_: Replica, edit: SetField) -> list[Operation]:
+    return [Operation("add", f"/spec/{edit.name}", edit.value)]
+
+
 def _claim(replica: Replica, edit: AddClaim) -> list[Operation]:
     entry, name = {"name": edit.name, "resourceClaimTemplateName": edit.template}, edit.name
     operations = [_appended("/spec/resourceClaims", replica.pod.spec.resource_claims, entry)]
@@ -99,11 +97,11 @@ def _appended(path: str, present: Sequence[object] | None, entry: dict[str, Any]
     )
 
 
-def _pre_stop(edit: SetPreStop) -> Operation:
+def _pre_stop(_: Replica, edit: SetPreStop) -> list[Operation]:
     path, hook = f"{edit.container}/lifecycle", {"exec": {"command": edit.command}}
     if edit.has_lifecycle:
-        return Operation("add", f"{path}/preStop", hook)
-    return Operation("add", path, {"preStop": hook})
+        return [Operation("add", f"{path}/preStop", hook)]
+    return [Operation("add", path, {"preStop": hook})]
 
 
 def _variables(path: str, changes: list[SetEnv], *, empty: bool) -> list[Operation]:
@@ -164,3 +162,11 @@ def _affinity(pod: Pod, terms: list[AppendTerm]) -> list[Operation]:
         else:
             operations += [Operation("add", f"{path}/{_REQUIRED}/-", term) for term in added]
     return operations
+
+
+_IN_ORDER: Final[dict[type, Callable[[Replica, Any], list[Operation]]]] = {
+    SetField: _field,
+    SetPreStop: _pre_stop,
+    AddClaim: _claim,
+}
+"""Edits whose operations do not depend on other edits."""

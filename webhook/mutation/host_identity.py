@@ -5,7 +5,6 @@ https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/
 (`DefaultWorkerPodTemplate`)
 """
 
-from webhook.accelerators.devices import TPU
 from webhook.api import names
 from webhook.api.formats import LABEL_VALUE_MAX
 from webhook.groups.naming import headless_service, host_name, long_nodename, slice_name
@@ -29,7 +28,7 @@ def replica_labels(replica: Replica) -> list[Edit]:
         edits.append(SetAnnotation(names.ANNOTATION_SEAT, names.SEAT_ASSIGNED, why))
     if replica.hosts > 1:
         edits.append(SetLabel(names.LABEL_REPLICA_NAME, replica.name, "the replica's name"))
-    if replica.count(TPU) and names.LABEL_LEGACY_REPLICA_INDEX not in replica.pod.labels:
+    if replica.chips and names.LABEL_LEGACY_REPLICA_INDEX not in replica.pod.labels:
         key, value = names.LABEL_LEGACY_REPLICA_INDEX, slice_name(replica.group_name, replica.index)
         if len(value) > LABEL_VALUE_MAX:
             edits.append(Warn(f"label {key} left out: the group name is too long for it"))

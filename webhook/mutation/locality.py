@@ -43,11 +43,12 @@ def replica_edits(replica: Replica) -> list[Edit]:
 
 def host_edits(worker: Worker) -> list[Edit]:
     """Return replica, host and labels of the Node as labels of Ray."""
-    replica = worker.replica
-    if not replica.pod.spec.containers:
+    replica, cluster, group = worker.replica, worker.replica.cluster, worker.replica.group
+    asked = cluster.replica_label or cluster.node_labels or group.topology or group.label_mappings
+    if not asked or not replica.pod.spec.containers:
         return []
     mapped = _mapped(replica)
-    seat = _seat_labels(worker) if replica.cluster.replica_label else {}
+    seat = _seat_labels(worker) if cluster.replica_label else {}
     labels = {label: value for label, value in seat.items() if label not in mapped}
     variables: list[Variable] = []
     for key, label in sorted(_of_node(replica).items()):
@@ -57,7 +58,7 @@ def host_edits(worker: Worker) -> list[Edit]:
         labels[label] = f"$({name})"
     edits: list[Edit] = [
         Warn(f"{each.node_label} is not passed on: the webhook's topology.nodeLabels lacks it")
-        for each in replica.cluster.node_labels
+        for each in cluster.node_labels
         if not _allowed(replica, each.node_label)
     ]
     if labels:

@@ -88,11 +88,11 @@ class _Group(Struct):
         """
         if self.cluster is not cluster or self.group is not group or self.policy != policy:
             return False
-        mine, label = self.pod, names.LABEL_LEGACY_REPLICA_INDEX
+        mine, meta, label = self.pod.metadata, pod.metadata, names.LABEL_LEGACY_REPLICA_INDEX
         return (
-            mine.spec == pod.spec
-            and mine.metadata.annotations == pod.metadata.annotations
-            and mine.labels.get(label) == pod.labels.get(label)
+            self.pod.spec == pod.spec
+            and mine.annotations == meta.annotations
+            and (mine.labels or {}).get(label) == (meta.labels or {}).get(label)
         )
 
 

@@ -6,7 +6,6 @@ replica starts.
 See docs/contributing/decisions/0011-topology-mismatch-refuses-the-pod.md.
 """
 
-from webhook.accelerators.devices import TPU
 from webhook.accelerators.slices import TopologyError, advice, hosts_of
 from webhook.api import names
 from webhook.api.formats import DNS_LABEL_MAX, is_dns_label
@@ -27,16 +26,13 @@ def unmet_preconditions(replica: Replica) -> dict[str, Cause]:
     """Return every unmet precondition of a replica, by the validation rule that reports the same
     problem for its RayCluster.
     """
-    checks = {
-        "group-name-no-host-name": _names if replica.needs_names else None,
-        "tpu-topology-mismatch": _slice if replica.needs_names else None,
-        "variables-too-large": _size,
-    }
-    found = {rule: check(replica) for rule, check in checks.items() if check is not None}
+    found = {"variables-too-large": _size(replica)}
+    if replica.needs_names:
+        own = {"group-name-no-host-name": _names(replica), "tpu-topology-mismatch": _slice(replica)}
+        found = own | found
+    group = f'worker group "{replica.group_name[:40]}"'
     return {
-        rule: Cause(
-            INVALID, f'worker group "{replica.group_name[:40]}": {problem[0]} [{rule}]', problem[1]
-        )
+        rule: Cause(INVALID, f"{group}: {problem[0]} [{rule}]", problem[1])
         for rule, problem in found.items()
         if problem is not None
     }
@@ -77,7 +73,7 @@ def _slice(replica: Replica) -> tuple[str, str] | None:
     """Return the mismatch of a TPU slice, and its field; None for an unknown slice, and if checks
     are disabled.
     """
-    topology, chips, hosts = replica.slice.topology, replica.count(TPU), replica.hosts
+    topology, chips, hosts = replica.slice.topology, replica.chips, replica.hosts
     if hosts == 1 or not chips or not topology or replica.slice.unchecked:
         return None
     if replica.slice.annotated:
@@ -100,7 +96,7 @@ def _slice(replica: Replica) -> tuple[str, str] | None:
 
 def _size(replica: Replica) -> tuple[str, str] | None:
     """Return the problem if the variables would make the pod larger than the API server's limit."""
-    chips, profiles = 0 if replica.head else replica.count(TPU), replica.cluster.profiles
+    chips, profiles = 0 if replica.head else replica.chips, replica.cluster.profiles
     processes = len(replica.processes)
     hosts, endpoints = listed(replica.slice, replica.hosts, chips, processes, profiles)
     containers = len(replica.slots)

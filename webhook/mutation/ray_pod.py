@@ -19,7 +19,7 @@ from webhook.accelerators.devices import (
 )
 from webhook.accelerators.slices import Slice, read_slice
 from webhook.api import names
-from webhook.api.formats import dotted, pointer
+from webhook.api.formats import dotted
 from webhook.api.objects import (
     ALWAYS,
     Container,
@@ -121,24 +121,35 @@ class Replica(Struct, gc=False):
     same template.
 
     `holder` is that of the reservation, if the identity is new to the pod; only this field differs
-    between hosts. `ray_slot` is the index of Ray's container among the slots. `service` is the
-    headless service under which the pod's host name resolves. `devices` are those of a host;
-    `processes` are the containers of a v7x host that each run a TPU process. `slice` is the TPU
-    slice of its hosts. A head is a replica of 1 host in a group of its own.
+    between hosts. A head is a replica of 1 host in a group of its own, without an identity.
+    `in_unit`: its worker group is one unit, of `unit_hosts` hosts. `ray_slot` is the index of Ray's
+    container among the slots. `service` is the headless service under which the pod's host name
+    resolves. `devices` are those of a host, `chips` the TPU chips among them; `processes` are the
+    containers of a v7x host that each run a TPU process. `slice` is the TPU slice of its hosts.
+    `multi_slice`: it is a slice of a job over several. `needs_names`: other hosts must reach these
+    by host name.
     """
 
     pod: Pod
     index: int
     name: str
     holder: str
+    head: bool
     cluster: RayClusterConfig
     group: WorkerGroup
+    group_name: str
+    hosts: int
+    in_unit: bool
+    unit_hosts: int
     slots: list[Slot]
     ray_slot: int
     service: str
     devices: Counts
+    chips: int
     processes: list[Slot]
     slice: Slice
+    multi_slice: bool
+    needs_names: bool
     policy: Policy
 
     @property
@@ -147,51 +158,16 @@ class Replica(Struct, gc=False):
         return bool(self.holder)
 
     @property
-    def head(self) -> bool:
-        """Return whether this is the head of its RayCluster, which has no identity."""
-        return self.index == HEAD_SEAT.replica
-
-    @property
     def ray(self) -> Container:
         return (self.pod.spec.containers or [Container()])[self.ray_slot]
-
-    @property
-    def group_name(self) -> str:
-        return self.group.group_name
-
-    @property
-    def hosts(self) -> int:
-        return self.group.num_of_hosts
-
-    def count(self, device: Device) -> int:
-        return self.devices.get(device.name, 0)
-
-    @property
-    def in_unit(self) -> bool:
-        return self.group_name in self.cluster.units
-
-    @property
-    def unit_hosts(self) -> int:
-        return self.hosts * self.group.desired if self.in_unit else self.hosts
 
     @property
     def first_host(self) -> str:
         """Return the host name of rank 0 of the unit."""
         return host_name(self.group_name, 0 if self.in_unit else self.index, 0)
 
-    @property
-    def v7x(self) -> bool:
-        return self.slice.v7x
-
-    @property
-    def multi_slice(self) -> bool:
-        return self.count(TPU) > 0 and any(in_multi_slice(slot) for slot in self.slots)
-
-    @property
-    def needs_names(self) -> bool:
-        """Return whether other hosts must reach these by host name."""
-        asked = self.in_unit or self.cluster.host_names
-        return not self.head and (self.hosts > 1 or asked or self.multi_slice)
+    def count(self, device: Device) -> int:
+        return self.devices.get(device.name, 0)
 
     def ordinal(self, slot: Slot) -> int | None:
         """Return the position of a container among the TPU processes of its v7x host, or None."""
@@ -249,41 +225,46 @@ def read_replica(
     """Return the replica of a pod. Raises Denied for variables or devices that cannot be
     decoded.
     """
-    spec = pod.spec
+    spec, hosts, name = pod.spec, group.num_of_hosts, group.group_name
     main = [
-        _slot(pointer("spec", "containers", i), container, passing=False)
+        _slot(f"/spec/containers/{i}", container, passing=False)
         for i, container in enumerate(spec.containers or ())
     ]
     inits = [
-        _slot(
-            pointer("spec", "initContainers", i),
-            container,
-            passing=container.restart_policy != ALWAYS,
-        )
+        _slot(f"/spec/initContainers/{i}", container, passing=container.restart_policy != ALWAYS)
         for i, container in enumerate(spec.init_containers or ())
     ]
     slots = main + inits
     devices = devices_of_host(
         [slot.devices for slot in main], [(slot.devices, not slot.passing) for slot in inits]
     )
-    chips = devices.get(TPU.name, 0) * group.num_of_hosts
+    chips = devices.get(TPU.name, 0)
     placed = cluster.kueue.places(pod.annotations, pod.gates)
-    whole = read_slice(pod.annotations, spec.node_selector or {}, chips, placed=placed)
+    whole = read_slice(pod.annotations, spec.node_selector or {}, chips * hosts, placed=placed)
+    head, in_unit = seat.replica == HEAD_SEAT.replica, name in cluster.units
+    multi_slice = chips > 0 and any(map(in_multi_slice, slots))
+    processes = [slot for slot in slots if slot.devices.get(TPU.name) and not slot.passing]
     return Replica(
         pod=pod,
         index=seat.replica,
         name=seat.name,
         holder=holder,
+        head=head,
         cluster=cluster,
         group=group,
+        group_name=name,
+        hosts=hosts,
+        in_unit=in_unit,
+        unit_hosts=hosts * group.desired if in_unit else hosts,
         slots=slots,
         ray_slot=ray_container((slot.name, slot.env) for slot in main),
         service=spec.subdomain or headless_service(cluster.name),
         devices=devices,
-        processes=[slot for slot in slots if slot.devices.get(TPU.name) and not slot.passing]
-        if whole.v7x
-        else [],
+        chips=chips,
+        processes=processes if whole.v7x else [],
         slice=whole,
+        multi_slice=multi_slice,
+        needs_names=not head and (hosts > 1 or in_unit or cluster.host_names or multi_slice),
         policy=policy,
     )
 

@@ -43,7 +43,7 @@ def host_edits(worker: Worker) -> list[Edit]:
         Variable(setting.variable, setting.filled(rank) or "", setting.why) for setting in settings
     ]
     edits: list[Edit] = [edit for slot in replica.slots for edit in fill(slot, variables)]
-    if worker.rank >= replica.unit_hosts:
+    if replica.in_unit and worker.rank >= replica.unit_hosts:
         text = f"rank {worker.rank} is not below the {replica.unit_hosts} hosts of the unit"
         edits.append(Warn(f"{text}: delete this pod once a lower index is free"))
     return edits
@@ -53,7 +53,7 @@ def _meets(replica: Replica) -> bool:
     return (
         replica.unit_hosts > 1
         and profiles.NONE not in replica.cluster.profiles
-        and any(device.rendezvous and replica.count(device) for device in DEVICES)
+        and any(replica.devices.get(each.name) for each in DEVICES if each.rendezvous)
     )
 
 

@@ -4,7 +4,6 @@ other hosts, and in a job of several slices the slice id and the address of the 
 
 from typing import Final
 
-from webhook.accelerators.devices import TPU
 from webhook.accelerators.profiles import PROCESSES, SHAPE, of_slices
 from webhook.accelerators.slices import TopologyError, accelerator_type, chips_of, parse_topology
 from webhook.api import names
@@ -40,7 +39,7 @@ def replica_edits(replica: Replica) -> list[Edit]:
 
     On a v7x host each container with chips is a process with its own port.
     """
-    if not replica.count(TPU):
+    if not replica.chips:
         return []
     variables, notes = _slice(replica)
     edits: list[Edit] = list(notes)
@@ -67,7 +66,7 @@ def host_edits(worker: Worker) -> list[Edit]:
     none.
     """
     replica = worker.replica
-    if not replica.count(TPU):
+    if not replica.chips:
         return []
     count = len(replica.processes) or 1
     slots = replica.slots if count == 1 else replica.processes
@@ -88,7 +87,7 @@ def _slice(replica: Replica) -> tuple[list[Variable], list[Warn | Note]]:
         variables.append(Variable(names.TPU_WORKER_HOSTNAMES, text, why))
     known, notes = _topology(replica)
     variables += (*known, _HOST_IP, _PLUGIN_ADDRESS)
-    if replica.v7x:
+    if replica.slice.v7x:
         hosts = (
             addresses if replica.hosts > 1 else ["localhost"]
         )  # a single host has no name that resolves
@@ -117,7 +116,7 @@ def _topology(replica: Replica) -> tuple[list[Variable], list[Warn | Note]]:
         chips = chips_of(topology)
         variables.append(Variable(names.TPU_TOPOLOGY, topology, _why_topology(replica)))
     elif replica.slice.placed:
-        chips = replica.count(TPU) * replica.hosts
+        chips = replica.chips * replica.hosts
         text = (
             f"{names.TPU_TOPOLOGY} left out: no topology is the only one of {chips} chips; name "
             "it by"
@@ -148,7 +147,7 @@ def _profiles(replica: Replica) -> list[Variable]:
         return []
     sizes = [*parse_topology(replica.slice.topology), 1][:3]
     known = {
-        SHAPE: ",".join(map(str, [*sizes, 2] if replica.v7x else sizes)),
+        SHAPE: ",".join(map(str, [*sizes, 2] if replica.slice.v7x else sizes)),
         PROCESSES: ",".join(_devices(replica)),
     }
     return [
@@ -162,7 +161,7 @@ def _profiles(replica: Replica) -> list[Variable]:
 def _devices(replica: Replica) -> list[str]:
     """Return the address of every device of the slice; a chip of v7x has two."""
     hosts = replica.addresses() if replica.hosts > 1 else ["localhost"]
-    count = replica.slice.devices(replica.count(TPU))
+    count = replica.slice.devices(replica.chips)
     return [f"{host}:{PROCESS_PORT + device}" for host in hosts for device in range(count)]
 
 
@@ -172,7 +171,7 @@ def multi_slice_edits(replica: Replica) -> list[Edit]:
 
     JAX requires all of them if any is set, so a container without the number of slices gets none.
     """
-    if not replica.count(TPU):
+    if not replica.chips:
         return []
     edits: list[Edit] = []
     for slot in replica.slots:
@@ -195,7 +194,7 @@ def _job(replica: Replica, number: str) -> SliceJob:
 
 def _multi_slice(replica: Replica, job: SliceJob, ordinal: int) -> tuple[Variable, ...]:
     coordinator = f"{host_name(job.coordinator, 0, 0)}.{replica.service}"
-    if replica.v7x:
+    if replica.slice.v7x:
         coordinator += f":{COORDINATOR_PORT}"
     several = replica.group.desired > 1
     return (
