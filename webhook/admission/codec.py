@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from webhook.api.formats import one_line
 from webhook.api.objects import Bare, Pod
@@ -75,6 +75,7 @@ _pod_decoder: Final = msgspec.json.Decoder(_Review[Pod])
 _bare_decoder: Final = msgspec.json.Decoder(_Review[Bare])
 _any_decoder: Final = msgspec.json.Decoder(_Review[Any])
 _encoder: Final = msgspec.json.Encoder()
+_MALFORMED: Final = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 
 # (API group, kind) -> resource, for the supported kinds.
 _RESOURCES: Final = {
@@ -94,21 +95,26 @@ _PODS: Final = GroupVersionResource("", "v1", "pods")
 def decode_pod(body: bytes) -> AdmissionRequest[Pod]:
     """Return the request of a review with its objects as Pods. Raises BadReview.
 
-    Call `is_pod` before using the objects: those of another kind are not meaningful. Objects of
-    another kind or of a subresource that cannot be decoded as Pods are omitted.
+    Objects of another kind are not meaningful. Objects of another kind or of a subresource that
+    cannot be decoded as Pods are omitted.
     """
     try:
-        review = _pod_decoder.decode(body)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        return _decode_unknown(body, error)
-    return _checked(review)
+        return _checked(_pod_decoder.decode(body))
+    except _MALFORMED as error:
+        request = decode_object(body)
+        kind, group = request.kind.kind, request.kind.group
+        pod = kind == "Pod" and not group and not request.sub_resource
+        if pod or isinstance(error, RecursionError):
+            msg = f"the Pod in the AdmissionReview is malformed: {error}"
+            raise BadReview(msg) from None
+        return structs.replace(request, object=None, old_object=None)
 
 
 def decode_bare(body: bytes) -> AdmissionRequest[Bare]:
     """Return the request of a review with only the metadata of its objects. Raises BadReview."""
     try:
         return _checked(_bare_decoder.decode(body))
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+    except _MALFORMED as error:
         msg = f"the object in the AdmissionReview is malformed: {error}"
         raise BadReview(msg) from None
 
@@ -117,29 +123,11 @@ def decode_object(body: bytes) -> AdmissionRequest[Any]:
     """Return the request of a review with its objects as plain JSON values. Raises BadReview."""
     try:
         return _checked(_any_decoder.decode(body))
-    except RecursionError:
-        msg = "the body is nested too deeply to be an AdmissionReview"
-        raise BadReview(msg) from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except _MALFORMED as error:
         msg = f"the body is not an AdmissionReview in JSON: {error}"
+        if isinstance(error, RecursionError):
+            msg = "the body is nested too deeply to be an AdmissionReview"
         raise BadReview(msg) from None
-
-
-def is_pod(request: AdmissionRequest[Any]) -> bool:
-    """Return whether the request is for a Pod, not a subresource."""
-    return request.kind.kind == "Pod" and not request.kind.group and not request.sub_resource
-
-
-def _decode_unknown(body: bytes, reason: Exception) -> AdmissionRequest[Pod]:
-    """Decode a review whose objects cannot be decoded as Pods: valid for another kind, otherwise a
-    bad review.
-    """
-    request = decode_object(body)
-    if is_pod(request) or isinstance(reason, RecursionError):
-        msg = f"the Pod in the AdmissionReview is malformed: {reason}"
-        raise BadReview(msg)
-    blank: AdmissionRequest[Any] = msgspec.structs.replace(request, object=None, old_object=None)
-    return blank
 
 
 def _checked(review: _Review[T]) -> AdmissionRequest[T]:
@@ -181,28 +169,17 @@ AUDIT_RULES: Final = "rules"
 
 def encode(request: AdmissionRequest[Any], answer: Answer) -> bytes:
     """Return the AdmissionReview with `answer` as its response."""
-    causes, patch = _closed(answer), None if answer.causes else answer.patch
+    denied, patch = bool(answer.causes), None if answer.causes else answer.patch
     response = _Response(
         request.uid,
-        not causes,
-        _status(request, causes) if causes else None,
+        not denied,
+        _status(request, answer) if denied else None,
         None if patch is None else "JSONPatch",
         patch,  # msgspec encodes bytes as base64
         _warnings(answer.warnings) if answer.warnings else None,
         _audited(answer) or None,
     )
     return _encoder.encode(_Answered(response))
-
-
-def _closed(answer: Answer) -> tuple[Cause, ...]:
-    """Return the causes of a denial. The last cause ends with a line that names the webhook, and
-    where to learn more: kubectl prints only the causes, and events only the message.
-    """
-    if not answer.causes:
-        return ()
-    *others, last = answer.causes
-    text = f"{last.message}\n{REFUSED}{EXPLAIN + answer.rules[0] if answer.rules else ''}"
-    return (*others, Cause(last.reason, text, last.field))
 
 
 def _audited(answer: Answer) -> dict[str, str]:
@@ -219,7 +196,13 @@ def _audited(answer: Answer) -> dict[str, str]:
     return kept
 
 
-def _status(request: AdmissionRequest[Any], causes: tuple[Cause, ...]) -> _Status:
+def _status(request: AdmissionRequest[Any], answer: Answer) -> _Status:
+    """Return the Status of a denial. Its last cause ends with a line that names the webhook, and
+    where to learn more: kubectl prints only the causes, and events only the message.
+    """
+    *others, last = answer.causes
+    text = f"{last.message}\n{REFUSED}{EXPLAIN + answer.rules[0] if answer.rules else ''}"
+    causes = (*others, Cause(last.reason, text, last.field))
     lines = [
         f"{cause.field}: {cause.message}" if cause.field else cause.message for cause in causes
     ]
@@ -233,10 +216,9 @@ def _status(request: AdmissionRequest[Any], causes: tuple[Cause, ...]) -> _Statu
 
 
 def _warnings(texts: Sequence[str]) -> list[str]:
-    return [*dict.fromkeys(map(_printable, texts))][:WARNINGS_MAX]
-
-
-def _printable(text: str) -> str:
-    """Return a warning with characters that the API server does not escape."""
-    clean = one_line(text)
-    return clean if len(clean) <= WARNING_MAX else clean[: WARNING_MAX - 1] + "…"
+    """Return the warnings without duplicates, with characters that the API server does not escape
+    and without those that do not fit.
+    """
+    lines = map(one_line, texts)
+    short = (line if len(line) <= WARNING_MAX else f"{line[: WARNING_MAX - 1]}…" for line in lines)
+    return [*dict.fromkeys(short)][:WARNINGS_MAX]

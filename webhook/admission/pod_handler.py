@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from webhook.api import names
 from webhook.api.formats import LABEL_VALUE_ADVICE, is_label_value, shortened
-from webhook.api.objects import Pod, WorkerGroup
+from webhook.api.objects import Pod, Strings, WorkerGroup
 from webhook.api.review import (
     ALLOWED,
     INVALID,
@@ -29,7 +29,7 @@ from webhook.api.review import (
 )
 from webhook.groups.group_config import ClusterIndex, RayClusterConfig
 from webhook.groups.identity import MAX_HOSTS, GroupKey, HostIdentity
-from webhook.groups.identity_labels import carried_seat, is_labelled, seat_of
+from webhook.groups.identity_labels import carried_seat, seat_of
 from webhook.groups.required_reads import Read, ReadCluster, ReadGroup
 from webhook.mutation.patch_template import PatchCache
 from webhook.mutation.pipeline import answer, head_receives
@@ -42,7 +42,7 @@ from webhook.mutation.ray_pod import (
     read_replica,
 )
 from webhook.reservation.allocation import Request
-from webhook.reservation.identities import Identities, IdentityRequest
+from webhook.reservation.identities import Identities, IdentityRequest, StandaloneIdentities
 
 _SHOWN_GROUPS: Final = 8
 """Groups in a message, enough to find a typo."""
@@ -127,6 +127,7 @@ class PodHandler:
     ) -> None:
         self._clusters = clusters
         self._identities = identities
+        self._standalone = identities if isinstance(identities, StandaloneIdentities) else None
         self.policy = policy
         self.patches = PatchCache()
 
@@ -138,11 +139,10 @@ class PodHandler:
 
         Nothing is recorded for a dry run, nor for a pod that is denied.
         """
-        if request.operation == "DELETE":
-            deleted = None if request.dry_run else _deleted(request)
+        if request.operation == "DELETE" and self._standalone and not request.dry_run:
+            deleted = _deleted(request)
             if deleted is not None:
-                self._identities.deleted(*deleted)
-            return ALLOWED
+                self._standalone.deleted(*deleted)
         if request.operation != "CREATE":
             return ALLOWED
         pod, namespace = request.object, request.namespace or ""
@@ -155,10 +155,10 @@ class PodHandler:
                 pod, namespace, request.uid, read, dry_run=dry_run, apart=apart
             )
         except Denied:
-            doubted = _doubted(self._clusters, pod, namespace)
-            if read or doubted is None:
+            cluster = None if read or not self._clusters.watched else self._owner(pod, namespace)
+            if cluster is None:  # the denial does not depend on a RayCluster that may have changed
                 raise
-            return doubted
+            return ReadCluster(cluster.namespace, cluster.name, cluster.uid)
         if placed is None:
             return ALLOWED
         if isinstance(placed, PodDecision):
@@ -194,8 +194,8 @@ class PodHandler:
                 if apart is None
                 else await apart(_computed, found, carried, "", self.policy)
             )
-            if placed.has_identity and not dry_run:
-                self._identities.carried(found.key, carried, request_uid)
+            if self._standalone and placed.has_identity and not dry_run:
+                self._standalone.carried(found.key, carried, request_uid)
             return placed
         wanted = found.wanted(request_uid, read)
         if apart is not None:
@@ -228,12 +228,12 @@ class PodHandler:
         self, pod: Pod, namespace: str, read: Sequence[Read]
     ) -> RayPod | ReadCluster | None:
         """Return a Ray pod with its group, or None for any other pod. Raises Denied."""
-        labels = pod.labels
+        meta, labels = pod.metadata, pod.metadata.labels or {}
         node_type = labels.get(names.LABEL_NODE_TYPE)
         head = node_type == names.NODE_TYPE_HEAD
         if not head and node_type != names.NODE_TYPE_WORKER:
             return None
-        owner, name = pod.controller, labels.get(names.LABEL_CLUSTER)
+        owner, name = meta.controller, labels.get(names.LABEL_CLUSTER)
         group_name = names.HEAD_GROUP if head else labels.get(names.LABEL_GROUP)
         if (
             owner is None
@@ -245,27 +245,24 @@ class PodHandler:
             if head:
                 return None
             raise Denied(*_strayed(pod))
-        namespace = namespace or pod.metadata.namespace or "default"
-        cluster = self._cluster(namespace, name, owner.uid, read)
+        namespace = namespace or meta.namespace or "default"
+        cluster = self._clusters.current(namespace, name, owner.uid, read=bool(read))
         if cluster is None:
             if not head:
-                _require_label_values(pod)
+                _require_label_values(labels)
             return ReadCluster(namespace, name, owner.uid)
         if cluster.ignored or (head and not head_receives(cluster, self.policy)):
             return None
         key = GroupKey(namespace, cluster.uid, group_name)
         if head:
             return RayPod(pod, cluster, HEAD_GROUP, key, HEAD_SEAT)
-        return _known_worker(pod, cluster, key)
+        return _known_worker(pod, labels, cluster, key)
 
-    def _cluster(
-        self, namespace: str, name: str, uid: str, read: Sequence[Read]
-    ) -> RayClusterConfig | None:
-        """Return the RayCluster of this uid, or None if it has to be read first."""
-        cluster = self._clusters.get(namespace, name)
-        if cluster is None or cluster.uid != uid:
-            return None
-        return cluster if read or self._clusters.fresh(namespace, name) else None
+    def _owner(self, pod: Pod, namespace: str) -> RayClusterConfig | None:
+        """Return the known RayCluster of a pod, however old its state is."""
+        owner, name = pod.controller, pod.labels.get(names.LABEL_CLUSTER, "")
+        namespace = namespace or pod.metadata.namespace or "default"
+        return self._clusters.current(namespace, name, owner.uid, read=True) if owner else None
 
     def _complete(self, known: RayPod, seat: HostIdentity, holder: str = "") -> PodDecision:
         """Return the decision for a pod with an identity. Raises Denied if its replica cannot
@@ -291,30 +288,19 @@ def _deleted(request: AdmissionRequest[Pod]) -> tuple[GroupKey, HostIdentity] | 
     return None
 
 
-def _doubted(clusters: ClusterIndex, pod: Pod, namespace: str) -> ReadCluster | None:
-    """Return the RayCluster of a denied pod, to be read again; None if it is unknown, so that the
-    denial does not depend on it, or if no watch exists.
-    """
-    owner = pod.controller
-    namespace = namespace or pod.metadata.namespace or "default"
-    cluster = clusters.get(namespace, pod.labels.get(names.LABEL_CLUSTER, ""))
-    if cluster is None or owner is None or cluster.uid != owner.uid or not clusters.watched:
-        return None
-    return ReadCluster(namespace, cluster.name, cluster.uid)
-
-
-def _known_worker(pod: Pod, cluster: RayClusterConfig, key: GroupKey) -> RayPod:
+def _known_worker(pod: Pod, labels: Strings, cluster: RayClusterConfig, key: GroupKey) -> RayPod:
     """Return a worker of a RayCluster. Raises Denied."""
     group = cluster.groups.get(key.group)
     if group is None:
-        _require_label_values(pod)
+        _require_label_values(labels)
         raise Denied(_no_group(key.group, cluster.name, list(cluster.groups)))
     if not 0 < group.num_of_hosts <= MAX_HOSTS:
         raise Denied(_bad_hosts(group))
-    if is_labelled(pod.labels):
-        return RayPod(pod, cluster, group, key, carried_seat(pod.labels, group.num_of_hosts))
+    carried = carried_seat(labels, group.num_of_hosts)
+    if carried is not None:
+        return RayPod(pod, cluster, group, key, carried)
     adopted = _adopted(pod, group)
-    _require_label_values(pod)
+    _require_label_values(labels)
     return RayPod(pod, cluster, group, key, None, adopted)
 
 
@@ -347,53 +333,49 @@ def _adopted(pod: Pod, group: WorkerGroup) -> HostIdentity | None:
 
 def _strayed(pod: Pod) -> list[Cause]:
     """Return all missing or invalid references of a worker pod to its RayCluster and group."""
-    causes = []
-    for label in (names.LABEL_CLUSTER, names.LABEL_GROUP):
-        if not pod.labels.get(label):
-            text = (
-                f"a pod with {names.LABEL_NODE_TYPE}=worker needs this label: KubeRay sets it, do "
-                "not remove it"
-            )
-            causes.append(Cause(REQUIRED, text, f"metadata.labels[{label}]"))
+    worker = f"a pod with {names.LABEL_NODE_TYPE}=worker needs"
+    causes = [
+        Cause(
+            REQUIRED,
+            f"{worker} this label: KubeRay sets it, do not remove it",
+            f"metadata.labels[{label}]",
+        )
+        for label in (names.LABEL_CLUSTER, names.LABEL_GROUP)
+        if not pod.labels.get(label)
+    ]
     if pod.controller is None or pod.controller.kind != names.RAYCLUSTER_KIND:
         text = (
-            f"a pod with {names.LABEL_NODE_TYPE}=worker needs a controller ownerReference to its "
-            "RayCluster: "
-            f"let KubeRay create worker pods, or remove the label from yours"
+            f"{worker} a controller ownerReference to its RayCluster: let KubeRay create worker "
+            "pods, or remove the label from yours"
         )
         causes.append(Cause(REQUIRED, text, "metadata.ownerReferences"))
     if not pod.spec.containers:
-        causes.append(
-            Cause(
-                REQUIRED,
-                "a Ray pod needs at least one container, the first being Ray's",
-                "spec.containers",
-            )
-        )
+        text = "a Ray pod needs at least one container, the first being Ray's"
+        causes.append(Cause(REQUIRED, text, "spec.containers"))
     return causes
 
 
-def _require_label_values(pod: Pod) -> None:
+def _require_label_values(labels: Strings) -> None:
     """Raise Denied if the cluster or group label is not a valid label value, which is more specific
     than an unknown cluster or group.
     """
-    causes = []
-    for label in (names.LABEL_CLUSTER, names.LABEL_GROUP):
-        value = pod.labels[label]
-        if not is_label_value(value):
-            text = (
-                f"{shortened(value)!r} ({len(value)} characters) is not a label value: "
-                f"{LABEL_VALUE_ADVICE}"
-            )
-            causes.append(Cause(INVALID, text, f"metadata.labels[{label}]"))
+    causes = [
+        Cause(
+            INVALID,
+            f"{shortened(labels[label])!r} ({len(labels[label])} characters) is not a label value: "
+            f"{LABEL_VALUE_ADVICE}",
+            f"metadata.labels[{label}]",
+        )
+        for label in (names.LABEL_CLUSTER, names.LABEL_GROUP)
+        if not is_label_value(labels[label])
+    ]
     if causes:
         raise Denied(*causes)
 
 
 def _no_group(group: str, cluster: str, known: list[str]) -> Cause:
-    shown = (
-        ", ".join([*known[:_SHOWN_GROUPS], "…"] if len(known) > _SHOWN_GROUPS else known) or "none"
-    )
+    more = ["…"] if len(known) > _SHOWN_GROUPS else []
+    shown = ", ".join([*known[:_SHOWN_GROUPS], *more]) or "none"
     text = f"RayCluster {cluster} has no worker group {group!r}; it has {shown}"
     return Cause(NOT_FOUND, text, f"metadata.labels[{names.LABEL_GROUP}]")
 

@@ -9,22 +9,16 @@ from typing import Any, Final, Protocol, TypeVar, TypeVarTuple
 import msgspec
 from msgspec import Struct
 
-from webhook.admission.codec import (
-    decode_bare,
-    decode_object,
-    decode_pod,
-    encode,
-    is_pod,
-)
+from webhook.admission.codec import decode_bare, decode_object, decode_pod, encode
 from webhook.admission.kueue_slices import with_slices
 from webhook.admission.pod_handler import Apart, PodHandler
 from webhook.admission.ray_handler import RayHandler
 from webhook.admission.shard_handler import ShardHandler
 from webhook.admission.subresource_handlers import BindingHandler, ResizeHandler
 from webhook.api import names
+from webhook.api.objects import Bare, Pod
 from webhook.api.review import ALLOWED, AdmissionRequest, Answer, Denied, NotNow
 from webhook.groups.group_config import is_ignored
-from webhook.groups.identity_labels import is_labelled
 from webhook.groups.required_reads import Read
 
 T = TypeVar("T")
@@ -83,6 +77,7 @@ def _name(request: AdmissionRequest[Any]) -> str:
 
 
 # API groups, resources and subresources.
+_POD: Final = ("", "pods", "")
 _RAYCLUSTER: Final = (names.RAY_GROUP, "rayclusters", "")
 _BINDING: Final = ("", "pods", "binding")
 _RESIZE: Final = ("", "pods", "resize")
@@ -133,29 +128,17 @@ class Mutation:
 
     async def review(self, body: bytes) -> Outcome:
         """Return the outcome of a review. Raises BadReview or ClusterUnreadable."""
-        large = len(body) > LARGE
+        apart = self._apart if len(body) > LARGE else None
         request: AdmissionRequest[Any] = (
-            await self._apart(decode_pod, body) if large else decode_pod(body)
+            await apart(decode_pod, body) if apart else decode_pod(body)
         )
         target = _target(request)
         try:
-            if is_pod(request):
-                handler = partial(self._pods, apart=self._apart) if large else self._pods
-                if request.object is not None and is_labelled(request.object.labels):
-                    answer = await decided(handler, request, self._reader)
-                else:
-                    answer = await self._in_time(decided(handler, request, self._reader))
+            if target == _POD:
+                answer = await self._pod(request, apart)
             elif self._shards is not None and target == _RAYCLUSTER:
-                request = await self._apart(decode_bare, body) if large else decode_bare(body)
-                if self._ignoring and request.object and is_ignored(request.object.metadata.labels):
-                    answer = ALLOWED
-                else:
-                    answer = await self._in_time(decided(self._shards, request, self._reader))
-                    answer = (
-                        await self._apart(with_slices, answer, request, body)
-                        if large
-                        else with_slices(answer, request, body)
-                    )
+                request = await apart(decode_bare, body) if apart else decode_bare(body)
+                answer = await self._cluster(self._shards, request, body, apart or _here)
             elif self.bindings is not None and target == _BINDING:
                 request = decode_object(body)
                 answer = await self.bindings(request)
@@ -167,6 +150,21 @@ class Mutation:
             reason.subject = f"{request.kind.kind} {request.namespace or ''}/{_name(request)}"
             raise
         return Outcome(request, answer, encode(request, answer))
+
+    async def _pod(self, request: AdmissionRequest[Pod], apart: Apart | None) -> Answer:
+        deciding = decided(partial(self._pods, apart=apart), request, self._reader)
+        labels = request.object.metadata.labels if request.object else None
+        if labels and not labels.keys().isdisjoint(names.SEAT_LABELS):
+            return await deciding  # without a timer, which costs as much as the template
+        return await self._in_time(deciding)
+
+    async def _cluster(
+        self, shards: ShardHandler, request: AdmissionRequest[Bare], body: bytes, apart: Apart
+    ) -> Answer:
+        if self._ignoring and request.object and is_ignored(request.object.metadata.labels):
+            return ALLOWED
+        answer = await self._in_time(decided(shards, request, self._reader))
+        return await apart(with_slices, answer, request, body)
 
 
 class Validation:

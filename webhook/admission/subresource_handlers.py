@@ -68,8 +68,8 @@ class ResizeHandler:
         name = pod.labels.get(names.LABEL_CLUSTER)
         if owner is None or owner.kind != names.RAYCLUSTER_KIND or not name:
             return None
-        cluster = self._clusters.get(namespace or pod.metadata.namespace or "default", name)
-        return cluster if cluster is not None and cluster.uid == owner.uid else None
+        namespace = namespace or pod.metadata.namespace or "default"
+        return self._clusters.current(namespace, name, owner.uid, read=True)
 
 
 def _causes(new: Pod, old: Pod, cluster: RayClusterConfig) -> tuple[Cause, ...]:

@@ -225,3 +225,14 @@ class ClusterIndex:
 
     def get(self, namespace: str, name: str) -> RayClusterConfig | None:
         return self._clusters.get((namespace, name))
+
+    def current(
+        self, namespace: str, name: str, uid: str, *, read: bool
+    ) -> RayClusterConfig | None:
+        """Return the RayCluster of this uid, or None if it has to be read first; it is never too
+        old if it was `read` for this decision.
+        """
+        cluster = self._clusters.get((namespace, name))
+        if cluster is None or cluster.uid != uid:
+            return None
+        return cluster if read or self.fresh(namespace, name) else None

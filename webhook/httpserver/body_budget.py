@@ -1,9 +1,9 @@
 """A limit on the bytes of large request bodies."""
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 IN_FLIGHT_MAX: Final = 64 * 1024 * 1024
 """Bytes of all large bodies together, from their first part until their response."""
@@ -14,13 +14,6 @@ _PAUSE_SECONDS: Final = 0.0005
 
 class OverBudget(Exception):  # noqa: N818 - named for what it is
     """The large bodies exceed the limit, and this one is the largest that is incomplete."""
-
-
-class Hold(Protocol):
-    """Counts the bytes of a body that have been received."""
-
-    def __call__(self, size: int, *, complete: bool) -> None:
-        """Set the number of bytes. Raises OverBudget."""
 
 
 class BodyBudget:
@@ -42,16 +35,18 @@ class BodyBudget:
         return _PAUSE_SECONDS * max(0, len(self._incomplete) - 1)
 
     @contextmanager
-    def body(self) -> Generator[Hold]:
-        """Return the counter of a body that the current task receives and answers within the block.
-        Raises OverBudget at the task's next await when the body is dropped.
+    def body(self) -> Generator[Callable[[int, bool], None]]:
+        """Return the counter of a body that the current task receives and answers within the block:
+        it is called with the bytes received so far, and with whether the body is complete.
+
+        The counter raises OverBudget; so does the task's next await when the body is dropped.
         """
         task = asyncio.current_task()
         if task is None:
             raise RuntimeError("a body is received outside of a task")
         self._held[task] = 0
 
-        def hold(size: int, *, complete: bool) -> None:
+        def count(size: int, complete: bool) -> None:  # noqa: FBT001 - a Callable has no names
             self._total += size - self._held[task]
             self._held[task] = self._incomplete[task] = size
             while self._total > self._limit:
@@ -60,7 +55,7 @@ class BodyBudget:
                 del self._incomplete[task]
 
         try:
-            yield hold
+            yield count
         except asyncio.CancelledError:
             if task in self._held:  # the server cancels the task
                 raise

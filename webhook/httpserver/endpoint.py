@@ -29,7 +29,11 @@ BODY_MAX: Final = 7 * 1024 * 1024
 controller-runtime.
 """
 
-_RETRY: Final = [(b"retry-after", b"1")]
+_TOO_LARGE: Final = (
+    f"the body is larger than {BODY_MAX} bytes, which no AdmissionReview of kube-apiserver is"
+)
+_RETRY: Final = (b"retry-after", b"1")
+_TEXT: Final = (b"content-type", b"text/plain; charset=utf-8")
 _CLOSE: Final = (b"connection", b"close")
 
 
@@ -57,14 +61,17 @@ class Observer(Protocol):
 
 
 class Refusal(Exception):  # noqa: N818 - named for what it is
-    """A request that is answered with an HTTP error status."""
+    """A request that is answered with an HTTP error status, in plain text unless there is a
+    `status_object`: kube-apiserver shows either for a failed call.
+    """
 
     def __init__(
-        self, status: int, text: str, headers: list[tuple[bytes, bytes]] | None = None
+        self, status: int, text: str, *headers: tuple[bytes, bytes], status_object: bytes = b""
     ) -> None:
         super().__init__(text)
-        self.status = status
-        self.headers = headers or []
+        self.status, self.headers = status, headers
+        self.body = status_object or text.encode()
+        self.media = JSON if status_object else _TEXT
 
 
 class ReviewEndpoint:
@@ -80,6 +87,7 @@ class ReviewEndpoint:
         self._reviewer = reviewer
         self._budget = budget
         self._gate = gate
+        self._open = False
         self._observer = observer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -91,27 +99,29 @@ class ReviewEndpoint:
             if message.get("more_body", True) or len(body) > BODY_MAX:
                 outcome = await self._review_large(scope, message, receive)
             else:
-                outcome = await self._review(body)
+                self._require_ready()
+                outcome = await self._reviewer.review(body)
             if outcome is None:
                 return
         except Refusal as refusal:
-            await self._refuse(send, refusal.status, str(refusal), refusal.headers)
+            await self._refuse(send, refusal)
         except OverBudget:
-            await self._refuse(send, 503, "too many large bodies are in flight; try again", _RETRY)
+            text = "too many large bodies are in flight; try again"
+            await self._refuse(send, Refusal(503, text, _RETRY))
         except BadReview as bad:
-            await self._refuse(send, 400, str(bad), [])
+            await self._refuse(send, Refusal(400, str(bad)))
         except NotNow as reason:
             text = f"{reason.subject}: {reason}"
             self._observer.undecided(text)
-            await self._refuse(send, 503, text, [], status_of(text))
+            await self._refuse(send, Refusal(503, text, status_object=status_of(text)))
         except asyncio.CancelledError:  # the server stops, after its grace period
-            await self._refuse(send, 503, "this process stops; try again", [*_RETRY, _CLOSE])
+            text = "this process stops; try again"
+            await self._refuse(send, Refusal(503, text, _RETRY, _CLOSE))
         # Catch everything: an internal error must not close the connection.
         except Exception as error:  # noqa: BLE001
             self._observer.failed(error)
-            await self._refuse(
-                send, 500, "ray-webhook failed to review this object; its log has the traceback", []
-            )
+            text = "ray-webhook failed to review this object; its log has the traceback"
+            await self._refuse(send, Refusal(500, text))
         else:
             await send_json(send, outcome.body, last=self._gate.draining)
             self._observer.reviewed(outcome, perf_counter() - started)
@@ -119,20 +129,25 @@ class ReviewEndpoint:
     def _check(self, scope: Scope) -> None:
         """Raise Refusal for a request that cannot be a review, before its body is read."""
         if scope["method"] != "POST":
-            raise Refusal(405, "send an AdmissionReview by POST", [(b"allow", b"POST")])
+            raise Refusal(405, "send an AdmissionReview by POST", (b"allow", b"POST"))
         if JSON not in scope["headers"]:
             kind = dict(scope["headers"]).get(b"content-type", b"")
             if kind.partition(b";")[0].strip().lower() != b"application/json":
                 raise Refusal(415, "send an AdmissionReview as Content-Type: application/json")
 
-    async def _review(self, body: bytes) -> Outcome:
-        """Review a body. Raises Refusal while no review can be answered; not before the body is
-        read, because closing the connection early could discard the response.
+    def _require_ready(self) -> None:
+        """Raise Refusal until the gate has been open once; not before the body is read, because
+        closing the connection early could discard the response.
+
+        Afterwards only an expired certificate could close the gate, with which no API server
+        connects.
         """
+        if self._open:
+            return
         reason = self._gate.closed()
         if reason is not None:
-            raise Refusal(503, f"{reason}; try again", [*_RETRY, _CLOSE])
-        return await self._reviewer.review(body)
+            raise Refusal(503, f"{reason}; try again", _RETRY, _CLOSE)
+        self._open = True
 
     async def _review_large(
         self, scope: Scope, message: Message, receive: Receive
@@ -144,41 +159,30 @@ class ReviewEndpoint:
         """
         length = dict(scope["headers"]).get(b"content-length", b"").lstrip(b"0")
         if length.isdigit() and (len(length) > _DIGITS or int(length) > BODY_MAX):
-            raise Refusal(413, _too_large())
+            raise Refusal(413, _TOO_LARGE)
         parts: list[bytes] = []
         size = 0
-        with self._budget.body() as hold:
+        with self._budget.body() as count:
             while message["type"] != "http.disconnect":
                 parts.append(message.get("body", b""))
                 size += len(parts[-1])
                 if size > BODY_MAX:
-                    raise Refusal(413, _too_large())
+                    raise Refusal(413, _TOO_LARGE)
                 more = message.get("more_body", False)
-                hold(size, complete=not more)
+                count(size, not more)
                 if not more:
-                    return await self._review(b"".join(parts))
+                    self._require_ready()
+                    return await self._reviewer.review(b"".join(parts))
                 await asyncio.sleep(self._budget.pause)
                 message = await receive()
         return None
 
-    async def _refuse(
-        self,
-        send: Send,
-        status: int,
-        text: str,
-        headers: list[tuple[bytes, bytes]],
-        as_json: bytes = b"",
-    ) -> None:
-        """Answer in plain text, or with a Status: kube-apiserver shows either for a failed call."""
-        self._observer.refused(status, text)
-        body = as_json or text.encode()
-        start = [
-            JSON if as_json else (b"content-type", b"text/plain; charset=utf-8"),
-            (b"content-length", b"%d" % len(body)),
-            *headers,
-        ]
-        await send({"type": "http.response.start", "status": status, "headers": start})
-        await send({"type": "http.response.body", "body": body})
+    async def _refuse(self, send: Send, refusal: Refusal) -> None:
+        self._observer.refused(refusal.status, str(refusal))
+        length = (b"content-length", b"%d" % len(refusal.body))
+        headers = [refusal.media, length, *refusal.headers]
+        await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
+        await send({"type": "http.response.body", "body": refusal.body})
 
 
 def status_of(text: str) -> bytes:
@@ -192,12 +196,6 @@ def status_of(text: str) -> bytes:
             "reason": "ServiceUnavailable",
             "code": 503,
         }
-    )
-
-
-def _too_large() -> str:
-    return (
-        f"the body is larger than {BODY_MAX} bytes, which no AdmissionReview of kube-apiserver is"
     )
 
 

@@ -42,12 +42,6 @@ class Identities:
         """
         return self._reservations.preview(request, _answer(request, accept))
 
-    def carried(self, key: GroupKey, seat: HostIdentity, request_uid: str) -> None:
-        """Do nothing for a pod that carries its identity: the watch delivers it."""
-
-    def deleted(self, key: GroupKey, seat: HostIdentity) -> None:
-        """Do nothing: the API server may still reject the deletion."""
-
 
 class StandaloneIdentities(Identities):
     """Assigns identities if an admitted pod, or a pod of a file, counts as created until it is
@@ -76,10 +70,13 @@ class StandaloneIdentities(Identities):
         return super().preview(replace(request, read=True), accept)
 
     def carried(self, key: GroupKey, seat: HostIdentity, request_uid: str) -> None:
-        """Record the pod of an identity; only the first one, because a reinvocation repeats it."""
+        """Record the pod of an identity; only the first one, because a reinvocation repeats it. In
+        a cluster, the watch delivers it.
+        """
         self._put(key, seat, request_uid, "")
 
     def deleted(self, key: GroupKey, seat: HostIdentity) -> None:
+        """Remove the pod of an identity. In a cluster, the API server may still refuse that."""
         pod = self._pods.pop((key, seat), None)
         if pod is not None:
             self._members.remove(pod)
