@@ -104,17 +104,78 @@ def test_a_value_that_cannot_be_is_refused_in_the_words_of_the_rules(
     assert message.startswith(f"{row.problem(text)} [{row.rule}]\n")
 
 
+HELD = (a_shard("holder", " 3", group="search\n"),)
+MINE = (a_shard("a", "4"),)
+
+
+@pytest.mark.parametrize(
+    ("there", "new", "old", "field", "says"),
+    [
+        (HELD, a_shard("a", "3", group=" search"), None, AT_INDEX, "holder has index 3"),
+        (MINE, a_shard("a", "5"), MINE[0], AT_INDEX, "immutable"),
+        ((a_shard("b", "1"),), a_shard("a", "1"), a_shard("a", "x"), AT_INDEX, "b has index 1"),
+        *(
+            ((), a_shard("a", index), None, AT_INDEX, "")
+            for index in ("-1", "01", "1048576", "1 2")
+        ),
+        *(
+            ((), a_shard(group=group), None, AT_GROUP, "")
+            for group in ("-a", "x" * 64, "ä", "a\nb")
+        ),
+    ],
+)
+def test_what_cannot_be_an_index_or_a_group_of_a_cluster_is_refused(
+    there: tuple[ClusterBuilder, ...],
+    new: ClusterBuilder,
+    old: ClusterBuilder | None,
+    field: str,
+    says: str,
+) -> None:
+    server = Server(*there)
+    at, message = server.refused(new, old)
+    assert at == field
+    assert says in message
+    assert server.index(a_shard("next")) == "0"  # nothing is reserved
+
+
+def a_going_shard() -> Object:
+    going = a_shard("a", "7").build()
+    going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    return going
+
+
+IGNORED = a_shard("a", "x").labelled(names.LABEL_IGNORE, "true")
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "request_fields"),
+    [
+        (a_cluster("a").build(), None, {}),
+        (a_shard(group="").build(), None, {}),
+        (a_cluster("a").annotated(INDEX, "x").build(), None, {}),
+        (a_cluster("a").annotated(INDEX, "0").build(), a_shard("a", "0").build(), {}),  # it left
+        *(
+            (each.labelled("team", "x").build(), each.build(), {})  # however wrong it was before
+            for each in (a_shard("a", "x"), a_shard("a", "0"), a_shard("a", group="a b"))
+        ),
+        (IGNORED.build(), None, {}),
+        (a_going_shard(), a_shard("a", "1").build(), {}),
+        (a_shard("a", "x").build(), None, {"subResource": "status"}),
+        (a_shard("a", "x").build(), None, {"operation": "DELETE"}),
+        (a_shard("a", "x").build(), None, {"operation": "CONNECT"}),
+    ],
+)
+def test_what_needs_no_index_passes_untouched(
+    new: Object, old: Object | None, request_fields: Object
+) -> None:
+    server = Server()
+    assert server.ask(new, old, **request_fields).keys() == {"uid", "allowed"}
+    assert server.index(a_shard("b")) == "0"
+
+
 def test_clusters_of_a_shard_group_get_one_index_after_another() -> None:
     server = Server(a_shard("there", "1"))
     assert [server.index(a_shard(name)) for name in ("a", "b", "c")] == ["0", "2", "3"]
-
-
-def test_a_cluster_of_no_shard_group_passes_untouched() -> None:
-    server = Server()
-    assert server.ask(a_cluster("a").build()).keys() == {"uid", "allowed"}
-    assert server.ask(a_shard(group="").build()).keys() == {"uid", "allowed"}
-    assert server.ask(a_cluster("a").annotated(INDEX, "x").build()).keys() == {"uid", "allowed"}
-    assert server.index(a_shard("b")) == "0"
 
 
 def test_a_retry_gets_the_same_index_and_a_dry_run_holds_none() -> None:
@@ -143,95 +204,36 @@ def test_an_index_that_is_free_is_trusted_and_held() -> None:
     assert server.refused(a_shard("b", "5"))[0] == AT_INDEX
 
 
-def test_an_index_that_another_cluster_has_is_refused_with_its_name() -> None:
-    field, message = Server(a_shard("holder", "3")).refused(a_shard("a", "3"))
-    assert field == AT_INDEX
-    assert "holder" in message
-    assert "remove the annotation" in message
-
-
-def test_spaces_around_an_index_and_a_group_make_no_other_index_and_group() -> None:
-    server = Server(a_shard("holder", " 3", group="search\n"))
-    assert server.refused(a_shard("a", "3", group=" search"))[0] == AT_INDEX
-
-
-@pytest.mark.parametrize("index", ["-1", "01", "one", "1048576", "1 2"])
-def test_what_is_no_index_is_refused(index: str) -> None:
-    server = Server()
-    assert server.refused(a_shard("a", index))[0] == AT_INDEX
-    assert server.index(a_shard("b")) == "0"
-
-
-@pytest.mark.parametrize("group", ["a b", "-a", "x" * 64, "ä", "a\nb"])
-def test_a_group_that_is_no_label_value_is_refused(group: str) -> None:
-    assert Server().refused(a_shard(group=group))[0] == AT_GROUP
-
-
 def test_an_index_that_an_update_drops_is_put_back() -> None:
-    server = Server(a_shard("a", "4"))
-    response = server.ask(a_shard("a").build(), a_shard("a", "4").build())
+    response = Server(*MINE).ask(a_shard("a").build(), MINE[0].build())
     assert _index(a_shard("a").build(), response) == "4"
     assert "warnings" not in response
-
-
-def test_an_index_that_is_changed_by_hand_is_refused() -> None:
-    field, message = Server(a_shard("a", "4")).refused(a_shard("a", "5"), a_shard("a", "4"))
-    assert field == AT_INDEX
-    assert "immutable" in message
 
 
 def test_an_index_that_was_none_may_be_corrected() -> None:
     server = Server(a_shard("a", "x"), a_shard("b", "1"))
     assert server.index(a_shard("a", "2"), a_shard("a", "x")) == "2"
     assert server.index(a_shard("a"), a_shard("a", "x")) == "2", "as it was told a moment ago"
-    assert server.refused(a_shard("a", "1"), a_shard("a", "x"))[0] == AT_INDEX
-
-
-def test_a_live_cluster_that_joins_a_group_gets_an_index_and_a_warning() -> None:
-    server = Server(a_cluster("a"), a_shard("b", "0"))
-    response = server.ask(a_shard("a").build(), a_cluster("a").build())
-    assert _index(a_shard("a").build(), response) == "1"
-    assert len(response["warnings"]) == 1
-
-
-def test_a_cluster_that_moves_to_another_group_gets_an_index_there_and_a_warning() -> None:
-    server = Server(a_shard("a", "0"), a_shard("b", "0", "ads"))
-    moved = a_shard("a", "0", "ads").build()
-    response = server.ask(moved, a_shard("a", "0").build())
-    assert _index(moved, response) == "1"
-    assert len(response["warnings"]) == 1
-
-
-def test_a_cluster_that_leaves_its_group_is_left_as_it_is() -> None:
-    server = Server(a_shard("a", "0"))
-    left = a_cluster("a").annotated(INDEX, "0")
-    assert server.ask(left.build(), a_shard("a", "0").build()).keys() == {"uid", "allowed"}
-
-
-def test_an_update_that_leaves_the_shard_alone_passes_however_wrong_it_was_before() -> None:
-    server = Server()
-    for cluster in (a_shard("a", "x"), a_shard("a", "0"), a_shard("a", group="a b")):
-        assert server.ask(cluster.labelled("team", "x").build(), cluster.build()).keys() == {
-            "uid",
-            "allowed",
-        }
-    assert server.index(a_shard("b")) == "0"
-
-
-def test_clusters_that_are_deleted_or_ignored_pass_untouched() -> None:
-    server = Server()
-    ignored = a_shard("a", "x").labelled(names.LABEL_IGNORE, "true")
-    assert server.ask(ignored.build()).keys() == {"uid", "allowed"}
-    going = a_shard("a", "7").build()
-    going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    assert server.ask(going, a_shard("a", "1").build()).keys() == {"uid", "allowed"}
 
 
 @pytest.mark.parametrize(
-    "request_fields", [{"subResource": "status"}, {"operation": "DELETE"}, {"operation": "CONNECT"}]
+    ("there", "new", "old"),
+    [
+        ((a_cluster("a"), a_shard("b", "0")), a_shard("a"), a_cluster("a")),
+        (
+            (a_shard("a", "0"), a_shard("b", "0", "ads")),
+            a_shard("a", "0", "ads"),
+            a_shard("a", "0"),
+        ),
+    ],
+    ids=["joins", "moves"],
 )
-def test_subresources_and_other_operations_pass(request_fields: Object) -> None:
-    assert Server().ask(a_shard("a", "x").build(), **request_fields)["allowed"]
+def test_a_live_cluster_that_joins_a_group_gets_an_index_there_and_a_warning(
+    there: tuple[ClusterBuilder, ...], new: ClusterBuilder, old: ClusterBuilder
+) -> None:
+    response = Server(*there).ask(new.build(), old.build())
+    assert _index(new.build(), response) == "1"
+    assert len(response["warnings"]) == 1
 
 
 @pytest.mark.parametrize(
@@ -283,6 +285,66 @@ def warnings(
     return tuple(response.get("warnings", ()))
 
 
+A1, A5 = counted("a", "0", "8"), counted("a", "5", "8")
+B5 = counted("b", "5", "8")
+NO_COUNT = (a_shard("a", "0"), a_shard("b", "5"))
+GROUP_OF_2 = (counted("a", "0", "1"), counted("b", "1", "2"))
+
+
+@pytest.mark.parametrize(
+    ("there", "new", "old", "field", "says"),
+    [
+        ((), counted("a", "4", "4"), None, AT_INDEX, "not below shard-count 4"),
+        *(((), counted("a", "", text), None, AT_COUNT, "") for text in ("x", "08")),
+        ((A1, counted("b", "1", "16")), counted("c", "", "8"), None, AT_COUNT, "write 16"),
+        ((A1, B5), counted("a", "0", "5"), A1, AT_COUNT, "b has index 5"),
+        (NO_COUNT, counted("a", "0", "5"), NO_COUNT[0], AT_COUNT, "b has index 5"),
+        (NO_COUNT, counted("c", "", "5"), None, AT_COUNT, "b has index 5"),
+        ((), counted("a", "5", "5"), A5, AT_INDEX, ""),
+        ((), counted("a", "", "5"), A5, AT_INDEX, ""),
+        (GROUP_OF_2, a_shard("c"), None, AT_COUNT, "2 shards"),
+        (GROUP_OF_2, a_shard("c", "20"), None, AT_INDEX, ""),
+        (GROUP_OF_2, a_shard("c"), a_cluster("c"), AT_COUNT, ""),
+    ],
+)
+def test_a_count_that_an_index_does_not_fit_is_refused(
+    there: tuple[ClusterBuilder, ...],
+    new: ClusterBuilder,
+    old: ClusterBuilder | None,
+    field: str,
+    says: str,
+) -> None:
+    at, message = Server(*there).refused(new, old)
+    assert at == field
+    assert says in message
+
+
+@pytest.mark.parametrize(
+    ("there", "new", "old", "expected"),
+    [
+        ((A1,), counted("b", "", "8"), None, []),
+        (GROUP_OF_2, counted("c", "", "3"), None, ["a and 1 more"]),
+        ((A1, B5), counted("a", "0", "16"), A1, ["b"]),
+        ((A1, B5), counted("a", "0", "6"), A1, ["b"]),
+        (NO_COUNT, counted("a", "0", "6"), NO_COUNT[0], ["b"]),
+        ((counted("b", "1", "8"),), counted("a", "0", "4"), counted("a", "0", "4"), []),
+        ((A1,), a_shard("b"), None, ["shard-count 8"]),
+        ((a_shard("a", "0"),), a_shard("b"), None, []),
+        (GROUP_OF_2, a_shard("b", "1"), GROUP_OF_2[1], ["shard-count 1"]),
+    ],
+)
+def test_a_count_that_differs_from_that_of_others_is_a_warning(
+    there: tuple[ClusterBuilder, ...],
+    new: ClusterBuilder,
+    old: ClusterBuilder | None,
+    expected: list[str],
+) -> None:
+    found = warnings(Server(*there), new, old)
+    assert [text in warning for text, warning in zip(expected, found, strict=True)] == [True] * len(
+        expected
+    )
+
+
 def test_a_group_has_no_more_shards_than_it_says() -> None:
     server = Server()
     assert [server.index(counted(name, "", "2")) for name in ("a", "b")] == ["0", "1"]
@@ -291,80 +353,9 @@ def test_a_group_has_no_more_shards_than_it_says() -> None:
     assert "2 shards" in message
 
 
-def test_an_index_that_is_given_is_below_the_count() -> None:
-    server = Server()
-    assert server.refused(counted("a", "4", "4"))[0] == AT_INDEX
-    assert server.index(counted("a", "3", "4")) == "3"
-
-
-@pytest.mark.parametrize("text", ["0", "x", "08"])
-def test_a_count_that_is_none_is_refused(text: str) -> None:
-    assert Server().refused(counted("a", "", text))[0] == AT_COUNT
-
-
-def test_a_new_cluster_says_no_fewer_than_those_that_are_there() -> None:
-    server = Server(counted("a", "0", "8"), counted("b", "1", "16"))
-    field, message = server.refused(counted("c", "", "8"))
-    assert field == AT_COUNT
-    assert "write 16" in message
-    assert warnings(Server(counted("a", "0", "8")), counted("b", "", "8")) == ()
-
-
-def test_a_group_grows_by_new_clusters_first_and_says_who_is_behind() -> None:
-    server = Server(counted("a", "0", "1"), counted("b", "1", "2"))
-    (warning,) = warnings(server, counted("c", "", "3"))
-    assert "a and 1 more" in warning
-
-
-def test_a_cluster_that_is_there_may_say_more_and_fewer_while_no_index_is_cut_off() -> None:
-    server = Server(counted("a", "0", "8"), counted("b", "5", "8"))
-    assert len(warnings(server, counted("a", "0", "16"), counted("a", "0", "8"))) == 1
-    assert len(warnings(server, counted("a", "0", "6"), counted("a", "0", "8"))) == 1
-    field, message = server.refused(counted("a", "0", "5"), counted("a", "0", "8"))
-    assert field == AT_COUNT
-    assert message.startswith("b has index 5")
-
-
-def test_a_count_above_no_index_of_the_group_is_refused_also_where_others_have_none() -> None:
-    server = Server(a_shard("a", "0"), a_shard("b", "5"))
-    for ask in (
-        (counted("a", "0", "5"), a_shard("a", "0")),
-        (counted("c", "", "5"), None),
-    ):
-        field, message = server.refused(*ask)
-        assert field == AT_COUNT
-        assert message.startswith("b has index 5")
-    assert len(warnings(server, counted("a", "0", "6"), a_shard("a", "0"))) == 1
-
-
-def test_a_count_does_not_go_below_its_own_index() -> None:
-    server = Server()
-    assert server.refused(counted("a", "5", "5"), counted("a", "5", "8"))[0] == AT_INDEX
-    assert server.refused(counted("a", "", "5"), counted("a", "5", "8"))[0] == AT_INDEX
-
-
-def test_another_change_of_a_cluster_is_not_judged_by_its_count() -> None:
-    server = Server(counted("b", "1", "8"))
-    same = counted("a", "0", "4")
-    assert server.ask(same.build(), same.build()).keys() == {"uid", "allowed"}
-
-
-def test_a_cluster_without_a_count_is_told_that_others_have_one() -> None:
-    (warning,) = warnings(Server(counted("a", "0", "8")), a_shard("b"))
-    assert "shard-count 8" in warning
-    assert warnings(Server(a_shard("a", "0")), a_shard("b")) == ()
-
-
-def test_a_cluster_without_a_count_is_bound_by_that_of_its_group() -> None:
-    group = (counted("a", "0", "1"), counted("b", "1", "2"))
-    field, message = Server(*group).refused(a_shard("c"))
-    assert field == AT_COUNT
-    assert "2 shards" in message
-    assert Server(*group).refused(a_shard("c", "20"))[0] == AT_INDEX
-    assert Server(*group).refused(a_shard("c"), a_cluster("c"))[0] == AT_COUNT
-    assert Server(group[1]).index(a_shard("c")) == "0"
-    last = a_shard("b", "1")
-    assert len(warnings(Server(*group), last, group[1])) == 1
+def test_an_index_below_the_count_of_the_group_is_given_and_taken() -> None:
+    assert Server().index(counted("a", "3", "4")) == "3"
+    assert Server(GROUP_OF_2[1]).index(a_shard("c")) == "0"
 
 
 def test_a_cluster_that_came_while_there_was_no_index_left_may_be_changed() -> None:

@@ -11,21 +11,25 @@ from tests.httpserver.pods import Object, without, worker
 from tests.server import Running
 
 NODES = "cloud.google.com/gke-tpu-topology"
+CLUSTER, GROUP = "metadata.labels[ray.io/cluster]", "metadata.labels[ray.io/group]"
+INDEX = "metadata.labels[ray.io/worker-group-replica-index]"
+NAME = "metadata.labels[ray.io/worker-group-replica-name]"
+HOST = "metadata.labels[ray.io/replica-host-index]"
 
 
-def denied(api: ApiServer, pod: Object) -> Object:
-    response = api.review(pod_review(pod))
-    assert not response["allowed"]
-    assert "patch" not in response
-    status: Object = response["status"]
-    assert (status["code"], status["reason"], status["status"]) == (422, "Invalid", "Failure")
-    assert status["details"]["kind"] == "Pod"
-    assert "Traceback" not in status["message"]
-    return status
+def a_stray() -> Object:
+    """Return a worker that does not say where it belongs."""
+    pod = without(without(worker("plain"), "ray.io/cluster"), "ray.io/group")
+    pod["metadata"]["ownerReferences"] = []
+    return pod
 
 
-def fields(status: Object) -> list[str]:
-    return [cause["field"] for cause in status["details"]["causes"]]
+def a_tpu_host(topology: str, chips: object) -> Object:
+    """Return a pod of a group of 4 hosts."""
+    pod = worker("hosts-4")
+    pod["spec"]["nodeSelector"] = {NODES: topology}
+    pod["spec"]["containers"][0]["resources"] = {"limits": {"google.com/tpu": chips}}
+    return pod
 
 
 @pytest.mark.parametrize(
@@ -170,150 +174,35 @@ def test_just_under_the_limit_is_a_review(api: ApiServer) -> None:
     assert api.review(pod_review(pod, dry_run=True))["allowed"]
 
 
-def test_a_pod_without_containers_is_denied(api: ApiServer) -> None:
-    pod = worker("plain")
-    pod["spec"]["containers"] = []
-    assert fields(denied(api, pod)) == ["spec.containers"]
-
-
-def test_a_pod_without_cluster_label_group_label_and_owner_is_denied_with_all_reasons(
-    api: ApiServer,
-) -> None:
-    pod = without(without(worker("plain"), "ray.io/cluster"), "ray.io/group")
-    pod["metadata"]["ownerReferences"] = []
-    status = denied(api, pod)
-    assert fields(status) == [
-        "metadata.labels[ray.io/cluster]",
-        "metadata.labels[ray.io/group]",
-        "metadata.ownerReferences",
-    ]
-    assert status["message"].startswith("3 problems:\n- metadata.labels[ray.io/cluster]: ")
-
-
-def test_a_group_that_the_cluster_does_not_have_is_denied_with_those_it_has(api: ApiServer) -> None:
-    status = denied(api, worker("plane"))
-    assert fields(status) == ["metadata.labels[ray.io/group]"]
-    assert "'plane'" in status["message"]
-    assert "plain" in status["message"]
-
-
-@pytest.mark.parametrize("cluster", ["nobody", "tpu-v4"])
-def test_an_unknown_cluster_or_one_recreated_under_its_name_is_denied(
-    api: ApiServer, cluster: str
-) -> None:
-    status = denied(api, worker("tpu-group", cluster))
-    assert fields(status) == ["metadata.labels[ray.io/cluster]"]
-    assert status["details"]["causes"][0]["reason"] == "FieldValueNotFound"
-
-
 @pytest.mark.parametrize(
-    ("group", "labels", "missing"),
+    ("pod", "fields", "says"),
     [
-        ("hosts-4", {"index": "0"}, ["name", "host"]),
-        ("hosts-4", {"index": "0", "name": "hosts-4-abcde"}, ["host"]),
-        ("hosts-4", {"host": "0"}, ["index", "name"]),
-        ("plain", {"name": "plain-abcde"}, ["index", "host"]),
-        ("plain", {"index": "0", "host": "0"}, ["name"]),
+        (a_stray(), [CLUSTER, GROUP, "metadata.ownerReferences"], f"3 problems:\n- {CLUSTER}: "),
+        (worker("plane"), [GROUP], "no worker group 'plane'; it has "),
+        (worker("tpu-group", "nobody"), [CLUSTER], "is not known"),
+        (worker("tpu-group", "tpu-v4"), [CLUSTER], "is not known"),
+        (worker("hosts-4", index="0"), [NAME, HOST], "only a part of its identity"),
+        (worker("hosts-4", index="-1", name="a-b", host="4"), [INDEX, HOST], "0 to 3"),
+        (worker("under_score"), [GROUP], "host name"),
+        (worker("huge"), [GROUP], "numOfHosts"),
+        (worker("g" * 64), [GROUP], "64 characters"),
+        (a_tpu_host("2x2x2", "4"), [f"spec.nodeSelector[{NODES}]"], "2 hosts of 4 chips"),
+        (a_tpu_host("4", 4), [f"spec.nodeSelector[{NODES}]"], "is not a TPU topology"),
+        (a_tpu_host("4x4", "1e9999"), ["spec.containers[0].resources[google.com/tpu]"], "1e9999"),
     ],
+    ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_part_of_the_seat_labels_is_denied_and_the_missing_ones_are_named(
-    api: ApiServer, group: str, labels: dict[str, str], missing: list[str]
+def test_a_pod_that_cannot_work_is_denied_with_every_field_and_the_reason(
+    api: ApiServer, pod: Object, fields: list[str], says: str
 ) -> None:
-    wanted = {
-        "index": "worker-group-replica-index",
-        "name": "worker-group-replica-name",
-        "host": "replica-host-index",
-    }
-    assert fields(denied(api, worker(group, **labels))) == [
-        f"metadata.labels[ray.io/{wanted[name]}]" for name in missing
-    ]
-
-
-@pytest.mark.parametrize(
-    "index", ["", "one", "-1", "+1", "1.0", " 1", "01", "1e3", "٣", "99999999999", "1048576"]
-)
-def test_an_index_that_is_none_is_denied(api: ApiServer, index: str) -> None:
-    status = denied(api, worker("hosts-4", index=index, name="hosts-4-abcde", host="0"))
-    assert fields(status) == ["metadata.labels[ray.io/worker-group-replica-index]"]
-
-
-@pytest.mark.parametrize("host", ["4", "5", "-1", "x"])
-def test_a_host_out_of_range_is_denied(api: ApiServer, host: str) -> None:
-    status = denied(api, worker("hosts-4", index="0", name="hosts-4-abcde", host=host))
-    assert fields(status) == ["metadata.labels[ray.io/replica-host-index]"]
-    assert "0 to 3" in status["message"]
-
-
-@pytest.mark.parametrize(
-    "group",
-    [
-        "with.dots",
-        "under_score",
-        "a-group-name-of-exactly-fifty-eight-characters-which-is-too-lo",
-        "no-hosts",
-        "huge",
-    ],
-)
-def test_a_multi_host_group_whose_name_or_size_cannot_work_is_denied_at_host_0(
-    api: ApiServer, group: str
-) -> None:
-    assert fields(denied(api, worker(group))) == ["metadata.labels[ray.io/group]"]
-
-
-def test_a_group_name_in_upper_case_gives_host_names_in_lower_case(api: ApiServer) -> None:
-    pod, _ = api.admit(worker("UPPER"), dry_run=True)
-    assert pod["spec"]["hostname"] == "upper-0-0"
-    assert pod["metadata"]["labels"]["ray.io/worker-group-replica-name"].startswith("UPPER-")
-
-
-def test_a_group_label_of_64_characters_is_denied_as_no_label_value(api: ApiServer) -> None:
-    status = denied(api, worker("g" * 64))
-    assert fields(status) == ["metadata.labels[ray.io/group]"]
-    assert "64 characters" in status["message"]
-
-
-def test_a_topology_that_does_not_fit_is_denied_with_both_numbers(api: ApiServer) -> None:
-    pod = worker("hosts-4")
-    pod["spec"]["nodeSelector"] = {
-        "cloud.google.com/gke-tpu-accelerator": "tpu-v4-podslice",
-        NODES: "2x2x2",
-    }
-    pod["spec"]["containers"][0]["resources"] = {"limits": {"google.com/tpu": "4"}}
-    status = denied(api, pod)
-    assert fields(status) == [f"spec.nodeSelector[{NODES}]"]
-    assert "2 hosts" in status["message"]
-    assert "numOfHosts is 4" in status["message"]
-
-
-@pytest.mark.parametrize("topology", ["2x", "0x4", "2x-2", "x", "2x2x2x2", "4", "2X2", "²x2"])
-def test_a_topology_that_cannot_be_read_is_denied(api: ApiServer, topology: str) -> None:
-    pod = worker("hosts-4")
-    pod["spec"]["nodeSelector"] = {NODES: topology}
-    pod["spec"]["containers"][0]["resources"] = {"limits": {"google.com/tpu": 4}}
-    assert fields(denied(api, pod)) == [f"spec.nodeSelector[{NODES}]"]
-
-
-@pytest.mark.parametrize("amount", ["four", "-4", "1.5", "1e99999999", "4Q"])
-def test_devices_that_cannot_be_counted_are_denied_with_the_container(
-    api: ApiServer, amount: str
-) -> None:
-    pod = worker("hosts-4")
-    pod["spec"]["containers"][0]["resources"] = {"limits": {"google.com/tpu": amount}}
-    assert fields(denied(api, pod)) == ["spec.containers[0].resources[google.com/tpu]"]
-
-
-def test_variables_from_elsewhere_count_as_set(api: ApiServer) -> None:
-    pod = worker("hosts-4")
-    source = {"fieldRef": {"fieldPath": "metadata.labels['x']"}}
-    pod["spec"]["containers"][0] |= {
-        "resources": {"limits": {"nvidia.com/gpu": "8"}},
-        "env": [{"name": "NODE_RANK", "valueFrom": source}],
-    }
-    mutated, _ = api.admit(pod, dry_run=True)
-    env = mutated["spec"]["containers"][0]["env"]
-    assert [variable for variable in env if variable["name"] == "NODE_RANK"] == [
-        {"name": "NODE_RANK", "valueFrom": source}
-    ]
+    response = api.review(pod_review(pod))
+    assert not response["allowed"]
+    assert "patch" not in response
+    status = response["status"]
+    assert (status["code"], status["reason"], status["status"]) == (422, "Invalid", "Failure")
+    assert status["details"]["kind"] == "Pod"
+    assert [cause["field"] for cause in status["details"]["causes"]] == fields
+    assert says in status["message"]
 
 
 def test_two_containers_of_one_name_are_both_completed(api: ApiServer) -> None:
@@ -368,29 +257,6 @@ def test_kinds_that_are_none_of_ours_pass(api: ApiServer) -> None:
         "resource": {"group": "", "version": "v1", "resource": "configmaps"},
     }
     assert api.review(review)["allowed"]
-
-
-def test_pods_that_are_no_workers_pass_untouched(api: ApiServer) -> None:
-    head = worker("headgroup")
-    head["metadata"]["labels"]["ray.io/node-type"] = "head"
-    plain = without(worker("plain"), "ray.io/node-type")
-    for pod in (head, plain, {"apiVersion": "v1", "kind": "Pod", "metadata": {}, "spec": {}}):
-        response = api.review(pod_review(pod))
-        assert response["allowed"]
-        assert "patch" not in response
-
-
-def test_a_cluster_that_asks_to_be_left_alone_is(api: ApiServer) -> None:
-    response = api.review(pod_review(worker("hosts-4", "ignored")))
-    assert response["allowed"]
-    assert "patch" not in response
-
-
-def test_a_denied_pod_takes_no_seat(api: ApiServer) -> None:
-    first, _ = api.admit(worker("plain"), dry_run=True)
-    denied(api, worker("plain", name="plain-abcde"))
-    second, _ = api.admit(worker("plain"), dry_run=True)
-    assert first["metadata"]["labels"] == second["metadata"]["labels"]
 
 
 def test_the_journal_holds_no_values_of_variables(server: Running, api: ApiServer) -> None:

@@ -7,7 +7,6 @@ import copy
 import json
 from collections.abc import Iterator
 
-import httpx
 import jsonpatch
 import pytest
 import yaml
@@ -19,10 +18,8 @@ from tests.apiserver import (
     pod_review,
 )
 from tests.builders import (
-    NAMESPACE,
     a_cluster,
     a_pod,
-    env_of,
 )
 from tests.server import serving
 from webhook.api import names
@@ -77,15 +74,6 @@ def test_an_index_that_is_taken_is_refused(client: ApiServer) -> None:
     assert "there has index 1" in status["message"]
 
 
-def test_pods_of_the_cluster_learn_their_shard(client: ApiServer) -> None:
-    for node_type in ("head", "worker"):
-        pod, _ = client.admit(
-            a_pod().worker("g").of("there").label(names.LABEL_NODE_TYPE, node_type).build()
-        )
-        values = env_of(pod)
-        assert (values[names.RAY_SHARD_INDEX], values[names.RAY_SHARD_GROUP]) == ("1", "search")
-
-
 def test_a_resize_beyond_the_maxima_is_refused(client: ApiServer) -> None:
     for cpu, allowed in (("4", True), ("5", False)):
         review = pod_review(
@@ -96,12 +84,3 @@ def test_a_resize_beyond_the_maxima_is_refused(client: ApiServer) -> None:
             "oldObject": a_pod().worker("g").of("there").resource("cpu", "1").build(),
         }
         assert client.review(review, "/validate")["allowed"] is allowed
-
-
-@pytest.mark.parametrize("pod", [None, 7, {"spec": {"containers": {}}}])
-def test_a_malformed_resize_is_400(client: ApiServer, pod: object) -> None:
-    review = pod_review({"metadata": {"namespace": NAMESPACE}}, operation="UPDATE")
-    review["request"] |= {"subResource": "resize", "object": pod}
-    assert (
-        client.post("/validate", json.dumps(review).encode()).status_code == httpx.codes.BAD_REQUEST
-    )
