@@ -5,6 +5,7 @@ https://github.com/ai-on-gke/kuberay-tpu-webhook/blob/main/main.go (`mutatePod`)
 See docs/contributing/decisions/0001-adopting-pods-of-a-previous-webhook.md.
 """
 
+from sys import intern
 from typing import Final
 
 from webhook.accelerators.devices import TPU, devices_of_container
@@ -42,7 +43,7 @@ def adopted_seat(group: str, label: str, spec: PodSpec) -> HostIdentity | None:
             f"{group}-<index> and the number of a host"
         )
         raise Denied(Cause(INVALID, text, f"metadata.labels[{names.LABEL_LEGACY_REPLICA_INDEX}]"))
-    return HostIdentity(int(index), host, label)
+    return HostIdentity(int(index), host, intern(label))
 
 
 def _host(ids: list[str], *, several: bool) -> int | None:

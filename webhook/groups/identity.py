@@ -37,7 +37,7 @@ Key = GroupKey | ShardKey
 
 class HostIdentity(Struct, frozen=True, gc=False, array_like=True):
     """Replica index and host index (both from 0), and the replica name, which is empty in
-    single-host groups.
+    single-host groups. Names from labels are interned, since the hosts of a replica share one.
     """
 
     replica: int

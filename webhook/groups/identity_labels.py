@@ -48,12 +48,10 @@ def member_of(
             seat = seat_of(key.group, labels, lambda: _spec_of(pod), None)
         except (Denied, msgspec.DecodeError, UnicodeDecodeError) as error:
             reject(key, error)
-    if seat is not None:
-        seat = HostIdentity(seat.replica, seat.host, intern(seat.name))
-    elif known is not None and known.key == key:
-        seat = known.seat
     if known is not None:
         holder = known.holder
+        if seat is None and known.key == key:
+            seat = known.seat
     holder = holder or (meta.annotations or {}).get(names.ANNOTATION_HOLDER, "")
     if seat is None and not holder:
         return None
@@ -149,7 +147,7 @@ def carried_seat(labels: Strings, hosts: int) -> HostIdentity | None:
     ]
     if causes:
         raise Denied(*causes)
-    return HostIdentity(int(index), int(host), name)
+    return HostIdentity(int(index), int(host), intern(name))
 
 
 def _index_causes(label: str, text: str, bound: int) -> list[Cause]:
