@@ -118,21 +118,15 @@ def _unknown_profiles(chosen: tuple[str, ...]) -> str:
     return ""
 
 
-def _no_label_key(key: str) -> str:
-    if not key or is_qualified_name(key):
-        return ""
-    return f"{key[:_SHOWN]!r} is not a node label key, so replicas get no affinity: correct it"
+def _unless(valid: Callable[[str], bool], problem: str) -> Callable[[str], str]:
+    """Return the fault of texts that are not valid: the text, and then the problem."""
+    return lambda text: "" if valid(text) else f"{text[:_SHOWN]!r}{problem}"
 
 
-def _one_of(*values: str, advice: str) -> Callable[[str], str]:
-    def fault(text: str) -> str:
-        return "" if text in ("", *values) else f"{text[:_SHOWN]!r} is unknown: write {advice}"
-
-    return fault
-
-
-_GRANULARITY: Final = _one_of(*GRANULARITIES, advice=f"{CLUSTER}, {WORKER_GROUP} or {REPLICA}")
-_SWITCH: Final = _one_of("true", "false", advice="true, or remove it")
+_GRANULARITY: Final = _unless(
+    GRANULARITIES.__contains__, f" is unknown: write {CLUSTER}, {WORKER_GROUP} or {REPLICA}"
+)
+_SWITCH: Final = _unless(("true", "false").__contains__, " is unknown: write true, or remove it")
 
 
 Units = tuple[tuple[str | None, str], ...]
@@ -164,33 +158,6 @@ def _wrong_units(units: Units) -> str:
     return f"{called} is both {' and '.join(UNITS)}: remove one"
 
 
-def _no_shard_group(text: str) -> str:
-    if is_label_value(text):
-        return ""
-    return f"{text[:20]!r}: {LABEL_VALUE_ADVICE}"
-
-
-def _no_index(text: str) -> str:
-    if read_index(text) is not None:
-        return ""
-    return (
-        f"{text[:_SHOWN]!r} is not a shard index: remove it to get one, or write 0 to "
-        f"{INDEX_LIMIT - 1}"
-    )
-
-
-def _no_count(text: str) -> str:
-    if read_count(text) is not None:
-        return ""
-    return f"{text[:_SHOWN]!r} is not a number of shards: write 1 to {INDEX_LIMIT}"
-
-
-def _no_seconds(text: str) -> str:
-    if not text or read_seconds(text) is not None:
-        return ""
-    return f"{text[:_SHOWN]!r}: write whole seconds, 0 to {SECONDS_MAX}"
-
-
 TOPOLOGY_KEY: Final = OptIn(
     names.ANNOTATION_TOPOLOGY_KEY,
     means=(
@@ -199,7 +166,9 @@ TOPOLOGY_KEY: Final = OptIn(
     ),
     values="a node label key, such as `nvidia.com/gpu.clique`",
     parse=str,
-    fault=_no_label_key,
+    fault=_unless(
+        is_qualified_name, " is not a node label key, so replicas get no affinity: correct it"
+    ),
     page="scheduling.md#placement-of-replicas",
 )
 
@@ -230,7 +199,7 @@ SHARD_GROUP: Final = OptIn(
     means="the shard group in which this RayCluster gets an index",
     values="a label value",
     parse=str,
-    fault=_no_shard_group,
+    fault=_unless(is_label_value, f": {LABEL_VALUE_ADVICE}"),
     page="shards.md",
     rule="shard-group-invalid",
 )
@@ -240,7 +209,10 @@ SHARD_INDEX: Final = OptIn(
     means="the index within the shard group; the webhook writes it",
     values="a number",
     parse=str,
-    fault=_no_index,
+    fault=_unless(
+        lambda text: read_index(text) is not None,
+        f" is not a shard index: remove it to get one, or write 0 to {INDEX_LIMIT - 1}",
+    ),
     page="shards.md",
     rule="shard-index-invalid",
 )
@@ -250,7 +222,10 @@ SHARD_COUNT: Final = OptIn(
     means="how many shards the shard group has; the index is below it",
     values="a number, the same for all RayClusters of the group",
     parse=str,
-    fault=_no_count,
+    fault=_unless(
+        lambda text: read_count(text) is not None,
+        f" is not a number of shards: write 1 to {INDEX_LIMIT}",
+    ),
     page="shards.md",
     rule="shard-count-invalid",
 )
@@ -296,7 +271,9 @@ DRAIN_SECONDS: Final = OptIn(
     means="how long a worker that is being deleted may finish what runs on it",
     values=f"whole seconds, 0 to {SECONDS_MAX}; 0 for not at all",
     parse=str,
-    fault=_no_seconds,
+    fault=_unless(
+        lambda text: read_seconds(text) is not None, f": write whole seconds, 0 to {SECONDS_MAX}"
+    ),
     page="lifecycle.md#termination",
     rule="drain-seconds-invalid",
 )
@@ -315,7 +292,9 @@ RESTART: Final = OptIn(
     means="what restarts with Ray's container of a host of several",
     values=f"`{names.RESTART_REPLICA}`: its replica, or its worker group if that is the unit",
     parse=str,
-    fault=_one_of(names.RESTART_REPLICA, advice=f"{names.RESTART_REPLICA}, or remove it"),
+    fault=_unless(
+        names.RESTART_REPLICA.__eq__, f" is unknown: write {names.RESTART_REPLICA}, or remove it"
+    ),
     page="lifecycle.md#repair",
 )
 

@@ -114,11 +114,7 @@ def group_pod_group(cluster: str, group: str) -> str:
     name = f"{cluster}-worker-{group}"
     if is_dns_label(group) and len(name) <= _POD_GROUP_MAX and not name.endswith(_OPERATORS_ENDING):
         return name
-    clean = "".join(
-        letter if letter.isascii() and letter.isalnum() else "-" for letter in group.lower()
-    )
-    limit = _POD_GROUP_MAX - _DIGEST_LENGTH - 1
-    return f"{f'{cluster}-worker-{clean}'[:limit].rstrip('-')}-{digest(group)}"
+    return _unique(f"{cluster}-worker-{_clean(group)}", _POD_GROUP_MAX, group)
 
 
 def replica_pod_group(cluster: str, group: str, replica_name: str) -> str:
@@ -151,10 +147,16 @@ def template_name(group: str) -> str:
     name = f"worker-{group}"
     if is_dns_label(name):
         return name
-    clean = "".join(
-        letter if letter.isascii() and letter.isalnum() else "-" for letter in name.lower()
-    )
-    return f"{clean[: DNS_LABEL_MAX - _DIGEST_LENGTH - 1].rstrip('-')}-{digest(group)}"
+    return _unique(_clean(name), DNS_LABEL_MAX, group)
+
+
+def _clean(text: str) -> str:
+    return "".join(each if each.isascii() and each.isalnum() else "-" for each in text.lower())
+
+
+def _unique(name: str, limit: int, group: str) -> str:
+    """Return a name of at most `limit` characters that ends with a digest of the group."""
+    return f"{name[: limit - _DIGEST_LENGTH - 1].rstrip('-')}-{digest(group)}"
 
 
 def digest(text: str) -> str:
