@@ -66,15 +66,15 @@ class Unseated(Struct, frozen=True):
 
 
 class Group(Struct):
-    """One worker group. `replicas` does not contain missing replicas. `leaving` has the hosts that
-    are being deleted, by index and name of their replica.
+    """One worker group. `replicas` does not contain missing replicas. `leaving` has the pods that
+    are being deleted, with their seats.
     """
 
     cluster: "Cluster"
     spec: WorkerGroup
     replicas: list[Replica] = []
     unseated: list[Unseated] = []
-    leaving: dict[tuple[int, str], list[tuple[int, LivePod]]] = {}
+    leaving: list[tuple[HostIdentity, LivePod]] = []
 
     @property
     def name(self) -> str:
@@ -176,8 +176,7 @@ def assign(live: LiveCluster, objects: ObjectCache, now: float) -> Cluster:
         if pod.leaves:
             cluster.leaving.append(pod)
             if group is not None and seat is not None:
-                leaving = group.leaving.setdefault((seat.replica, seat.name), [])
-                leaving.append((seat.host, pod))
+                group.leaving.append((seat, pod))
         elif is_head(pod):
             cluster.heads.append(pod)
         elif group is None:

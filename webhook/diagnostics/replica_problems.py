@@ -59,8 +59,11 @@ def _lost(replica: Replica, missing: list[int]) -> Begin:
     the number of missing hosts, any of these pods may have been a missing host.
     """
     cluster = replica.group.cluster
-    pods = replica.group.leaving.get((replica.index, replica.name), ())
-    leaving = {host: pod.metadata.deleted for host, pod in pods if host in missing}
+    leaving = {
+        seat.host: pod.metadata.deleted
+        for seat, pod in replica.group.leaving
+        if (seat.replica, seat.name) == (replica.index, replica.name) and seat.host in missing
+    }
     times = [time for time in leaving.values() if time is not None]
     if len(leaving) < len(missing):
         ends = cluster.ends(pod_prefix(cluster.name, replica.group.name))
@@ -85,7 +88,7 @@ def replica_missing(group: Group) -> Iterator[Symptom]:
         return
     meta = cluster.live.metadata
     ends = cluster.ends(pod_prefix(cluster.name, group.name))
-    leaving = (pod.metadata.deleted for each in group.leaving.values() for _, pod in each)
+    leaving = (pod.metadata.deleted for _, pod in group.leaving)
     yield Symptom(
         f"{counted(lacking, 'replica')} of {group.desired} {agreed(lacking, 'is', 'are')} missing",
         "check the events of the RayCluster",

@@ -10,7 +10,7 @@ from sys import intern
 from typing import Final, TypeVar
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from webhook.api.objects import Affinity, EnvVar, OwnerReference, Strings
 from webhook.diagnostics.live_objects import Condition, LiveContainer, LivePod, Named
@@ -93,12 +93,5 @@ def _strings(values: Strings | None) -> Strings | None:
 
 def _conditions(values: tuple[Condition, ...] | None) -> tuple[Condition, ...] | None:
     return values and tuple(
-        Condition(
-            intern(each.type),
-            intern(each.status),
-            intern(each.reason),
-            intern(each.message),
-            each.last_transition_time and intern(each.last_transition_time),
-        )
-        for each in values
+        Condition(*(text and intern(text) for text in astuple(each))) for each in values
     )

@@ -143,10 +143,9 @@ def _seats(group: Group, pod: LivePod) -> Iterator[tuple[Replica, int]]:
         for host, pods in replica.pods.items():
             if any(each is pod for each in pods):
                 yield replica, host
-    for (index, name), leaving in group.leaving.items():
-        for host, each in leaving:
-            if each is pod:
-                yield Replica(group, index, name, {host: [pod]}), host
+    for seat, each in group.leaving:
+        if each is pod:
+            yield Replica(group, seat.replica, seat.name, {seat.host: [pod]}), seat.host
 
 
 def _given(expected: Expected, pod: LivePod, edit: Edit) -> Given | None:
