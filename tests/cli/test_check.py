@@ -227,39 +227,48 @@ def without_rayclusters(server: Server) -> None:
     server.denials[PODS] = {"code": 422, "message": denial}
 
 
+def with_a_lease(text: str) -> Change:
+    """Let there be a Lease with a text in place of reservations."""
+    return answering(LEASES, {"items": [a_lease(**{names.ANNOTATION_RESERVATIONS: text})]})
+
+
+REFUSALS = [
+    ("unknown", 403, 'leases is forbidden: User "me" cannot create resource "leases"'),
+    ("error", 403, "leases is forbidden: exceeded quota: few, requested: count/leases=1"),
+    ("error", 400, 'admission webhook "policy.example" denied the request: no Leases'),
+    ("error", 500, 'Internal error: failed calling webhook "policy.example": timeout'),
+]
 MTLS = "--feature-gates=RayClusterMTLS=true"
 ACCOUNT = "system:serviceaccount:kuberay:kuberay-operator"
 
 
 @pytest.mark.parametrize(
-    ("name", "status", "verdict", "change"),
+    ("name", "verdict", "change"),
     [
-        ("kuberay-served", 1, "error", lambda server: server.answers.pop("/apis/ray.io/v1")),
-        ("kubernetes-version", 1, "error", answering("/version", {"gitVersion": "v1.29.9"})),
-        ("kubernetes-version", 0, "fine", answering("/version", {"gitVersion": "v1.30.0-gke.1"})),
-        ("kubernetes-version", 0, "fine", answering("/version", {"gitVersion": "v1.37+"})),
-        ("kubernetes-version", 0, "unknown", answering("/version", {"gitVersion": "dev"})),
+        ("kuberay-served", "error", lambda server: server.answers.pop("/apis/ray.io/v1")),
+        ("kubernetes-version", "error", answering("/version", {"gitVersion": "v1.29.9"})),
+        ("kubernetes-version", "fine", answering("/version", {"gitVersion": "v1.30.0-gke.1"})),
+        ("kubernetes-version", "fine", answering("/version", {"gitVersion": "v1.37+"})),
+        ("kubernetes-version", "unknown", answering("/version", {"gitVersion": "dev"})),
         (
             "kubernetes-version",
-            0,
             "unknown",
             answering("/version", {"gitVersion": f"v1.{'9' * 4301}"}),
         ),
-        ("kuberay-version", 0, "fine", with_an_odd_tag),
-        ("ca-bundle", 1, "error", with_bundle("")),
-        ("ca-bundle", 1, "error", with_bundle("bm90IGEgY2VydGlmaWNhdGU=")),
-        ("ca-bundle", 1, "error", with_bundle("%")),
-        ("endpoints", 1, "error", answering(SLICES, {"items": []})),
-        ("rights", 1, "error", answering(REVIEWS, {"status": {}})),
-        ("rights", 0, "warning", withholding("customresourcedefinitions")),
-        ("rights", 1, "error", withholding("pods")),
-        ("rights", 1, "error", withholding("rayclusters")),
-        ("rights", 1, "error", withholding("leases")),
-        ("reservations", 0, "fine", denying(LEASE, 409, "the object has been modified")),
-        ("second-webhook", 1, "error", with_a_configuration("ray-webhook-again")),
+        ("kuberay-version", "fine", with_an_odd_tag),
+        ("ca-bundle", "error", with_bundle("")),
+        ("ca-bundle", "error", with_bundle("bm90IGEgY2VydGlmaWNhdGU=")),
+        ("ca-bundle", "error", with_bundle("%")),
+        ("endpoints", "error", answering(SLICES, {"items": []})),
+        ("rights", "error", answering(REVIEWS, {"status": {}})),
+        ("rights", "warning", withholding("customresourcedefinitions")),
+        ("rights", "error", withholding("pods")),
+        ("rights", "error", withholding("rayclusters")),
+        ("rights", "error", withholding("leases")),
+        ("reservations", "fine", denying(LEASE, 409, "the object has been modified")),
+        ("second-webhook", "error", with_a_configuration("ray-webhook-again")),
         (
             "second-webhook",
-            1,
             "error",
             with_a_configuration(
                 "kuberay-tpu-webhook",
@@ -267,59 +276,57 @@ ACCOUNT = "system:serviceaccount:kuberay:kuberay-operator"
                 objectSelector={"matchLabels": {"app.kubernetes.io/name": "kuberay"}},
             ),
         ),
-        ("registered", 1, "error", lambda server: server.scene.webhooks.clear()),
-        ("failure-policy", 0, "warning", with_policy_of_ignore("pods.admission.ray.io")),
-        ("failure-policy", 0, "warning", with_policy_of_ignore("shards.admission.ray.io")),
+        ("registered", "error", lambda server: server.scene.webhooks.clear()),
+        ("failure-policy", "warning", with_policy_of_ignore("pods.admission.ray.io")),
+        ("failure-policy", "warning", with_policy_of_ignore("shards.admission.ray.io")),
         (
             "seats",
-            1,
             "error",
             lambda server: server.scene.changed("llama-tpu-worker-0-3", spec={"hostname": "other"}),
         ),
-        ("dry-run-patched", 0, "fine", without_rayclusters),
-        ("feature-gates", 0, "fine", with_settings("validation: {}")),
-        ("feature-gates", 0, "fine", with_settings("validation: {gates: {RayClusterMTLS: false}}")),
-        ("feature-gates", 0, "fine", with_settings("not: [yaml")),
+        ("dry-run-patched", "fine", without_rayclusters),
+        ("feature-gates", "fine", with_settings("validation: {}")),
+        ("feature-gates", "fine", with_settings("validation: {gates: {RayClusterMTLS: false}}")),
+        ("feature-gates", "fine", with_settings("not: [yaml")),
+        ("feature-gates", "warning", with_settings("validation: {gates: {RayClusterMTLS: true}}")),
+        ("feature-gates", "warning", with_settings("", MTLS)),
         (
             "feature-gates",
-            0,
-            "warning",
-            with_settings("validation: {gates: {RayClusterMTLS: true}}"),
-        ),
-        ("feature-gates", 0, "warning", with_settings("", MTLS)),
-        (
-            "feature-gates",
-            0,
             "warning",
             with_settings("validation: []", "-feature-gates=Other=true,RayClusterMTLS=true"),
         ),
         (
             "feature-gates",
-            0,
             "fine",
             with_settings("validation: {gates: {RayClusterMTLS: true}}", MTLS),
         ),
-        ("feature-gates", 0, "unknown", with_secret_settings),
-        ("operator-account", 0, "unknown", with_secret_settings),
-        ("operator-account", 0, "fine", with_settings("", namespace="ray-system")),
-        ("operator-account", 0, "fine", with_settings("", namespace="default")),
-        ("operator-account", 0, "warning", with_settings("", namespace="kuberay")),
+        ("feature-gates", "unknown", with_secret_settings),
+        ("operator-account", "unknown", with_secret_settings),
+        ("operator-account", "fine", with_settings("", namespace="ray-system")),
+        ("operator-account", "fine", with_settings("", namespace="default")),
+        ("operator-account", "warning", with_settings("", namespace="kuberay")),
         (
             "operator-account",
-            0,
             "fine",
             with_settings(f"validation: {{operators: [{ACCOUNT}]}}", namespace="kuberay"),
         ),
-        ("operator-account", 0, "warning", with_settings("validation: {operators: []}")),
-        ("operator-account", 0, "fine", with_settings("validation: {operators: 5}")),
-        ("operator-account", 0, "warning", with_settings_beside_other_files),
+        ("operator-account", "warning", with_settings("validation: {operators: []}")),
+        ("operator-account", "fine", with_settings("validation: {operators: 5}")),
+        ("operator-account", "warning", with_settings_beside_other_files),
+        *(
+            ("reservations", verdict, denying(path, code, message))
+            for path in (LEASES, LEASE)
+            for verdict, code, message in REFUSALS
+        ),
+        *(
+            ("reservations", "error", with_a_lease(text))
+            for text in ("", "{", '{"format": 99}', "[]")
+        ),
     ],
 )
-def test_a_check_has_a_verdict(
-    check: Check, name: str, status: int, verdict: str, change: Change
-) -> None:
-    found = check(change=change)
-    assert (found[0], found[1][name]) == (status, verdict)
+def test_a_check_has_a_verdict(check: Check, name: str, verdict: str, change: Change) -> None:
+    status, found = check(change=change)
+    assert (status, found[name]) == (int(verdict == "error"), verdict)
 
 
 def test_a_webhook_that_is_not_asked_is_found_out_by_the_dry_runs(check: Check) -> None:
@@ -397,30 +404,6 @@ def test_the_rights_to_leases_are_looked_for_where_the_settings_say(
     (said,) = [text for text in texts if "update leases in seats" in text]
     assert ("may not update" in said) == bool(status)
     assert not [text for text in texts if "leases in ray-webhook" in text]
-
-
-@pytest.mark.parametrize("path", [LEASES, LEASE])
-@pytest.mark.parametrize(
-    ("code", "message", "verdict"),
-    [
-        (403, 'leases is forbidden: User "me" cannot create resource "leases"', "unknown"),
-        (403, "leases is forbidden: exceeded quota: few, requested: count/leases=1", "error"),
-        (400, 'admission webhook "policy.example" denied the request: no Leases', "error"),
-        (500, 'Internal error: failed calling webhook "policy.example": timeout', "error"),
-    ],
-)
-def test_a_lease_that_cannot_be_written_is_told(
-    check: Check, path: str, code: int, message: str, verdict: str
-) -> None:
-    status, found = check(change=denying(path, code, message))
-    assert (status, found["reservations"]) == (int(verdict == "error"), verdict)
-
-
-@pytest.mark.parametrize("content", ["", "{", '{"format": 99}', "[]"])
-def test_a_lease_whose_content_cannot_be_read_is_told(check: Check, content: str) -> None:
-    spoiled = a_lease(**{names.ANNOTATION_RESERVATIONS: content})
-    status, found = check(change=answering(LEASES, {"items": [spoiled]}))
-    assert (status, found["reservations"]) == (1, "error")
 
 
 def elsewhere(server: Server) -> None:
