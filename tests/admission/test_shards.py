@@ -24,6 +24,7 @@ from webhook.admission.shard_handler import ShardHandler
 from webhook.api import names
 from webhook.api.review import BadReview
 from webhook.groups.annotations import (
+    RULE,
     SHARD_COUNT,
     SHARD_GROUP,
     SHARD_INDEX,
@@ -101,7 +102,7 @@ def test_a_value_that_cannot_be_is_refused_in_the_words_of_the_rules(
 ) -> None:
     field, message = Server().refused(cluster)
     assert field == f"metadata.annotations[{row.annotation}]"
-    assert message.startswith(f"{row.problem(text)} [{row.rule}]\n")
+    assert message.startswith(f"{row.problem(text)} [{RULE}]\n")
 
 
 HELD = (a_shard("holder", " 3", group="search\n"),)

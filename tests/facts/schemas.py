@@ -1,42 +1,14 @@
 """Facts of KubeRay's CustomResourceDefinitions: fields, their types, and allowed values."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any
 
 import yaml
 
-from tests.facts.fact import (
-    MISSING,
-    Fact,
-    known,
-    value,
-)
+from tests.facts.fact import Fact, known, value
 from webhook.api import names
-from webhook.validation.structure import kind_of
 
 Schema = dict[str, Any]
-
-STRUCTURE: Final = "webhook.validation.structure"
-TYPES: Final[dict[type, str]] = {
-    dict: "object",
-    list: "array",
-    str: "string",
-    int: "integer",
-    bool: "boolean",
-}
-GROUP: Final = ("spec", "workerGroupSpecs", "[]")
-POD: Final = (*GROUP, "template", "spec")
-CONTAINER: Final = (*POD, "containers", "[]")
-TABLES: Final = {
-    "_CLUSTER": ("spec",),
-    "_GROUP": GROUP,
-    "_POD": POD,
-    "_CONTAINER": CONTAINER,
-    "_VARIABLE": (*CONTAINER, "env", "[]"),
-}
-"""Tables of fields and types in `webhook/validation/structure.py`, and where these fields are in a
-RayCluster.
-"""
 
 
 def facts(definitions: Sequence[bytes], ahead: str = "") -> Iterator[Fact]:
@@ -57,12 +29,6 @@ def facts(definitions: Sequence[bytes], ahead: str = "") -> Iterator[Fact]:
             set(names.RAY_VERSIONS),
         )
     cluster, job = (_schema(found[kind]) for kind in (names.RAYCLUSTER_KIND, names.RAYJOB_KIND))
-    for table, path in TABLES.items():
-        place, holder = f"{STRUCTURE}:{table}", at(cluster, *path)
-        for name, shape in value(place).items():
-            theirs = holder.get("properties", {}).get(name, {}).get("type", MISSING)
-            ours = TYPES[kind_of(shape)]
-            yield Fact(place, f"the type of {'.'.join((*path, name))}", ours, theirs, ahead)
     yield from _values(cluster, job, ahead)
 
 

@@ -12,19 +12,19 @@ from webhook.accelerators.profiles import (
     Profile,
 )
 from webhook.api import names
-from webhook.groups.annotations import OPT_INS
+from webhook.groups.annotations import OPT_INS, RULE
 
 PAGE = Path(__file__).parents[2] / "docs" / "annotations.md"
 
-HEAD = """# Annotations
+HEAD = f"""# Annotations
 
 <!-- Written by `python -m tests.groups.annotations_page`; a test fails when it is out of date. -->
 
 Set these on the RayCluster, or on the RayJob or RayService: KubeRay copies annotations to each
-RayCluster that it creates. An invalid value is denied by the rule in the last column.
+RayCluster that it creates. The rule [{RULE}](rules.md#{RULE}) denies an invalid value.
 
-| annotation | effect | values | page | rule |
-|---|---|---|---|---|
+| annotation | effect | values | page |
+|---|---|---|---|
 """
 
 AFTER = f"""
@@ -43,10 +43,7 @@ All hosts of a GPU replica of several hosts have {{rendezvous}}. A profile adds 
 
 def page() -> str:
     rows = "".join(
-        (
-            f"| `{row.annotation}` | {row.means} | {row.values} | [page]({row.page}) | "
-            f"[{row.rule}](rules.md#{row.rule}) |\n"
-        )
+        f"| `{row.annotation}` | {row.means} | {row.values} | [page]({row.page}) |\n"
         for row in OPT_INS
     )
     profiles = "".join(

@@ -31,7 +31,7 @@ CLUSTER_AT = {
     "RayService": ("rayClusterConfig",),
     "RayCronJob": ("jobTemplate", "rayClusterSpec"),
 }
-OF_THE_CRD = {"schema-violated", "field-type-wrong", "value-not-decodable"}
+OF_THE_CRD = {"schema-violated", "value-not-decodable"}
 POD = {
     "spec": {
         "containers": [

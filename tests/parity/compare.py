@@ -4,14 +4,14 @@ from typing import Any, NamedTuple
 
 from tests.parity.disagreements import DISAGREEMENTS
 from tests.parity.programs import Verdict
-from tests.validation.parity import PARITY
 from webhook.validation.finding import DENY, Finding
 from webhook.validation.rule_settings import RuleSettings
+from webhook.validation.rules import RULES
 from webhook.validation.ruleset import check_file
 
-KUBERAYS = {rule for row in PARITY for rule in row.rules if row.where != "webhooks/v1"}
+KUBERAYS = {rule.id for rule in RULES if rule.functions}
 """The rules that are checks of KubeRay; the others know more than it does."""
-CRDS = {"schema-violated", "field-type-wrong", "value-not-decodable"}
+CRDS = {"schema-violated", "value-not-decodable"}
 
 
 class Odd(NamedTuple):
@@ -43,7 +43,7 @@ def compare(value: Any, verdict: Verdict, settings: RuleSettings) -> list[Odd]: 
 def compare_schema(value: Any, verdict: Verdict, settings: RuleSettings) -> list[Odd]:  # noqa: ANN401
     """Return where the rules and the API server disagree about an object, KubeRay aside."""
     found = compare(value, Verdict(verdict.schema, unknown=verdict.unknown), settings)
-    return [each for each in found if each.rule in {"", "schema-violated", "field-type-wrong"}]
+    return [each for each in found if each.rule in {"", "schema-violated"}]
 
 
 def _wrong(finding: Finding) -> bool:

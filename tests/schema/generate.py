@@ -28,7 +28,23 @@ PLAIN = {
     ("number", None): "number",
     (None, None): "any",
 }
-LIMITS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern")
+LIMITS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "pattern")
+ANY = {"x-kubernetes-preserve-unknown-fields": True}
+STRING = {"type": "string"}
+STRINGS = {"type": "object", "additionalProperties": STRING}
+# https://github.com/kubernetes/apimachinery/blob/master/pkg/apis/meta/v1/types.go (`ObjectMeta`)
+METADATA = {
+    "type": "object",
+    "properties": {
+        **dict.fromkeys(("name", "generateName", "namespace"), STRING),
+        **dict.fromkeys(("labels", "annotations"), STRINGS),
+        "finalizers": {"type": "array", "items": STRING},
+        **dict.fromkeys(("ownerReferences", "uid", "resourceVersion", "generation"), ANY),
+        **dict.fromkeys(("creationTimestamp", "deletionTimestamp", "managedFields"), ANY),
+        **dict.fromkeys(("deletionGracePeriodSeconds", "selfLink"), ANY),
+    },
+}
+"""The schema of `metadata`, which CustomResourceDefinitions leave out."""
 _ONE_OF = re.compile(r"self in \[(?P<values>[^]]*)\]")
 
 
@@ -120,8 +136,7 @@ def _roots(parts: Table, folder: Path) -> dict[str, str | int]:
         spec = yaml.load(data, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))["spec"]  # noqa: S506
         for version in spec["versions"]:
             schema = version["schema"]["openAPIV3Schema"]
-            schema["properties"]["status"] = {"x-kubernetes-preserve-unknown-fields": True}
-            schema["properties"]["metadata"] = {"x-kubernetes-preserve-unknown-fields": True}
+            schema["properties"] |= {"metadata": METADATA, "status": ANY}
             found[f"{version['name']}/{spec['names']['kind']}"] = parts.add(schema)
     if not found:
         sys.exit(f"no CustomResourceDefinitions in {folder}")

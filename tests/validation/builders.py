@@ -68,6 +68,16 @@ class ClusterBuilder(Built):
         self.value["spec"]["headGroupSpec"].update(fields)
         return self
 
+    def head_pod(self, **fields: object) -> Self:
+        """Change the pod spec of the head."""
+        self.value["spec"]["headGroupSpec"]["template"]["spec"].update(fields)
+        return self
+
+    def head_container(self, **fields: object) -> Self:
+        """Change Ray's container in the head."""
+        self.value["spec"]["headGroupSpec"]["template"]["spec"]["containers"][0].update(fields)
+        return self
+
     def head_env(self, name: str, value: str) -> Self:
         _env(self.value["spec"]["headGroupSpec"], name, value)
         return self
@@ -202,6 +212,16 @@ def found(built: Built | Json, settings: RuleSettings = DEFAULTS) -> set[tuple[s
     return rules_and_paths(check(value["kind"], value, settings))
 
 
+def rules(built: Built | Json, settings: RuleSettings = DEFAULTS) -> set[str]:
+    return {rule for rule, _ in found(built, settings)}
+
+
+def findings(built: Built, *wanted: str, settings: RuleSettings = DEFAULTS) -> list[Finding]:
+    """Return the findings in an object, of these rules if any are named."""
+    listed = check(built.kind, built.build(), settings)
+    return [each for each in listed if not wanted or each.rule in wanted]
+
+
 def found_in_update(
     old: Built | Json, new: Built | Json, settings: RuleSettings = DEFAULTS
 ) -> set[tuple[str, str, str]]:
@@ -245,10 +265,7 @@ def _env(group: Json, name: str, value: object) -> None:
 
 def with_amount(amount: object) -> Json:
     """Return a RayCluster whose head has this memory limit."""
-    cluster = a_cluster().group().build()
-    (container,) = cluster["spec"]["headGroupSpec"]["template"]["spec"]["containers"]
-    container["resources"] = {"limits": {"memory": amount}}
-    return cluster
+    return a_cluster().group().head_container(resources={"limits": {"memory": amount}}).build()
 
 
 def undecodable(kind: str, value: object) -> bool:

@@ -10,19 +10,33 @@ import yaml
 
 from tests.pages import folded
 from tests.validation.builders import Json
-from tests.validation.parity import PARITY
 from tests.validation.samples import Sample, base, samples
 from webhook.validation.finding import ALWAYS, KubeRay
 from webhook.validation.pods.families import FAMILIES as PODS
 from webhook.validation.rule_settings import GATES
-from webhook.validation.rules import FILE_RULES, NO_ONE_ELSE, RULES, UPDATE_RULES, Rule
+from webhook.validation.rules import FILE_RULES, KUBERAY, NO_ONE_ELSE, RULES, UPDATE_RULES, Rule
 
 PAGE = Path(__file__).parents[2] / "docs" / "rules.md"
 FOLDER = PAGE.with_suffix("")
 
+WITHOUT_RULES = (
+    ("ValidateRayClusterStatus", "conditions Suspending and Suspended", "no user writes a status"),
+    (
+        "ValidateRayClusterSpec",
+        "no minReplicas or maxReplicas without autoscaling",
+        "the CRD's defaults fill both in before any admission",
+    ),
+    (
+        "rayClusterReconcile",
+        "TLS options without cert-manager",
+        "it depends on what else is installed, not on the object",
+    ),
+)
+"""Checks of KubeRay that no rule makes: the function, what it refuses, and the reason."""
+
 
 class Family(NamedTuple):
-    """Rules of one subject, which share a page and a file of the conformance suite."""
+    """Rules of one subject, which share a page."""
 
     name: str
     title: str
@@ -50,11 +64,7 @@ def _function(rule: Rule[Any]) -> str:
 
 _OBJECTS = ("lifecycle.placeholder_unresolved", "lifecycle.ignore_label_not_true")
 _NODES = "units.node_label_not_allowed"
-_TERMINATION = (
-    "lifecycle.drain_seconds_invalid",
-    "lifecycle.grace_too_short",
-    "lifecycle.ray_stop_in_pre_stop",
-)
+_TERMINATION = ("lifecycle.grace_too_short", "lifecycle.ray_stop_in_pre_stop")
 _ELSEWHERE = (*_OBJECTS, _NODES, *_TERMINATION)
 """Functions whose rules are of another family than the others of their module."""
 
@@ -62,7 +72,7 @@ FAMILIES = (
     Family(
         "objects",
         "Every object",
-        _of("decoding", "schema", "metadata", *_OBJECTS, "structure"),
+        _of("decoding", "schema", "metadata", *_OBJECTS),
     ),
     Family("pod-templates", "Pod templates", tuple(rule for rule in RULES if rule.id in PODS)),
     Family("worker-groups", "Worker groups", _of("groups")),
@@ -157,12 +167,11 @@ Rules that depend on feature gates of the KubeRay operator use these defaults, t
 unless `validation.gates` differs: {gates}. `ray-webhook check` compares both with the running
 operator.
 
-## Examples and conformance suite
+## Examples
 
 The examples on the pages show only the fields that matter; the rest is a minimal valid object,
 below. `null` removes a field, and every worker group extends the one shown here. All examples are
-run as tests, and `tests/conformance/rules` contains them as whole objects, with the expected
-findings, for programs in any language.
+run as tests.
 """
 
 
@@ -190,11 +199,6 @@ def explained(rule: Rule[Any]) -> tuple[str, str, str]:
     """Return what a rule catches, why it hurts, and the source, from its text."""
     paragraphs = [" ".join(part.split()) for part in rule.text.split("\n\n")]
     return paragraphs[0], " ".join(paragraphs[1:-1]), paragraphs[-1]
-
-
-def home(rule: str) -> str:
-    """Return the name of the family that a rule is of."""
-    return next(family.name for family in FAMILIES if rule in {each.id for each in family.rules})
 
 
 def _index() -> Iterator[str]:
@@ -268,13 +272,18 @@ def _parity() -> Iterator[str]:
     yield "# What KubeRay checks\n"
     yield f"{_WRITTEN}\n"
     yield (
-        "Every check of KubeRay 1.7's reconciler and of its optional webhook, and the rule that "
-        "makes it at apply time.\n"
+        "Every check of KubeRay 1.7's reconciler and of its optional webhook, with the functions "
+        "of `validation.go`, and the rule that makes it at apply time.\n"
     )
-    yield "| KubeRay | refuses | rule |\n|---|---|---|"
-    for row in PARITY:
-        links = (f"[{rule}]({home(rule)}.md#{rule})" for rule in row.rules)
-        yield f"| `{row.where}` | {row.refuses} | {', '.join(links) or f'none: {row.why}'} |"
+    yield "| rule | refuses | KubeRay |\n|---|---|---|"
+    for family in FAMILIES:
+        for rule in family.rules:
+            if rule.by == KUBERAY:
+                link = f"[{rule.id}]({family.name}.md#{rule.id})"
+                functions = ", ".join(f"`{name}`" for name in rule.functions) or "elsewhere"
+                yield f"| {link} | {explained(rule)[0]} | {functions} |"
+    for function, refuses, why in WITHOUT_RULES:
+        yield f"| none: {why} | {refuses} | `{function}` |"
     yield ""
 
 

@@ -54,6 +54,7 @@ def test_a_container_that_the_crd_refuses(fields: Json, path: str) -> None:
     {"env": [{"name": "a"}, {"name": "b", "value": None}]},
     {"ports": [{"containerPort": 1}, {"containerPort": 1, "protocol": "UDP"}]},
     {"readinessProbe": {"httpGet": {"port": "http"}}},
+    {"ports": [{"containerPort": 1.0}]},
 ])  # fmt: skip
 def test_a_container_that_the_crd_takes(fields: Json) -> None:
     assert denied(with_container(**fields)) == set()
@@ -66,6 +67,14 @@ def test_a_container_that_the_crd_takes(fields: Json) -> None:
     (a_cluster().meta(labels={"a b": "c"}), "metadata.labels[a b]"),
     (a_cluster().meta(labels={"a": "c" * 64}), "metadata.labels[a]"),
     (a_job().spec(preRunningDeadlineSeconds="x"), "spec.preRunningDeadlineSeconds"),
+    (a_cluster().spec(rayVersion=2.46), "spec.rayVersion"),
+    (a_cluster().spec(workerGroupSpecs={"groupName": "a"}), "spec.workerGroupSpecs"),
+    (a_cluster().spec(workerGroupSpecs=["a"]), "spec.workerGroupSpecs[0]"),
+    (a_cluster().spec(autoscalerOptions=[]), "spec.autoscalerOptions"),
+    (a_cluster().annotation("a", 1), "metadata.annotations[a]"),
+    (a_cluster().meta(annotations=["a"]), "metadata.annotations"),
+    (a_cluster().label("a", 1), "metadata.labels[a]"),
+    (a_cluster().group(numOfHosts="4").tpu("2x4", 4), "spec.workerGroupSpecs[0].numOfHosts"),
 ])  # fmt: skip
 def test_an_object_that_the_api_server_refuses(built: Built, path: str) -> None:
     assert path in denied(built.build())

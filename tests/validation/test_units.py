@@ -4,55 +4,37 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.validation.builders import ClusterBuilder, found
+from tests.validation.builders import ClusterBuilder, findings, found, rules
 from tests.validation.builders import a_cluster as a_bare_cluster
 from webhook.api import names
 from webhook.groups.annotations import OPT_INS, OptIn
 from webhook.validation.rule_settings import RuleSettings
-from webhook.validation.ruleset import check, check_update
+from webhook.validation.ruleset import check_update
 
 WITHOUT_EFFECT = "annotation-without-effect"
 GPU = "nvidia.com/gpu"
 OVERRIDE = names.RAY_OVERRIDE_LABELS
+DRAIN = names.RAY_DRAIN_TIMEOUT
+QUEUE = names.LABEL_KUEUE_QUEUE
 
-UNUSED: dict[str, tuple[str, str, Callable[[ClusterBuilder], ClusterBuilder]]] = {
-    names.ANNOTATION_UNIT: ("worker-group", WITHOUT_EFFECT, ClusterBuilder.group),
-    names.ANNOTATION_HOST_NAMES: ("true", WITHOUT_EFFECT, lambda it: it.group(hosts=2)),
-    names.ANNOTATION_TOPOLOGY_KEY: ("rack", WITHOUT_EFFECT, ClusterBuilder.group),
-    names.ANNOTATION_PROFILES: ("efa", WITHOUT_EFFECT, ClusterBuilder.group),
-    names.ANNOTATION_SCHEDULING_GROUP: ("replica", WITHOUT_EFFECT, ClusterBuilder.group),
-    names.ANNOTATION_SHARD_INDEX: ("0", "shard-index-alone", ClusterBuilder.group),
-    names.ANNOTATION_SHARD_COUNT: ("2", "shard-count-alone", ClusterBuilder.group),
-    names.ANNOTATION_KUEUE_SLICES: (
-        "true",
-        "kueue-slices-without-effect",
-        lambda it: it.label(names.LABEL_KUEUE_QUEUE, "tpus").group(),
-    ),
-    names.ANNOTATION_DRAIN_SECONDS: (
-        "60",
-        WITHOUT_EFFECT,
-        lambda it: it.group().env(names.RAY_DRAIN_TIMEOUT, "0"),
-    ),
-    names.ANNOTATION_COMPUTE_DOMAIN: (
-        "worker-group",
-        "compute-domain-without-effect",
-        ClusterBuilder.group,
-    ),
-    names.ANNOTATION_NODE_LABELS: (
-        "rack=rack",
-        WITHOUT_EFFECT,
-        lambda it: it.group().env(OVERRIDE, "{}"),
-    ),
-    names.ANNOTATION_REPLICA_LABEL: (
-        "true",
-        WITHOUT_EFFECT,
-        lambda it: it.group().env(OVERRIDE, "{}"),
-    ),
-    names.ANNOTATION_REPAIR: ("true", WITHOUT_EFFECT, ClusterBuilder.group),
-    names.ANNOTATION_RESTART: ("replica", WITHOUT_EFFECT, ClusterBuilder.group),
+UNUSED: dict[str, tuple[str, Callable[[ClusterBuilder], ClusterBuilder]]] = {
+    names.ANNOTATION_UNIT: ("worker-group", ClusterBuilder.group),
+    names.ANNOTATION_HOST_NAMES: ("true", lambda it: it.group(hosts=2)),
+    names.ANNOTATION_TOPOLOGY_KEY: ("rack", ClusterBuilder.group),
+    names.ANNOTATION_PROFILES: ("efa", ClusterBuilder.group),
+    names.ANNOTATION_SCHEDULING_GROUP: ("replica", ClusterBuilder.group),
+    names.ANNOTATION_SHARD_INDEX: ("0", ClusterBuilder.group),
+    names.ANNOTATION_SHARD_COUNT: ("2", ClusterBuilder.group),
+    names.ANNOTATION_KUEUE_SLICES: ("true", lambda it: it.label(QUEUE, "tpus").group()),
+    names.ANNOTATION_DRAIN_SECONDS: ("60", lambda it: it.group().env(DRAIN, "0")),
+    names.ANNOTATION_COMPUTE_DOMAIN: ("worker-group", ClusterBuilder.group),
+    names.ANNOTATION_NODE_LABELS: ("rack=rack", lambda it: it.group().env(OVERRIDE, "{}")),
+    names.ANNOTATION_REPLICA_LABEL: ("true", lambda it: it.group().env(OVERRIDE, "{}")),
+    names.ANNOTATION_REPAIR: ("true", ClusterBuilder.group),
+    names.ANNOTATION_RESTART: ("replica", ClusterBuilder.group),
 }
-"""By opt-in, a value, the rule, and a RayCluster to which it does not apply. A shard group always
-has an effect: the RayCluster gets an index.
+"""By opt-in, a value and a RayCluster to which it does not apply. A shard group always has an
+effect: the RayCluster gets an index.
 """
 
 
@@ -61,13 +43,12 @@ def test_every_opt_in_without_effect_is_a_warning(row: OptIn[object]) -> None:
     if row.annotation == names.ANNOTATION_SHARD_GROUP:
         assert row.annotation not in UNUSED
         return
-    value, rule, build = UNUSED[row.annotation]
+    value, build = UNUSED[row.annotation]
     cluster = build(a_cluster(row.annotation, value))
-    found = [each for each in check(cluster.kind, cluster.build()) if each.rule == rule]
-    assert [(each.path, each.level) for each in found] == [
-        (f"metadata.annotations[{row.annotation}]", "warn")
-    ]
-    assert "no effect" in found[0].message
+    (finding,) = findings(cluster, WITHOUT_EFFECT)
+    assert finding.path == f"metadata.annotations[{row.annotation}]"
+    assert finding.level == "warn"
+    assert finding.message.startswith("no effect: ")
 
 
 @pytest.mark.parametrize("key", [names.ANNOTATION_REPAIR, names.ANNOTATION_RESTART])
@@ -75,8 +56,8 @@ def test_repair_that_is_off_is_a_warning(key: str) -> None:
     cluster = a_cluster(key, "true" if key == names.ANNOTATION_REPAIR else "replica")
     cluster.group(hosts=2)
     for repairs, count in ((False, 1), (True, 0), (None, 0)):
-        found = check(cluster.kind, cluster.build(), RuleSettings(repairs=repairs))
-        assert sum(each.rule == WITHOUT_EFFECT for each in found) == count
+        settings = RuleSettings(repairs=repairs)
+        assert len(findings(cluster, WITHOUT_EFFECT, settings=settings)) == count
 
 
 def a_cluster(annotation: str, value: str) -> ClusterBuilder:
@@ -85,9 +66,7 @@ def a_cluster(annotation: str, value: str) -> ClusterBuilder:
 
 
 def messages(cluster: ClusterBuilder) -> list[str]:
-    return [
-        each.message for each in check(cluster.kind, cluster.build()) if each.rule == WITHOUT_EFFECT
-    ]
+    return [each.message for each in findings(cluster, WITHOUT_EFFECT)]
 
 
 @pytest.mark.parametrize(
@@ -101,6 +80,9 @@ def messages(cluster: ClusterBuilder) -> list[str]:
         (names.ANNOTATION_SCHEDULING_GROUP, "replica", "no unit has several hosts"),
         (names.ANNOTATION_REPAIR, "true", "no unit has several hosts"),
         (names.ANNOTATION_RESTART, "replica", "no unit has several hosts"),
+        (names.ANNOTATION_COMPUTE_DOMAIN, "replica", "groups with GPUs have one host"),
+        (names.ANNOTATION_KUEUE_SLICES, "true", "Kueue queues what has the label"),
+        (names.ANNOTATION_SHARD_INDEX, "0", "admission.ray.io/shard-group is not set"),
     ],
 )
 def test_an_opt_in_that_reaches_no_pod_says_why(annotation: str, value: str, reason: str) -> None:
@@ -167,7 +149,7 @@ def test_a_unit_of_a_fixed_size_may_autoscale_beside_others() -> None:
 def test_the_identity_of_a_host_in_a_unit_is_not_written_by_hand() -> None:
     cluster = a_cluster(names.ANNOTATION_UNIT, "worker-group").group(replicas=4)
     cluster.env(names.NODE_RANK, "1")
-    assert {rule for rule, _ in found(cluster)} == {"identity-by-hand"}
+    assert rules(cluster) == {"identity-by-hand"}
 
 
 @pytest.mark.parametrize(("before", "after", "kept"), [(4, 6, 4), (6, 4, 4)])

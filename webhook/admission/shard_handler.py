@@ -23,6 +23,7 @@ from webhook.api.review import (
 )
 from webhook.groups.annotations import (
     INDEX_LIMIT,
+    RULE,
     SHARD_COUNT,
     SHARD_GROUP,
     SHARD_INDEX,
@@ -232,8 +233,8 @@ def _written(index: str) -> bytes:
 
 
 def _invalid(row: OptIn[str], text: str) -> Denied:
-    message = f"{row.problem(text)} [{row.rule}]"
-    return Denied(Cause(INVALID, message, _field(row.annotation)), rules=(row.rule,))
+    message = f"{row.problem(text)} [{RULE}]"
+    return Denied(Cause(INVALID, message, _field(row.annotation)), rules=(RULE,))
 
 
 def _above_count(index: int, count: int) -> Cause:

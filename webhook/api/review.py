@@ -68,9 +68,12 @@ INVALID: Final = "FieldValueInvalid"
 REQUIRED: Final = "FieldValueRequired"
 NOT_FOUND: Final = "FieldValueNotFound"
 DUPLICATE: Final = "FieldValueDuplicate"
+TYPE_INVALID: Final = "FieldValueTypeInvalid"
 NOT_SUPPORTED: Final = "FieldValueNotSupported"
 FORBIDDEN: Final = "FieldValueForbidden"
-CAUSE_TYPES: Final = frozenset({INVALID, REQUIRED, NOT_FOUND, DUPLICATE, NOT_SUPPORTED, FORBIDDEN})
+CAUSE_TYPES: Final = frozenset(
+    {INVALID, REQUIRED, NOT_FOUND, DUPLICATE, TYPE_INVALID, NOT_SUPPORTED, FORBIDDEN}
+)
 
 
 class Place(Struct, frozen=True, gc=False):

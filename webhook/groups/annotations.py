@@ -48,12 +48,15 @@ UNITS: Final = (REPLICA, WORKER_GROUP)
 _SHOWN: Final = 40
 """Characters of an invalid value that a message repeats."""
 
+RULE: Final = "annotation-value-invalid"
+"""The validation rule that reports invalid values."""
+
 
 class OptIn(Struct, Generic[T], frozen=True):
     """An annotation: its meaning, its valid values and its parser.
 
-    `fault` returns the problem of a value, or an empty text if it is valid. `rule` is the
-    validation rule that reports the problem. `page` is the documentation page.
+    `fault` returns the problem of a value, or an empty text if it is valid. `page` is the
+    documentation page.
     """
 
     annotation: str
@@ -62,7 +65,6 @@ class OptIn(Struct, Generic[T], frozen=True):
     parse: Callable[[str], T]
     fault: Callable[[T], str]
     page: str
-    rule: str = "annotation-value-invalid"
 
     def read(self, annotations: Strings) -> T:
         """Return the parsed value of the annotation, without the spaces around it; an empty value
@@ -191,7 +193,6 @@ SCHEDULING_GROUP: Final = OptIn(
     parse=str,
     fault=_GRANULARITY,
     page="scheduling.md#gang-scheduling",
-    rule="scheduling-group-unknown",
 )
 
 SHARD_GROUP: Final = OptIn(
@@ -201,7 +202,6 @@ SHARD_GROUP: Final = OptIn(
     parse=str,
     fault=_unless(is_label_value, f": {LABEL_VALUE_ADVICE}"),
     page="shards.md",
-    rule="shard-group-invalid",
 )
 
 SHARD_INDEX: Final = OptIn(
@@ -214,7 +214,6 @@ SHARD_INDEX: Final = OptIn(
         f" is not a shard index: remove it to get one, or write 0 to {INDEX_LIMIT - 1}",
     ),
     page="shards.md",
-    rule="shard-index-invalid",
 )
 
 SHARD_COUNT: Final = OptIn(
@@ -227,7 +226,6 @@ SHARD_COUNT: Final = OptIn(
         f" is not a number of shards: write 1 to {INDEX_LIMIT}",
     ),
     page="shards.md",
-    rule="shard-count-invalid",
 )
 
 UNIT: Final = OptIn(
@@ -275,7 +273,6 @@ DRAIN_SECONDS: Final = OptIn(
         lambda text: read_seconds(text) is not None, f": write whole seconds, 0 to {SECONDS_MAX}"
     ),
     page="lifecycle.md#termination",
-    rule="drain-seconds-invalid",
 )
 
 REPAIR: Final = OptIn(

@@ -48,10 +48,11 @@ class Kueue(Struct, frozen=True, gc=False):
         """Return why the annotation has no effect, and how to fix it, or an empty text."""
         if not self.asked:
             return ""
-        if self.owner:  # Kueue reads its templates before the RayCluster is created
-            return f"no effect in a {self.owner}: write Kueue's annotations into its templates"
+        if self.owner:
+            why = f"Kueue reads the templates of a {self.owner} before its RayCluster exists"
+            return f"{why}: write Kueue's annotations into them"
         if not self.queued:
-            return f"no effect: Kueue queues what has the label {names.LABEL_KUEUE_QUEUE}; add it"
+            return f"Kueue queues what has the label {names.LABEL_KUEUE_QUEUE}: add it"
         return ""
 
     def places(self, annotations: Mapping[str, str], gates: Iterable[str]) -> bool:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from webhook.api import names
 from webhook.validation.cluster import Cluster, Group
-from webhook.validation.field import Field
+from webhook.validation.field import Field, at
 from webhook.validation.ray_object import RayObject
 
 # Values of `upgradeStrategy.type`.
@@ -77,7 +77,6 @@ https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/
 
 def same(old: object, new: object, mask: Mask) -> bool:
     """Return whether two values differ only in the fields that a mask ignores."""
-    """Return whether two values differ only in the fields that a mask ignores."""
     if mask is None or mask is IGNORED:
         return mask is IGNORED or old == new
     if isinstance(mask, list):
@@ -104,14 +103,10 @@ def only_scaled(kind: str, old: object, new: object) -> bool:
     Ray's autoscaler sends such updates constantly, and KubeRay sends updates that only change
     finalizers.
     """
-    if not isinstance(old, dict) or not isinstance(new, dict):
-        return False
-    before, after = old.get("metadata"), new.get("metadata")
-    if not isinstance(before, dict) or not isinstance(after, dict):
-        return False
+    before, after = at(old, "metadata"), at(new, "metadata")
     unchanged = ("name", "labels", "annotations")
-    return all(before.get(name) == after.get(name) for name in unchanged) and same(
-        old.get("spec"), new.get("spec"), _within(_CLUSTER_AT[kind], _SCALED)
+    return all(at(before, name) == at(after, name) for name in unchanged) and same(
+        at(old, "spec"), at(new, "spec"), _within(_CLUSTER_AT[kind], _SCALED)
     )
 
 
@@ -122,11 +117,9 @@ def only_queued(kind: str, old: object, new: object) -> bool:
     Kueue changes `suspend` (of a RayService, that of its cluster) and the fields of templates that
     place pods. Kueue has admitted the object by then, and no user receives warnings.
     """
-    if not isinstance(old, dict) or not isinstance(new, dict) or not queued(new.get("metadata")):
+    if not at(new, "metadata", "labels", names.LABEL_KUEUE_QUEUE):
         return False
-    before, after, way = old.get("spec"), new.get("spec"), _CLUSTER_AT[kind]
-    if not isinstance(before, dict) or not isinstance(after, dict):
-        return False
+    before, after, way = at(old, "spec"), at(new, "spec"), _CLUSTER_AT[kind]
     mask = _within(way, _QUEUED, suspend=IGNORED)
     return _suspends(before, way) != _suspends(after, way) and same(before, after, mask)
 
@@ -140,25 +133,13 @@ def _within(way: tuple[str, ...], mask: Mask, **others: Mask) -> Mask:
 
 def _suspends(spec: object, way: tuple[str, ...]) -> list[bool]:
     """Return `suspend` of a spec and of each object on the path to its cluster."""
-    if not isinstance(spec, dict):
-        return []
-    below = _suspends(spec.get(way[0]), way[1:]) if way else []
-    return [spec.get("suspend") is True, *below]
+    return [at(spec, *way[:depth], "suspend") is True for depth in range(len(way) + 1)]
 
 
-def queued(metadata: object) -> bool:
-    """Return whether an object is queued by Kueue, or was admitted by it."""
-    labels = metadata.get("labels") if isinstance(metadata, dict) else None
-    return isinstance(labels, dict) and bool(labels.get(names.LABEL_KUEUE_QUEUE))
-
-
-def replicas_of(kind: str, value: Any) -> list[Any]:  # noqa: ANN401 - an object that may be garbage
+def replicas_of(kind: str, value: object) -> list[Any]:
     """Return `replicas` of all worker groups of an object."""
-    """Return `replicas` of all worker groups of an object."""
-    held = value.get("spec")
-    for name in (*_CLUSTER_AT[kind], "workerGroupSpecs"):
-        held = held.get(name) if isinstance(held, dict) else None
-    groups = held if isinstance(held, list) else []
+    found = at(value, "spec", *_CLUSTER_AT[kind], "workerGroupSpecs")
+    groups = found if isinstance(found, list) else []
     return [group.get("replicas") for group in groups if isinstance(group, dict)]
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from webhook.accelerators.devices import (
+    GPU,
     NO_DEVICES,
     TPU,
     Counts,
@@ -19,7 +20,7 @@ from webhook.accelerators.devices import (
 )
 from webhook.accelerators.slices import Slice, read_slice
 from webhook.api import names
-from webhook.api.objects import ALWAYS, WorkerGroup
+from webhook.api.objects import ALWAYS, ResourceClaim, WorkerGroup
 from webhook.api.release import Release, image_release, parse_release
 from webhook.groups.annotations import HOST_NAMES, UNIT, is_unit
 from webhook.groups.kueue import NO_KUEUE, Kueue, read_kueue
@@ -112,6 +113,19 @@ class Group(Struct):
         return self.devices.get(device.name, 0)
 
     @property
+    def claims(self) -> list[ResourceClaim]:
+        """The resource claims of a pod."""
+        return [
+            ResourceClaim((each / "name").text, (each / "resourceClaimTemplateName").text)
+            for each in (self.pod / "resourceClaims").items()
+        ]
+
+    @property
+    def has_gpus(self) -> bool:
+        """Return whether pods have GPUs, by a resource or by claims."""
+        return self.count(GPU) > 0 or bool(self.claims)
+
+    @property
     def processes(self) -> int:
         """The number of containers of a pod that run a TPU process of their own, as on v7x."""
         if not self.slice.v7x:
@@ -126,9 +140,6 @@ class Group(Struct):
 
     @property
     def needs_names(self) -> bool:
-        """Return whether other hosts must resolve these hosts by name: several hosts, a group that
-        is a unit, several slices of one job, or host names by annotation.
-        """
         """Return whether other hosts must resolve these hosts by name: several hosts, a group that
         is a unit, several slices of one job, or host names by annotation.
         """
@@ -211,12 +222,10 @@ class Cluster(Struct):
     @property
     def v2_on(self) -> bool:
         """Return whether v2 is set explicitly, as KubeRay's own checks require."""
-        """Return whether v2 is set explicitly, as KubeRay's own checks require."""
         return self._chosen("v2", ("1", "true"))
 
     @property
     def v2(self) -> bool | None:
-        """Return whether autoscaler v2 runs; None if this depends on an unknown image."""
         """Return whether autoscaler v2 runs; None if this depends on an unknown image."""
         if self.v2_on or self._chosen("v1", ("0", "false")):
             return self.v2_on

@@ -45,12 +45,10 @@ class Part(Struct, rename="camel", frozen=True):
     min_length: int | None = None
     max_length: int | None = None
     min_items: int | None = None
-    max_items: int | None = None
     pattern: str = ""
 
     @property
     def entries(self) -> "str | int | None":
-        """The part of the elements of a list, or of the values of a map."""
         """The part of the elements of a list, or of the values of a map."""
         return self.list if self.list is not None else self.map
 

@@ -182,6 +182,13 @@ class Field(Struct, frozen=True, eq=False):
         )
 
 
+def at(value: object, *path: str) -> Any:  # noqa: ANN401 - JSON
+    """Return the value at a path of plain JSON, or None."""
+    for name in path:
+        value = value.get(name) if type(value) is dict else None
+    return value
+
+
 def shortened(path: str, limit: int) -> str:
     """Return a path in at most `limit` characters, with its middle left out."""
     if len(path) <= limit:

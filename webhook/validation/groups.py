@@ -1,11 +1,16 @@
 """Rules of worker groups: names, hosts, replicas, and the labels of host identities."""
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
 from webhook.api import names
-from webhook.api.formats import DNS_LABEL_MAX, LABEL_VALUE_MAX, is_dns_label, is_label_value
+from webhook.api.formats import (
+    DNS_LABEL_MAX,
+    LABEL_VALUE_MAX,
+    is_dns_label,
+    is_dns_subdomain,
+    is_label_value,
+)
 from webhook.api.review import DUPLICATE, FORBIDDEN, REQUIRED
 from webhook.groups.identity import MAX_HOSTS, MAX_REPLICAS
 from webhook.groups.naming import (
@@ -19,8 +24,6 @@ from webhook.groups.naming import (
 from webhook.manifest.kuberay_pods import MOST_PODS
 from webhook.validation.cluster import GROUPS_MAX, UNBOUNDED, Cluster
 from webhook.validation.finding import Fault
-
-_POD_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 _SEAT_LABELS: Final = (*names.SEAT_LABELS, names.LABEL_LEGACY_REPLICA_INDEX)
 
@@ -125,7 +128,7 @@ def group_name_invalid(cluster: Cluster) -> Iterator[Fault]:
 
     https://github.com/ray-project/kuberay/issues/5144
     """
-    known = _POD_NAME.fullmatch(cluster.name) is not None  # else another rule reports it
+    known = is_dns_subdomain(cluster.name)  # else another rule reports it
     for group in cluster.groups:
         name, field = group.name, group.field / "groupName"
         if not name:
@@ -137,7 +140,7 @@ def group_name_invalid(cluster: Cluster) -> Iterator[Fault]:
         if len(name) > LABEL_VALUE_MAX:
             advice = f"use at most {LABEL_VALUE_MAX}, as it is a label of pods"
             yield Fault(field, f"groupName has {len(name)} characters: {advice}")
-        elif not is_label_value(name) or not _POD_NAME.fullmatch(pod):
+        elif not is_label_value(name) or not is_dns_subdomain(pod):
             found = f"groupName {name!r} cannot be part of a pod's name"
             yield Fault(field, f"{found}: use letters, digits and '-' inside")
 

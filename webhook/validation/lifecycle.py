@@ -160,18 +160,6 @@ def ignore_label_not_true(ray_object: RayObject) -> Iterator[Fault]:
         yield Fault(field, f'"{field.text[:40]}" has no effect: write "true", or remove the label')
 
 
-def drain_seconds_invalid(ray_object: RayObject) -> Iterator[Fault]:
-    """A drain time that is not in whole seconds.
-
-    Workers would be killed as without the annotation.
-
-    https://docs.ray.io/en/latest/ray-core/fault_tolerance/nodes.html
-    """
-    field = ray_object.annotation(names.ANNOTATION_DRAIN_SECONDS)
-    if problem := DRAIN_SECONDS.problem(field.text):
-        yield Fault(field, problem)
-
-
 def grace_too_short(cluster: Cluster) -> Iterator[Fault]:
     """A drain time that exceeds the grace period of the pod.
 

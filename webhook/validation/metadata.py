@@ -17,15 +17,15 @@ def annotation_value_invalid(ray_object: RayObject) -> Iterator[Fault]:
     """An annotation of the webhook with an unknown value.
 
     The pods would start without the effect of the annotation, and only KubeRay would receive the
-    warning. Annotations with rules of their own are not included.
+    warning. A shard group or a number of shards that is invalid would make the webhook refuse the
+    RayClusters of a RayJob or RayService.
 
     https://kubernetes.io/docs/concepts/overview/working-with-objects/annotations/
     """
     for row in OPT_INS:
-        if row.rule == "annotation-value-invalid":
-            field = ray_object.annotation(row.annotation)
-            if problem := row.problem(field.text):
-                yield Fault(field, problem, NOT_SUPPORTED)
+        field = ray_object.annotation(row.annotation)
+        if problem := row.problem(field.text):
+            yield Fault(field, problem, NOT_SUPPORTED)
 
 
 # https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/constant.go
@@ -131,20 +131,3 @@ def _positive(text: str) -> bool:
     if duration is None and _SECONDS.fullmatch(text):
         return 0 < int(text) <= _INT64_MAX
     return (duration or 0) > 0
-
-
-_SUSPENDING: Final = "RayClusterSuspending"
-_SUSPENDED: Final = "RayClusterSuspended"
-
-
-def suspend_conditions_conflict(ray_object: RayObject) -> Iterator[Fault]:
-    """A RayCluster with the conditions Suspending and Suspended at the same time.
-
-    KubeRay stops reconciling the RayCluster until the status is corrected.
-    """
-    conditions = ray_object.root / "status" / "conditions"
-    true = {
-        (entry / "type").text for entry in conditions.items() if (entry / "status").text == "True"
-    }
-    if ray_object.kind == names.RAYCLUSTER_KIND and {_SUSPENDING, _SUSPENDED} <= true:
-        yield Fault(conditions, f"{_SUSPENDING} and {_SUSPENDED} are both True: set one to False")

@@ -63,18 +63,10 @@ class Service(Struct):
 
     field: Field
     cluster: Cluster
-    settings: RuleSettings
-
-
-class CronJob(Struct):
-    """The spec of a RayCronJob."""
-
-    field: Field
-    settings: RuleSettings
 
 
 class RayObject(Struct):
-    """One object; of the four views, those of its kind are set."""
+    """One object; of the three views, those of its kind are set."""
 
     kind: str
     root: Field
@@ -82,7 +74,6 @@ class RayObject(Struct):
     cluster: Cluster | None = None
     job: Job | None = None
     service: Service | None = None
-    cron: CronJob | None = None
     pods: dict[str, list[Fault]] | UnsetType = UNSET
     """Problems of pod templates, by family of checks; unset until the first rule reads them."""
 
@@ -123,7 +114,7 @@ def read_ray_object(kind: str, value: object, settings: RuleSettings) -> RayObje
         ray_object.cluster = read_cluster(spec, meta, settings)
     elif kind == names.RAYSERVICE_KIND:
         ray_object.cluster = read_cluster(spec / "rayClusterConfig", meta, settings, kind)
-        ray_object.service = Service(spec, ray_object.cluster, settings)
+        ray_object.service = Service(spec, ray_object.cluster)
     else:
         cron = kind == names.RAYCRONJOB_KIND
         made, meta = (spec / "jobTemplate", _NOWHERE) if cron else (spec, meta)
@@ -131,5 +122,4 @@ def read_ray_object(kind: str, value: object, settings: RuleSettings) -> RayObje
         if cluster.given:
             ray_object.cluster = read_cluster(cluster, meta, settings, owner)
         ray_object.job = Job(made, root, ray_object.cluster, settings)
-        ray_object.cron = CronJob(spec, settings) if cron else None
     return ray_object

@@ -19,24 +19,17 @@ from webhook.validation.finding import Fault
 # https://docs.ray.io/en/latest/cluster/cli.html#ray-start
 KNOWN: Final = frozenset({
     "address", "port", "node-ip-address", "node-name", "object-manager-port", "node-manager-port",
-    "gcs-server-port",
-    "min-worker-port", "max-worker-port", "worker-port-list", "ray-client-server-port", "memory",
-    "object-store-memory",
-    "num-cpus", "num-gpus", "resources", "head", "include-dashboard", "dashboard-host",
-    "dashboard-port",
-    "dashboard-agent-listen-port", "dashboard-agent-grpc-port", "dashboard-grpc-port",
-    "runtime-env-agent-port", "block",
+    "gcs-server-port", "min-worker-port", "max-worker-port", "worker-port-list",
+    "ray-client-server-port", "memory", "object-store-memory", "num-cpus", "num-gpus", "resources",
+    "head", "include-dashboard", "dashboard-host", "dashboard-port", "dashboard-agent-listen-port",
+    "dashboard-agent-grpc-port", "dashboard-grpc-port", "runtime-env-agent-port", "block",
     "plasma-directory", "object-spilling-directory", "autoscaling-config", "no-redirect-output",
-    "plasma-store-socket-name",
-    "raylet-socket-name", "temp-dir", "storage", "system-config", "enable-object-reconstruction",
-    "metrics-export-port",
-    "no-monitor", "tracing-startup-hook", "ray-debugger-external", "disable-usage-stats", "labels",
-    "labels-file",
-    "include-log-monitor", "enable-resource-isolation", "system-reserved-cpu",
-    "system-reserved-memory", "cgroup-path",
+    "plasma-store-socket-name", "raylet-socket-name", "temp-dir", "storage", "system-config",
+    "enable-object-reconstruction", "metrics-export-port", "no-monitor", "tracing-startup-hook",
+    "ray-debugger-external", "disable-usage-stats", "labels", "labels-file", "include-log-monitor",
+    "enable-resource-isolation", "system-reserved-cpu", "system-reserved-memory", "cgroup-path",
     "redis-username", "redis-password", "redis-shard-ports", "redis-max-memory", "log-style",
-    "log-color", "verbose",
-    "proxy-server-url",
+    "log-color", "verbose", "proxy-server-url",
 })  # fmt: skip
 _TWICE: Final = ("num-cpus", "num-gpus", "memory", "resources")
 

@@ -7,7 +7,7 @@ from typing import Final
 from webhook.api.review import REQUIRED
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
-from webhook.validation.ray_object import CronJob
+from webhook.validation.ray_object import RayObject
 from webhook.validation.schedule import problem_of
 
 _ZONE: Final = re.compile(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*")
@@ -18,13 +18,13 @@ _OWN_ZONE: Final = re.compile(r"(?:CRON_)?TZ=([^ ]*) +")
 """A time zone in front of a schedule, in the syntax of KubeRay's parser."""
 
 
-def cron_schedule_invalid(cron: CronJob) -> Iterator[Fault]:
+def cron_schedule_invalid(cron: RayObject) -> Iterator[Fault]:
     """A schedule that cannot be parsed, or that contains its own time zone.
 
     KubeRay would never start a job. Since KubeRay 1.7 the time zone is a separate field; if the
     release is unknown, a time zone in the schedule is a warning.
     """
-    field = cron.field / "schedule"
+    field = cron.root / "spec" / "schedule"
     if field.given and not isinstance(field.value, str):
         return
     text = field.text
@@ -41,19 +41,19 @@ def cron_schedule_invalid(cron: CronJob) -> Iterator[Fault]:
         yield Fault(field, problem)
 
 
-def cron_time_zone_invalid(cron: CronJob) -> Iterator[Fault]:
+def cron_time_zone_invalid(cron: RayObject) -> Iterator[Fault]:
     """A time zone that is empty or unknown.
 
     KubeRay would never start a job. Without the field, KubeRay uses the time zone of the operator.
     """
-    field = cron.field / "timeZone"
+    field = cron.root / "spec" / "timeZone"
     if field.value == "":
         yield Fault(field, "timeZone is empty: remove it, or write one such as Europe/Berlin")
     elif field.text:
         yield from _unknown(field, field.text, cron)
 
 
-def _unknown(field: Field, zone: str, cron: CronJob) -> Iterator[Fault]:
+def _unknown(field: Field, zone: str, cron: RayObject) -> Iterator[Fault]:
     zones, name = cron.settings.time_zones, zone
     for folder in _COPIES:
         name = name.removeprefix(folder)

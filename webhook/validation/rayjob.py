@@ -117,8 +117,6 @@ def job_backoff_unsupported(job: Job) -> Iterator[Fault]:
 
     KubeRay creates no new cluster for a job on an existing cluster, and does not resubmit an
     interactive job.
-
-    https://github.com/ray-project/kuberay/issues/3525
     """
     field = job.field / "backoffLimit"
     what, since = "clusterSelector", (1, 6)

@@ -31,7 +31,7 @@ def service_upgrade_type_unknown(service: Service) -> Iterator[Fault]:
     added in KubeRay 1.5.
     """
     field = _strategy(service) / "type"
-    newer = service.settings.since((1, 5)) is not False
+    newer = service.cluster.settings.since((1, 5)) is not False
     known = (NEW_CLUSTER, INCREMENTAL, NONE) if newer else (NEW_CLUSTER, NONE)
     if field.given and field.text not in known:
         listed = f"{', '.join(known[:-1])} or {known[-1]}"
@@ -47,11 +47,11 @@ def service_upgrade_type_missing(service: Service) -> Iterator[Fault]:
     https://github.com/ray-project/kuberay/blob/v1.6.2/ray-operator/controllers/ray/utils/util.go
     (`IsIncrementalUpgradeEnabled`)
     """
-    fixed = service.settings.since((1, 7))
+    fixed = service.cluster.settings.since((1, 7))
     strategy, kind = _strategy(service), _strategy(service) / "type"
     if not strategy.given or kind.given or fixed:
         return
-    if fixed is None or service.settings.enabled(_GATE):
+    if fixed is None or service.cluster.settings.enabled(_GATE):
         text = f"type is not set, which ends KubeRay before 1.7: write {NEW_CLUSTER} or {NONE}"
         yield Fault(kind, text, REQUIRED, doubtful=fixed is None)
 
@@ -125,4 +125,5 @@ def _options(service: Service) -> Field:
 
 
 def _incremental(service: Service) -> bool:
-    return (_strategy(service) / "type").text == INCREMENTAL and service.settings.enabled(_GATE)
+    chosen = (_strategy(service) / "type").text == INCREMENTAL
+    return chosen and service.cluster.settings.enabled(_GATE)

@@ -27,7 +27,6 @@ from webhook.validation import (
     security,
     serve_config,
     shard_groups,
-    structure,
     units,
     updates,
 )
@@ -89,18 +88,24 @@ def _name(check: Check[T]) -> str:
     return name.replace("_", "-")
 
 
-def _family(name: str, text: str) -> Check[RayObject]:
-    """Return the check of a family of checks of pod templates."""
+def _family(name: str, text: str) -> Rule[RayObject]:
+    """Return the rule of a family of checks of pod templates."""
 
     def check(ray_object: RayObject) -> Iterable[Fault]:
         return ray_object.faults_of(name)
 
-    check.__name__, check.__doc__ = name, text
-    return check
+    check.__doc__ = text
+    return Rule(name, DENY, check, ALWAYS, API_SERVER)
 
 
-def _off(name: str, gate: str, what: str, fields: Callable[[V], Iterable[Field]]) -> Check[V]:
-    """Return the check of a gate. If the settings name no gates, a gate that is off by default is a
+def _off(
+    name: str,
+    gate: str,
+    what: str,
+    fields: Callable[[V], Iterable[Field]],
+    function: str = "ValidateRayClusterSpec",
+) -> Rule[V]:
+    """Return the rule of a gate. If the settings name no gates, a gate that is off by default is a
     warning, because the operator may run with other gates than KubeRay's defaults.
     """
 
@@ -113,12 +118,10 @@ def _off(name: str, gate: str, what: str, fields: Callable[[V], Iterable[Field]]
                 if field.given:
                     yield Fault(field, text, FORBIDDEN, doubtful=doubtful)
 
-    check.__name__ = f"{name}_gate_off"
     check.__doc__ = (
-        f"{what} while the operator's feature gate {gate} is off.\n\n"
-        "KubeRay refuses the object.\n\nKubeRay validation.go"
+        f"{what} while the operator's feature gate {gate} is off.\n\nKubeRay refuses the object."
     )
-    return check
+    return Rule(f"{name}-gate-off", DENY, check, ALWAYS, KUBERAY, (function,))
 
 
 def _at(*names: str) -> Callable[[Cluster | Job], list[Field]]:
@@ -134,18 +137,25 @@ def _suspended(cluster: Cluster) -> list[Field]:
     return [group.field / "suspend" for group in cluster.groups if group.scale.suspend]
 
 
-_CLUSTER_GATES: Final[tuple[Check[Cluster], ...]] = (
-    _off("group_suspend", "RayJobDeletionPolicy", "A suspended worker group", _suspended),
-    _off("rocksdb", "GCSFaultToleranceEmbeddedStorage", "The RocksDB backend", _rocksdb),
+_CLUSTER_GATES: Final[tuple[Rule[Cluster], ...]] = (
+    _off("group-suspend", "RayJobDeletionPolicy", "A suspended worker group", _suspended),
+    _off(
+        "rocksdb",
+        "GCSFaultToleranceEmbeddedStorage",
+        "The RocksDB backend",
+        _rocksdb,
+        "validateGcsFaultToleranceBackend",
+    ),
     _off("history", "RayClusterHistoryServer", "A history server", _at("historyServerOptions")),
-    _off("network_policy", "RayClusterNetworkPolicy", "Network policies", _at("networkPolicy")),
+    _off("network-policy", "RayClusterNetworkPolicy", "Network policies", _at("networkPolicy")),
     _off("tls", "RayClusterMTLS", "Options of TLS", _at("tlsOptions")),
 )
-_JOB_GATE: Final[Check[Job]] = _off(
+_JOB_GATE: Final[Rule[Job]] = _off(
     "deletion",
     "RayJobDeletionPolicy",
     "A deletion strategy",
     _at("deletionStrategy", "deletionPolicy"),
+    "validateDeletionConfiguration",
 )
 
 DECODING_RULES: Final = (deny(decoding.value_not_decodable, by=KUBERAY),)
@@ -157,22 +167,14 @@ OBJECT_RULES: Final = (
     deny(metadata.name_not_dns_label, *_METADATA, since=(1, 4)),
     deny(metadata.initializing_timeout_invalid, "validateInitializingTimeout", since=(1, 5)),
     warn(metadata.webhook_name_unknown),
-    deny(metadata.suspend_conditions_conflict, "ValidateRayClusterStatus"),
-    deny(shard_groups.shard_group_invalid),
-    deny(shard_groups.shard_index_invalid),
-    warn(shard_groups.shard_index_alone),
     deny(shard_groups.shard_index_beyond_count),
-    deny(shard_groups.shard_count_invalid),
-    warn(shard_groups.shard_count_alone),
     deny(shard_groups.shard_index_copied),
-    deny(lifecycle.drain_seconds_invalid),
     deny(metadata.annotation_value_invalid),
-    *(deny(_family(name, text), by=API_SERVER) for name, text in FAMILIES.items()),
+    *(_family(name, text) for name, text in FAMILIES.items()),
     warn(lifecycle.placeholder_unresolved),
     warn(lifecycle.ignore_label_not_true),
 )
 CLUSTER_RULES: Final = (
-    deny(structure.field_type_wrong, by=API_SERVER),
     deny(updates.upgrade_strategy_unknown, "ValidateRayClusterUpgradeOptions"),
     deny(updates.upgrade_strategy_not_own, "ValidateRayClusterUpgradeOptions"),
     deny(groups.containers_missing, "ValidateRayClusterSpec"),
@@ -264,26 +266,21 @@ CLUSTER_RULES: Final = (
     deny(security.network_policy_group_name, "validateNetworkPolicy"),
     deny(security.network_policy_group_unknown, "validateNetworkPolicy"),
     deny(security.tls_set_by_hand, "validateTLSOptions"),
-    *(deny(check, by=KUBERAY) for check in _CLUSTER_GATES),
+    *_CLUSTER_GATES,
     warn(scheduling.gang_autoscaled),
     warn(scheduling.gang_other_scheduler),
-    warn(scheduling.gang_too_many_groups),
     warn(scheduling.gang_label_value),
     warn(scheduling.scheduling_group_in_template),
-    deny(scheduling.scheduling_group_unknown),
-    warn(scheduling.native_scheduling_value),
     warn(scheduling.scheduling_group_obstacle),
     warn(scheduling.scheduling_group_not_served),
     deny(units.unit_autoscaled),
     warn(units.annotation_without_effect),
     warn(scheduling.compute_domain_not_kept),
-    warn(scheduling.compute_domain_without_effect),
     warn(scheduling.compute_domain_head_outside),
     warn(scheduling.compute_domain_claimed),
     warn(scheduling.compute_domain_shared_node),
     warn(units.node_label_not_allowed),
     warn(scheduling.kueue_slices_missing),
-    warn(scheduling.kueue_slices_without_effect),
     warn(scheduling.kueue_replicas_mixed),
     deny(scheduling.kueue_slice_size),
     warn(scheduling.kueue_too_many_groups),
@@ -293,12 +290,17 @@ CLUSTER_RULES: Final = (
 JOB_RULES: Final = (
     deny(rayjob.job_suspend_without_shutdown, "ValidateRayJobSpec"),
     deny(rayjob.job_suspend_with_selector, "ValidateRayJobSpec"),
-    deny(rayjob.job_ttl_invalid, "validateDeletionConfiguration", since=(1, 4)),
+    deny(
+        rayjob.job_ttl_invalid,
+        "ValidateRayJobSpec",
+        "validateDeletionConfiguration",
+        since=(1, 4),
+    ),
     deny(rayjob.job_without_cluster, "ValidateRayJobSpec"),
     deny(rayjob.job_selector_without_name, "ValidateRayJobSpec", since=(1, 5)),
     deny(rayjob.job_sidecar_conflict, "ValidateRayJobSpec", since=(1, 5)),
     deny(rayjob.job_submitter_without_container),
-    deny(rayjob.job_backoff_unsupported, by=KUBERAY),
+    deny(rayjob.job_backoff_unsupported, "ValidateRayJobSpec"),
     deny(rayjob.job_number_not_positive, "ValidateRayJobSpec"),
     deny(rayjob.job_runtime_env_unreadable, "ValidateRayJobSpec"),
     deny(rayjob.job_waiting_not_interactive, "ValidateRayJobStatus"),
@@ -308,14 +310,18 @@ JOB_RULES: Final = (
     deny(rayjob.job_runtime_env_value_invalid, by=RAY),
     warn(rayjob.job_runtime_env_key_unknown),
     deny(deletion.deletion_mixed, "validateDeletionConfiguration"),
-    deny(deletion.deletion_incomplete, "validateLegacyDeletionPolicies"),
+    deny(
+        deletion.deletion_incomplete,
+        "validateDeletionConfiguration",
+        "validateLegacyDeletionPolicies",
+    ),
     deny(deletion.deletion_none_with_shutdown, "validateLegacyDeletionPolicies"),
     deny(deletion.deletion_of_foreign_cluster, "validateDeletionRules"),
     deny(deletion.deletion_of_autoscaled_workers, "validateDeletionRules"),
     deny(deletion.deletion_condition_invalid, "validateDeletionCondition"),
     deny(deletion.deletion_rule_duplicate, "validateDeletionRules"),
     deny(deletion.deletion_order, "validateTTLConsistency"),
-    deny(_JOB_GATE, by=KUBERAY),
+    _JOB_GATE,
 )
 SERVICE_RULES: Final = (
     deny(rayservice.service_head_service_named, "ValidateRayServiceSpec"),

@@ -8,8 +8,10 @@ from itertools import islice
 from typing import Any, Final, TypeVar
 
 from webhook.api import names
+from webhook.api.review import TYPE_INVALID
 from webhook.validation.change import only_queued, only_scaled, read_update, replicas_of
 from webhook.validation.decoding import count_fits
+from webhook.validation.field import at
 from webhook.validation.finding import DENY, OFF, WARN, Finding
 from webhook.validation.ray_object import RayObject, read_ray_object
 from webhook.validation.rule_settings import DEFAULTS, GATES, RuleSettings
@@ -56,13 +58,14 @@ def check_file(kind: str, value: object, settings: RuleSettings = DEFAULTS) -> l
     """Return the findings in an object that no API server has processed yet.
 
     The CRD is checked too, and the other rules read the object as the API server would store it. A
-    field with a finding of another rule has no second finding of the CRD.
+    field with a denial of another rule has no second finding of the CRD, unless its value is of
+    another type, which the other rules take for an absent one.
     """
-    kept = pruned(kind, value, settings.kuberay)
-    found = check(kind, kept, settings)
+    found = check(kind, pruned(kind, value, settings.kuberay), settings)
     said = {finding.field.tokens for finding in found if finding.level == DENY}
     own = _run(FILE_RULES, read_ray_object(kind, value, settings), settings)
-    return _ordered([*found, *(each for each in own if each.field.tokens not in said)])
+    kept = (each for each in own if each.reason == TYPE_INVALID or each.field.tokens not in said)
+    return _ordered([*found, *kept])
 
 
 def check_owned(kind: str, value: object, settings: RuleSettings = DEFAULTS) -> list[Finding]:
@@ -126,8 +129,7 @@ def _runs_elsewhere(value: object) -> bool:
 
     https://kueue.sigs.k8s.io/docs/tasks/run/multikueue/kuberay/
     """
-    spec = value.get("spec") if isinstance(value, dict) else None
-    return isinstance(spec, dict) and spec.get("managedBy") == names.KUEUE_MULTIKUEUE
+    return bool(at(value, "spec", "managedBy") == names.KUEUE_MULTIKUEUE)
 
 
 def _fewer(before: object, after: object) -> bool:
@@ -170,8 +172,7 @@ def _new(old: RayObject, new: RayObject, settings: RuleSettings, find: Find) -> 
 
 def being_deleted(value: object) -> bool:
     """Return whether an object is being deleted: only its finalizers keep it."""
-    metadata = value.get("metadata") if isinstance(value, dict) else None
-    return isinstance(metadata, dict) and metadata.get("deletionTimestamp") is not None
+    return at(value, "metadata", "deletionTimestamp") is not None
 
 
 def unknown_names(settings: RuleSettings) -> list[str]:
@@ -206,7 +207,7 @@ def _near(name: str, known: Iterable[str]) -> str:
 def _findings(ray_object: RayObject, settings: RuleSettings) -> Iterator[Finding]:
     views: tuple[tuple[tuple[Rule[Any], ...], object], ...] = (
         (OBJECT_RULES, ray_object),
-        (CRON_RULES, ray_object.cron),
+        (CRON_RULES, ray_object if ray_object.kind == names.RAYCRONJOB_KIND else None),
         (JOB_RULES, ray_object.job),
         (SERVICE_RULES, ray_object.service),
         (CLUSTER_RULES, ray_object.cluster),

@@ -5,29 +5,19 @@ ComputeDomains.
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.accelerators.devices import GPU
 from webhook.api import names
 from webhook.api.objects import (
     HeadGroup,
     ObjectMeta,
     RayCluster,
     RayClusterSpec,
-    ResourceClaim,
     Template,
     TemplateSpec,
     WorkerGroup,
 )
 from webhook.api.review import FORBIDDEN, NOT_SUPPORTED
-from webhook.groups.annotations import (
-    CLUSTER,
-    COMPUTE_DOMAIN,
-    GRANULARITIES,
-    KUEUE_SLICES,
-    REPLICA,
-    SCHEDULING_GROUP,
-)
+from webhook.groups.annotations import CLUSTER, COMPUTE_DOMAIN, GRANULARITIES
 from webhook.groups.compute_domains import has_own
-from webhook.groups.pod_groups import TEMPLATES_MAX
 from webhook.groups.scheduling_groups import NO_GANG, Gang, read_gang
 from webhook.validation.cluster import Cluster, Group
 from webhook.validation.field import Field
@@ -70,20 +60,6 @@ def gang_other_scheduler(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(field, f"{found}, but {names.LABEL_GANG} needs default-scheduler")
 
 
-def gang_too_many_groups(cluster: Cluster) -> Iterator[Fault]:
-    """Gang scheduling with more than seven worker groups.
-
-    A Workload has at most 8 pod groups, and the head is one. KubeRay 1.7 creates a single group for
-    all pods; other releases do not.
-
-    https://github.com/ray-project/kuberay/pull/4723
-    """
-    field, most = cluster.field / "workerGroupSpecs", TEMPLATES_MAX - 1
-    if cluster.labels.get(names.LABEL_GANG) and field.size > most:
-        text = f"{field.size} worker groups: a Workload contains at most {most} and the head"
-        yield Fault(field, text)
-
-
 def gang_label_value(cluster: Cluster) -> Iterator[Fault]:
     """A value of the gang scheduling label that only some schedulers accept.
 
@@ -116,31 +92,6 @@ def scheduling_group_in_template(cluster: Cluster) -> Iterator[Fault]:
         field = group.pod / "schedulingGroup"
         if field.given:
             yield Fault(field, text)
-
-
-def scheduling_group_unknown(cluster: Cluster) -> Iterator[Fault]:
-    """A scheduling group of a kind that does not exist.
-
-    The pods are silently scheduled one by one.
-
-    https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
-    """
-    if problem := SCHEDULING_GROUP.problem(SCHEDULING_GROUP.read(cluster.annotations)):
-        yield Fault(_annotation(cluster), problem, NOT_SUPPORTED)
-
-
-def native_scheduling_value(cluster: Cluster) -> Iterator[Fault]:
-    """A value of `ray.io/native-workload-scheduling` other than `true` and `false`.
-
-    Only `true` enables it, so the pods are scheduled one by one.
-
-    https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
-    """
-    field = cluster.annotation(names.ANNOTATION_NATIVE_SCHEDULING)
-    own = names.ANNOTATION_SCHEDULING_GROUP in cluster.annotations
-    if field.text.lower() not in ("", "true", "false") and not own:
-        text = f"{field.text[:40]!r} has no effect: write true, or remove it"
-        yield Fault(field, text, NOT_SUPPORTED)
 
 
 def scheduling_group_obstacle(cluster: Cluster) -> Iterator[Fault]:
@@ -236,22 +187,6 @@ def kueue_slices_missing(cluster: Cluster) -> Iterator[Fault]:
             text = "where the queue's flavor has a topology: set this to a level of it"
             text += f", and podset-slice-size to {group.hosts}"
             yield Fault(group.annotations.key(names.KUEUE_SLICE_REQUIRED_TOPOLOGY), text)
-
-
-def kueue_slices_without_effect(cluster: Cluster) -> Iterator[Fault]:
-    """An annotation that adds Kueue slices to an object whose templates Kueue does not read, or
-    that has no replica of several hosts.
-
-    Kueue reads the templates of queued objects only: not those of a RayCluster without a queue, and
-    those of a RayJob or RayService before their RayCluster exists.
-
-    https://kueue.sigs.k8s.io/docs/tasks/run/rayclusters/
-    """
-    why = cluster.kueue.unmet
-    if cluster.kueue.slices and all(group.hosts <= 1 for group in cluster.groups):
-        why = "no effect: no replica has several hosts; set numOfHosts, or remove it"
-    if why:
-        yield Fault(cluster.annotation(KUEUE_SLICES.annotation), why)
 
 
 def kueue_replicas_mixed(cluster: Cluster) -> Iterator[Fault]:
@@ -350,25 +285,6 @@ def compute_domain_not_kept(cluster: Cluster) -> Iterator[Fault]:
         yield Fault(_domain(cluster), f"no effect: {cluster.settings.no_domains}")
 
 
-def compute_domain_without_effect(cluster: Cluster) -> Iterator[Fault]:
-    """A ComputeDomain that contains no pod.
-
-    Only pods with GPUs are included: by a resource such as `nvidia.com/gpu`, or by resource claims.
-    A replica of 1 host has no other host to share memory with.
-
-    https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/dra-cds.html
-    """
-    unit = _unit(cluster)
-    with_gpus = [group for group in cluster.groups if _has_gpus(group)]
-    if not unit or (unit == CLUSTER and _has_gpus(cluster.head)):
-        return
-    if not with_gpus:
-        yield Fault(_domain(cluster), "no effect: no worker group has GPUs or resource claims")
-    elif unit == REPLICA and all(group.hosts == 1 for group in with_gpus):
-        text = "no effect: groups with GPUs have one host; write worker-group, or set numOfHosts"
-        yield Fault(_domain(cluster), text)
-
-
 def compute_domain_head_outside(cluster: Cluster) -> Iterator[Fault]:
     """A head with GPUs in a cluster whose workers are in ComputeDomains.
 
@@ -377,7 +293,7 @@ def compute_domain_head_outside(cluster: Cluster) -> Iterator[Fault]:
 
     https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/dra-cds.html
     """
-    if _unit(cluster) not in ("", CLUSTER) and _has_gpus(cluster.head):
+    if _unit(cluster) not in ("", CLUSTER) and cluster.head.has_gpus:
         text = "the head has GPUs and is outside: write cluster, or take the GPUs from the head"
         yield Fault(_domain(cluster), text)
 
@@ -390,7 +306,7 @@ def compute_domain_claimed(cluster: Cluster) -> Iterator[Fault]:
     https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/dra-cds.html
     """
     for group in cluster.everyone if _unit(cluster) else ():
-        if has_own(_claims(group)):
+        if has_own(group.claims):
             text = f"claims a ComputeDomain already: remove it or {COMPUTE_DOMAIN.annotation}"
             yield Fault(group.pod / "resourceClaims", text)
 
@@ -407,7 +323,7 @@ def compute_domain_shared_node(cluster: Cluster) -> Iterator[Fault]:
         field = group.pod / "affinity" / "podAffinity"
         for term in (field / "requiredDuringSchedulingIgnoredDuringExecution").items():
             key = term / "topologyKey"
-            if key.text == names.LABEL_HOSTNAME and _has_gpus(group):
+            if key.text == names.LABEL_HOSTNAME and group.has_gpus:
                 yield Fault(key, "pods of a ComputeDomain never share a node: remove this term")
 
 
@@ -418,14 +334,3 @@ def _unit(cluster: Cluster) -> str:
 
 def _domain(cluster: Cluster) -> Field:
     return cluster.annotation(COMPUTE_DOMAIN.annotation)
-
-
-def _has_gpus(group: Group) -> bool:
-    return group.count(GPU) > 0 or bool(_claims(group))
-
-
-def _claims(group: Group) -> list[ResourceClaim]:
-    return [
-        ResourceClaim((each / "name").text, (each / "resourceClaimTemplateName").text)
-        for each in (group.pod / "resourceClaims").items()
-    ]

@@ -11,10 +11,15 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any, Final
 
-from webhook.api.formats import LABEL_VALUE_ADVICE, is_label_value, is_qualified_name
-from webhook.api.review import DUPLICATE, NOT_SUPPORTED, REQUIRED
+from webhook.api.formats import (
+    LABEL_VALUE_ADVICE,
+    is_dns_subdomain,
+    is_label_value,
+    is_qualified_name,
+)
+from webhook.api.review import DUPLICATE, NOT_SUPPORTED, REQUIRED, TYPE_INVALID
 from webhook.validation.crd import Part, Schema, described, schema_of
-from webhook.validation.field import Field
+from webhook.validation.field import Field, at
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import RayObject
 
@@ -29,20 +34,6 @@ _DATE: Final = re.compile(
     r"(?:[Zz]|[+-][0-9]{2}:[0-9]{2})",
     re.ASCII,
 )
-_SUBDOMAIN: Final = re.compile(
-    r"(?=.{1,253}\Z)[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*"
-)
-_HOLDERS: Final = (
-    ("labels", dict, "a map"),
-    ("annotations", dict, "a map"),
-    ("finalizers", list, "a list"),
-)
-# https://github.com/kubernetes/apimachinery/blob/master/pkg/apis/meta/v1/types.go (`ObjectMeta`)
-_META: Final = (
-    "name", "generateName", "namespace", "labels", "annotations", "ownerReferences", "finalizers",
-    "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
-    "deletionGracePeriodSeconds", "selfLink", "managedFields",
-)  # fmt: skip
 _SHOWN: Final = 40
 _WANTED: Final = {
     "string": "a string",
@@ -76,22 +67,20 @@ def schema_violated(ray_object: RayObject) -> Iterator[Fault]:
 
 
 def _metadata(meta: Field) -> Iterator[Fault]:
-    """Check the metadata that all Kubernetes objects have; the CRD does not describe it."""
-    if type(meta.value) is not dict:
-        yield Fault(meta / "name", "the name is not set: every object needs one", REQUIRED)
-        return
-    yield from _meta_types(meta)
-    yield from _labels(meta / "labels")
+    """Check the names and labels of an object; the CRD does not describe them."""
+    labels = meta / "labels"
+    for key, value in labels.strings.items():
+        if not is_qualified_name(key):
+            yield Fault(labels.key(key), f"{key[:_SHOWN]!r} cannot be the key of a label")
+        elif not is_label_value(value):
+            yield Fault(labels.key(key), LABEL_VALUE_ADVICE)
     name, prefix = meta / "name", meta / "generateName"
     if name.value in (None, "") and prefix.value in (None, ""):
         yield Fault(name, "the name is not set: every object needs one", REQUIRED)
-    made = [(prefix, prefix.text and f"{prefix.text}x")]
-    for field, text in [(name, name.text), (prefix, _masked(prefix.text))] if name.text else made:
-        if text and not _SUBDOMAIN.fullmatch(text):
-            advice = (
-                f"the name is {field.text[:_SHOWN]!r}: use lower-case letters, digits, '-' and '.'"
-            )
-            yield Fault(field, advice)
+    for field, text in ((name, name.text), (prefix, _masked(prefix.text))):
+        if text and not is_dns_subdomain(text):
+            found = f"the name is {field.text[:_SHOWN]!r}"
+            yield Fault(field, f"{found}: use lower-case letters, digits, '-' and '.'")
 
 
 def _masked(prefix: str) -> str:
@@ -103,26 +92,6 @@ def _masked(prefix: str) -> str:
     return f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
 
 
-def _meta_types(meta: Field) -> Iterator[Fault]:
-    texts = [meta / name for name in ("name", "generateName", "namespace")]
-    for name, kind, wanted in _HOLDERS:
-        holder = meta / name
-        if holder.given and type(holder.value) is not kind:
-            yield _type(holder, wanted)
-        texts += [*holder.items(), *map(holder.key, holder.map)]
-    for text in texts:
-        if text.given and type(text.value) is not str:
-            yield _type(text, _WANTED["string"])
-
-
-def _labels(labels: Field) -> Iterator[Fault]:
-    for key, value in labels.strings.items():
-        if not is_qualified_name(key):
-            yield Fault(labels.key(key), f"{key[:_SHOWN]!r} cannot be the key of a label")
-        elif not is_label_value(value):
-            yield Fault(labels.key(key), LABEL_VALUE_ADVICE)
-
-
 def field_unknown(ray_object: RayObject) -> Iterator[Fault]:
     """A field in a file that is not in KubeRay's CRD, or not in the `metadata` of any object.
 
@@ -131,14 +100,10 @@ def field_unknown(ray_object: RayObject) -> Iterator[Fault]:
     https://kubernetes.io/docs/reference/using-api/api-concepts/#field-validation
     """
     schema, root = _schema(ray_object)
-    if root is None:
-        return
-    maps = [(ray_object.meta, _META)] + [
-        (field, list(part.fields))
-        for field, part in described(ray_object.root, schema, root)
-        if part.fields is not None
-    ]
-    for holder, known in maps:
+    for holder, part in described(ray_object.root, schema, root) if root is not None else ():
+        known = part.fields
+        if known is None:
+            continue
         for key in (each for each in holder.map if each not in known):
             near = get_close_matches(key, known, n=1)
             hint = f"did you mean {near[0]}?" if near else "remove it, or look where it belongs"
@@ -148,8 +113,8 @@ def field_unknown(ray_object: RayObject) -> Iterator[Fault]:
 def pruned(kind: str, value: Any, release: tuple[int, int] | None) -> Any:  # noqa: ANN401 - JSON
     """Return an object as the API server stores it: without status, unknown fields and nulls."""
     schema = schema_of(release)
-    version = value.get("apiVersion") if isinstance(value, dict) else None
-    root = schema.roots.get(f"{str(version).partition('/')[2]}/{kind}")
+    version = str(at(value, "apiVersion")).partition("/")[2]
+    root = schema.roots.get(f"{version}/{kind}")
     if root is None:
         return value
     kept: dict[str, Any] = _pruned(value, schema, root)
@@ -245,8 +210,8 @@ def _type(field: Field, wanted: str) -> Fault:
     held = field.value
     text = (str(held).lower() if isinstance(held, bool) else str(held))[:_SHOWN]
     if wanted == _WANTED["string"] and held is not None and not isinstance(held, dict | list):
-        return Fault(field, f'{text} is no string: quote it, as in "{text}"')
-    return Fault(field, f"{text!r}: write {wanted}")
+        return Fault(field, f'{text} is no string: quote it, as in "{text}"', TYPE_INVALID)
+    return Fault(field, f"{text!r}: write {wanted}", TYPE_INVALID)
 
 
 def _pruned(value: Any, schema: Schema, name: str | int) -> Any:  # noqa: ANN401 - JSON

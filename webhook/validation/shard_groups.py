@@ -16,55 +16,6 @@ _COPIED: Final = (names.RAYJOB_KIND, names.RAYSERVICE_KIND)
 """Kinds whose annotations KubeRay copies to the RayClusters that it creates for them."""
 
 
-def shard_group_invalid(ray_object: RayObject) -> Iterator[Fault]:
-    """A name of a shard group that is not a valid label value.
-
-    The webhook refuses such a RayCluster, so KubeRay could not create the cluster of a RayJob or
-    RayService.
-
-    https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set
-    """
-    field = ray_object.annotation(SHARD_GROUP.annotation)
-    if ray_object.kind != names.RAYCRONJOB_KIND and (problem := SHARD_GROUP.problem(field.text)):
-        yield Fault(field, problem)
-
-
-def shard_index_invalid(ray_object: RayObject) -> Iterator[Fault]:
-    """An invalid shard index.
-
-    The pods of the cluster receive no shard variables.
-
-    https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
-    """
-    field = ray_object.annotation(SHARD_INDEX.annotation)
-    own = field.given and ray_object.kind == names.RAYCLUSTER_KIND
-    if own and (problem := SHARD_INDEX.fault(field.text.strip())):
-        yield Fault(field, problem)
-
-
-def shard_count_invalid(ray_object: RayObject) -> Iterator[Fault]:
-    """An invalid number of shards.
-
-    The webhook refuses such a RayCluster, so KubeRay could not create the cluster of a RayJob or
-    RayService.
-
-    https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
-    """
-    field = ray_object.annotation(SHARD_COUNT.annotation)
-    if problem := SHARD_COUNT.problem(field.text):
-        yield Fault(field, problem)
-
-
-def shard_count_alone(ray_object: RayObject) -> Iterator[Fault]:
-    """A number of shards without a shard group.
-
-    The number has no effect: it is the number of RayClusters of a group.
-
-    https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
-    """
-    yield from _alone(ray_object, SHARD_COUNT.annotation)
-
-
 def shard_index_beyond_count(ray_object: RayObject) -> Iterator[Fault]:
     """A shard index that is not below the number of shards.
 
@@ -77,23 +28,6 @@ def shard_index_beyond_count(ray_object: RayObject) -> Iterator[Fault]:
     count = read_count(ray_object.annotation(SHARD_COUNT.annotation).text.strip())
     if index is not None and count is not None and index >= count:
         yield Fault(field, f"{index}, but shard-count is {count}: lower it, or raise the other")
-
-
-def shard_index_alone(ray_object: RayObject) -> Iterator[Fault]:
-    """A shard index without a shard group.
-
-    The index has no effect: indices are assigned per group.
-
-    https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
-    """
-    if ray_object.kind == names.RAYCLUSTER_KIND:
-        yield from _alone(ray_object, SHARD_INDEX.annotation)
-
-
-def _alone(ray_object: RayObject, annotation: str) -> Iterator[Fault]:
-    field = ray_object.annotation(annotation)
-    if field.given and not ray_object.annotation(SHARD_GROUP.annotation).text:
-        yield Fault(field, f"no effect without {SHARD_GROUP.annotation}: add that, or remove it")
 
 
 def shard_index_copied(ray_object: RayObject) -> Iterator[Fault]:

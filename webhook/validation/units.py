@@ -7,8 +7,11 @@ from webhook.accelerators import profiles
 from webhook.accelerators.devices import DEVICES, TPU
 from webhook.api import names
 from webhook.groups.annotations import (
+    CLUSTER,
+    COMPUTE_DOMAIN,
     DRAIN_SECONDS,
     HOST_NAMES,
+    KUEUE_SLICES,
     NODE_LABELS,
     PROFILES,
     REPAIR,
@@ -16,6 +19,9 @@ from webhook.groups.annotations import (
     REPLICA_LABEL,
     RESTART,
     SCHEDULING_GROUP,
+    SHARD_COUNT,
+    SHARD_GROUP,
+    SHARD_INDEX,
     TOPOLOGY_KEY,
     UNIT,
     WORKER_GROUP,
@@ -25,6 +31,7 @@ from webhook.groups.annotations import (
 )
 from webhook.validation.change import Update
 from webhook.validation.cluster import Cluster, Group
+from webhook.validation.field import at
 from webhook.validation.finding import Fault
 
 
@@ -47,8 +54,8 @@ def unit_autoscaled(cluster: Cluster) -> Iterator[Fault]:
 def annotation_without_effect(cluster: Cluster) -> Iterator[Fault]:
     """An annotation of the webhook that applies to no pod of the object.
 
-    The value is valid, but no worker group is of the required kind, so all pods start without the
-    effect of the annotation.
+    The value is valid, but no worker group is of the required kind, or the object is in no shard
+    group or queue of Kueue, so all pods start without the effect of the annotation.
 
     https://kubernetes.io/docs/concepts/overview/working-with-objects/annotations/
     """
@@ -128,7 +135,35 @@ def _own_drain(cluster: Cluster, text: str) -> str:
     return f"all templates set {name} to 0" if off and text != "0" else ""
 
 
-_EFFECTS: Final[tuple[tuple[OptIn[Any], Callable[[Cluster, str], str]], ...]] = (
+def _no_domain(cluster: Cluster, text: str) -> str:
+    with_gpus = [group for group in cluster.groups if group.has_gpus]
+    if text == CLUSTER and cluster.head.has_gpus:
+        return ""
+    if not with_gpus:
+        return "no worker group has GPUs or resource claims"
+    if text == REPLICA and all(group.hosts == 1 for group in with_gpus):
+        return "groups with GPUs have one host: write worker-group, or set numOfHosts"
+    return ""
+
+
+def _no_slices(cluster: Cluster, _: str) -> str:
+    if cluster.kueue.slices and all(group.hosts <= 1 for group in cluster.groups):
+        return "no replica has several hosts: set numOfHosts, or remove it"
+    return cluster.kueue.unmet
+
+
+def _no_shards(cluster: Cluster, _: str) -> str:
+    alone = not cluster.annotations.get(SHARD_GROUP.annotation)
+    return f"{SHARD_GROUP.annotation} is not set: add it, or remove this" if alone else ""
+
+
+def _no_index(cluster: Cluster, text: str) -> str:
+    return "" if cluster.owner else _no_shards(cluster, text)
+
+
+_Effect = tuple[OptIn[Any], Callable[[Cluster, str], str]]
+
+_OF_PODS: Final[tuple[_Effect, ...]] = (
     (UNIT, _no_unit),
     (HOST_NAMES, _no_host_names),
     (TOPOLOGY_KEY, _no_several),
@@ -140,16 +175,20 @@ _EFFECTS: Final[tuple[tuple[OptIn[Any], Callable[[Cluster, str], str]], ...]] = 
     (NODE_LABELS, _own_labels),
     (DRAIN_SECONDS, _own_drain),
 )
-"""By annotation, the reason why it applies to no pod. The annotations of Kueue slices,
-ComputeDomains and shards have separate rules.
-"""
+"""Opt-ins that take effect when pods are created."""
+_EFFECTS: Final = (
+    *_OF_PODS,
+    (COMPUTE_DOMAIN, _no_domain),
+    (KUEUE_SLICES, _no_slices),
+    (SHARD_INDEX, _no_index),
+    (SHARD_COUNT, _no_shards),
+)
+"""By annotation, the reason why it applies to no pod."""
 
 
 def has_units(value: object) -> bool:
     """Return whether an object has the annotation of units."""
-    metadata = value.get("metadata") if isinstance(value, dict) else None
-    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
-    return isinstance(annotations, dict) and UNIT.annotation in annotations
+    return at(value, "metadata", "annotations", UNIT.annotation) is not None
 
 
 def unit_resized(update: Update) -> Iterator[Fault]:
@@ -182,7 +221,7 @@ def annotation_for_new_pods(update: Update) -> Iterator[Fault]:
         return
     changed = [
         row.annotation
-        for row in _OF_PODS
+        for row, _ in _OF_PODS
         if row.read(update.old.annotations) != row.read(update.new.annotations)
         and update.new.annotations.get(row.annotation)
     ]
@@ -190,10 +229,6 @@ def annotation_for_new_pods(update: Update) -> Iterator[Fault]:
         more = f", as {len(changed) - 1} more do" if len(changed) > 1 else ""
         text = f"applies to pods that are created from now on{more}: delete those that run"
         yield Fault(update.new.annotation(changed[0]), text)
-
-
-_OF_PODS: Final[tuple[OptIn[Any], ...]] = tuple(row for row, _ in _EFFECTS)
-"""Opt-ins that take effect when pods are created."""
 
 
 def node_label_not_allowed(cluster: Cluster) -> Iterator[Fault]:

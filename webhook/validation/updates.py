@@ -14,7 +14,6 @@ from webhook.validation.change import (
     RECREATE,
     ROLLOUT,
     Update,
-    queued,
     same,
 )
 from webhook.validation.cluster import Cluster
@@ -118,7 +117,7 @@ def pods_stay_old(update: Update) -> Iterator[Fault]:
     """
     if not update.standalone or update.recreates:
         return
-    masks = {"template": QUEUED_TEMPLATE} if queued(update.new.meta.value) else {}
+    masks = {"template": QUEUED_TEMPLATE} if update.new.kueue.queued else {}
     for old, new in ((update.old.head, update.new.head), *update.pairs()):
         running = new is update.new.head or old.scale.desired > 0
         for name in _STARTED_WITH if running else ():
