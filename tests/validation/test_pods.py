@@ -304,7 +304,8 @@ def test_what_only_a_gate_of_kubernetes_keeps_is_no_reason_to_deny() -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "fine"), [(None, False), ("Always", False), ("Never", True), ("OnFailure", True)]
+    ("policy", "fine"),
+    [(None, False), ("Always", False), ("never", False), ("Never", True), ("OnFailure", True)],
 )
 def test_the_submitter_belongs_to_a_job_and_says_when_it_restarts(
     policy: str | None, *, fine: bool

@@ -5,12 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.validation.builders import (
-    ClusterBuilder,
-    a_cluster,
-    found,
-    found_in_update,
-)
+from tests.validation.builders import ClusterBuilder, a_cluster, found, found_in_update, rules
 
 ANNOTATION = "metadata.annotations[ray.io/ippr]"
 GROUP = "spec.workerGroupSpecs[0]"
@@ -24,63 +19,24 @@ def a_resized_cluster(**entry: object) -> ClusterBuilder:
 
 
 def _annotated(text: str) -> ClusterBuilder:
-    head = {
-        "spec": {
-            "containers": [
-                {
-                    "name": "ray-head",
-                    "image": "rayproject/ray:2.56.0",
-                    "resources": {"limits": {"cpu": 1}},
-                }
-            ]
-        }
-    }
-    cluster = (
-        a_cluster().spec(rayVersion="2.56.0").head(template=head).annotation("ray.io/ippr", text)
-    )
-    return cluster.autoscaled(version="v2").group().container(image="rayproject/ray:2.56.0")
+    image = "rayproject/ray:2.56.0"
+    cluster = a_cluster().spec(rayVersion="2.56.0").annotation("ray.io/ippr", text)
+    cluster.head_container(image=image, resources={"limits": {"cpu": 1}})
+    return cluster.autoscaled(version="v2").group().container(image=image)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        " ",
-        "{",
-        "[]",
-        "1",
-        '"x"',
-        "null",
-        '{"groups": null}',
-        '{"groups": []}',
-        '{"groups": {"workers": 1}}',
-        "[" * 99999,
-    ],
-)
+@pytest.mark.parametrize("text", [
+    " ", "{", "[]", "1", '"x"', "null", '{"groups": null}', '{"groups": []}',
+    '{"groups": {"workers": 1}}', "[" * 99999,
+])  # fmt: skip
 def test_an_annotation_that_ray_cannot_read(text: str) -> None:
     assert found(_annotated(text)) == {("ippr-malformed", ANNOTATION)}
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        "16GB",
-        "1ki",
-        "",
-        " 4",
-        "1_000",
-        "NaN",
-        "-1",
-        "0",
-        0,
-        -1,
-        True,
-        None,
-        [],
-        1.5,
-        float("inf"),
-        float("nan"),
-    ],
-)
+@pytest.mark.parametrize("value", [
+    "16GB", "1ki", "", " 4", "1_000", "NaN", "-1", "0", 0, -1, True, None, [], 1.5, float("inf"),
+    float("nan"),
+])  # fmt: skip
 def test_a_maximum_of_memory_that_is_no_amount(value: object) -> None:
     assert found(a_resized_cluster(max_memory=value)) == {("ippr-malformed", ANNOTATION)}
 
@@ -161,18 +117,8 @@ def test_all_reasons_of_a_group_are_found_at_once() -> None:
     ],
 )
 def test_autoscaler_v2_is_implied_by_the_ray_release(ray: str, paths: set[str]) -> None:
-    cluster = (
-        a_resized_cluster().spec(rayVersion=ray, autoscalerOptions=None).container(image="r:1")
-    )
-    cluster.head(
-        template={
-            "spec": {
-                "containers": [
-                    {"name": "ray-head", "image": "r:1", "resources": {"limits": {"cpu": 1}}}
-                ]
-            }
-        }
-    )
+    cluster = a_resized_cluster().spec(rayVersion=ray, autoscalerOptions=None)
+    cluster.head_container(image="r:1").container(image="r:1")
     assert found(cluster) == {("ippr-without-effect", path) for path in paths}
 
 
@@ -199,8 +145,7 @@ def test_an_annotation_that_no_autoscaler_reads_is_a_warning(
     assert "deny" in _levels(a_cluster().group(), read)
     new = _annotated(text).spec(**unread)
     if "rayVersion" in unread:
-        head = new.value["spec"]["headGroupSpec"]["template"]["spec"]["containers"]
-        head[0]["image"] = "r:1"
+        new.head_container(image="r:1")
     assert _levels(a_cluster().group(), new) == {"warn"}
     assert _levels(read, new) == {"warn"}
 
@@ -260,21 +205,13 @@ def test_the_autoscaler_must_know_the_cpus_of_a_group(
 
 
 def test_requests_do_not_count_before_ray_2_41() -> None:
-    cluster = (
-        a_cluster()
-        .spec(rayVersion="2.40.0")
-        .autoscaled()
-        .group()
-        .container(image="r:1", resources={"requests": {"cpu": 1}})
-    )
-    assert "cpu-unknown" not in {rule for rule, _ in found(cluster)}, (
-        "the image decides, and the head's says 2.55.1"
-    )
-    cluster.value["spec"]["headGroupSpec"]["template"]["spec"]["containers"][0]["image"] = "r:1"
-    assert "cpu-unknown" in {rule for rule, _ in found(cluster)}
+    cluster = a_cluster().spec(rayVersion="2.40.0").autoscaled().group()
+    cluster.container(image="r:1", resources={"requests": {"cpu": 1}})
+    assert "cpu-unknown" not in rules(cluster), "the image decides, and the head's says 2.55.1"
+    assert "cpu-unknown" in rules(cluster.head_container(image="r:1"))
 
 
-@pytest.mark.parametrize(("version", "policy", "rules"), [
+@pytest.mark.parametrize(("version", "policy", "wrong"), [
     ("v2", "Always", {"restart-policy-with-v2"}),
     ("v1", "OnFailure", {"restart-policy-not-never"}),
     (None, "Always", {"restart-policy-not-never"}),
@@ -282,13 +219,10 @@ def test_requests_do_not_count_before_ray_2_41() -> None:
     ("v2", None, set()),
 ])  # fmt: skip
 def test_autoscaled_pods_do_not_restart(
-    version: str | None, policy: str | None, rules: set[str]
+    version: str | None, policy: str | None, wrong: set[str]
 ) -> None:
     options = {"version": version} if version else {"idleTimeoutSeconds": 60}
-    assert {
-        rule
-        for rule, _ in found(a_cluster().autoscaled(**options).group().pod(restartPolicy=policy))
-    } == rules
+    assert rules(a_cluster().autoscaled(**options).group().pod(restartPolicy=policy)) == wrong
 
 
 RESTARTS = [{"resourceName": "memory", "restartPolicy": "RestartContainer"}]
@@ -304,12 +238,8 @@ def test_a_pod_that_never_restarts_does_not_restart_for_a_resize(
 
 
 def test_autoscaler_v2_makes_every_pod_one_that_never_restarts() -> None:
-    cluster = (
-        a_cluster()
-        .autoscaled(version="v2")
-        .group()
-        .container(resizePolicy=RESTARTS, resources={"limits": {"cpu": 1}})
-    )
+    cluster = a_cluster().autoscaled(version="v2").group()
+    cluster.container(resizePolicy=RESTARTS, resources={"limits": {"cpu": 1}})
     assert found(cluster) == {("pod-lifecycle-invalid", AT_POLICY)}
 
 

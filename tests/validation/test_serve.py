@@ -4,9 +4,9 @@ from textwrap import dedent
 
 import pytest
 
-from tests.validation.builders import a_service, found
-from webhook.validation.finding import DENY
-from webhook.validation.ruleset import check, check_update
+from tests.validation.builders import a_cluster, a_service, findings, found
+from webhook.validation.finding import DENY, WARN
+from webhook.validation.ruleset import check_update
 
 CONFIG = "spec.serveConfigV2"
 APPS = f"{CONFIG}.applications"
@@ -26,155 +26,77 @@ UNREADABLE = "serve-config-unreadable"
 APPLICATION = "serve-application-invalid"
 VALUE = "serve-value-invalid"
 KEY = "serve-key-unknown"
-DEPLOYMENT = f"{APPS}[0].deployments[0]"
+FIRST = f"{APPS}[0]"
+IMPORT = f"{FIRST}.import_path"
+DEPLOYMENT = f"{FIRST}.deployments[0]"
+ACTOR = f"{DEPLOYMENT}.ray_actor_options"
+SCALING = f"{DEPLOYMENT}.autoscaling_config"
+ENV = f"{FIRST}.runtime_env"
+TWO = "applications:\n- {{{}, import_path: 'a:b'}}\n- {{{}, import_path: 'a:b'}}"
 
-UNUSABLE = {
-    "an open list": ("a: [", UNREADABLE, CONFIG),
-    "a tab before a key": ("applications:\n\t- import_path: a:b", UNREADABLE, CONFIG),
-    "two values on a line": ("applications: [] []", UNREADABLE, CONFIG),
-    "an alias of nothing": ("applications: *apps", UNREADABLE, CONFIG),
-    "a list": ("- import_path: a:b", UNREADABLE, CONFIG),
-    "a text": ("fruit:app", UNREADABLE, CONFIG),
-    "a template of Helm": ("applications: {{ .Values.apps }}", UNREADABLE, CONFIG),
-    "a key twice": ("applications: []\napplications: []", UNREADABLE, CONFIG),
-    "nothing": ("{}", UNREADABLE, APPS),
-    "only a comment": ("# later", UNREADABLE, APPS),
-    "applications that are a map": ("applications:\n  import_path: a:b", UNREADABLE, APPS),
-    "applications of null": ("applications:", UNREADABLE, APPS),
-    "the format of one application": ("import_path: a:b\nruntime_env: {}", UNREADABLE, APPS),
-    "an application that is a text": ("applications: [a:b]", APPLICATION, f"{APPS}[0]"),
-    "no import path": ("applications: [{name: a}]", APPLICATION, f"{APPS}[0].import_path"),
-    "an import path of one word": (
-        "applications: [{import_path: fruit}]",
-        APPLICATION,
-        f"{APPS}[0].import_path",
-    ),
-    "an import path that is a file": (
-        "applications: [{import_path: 'src/fruit.py:app'}]",
-        APPLICATION,
-        f"{APPS}[0].import_path",
-    ),
-    "an import path with .py": (
-        "applications: [{import_path: 'fruit.py:app'}]",
-        APPLICATION,
-        f"{APPS}[0].import_path",
-    ),
-    "an import path with two colons": (
-        "applications: [{import_path: 'a:b:c'}]",
-        APPLICATION,
-        f"{APPS}[0].import_path",
-    ),
-    "an import path without a name": (
-        "applications: [{import_path: 'a.b:'}]",
-        APPLICATION,
-        f"{APPS}[0].import_path",
-    ),
-    "one name twice": (
-        (
-            "applications:\n- {name: a, route_prefix: /a, import_path: 'a:b'}\n"
-            "- {name: a, route_prefix: /b, import_path: 'a:b'}"
-        ),
+REFUSED = (
+    ("a: [", UNREADABLE, CONFIG),
+    ("applications:\n\t- import_path: a:b", UNREADABLE, CONFIG),
+    ("applications: [] []", UNREADABLE, CONFIG),
+    ("applications: *apps", UNREADABLE, CONFIG),
+    ("- import_path: a:b", UNREADABLE, CONFIG),
+    ("fruit:app", UNREADABLE, CONFIG),
+    ("applications: {{ .Values.apps }}", UNREADABLE, CONFIG),
+    ("{}", UNREADABLE, APPS),
+    ("# later", UNREADABLE, APPS),
+    ("applications:\n  import_path: a:b", UNREADABLE, APPS),
+    ("applications:", UNREADABLE, APPS),
+    ("import_path: a:b\nruntime_env: {}", UNREADABLE, APPS),
+    ("applications: [a:b]", APPLICATION, FIRST),
+    ("applications: [{name: a}]", APPLICATION, IMPORT),
+    ("applications: [{import_path: fruit}]", APPLICATION, IMPORT),
+    ("applications: [{import_path: 'src/fruit.py:app'}]", APPLICATION, IMPORT),
+    ("applications: [{import_path: 'a:b:c'}]", APPLICATION, IMPORT),
+    ("applications: [{import_path: 'a.b:'}]", APPLICATION, IMPORT),
+    (
+        TWO.format("name: a, route_prefix: /a", "name: a, route_prefix: /b"),
         APPLICATION,
         f"{APPS}[1].name",
     ),
-    "one route prefix twice": (
-        (
-            "applications:\n- {name: a, route_prefix: /x, import_path: 'a:b'}\n"
-            "- {name: b, route_prefix: /x, import_path: 'a:b'}"
-        ),
+    (
+        TWO.format("name: a, route_prefix: /x", "name: b, route_prefix: /x"),
         APPLICATION,
         f"{APPS}[1].route_prefix",
     ),
-    "two applications at the root": (
-        "applications:\n- {name: a, import_path: 'a:b'}\n- {name: b, import_path: 'a:b'}",
-        APPLICATION,
-        f"{APPS}[1].route_prefix",
-    ),
-    "a route prefix without a slash": (
-        of("  route_prefix: fruit"),
-        APPLICATION,
-        f"{APPS}[0].route_prefix",
-    ),
-    "a route prefix that ends with one": (
-        of("  route_prefix: /fruit/"),
-        APPLICATION,
-        f"{APPS}[0].route_prefix",
-    ),
-    "a port of an application": (of("  port: 8000"), APPLICATION, f"{APPS}[0].port"),
-    "a misspelt key": (of("  import_pth: a:b"), KEY, f"{APPS}[0].import_pth"),
-    "a misspelt key at the top": (f"http_option: {{}}\n{of('')}", KEY, f"{CONFIG}.http_option"),
-    "a misspelt key of a deployment": (
-        with_deployment("num_replica: 2"),
-        KEY,
-        f"{DEPLOYMENT}.num_replica",
-    ),
-    "a misspelt key of autoscaling": (
-        with_deployment("autoscaling_config: {max_replica: 2}"),
-        KEY,
-        f"{DEPLOYMENT}.autoscaling_config.max_replica",
-    ),
-    "no replicas": (with_deployment("num_replicas: 0"), VALUE, f"{DEPLOYMENT}.num_replicas"),
-    "replicas in words": (
-        with_deployment("num_replicas: two"),
-        VALUE,
-        f"{DEPLOYMENT}.num_replicas",
-    ),
-    "replicas beside autoscaling": (
+    (of("  route_prefix: fruit"), APPLICATION, f"{FIRST}.route_prefix"),
+    (of("  route_prefix: /fruit/"), APPLICATION, f"{FIRST}.route_prefix"),
+    (of("  port: 8000"), APPLICATION, f"{FIRST}.port"),
+    (with_deployment("num_replicas: 0"), VALUE, f"{DEPLOYMENT}.num_replicas"),
+    (with_deployment("num_replicas: two"), VALUE, f"{DEPLOYMENT}.num_replicas"),
+    (
         with_deployment("num_replicas: 2\nautoscaling_config: {max_replicas: 4}"),
         VALUE,
         f"{DEPLOYMENT}.num_replicas",
     ),
-    "autoscaling with crossed bounds": (
+    (
         with_deployment("autoscaling_config: {min_replicas: 4, max_replicas: 2}"),
         VALUE,
-        f"{DEPLOYMENT}.autoscaling_config.max_replicas",
+        f"{SCALING}.max_replicas",
     ),
-    "a deployment without a name": (
-        of("  deployments: [{num_replicas: 2}]"),
-        VALUE,
-        f"{DEPLOYMENT}.name",
-    ),
-    "deployments that are a map": (
-        of("  deployments: {Mango: {num_replicas: 2}}"),
-        VALUE,
-        f"{APPS}[0].deployments",
-    ),
-    "CPUs in words": (
-        with_deployment("ray_actor_options: {num_cpus: one}"),
-        VALUE,
-        f"{DEPLOYMENT}.ray_actor_options.num_cpus",
-    ),
-    "memory with a unit": (
-        with_deployment("ray_actor_options: {memory: 4Gi}"),
-        VALUE,
-        f"{DEPLOYMENT}.ray_actor_options.memory",
-    ),
-    "a working directory on somebody's disk": (
-        of("  runtime_env: {working_dir: ./src}"),
-        VALUE,
-        f"{APPS}[0].runtime_env.working_dir",
-    ),
-    "a variable that is a number": (
-        of("  runtime_env: {env_vars: {WORKERS: 4}}"),
-        VALUE,
-        f"{APPS}[0].runtime_env.env_vars[WORKERS]",
-    ),
-    "pip beside conda": (
-        of("  runtime_env: {pip: [torch], conda: env.yaml}"),
-        VALUE,
-        f"{APPS}[0].runtime_env.conda",
-    ),
-    "a place for proxies that there is not": (
-        f"proxy_location: Everywhere\n{of('')}",
-        VALUE,
-        f"{CONFIG}.proxy_location",
-    ),
-    "a port that there is not": (
-        f"http_options: {{port: 80000}}\n{of('')}",
-        VALUE,
-        f"{CONFIG}.http_options.port",
-    ),
-}
+    (of("  deployments: [{num_replicas: 2}]"), VALUE, f"{DEPLOYMENT}.name"),
+    (of("  deployments: {Mango: {num_replicas: 2}}"), VALUE, f"{FIRST}.deployments"),
+    (with_deployment("ray_actor_options: {num_cpus: one}"), VALUE, f"{ACTOR}.num_cpus"),
+    (with_deployment("ray_actor_options: {memory: 4Gi}"), VALUE, f"{ACTOR}.memory"),
+    (of("  runtime_env: {working_dir: ./src}"), VALUE, f"{ENV}.working_dir"),
+    (of("  runtime_env: {env_vars: {WORKERS: 4}}"), VALUE, f"{ENV}.env_vars[WORKERS]"),
+    (of("  runtime_env: {pip: [torch], conda: env.yaml}"), VALUE, f"{ENV}.conda"),
+    (f"proxy_location: Everywhere\n{of('')}", VALUE, f"{CONFIG}.proxy_location"),
+    (f"http_options: {{port: 80000}}\n{of('')}", VALUE, f"{CONFIG}.http_options.port"),
+)
+WARNED = (
+    ("applications: []\napplications: []", UNREADABLE, CONFIG),
+    ("applications: [{import_path: 'fruit.py:app'}]", APPLICATION, IMPORT),
+    (TWO.format("name: a", "name: b"), APPLICATION, f"{APPS}[1].route_prefix"),
+    (of("  import_pth: a:b"), KEY, f"{FIRST}.import_pth"),
+    (f"http_option: {{}}\n{of('')}", KEY, f"{CONFIG}.http_option"),
+    (with_deployment("num_replica: 2"), KEY, f"{DEPLOYMENT}.num_replica"),
+    (with_deployment("autoscaling_config: {max_replica: 2}"), KEY, f"{SCALING}.max_replica"),
+)
 
 USABLE = {
     "no applications yet": "applications: []",
@@ -187,18 +109,11 @@ USABLE = {
         "base: &base\n  runtime_env: {pip: [torch]}\n"
         "applications:\n- <<: *base\n  import_path: a:b\n"
     ),
-    "two names and prefixes": (
-        "applications:\n- {name: a, route_prefix: /a, import_path: 'a:b'}\n"
-        "- {name: b, route_prefix: /b, import_path: 'a:b'}"
+    "two names and prefixes": TWO.format("name: a, route_prefix: /a", "name: b, route_prefix: /b"),
+    "two applications without a route": TWO.format(
+        "name: a, route_prefix: null", "name: b, route_prefix: null"
     ),
-    "two applications without a route": (
-        "applications:\n- {name: a, route_prefix: null, import_path: 'a:b'}\n"
-        "- {name: b, route_prefix: null, import_path: 'a:b'}"
-    ),
-    "a prefix of a prefix": (
-        "applications:\n- {name: a, route_prefix: /, import_path: 'a:b'}\n"
-        "- {name: b, route_prefix: /a/b, import_path: 'a:b'}"
-    ),
+    "a prefix of a prefix": TWO.format("name: a, route_prefix: /", "name: b, route_prefix: /a/b"),
     "a working directory at an address": of(
         "  runtime_env:\n    working_dir: https://github.com/ray-project/x/archive/main.zip"
     ),
@@ -241,40 +156,20 @@ USABLE = {
 }
 
 
-def test_there_are_thirty_cases_of_each() -> None:
-    assert len(UNUSABLE) >= 30
-    assert len(USABLE) >= 30
-
-
-@pytest.mark.parametrize(("text", "rule", "path"), UNUSABLE.values(), ids=UNUSABLE)
-def test_an_unusable_configuration_is_found_where_it_is_wrong(
-    text: str, rule: str, path: str
+@pytest.mark.parametrize(
+    ("text", "rule", "path", "level"),
+    [*((*row, DENY) for row in REFUSED), *((*row, WARN) for row in WARNED)],
+)
+def test_what_ray_refuses_is_denied_and_what_it_ignores_is_warned_of(
+    text: str, rule: str, path: str, level: str
 ) -> None:
-    assert found(a_service().spec(serveConfigV2=text)) == {(rule, path)}
+    listed = findings(a_service().spec(serveConfigV2=text))
+    assert [(each.rule, each.path, each.level) for each in listed] == [(rule, path, level)]
 
 
 @pytest.mark.parametrize("text", USABLE.values(), ids=USABLE)
 def test_a_usable_configuration_has_no_finding(text: str) -> None:
     assert found(a_service().spec(serveConfigV2=text)) == set()
-
-
-def test_what_ray_ignores_is_a_warning_and_what_it_refuses_a_denial() -> None:
-    levels = {
-        name: {
-            each.level for each in check("RayService", a_service().spec(serveConfigV2=text).build())
-        }
-        for name, (text, _, _) in UNUSABLE.items()
-    }
-    warned = {name for name, found_ in levels.items() if found_ != {DENY}}
-    assert warned == {
-        "a key twice",
-        "an import path with .py",
-        "two applications at the root",
-        "a misspelt key",
-        "a misspelt key at the top",
-        "a misspelt key of a deployment",
-        "a misspelt key of autoscaling",
-    }
 
 
 @pytest.mark.parametrize(
@@ -294,11 +189,9 @@ def test_a_key_that_this_release_of_ray_does_not_have_is_a_warning(
 ) -> None:
     value = {"request_router_config": "{}"}.get(key, "1")
     config = with_deployment(f"{key}: {value}")
-    service = a_service().spec(serveConfigV2=config).build()
-    head = service["spec"]["rayClusterConfig"]["headGroupSpec"]
-    head["template"]["spec"]["containers"][0]["image"] = f"rayproject/ray:{release}"
-    findings = [each for each in check("RayService", service) if each.rule == KEY]
-    assert [(each.level, each.message.endswith(text)) for each in findings] == (
+    cluster = a_cluster().head_container(image=f"rayproject/ray:{release}")
+    listed = findings(a_service(cluster).spec(serveConfigV2=config), KEY)
+    assert [(each.level, each.message.endswith(text)) for each in listed] == (
         [("warn", True)] if text else []
     )
 

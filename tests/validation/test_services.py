@@ -11,6 +11,7 @@ from tests.validation.builders import (
 )
 from webhook.validation.rule_settings import GATES, RuleSettings
 
+GROUP = "spec.workerGroupSpecs[0]"
 OPTIONS = "spec.upgradeStrategy.clusterUpgradeOptions"
 ON = RuleSettings(gates=dict.fromkeys(GATES, True))
 
@@ -36,16 +37,9 @@ def an_incremental_service(options: dict[str, object] | None) -> Built:
 def test_the_options_of_an_incremental_upgrade_are_in_range(
     changed: dict[str, object], path: str | None
 ) -> None:
-    options = {
-        "stepSizePercent": 10,
-        "maxSurgePercent": 50,
-        "intervalSeconds": 30,
-        "gatewayClassName": "istio",
-        **changed,
-    }
-    assert {where for _, where in found(an_incremental_service(options))} == (
-        {path} if path else set()
-    )
+    options = {"stepSizePercent": 10, "maxSurgePercent": 50, "intervalSeconds": 30}
+    service = an_incremental_service({**options, "gatewayClassName": "istio", **changed})
+    assert {where for _, where in found(service)} == ({path} if path else set())
 
 
 def test_an_incremental_upgrade_needs_options() -> None:
@@ -53,13 +47,8 @@ def test_an_incremental_upgrade_needs_options() -> None:
 
 
 def test_without_its_gate_an_incremental_upgrade_is_not_checked() -> None:
-    assert (
-        found(
-            an_incremental_service(None),
-            RuleSettings(gates={"RayServiceIncrementalUpgrade": False}),
-        )
-        == set()
-    )
+    off = RuleSettings(gates={"RayServiceIncrementalUpgrade": False})
+    assert found(an_incremental_service(None), off) == set()
 
 
 @pytest.mark.parametrize(
@@ -76,32 +65,18 @@ def test_without_its_gate_an_incremental_upgrade_is_not_checked() -> None:
         ),
         (
             a_cluster()
-            .head(template={"spec": {"containers": [{"name": "h", "image": "ray:2.55.1-py310"}]}})
+            .head_container(image="ray:2.55.1-py310")
             .group()
             .container(image="ray:2.55.1-py311"),
-            (
-                "image-version-mismatch",
-                "spec.workerGroupSpecs[0].template.spec.containers[0].image",
-            ),
+            ("image-version-mismatch", f"{GROUP}.template.spec.containers[0].image"),
         ),
         (
             a_cluster()
-            .spec(
-                rayVersion="2.56",
-                autoscalerOptions={"version": "v1"},
-                enableInTreeAutoscaling=True,
-            )
-            .head(
-                template={
-                    "spec": {
-                        "containers": [
-                            {"name": "h", "image": "x", "resources": {"limits": {"cpu": 1}}}
-                        ]
-                    }
-                }
-            )
+            .spec(rayVersion="2.56")
+            .autoscaled(version="v1")
+            .head_container(image="x")
             .group(priority=1),
-            ("priority-unsupported", "spec.workerGroupSpecs[0].priority"),
+            ("priority-unsupported", f"{GROUP}.priority"),
         ),
     ],
 )  # fmt: skip

@@ -10,13 +10,14 @@ from tests.validation.builders import (
     a_cluster,
     a_job,
     a_service,
+    findings,
     found,
     found_in_update,
+    rules,
 )
 from webhook.api import names
 from webhook.validation.finding import DENY, WARN
 from webhook.validation.rule_settings import RuleSettings
-from webhook.validation.ruleset import check
 
 GROUP = "spec.workerGroupSpecs[0]"
 ANNOTATION = f"{GROUP}.template.metadata.annotations[{names.ANNOTATION_SLICE_TOPOLOGY}]"
@@ -26,12 +27,8 @@ KEY = "cloud.google.com/gce-topology-subblock"
 
 def a_part(part: str, whole: str, hosts: int, accelerator: str = "tpu-v6e-slice") -> ClusterBuilder:
     """Return a cluster with a group of sub-slices whose hosts are kept together."""
-    cluster = (
-        a_cluster()
-        .annotation(names.ANNOTATION_TOPOLOGY_KEY, KEY)
-        .group(hosts=hosts)
-        .tpu(whole, 4, accelerator)
-    )
+    cluster = a_cluster().annotation(names.ANNOTATION_TOPOLOGY_KEY, KEY).group(hosts=hosts)
+    cluster.tpu(whole, 4, accelerator)
     return cluster.pod_annotation(names.ANNOTATION_SLICE_TOPOLOGY, part)
 
 
@@ -40,7 +37,7 @@ def a_part(part: str, whole: str, hosts: int, accelerator: str = "tpu-v6e-slice"
     [("2x4", "4x4", 2), ("2x2", "2x4", 1), ("4x4", "4x4", 4), ("4x8", "16x16", 8)],
 )
 def test_a_sub_slice_as_documented_passes(part: str, whole: str, hosts: int) -> None:
-    said = {rule for rule, _ in found(a_part(part, whole, hosts))}
+    said = rules(a_part(part, whole, hosts))
     assert said == (set() if hosts > 1 else {"annotation-without-effect"})
 
 
@@ -56,13 +53,8 @@ def test_a_topology_that_cannot_be_read_is_reported_where_it_stands() -> None:
 
 
 def test_a_sub_slice_of_one_host_needs_no_word_about_keeping_it_together() -> None:
-    cluster = (
-        a_cluster()
-        .group(hosts=1)
-        .tpu("2x4", 4)
-        .pod_annotation(names.ANNOTATION_SLICE_TOPOLOGY, "2x2")
-    )
-    assert found(cluster) == set()
+    cluster = a_cluster().group().tpu("2x4", 4)
+    assert found(cluster.pod_annotation(names.ANNOTATION_SLICE_TOPOLOGY, "2x2")) == set()
 
 
 def test_heads_and_groups_without_tpus_are_not_concerned() -> None:
@@ -73,48 +65,30 @@ def test_heads_and_groups_without_tpus_are_not_concerned() -> None:
 def test_a_user_who_wants_no_checks_of_topologies_gets_none() -> None:
     cluster = a_part("4x4", "2x8", 3).pod_annotation(names.ANNOTATION_SKIP_TPU_CHECK, "true")
     assert found(cluster) == set()
-    without = (
-        a_cluster()
-        .group()
-        .device("google.com/tpu", 4)
-        .pod_annotation(names.ANNOTATION_SKIP_TPU_CHECK, "true")
-    )
-    assert found(without) == set()
+    without = a_cluster().group().device("google.com/tpu", 4)
+    assert found(without.pod_annotation(names.ANNOTATION_SKIP_TPU_CHECK, "true")) == set()
 
 
 def a_dynamic_slice(hosts: int = 4, replicas: int = 1) -> ClusterBuilder:
     """Return a cluster with slices of v7x that no node has before Kueue chose the nodes."""
-    cluster = (
-        a_cluster()
-        .label(names.LABEL_KUEUE_QUEUE, "tpus")
-        .group(hosts=hosts, replicas=replicas)
-        .device("google.com/tpu", 4)
-    )
+    cluster = a_cluster().label(names.LABEL_KUEUE_QUEUE, "tpus")
+    cluster.group(hosts=hosts, replicas=replicas).device("google.com/tpu", 4)
     return cluster.pod(nodeSelector={names.NODE_TPU_ACCELERATOR: "tpu7x"})
 
 
 def test_a_slice_that_kueue_forms_selects_no_topology() -> None:
-    cluster = (
-        a_dynamic_slice()
-        .pod_annotation(
-            names.KUEUE_SLICE_REQUIRED_TOPOLOGY, "cloud.google.com/gke-tpu-partition-2x2x4-id"
-        )
-        .pod_annotation(names.KUEUE_SLICE_SIZE, "4")
-    )
-    assert found(cluster) == set()
+    cluster = a_dynamic_slice().pod_annotation(names.KUEUE_SLICE_SIZE, "4")
+    level = "cloud.google.com/gke-tpu-partition-2x2x4-id"
+    assert found(cluster.pod_annotation(names.KUEUE_SLICE_REQUIRED_TOPOLOGY, level)) == set()
 
 
 def test_a_slice_in_a_queue_that_an_annotation_names_selects_no_topology_either() -> None:
-    rules = {
-        rule
-        for rule, _ in found(
-            a_dynamic_slice().pod_annotation(names.ANNOTATION_SLICE_TOPOLOGY, "2x2x4")
-        )
-    }
-    assert "tpu-node-selector-missing" not in rules
-    assert ("tpu-topology-mismatch", f"{GROUP}.numOfHosts") in found(
-        a_dynamic_slice(hosts=2).pod_annotation(names.ANNOTATION_SLICE_TOPOLOGY, "2x2x4")
+    whole, half = (
+        a_dynamic_slice(hosts).pod_annotation(names.ANNOTATION_SLICE_TOPOLOGY, "2x2x4")
+        for hosts in (4, 2)
     )
+    assert "tpu-node-selector-missing" not in rules(whole)
+    assert ("tpu-topology-mismatch", f"{GROUP}.numOfHosts") in found(half)
 
 
 @pytest.mark.parametrize("hosts", [1, 4])
@@ -124,12 +98,8 @@ def test_what_a_resource_flavor_may_select_is_only_warned_of(
 ) -> None:
     cluster = a_cluster().group(hosts=hosts).device("google.com/tpu", 4)
     queued = embed(cluster).label(names.LABEL_KUEUE_QUEUE, "tpus")
-    selectors = [
-        each.level
-        for each in check(queued.kind, queued.build())
-        if each.rule == "tpu-node-selector-missing"
-    ]
-    assert selectors == [WARN, WARN]
+    selectors = findings(queued, "tpu-node-selector-missing")
+    assert [each.level for each in selectors] == [WARN, WARN]
 
 
 @pytest.mark.parametrize(("key", "replicas", "missing"), [
@@ -141,18 +111,12 @@ def test_a_file_lacks_the_annotations_that_the_webhook_writes_on_creation(
     cluster = a_dynamic_slice(replicas=replicas)
     cluster.annotation(names.ANNOTATION_KUEUE_SLICES, "true")
     cluster.annotation(names.ANNOTATION_TOPOLOGY_KEY, key)
-    rules = {rule for rule, _ in found(cluster)}
-    assert ("tpu-node-selector-missing" in rules) is missing
+    assert ("tpu-node-selector-missing" in rules(cluster)) is missing
 
 
 def test_without_a_queue_or_a_placer_the_topology_has_to_be_selected() -> None:
-    cluster = (
-        a_cluster()
-        .group(hosts=4)
-        .device("google.com/tpu", 4)
-        .pod(nodeSelector={names.NODE_TPU_ACCELERATOR: "tpu7x"})
-    )
-    assert found(cluster) == {
+    cluster = a_cluster().group(hosts=4).device("google.com/tpu", 4)
+    assert found(cluster.pod(nodeSelector={names.NODE_TPU_ACCELERATOR: "tpu7x"})) == {
         ("tpu-node-selector-missing", f"{SELECTOR}[{names.NODE_TPU_TOPOLOGY}]")
     }
 
@@ -162,13 +126,9 @@ def test_groups_that_make_up_a_job_together_are_counted_together(number: str, te
     cluster = a_cluster()
     for name in ("a", "b"):
         cluster.group(name, hosts=4).tpu("4x4", 4).env("MEGASCALE_NUM_SLICES", number)
-    found = [
-        each.message
-        for each in check("RayCluster", cluster.build())
-        if each.rule == "slice-count-mismatch"
-    ]
-    assert len(found) == (2 if text else 0)
-    assert all(text in message and "groups a to b" in message for message in found)
+    listed = findings(cluster, "slice-count-mismatch")
+    assert len(listed) == (2 if text else 0)
+    assert all(text in each.message and "groups a to b" in each.message for each in listed)
 
 
 def several(replicas: int, least: int = 0) -> ClusterBuilder:
@@ -176,12 +136,12 @@ def several(replicas: int, least: int = 0) -> ClusterBuilder:
     return cluster.env("MEGASCALE_NUM_SLICES", "3")
 
 
-@pytest.mark.parametrize("rules", [RuleSettings(), RuleSettings({"slices-renumbered": DENY})])
+@pytest.mark.parametrize("settings", [RuleSettings(), RuleSettings({"slices-renumbered": DENY})])
 def test_scaling_a_job_over_several_slices_down_is_warned_of_and_never_denied(
-    rules: RuleSettings,
+    settings: RuleSettings,
 ) -> None:
     warned = {(WARN, "slices-renumbered", f"{GROUP}.replicas")}
-    assert found_in_update(several(3), several(2), rules) == warned
+    assert found_in_update(several(3), several(2), settings) == warned
 
 
 @pytest.mark.parametrize(("old", "new"), [
@@ -207,12 +167,8 @@ def test_a_missing_selector_offers_what_fits_chips_and_hosts(
 ) -> None:
     labels = {f"cloud.google.com/gke-tpu-{name}": value for name, value in selector.items()}
     cluster = a_cluster().group(hosts=4).device("google.com/tpu", 4).pod(nodeSelector=labels)
-    messages = {
-        each.message
-        for each in check("RayCluster", cluster.build())
-        if each.rule == "tpu-node-selector-missing"
-    }
-    assert messages == {f"nodeSelector lacks gke-tpu-{label}: {advice}"}
+    (finding,) = findings(cluster, "tpu-node-selector-missing")
+    assert finding.message == f"nodeSelector lacks gke-tpu-{label}: {advice}"
 
 
 @pytest.mark.parametrize(("topology", "hosts", "advice"), [
@@ -221,9 +177,5 @@ def test_a_missing_selector_offers_what_fits_chips_and_hosts(
 ])  # fmt: skip
 def test_a_topology_mismatch_offers_both_sides(topology: str, hosts: int, advice: str) -> None:
     cluster = a_cluster().group(hosts=hosts).tpu(topology, 4)
-    (message,) = (
-        each.message
-        for each in check("RayCluster", cluster.build())
-        if each.rule == "tpu-topology-mismatch"
-    )
-    assert message.endswith(advice)
+    (finding,) = findings(cluster, "tpu-topology-mismatch")
+    assert finding.message.endswith(advice)
