@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from webhook.api import names
 from webhook.api.formats import is_qualified_name
-from webhook.api.objects import ALWAYS, Container, PodSpec, TemplateContainer
+from webhook.api.objects import Container, TemplateContainer
 from webhook.api.quantity import parse_count
 
 A = TypeVar("A")
@@ -194,17 +194,6 @@ def devices_of_container(container: Container | TemplateContainer) -> Counts:
         return NO_DEVICES
     return count_devices(
         resources.limits, resources.requests, lambda _, amount: number_of(amount), resources.claimed
-    )
-
-
-def devices_of_pod(spec: PodSpec) -> Counts:
-    """Return the devices that a pod requests; invalid amounts count as 0."""
-    return devices_of_host(
-        map(devices_of_container, spec.containers or ()),
-        [
-            (devices_of_container(init), init.restart_policy == ALWAYS)
-            for init in spec.init_containers or ()
-        ],
     )
 
 

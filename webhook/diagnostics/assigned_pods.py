@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import DecodeError, Struct
 
-from webhook.accelerators.devices import TPU, devices_of_pod
+from webhook.accelerators.devices import TPU, devices_of_container
 from webhook.api import names
 from webhook.api.objects import WorkerGroup
 from webhook.api.review import Denied
@@ -217,4 +217,5 @@ def _seat(pod: LivePod, group: Group) -> tuple[HostIdentity | None, str]:
 
 def asks_for_tpu(pod: LivePod) -> bool:
     """Return whether a pod requests TPUs."""
-    return devices_of_pod(pod.spec).get(TPU.name, 0) > 0
+    containers = (*(pod.spec.containers or ()), *(pod.spec.init_containers or ()))
+    return any(devices_of_container(each).get(TPU.name) for each in containers)
