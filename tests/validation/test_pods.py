@@ -83,11 +83,6 @@ def in_container(**fields: object) -> set[tuple[str, str]]:
             "placement-invalid",
             "topologySpreadConstraints[0].maxSkew",
         ),
-        (
-            {"topologySpreadConstraints": [SPREAD, SPREAD]},
-            "placement-invalid",
-            "topologySpreadConstraints[1]",
-        ),
         ({"schedulingGates": [{"name": "a b"}]}, "placement-invalid", "schedulingGates[0].name"),
         ({"serviceAccountName": "$KSA_NAME"}, "name-invalid", "serviceAccountName"),
         ({"priorityClassName": "High"}, "name-invalid", "priorityClassName"),

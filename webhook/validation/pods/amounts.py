@@ -7,7 +7,7 @@ from typing import Final
 
 from webhook.api.formats import is_dns_label, is_qualified_name
 from webhook.api.quantity import read_quantity
-from webhook.api.review import DUPLICATE, FORBIDDEN, NOT_FOUND, REQUIRED
+from webhook.api.review import FORBIDDEN, NOT_FOUND, REQUIRED
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.pods.inspection import Pod, shown, wrong
@@ -128,9 +128,8 @@ def claims_of_pod(claims: Field, _: Pod) -> Iterator[Fault]:
 
 
 def claims_of_container(claims: Field, pod: Pod) -> Iterator[Fault]:
-    """Report claims that the pod does not have, and duplicate claims."""
+    """Report claims that the pod does not have, and invalid names of requests."""
     known = {(each / "name").text for each in (pod.spec / "resourceClaims").entries()}
-    seen: set[tuple[str, str]] = set()
     for claim in claims.entries():
         name, request = (claim / "name").text, (claim / "request").text
         if name not in known:
@@ -138,9 +137,6 @@ def claims_of_container(claims: Field, pod: Pod) -> Iterator[Fault]:
             yield Fault(claim / "name", text, NOT_FOUND)
         if request and not is_dns_label(request):
             yield wrong(claim / "request", DNS_LABEL_ADVICE)
-        if (name, request) in seen:
-            yield Fault(claim, f"claim {shown(name)} is listed twice: keep one", DUPLICATE)
-        seen.add((name, request))
 
 
 def pod_resources(resources: Field, _: Pod) -> Iterator[Fault]:

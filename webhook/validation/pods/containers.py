@@ -35,7 +35,6 @@ _FIELDS: Final = frozenset({
     "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName",
     "spec.serviceAccountName", "status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs",
 })  # fmt: skip
-_OLD_FIELDS: Final = {"spec.host": "spec.nodeName"}
 _RESOURCES: Final = frozenset(
     f"{kind}.{name}"
     for kind in ("limits", "requests")
@@ -164,7 +163,7 @@ def field_ref(held: Field, known: Iterable[str]) -> Iterator[Fault]:
             yield wrong(path, "only metadata.labels and annotations have keys")
         elif not is_qualified_name(name if label else name.lower()):
             yield wrong(path, "write a key")
-    elif _OLD_FIELDS.get(path.text, path.text) not in known:
+    elif path.text not in known:
         yield wrong(path, suggestion(path.text, sorted(known), "write one such as metadata.name"))
 
 

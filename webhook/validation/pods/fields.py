@@ -64,6 +64,7 @@ _absolute_path = string(lambda path: path.startswith("/"), "begin it with /")
 _driver = string(
     lambda name: len(name) <= DNS_LABEL_MAX and is_dns_subdomain(name.lower()), SUBDOMAIN_ADVICE
 )
+_key = string(is_qualified_name, KEY_ADVICE, empty=False)
 _host_path = one_of(
     "DirectoryOrCreate", "Directory", "FileOrCreate", "File", "Socket", "CharDevice", "BlockDevice",
     empty=True,
@@ -107,6 +108,8 @@ _ROWS: Final[tuple[tuple[str, str, Check], ...]] = (
         required_subdomain,
     ),
     ("spec.schedulingGroup.podGroupName", NAMES, required_subdomain),
+    ("spec.readinessGates[].conditionType", PLACEMENT, _key),
+    ("spec.schedulingGates[].name", PLACEMENT, _key),
     ("spec.activeDeadlineSeconds", LIFECYCLE, within(1, INT32_MAX, wide=True)),
     (
         "spec.tolerations[].effect",
@@ -234,7 +237,7 @@ _PARTS: Final[tuple[tuple[str, str, Part], ...]] = (
         placement.preferred_requirement,
     ),
     ("spec.tolerations[]", PLACEMENT, placement.toleration),
-    (_SPREAD, PLACEMENT, placement.constraints),
+    (f"{_SPREAD}[]", PLACEMENT, placement.constraint),
     *((at, PLACEMENT, placement.pod_term) for at in _POD_TERMS),
     *(
         (f"{at}{below}", PLACEMENT, part)
@@ -245,7 +248,6 @@ _PARTS: Final[tuple[tuple[str, str, Part], ...]] = (
             (f".{_SELECTORS}.matchExpressions[]", placement.label_requirement),
         )
     ),
-    ("spec.schedulingGates|readinessGates", PLACEMENT, placement.gates),
     (f"spec.securityContext.{_PROFILES}", SECURITY, security_context.profile),
     ("spec.securityContext.sysctls", SECURITY, security_context.kernel_parameters),
     ("spec.containers|initContainers", NAMES, containers.names),

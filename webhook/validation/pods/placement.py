@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.api.formats import is_dns_label, is_label_value, is_qualified_name
-from webhook.api.review import DUPLICATE, FORBIDDEN, REQUIRED
+from webhook.api.review import FORBIDDEN, REQUIRED
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.pods.inspection import Part, Pod, shown, wrong
@@ -136,31 +136,11 @@ def toleration(each: Field, _: Pod) -> Iterator[Fault]:
         yield Fault(effect, text)
 
 
-def constraints(listed: Field, _: Pod) -> Iterator[Fault]:
-    """Report duplicate topology spread constraints, and those that no scheduler can satisfy."""
-    seen: set[tuple[str, str]] = set()
-    for each in listed.entries():
-        topology, action = each / "topologyKey", (each / "whenUnsatisfiable").text
-        minimum = each / "minDomains"
-        if not topology.text:
-            yield Fault(topology, "topologyKey is empty: set it", REQUIRED)
-        if (topology.text, action) in seen:
-            text = f"another constraint has {shown(topology.text)} and {action}: keep one"
-            yield Fault(each, text, DUPLICATE)
-        seen.add((topology.text, action))
-        if minimum.given and action != "DoNotSchedule":
-            text = "minDomains needs whenUnsatisfiable DoNotSchedule: write that, or remove it"
-            yield Fault(minimum, text)
-
-
-def gates(listed: Field, _: Pod) -> Iterator[Fault]:
-    """Report invalid names of scheduling gates and readiness gates, and duplicate ones."""
-    scheduling = listed.called == "schedulingGates"
-    seen: set[str] = set()
-    for gate in listed.entries():
-        field = gate / ("name" if scheduling else "conditionType")
-        if not is_qualified_name(field.text):
-            yield _bad_key(field)
-        if scheduling and field.text in seen:
-            yield Fault(gate, f"{shown(field.text)} is listed twice", DUPLICATE)
-        seen.add(field.text)
+def constraint(each: Field, _: Pod) -> Iterator[Fault]:
+    """Report a topology spread constraint that no scheduler can satisfy."""
+    topology, minimum = each / "topologyKey", each / "minDomains"
+    if not topology.text:
+        yield Fault(topology, "topologyKey is empty: set it", REQUIRED)
+    if minimum.given and (each / "whenUnsatisfiable").text != "DoNotSchedule":
+        text = "minDomains needs whenUnsatisfiable DoNotSchedule: write that, or remove it"
+        yield Fault(minimum, text)

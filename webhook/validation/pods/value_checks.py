@@ -15,15 +15,11 @@ from webhook.validation.pods.inspection import Check, shown, wrong
 
 PORT_MAX: Final = 65535
 INT32_MAX: Final = 2**31 - 1
-PORT_NAME_MAX: Final = 15
 FILE_MODE_MAX: Final = 0o777
 SUBDOMAIN_ADVICE: Final = "use lower-case letters, digits, '-' and '.'"
 DNS_LABEL_ADVICE: Final = f"use up to {DNS_LABEL_MAX} lower-case letters, digits and '-'"
 KEY_ADVICE: Final = "write name or prefix/name"
 VALUE_ADVICE: Final = "use letters, digits, '-', '_' and '.'"
-_PORT_NAME: Final = re.compile(r"(?=.*[a-z])[a-z0-9]+(-[a-z0-9]+)*")
-_DATA_KEY: Final = re.compile(r"[-._a-zA-Z0-9]+")
-_HEADER: Final = re.compile(r"[-A-Za-z0-9]+")
 
 
 def one_of(*allowed: str, empty: bool = False) -> Check:
@@ -69,32 +65,18 @@ def string(sound: Any, advice: str, *, empty: bool = True) -> Check:  # noqa: AN
     return check
 
 
-@lru_cache(maxsize=1024)
-def is_port_name(text: str) -> bool:
-    """Return whether a text is a valid name of a port."""
-    return len(text) <= PORT_NAME_MAX and _PORT_NAME.fullmatch(text) is not None
+def _format(pattern: str) -> Callable[[str], bool]:
+    """Return a predicate of texts that match a pattern."""
+    match = re.compile(pattern).fullmatch
+    return lru_cache(maxsize=4096)(lambda text: match(text) is not None)
 
 
-@lru_cache(maxsize=4096)
-def is_variable_name(text: str) -> bool:
-    """Return whether a text is a valid variable name: printable ASCII without `=`."""
-    return bool(text) and text.isascii() and text.isprintable() and "=" not in text
-
-
-@lru_cache(maxsize=1024)
-def is_data_key(text: str) -> bool:
-    """Return whether a text is a valid key of a ConfigMap or Secret."""
-    return (
-        len(text) <= 253  # noqa: PLR2004 - the API's limit
-        and _DATA_KEY.fullmatch(text) is not None
-        and not text.startswith("..")
-        and text != "."
-    )
-
-
-def is_header(text: str) -> bool:
-    """Return whether a text is a valid name of an HTTP header."""
-    return _HEADER.fullmatch(text) is not None
+is_port_name: Final = _format(r"(?=.{1,15}\Z)(?=.*[a-z])[a-z0-9]+(-[a-z0-9]+)*")
+is_variable_name: Final = _format(r"[ -<>-~]+")
+"""Printable ASCII without `=`."""
+is_data_key: Final = _format(r"(?!\.\.)(?!\.\Z)[-._a-zA-Z0-9]{1,253}")
+"""A key of a ConfigMap or Secret."""
+is_header: Final = _format(r"[-A-Za-z0-9]+")
 
 
 def is_address(text: str) -> bool:
