@@ -4,7 +4,6 @@ import json
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import msgspec
@@ -27,12 +26,7 @@ class Program:
         )
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._process.communicate(timeout=30)
 
     def answer(self, value: Any, kind: type[T]) -> T:  # noqa: ANN401 - JSON

@@ -14,13 +14,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import chain, islice
 from pathlib import Path
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple
 
 from msgspec import Struct, field
 
 from tests.go import CANNOT_BUILD, CannotBuildError
 from tests.pages import folded
-from tests.parity.build import CACHE, HERE, KUBERNETES, Built, build, build_judge, versions
+from tests.parity.build import CACHE, HERE, KUBERNETES, build, build_judge, versions
 from tests.parity.mutants import EXAMPLES, Json, mutants
 from tests.parity.programs import Judge, Oracle
 from tests.parity.template_mutants import template_mutants
@@ -147,23 +147,11 @@ judges each pod, and the Job that submits a RayJob. An object is refused when on
 
 
 class Bench:
-    """KubeRay's program and the judges, started on entry."""
+    """The programs of KubeRay and of each Kubernetes, while they run."""
 
-    def __init__(self, built: Built, judges: dict[str, Path]) -> None:
-        self._built, self._programs = built, judges
+    def __init__(self, oracle: Oracle, judges: dict[str, Judge]) -> None:
+        self._oracle, self._judges = oracle, judges
         self._settings = RuleSettings(kuberay=parse_kuberay(versions()[-1]))
-
-    def __enter__(self) -> Self:
-        self._stack = ExitStack()
-        self._oracle = self._stack.enter_context(Oracle(self._built))
-        self._judges = {
-            version: self._stack.enter_context(Judge(program))
-            for version, program in self._programs.items()
-        }
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._stack.close()
 
     def judge(self, value: Json) -> Outcome | None:
         """Return the outcome for an object; None for one that never comes to pods."""
@@ -230,14 +218,16 @@ def main() -> int:
     options = parser.parse_args()
     try:
         built = build(versions()[-1])
-        judges = {version: build_judge(version) for version in KUBERNETES}
+        programs = {version: build_judge(version) for version in KUBERNETES}
     except CannotBuildError as error:
         print(f"cannot build here: {error}", file=sys.stderr)
         return CANNOT_BUILD
     given = corpus(built.samples)
     started = time.monotonic()
-    with Bench(built, judges) as bench:
-        tally = run(bench, given, options.mutants, options.seed)
+    with ExitStack() as running:
+        oracle = running.enter_context(Oracle(built))
+        judges = {each: running.enter_context(Judge(path)) for each, path in programs.items()}
+        tally = run(Bench(oracle, judges), given, options.mutants, options.seed)
     took = time.monotonic() - started
     print(f"{len(given)} objects and {options.mutants} mutants in {took:.0f} s")
     print("\n".join(_report(tally)))
