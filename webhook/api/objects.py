@@ -56,8 +56,8 @@ class Bare(Struct, frozen=True, gc=False):
     metadata: ObjectMeta = field(default_factory=ObjectMeta)
 
 
-class ValueFrom(Struct, frozen=True, gc=False):
-    """`valueFrom` of a variable, of which only the presence is read."""
+class Present(Struct, frozen=True, gc=False):
+    """A map of which only the presence is read, such as `valueFrom` of a variable."""
 
 
 class EnvVar(Struct, rename="camel", frozen=True, gc=False):
@@ -65,7 +65,7 @@ class EnvVar(Struct, rename="camel", frozen=True, gc=False):
 
     name: str = ""
     value: str | None = None
-    value_from: ValueFrom | None = None
+    value_from: Present | None = None
 
 
 _variables = msgspec.json.Decoder(list[EnvVar] | None).decode
@@ -104,15 +104,11 @@ ALWAYS: Final = "Always"
 """The `restartPolicy` of an init container that is a sidecar."""
 
 
-class Handler(Struct, frozen=True, gc=False):
-    """`preStop` or `postStart` of a container, of which only the presence is read."""
-
-
 class Lifecycle(Struct, rename="camel", frozen=True, gc=False):
     """`lifecycle` of a container."""
 
-    pre_stop: Handler | None = None
-    post_start: Handler | None = None
+    pre_stop: Present | None = None
+    post_start: Present | None = None
 
 
 class Container(Struct, rename="camel", frozen=True, gc=False):

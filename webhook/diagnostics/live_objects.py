@@ -13,6 +13,7 @@ from webhook.api.objects import (
     ObjectMeta,
     Pod,
     PodSpec,
+    Present,
     RayCluster,
     RayClusterSpec,
     Strings,
@@ -43,10 +44,6 @@ class LiveMeta(ObjectMeta, rename="camel", frozen=True, gc=False):
         if due is None or not 0 <= grace <= due - (self.created or 0.0):
             return None
         return due - grace
-
-
-class Present(Struct, frozen=True, gc=False):
-    """A map of which only the presence is read."""
 
 
 class OwnedFields(Struct, frozen=True, gc=False):
