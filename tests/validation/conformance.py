@@ -1,0 +1,96 @@
+"""Write tests/conformance/rules, the examples of all rules for programs in any language: `make
+rules`.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.validation.builders import Json
+from tests.validation.page import FAMILIES
+from tests.validation.samples import Sample, assigned, samples
+from webhook.validation.finding import ALWAYS, Finding
+from webhook.validation.rules import Rule
+
+FOLDER = Path(__file__).parents[1] / "conformance" / "rules"
+WITHOUT_CASES = {"too-many-groups"}
+"""Rules whose examples are too large for a file that people read."""
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes whole objects: readers in other languages need no anchors."""
+
+    def ignore_aliases(self, _: Any) -> bool:  # noqa: ANN401 - JSON
+        return True
+
+
+def files() -> dict[Path, str]:
+    """Return the text of each file."""
+    examples = samples()
+    return {
+        FOLDER / f"{family.name}.yaml": yaml.dump(
+            [_exported(rule, examples[rule.id]) for rule in family.rules],
+            Dumper=_Dumper,
+            sort_keys=False,
+            width=120,
+            default_flow_style=None,
+        )
+        for family in FAMILIES
+    }
+
+
+def findings(found: list[Finding]) -> list[Json]:
+    """Return findings as the suite has them."""
+    return [{"rule": each.rule, "action": each.level, "field": each.path} for each in found]
+
+
+def _exported(rule: Rule[Any], sample: Sample) -> Json:
+    head = {"rule": rule.id, "action": rule.level, "refusedBy": rule.by}
+    if rule.since != ALWAYS:
+        head["since"] = _release(rule.since)
+    if rule.id in WITHOUT_CASES:
+        return {**head, "cases": []}
+    given: Json = {}
+    if sample.kuberay:
+        given["kuberay"] = _release(sample.kuberay)
+    if sample.gates:
+        given["featureGates"] = sample.gates
+    if sample.pod_groups is not None:
+        given["podGroups"] = sample.pod_groups
+    if sample.no_domains:
+        given["noComputeDomains"] = sample.no_domains
+    if sample.node_labels is not None:
+        given["nodeLabels"] = sorted(sample.node_labels)
+    if sample.file:
+        given["source"] = "file"
+    if sample.old is not None:
+        given["old"] = assigned(sample.old)
+    cases = [
+        {
+            "name": name,
+            **given,
+            "object": assigned(overlay),
+            "findings": findings(sample.findings(overlay)),
+        }
+        for name, overlay in (("fails", sample.fails), ("passes", sample.passes))
+    ]
+    return {**head, "cases": cases}
+
+
+def _release(release: tuple[int, int]) -> str:
+    return ".".join(map(str, release))
+
+
+def write() -> None:
+    """Write all files, and remove those of families that do not exist."""
+    every = files()
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for path in {*FOLDER.glob("*.yaml")} - every.keys():
+        path.unlink()
+    for path, text in every.items():
+        path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()
