@@ -4,10 +4,10 @@ pod is unchanged.
 See docs/contributing/decisions/0012-workers-need-their-owner.md.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Final, Protocol, TypeVar, TypeVarTuple
+from typing import Final
 
 import msgspec
 from msgspec import Struct
@@ -46,17 +46,6 @@ from webhook.reservation.identities import Identities, IdentityRequest, Standalo
 
 _SHOWN_GROUPS: Final = 8
 """Groups in a message, enough to find a typo."""
-
-
-T = TypeVar("T")
-Ts = TypeVarTuple("Ts")
-
-
-class Apart(Protocol):
-    """Calls a function without side effects, concurrently with other reviews."""
-
-    def __call__(self, function: Callable[[*Ts], T], *arguments: *Ts) -> Awaitable[T]:
-        """Return an awaitable of the result."""
 
 
 class RayPod(Struct, frozen=True, gc=False):
@@ -132,7 +121,7 @@ class PodHandler:
         self.patches = PatchCache()
 
     async def __call__(
-        self, request: AdmissionRequest[Pod], read: Sequence[Read] = (), apart: Apart | None = None
+        self, request: AdmissionRequest[Pod], read: Sequence[Read] = (), *, large: bool = False
     ) -> Answer | Read:
         """Return the response, or the objects to read first, none of which is in `read`. Raises
         Denied or BadReview; a denial because of a RayCluster requires a read.
@@ -152,7 +141,7 @@ class PodHandler:
         dry_run = bool(request.dry_run)
         try:
             placed = await self.place(
-                pod, namespace, request.uid, read, dry_run=dry_run, apart=apart
+                pod, namespace, request.uid, read, dry_run=dry_run, large=large
             )
         except Denied:
             cluster = None if read or not self._clusters.watched else self._owner(pod, namespace)
@@ -175,54 +164,28 @@ class PodHandler:
         read: Sequence[Read] = (),
         *,
         dry_run: bool = False,
-        apart: Apart | None = None,
+        large: bool = False,
     ) -> PodDecision | Read | None:
         """Return the decision for a Ray pod, whose identity is reserved unless this is a dry run,
         or the objects to read first; None for other pods.
 
-        `read` are the objects that were read for this pod. `apart` computes the response for a
-        large pod, without the templates, which are not thread-safe. Raises Denied for a pod that
-        cannot have an identity.
+        `read` are the objects that were read for this pod. A `large` pod is not kept for a
+        template. Raises Denied for a pod that cannot have an identity.
         """
         found = self._recognize(pod, namespace, read)
         if not isinstance(found, RayPod):
             return found
         carried = found.carried
         if carried is not None:
-            placed = (
-                self._complete(found, carried)
-                if apart is None
-                else await apart(_computed, found, carried, "", self.policy)
-            )
+            placed = self._complete(found, carried, large=large)
             if self._standalone and placed.has_identity and not dry_run:
                 self._standalone.carried(found.key, carried, request_uid)
             return placed
         wanted = found.wanted(request_uid, read)
-        if apart is not None:
-            return await self._place_large(found, wanted, apart, dry_run=dry_run)
-        complete = partial(self._complete, found)
+        complete = partial(self._complete, found, large=large)
         if dry_run:
             return self._identities.preview(wanted, complete)
         return await self._identities.reserve(wanted, complete)
-
-    async def _place_large(
-        self, found: RayPod, wanted: IdentityRequest, apart: Apart, *, dry_run: bool
-    ) -> PodDecision | Read:
-        """Return the decision for a pod that needs an identity. The response is computed before the
-        identity is reserved, because it may be a denial.
-        """
-        likely = self._identities.preview(wanted, _pair)
-        if isinstance(likely, ReadGroup):
-            return likely
-        placed = await apart(_computed, found, *likely, self.policy)
-        if dry_run:
-            return placed
-        reserved = await self._identities.reserve(wanted, _pair)
-        if isinstance(reserved, ReadGroup):
-            return reserved
-        if reserved != likely:
-            placed = await apart(_computed, found, *reserved, self.policy)
-        return placed
 
     def _recognize(
         self, pod: Pod, namespace: str, read: Sequence[Read]
@@ -264,15 +227,19 @@ class PodHandler:
         namespace = namespace or pod.metadata.namespace or "default"
         return self._clusters.current(namespace, name, owner.uid, read=True) if owner else None
 
-    def _complete(self, known: RayPod, seat: HostIdentity, holder: str = "") -> PodDecision:
+    def _complete(
+        self, known: RayPod, seat: HostIdentity, holder: str = "", *, large: bool
+    ) -> PodDecision:
         """Return the decision for a pod with an identity. Raises Denied if its replica cannot
         work.
         """
         policy = self.policy
-        answer = self.patches.answer(
-            known.pod, seat, known.cluster, known.group, policy, holder=holder
-        )
-        return PodDecision(known, seat, holder, answer, policy)
+        if large:
+            found = answer(known.replica(seat, holder, policy), seat.host)
+        else:
+            pod, cluster, group = known.pod, known.cluster, known.group
+            found = self.patches.answer(pod, seat, cluster, group, policy, holder=holder)
+        return PodDecision(known, seat, holder, found, policy)
 
 
 def _deleted(request: AdmissionRequest[Pod]) -> tuple[GroupKey, HostIdentity] | None:
@@ -302,16 +269,6 @@ def _known_worker(pod: Pod, labels: Strings, cluster: RayClusterConfig, key: Gro
     adopted = _adopted(pod, group)
     _require_label_values(labels)
     return RayPod(pod, cluster, group, key, None, adopted)
-
-
-def _pair(seat: HostIdentity, holder: str) -> tuple[HostIdentity, str]:
-    return seat, holder
-
-
-def _computed(known: RayPod, seat: HostIdentity, holder: str, policy: Policy) -> PodDecision:
-    """Return the decision for a pod with an identity, thread-safe. Raises Denied."""
-    computed = answer(known.replica(seat, holder, policy), seat.host)
-    return PodDecision(known, seat, holder, computed, policy)
 
 
 def _unknown(wanted: ReadCluster) -> Cause:
