@@ -7,9 +7,11 @@ See docs/contributing/decisions/0015-shard-index-by-admission.md.
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from msgspec import Struct
+
 from webhook.api import names
 from webhook.api.formats import pointer
-from webhook.api.objects import Bare, ObjectMeta
+from webhook.api.objects import Bare
 from webhook.api.review import (
     ALLOWED,
     DUPLICATE,
@@ -79,107 +81,130 @@ class ShardHandler:
         if request.object is None:
             msg = f"request.object is missing: a {request.operation} carries the RayCluster"
             raise BadReview(msg)
-        new = request.object.metadata
-        old = (
-            request.old_object.metadata
-            if request.old_object and request.operation == "UPDATE"
-            else ObjectMeta()
-        )
-        group, index = _shard(new)
-        if not group or new.deletion_timestamp:
+        meta, new = request.object.metadata, _shard(request.object)
+        old = _shard(request.old_object if request.operation == "UPDATE" else None)
+        if not new.group or meta.deletion_timestamp or (new == old and new.index):
             return ALLOWED
-        before, kept = _shard(old)
-        same = group == before
-        key = ShardKey(request.namespace or new.namespace or "default", group)
-        if SHARD_GROUP.problem(group):
-            if same:
+        if SHARD_GROUP.problem(new.group):
+            if new.group == old.group:
                 return ALLOWED
-            raise _invalid(SHARD_GROUP, group)
-        said: tuple[str, ...] = ()
-        if not same or _count(new) != _count(old):
-            said = self._agreed(request, key, _count(new), read_index(kept) if same else None)
-        if same and index and index == kept:
-            return Answer((), None, said)
-        if same and read_index(kept) is not None:
-            return _kept(index, kept, said)
-        given = "" if before and index == kept else index
-        return await self._assigned(request, key, given, said)
-
-    def _agreed(
-        self, request: AdmissionRequest[Bare], key: ShardKey, text: str, index: int | None
-    ) -> tuple[str, ...]:
-        """Return warnings about the number of shards, compared with the others of the group. Raises
-        Denied.
-
-        The number may grow, and shrink to no less than the used indices, for each RayCluster
-        separately. A new RayCluster has at least the largest number of the others.
-        """
-        others = self._others(key, request)
-        counts = {facts.name: read_count(facts.shard_count) for facts in others}
-        largest = _largest(others) or 0
-        if not text:
-            advice = f"others of the shard group have shard-count {largest}"
-            return (f"no {names.RAY_SHARD_COUNT}: {advice}",) if largest else ()
-        count = read_count(text)
-        if count is None:
-            raise _invalid(SHARD_COUNT, text)
-        if index is not None and index >= count:
-            raise Denied(_above_count(index, count))
-        if count < largest and request.operation == "CREATE":
-            raise Denied(_fewer(key.group, count, largest))
-        for facts in others:
-            held = read_index(facts.shard_index)
-            if held is not None and held >= count:
-                raise Denied(_cut_off(facts.name, held, count))
-        differing = [name for name, found in counts.items() if found != count]
-        return (_disagreeing(differing, count),) if differing else ()
+            raise _invalid(SHARD_GROUP, new.group)
+        key = ShardKey(request.namespace or meta.namespace or "default", new.group)
+        return await self._assigned(request, key, new, old)
 
     async def _assigned(
-        self, request: AdmissionRequest[Bare], key: ShardKey, given: str, said: tuple[str, ...]
+        self, request: AdmissionRequest[Bare], key: ShardKey, new: "_Shard", old: "_Shard"
     ) -> Answer:
-        """Return the response that assigns an index, or accepts the given one, and record it."""
-        count = read_count(_count(request.object.metadata)) if request.object else None
-        if count is None:
-            count = _largest(self._others(key, request)) or INDEX_LIMIT
+        """Return the response that assigns an index, accepts the given one, or keeps the old one.
+        Raises Denied.
+        """
+        name, same = _name(request), new.group == old.group
+        others = [facts for facts in self._clusters.shards(key) if facts.name != name]
+        said: tuple[str, ...] = ()
+        if not same or new.count != old.count:
+            least = read_index(old.index) if same else None
+            said = _agreed(others, key, new.count, least, created=request.operation == "CREATE")
+        if same and new.index and new.index == old.index:
+            return Answer((), None, said)
+        if same and read_index(old.index) is not None:
+            return _kept(new.index, old.index, said)
+        given = "" if old.group and new.index == old.index else new.index
+        count = read_count(new.count) or _largest(others) or INDEX_LIMIT
+        try:
+            index = await self._reserve(request, key, count, given)
+        except Denied as denied:
+            # A RayCluster may have been created while no index could be assigned, and other
+            # changes of it must not depend on that.
+            if given or not same:
+                raise
+            return Answer((), None, (f"no index: {denied.causes[0].message}", *said))
+        if request.operation == "UPDATE":
+            said = (_MOVED if old.group and not same else _LATE, *said)
+        return Answer((), None if given else _written(str(index)), said)
+
+    async def _reserve(
+        self, request: AdmissionRequest[Bare], key: ShardKey, count: int, given: str
+    ) -> int:
+        """Return a free index, or the given one, and record it. Raises Denied."""
         index = read_index(given)
         if given and index is None:
             raise _invalid(SHARD_INDEX, given)
         identity = None if index is None else HostIdentity(index, 0, "")
-        previous, current = (
-            _shard(each.metadata)[0] if each else ""
-            for each in (request.old_object, request.object)
-        )
-        update = request.operation == "UPDATE"
         wanted = Request(_name(request), key, 1, count, request.uid, given=identity)
 
         def accept(found: Found, _: int) -> int:
+            if found.index >= count and given:
+                raise _above_count(found.index, count)
             if found.index >= count:
-                full = _above_count(found.index, count) if given else _none_left(key.group, count)
-                raise Denied(full)
+                text = (
+                    f"shard group {key.group} has {count} shards, and each has its RayCluster: "
+                    "raise shard-count in this RayCluster first, or delete another one"
+                )
+                raise _denied(FORBIDDEN, SHARD_COUNT, text)
             if isinstance(found, Taken):
-                raise Denied(_taken(given, key.group, found.holder or COMING))
+                text = (
+                    f"{found.holder or COMING} has index {given} of shard group {key.group}: "
+                    "remove the annotation, and the RayCluster gets a free one"
+                )
+                raise _denied(DUPLICATE, SHARD_INDEX, text)
             return found.index
 
-        try:
-            found = (
-                self._reservations.preview(wanted, accept)
-                if request.dry_run
-                else await self._reservations.reserve(wanted, accept)
-            )
-        except Denied as denied:
-            # A RayCluster may have been created while no index could be assigned, and other
-            # changes of it must not depend on that.
-            if given or not update or previous != current:
-                raise
-            return Answer((), None, (f"no index: {denied.causes[0].message}", *said))
-        if update:
-            said = (_MOVED if previous and previous != current else _LATE, *said)
-        return Answer((), None if given else _written(str(found)), said)
+        if request.dry_run:
+            return self._reservations.preview(wanted, accept)
+        return await self._reservations.reserve(wanted, accept)
 
-    def _others(self, key: ShardKey, request: AdmissionRequest[Bare]) -> list[RayClusterConfig]:
-        """Return the known RayClusters of a shard group, except the one in the request."""
-        name = _name(request)
-        return [facts for facts in self._clusters.shards(key) if facts.name != name]
+
+class _Shard(Struct, frozen=True):
+    """Shard group, index and count as written, or empty texts."""
+
+    group: str = ""
+    index: str = ""
+    count: str = ""
+
+
+def _shard(cluster: Bare | None) -> _Shard:
+    annotations = (cluster and cluster.metadata.annotations) or {}
+    return _Shard(*(row.read(annotations) for row in (SHARD_GROUP, SHARD_INDEX, SHARD_COUNT)))
+
+
+def _agreed(
+    others: list[RayClusterConfig], key: ShardKey, text: str, least: int | None, *, created: bool
+) -> tuple[str, ...]:
+    """Return warnings about the number of shards, compared with the others of the group. Raises
+    Denied.
+
+    The number may grow, and shrink to no less than the used indices, of which `least` is its own,
+    for each RayCluster separately. A new RayCluster has at least the largest number of the others.
+    """
+    largest = _largest(others) or 0
+    if not text:
+        advice = f"others of the shard group have shard-count {largest}"
+        return (f"no {names.RAY_SHARD_COUNT}: {advice}",) if largest else ()
+    count = read_count(text)
+    if count is None:
+        raise _invalid(SHARD_COUNT, text)
+    if least is not None and least >= count:
+        raise _above_count(least, count)
+    if count < largest and created:
+        text = (
+            f"shard group {key.group} has {largest} shards, not {count}: write {largest}, or "
+            "change shard-count of its other RayClusters first"
+        )
+        raise _denied(FORBIDDEN, SHARD_COUNT, text)
+    for facts in others:
+        held = read_index(facts.shard_index)
+        if held is not None and held >= count:
+            text = (
+                f"{facts.name} has index {held}, which is not below {count}: write {held + 1} or "
+                "more, or delete that RayCluster first"
+            )
+            raise _denied(FORBIDDEN, SHARD_COUNT, text)
+    differing = [facts.name for facts in others if read_count(facts.shard_count) != count]
+    if not differing:
+        return ()
+    more = f" and {len(differing) - 1} more" if len(differing) > 1 else ""
+    advice = "set it there too, and recreate their pods"
+    return (f"shard-count {count} differs from that of {differing[0]}{more}: {advice}",)
 
 
 def _largest(others: Iterable[RayClusterConfig]) -> int | None:
@@ -192,26 +217,14 @@ def _depends_on(request: AdmissionRequest[Bare]) -> str:
     """Return the namespace whose RayClusters affect the response; empty if none do: the RayCluster
     is in no shard group, or keeps its group and index.
     """
-    new = request.object.metadata if request.object else ObjectMeta()
-    old = request.old_object.metadata if request.old_object else ObjectMeta()
-    group, kept = _shard(new)[0], _shard(old)[1]
-    if not group or ((*_shard(new), _count(new)) == (*_shard(old), _count(old)) and kept):
+    new, old = _shard(request.object), _shard(request.old_object)
+    if request.object is None or not new.group or (new == old and old.index):
         return ""
-    return request.namespace or new.namespace or "default"
+    return request.namespace or request.object.metadata.namespace or "default"
 
 
 def _name(request: AdmissionRequest[Bare]) -> str:
     return request.name or (request.object.metadata.name if request.object else "") or ""
-
-
-def _count(meta: ObjectMeta) -> str:
-    return SHARD_COUNT.read(meta.annotations or {})
-
-
-def _shard(meta: ObjectMeta) -> tuple[str, str]:
-    """Return shard group and shard index as written, or empty texts."""
-    annotations = meta.annotations or {}
-    return SHARD_GROUP.read(annotations), SHARD_INDEX.read(annotations)
 
 
 def _kept(index: str, kept: str, said: tuple[str, ...]) -> Answer:
@@ -224,7 +237,7 @@ def _kept(index: str, kept: str, said: tuple[str, ...]) -> Answer:
         f"the shard index is immutable: write {kept} again, or remove the annotation from what "
         "you apply"
     )
-    raise Denied(Cause(FORBIDDEN, text, _field(SHARD_INDEX.annotation)))
+    raise _denied(FORBIDDEN, SHARD_INDEX, text)
 
 
 def _written(index: str) -> bytes:
@@ -233,55 +246,13 @@ def _written(index: str) -> bytes:
 
 
 def _invalid(row: OptIn[str], text: str) -> Denied:
-    message = f"{row.problem(text)} [{RULE}]"
-    return Denied(Cause(INVALID, message, _field(row.annotation)), rules=(RULE,))
+    return _denied(INVALID, row, f"{row.problem(text)} [{RULE}]", RULE)
 
 
-def _above_count(index: int, count: int) -> Cause:
+def _above_count(index: int, count: int) -> Denied:
     text = f"index {index} is not below shard-count {count}: raise the count"
-    return Cause(INVALID, text, _field(SHARD_INDEX.annotation))
+    return _denied(INVALID, SHARD_INDEX, text)
 
 
-def _none_left(group: str, count: int) -> Cause:
-    text = (
-        f"shard group {group} has {count} shards, and each has its RayCluster: raise "
-        "shard-count in this RayCluster first, or delete another one"
-    )
-    return Cause(FORBIDDEN, text, _field(SHARD_COUNT.annotation))
-
-
-def _cut_off(holder: str, index: int, count: int) -> Cause:
-    text = (
-        f"{holder} has index {index}, which is not below {count}: write {index + 1} or more, or "
-        "delete that RayCluster first"
-    )
-    return Cause(FORBIDDEN, text, _field(SHARD_COUNT.annotation))
-
-
-def _fewer(group: str, count: int, largest: int) -> Cause:
-    text = (
-        f"shard group {group} has {largest} shards, not {count}: write {largest}, or change "
-        "shard-count of its other RayClusters first"
-    )
-    return Cause(FORBIDDEN, text, _field(SHARD_COUNT.annotation))
-
-
-def _disagreeing(names_of_others: list[str], count: int) -> str:
-    first = names_of_others[0]
-    and_more = f" and {len(names_of_others) - 1} more" if len(names_of_others) > 1 else ""
-    return (
-        f"shard-count {count} differs from that of {first}{and_more}: set it there too, and "
-        "recreate their pods"
-    )
-
-
-def _taken(index: str, group: str, holder: str) -> Cause:
-    text = (
-        f"{holder} has index {index} of shard group {group}: remove the annotation, and the "
-        "RayCluster gets a free one"
-    )
-    return Cause(DUPLICATE, text, _field(SHARD_INDEX.annotation))
-
-
-def _field(annotation: str) -> str:
-    return f"metadata.annotations[{annotation}]"
+def _denied(reason: str, row: OptIn[str], text: str, *rules: str) -> Denied:
+    return Denied(Cause(reason, text, f"metadata.annotations[{row.annotation}]"), rules=rules)
