@@ -66,6 +66,27 @@ def test_a_pod_that_only_has_a_new_version_is_no_change() -> None:
     assert stage.live.examiner.due(NOW) == []
 
 
+@pytest.mark.parametrize(
+    ("kind", "uid"),
+    [
+        ("nodes", "nodes/None/node-0-3"),
+        ("services", "services/team/llama-headless"),
+        ("pod_groups", "pod_groups/team/llama-worker-tpu-2xk9b"),
+    ],
+)
+@pytest.mark.parametrize("subdomain", ["llama-headless", None])
+def test_a_change_of_what_pods_use_makes_their_raycluster_due(
+    kind: str, uid: str, subdomain: str | None
+) -> None:
+    scene = samples()["podgroup-waits"].scene()
+    scene.changed("llama-tpu-worker-0-2", spec={"nodeName": "node-0-3"})
+    for name in scene.pods:
+        scene.changed(name, spec={"subdomain": subdomain})
+    stage = Stage(scene.observed(), renamed(Scene(), "other", "qwen"))
+    getattr(stage.object_cache, kind).remove(uid)
+    assert stage.live.examiner.due(NOW) == ["uid-of-llama"]
+
+
 def test_what_time_alone_changes_is_examined_when_it_does_and_the_rest_rarely() -> None:
     lacking = Scene(llama(replicas=1)).without("llama-tpu-worker-0-3")
     stage = Stage()

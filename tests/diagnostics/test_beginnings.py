@@ -190,7 +190,7 @@ def test_pods_that_end_again_and_again_do_not_put_off_a_missing_host(apart: int)
 
 
 def test_the_deletion_of_a_host_of_another_replica_says_nothing_of_this_one() -> None:
-    scene = leaves(ended(Scene().without(HOST), GONE, 720), SECOND[2], 40)
+    scene = leaves(ended(Scene().without(HOST), GONE, 720), SECOND[3], 40)
     found = {each.replica: each.since for each in scene.examined().every_problem}
     assert found == {0: NOW - 720, 1: NOW - 40}
 
