@@ -47,13 +47,11 @@ def build(settings: Settings, output: Output) -> Process:
     access = TokenAccess(api, object_cache.occupied)
     page = _page(observing, object_cache, access, own.host, own.port, LOOPBACK | {*own.hosts})
 
-    live, examiner = page.live, page.live.examiner
+    live = page.live
     metrics.expose(table.CLUSTERS, lambda: len(object_cache.clusters.all))
     metrics.expose(table.DASHBOARD_PODS, lambda: len(object_cache.pods.all))
     metrics.expose(table.DASHBOARD_EXAMINATIONS, lambda: live.examinations)
     metrics.expose(table.DASHBOARD_SECONDS, lambda: live.seconds)
-    metrics.expose(table.DASHBOARD_REUSED, lambda: examiner.reused)
-    metrics.expose(table.DASHBOARD_EXAMINED, lambda: examiner.examined)
     metrics.expose(table.DASHBOARD_FAILURES, lambda: live.failures)
     watch_metrics(metrics, lambda: observing.watches)
     gate = Readiness({"RayClusters and pods": lambda: observing.synced})

@@ -60,7 +60,6 @@ def examine(
 class Examiner:
     """Maintains `clusters`, reports by RayCluster uid, and `problems` of the installation.
 
-    `reused` and `examined` count the replicas whose report was kept, and those examined again.
     `failed` has the types of exceptions, by uid of the RayCluster that cannot be examined.
     """
 
@@ -69,8 +68,6 @@ class Examiner:
         object_cache.begin()
         self.clusters: dict[str, report.Cluster] = {}
         self.problems: tuple[Problem, ...] = ()
-        self.reused = 0
-        self.examined = 0
         self.failed: dict[str, str] = {}
         self._failures: list[Failure] = []
         self._next: dict[str, float] = {}
@@ -106,10 +103,7 @@ class Examiner:
             reasons: tuple[object, ...] = (*pods, *(node(pod.spec.node_name or "") for pod in pods))
             before, found = known.get(key, ((), None))
             if found is None or not _identical(before, reasons):
-                self.examined += 1
                 found = find_again(replica)
-            else:
-                self.reused += 1
             new[key] = reasons, found
             return found
 

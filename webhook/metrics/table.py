@@ -175,12 +175,6 @@ DASHBOARD_EXAMINATIONS = _counter("dashboard_examinations", "Examinations of cha
 DASHBOARD_SECONDS = _counter(
     "dashboard_examination_seconds", "CPU time of these examinations, in seconds."
 )
-DASHBOARD_REUSED = _counter(
-    "dashboard_replicas_reused", "Unchanged replicas, whose last result was reused."
-)
-DASHBOARD_EXAMINED = _counter(
-    "dashboard_replicas_examined", "New and changed replicas, which were examined."
-)
 DASHBOARD_FAILURES = _counter(
     "dashboard_failures", "Failures to examine a RayCluster or the installation.", ("reason",)
 )
