@@ -44,9 +44,7 @@ async def requests(processes: int, hosts: int, at_once: int = 1) -> dict[str, fl
     async with FakeApi().serving() as fake, AsyncExitStack() as stack:
         all_of_them = []
         for _ in range(processes):
-            api = Api(plain(fake))
-            await api.open()
-            stack.push_async_callback(api.close)
+            api = await stack.enter_async_context(Api(plain(fake)))
             all_of_them.append(_Process(api))
         places: set[HostIdentity | None] = set()
         for first in range(0, PODS, at_once):

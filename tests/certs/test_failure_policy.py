@@ -21,6 +21,8 @@ from tests.certs.registry import (
 from tests.kubeclient.following import eventually
 from tests.server import serving
 from webhook.api import names
+from webhook.app.informers import Connected
+from webhook.kubeclient.client import Api
 from webhook.kubeclient.kubeconfig import kubeconfig
 from webhook.kubeclient.webhook_configurations import FailurePolicy
 
@@ -68,9 +70,9 @@ def follow(objects: Registry, folder: Path, until: Callable[[], bool]) -> None:
     """Keep the failure policies until a condition is met."""
 
     async def run() -> None:
-        load = kubeconfig(str(objects.kubeconfig(folder)))
-        policy = FailurePolicy(load, "ray-webhook", "ray-webhook", SECONDS)
-        running = asyncio.create_task(policy.run())
+        api = Api(kubeconfig(str(objects.kubeconfig(folder))))
+        policy = FailurePolicy(api, "ray-webhook", "ray-webhook", SECONDS)
+        running = asyncio.create_task(Connected(api, {"policy": policy}).run())
         try:
             await eventually(until, 60)
         finally:

@@ -23,6 +23,7 @@ from tests.server import serving
 from webhook.certs.context import CertificateError
 from webhook.certs.issue import Pair
 from webhook.certs.self_signed import SelfSigned
+from webhook.kubeclient.client import Api
 from webhook.kubeclient.kubeconfig import kubeconfig
 from webhook.kubeclient.secrets import SecretStore
 
@@ -35,14 +36,8 @@ def with_vault(objects: Registry, directory: Path, act: Callable[[SecretStore], 
     """Return what `act` does with a vault that is connected."""
 
     async def run() -> T:
-        path = objects.kubeconfig(directory)
-        vault = SecretStore(kubeconfig(str(path)), "ray-webhook", "ray-webhook")
-        connection = asyncio.create_task(vault.run())
-        try:
-            return await act(vault)
-        finally:
-            connection.cancel()
-            await asyncio.gather(connection, return_exceptions=True)
+        async with Api(kubeconfig(str(objects.kubeconfig(directory)))) as api:
+            return await act(SecretStore(api, "ray-webhook", "ray-webhook"))
 
     return asyncio.run(run())
 

@@ -100,10 +100,10 @@ def test_a_file_without_ray_objects_is_named(tmp_path: Path, capsys: Capture) ->
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"a: [1", "line 2 cannot be read as a kubeconfig: not YAML"),
-        (b"", "it is empty"),
-        (b"text", "it is no map"),
-        (b"\xff\xfe\x00", "line 1 cannot be read as a kubeconfig: not a text file in UTF-8"),
+        (b"a: [1", "cannot be read as a kubeconfig: while parsing a flow sequence"),
+        (b"", "it is not a map of YAML"),
+        (b"text", "it is not a map of YAML"),
+        (b"\xff\xfe\x00", "'utf-8' codec can't decode byte 0xff in position 0"),
         (None, "Is a directory"),
     ],
 )

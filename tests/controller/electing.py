@@ -91,15 +91,18 @@ class Work:
     def __init__(self) -> None:
         self.terms = 0
         self.working = False
-        self.fails = False
+        self.bug: str | None = None
+        """What it raises, or nothing if it returns."""
 
     async def run(self) -> None:
         """Work until cancelled."""
         self.terms += 1
         self.working = True
         try:
-            if self.fails:
-                raise RuntimeError("a bug")
+            if self.bug:
+                raise RuntimeError(self.bug)
+            if self.bug is not None:
+                return
             await asyncio.Event().wait()
         finally:
             self.working = False

@@ -70,12 +70,8 @@ async def publishing(
     observing = Observing(connection, objects, namespaces, QUICK, other_kinds=())
     publisher = PodGroupReconciler(observing, index, timing, Clock(sleep=rests.sleep), subject)
     publisher.serve(version)
-    await connection.open()
-    try:
-        async with beside(observing.run()), beside(publisher.queue.run()):
-            yield Publishing(publisher, index, rests)
-    finally:
-        await connection.close()
+    async with connection, beside(observing.run()), beside(publisher.queue.run()):
+        yield Publishing(publisher, index, rests)
 
 
 def a_cluster(

@@ -28,12 +28,8 @@ def a_notice(reason: str = "HostMissing", replica: str = "tpu-x7k2p") -> EventRe
 @asynccontextmanager
 async def recording(api: FakeApi, instance: str = "one") -> AsyncIterator[EventRecorder]:
     """Record to a fake API server, until the end of the block."""
-    connection = Api(plain(api))
-    await connection.open()
-    try:
+    async with Api(plain(api)) as connection:
         yield EventRecorder(connection, instance)
-    finally:
-        await connection.close()
 
 
 def events(api: FakeApi) -> list[Object]:
@@ -165,7 +161,7 @@ class Stumbling(Api):
     """A client with a bug that events about one replica bring out."""
 
     async def create(
-        self, path: str, body: Mapping[str, object], deadline: float, query: Query = ()
+        self, path: str, body: Mapping[str, object], deadline: float = 5.0, query: Query = ()
     ) -> bytes:
         if "tpu-x7k2p" in str(body["note"]):
             raise ValueError("a bug")
@@ -176,14 +172,10 @@ async def test_a_bug_that_one_notice_brings_out_keeps_no_other_and_is_told_once(
     api: FakeApi,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    connection = Stumbling(plain(api))
-    await connection.open()
-    recorder = EventRecorder(connection, "one")
-    try:
+    async with Stumbling(plain(api)) as connection:
+        recorder = EventRecorder(connection, "one")
         for seconds in range(0, 3610, 10):
             await recorder.record([a_notice(), a_notice(replica="tpu-zzzzz")], NOW + seconds)
-    finally:
-        await connection.close()
     (event,) = events(api)
     assert event["series"]["count"] == 3
     assert recorder.failures == {"unexpected": 3}

@@ -17,10 +17,8 @@ HELD = Holding("me", 15, "2026-11-21T10:00:00.000000Z", "2026-11-21T10:00:02.000
 @pytest.fixture
 async def lease(api: FakeApi) -> AsyncIterator[Lease]:
     """A Lease in the fake API server."""
-    connection = Api(plain(api))
-    await connection.open()
-    yield Lease(connection, "ray-webhook", "ray-webhook-controller")
-    await connection.close()
+    async with Api(plain(api)) as connection:
+        yield Lease(connection, "ray-webhook", "ray-webhook-controller")
 
 
 async def test_what_is_written_is_what_is_read(api: FakeApi, lease: Lease) -> None:

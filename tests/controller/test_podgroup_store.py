@@ -30,30 +30,28 @@ def test_objects_are_found_once_however_they_are_looked_for_and_on_as_many_pages
             edited = api.objects(PODGROUPS)["other-head"]
             api.put(PODGROUPS, {**edited, "metadata": {**edited["metadata"], "labels": {}}})
             api.page_limit = 1
-            connection = Api(plain(api))
-            await connection.open()
-            store = PodGroupStore(connection, VERSIONS["v1beta1"])
-            facts = facts_of(msgspec.convert(a_cluster(WORKER_GROUP), RayCluster))
-            by_name = [
-                (PODGROUPS, "ray-head"),
-                (WORKLOADS, "ray.gang"),
-                (WORKLOADS, "other.gang"),
-                (PODGROUPS, "gone"),
-            ]
-            found = await store.of(facts, by_name)
-            assert sorted(seen.identity.name for seen in found.all) == [
-                "other.gang",
-                "ray-head",
-                "ray-worker-tpu",
-                "ray.gang",
-            ]
-            everything = await store.all("")
-            assert {place: len(actual.all) for place, actual in everything.items()} == {
-                ("default", "ray"): 3,
-                ("default", "other"): 2,
-            }
-            assert not await store.has_head(facts)
-            await connection.close()
+            async with Api(plain(api)) as connection:
+                store = PodGroupStore(connection, VERSIONS["v1beta1"])
+                facts = facts_of(msgspec.convert(a_cluster(WORKER_GROUP), RayCluster))
+                by_name = [
+                    (PODGROUPS, "ray-head"),
+                    (WORKLOADS, "ray.gang"),
+                    (WORKLOADS, "other.gang"),
+                    (PODGROUPS, "gone"),
+                ]
+                found = await store.of(facts, by_name)
+                assert sorted(seen.identity.name for seen in found.all) == [
+                    "other.gang",
+                    "ray-head",
+                    "ray-worker-tpu",
+                    "ray.gang",
+                ]
+                everything = await store.all("")
+                assert {place: len(actual.all) for place, actual in everything.items()} == {
+                    ("default", "ray"): 3,
+                    ("default", "other"): 2,
+                }
+                assert not await store.has_head(facts)
 
     asyncio.run(story())
 

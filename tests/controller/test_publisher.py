@@ -37,8 +37,6 @@ from tests.kubeclient.objects import a_pod
 from webhook.api import names
 from webhook.controller.podgroups import podgroup_reconciler
 from webhook.controller.podgroups.lifecycle import Action, Actual, decide
-from webhook.controller.podgroups.podgroup_store import PodGroupStore
-from webhook.controller.work_queue import Key
 from webhook.groups.annotations import CLUSTER, REPLICA, WORKER_GROUP
 from webhook.groups.identity import HostIdentity
 from webhook.groups.pod_groups import Desired
@@ -407,21 +405,6 @@ async def test_a_cluster_that_is_ignored_or_being_deleted_is_left_alone_with_all
         assert counts(api) == {"ray-worker-tpu": 8}
 
 
-async def test_a_failure_of_one_cluster_does_not_stop_another_and_is_told_once(
-    api: FakeApi, version: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    api.before = lambda request: (
-        403 if request.verb == "create" and request.name.startswith("ray") else 0
-    )
-    api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
-    async with publishing(api, version) as p:
-        await eventually(lambda: p.publisher.queue.failures.get("forbidden", 0) > 6)
-        api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP, "other"))
-        await eventually(lambda: counts(api) == {"other-head": 0, "other-worker-tpu": 8})
-    told = [record.getMessage() for record in caplog.records if "403" in record.getMessage()]
-    assert len(told) == 1, told
-
-
 async def test_a_bug_that_one_cluster_brings_out_keeps_no_other_and_is_told_once(
     api: FakeApi, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -443,25 +426,6 @@ async def test_a_bug_that_one_cluster_brings_out_keeps_no_other_and_is_told_once
     (record,) = [each for each in caplog.records if "a bug" in each.getMessage()]
     text = "scheduling groups of RayCluster default/ray: ValueError: a bug (unexpected)"
     assert record.getMessage() == text
-    assert record.exc_info
-
-
-async def test_a_bug_that_the_list_of_everything_brings_out_keeps_no_cluster(
-    api: FakeApi, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def broken(store: PodGroupStore, namespace: str) -> dict[Key, Actual]:
-        raise ValueError("a bug", store, namespace)
-
-    monkeypatch.setattr(PodGroupStore, "all", broken)
-
-    async with publishing(api) as p:
-        await eventually(lambda: p.publisher.queue.failures.get("unexpected", 0) > 2)
-        api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
-        await eventually(lambda: counts(api) == BY_GROUP)
-        monkeypatch.undo()
-        await more_resyncs(api)
-    (record,) = [each for each in caplog.records if "a bug" in each.getMessage()]
-    assert "scheduling groups of all RayClusters: ValueError" in record.getMessage()
     assert record.exc_info
 
 

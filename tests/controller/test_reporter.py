@@ -41,7 +41,6 @@ async def standing_by(
 ) -> AsyncIterator[tuple[ProblemReporter, ObjectCache]]:
     """Observe a fake API server until the end of the block, with a reporter that does not run."""
     connection, object_cache = Api(plain(api)), ObjectCache()
-    await connection.open()
     observing = Observing(connection, object_cache, timing=QUICK, other_kinds=INSTALLATION)
     reporter = ProblemReporter(
         object_cache,
@@ -50,11 +49,8 @@ async def standing_by(
         QueueTiming(resync=0.02, tick=0.01),
         now=clock,
     )
-    try:
-        async with beside(observing.run()):
-            yield reporter, object_cache
-    finally:
-        await connection.close()
+    async with connection, beside(observing.run()):
+        yield reporter, object_cache
 
 
 @asynccontextmanager

@@ -49,12 +49,8 @@ async def keeping(
     observing = Observing(connection, objects, (), QUICK, other_kinds=())
     timing = QueueTiming(resync=again, tick=0.01, first_delay=delay, longest_delay=delay)
     services = HeadlessServices(observing, GroupIndex(objects), timing, clock)
-    await connection.open()
-    try:
-        async with beside(observing.run()), beside(services.queue.run()):
-            yield
-    finally:
-        await connection.close()
+    async with connection, beside(observing.run()), beside(services.queue.run()):
+        yield
 
 
 def requested(api: FakeApi, least: int) -> bool:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
+import pytest
 from msgspec.structs import replace
 
 from tests.controller.electing import PassingTime
@@ -27,19 +28,19 @@ class Work:
     def __init__(self, time: PassingTime) -> None:
         self.calls: list[tuple[float, Key]] = []
         self.error: Exception | None = None
+        self.spared: set[Key] = {ALL}
+        """Keys without an error."""
         self.again = False
         self.gate: asyncio.Event | None = None
         self._time = time
 
     async def reconcile(self, key: Key) -> bool:
-        if key == ALL:
-            return False
         self.calls.append((self._time.now - 1000.0, key))
-        if self.gate is not None:
+        if self.gate is not None and key != ALL:
             await self.gate.wait()
-        if self.error is not None:
+        if self.error is not None and key not in self.spared:
             raise self.error
-        return self.again
+        return self.again and key != ALL
 
     @property
     def times(self) -> list[float]:
@@ -90,10 +91,10 @@ async def test_no_more_keys_are_reconciled_at_once_than_there_are_workers() -> N
         for number in range(5):
             queue.add(("team", str(number)))
         await time.pass_by(5)
-        assert len(work.calls) == 2
+        assert len(work.calls) == 1 + 2
         work.gate.set()
         await time.pass_by(5)
-        assert len(work.calls) == 5
+        assert len(work.calls) == 1 + 5
 
 
 async def test_after_a_failure_nothing_is_tried_for_a_time_that_grows_up_to_a_limit() -> None:
@@ -159,6 +160,28 @@ async def test_what_only_time_can_change_is_reconciled_again_and_then_more_rarel
         assert work.times == [1.0, 5.0, 13.0, 21.0]
 
 
+async def test_a_bug_is_logged_once_and_keeps_no_other_key(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with working() as (time, work, queue):
+        work.error, work.spared = ValueError("a bug"), {OTHER}
+        queue.add(RAY)
+        queue.add(OTHER)
+        queue.add(ALL)
+        await time.pass_by(20)
+        work.error = KeyError("a bug")
+        await time.pass_by(20)
+        assert [key for _, key in work.calls].count(OTHER) == 1
+        assert queue.failures["unexpected"] > 4
+    told = [each for each in caplog.records if "a bug" in each.getMessage()]
+    assert sorted(each.getMessage() for each in told) == [
+        f"things of {key}: {error} (unexpected)"
+        for key in ("RayCluster team/ray", "all RayClusters")
+        for error in ("KeyError: 'a bug'", "ValueError: a bug")
+    ]
+    assert all(each.exc_info for each in told)
+
+
 async def test_a_queue_that_does_not_run_keeps_nothing() -> None:
     async with working() as (time, work, queue):
         await time.pass_by(0)
@@ -167,5 +190,5 @@ async def test_a_queue_that_does_not_run_keeps_nothing() -> None:
         task = asyncio.create_task(idle.run())
         await time.pass_by(100)
         task.cancel()
-        assert work.calls == []
+        assert {key for _, key in work.calls} == {ALL}
         assert queue.failures == {}

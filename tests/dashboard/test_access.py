@@ -58,14 +58,14 @@ class Judge(Api):
         self.asked: list[str] = []
 
     async def get(
-        self, path: str, query: Query, deadline: float, *, metadata_only: bool = False
+        self, path: str, query: Query = (), deadline: float = 0.0, accept: str = ""
     ) -> bytes:
-        del query, deadline, metadata_only
+        del query, deadline, accept
         await self._begin(resource := path.rpartition("/")[2])
         return msgspec.json.encode({"items": self.objects[resource]})
 
     async def create(
-        self, path: str, body: Mapping[str, object], deadline: float, query: Query = ()
+        self, path: str, body: Mapping[str, object], deadline: float = 0.0, query: Query = ()
     ) -> bytes:
         del deadline, query
         await self._begin(path.rpartition("/")[2])

@@ -88,14 +88,10 @@ async def following(
     fake: FakeApi, namespaces: list[str], *, person: bool = False
 ) -> AsyncIterator[Followed]:
     """Follow a fake API server until the end of the block."""
-    api = Api(plain(fake))
-    await api.open()
-    try:
+    async with Api(plain(fake)) as api:
         followed = Followed(api, namespaces, person=person)
         async with beside(followed.observing.run()):
             yield followed
-    finally:
-        await api.close()
 
 
 @pytest.fixture

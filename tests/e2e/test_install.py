@@ -52,6 +52,7 @@ from tests.manifests.render import (
 from tests.server import ready
 from webhook.certs.issue import Pair
 from webhook.certs.self_signed import SelfSigned
+from webhook.kubeclient.client import Api as Client
 from webhook.kubeclient.kubeconfig import kubeconfig
 from webhook.kubeclient.secrets import SecretStore
 
@@ -253,16 +254,9 @@ def fetched(plane: ControlPlane, replicas: int) -> list[Pair]:
 
 async def fetch(config: Path, replicas: int) -> list[Pair]:
     """Return the pair of each of several replicas that start at once."""
-    vaults = [
-        SecretStore(kubeconfig(str(config)), NAMESPACE, "ray-webhook") for _ in range(replicas)
-    ]
-    connections = [asyncio.create_task(vault.run()) for vault in vaults]
-    try:
+    async with Client(kubeconfig(str(config))) as api:
+        vaults = [SecretStore(api, NAMESPACE, "ray-webhook") for _ in range(replicas)]
         return await asyncio.gather(*(SelfSigned(vault, NAMES).fetch() for vault in vaults))
-    finally:
-        for connection in connections:
-            connection.cancel()
-        await asyncio.gather(*connections, return_exceptions=True)
 
 
 def get(plane: ControlPlane, *words: str) -> Object:

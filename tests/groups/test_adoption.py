@@ -121,8 +121,8 @@ def seat_in(members: Membership, uid: str) -> HostIdentity | None:
 def by_watch(pod: Object) -> HostIdentity | None:
     """Return the seat that the watch gives a pod."""
     members = Membership()
-    event = CODEC.events.decode(json.dumps({"type": "ADDED", "object": pod}))
-    PodStore(members).put(event.object)
+    _, found = CODEC.event(json.dumps({"type": "ADDED", "object": pod}).encode())
+    PodStore(members).put(found)  # type: ignore[arg-type] # it can be decoded
     return seat_in(members, pod["metadata"].get("uid", ""))
 
 

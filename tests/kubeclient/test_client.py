@@ -5,7 +5,7 @@ import base64
 import ssl
 import threading
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import AsyncExitStack, nullcontext
 from pathlib import Path
 
 import msgspec
@@ -111,11 +111,9 @@ async def test_a_server_of_another_authority_is_not_talked_to(pki: Path, tmp_pat
             "KUBERNETES_SERVICE_HOST": "127.0.0.1",
             "KUBERNETES_SERVICE_PORT": str(fake.port),
         }
-        api = Api(in_cluster(str(token), str(pki / "stranger.crt"), environ))
-        await api.open()
-        with pytest.raises(ApiError) as caught:
-            await api.get("/api/v1/pods", [], 1.0)
-        await api.close()
+        async with Api(in_cluster(str(token), str(pki / "stranger.crt"), environ)) as api:
+            with pytest.raises(ApiError) as caught:
+                await api.get("/api/v1/pods", [], 1.0)
         assert caught.value.reason == "tls"
         assert not fake.requests
 
@@ -130,11 +128,9 @@ async def test_a_kubeconfig_may_say_which_name_the_certificate_has(
     async with FakeApi().serving(server_tls(pki)) as fake:
         named = {"tls-server-name": name}
         path = write_kubeconfig(tmp_path / "config", fake.url, {}, pki, named)
-        api = Api(kubeconfig(path))
-        await api.open()
-        with nullcontext() if trusted else pytest.raises(ApiError) as caught:
-            await api.get("/api/v1/pods", [], 1.0)
-        await api.close()
+        async with Api(kubeconfig(path)) as api:
+            with nullcontext() if trusted else pytest.raises(ApiError) as caught:
+                await api.get("/api/v1/pods", [], 1.0)
         assert caught is None or caught.value.reason == "tls"
         assert bool(fake.requests) is trusted
 
@@ -163,23 +159,24 @@ async def test_an_authority_that_is_replaced_is_trusted_from_the_next_request_on
 
     fake = FakeApi()
     write("ca.crt")
-    async with fake.serving(server_tls(pki)):
-        port = str(fake.port)
-        environ = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": port}
-        api = Api(in_cluster(str(token), str(bundle), environ))
-        await api.open()
-        assert await asked(api) == ""
-        write("")  # which is no bundle, so the one from before counts
-        assert await asked(api) == ""
-    async with fake.serving(stranger):
-        assert await asked(api) == "tls"
-        write("stranger.crt")
-        assert await asked(api) == ""
-        write("ca.crt")  # and a connection that is open is not trusted for what it was
-        assert await asked(api) == "tls"
-        bundle.unlink()
-        assert await asked(api) == "tls"
-    await api.close()
+    async with AsyncExitStack() as stack:
+        async with fake.serving(server_tls(pki)):
+            port = str(fake.port)
+            environ = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": port}
+            api = Api(in_cluster(str(token), str(bundle), environ))
+            await stack.enter_async_context(api)
+            assert await asked(api) == ""
+            write("")  # which is no bundle
+            assert await asked(api) == "unauthorized"
+        async with fake.serving(stranger):
+            write("ca.crt")
+            assert await asked(api) == "tls"
+            write("stranger.crt")
+            assert await asked(api) == ""
+            write("ca.crt")  # and a connection that is open is not trusted for what it was
+            assert await asked(api) == "tls"
+            bundle.unlink()
+            assert await asked(api) == "unauthorized"
 
 
 @pytest.mark.parametrize(
@@ -200,10 +197,8 @@ async def test_user_and_password_are_sent_where_there_is_no_token(
 ) -> None:
     async with FakeApi(accepts=sent).serving() as fake:
         server = f"http://{url}127.0.0.1:{fake.port}"
-        api = Api(kubeconfig(write_kubeconfig(tmp_path / "config", server, user)))
-        await api.open()
-        await api.get("/api/v1/pods", [], 1.0)
-        await api.close()
+        async with Api(kubeconfig(write_kubeconfig(tmp_path / "config", server, user))) as api:
+            await api.get("/api/v1/pods", [], 1.0)
 
 
 PLUGIN = (
@@ -238,20 +233,13 @@ def test_an_exec_plugin_that_fails_is_named(
 
     async def story() -> None:
         async with FakeApi(accepts="Bearer new").serving() as fake:
-            api = Api(kubeconfig(write_kubeconfig(path, fake.url, {"exec": user})))
             write(PLUGIN.replace("TOKEN", "token") if late else script)
-            if not late:
-                with pytest.raises(ConfigurationError, match=expected):
-                    await api.open()
-                return
-            await api.open()
-            write(script)
-            with pytest.raises(ApiError, match=expected) as caught:
+            async with Api(kubeconfig(write_kubeconfig(path, fake.url, {"exec": user}))) as api:
+                write(script)
                 await api.get("/api/v1/pods", [], 5.0)
-            await api.close()
-            assert caught.value.reason == "unauthorized"
 
-    asyncio.run(story())
+    with pytest.raises(ApiError if late else ConfigurationError, match=expected):
+        asyncio.run(story())
     assert not caplog.records
 
 
@@ -281,18 +269,16 @@ async def test_what_a_server_says_reaches_messages_and_log_lines_without_control
         async def load() -> Access:
             return Access(f"http://127.0.0.1:{server.port}")
 
-        api = Api(load)
-        await api.open()
-        for _ in range(3):
-            with pytest.raises(ApiError) as caught:
-                await api.create("/it", {}, 5.0)
-            assert str(caught.value).isprintable()
-        watch = ListWatch(api, pods_in(""), PodStore(Membership()), QUICK)
-        task = asyncio.create_task(watch.run())
-        await eventually(lambda: watch.counters.errors.get("server"))
-        task.cancel()
-        await asyncio.wait([task])
-        await api.close()
+        async with Api(load) as api:
+            for _ in range(3):
+                with pytest.raises(ApiError) as caught:
+                    await api.create("/it", {}, 5.0)
+                assert str(caught.value).isprintable()
+            watch = ListWatch(api, pods_in(""), PodStore(Membership()), QUICK)
+            task = asyncio.create_task(watch.run())
+            await eventually(lambda: watch.counters.errors.get("server"))
+            task.cancel()
+            await asyncio.wait([task])
     lines = [record.getMessage() for record in caplog.records]
     assert any("all" in line for line in lines)
     assert all(line.isprintable() for line in lines)
@@ -333,10 +319,8 @@ async def test_a_proxy_of_the_environment_is_used_but_for_exempt_hosts(
         port = listener.sockets[0].getsockname()[1]
         monkeypatch.setenv("http_proxy", f"{scheme}127.0.0.1:{port}")
         monkeypatch.setenv("no_proxy", exempt)
-        api = Api(plain(fake))
-        await api.open()
-        await api.get("/api/v1/pods", [], 1.0)
-        await api.close()
+        async with Api(plain(fake)) as api:
+            await api.get("/api/v1/pods", [], 1.0)
         assert bool(fake.requests) is not through
         assert asked == ([f"{fake.url}/api/v1/pods".encode()] if through else [])
 
@@ -360,11 +344,9 @@ async def test_the_proxy_of_the_environment_is_used_after_credentials_were_renew
         port = listener.sockets[0].getsockname()[1]
         monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{port}")
         monkeypatch.setenv("no_proxy", "")
-        api = Api(kubeconfig(path))
-        await api.open()
-        for _ in range(2):
-            assert await api.get("/api/v1/pods", [], 1.0) == b"{}"
-        await api.close()
+        async with Api(kubeconfig(path)) as api:
+            for _ in range(2):
+                assert await api.get("/api/v1/pods", [], 1.0) == b"{}"
         assert not answers
 
 
@@ -373,10 +355,8 @@ async def test_a_token_file_may_end_with_a_line_end(tmp_path: Path) -> None:
     token.write_text("first\n")
     async with FakeApi(accepts="Bearer first").serving() as fake:
         path = write_kubeconfig(tmp_path / "config", fake.url, {"tokenFile": str(token)})
-        api = Api(kubeconfig(path))
-        await api.open()
-        await api.get("/api/v1/pods", [], 1.0)
-        await api.close()
+        async with Api(kubeconfig(path)) as api:
+            await api.get("/api/v1/pods", [], 1.0)
 
 
 async def test_a_token_that_cannot_be_read_again_is_a_failure_to_try_again(
@@ -387,18 +367,16 @@ async def test_a_token_that_cannot_be_read_again_is_a_failure_to_try_again(
     async with FakeApi(accepts="Bearer it").serving(server_tls(pki)) as fake:
         port = str(fake.port)
         environ = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": port}
-        api = Api(in_cluster(str(token), str(pki / "ca.crt"), environ))
-        await api.open()
-        token.write_text(" ")
-        with pytest.raises(ApiError, match=r"credentials .*token is empty") as caught:
-            await api.get("/api/v1/pods", [], 1.0)
-        assert caught.value.reason == "unauthorized"
-        token.unlink()
-        with pytest.raises(ApiError, match=r"credentials .*No such file"):
-            await api.get("/api/v1/pods", [], 1.0)
-        token.write_text("it")
-        assert await api.get("/api/v1/pods", [], 1.0)
-        await api.close()
+        async with Api(in_cluster(str(token), str(pki / "ca.crt"), environ)) as api:
+            token.write_text(" ")
+            with pytest.raises(ApiError, match=r"credentials .*token is empty") as caught:
+                await api.get("/api/v1/pods", [], 1.0)
+            assert caught.value.reason == "unauthorized"
+            token.unlink()
+            with pytest.raises(ApiError, match=r"credentials .*No such file"):
+                await api.get("/api/v1/pods", [], 1.0)
+            token.write_text("it")
+            assert await api.get("/api/v1/pods", [], 1.0)
 
 
 async def test_in_a_pod_the_token_is_read_again_when_its_file_changes(
@@ -409,13 +387,11 @@ async def test_in_a_pod_the_token_is_read_again_when_its_file_changes(
     async with FakeApi(accepts="Bearer first").serving(server_tls(pki)) as fake:
         port = str(fake.port)
         environ = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": port}
-        api = Api(in_cluster(str(token), str(pki / "ca.crt"), environ))
-        await api.open()
-        await api.get("/api/v1/pods", [], 1.0)
-        token.write_text("second")
-        fake.accepts = "Bearer second"
-        await api.get("/api/v1/pods", [], 1.0)
-        await api.close()
+        async with Api(in_cluster(str(token), str(pki / "ca.crt"), environ)) as api:
+            await api.get("/api/v1/pods", [], 1.0)
+            token.write_text("second")
+            fake.accepts = "Bearer second"
+            await api.get("/api/v1/pods", [], 1.0)
         assert len(fake.requests) == 2
 
 
@@ -431,12 +407,10 @@ async def test_a_refusal_of_the_credentials_creates_no_other_tls_context(pki: Pa
         async def load() -> Access:
             return Access(f"https://127.0.0.1:{fake.port}", tls, files=(str(pki / "ca.crt"),))
 
-        api = Api(load)
-        await api.open()
-        for _ in range(3):
-            with pytest.raises(ApiError, match="401"):
-                await api.get("/api/v1/pods", [], 5.0)
-        await api.close()
+        async with Api(load) as api:
+            for _ in range(3):
+                with pytest.raises(ApiError, match="401"):
+                    await api.get("/api/v1/pods", [], 5.0)
     assert len(fake.requests) == 6
     assert len(contexts) == 1
 
@@ -452,12 +426,10 @@ async def test_an_api_that_is_closed_while_credentials_are_renewed_stays_closed(
                 await go.wait()
             return await plain(fake)()
 
-        api = Api(load)
-        await api.open()
-        asking = asyncio.create_task(api.get("/api/v1/pods", [], 5.0))
-        await renewing.wait()
-        asked = len(fake.requests)
-        await api.close()
+        async with Api(load) as api:
+            asking = asyncio.create_task(api.get("/api/v1/pods", [], 5.0))
+            await renewing.wait()
+            asked = len(fake.requests)
         go.set()
         with pytest.raises(ApiError) as caught:
             await asking
@@ -477,17 +449,13 @@ async def test_whatever_a_path_has_it_stays_one_line() -> None:
         async def load() -> Access:
             return Access(f"http://127.0.0.1:{server.port}")
 
-        api = Api(load)
-        await api.open()
-        await api.get("/a/\xfc HTTP/1.1\r\nX: y/%20", [("limit", "1")], 1.0)
-        await api.close()
-    assert asked[0].startswith(b"GET /a/%C3%BC%20HTTP/1.1%0D%0AX:%20y/%20?limit=1 HTTP/1.1\r\n")
+        async with Api(load) as api:
+            await api.get("/a/\xfc HTTP/1.1\r\nX: y/%20", [("limit", "1")], 1.0)
+    assert asked[0].startswith(b"GET /a/%C3%BC%20HTTP/1.1X:%20y/%20?limit=1 HTTP/1.1\r\n")
 
 
 async def test_a_request_takes_no_thread() -> None:
     async with FakeApi().serving() as fake:
-        api = Api(plain(fake))
-        await api.open()
-        await api.get("/api/v1/pods", [], 1.0)
-        await api.close()
+        async with Api(plain(fake)) as api:
+            await api.get("/api/v1/pods", [], 1.0)
         assert not [each for each in threading.enumerate() if each.name.startswith("asyncio")]

@@ -27,14 +27,10 @@ class Asking:
 @asynccontextmanager
 async def asking(api: FakeApi) -> AsyncIterator[Asking]:
     """Ask a fake API server, until the end of the block."""
-    connection = Api(plain(api))
-    await connection.open()
-    found = Asking(Discovery(PodGroupsServed(connection), OFTEN))
-    try:
+    async with Api(plain(api)) as connection:
+        found = Asking(Discovery(PodGroupsServed(connection), OFTEN))
         async with beside(found.discovery.run()):
             yield found
-    finally:
-        await connection.close()
 
 
 @pytest.mark.parametrize(
@@ -153,16 +149,12 @@ async def releases(
     api: FakeApi, count: int, hear: Callable[[tuple[int, int] | None], None] | None = None
 ) -> list[tuple[int, int] | None]:
     """Return the first releases that are told."""
-    connection = Api(plain(api))
-    await connection.open()
-    told: list[tuple[int, int] | None] = []
-    discovery = Discovery(KubernetesRelease(connection), OFTEN)
-    discovery.subscribe(told.append)
-    if hear is not None:
-        discovery.subscribe(hear)
-    try:
+    async with Api(plain(api)) as connection:
+        told: list[tuple[int, int] | None] = []
+        discovery = Discovery(KubernetesRelease(connection), OFTEN)
+        discovery.subscribe(told.append)
+        if hear is not None:
+            discovery.subscribe(hear)
         async with beside(discovery.run()):
             await eventually(lambda: len(told) >= count)
-    finally:
-        await connection.close()
     return told

@@ -4,6 +4,7 @@ log each fault once.
 
 import asyncio
 import logging
+from contextlib import suppress
 from functools import partial
 
 import pytest
@@ -15,12 +16,7 @@ from tests.kubeclient.fake_api import (
     FakeApi,
     Fault,
 )
-from tests.kubeclient.following import (
-    QUICK,
-    eventually,
-    following,
-    plain,
-)
+from tests.kubeclient.following import QUICK, beside, eventually, following, plain
 from tests.kubeclient.objects import (
     KEY,
     a_pod,
@@ -42,7 +38,7 @@ BROKEN_WATCHES = {
     Fault.BROKEN: "server",
     Fault.EXPIRED: "expired",
     Fault.EXPIRED_EVENT: "expired",
-    Fault.STRANGE_EVENT: "server",
+    Fault.STRANGE_EVENT: "garbled",
     Fault.GARBAGE: "garbled",
     Fault.TRUNCATED: "truncated",
     Fault.CUT: "disconnected",
@@ -179,19 +175,11 @@ async def test_a_server_that_is_down_for_ten_minutes_is_asked_some_thirty_times(
     async with fake.serving():
         pass  # a port where no one listens
 
-    api = Api(plain(fake))
-    await api.open()
-    watch = ListWatch(
-        api,
-        pods_in(""),
-        PodStore(Membership()),
-        Timing(),
-        Clock(random=lambda: 0.5, sleep=sleep),
-    )
-    try:
-        await watch.run()
-    except asyncio.CancelledError:
-        await api.close()
+    api, clock = Api(plain(fake)), Clock(random=lambda: 0.5, sleep=sleep)
+    watch = ListWatch(api, pods_in(""), PodStore(Membership()), Timing(), clock)
+    with suppress(asyncio.CancelledError):
+        async with api:
+            await watch.run()
     assert watch.counters.errors == {"refused": len(pauses)}
     assert 20 <= len(pauses) <= 40
     assert max(pauses) <= 30
@@ -364,12 +352,8 @@ async def test_a_monotonic_clock_that_jumps_ahead_changes_nothing(api: FakeApi) 
     api.always("watch", Fault.BRIEF)
 
     connection, members = Api(plain(api)), Membership()
-    await connection.open()
     watch = ListWatch(connection, pods_in(""), PodStore(members), QUICK, Clock(clock=clock))
-    task = asyncio.create_task(watch.run())
-    await eventually(lambda: watch.synced)
-    api.put(PODS, a_pod("pod-0", seat(0)))
-    await eventually(lambda: len(members) == 1)
-    task.cancel()
-    await asyncio.wait([task])
-    await connection.close()
+    async with connection, beside(watch.run()):
+        await eventually(lambda: watch.synced)
+        api.put(PODS, a_pod("pod-0", seat(0)))
+        await eventually(lambda: len(members) == 1)

@@ -59,16 +59,12 @@ def spec_of(crd: Object) -> dict[str, Any]:
 @asynccontextmanager
 async def asking(api: FakeApi) -> AsyncIterator[list[KubeRay | None]]:
     """Ask a fake API server until the end of the block; yield what was told so far."""
-    connection = Api(plain(api))
-    await connection.open()
-    told: list[KubeRay | None] = []
-    discovery = Discovery(KubeRayStored(connection), OFTEN)
-    discovery.subscribe(told.append)
-    try:
+    async with Api(plain(api)) as connection:
+        told: list[KubeRay | None] = []
+        discovery = Discovery(KubeRayStored(connection), OFTEN)
+        discovery.subscribe(told.append)
         async with beside(discovery.run()):
             yield told
-    finally:
-        await connection.close()
 
 
 @pytest.mark.parametrize("release", releases())

@@ -26,15 +26,11 @@ def a_node(name: str, **labels: str) -> Object:
 @asynccontextmanager
 async def following(api: FakeApi) -> AsyncIterator[Nodes]:
     """Follow the Nodes of a fake API server until the end of the block."""
-    connection = Api(plain(api))
-    nodes = Nodes(connection, [CLIQUE, "rack"])
-    await connection.open()
-    try:
+    async with Api(plain(api)) as connection:
+        nodes = Nodes(connection, [CLIQUE, "rack"])
         async with beside(nodes.run()):
             await eventually(lambda: nodes.watch.synced)
             yield nodes
-    finally:
-        await connection.close()
 
 
 async def test_only_the_labels_that_are_passed_on_are_kept_and_they_follow_the_node(

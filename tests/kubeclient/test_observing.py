@@ -59,15 +59,11 @@ class Observed:
 @asynccontextmanager
 async def observing(api: FakeApi) -> AsyncIterator[Observed]:
     """Observe a fake API server, until the end of the block."""
-    connection = Api(plain(api))
-    await connection.open()
-    observed = Observed(connection)
-    try:
+    async with Api(plain(api)) as connection:
+        observed = Observed(connection)
         async with beside(observed.observing.run()):
             await eventually(lambda: observed.observing.listed)
             yield observed
-    finally:
-        await connection.close()
 
 
 @pytest.fixture

@@ -1,29 +1,35 @@
 """The store of the product over Leases in memory, without delays."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, cast
 
 from tests.reservation.server import Server
 from webhook.api import names
-from webhook.kubeclient.client import Api, Query
+from webhook.kubeclient.client import Api, Body, Query
 from webhook.kubeclient.reservation_leases import LeaseStore
 
 
-@dataclass
-class Direct:
+class Direct(Api):
     """An API server that answers at once."""
 
-    server: Server = field(default_factory=Server)
+    def __init__(self) -> None:
+        self.server = Server()
 
-    async def get(self, path: str, query: Query, _deadline: float) -> bytes:
+    async def get(
+        self, path: str, query: Query = (), deadline: float = 0.0, accept: str = ""
+    ) -> bytes:
+        del deadline, accept
         return self.server.get(path, dict(query))
 
-    async def create(self, _path: str, body: Mapping[str, Any], _deadline: float) -> bytes:
+    async def create(
+        self, path: str, body: Body, deadline: float = 0.0, query: Query = ()
+    ) -> bytes:
+        del path, deadline, query
         return self.server.create(dict(body))
 
-    async def replace(self, path: str, body: Mapping[str, Any], _deadline: float) -> bytes:
+    async def replace(
+        self, path: str, body: Body, deadline: float = 0.0, query: Query = ()
+    ) -> bytes:
+        del deadline, query
         return self.server.replace(path.rpartition("/")[2], dict(body))
 
     def entries(self, group: str) -> dict[tuple[int, int], str]:
@@ -40,4 +46,4 @@ class Direct:
 
 
 def lease_store(api: Direct) -> LeaseStore:
-    return LeaseStore(cast("Api", api), "system")
+    return LeaseStore(api, "system")

@@ -20,8 +20,8 @@ from webhook.cache.live import LiveReader, Stores
 from webhook.groups.identity_index import Membership, Occupancy
 from webhook.groups.naming import replica_name
 from webhook.kubeclient import reservation_leases
-from webhook.kubeclient.client import ServerTime
 from webhook.kubeclient.reservation_leases import LeaseStore
+from webhook.kubeclient.timeouts import ServerTime
 from webhook.reservation import (
     allocation,
     reservations,

@@ -9,12 +9,12 @@ by hand.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from email.utils import formatdate
 from random import Random
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -29,9 +29,10 @@ from webhook.groups.identity import MAX_REPLICAS, GroupKey, HostIdentity, ShardK
 from webhook.groups.identity_index import Membership
 from webhook.groups.identity_labels import WorkerPod
 from webhook.groups.required_reads import ReadGroup
-from webhook.kubeclient.client import Api, Query, ServerTime
+from webhook.kubeclient.client import Api, Body, Query
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.reservation_leases import LeaseStore
+from webhook.kubeclient.timeouts import ServerTime
 from webhook.reservation.allocation import Place, Request
 from webhook.reservation.identities import Identities
 from webhook.reservation.reservations import Found, Reservations
@@ -66,7 +67,7 @@ class ApiRequest:
     date: str = ""
 
 
-class SimulatedApi:
+class SimulatedApi(Api):
     """The API server, as one process sends requests to it."""
 
     def __init__(self, process: "Process") -> None:
@@ -74,23 +75,28 @@ class SimulatedApi:
         self._process = process
 
     async def get(
-        self, path: str, query: Query, deadline: float, *, metadata_only: bool = False
+        self, path: str, query: Query = (), deadline: float = 0.0, accept: str = ""
     ) -> bytes:
         """Send a GET."""
-        del metadata_only
+        del accept
         return await self.ask(lambda server: server.get(path, dict(query)), deadline)
 
-    async def create(self, path: str, body: Mapping[str, Any], deadline: float) -> bytes:
+    async def create(
+        self, path: str, body: Body, deadline: float = 0.0, query: Query = ()
+    ) -> bytes:
         """Send a POST."""
-        del path
+        del path, query
         return await self.ask(lambda server: server.create(dict(body)), deadline)
 
-    async def replace(self, path: str, body: Mapping[str, Any], deadline: float) -> bytes:
+    async def replace(
+        self, path: str, body: Body, deadline: float = 0.0, query: Query = ()
+    ) -> bytes:
         """Send a PUT."""
+        del query
         name = path.rpartition("/")[2]
         return await self.ask(lambda server: server.replace(name, dict(body)), deadline)
 
-    async def delete(self, path: str, uid: str, version: str, deadline: float) -> None:
+    async def delete(self, path: str, uid: str, version: str, deadline: float = 0.0) -> None:
         """Send a DELETE."""
         name = path.rpartition("/")[2]
         await self.ask(lambda server: server.delete(name, uid, version), deadline)
@@ -145,7 +151,7 @@ class Watch(Generic[T]):
 
     async def _list_once(self) -> None:
         """List in two pages, both as of the version of the first."""
-        api, feed = cast("SimulatedApi", self._process.api), self._feed
+        api, feed = self._process.api, self._feed
         begun = api.server_time.now()
         at: list[int] = []
         bodies: list[bytes] = []
@@ -198,7 +204,7 @@ class Process:
         self.tasks: list[asyncio.Task[Any]] = []
         members, clusters = Membership(), ClusterIndex()
         stores = Stores(PodStore(members), RayClusterStore(clusters))
-        self.api = cast("Api", SimulatedApi(self))
+        self.api = SimulatedApi(self)
         self.store = LeaseStore(self.api, "system")
         self.lists = LiveReader(self.api, {"": stores})
         self.reservations = Reservations(self.store, self.lists, members, clusters)

@@ -15,7 +15,8 @@ from webhook.cache.serve_stores import PodStore, RayClusterStore
 from webhook.groups.group_config import ClusterIndex
 from webhook.groups.identity import MAX_REPLICAS, GroupKey, HostIdentity
 from webhook.groups.identity_index import Member, Membership
-from webhook.kubeclient.client import Api, ServerTime
+from webhook.kubeclient.client import Api
+from webhook.kubeclient.timeouts import ServerTime
 from webhook.reservation.allocation import (
     BLOCK,
     RENEW_SECONDS,

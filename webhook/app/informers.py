@@ -27,13 +27,9 @@ class Connected:
 
     async def run(self) -> None:
         """Run until cancelled. Raises ConfigurationError if no connection is configured."""
-        await self.api.open()
-        try:
-            async with asyncio.TaskGroup() as group:
-                for name, part in self.parts.items():
-                    group.create_task(part.run(), name=name)
-        finally:
-            await self.api.close()
+        async with self.api, asyncio.TaskGroup() as group:
+            for name, part in self.parts.items():
+                group.create_task(part.run(), name=name)
 
 
 def watch_metrics(

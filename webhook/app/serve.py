@@ -266,9 +266,9 @@ def _closing(settings: Settings) -> dict[str, Runnable]:
     own = settings.installation
     if not own.fail_closed:
         return {}
-    namespace = own_namespace(own.namespace)
-    policy = FailurePolicy(connection(settings.kubeconfig), namespace, own.name)
-    return {"failure policy": policy}
+    api = Api(connection(settings.kubeconfig))
+    policy = FailurePolicy(api, own_namespace(own.namespace), own.name)
+    return {"failure policy": Connected(api, {"failure policy": policy})}
 
 
 def _keepers(
@@ -284,10 +284,9 @@ def _keepers(
         keeper.take(files.read())
         return {"certificate": keeper}
     own, namespace = settings.installation, own_namespace(settings.installation.namespace)
-    vault = SecretStore(connection(settings.kubeconfig), namespace, own.name)
+    api = Api(connection(settings.kubeconfig))
     name = f"{own.name}.{namespace}.svc"
+    vault = SecretStore(api, namespace, own.name)
     source = SelfSigned(vault, [name, f"{name}.cluster.local"])
-    return {
-        "certificate": CertificateWatcher(source, context, observer, tls.client_ca),
-        "secret": vault,
-    }
+    keeper = CertificateWatcher(source, context, observer, tls.client_ca)
+    return {"certificate": Connected(api, {"certificate": keeper})}

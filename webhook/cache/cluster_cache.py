@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from math import inf
 from typing import Any, Final, Generic, TypeVar
 
-import msgspec
 from msgspec import Struct
 
 from webhook.api import names
@@ -22,18 +21,17 @@ from webhook.diagnostics.live_objects import (
     WebhookConfiguration,
 )
 from webhook.diagnostics.object_cache import END, REFUSALS, Live, ObjectCache, Table
-from webhook.kubeclient.client import Api, Query
+from webhook.kubeclient.client import Api, Query, decoded
 from webhook.kubeclient.discovery import Discovery, PodGroupsServed
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.timeouts import Timing
-from webhook.kubeclient.wire import Codec, Resource, decoded, path_of
+from webhook.kubeclient.wire import Codec, Resource, path_of
 
 T = TypeVar("T", bound=Live)
 V = TypeVar("V")
 
 _NAMESPACE_SECONDS: Final = 60.0
 """Interval of reads of a namespace, if namespaces may not be listed."""
-_DEADLINE: Final = 10.0
 _USER_SECONDS: Final = 30.0
 _RAY_PODS: Final = f"{names.LABEL_NODE_TYPE} in ({names.NODE_TYPE_HEAD},{names.NODE_TYPE_WORKER})"
 
@@ -57,8 +55,7 @@ class UserReads:
 
     async def get(self, path: str, query: Query = ()) -> dict[str, Any]:
         """Return a response. Raises ApiError."""
-        found: dict[str, Any] = msgspec.json.decode(await self.api.get(path, query, _USER_SECONDS))
-        return found
+        return decoded(await self.api.get(path, query, _USER_SECONDS), dict[str, Any])
 
     async def items(self, kind: str, path: str, query: Query = ()) -> list[Any] | None:
         found = await self.attempt(kind, self.get(path, query))
@@ -251,8 +248,8 @@ class Observing:
         self._watches.setdefault(kind.plural, []).append(watch)
 
     async def _get_namespace(self, name: str) -> None:
-        body = await self.api.get(f"/api/v1/namespaces/{name}", (), _DEADLINE)
-        self._object_cache.namespaces.load([decoded(body, Named, "a Namespace")])
+        found = await self.api.read(f"/api/v1/namespaces/{name}", Named)
+        self._object_cache.namespaces.load([found])
         self._reads.unread.pop("namespaces", None)
 
     async def _poll_namespace(self, name: str) -> None:

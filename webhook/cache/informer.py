@@ -8,19 +8,17 @@ import logging
 from math import inf
 from typing import Any, Final, Generic, TypeVar
 
-import msgspec
 from msgspec import Struct, field
 
 from webhook.cache.store import Store, number
-from webhook.kubeclient.client import Api
-from webhook.kubeclient.errors import ApiError, Expired, Garbled, Status, oneline
+from webhook.kubeclient.client import JSON, METADATA, Api
+from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.timeouts import Backoff, Clock, Timing
-from webhook.kubeclient.wire import Codec, Event, Resource, Stub, Watched, garbled, pages
+from webhook.kubeclient.wire import Resource, Stub, Watched, pages
 
 T = TypeVar("T", bound=Watched)
 
 _log: Final = logging.getLogger("webhook.cache")
-_GONE: Final = 410
 _FRUITLESS: Final = 5
 """After so many consecutive failures a watch is not resumed: its resourceVersion may be the cause,
 and a list needs none.
@@ -29,14 +27,6 @@ _NO_ANSWER: Final = frozenset(
     {"refused", "disconnected", "timeout", "tls", "unauthorized", "forbidden", "throttled"}
 )
 """Failures that are independent of the resourceVersion."""
-
-
-class _ErrorEvent(Struct):
-    object: Status
-
-
-_stubs: Final = msgspec.json.Decoder(Event[Stub])
-_errors: Final = msgspec.json.Decoder(_ErrorEvent)
 
 
 class Counters(Struct):
@@ -116,7 +106,7 @@ class ListWatch(Generic[T]):
             if not version:
                 version = meta.resource_version
                 if not version:
-                    raise Garbled(
+                    raise ApiError(
                         "garbled",
                         "the API server sent a list without a resourceVersion: is a proxy in "
                         "between?",
@@ -151,7 +141,7 @@ class ListWatch(Generic[T]):
             self.resource.path,
             [*self.resource.query, *query],
             self._timing.idle,
-            metadata_only=self.resource.metadata_only,
+            METADATA if self.resource.metadata_only else JSON,
         ) as lines:
             self.counters.watches += 1
             self._opened = self._clock()
@@ -171,10 +161,7 @@ class ListWatch(Generic[T]):
         self._store.contacted(server_time)
 
     def _take(self, line: bytes) -> None:
-        event = decode_event(self.resource.codec, line)
-        kind, value = event.type, event.object
-        if kind == "ERROR":
-            _raise(line)
+        kind, value = self.resource.codec.event(line)
         version = value.metadata.resource_version
         if kind != "BOOKMARK":
             self.counters.events += 1
@@ -223,11 +210,11 @@ class _Outage:
         """
         if not self.reason:
             self._since = self._clock()
-        if isinstance(error, Expired) and self.reason != error.reason:
+        if error.reason == "expired" and self.reason != error.reason:
             self._backoff.reset()  # the API server answers, and after an outage the list is urgent
         pause = self._backoff.next(error.retry_after or 0.0)
         self._fruitless += error.reason not in _NO_ANSWER
-        if isinstance(error, Expired) or self._fruitless >= _FRUITLESS:
+        if error.reason == "expired" or self._fruitless >= _FRUITLESS:
             resumed = False
             self._fruitless = 0
         if error.reason != self.reason:
@@ -236,31 +223,3 @@ class _Outage:
             then = "watch" if resumed else "list"
             _log.warning(text, self._name, error, error.reason, then, pause)
         return pause, resumed
-
-
-def decode_event(codec: Codec[T], line: bytes) -> Event[T] | Event[Stub]:
-    """Return an event, with a Stub for an object that is not of the type. Raises Garbled."""
-    try:
-        return codec.events.decode(line)
-    except msgspec.ValidationError:
-        pass
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise garbled("watch", line) from error
-    try:
-        return _stubs.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise garbled("watch", line) from error
-
-
-def _raise(line: bytes) -> None:
-    try:
-        status = _errors.decode(line).object
-    except msgspec.ValidationError:
-        status = Status()
-    text = (
-        f"the API server ended the watch with {status.code}: "
-        f"{oneline(status.message or status.reason or '')}"
-    )
-    if status.code == _GONE:
-        raise Expired("expired", text)
-    raise ApiError("server", text)

@@ -10,9 +10,9 @@ from msgspec import Struct
 from webhook.api.objects import ObjectMeta, Strings
 from webhook.cache.informer import ListWatch
 from webhook.cache.store import Store
-from webhook.kubeclient.client import Api
+from webhook.kubeclient.client import METADATA, Api
 from webhook.kubeclient.errors import ApiError
-from webhook.kubeclient.wire import Codec, Resource, decoded
+from webhook.kubeclient.wire import Codec, Resource
 
 _SECONDS: Final = 1.0
 """Deadline of a live read: the API server's timeout for the review of a binding is 2 s."""
@@ -61,8 +61,7 @@ class Nodes:
             return found.labels
         try:
             path = f"/api/v1/nodes/{quote(name)}"
-            body = await self._api.metadata(path, _SECONDS)
-            return self._kept(decoded(body, _Node, "a Node")).labels
+            return self._kept(await self._api.read(path, _Node, _SECONDS, METADATA)).labels
         except ApiError as error:
             _log.warning("labels of Node %s are not passed on: %s", name, error)
             return {}

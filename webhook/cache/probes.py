@@ -15,7 +15,7 @@ from webhook.diagnostics.examiner import examine
 from webhook.diagnostics.installation_problems import OURS
 from webhook.diagnostics.live_objects import WebhookConfiguration
 from webhook.diagnostics.report import ClusterReport
-from webhook.kubeclient.client import Api
+from webhook.kubeclient.client import DRY_RUN, Api, decoded
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.reservation_leases import check_content
 from webhook.kubeclient.wire import path_of
@@ -231,16 +231,15 @@ def _accounts(namespace: str, pods: Sequence[Object]) -> tuple[str, ...]:
 async def _allowed(api: Api, account: str, attributes: Mapping[str, str]) -> bool:
     kind = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
     review = {**kind, "spec": {"user": account, "resourceAttributes": attributes}}
-    answer = msgspec.json.decode(await api.create(_REVIEWS, review, _SECONDS))
-    return bool(answer["status"].get("allowed"))
+    answer = decoded(await api.create(_REVIEWS, review, _SECONDS), Object)
+    return bool((answer.get("status") or {}).get("allowed"))
 
 
 async def _attempt(api: Api, path: str, body: Object) -> Tried:
     try:
-        answer = await api.create(path, body, _SECONDS, [("dryRun", "All")])
+        stored = decoded(await api.create(path, body, _SECONDS, DRY_RUN), Object)
     except ApiError as error:
         return Tried(None, str(error), error.reason)
-    stored: Object = msgspec.json.decode(answer)
     return Tried(stored)
 
 
@@ -252,8 +251,7 @@ async def _rewrite(api: Api, path: str, lease: Object, limit: asyncio.Semaphore)
     name = quote(str(lease["metadata"]["name"]), safe="")
     try:
         async with limit:
-            dry = [("dryRun", "All")]
-            await api.replace(f"{path}/{name}", whole, _SECONDS, dry)
+            await api.replace(f"{path}/{name}", whole, _SECONDS, DRY_RUN)
     except (
         ApiError
     ) as error:  # after a conflict, or if the Lease is missing, another process has written it

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
-import msgspec
 from msgspec import Struct
 
 from webhook.api import names
@@ -87,12 +86,8 @@ def advising() -> Iterator[None]:
 
 async def _with_cluster(arguments: argparse.Namespace, ask: Callable[[Cluster], Awaitable[T]]) -> T:
     path, namespace = place_of(arguments)
-    api = Api(load_of(path, arguments.context))
-    await api.open()
-    try:
+    async with Api(load_of(path, arguments.context)) as api:
         return await ask(Cluster(api, namespace, getattr(arguments, "ignoring", True)))
-    finally:
-        await api.close()
 
 
 async def ray_objects(cluster: Cluster) -> list[Manifest]:
@@ -103,12 +98,7 @@ async def ray_objects(cluster: Cluster) -> list[Manifest]:
     for kind in names.RAY_KINDS:
         within = f"/namespaces/{cluster.namespace}" if cluster.namespace else ""
         path = f"/apis/{names.RAY_GROUP}/v1{within}/{kind.lower()}s"
-        try:
-            listed: dict[str, Any] = msgspec.json.decode(await cluster.api.get(path, (), _SECONDS))
-        except ApiError as error:
-            if error.reason != "missing":
-                raise
-            continue
+        listed = await cluster.api.find(path, dict[str, Any], _SECONDS) or {}
         for item in listed.get("items") or ():
             meta = item["metadata"]
             name = f"{kind} {meta.get('namespace')}/{meta.get('name')}"

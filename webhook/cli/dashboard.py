@@ -67,11 +67,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _try(api: Api, namespace: str) -> None:
     """Send a first request, so that errors are printed here and not in the browser."""
-    await api.open()
-    try:
+    async with api:
         await probe(api, namespace)
-    finally:
-        await api.close()
 
 
 async def _serve(page: Page, access: OwnAccess, port: int) -> int:

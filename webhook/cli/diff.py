@@ -16,7 +16,6 @@ from webhook.cli.files import read_manifests, text_in
 from webhook.cli.parsing import add_connection, add_output, add_paths, required_paths
 from webhook.diagnostics.messages import counted
 from webhook.diff.comparison import Comparison, compare
-from webhook.kubeclient.errors import ApiError
 from webhook.manifest.reader import Manifest
 from webhook.manifest.views import problem_in
 from webhook.validation.finding import Finding
@@ -84,11 +83,8 @@ async def _one(cluster: Cluster, manifest: Manifest) -> _Compared:
     namespace = str(manifest.metadata.get("namespace") or cluster.namespace)
     called = f"{manifest.kind} {namespace}/{name}"
     path = f"/apis/ray.io/v1/namespaces/{namespace}/{_PLURALS[manifest.kind]}/{name}"
-    try:
-        live: dict[str, Any] = msgspec.json.decode(await cluster.api.get(path, (), _SECONDS))
-    except ApiError as error:
-        if error.reason != "missing":
-            raise
+    live = await cluster.api.find(path, dict[str, Any], _SECONDS)
+    if live is None:
         return _Compared(manifest.kind, called, None, check(manifest.kind, manifest.document))
     return _Compared(manifest.kind, called, compare(manifest.kind, live, manifest.document), [])
 

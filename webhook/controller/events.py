@@ -19,7 +19,7 @@ from msgspec import Struct
 from webhook.api import names
 from webhook.api.failures import UNEXPECTED
 from webhook.cache.cluster_cache import Observing
-from webhook.controller.requests import REFUSED, SECONDS, kind_of, log_failure, reason_of, timestamp
+from webhook.controller.requests import REFUSED, kind_of, log_failure, reason_of, timestamp
 from webhook.controller.work_queue import Key, WorkQueue
 from webhook.diagnostics import tracker
 from webhook.diagnostics.examiner import Examiner
@@ -28,7 +28,6 @@ from webhook.diagnostics.tracker import EventRequest, TrackedProblems, Tracker
 from webhook.kubeclient.client import Api, Operation
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.timeouts import QueueTiming
-from webhook.kubeclient.wire import decoded
 
 _AT_ONCE: Final = 100
 """Maximum writes per report; the rest is written with the next reports."""
@@ -123,19 +122,19 @@ class EventRecorder:
                 if error.reason != "missing":  # the event has expired
                     raise
         try:
-            await self._api.create(_collection(notice), self._body(notice, now), SECONDS)
+            await self._api.create(_collection(notice), self._body(notice, now))
         except ApiError as error:
             if error.reason != "conflict":
                 raise
         else:
             return 1
-        there = decoded(await self._api.get(_path(notice), (), SECONDS), _Event, "an Event")
+        there = await self._api.read(_path(notice), _Event)
         return await self._repeat(notice, (there.series.count if there.series else 1) + 1, now)
 
     async def _repeat(self, notice: EventRequest, count: int, now: float) -> int:
         series = {"count": count, "lastObservedTime": timestamp(now)}
         change: Operation = {"op": "add", "path": "/series", "value": series}
-        await self._api.patch(_path(notice), [change], SECONDS)
+        await self._api.patch(_path(notice), [change])
         return count
 
     def _body(self, notice: EventRequest, now: float) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from webhook.api import names
 from webhook.cache.cluster_cache import Observing
 from webhook.controller.group_index import GroupIndex
 from webhook.controller.podgroups.podgroup_api import metadata
-from webhook.controller.requests import SECONDS
 from webhook.controller.work_queue import ALL, Key, WorkQueue
 from webhook.groups.group_config import RayClusterConfig
 from webhook.groups.naming import headless_service
@@ -76,7 +75,7 @@ class HeadlessServices:
         """Create a service; return whether there was none. Raises ApiError."""
         try:
             path = f"/api/v1/namespaces/{quote(facts.namespace)}/services"
-            await self._api.create(path, service_of(facts), SECONDS)
+            await self._api.create(path, service_of(facts))
         except ApiError as error:
             if error.reason != "conflict":
                 raise

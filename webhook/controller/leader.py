@@ -7,7 +7,7 @@ https://kubernetes.io/docs/concepts/architecture/leases/
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from time import time
 from typing import Final
 from urllib.parse import quote
@@ -19,26 +19,20 @@ from webhook.controller.requests import timestamp
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.timeouts import Clock
-from webhook.kubeclient.wire import decoded
 
 _API: Final = "coordination.k8s.io/v1"
 _log: Final = logging.getLogger("webhook.controller")
+LEASE_SECONDS: Final = 15.0
+"""The lease duration: another process may acquire it after this time without a renewal."""
+_RENEW_SECONDS: Final = 10.0
+"""The renew deadline: work ends then, well before another process can begin."""
+RETRY_SECONDS: Final = 2.0
+"""The period between two renewals."""
+POLL_SECONDS: Final = 0.5
+"""The period between two reads while not leading; a released Lease is acquired this soon."""
 _REQUEST_SECONDS: Final = 5.0
 _RELEASE_SECONDS: Final = 1.0
 """Deadline of the request that releases the Lease at shutdown."""
-
-
-class LeaderTiming(Struct, frozen=True):
-    """Times in seconds."""
-
-    lease: float = 15.0
-    """The lease duration: another process may acquire it after this time without a renewal."""
-    renew: float = 10.0
-    """The renew deadline: work ends then, well before another process can begin."""
-    retry: float = 2.0
-    """The period between two renewals."""
-    poll: float = 0.5
-    """The period between two reads while not leading; a released Lease is acquired this soon."""
 
 
 class Holding(Struct, rename="camel", frozen=True, omit_defaults=True):
@@ -52,7 +46,7 @@ class Holding(Struct, rename="camel", frozen=True, omit_defaults=True):
 
 
 class _Lease(Struct):
-    metadata: ObjectMeta
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
     spec: Holding = field(default_factory=Holding)
 
 
@@ -68,13 +62,7 @@ class Lease:
 
     async def read(self, seconds: float) -> tuple[Holding, str]:
         """Return the holder and the resourceVersion, which is empty if the Lease does not exist."""
-        try:
-            body = await self._api.get(self._path, (), seconds)
-        except ApiError as error:
-            if error.reason == "missing":
-                return Holding(), ""
-            raise
-        lease = decoded(body, _Lease, "a Lease")
+        lease = await self._api.find(self._path, _Lease, seconds) or _Lease()
         return lease.spec, lease.metadata.resource_version
 
     async def write(self, holding: Holding, version: str, seconds: float) -> None:
@@ -84,10 +72,11 @@ class Lease:
             body = {"apiVersion": _API, "kind": "Lease", "metadata": self._metadata, "spec": spec}
             await self._api.create(self._collection, body, seconds)
             return
-        pinned = {"op": "replace", "path": "/metadata/resourceVersion", "value": version}
-        await self._api.patch(
-            self._path, [pinned, {"op": "add", "path": "/spec", "value": spec}], seconds
-        )
+        change = {"op": "add", "path": "/spec", "value": spec}
+        await self._api.patch(self._path, [change], version, seconds)
+
+
+Work = Callable[[], Awaitable[None]]
 
 
 class Leader:
@@ -101,8 +90,7 @@ class Leader:
         self,
         lease: Lease,
         identity: str,
-        works: Sequence[Callable[[], Coroutine[None, None, None]]],
-        timing: LeaderTiming | None = None,
+        works: Sequence[Work],
         time_source: Clock | None = None,
     ) -> None:
         self.leading = False
@@ -111,7 +99,6 @@ class Leader:
         self._lease = lease
         self._identity = identity
         self._works = works
-        self._timing = timing or LeaderTiming()
         self._time_source = time_source or Clock()
         self._seen = Holding()
         self._seen_at = 0.0
@@ -119,12 +106,14 @@ class Leader:
         self._problem = ""
 
     async def run(self) -> None:
-        """Take part in the election until cancelled. Raises the exceptions of the work."""
+        """Take part in the election until cancelled. Raises the exceptions of the work, which runs
+        until cancelled.
+        """
         try:
             while True:
                 while not await self._try():
                     await self._time_source.sleep(
-                        self._timing.poll * (1 + 0.2 * self._time_source.random())
+                        POLL_SECONDS * (1 + 0.2 * self._time_source.random())
                     )
                 await self._lead()
         finally:
@@ -135,7 +124,7 @@ class Leader:
         self.leading = True
         try:
             async with asyncio.TaskGroup() as tasks:
-                works = [tasks.create_task(work()) for work in self._works]
+                works = [tasks.create_task(_endless(work)) for work in self._works]
                 await self._keep()
                 for work in works:
                     work.cancel()
@@ -145,17 +134,17 @@ class Leader:
     async def _keep(self) -> None:
         """Renew the Lease; return once it is lost or the renew deadline has passed."""
         renewed = self._time_source.clock()
-        while (left := renewed + self._timing.renew - self._time_source.clock()) > 0:
-            await self._time_source.sleep(min(self._timing.retry, left))
+        while (left := renewed + _RENEW_SECONDS - self._time_source.clock()) > 0:
+            await self._time_source.sleep(min(RETRY_SECONDS, left))
             begun = self._time_source.clock()
-            if await self._try(max(renewed + self._timing.renew - begun, 0.0)):
+            if await self._try(max(renewed + _RENEW_SECONDS - begun, 0.0)):
                 renewed = begun
             elif self._other:
                 text = "leader: %s has taken Lease %s over; this process stands by"
                 _log.warning(text, self._other, self._lease.name)
                 return
         text = "leader: Lease %s could not be renewed for %g s; this process stops"
-        _log.warning(text, self._lease.name, self._timing.renew)
+        _log.warning(text, self._lease.name, _RENEW_SECONDS)
 
     async def _try(self, seconds: float = _REQUEST_SECONDS) -> bool:
         """Acquire or renew the Lease, and return whether this process holds it."""
@@ -195,7 +184,7 @@ class Leader:
         mine = holding.holder_identity == self._identity
         return Holding(
             self._identity,
-            int(self._timing.lease),
+            int(LEASE_SECONDS),
             holding.acquire_time if mine else now,
             now,
             (holding.lease_transitions or 0) + (not mine and bool(holding.acquire_time)),
@@ -215,3 +204,8 @@ class Leader:
             _log.warning(text, self._lease.name, error, error.reason)
         else:
             _log.info("leader: Lease %s was released", self._lease.name)
+
+
+async def _endless(work: Work) -> None:
+    await work()
+    raise RuntimeError("a reconciler ended by itself")

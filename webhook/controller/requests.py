@@ -1,4 +1,4 @@
-"""Requests of reconcilers to the API server: their deadline, lists, and failures."""
+"""Requests of reconcilers to the API server: lists and failures."""
 
 import logging
 from datetime import UTC, datetime
@@ -6,14 +6,12 @@ from functools import cache
 from typing import Final, TypeVar
 
 from webhook.api.failures import UNEXPECTED
-from webhook.kubeclient.client import Api, Query
+from webhook.kubeclient.client import SECONDS, Api, Query
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.wire import Codec, Resource, Watched, read_list
 
 T = TypeVar("T", bound=Watched)
 
-SECONDS: Final = 10.0
-"""Deadline of a request, which is never in the path of a review."""
 OVERTAKEN: Final = frozenset({"conflict", "missing"})
 """Failures that mean that an object has changed: reconcile again."""
 REFUSED: Final = frozenset({"forbidden", "invalid", "status"})

@@ -2,8 +2,6 @@
 The `kubernetes` package is imported only for a kubeconfig.
 """
 
-import asyncio
-import logging
 import os
 import ssl
 from base64 import b64encode
@@ -20,11 +18,7 @@ from msgspec import Struct
 from yarl import URL
 
 from webhook.kubeclient.errors import ApiError, ConfigurationError
-from webhook.manifest.reader import read
-from webhook.manifest.yaml_values import ManifestError
 
-_log: Final = logging.getLogger("webhook.kubeclient")
-_RENEW_SECONDS: Final = 30.0
 _UNUSABLE: Final = (OSError, ValueError)
 """Errors of an access that cannot be read."""
 _ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -34,21 +28,21 @@ NAMESPACE_FILE: Final = _ACCOUNT / "namespace"
 """The namespace of the pod."""
 
 
-async def _anonymous() -> str:
-    return ""
+async def _constant(value: str) -> str:
+    return value
 
 
 class Access(Struct, frozen=True):
     """The address of an API server, and how to connect. `proxy` is empty for the proxy of the
     environment.
 
-    `tls` returns a new context, created from `files` among others. `authorization` returns the
-    value of the header, empty for none. Both raise OSError or ValueError.
+    `tls` returns a new context. `authorization` returns the value of the header, empty for none.
+    Both raise OSError or ValueError. `files` are those that both were read from.
     """
 
     url: str
     tls: Callable[[], ssl.SSLContext] = ssl.create_default_context
-    authorization: Callable[[], Awaitable[str]] = _anonymous
+    authorization: Callable[[], Awaitable[str]] = partial(_constant, "")
     files: tuple[str, ...] = ()
     tls_name: str = ""
     proxy: str = ""
@@ -57,39 +51,16 @@ class Access(Struct, frozen=True):
 Load = Callable[[], Awaitable[Access]]
 """Loads the access again at each call. Raises OSError or ValueError."""
 
-Stamp = tuple[int, ...]
+Stamp = tuple[str | int, ...]
 
 
-def stamp(path: str) -> Stamp:
-    """Return a value that changes with the content of a file; empty if the file does not exist."""
+def _stamp(path: str) -> Stamp:
+    """Return a value that changes with the content of a file."""
     try:
         stat = os.stat(path)  # noqa: PTH116 - at each request, in a quarter of the time
     except OSError:
-        return ()
-    return stat.st_ino, stat.st_mtime_ns, stat.st_size
-
-
-class _TokenFile:
-    """The token of a service account, which the kubelet rotates before it expires."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._read: Stamp = ()
-        self._value = ""
-
-    async def authorization(self) -> str:
-        """Return the value of the header. Raises OSError or ValueError."""
-        found = stamp(self._path)
-        if not found or found != self._read:
-            self._value, self._read = f"Bearer {self._token()}", found
-        return self._value
-
-    def _token(self) -> str:
-        token = Path(self._path).read_text(encoding="ascii").strip()
-        if not token:
-            msg = f"the token file {self._path} is empty"
-            raise ValueError(msg)
-        return token
+        return (path,)
+    return path, stat.st_ino, stat.st_mtime_ns, stat.st_size
 
 
 def in_cluster(
@@ -104,26 +75,34 @@ def in_cluster(
         port = environ.get("KUBERNETES_SERVICE_PORT")
         if not host or not port:
             raise ValueError("KUBERNETES_SERVICE_HOST or KUBERNETES_SERVICE_PORT is not set")
-        file = _TokenFile(token_file)
-        await file.authorization()
         url = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
         tls = partial(ssl.create_default_context, cafile=ca_file)
-        return Access(url, tls, file.authorization, (ca_file,))
+        authorization = partial(_constant, f"Bearer {_token(token_file)}")
+        return Access(url, tls, authorization, (ca_file, token_file))
 
     return load
 
 
+def _token(path: str) -> str:
+    token = Path(path).read_text(encoding="ascii").strip()
+    if not token:
+        msg = f"the token file {path} is empty"
+        raise ValueError(msg)
+    return token
+
+
 class Connection:
-    """The access of a client, with the current certificates and credentials. `prefix` stands before
-    the paths of requests.
+    """The access of a client, loaded again when one of its files was replaced. `prefix` stands
+    before the paths of requests.
     """
 
     def __init__(self, load: Load) -> None:
         self._load = load
-        self._files: list[tuple[str, Stamp]] | None = None
+        self._files: list[Stamp] | None = None
         self._access: Access  # these are set by `load`
-        self._tls: ssl.SSLContext
         self._basic: str
+        self.tls: ssl.SSLContext
+        self.tls_name: str | None
         self.prefix: str
         self.proxy: URL | None
 
@@ -135,16 +114,15 @@ class Connection:
         self.prefix = str(url.with_user(None)).rstrip("/")
         user = f"{url.user}:{url.password or ''}"
         self._basic = "" if url.user is None else f"Basic {b64encode(user.encode()).decode()}"
-        self._access = access
-        self._trust()
+        files = [_stamp(path) for path in access.files]
+        if files != self._files:
+            self.tls, self._files = access.tls(), files
+        self.tls_name, self._access = access.tls_name or None, access
 
     async def renew(self) -> None:
-        """Load the access again: a token file or the output of an exec plugin may have changed.
-        Raises ApiError.
-        """
+        """Load the access again: the output of an exec plugin may have changed. Raises ApiError."""
         try:
-            async with asyncio.timeout(_RENEW_SECONDS):
-                await self.load()
+            await self.load()
         except _UNUSABLE as error:
             text = (
                 "the API server does not accept the credentials, and they cannot be loaded again: "
@@ -152,42 +130,21 @@ class Connection:
             )
             raise ApiError("unauthorized", text) from error
 
-    @property
-    def tls_name(self) -> str | None:
-        return self._access.tls_name or None
-
     async def authorization(self) -> Mapping[str, str]:
-        """Return the header of the credentials. Raises ApiError."""
+        """Return the header of the current credentials. Raises ApiError."""
         try:
+            if self._files != [_stamp(path) for path in self._access.files]:
+                await self.load()
             value = await self._access.authorization() or self._basic
             if not value.isprintable():
                 raise ValueError("the token is not one line")
-        except _UNUSABLE as error:  # token files are read again periodically
+        except _UNUSABLE as error:
             text = (
-                f"the credentials for the API server cannot be read: {error}; look at the token "
-                "file that the kubeconfig or the service account names"
+                f"the credentials for the API server cannot be read: {error}; look at the files "
+                "that the kubeconfig or the service account names"
             )
             raise ApiError("unauthorized", text) from error
         return {"Authorization": value} if value else {}
-
-    def tls(self) -> ssl.SSLContext:
-        """Return the context of the current certificates of authority and client."""
-        try:
-            self._trust()
-        except _UNUSABLE as error:
-            _log.warning(
-                "the certificates for the API server cannot be read again, so those from before "
-                "are used: %s",
-                error,
-            )
-        return self._tls
-
-    def _trust(self) -> None:
-        """Create the context, if its files were replaced. Raises OSError or ValueError."""
-        files = [(path, stamp(path)) for path in self._access.files]
-        if files != self._files:
-            self._files = files
-            self._tls = self._access.tls()
 
 
 def _url(text: str) -> URL:
@@ -258,43 +215,6 @@ def namespace_of(path: str, context: str | None) -> str:
             if NAMESPACE_FILE.exists()
             else _DEFAULT
         )
-    from webhook.kubeclient.kubeconfig import contexts_of  # noqa: PLC0415 - as above
+    from webhook.kubeclient.kubeconfig import namespace_in  # noqa: PLC0415 - as above
 
-    try:
-        contexts, current = contexts_of(path)
-        by_name = {each["name"]: each for each in contexts}
-        chosen = by_name.get(context) if context else current
-        namespace = chosen["context"].get("namespace") if chosen is not None else ""
-    except Exception as error:  # the package does not wrap errors of its YAML parser
-        _require_maps(path)
-        raise _unusable(path, str(error)) from error
-    if chosen is None:
-        msg = f"{path} has no context {context!r}: it has {', '.join(by_name) or 'none'}"
-        raise ConfigurationError(msg)
-    return str(namespace or _DEFAULT)
-
-
-def _require_maps(path: str) -> None:
-    """Raise ConfigurationError for a kubeconfig with a part that is not a YAML map.
-
-    This is stricter than the package, which accepts duplicate keys, and has less precise messages.
-    """
-    for part in path.split(os.pathsep):
-        if not Path(part).exists():
-            continue
-        try:
-            documents = [each.document for each in read(part, Path(part).read_bytes())]
-        except ManifestError as error:
-            where = f"{part}, line {error.line}" if error.line else part
-            raise _unusable(where, error.problem) from error
-        except OSError as error:
-            raise _unusable(part, error.strerror or str(error)) from error
-        if not documents or not isinstance(documents[0], dict):
-            raise _unusable(part, "it is empty" if not documents else "it is no map")
-
-
-def _unusable(path: str, problem: str) -> ConfigurationError:
-    return ConfigurationError(
-        f"{path} cannot be read as a kubeconfig: {problem}; name another with --kubeconfig or "
-        "KUBECONFIG"
-    )
+    return namespace_in(path, context) or _DEFAULT

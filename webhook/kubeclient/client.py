@@ -6,13 +6,11 @@ See docs/contributing/decisions/0031-requests-to-the-api-server.md.
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from email.utils import parsedate_to_datetime
-from math import inf
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from time import monotonic
-from typing import Final, TypeVar
-from urllib.parse import quote, urlencode
+from typing import Final, Self, TypeVar
+from urllib.parse import urlencode
 
 import aiohttp
 import msgspec
@@ -21,45 +19,36 @@ from yarl import URL
 
 from webhook import __version__
 from webhook.kubeclient.access import Connection, Load
-from webhook.kubeclient.errors import (
-    ApiError,
-    ConfigurationError,
-    Expired,
-    Garbled,
-    Status,
-    oneline,
-)
+from webhook.kubeclient.errors import ApiError, ConfigurationError, Status, oneline
+from webhook.kubeclient.timeouts import ServerTime
 
 Query = Sequence[tuple[str, str]]
 
 Operation = Mapping[str, object]
 """An operation of a JSON Patch."""
 
+Body = Mapping[str, object]
+
 T = TypeVar("T")
 
+SECONDS: Final = 10.0
+"""Deadline of a request that no review depends on."""
 BODY_BYTES: Final = 1 << 26
-"""Limit of the body of a successful response, after decompression. A page that exceeds it is read
+"""Limit of the body of a response, after decompression. A page that exceeds it is read
 again in smaller pages.
 """
 LINE_BYTES: Final = 1 << 24
 """Limit of a line of a stream. etcd stores objects of up to 1.5 MiB."""
 
-_REFUSAL_BYTES: Final = 1 << 16
-"""Bytes of the body of a failure that are read."""
 _CHUNK_BYTES: Final = 1 << 16
 """Bytes of a body that are handled at once, which delays reviews."""
 _IDLE_SECONDS: Final = 30.0
 """How long an idle connection is kept. The API server closes it after 90 s."""
 _OPEN_SECONDS: Final = 30.0
-_FAILURES: Final = (aiohttp.ClientError, OSError)
 _SUCCESSES: Final = frozenset({200, 201, 202})
-_UNAUTHORIZED: Final = 401
-_THROTTLED: Final = 429
 _THROTTLED_SECONDS: Final = 1.0
 _THROTTLED_REPEATS: Final = 5
 """Retries after 429. Then the callers have their own backoff."""
-_SAFE: Final = "/%:@!$&'()*+,;=~?#[]"
-_encode: Final = msgspec.json.Encoder().encode
 _REASONS: Final = {
     401: "unauthorized",
     403: "forbidden",
@@ -69,50 +58,27 @@ _REASONS: Final = {
     422: "invalid",
     429: "throttled",
 }
+_SERVER_ERROR: Final = 500
 
-_WRITE: Final = {"Accept": "application/json", "Accept-Encoding": "identity"}
-_JSON: Final = {**_WRITE, "Content-Type": "application/json"}
-_JSON_PATCH: Final = {**_WRITE, "Content-Type": "application/json-patch+json"}
-_READ: Final = {"Accept": "application/json", "Accept-Encoding": "gzip"}
-"""The API server compresses responses of more than 128 KiB, except for watches."""
-_METADATA, _LIST_METADATA = (
-    {**_READ, "Accept": f"application/json;as={kind};g=meta.k8s.io;v=v1,application/json"}
+UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""Errors of a body that is not what it should be."""
+
+DRY_RUN: Final = [("dryRun", "All")]
+JSON: Final = "application/json"
+METADATA, LIST_METADATA = (
+    f"{JSON};as={kind};g=meta.k8s.io;v=v1,{JSON}"
     for kind in ("PartialObjectMetadata", "PartialObjectMetadataList")
 )
-
-
-class ServerTime:
-    """A lower bound of the API server's time (Unix time); -inf before the first response.
-
-    The bound never decreases: a response may be read long after it was sent, and the clocks of API
-    server replicas differ by a second or two.
-    """
-
-    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
-        self._clock = clock
-        self._ahead = -inf
-        self._date = ""
-
-    def now(self) -> float:
-        return self._clock() + self._ahead
-
-    def observe(self, date: str) -> None:
-        """Update the bound by the `Date` of a new response; an invalid date is ignored."""
-        if date == self._date or not date:
-            return
-        try:
-            at = parsedate_to_datetime(date).timestamp()
-        except (ValueError, OverflowError):
-            return
-        self._date = date
-        self._ahead = max(self._ahead, at - self._clock())
+"""Media types of the metadata alone: of an object or a watch, and of a list."""
 
 
 class Api:
-    """A client of an API server. Call `open` before the first request, and `close` after the last.
+    """A client of an API server, open within `async with`. Entering loads the configuration without
+    a request, and raises ConfigurationError.
 
-    A GET is retried once if a pooled connection turns out to be closed, and a write is not. The
-    certificate of a TLS proxy is verified like that of the server, as in kubectl.
+    All requests raise ApiError, with reason `missing` for a 404 and `conflict` for a 409. A GET is
+    retried once if a pooled connection turns out to be closed, and a write is not. The certificate
+    of a TLS proxy is verified like that of the server, as in kubectl.
     """
 
     def __init__(self, load: Load) -> None:
@@ -120,8 +86,7 @@ class Api:
         self._connection = Connection(load)
         self._session: aiohttp.ClientSession | None = None
 
-    async def open(self) -> None:
-        """Load the configuration without sending a request. Raises ConfigurationError."""
+    async def __aenter__(self) -> Self:
         try:
             await self._connection.load()
         except (OSError, ValueError) as error:
@@ -133,70 +98,85 @@ class Api:
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_IDLE_SECONDS),
             cookie_jar=aiohttp.DummyCookieJar(),
-            headers={"User-Agent": f"ray-webhook/{__version__}"},
-            timeout=aiohttp.ClientTimeout(),  # callers have their own deadlines
+            headers={"Accept": JSON, "User-Agent": f"ray-webhook/{__version__}"},
+            json_serialize_bytes=msgspec.json.encode,
             middlewares=[_once],
         )
+        return self
 
-    async def close(self) -> None:
-        """Close all connections."""
+    async def __aexit__(self, *_error: object) -> None:
         session, self._session = self._session, None
         if session is not None:
             await session.close()
 
     async def get(
-        self, path: str, query: Query, deadline: float, *, metadata_only: bool = False
+        self, path: str, query: Query = (), deadline: float = SECONDS, accept: str = JSON
     ) -> bytes:
-        """Return the body of a successful GET, of a list with `metadata_only`, within `deadline`
-        seconds. Raises ApiError.
-        """
-        headers = _LIST_METADATA if metadata_only else _READ
-        return await self._answer("GET", headers, path, query, deadline)
+        """Return the body of a successful GET, within `deadline` seconds."""
+        return await self._answer("GET", _target(path, query), deadline, {"Accept": accept})
 
-    async def metadata(self, path: str, deadline: float) -> bytes:
-        """Return the metadata of an object. Raises ApiError."""
-        return await self._answer("GET", _METADATA, path, (), deadline)
+    async def read(
+        self, path: str, kind: type[T], deadline: float = SECONDS, accept: str = JSON
+    ) -> T:
+        """Return an object as `kind`."""
+        return decoded(await self.get(path, (), deadline, accept), kind)
+
+    async def find(
+        self, path: str, kind: type[T], deadline: float = SECONDS, accept: str = JSON
+    ) -> T | None:
+        """Return an object as `kind`, or None if it does not exist."""
+        try:
+            return await self.read(path, kind, deadline, accept)
+        except ApiError as error:
+            if error.reason != "missing":
+                raise
+            return None
 
     async def create(
-        self, path: str, body: Mapping[str, object], deadline: float, query: Query = ()
+        self, path: str, body: Body, deadline: float = SECONDS, query: Query = ()
     ) -> bytes:
-        """Create an object in the collection at `path`, and return it. Raises ApiError, with reason
-        `conflict` if it exists.
-        """
-        return await self._answer("POST", _JSON, path, query, deadline, body)
-
-    async def patch(self, path: str, operations: Sequence[Operation], deadline: float) -> None:
-        """Apply a JSON Patch (RFC 6902). Raises ApiError, with reason `conflict` for a 409."""
-        await self._answer("PATCH", _JSON_PATCH, path, (), deadline, operations)
+        """Create an object in the collection at `path`, and return it."""
+        return await self._answer("POST", _target(path, query), deadline, content=body)
 
     async def replace(
-        self, path: str, body: Mapping[str, object], deadline: float, query: Query = ()
+        self, path: str, body: Body, deadline: float = SECONDS, query: Query = ()
     ) -> bytes:
-        """Replace an object with the version in `body`, and return it. Raises ApiError, with reason
-        `conflict` for a 409.
-        """
-        return await self._answer("PUT", _JSON, path, query, deadline, body)
+        """Replace an object with the version in `body`, and return it."""
+        return await self._answer("PUT", _target(path, query), deadline, content=body)
 
-    async def delete(self, path: str, uid: str, version: str, deadline: float) -> None:
-        """Delete the object at `path` if it still has this uid and version. Raises ApiError, with
-        reason `conflict` if not.
-        """
+    async def patch(
+        self,
+        path: str,
+        operations: Sequence[Operation],
+        version: str = "",
+        deadline: float = SECONDS,
+    ) -> None:
+        """Apply a JSON Patch (RFC 6902), to this version of the object if one is given."""
+        pin = {"op": "replace", "path": "/metadata/resourceVersion", "value": version}
+        content = [pin, *operations] if version else operations
+        headers = {"Content-Type": "application/json-patch+json"}
+        await self._answer("PATCH", path, deadline, headers, content)
+
+    async def delete(self, path: str, uid: str, version: str, deadline: float = SECONDS) -> None:
+        """Delete an object if it still has this uid and version."""
         options = {
             "kind": "DeleteOptions",
             "apiVersion": "v1",
             "preconditions": {"uid": uid, "resourceVersion": version},
         }
-        await self._answer("DELETE", _JSON, path, (), deadline, options)
+        await self._answer("DELETE", path, deadline, content=options)
 
     @asynccontextmanager
     async def stream(
-        self, path: str, query: Query, idle: float, *, metadata_only: bool = False
+        self, path: str, query: Query, idle: float, accept: str = JSON
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """Open a GET, and yield the lines of its body; more than `idle` seconds without data is a
-        failure. Raises ApiError.
+        failure.
         """
-        headers, target = _METADATA if metadata_only else _READ, _target(path, query)
-        response, _ = await self._request("GET", headers, target, _OPEN_SECONDS, idle=idle)
+        with _errors(f"within {_OPEN_SECONDS:g} s"):
+            async with asyncio.timeout(_OPEN_SECONDS):
+                target, headers = _target(path, query), {"Accept": accept}
+                response = await self._open("GET", target, _OPEN_SECONDS, headers, idle=idle)
         try:
             yield _lines(response, idle)
         finally:
@@ -205,85 +185,75 @@ class Api:
     async def _answer(
         self,
         method: str,
-        headers: Mapping[str, str],
-        path: str,
-        query: Query,
+        target: str,
         deadline: float,
+        headers: Mapping[str, str] = {},
         content: object = None,
     ) -> bytes:
-        body = None if content is None else _encode(content)
-        return (await self._request(method, headers, _target(path, query), deadline, body))[1]
+        with _errors(f"within {deadline:g} s"):
+            async with (
+                asyncio.timeout(deadline),
+                await self._open(method, target, deadline, headers, content) as response,
+            ):
+                return await _content(response)
 
-    async def _request(
+    async def _open(
         self,
         method: str,
-        headers: Mapping[str, str],
         target: str,
         deadline: float,
-        body: bytes | None = None,
-        idle: float | None = None,
-    ) -> tuple[aiohttp.ClientResponse, bytes]:
-        """Return a successful response, and its body unless it is a stream, which has `idle`
-        seconds. After 401 the credentials are loaded again, and the request is retried once; after
-        429, for which the API server guarantees that nothing was changed, it is retried within the
-        deadline.
-        """
-        renewed, repeats, end = False, _THROTTLED_REPEATS, monotonic() + deadline
-        try:
-            async with asyncio.timeout(deadline):
-                while True:
-                    response = await self._send(method, target, headers, body, idle)
-                    if idle is not None and response.status in _SUCCESSES:
-                        return response, b""
-                    async with response:
-                        content = await _content(response)
-                    if response.status in _SUCCESSES:
-                        return response, content
-                    pause = _retry_after(response, _THROTTLED_SECONDS)
-                    if response.status == _UNAUTHORIZED and not renewed:
-                        renewed = True
-                        await self._connection.renew()
-                    elif response.status == _THROTTLED and repeats and monotonic() + pause < end:
-                        repeats -= 1
-                        await asyncio.sleep(pause)
-                    else:
-                        raise _refusal(response, content)
-        except TimeoutError as error:
-            raise _silent(f"within {deadline:g} s") from error
-
-    async def _send(
-        self,
-        method: str,
-        target: str,
         headers: Mapping[str, str],
-        body: bytes | None,
-        idle: float | None,
+        content: object = None,
+        idle: float | None = None,
     ) -> aiohttp.ClientResponse:
-        own = self._connection
-        authorization = await own.authorization() if self._session else {}
-        if self._session is None:
-            raise ApiError("closed", "the connection to the API server is not open")
-        try:
+        """Return a successful response. After 401 the credentials are loaded again, and the request
+        is retried once; after 429, for which the API server guarantees that nothing was changed, it
+        is retried within the deadline.
+        """
+        own, renewed, repeats = self._connection, False, _THROTTLED_REPEATS
+        end = monotonic() + deadline
+        while True:
+            authorization = await own.authorization() if self._session else {}
+            if self._session is None:
+                raise ApiError("closed", "the connection to the API server is not open")
             response = await self._session.request(
                 method,
-                URL(f"{own.prefix}{target}", encoded=True),
+                URL(f"{own.prefix}{target}"),
                 headers={**headers, **authorization},
-                data=body,
+                json=content,
                 allow_redirects=False,
                 proxy=own.proxy,
-                ssl=own.tls(),
+                ssl=own.tls,
                 server_hostname=own.tls_name,
-                timeout=None if idle is None else aiohttp.ClientTimeout(sock_read=idle),
+                timeout=aiohttp.ClientTimeout(sock_read=idle),  # `deadline` is for all
             )
-        except _FAILURES as error:
-            raise _failure(error) from error
-        self.server_time.observe(response.headers.get("Date", "").strip())
-        return response
+            self.server_time.observe(response.headers.get("Date", "").strip())
+            if response.status in _SUCCESSES:
+                return response
+            async with response:
+                refusal = _refusal(response, await _content(response))
+            pause = _THROTTLED_SECONDS if refusal.retry_after is None else refusal.retry_after
+            if refusal.reason == "unauthorized" and not renewed:
+                renewed = True
+                await own.renew()
+            elif refusal.reason == "throttled" and repeats and monotonic() + pause < end:
+                repeats -= 1
+                await asyncio.sleep(pause)
+            else:
+                raise refusal
 
 
 def _target(path: str, query: Query) -> str:
-    target = quote(path, safe=_SAFE)  # a single line: prevents request injection
-    return f"{target}?{urlencode(query, quote_via=quote)}" if query else target
+    return f"{path}?{urlencode(query)}" if query else path
+
+
+def decoded(body: bytes, kind: type[T]) -> T:
+    """Return the body of a response as `kind`. Raises ApiError."""
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except UNREADABLE as error:
+        text = "the API server's response is not of the expected form: is a proxy in between?"
+        raise ApiError("garbled", text) from error
 
 
 async def _once(
@@ -301,59 +271,51 @@ async def _once(
 
 
 async def _content(response: aiohttp.ClientResponse) -> bytes:
-    """Return the body, or the beginning of that of a failure. Raises ApiError."""
-    success = response.status in _SUCCESSES
-    most, parts, size = BODY_BYTES if success else _REFUSAL_BYTES, [], 0
-    try:
-        async for part in response.content.iter_chunked(_CHUNK_BYTES):
-            parts.append(part)
-            size += len(part)
-            if size > most and success:
-                raise ApiError(
-                    "large", f"the API server's response is larger than {most >> 20} MiB"
-                )
-            if size > most:
-                break
-            await asyncio.sleep(0)  # reads of buffered data never suspend
-    except _FAILURES as error:
-        raise _failure(error) from error
+    parts, size = list[bytes](), 0
+    async for part in response.content.iter_chunked(_CHUNK_BYTES):
+        parts.append(part)
+        size += len(part)
+        if size > BODY_BYTES:
+            text = f"the API server's response is larger than {BODY_BYTES >> 20} MiB"
+            raise ApiError("large", text)
+        await asyncio.sleep(0)  # reads of buffered data never suspend
     return b"".join(parts)
 
 
 async def _lines(response: aiohttp.ClientResponse, idle: float) -> AsyncIterator[bytes]:
-    """Yield the complete lines of a body, without their newline. Raises ApiError."""
-    handled = 0
-    try:
+    """Yield the complete lines of a body, without their newline."""
+    with _errors(f"for {idle:g} s"):
         while line := await response.content.readline(max_line_length=LINE_BYTES):
             if not line.endswith(b"\n"):
                 text = f"the watch ended within a line, after {len(line)} bytes of it"
-                raise Garbled("truncated", text)
+                raise ApiError("truncated", text)
             if line != b"\n":
                 yield line[:-1]
-            handled += len(line)
-            if handled >= _CHUNK_BYTES:  # reads of buffered data never suspend
-                handled = 0
-                await asyncio.sleep(0)
-    except LineTooLong as error:
-        text = f"the watch has a line of more than {LINE_BYTES >> 20} MiB"
-        raise Garbled("garbled", text) from error
-    except TimeoutError as error:
-        raise _silent(f"for {idle:g} s") from error
-    except _FAILURES as error:
-        raise _failure(error) from error
+            await asyncio.sleep(0)  # reads of buffered data never suspend
 
 
-def _failure(error: Exception) -> Exception:
-    """Return the ApiError for a failure of aiohttp; a TimeoutError is returned as it is.
+@contextmanager
+def _errors(waited: str) -> Iterator[None]:
+    """Raise ApiError for a failure of aiohttp.
 
     Messages are those of the system or OpenSSL: aiohttp's own contain representations of its
     objects.
     """
+    try:
+        yield
+    except TimeoutError as error:
+        raise ApiError("timeout", f"the API server sent nothing {waited}") from error
+    except LineTooLong as error:
+        text = f"the watch has a line of more than {LINE_BYTES >> 20} MiB"
+        raise ApiError("garbled", text) from error
+    except (aiohttp.ClientError, OSError) as error:
+        raise _failure(error) from error
+
+
+def _failure(error: aiohttp.ClientError | OSError) -> ApiError:
     cause = error.__cause__ or error
     said = str(cause) or type(cause).__name__
     match error:
-        case TimeoutError():
-            return error
         case aiohttp.ClientSSLError() | ssl.SSLError():
             return ApiError("tls", f"no TLS connection to the API server: {said}")
         case aiohttp.ClientHttpProxyError():
@@ -366,24 +328,12 @@ def _failure(error: Exception) -> Exception:
     return ApiError("refused", f"no connection to the API server: {said}")
 
 
-def _silent(waited: str) -> ApiError:
-    return ApiError("timeout", f"the API server sent nothing {waited}")
-
-
 def _refusal(response: aiohttp.ClientResponse, body: bytes) -> ApiError:
-    status = response.status
-    kind = Expired if status == 410 else ApiError  # noqa: PLR2004 - the HTTP status
-    # HTTP status codes
-    reason = _REASONS.get(status, "server" if status >= 500 else "status")  # noqa: PLR2004
+    status, after = response.status, response.headers.get("Retry-After", "").strip()
+    reason = _REASONS.get(status, "server" if status >= _SERVER_ERROR else "status")
     try:
         text = msgspec.json.decode(body, type=Status).message or ""
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNREADABLE:
         text = body.decode(errors="replace")
     message = f"the API server answered {status}: {oneline(text)}"
-    return kind(reason, message, _retry_after(response, None))
-
-
-def _retry_after(response: aiohttp.ClientResponse, default: T) -> float | T:
-    """Return the seconds in `Retry-After`; a date counts as absent."""
-    header = response.headers.get("Retry-After", "").strip()
-    return float(header) if header.isdecimal() else default
+    return ApiError(reason, message, float(after) if after.isdecimal() else None)

@@ -13,15 +13,11 @@ from webhook.api import names
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.timeouts import Backoff, Clock
-from webhook.kubeclient.wire import decoded
 
 VERSIONS: Final = ("v1", "v1beta1", "v1alpha2")
 """In order of preference: v1 is planned for Kubernetes 1.38; 1.37 serves v1beta1 and 1.36 v1alpha2,
 each only with the feature gate GenericWorkload.
 """
-
-SECONDS: Final = 10.0
-"""Deadline of a request."""
 
 T = TypeVar("T")
 
@@ -50,24 +46,12 @@ class Question(Generic[T]):
         """Return a result as a sentence for the log."""
         raise NotImplementedError
 
-    async def _find(self, path: str) -> bytes | None:
-        """Return an object, or None if it does not exist. Raises ApiError."""
-        try:
-            return await self._api.get(path, (), SECONDS)
-        except ApiError as error:
-            if error.reason != "missing":
-                raise
-            return None
-
     async def _serves(self, group: str, version: str, *needed: str) -> bool:
         """Return whether a version of an API group is served with all these resources. Raises
         ApiError.
         """
-        body = await self._find(f"/apis/{group}/{version}")
-        if body is None:
-            return False
-        resources = decoded(body, _Resources, "a list of resources").resources or []
-        return {resource.name for resource in resources}.issuperset(needed)
+        found = await self._api.find(f"/apis/{group}/{version}", _Resources) or _Resources()
+        return {resource.name for resource in found.resources or ()}.issuperset(needed)
 
 
 class _Resource(Struct):
@@ -185,8 +169,7 @@ class KubernetesRelease(Question[tuple[int, int]]):
     unknown = "Kubernetes: the release of Kubernetes is not known"
 
     async def ask(self) -> tuple[int, int] | None:
-        body = await self._find("/version")
-        found = _Version() if body is None else decoded(body, _Version, "a version")
+        found = await self._api.find("/version", _Version) or _Version()
         # Some clusters append a plus sign to the minor number: 37+
         major, minor = _NUMBER.match(found.major), _NUMBER.match(found.minor)
         return (int(major[0]), int(minor[0])) if major and minor else None

@@ -35,16 +35,6 @@ class ApiError(Exception):
         self.retry_after = retry_after
 
 
-class Expired(ApiError):  # noqa: N818 - named for what happened
-    """410, as a status or in a stream: the resourceVersion or continue token is too old, and a new
-    list is required.
-    """
-
-
-class Garbled(ApiError):  # noqa: N818 - named for what happened
-    """A response that violates the API: not JSON, or truncated."""
-
-
 def oneline(text: str) -> str:
     """Return a message of a server, sanitized for a log line."""
     return " ".join(text.split())[:300]

@@ -7,13 +7,14 @@ of their credentials, and all other formats of a kubeconfig.
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Final
 
 from kubernetes.aio.client.configuration import Configuration
 from kubernetes.aio.client.rest import RESTClientObject
 from kubernetes.aio.config import ConfigException, list_kube_config_contexts, load_kube_config
 
 from webhook.kubeclient.access import Access, Load
+from webhook.kubeclient.errors import ConfigurationError
 
 _package_log: Final = logging.getLogger(load_kube_config.__module__)
 
@@ -85,7 +86,24 @@ def _reporting_plugins() -> Iterator[None]:
         raise ConfigException(msg)
 
 
-def contexts_of(path: str) -> tuple[list[Any], Any]:
-    """Return the contexts of a kubeconfig, and the current one. Raises the package's exceptions."""
-    found: tuple[list[Any], Any] = list_kube_config_contexts(path)  # type: ignore[no-untyped-call] # no annotations there
-    return found
+def namespace_in(path: str, context: str | None) -> str:
+    """Return the namespace of a context, of the current one if none is given; empty if it has none.
+    Raises ConfigurationError.
+    """
+    try:
+        contexts, current = list_kube_config_contexts(path)  # type: ignore[no-untyped-call] # no annotations there
+        by_name = {each["name"]: each for each in contexts}
+        chosen = by_name.get(context) if context else current
+        namespace = chosen["context"].get("namespace") if chosen is not None else ""
+    # The package does not validate the types, or wrap errors of its YAML parser
+    except Exception as error:
+        problem = "it is not a map of YAML" if isinstance(error, TypeError) else error
+        msg = (
+            f"{path} cannot be read as a kubeconfig: {problem}; name another with --kubeconfig or "
+            "KUBECONFIG"
+        )
+        raise ConfigurationError(msg) from error
+    if chosen is None:
+        msg = f"{path} has no context {context!r}: it has {', '.join(by_name) or 'none'}"
+        raise ConfigurationError(msg)
+    return str(namespace or "")

@@ -10,16 +10,13 @@ from typing import Final, Optional
 
 from msgspec import Struct, field
 
-from webhook.kubeclient.client import Api
-from webhook.kubeclient.discovery import SECONDS, Question
-from webhook.kubeclient.errors import ApiError
-from webhook.kubeclient.wire import decoded
+from webhook.kubeclient.client import METADATA, Api, decoded
+from webhook.kubeclient.discovery import Question
 from webhook.validation.crd import release_of
 from webhook.validation.finding import KubeRay
 
 PATH: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/rayclusters.ray.io"
 _VERSION: Final = "v1"
-_CRD: Final = "a CustomResourceDefinition"
 
 
 class _Schema(Struct):
@@ -45,12 +42,9 @@ class _Meta(Struct):
     generation: int = 0
 
 
-class _Object(Struct):
-    metadata: _Meta
-
-
 class _Definition(Struct):
-    spec: _Spec
+    metadata: _Meta = field(default_factory=_Meta)
+    spec: _Spec = field(default_factory=_Spec)
 
 
 class KubeRayStored(Question[KubeRay]):
@@ -67,16 +61,12 @@ class KubeRayStored(Question[KubeRay]):
 
     async def ask(self) -> KubeRay | None:
         """Return the release, or None without a CRD or for an unknown release. Raises ApiError."""
-        try:
-            held = decoded(await self._api.metadata(PATH, SECONDS), _Object, _CRD)
-            if held.metadata != self._seen:
-                body = await self._api.get(PATH, (), SECONDS)
-                self._release = release_in(body)
-                self._seen = decoded(body, _Object, _CRD).metadata
-        except ApiError as error:
-            if error.reason != "missing":
-                raise
+        held = await self._api.find(PATH, _Definition, accept=METADATA)
+        if held is None:
             self._seen = self._release = None
+        elif held.metadata != self._seen:
+            found = await self._api.read(PATH, _Definition)
+            self._release, self._seen = _release_of(found), found.metadata
         return self._release
 
     def describe(self, found: KubeRay | None) -> str:
@@ -89,9 +79,13 @@ class KubeRayStored(Question[KubeRay]):
 
 def release_in(body: bytes) -> KubeRay | None:
     """Return the release of KubeRay with this CustomResourceDefinition of RayClusters, in JSON;
-    None for an unknown release. Raises Garbled.
+    None for an unknown release. Raises ApiError.
     """
-    return release_of(frozenset(_fields(decoded(body, _Definition, _CRD))))
+    return _release_of(decoded(body, _Definition))
+
+
+def _release_of(definition: _Definition) -> KubeRay | None:
+    return release_of(frozenset(_fields(definition)))
 
 
 def _fields(definition: _Definition) -> Iterator[str]:

@@ -17,10 +17,10 @@ from webhook.api.objects import Bare, ObjectMeta
 from webhook.api.review import FORBIDDEN, Cause, Denied, NotNow
 from webhook.groups.annotations import SHARD_GROUP
 from webhook.groups.identity import GroupKey
-from webhook.kubeclient.client import Api
+from webhook.kubeclient.client import DRY_RUN, Api, decoded
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.timeouts import Backoff
-from webhook.kubeclient.wire import Codec, Resource, decoded, path_of, read_list
+from webhook.kubeclient.wire import Codec, Resource, path_of, read_list
 from webhook.reservation.allocation import BLOCK, VACANT_SECONDS
 from webhook.reservation.stores import Conflict, Stored, Table, TableKey, UnknownOutcome
 
@@ -64,8 +64,6 @@ class LeaseStore:
     def __init__(self, api: Api, namespace: str) -> None:
         self.accepted = False
         """Whether the API server has accepted the dry run of a new Lease."""
-        self.problem = ""
-        """The reason why `accepted` is false."""
         self._unreadable: set[tuple[str | None, ...]] = set()
         """Leases of this webhook that the last resync could not decode, by name, uid and version.
         Such a table gets no new entries, and the pods of its entries appear before the next resync,
@@ -78,12 +76,15 @@ class LeaseStore:
     async def get(self, key: TableKey) -> Stored | None:
         """Return the current table, or None. Raises UnknownOutcome and NotNow."""
         try:
-            body = await self._api.get(f"{self._path}/{name_of(key)}", (), _READ_SECONDS)
+            lease = await self._api.find(f"{self._path}/{name_of(key)}", Bare, _READ_SECONDS)
         except ApiError as error:
-            if error.reason == "missing":
-                return None
             raise _failed("read", key, error) from error
-        return self._stored(key, body)
+        if lease is None:
+            return None
+        meta, content = lease.metadata, _content(lease.metadata)
+        if content is None:
+            raise NotNow(_spoiled(meta))
+        return Stored(content.entries, meta.uid or "", meta.resource_version)
 
     async def write(
         self, key: TableKey, table: Table, cluster: str, known: Stored | None = None
@@ -109,17 +110,22 @@ class LeaseStore:
                 body = await self._api.replace(f"{self._path}/{name}", lease, _WRITE_SECONDS)
             else:
                 body = await self._api.create(self._path, lease, _WRITE_SECONDS)
+            stored = decoded(body, Bare).metadata
         except ApiError as error:
             if error.reason == "conflict" or (replaces and error.reason == "missing"):
                 raise Conflict from error
             raise _failed("written", key, error) from error
-        return self._stored(key, body, table)
+        return Stored(table, stored.uid or "", stored.resource_version)
 
     async def run(self) -> None:
         """Check that Leases can be created, then resync every ten minutes, until cancelled."""
-        backoff = Backoff(0.25, 30.0, random.random)
-        while not await self._try():  # noqa: ASYNC110 - each pass is a request
+        backoff, before = Backoff(0.25, 30.0, random.random), ""
+        while problem := await self._refused():
+            if problem != before:
+                _log.warning("reservations: %s", problem)
+            before = problem
             await asyncio.sleep(backoff.next())
+        self.accepted = True
         pause = _FIRST_CLEANUP_SECONDS
         while True:
             # Random delays spread the resyncs of processes that start together.
@@ -182,37 +188,19 @@ class LeaseStore:
             if error.reason not in {"conflict", "missing"}:
                 raise
 
-    async def _try(self) -> bool:
-        """Return whether a Lease can be created, by a dry run, and set `accepted` or `problem`."""
+    async def _refused(self) -> str:
+        """Create a Lease in a dry run, and return why that is not possible."""
+        lease = self._lease(f"{_PREFIX}dry-run", {})
         try:
-            lease = self._lease(f"{_PREFIX}dry-run", {})
-            await self._api.create(self._path, lease, _WRITE_SECONDS, [("dryRun", "All")])
+            await self._api.create(self._path, lease, _WRITE_SECONDS, DRY_RUN)
         except ApiError as error:
-            text = f"Leases cannot be created in namespace {self._namespace}: {error}"
-            if text != self.problem:
-                _log.warning("reservations: %s", text)
-            self.problem = text
-        else:
-            self.accepted, self.problem = True, ""
-        return self.accepted
+            return f"Leases cannot be created in namespace {self._namespace}: {error}"
+        return ""
 
     def _lease(self, name: str, meta: Mapping[str, object]) -> Mapping[str, object]:
         named = {"namespace": self._namespace, "name": name, **meta}
         kind = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
         return {**kind, "metadata": named, "spec": {}}
-
-    def _stored(self, key: TableKey, body: bytes, table: Table | None = None) -> Stored:
-        """Return the table in a response; after a write, `table` is that of the request."""
-        try:
-            meta = decoded(body, Bare, "a Lease").metadata
-        except ApiError as error:
-            raise _failed("read", key, error) from error
-        if table is None:
-            content = _content(meta)
-            if content is None:
-                raise NotNow(_spoiled(meta))
-            table = content.entries
-        return Stored(table, meta.uid or "", meta.resource_version)
 
 
 def name_of(key: TableKey) -> str:

@@ -2,7 +2,6 @@
 contain it.
 """
 
-import asyncio
 import base64
 import logging
 from collections.abc import Mapping
@@ -12,15 +11,11 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from webhook.api.objects import ObjectMeta
-from webhook.kubeclient.access import Load
 from webhook.kubeclient.client import Api, Operation
-from webhook.kubeclient.errors import Garbled
-from webhook.kubeclient.webhook_configurations import Configuration, patch, paths, read
-from webhook.kubeclient.wire import decoded
+from webhook.kubeclient.errors import ApiError
+from webhook.kubeclient.webhook_configurations import Configuration, patch, paths
 
 _log: Final = logging.getLogger("webhook.kubeclient")
-_SECONDS: Final = 10.0
-"""Deadline of a request. Reviews do not depend on these requests."""
 
 
 class _Secret(Struct):
@@ -34,38 +29,23 @@ class SecretStore:
     installation, the Secret `<name>-tls`.
     """
 
-    def __init__(self, load: Load, namespace: str, name: str) -> None:
-        self._api = Api(load)
-        self._opened = asyncio.Event()
+    def __init__(self, api: Api, namespace: str, name: str) -> None:
+        self._api = api
         self._absent: set[str] = set()
         self._secret = f"/api/v1/namespaces/{quote(namespace)}/secrets/{quote(name)}-tls"
         self._configurations = paths(name)
 
-    async def run(self) -> None:
-        """Keep the client open until cancelled; earlier requests wait for it. Raises
-        ConfigurationError.
-        """
-        await self._api.open()
-        try:
-            self._opened.set()
-            await asyncio.Event().wait()
-        finally:
-            await self._api.close()
-
     async def read(self) -> tuple[Mapping[str, bytes], str]:
         """Return the data of the Secret and its resourceVersion. Raises ApiError."""
-        await self._opened.wait()
-        secret = decoded(await self._api.get(self._secret, (), _SECONDS), _Secret, "a Secret")
+        secret = await self._api.read(self._secret, _Secret)
         try:
             data = {
                 name: base64.b64decode(text, validate=True)
                 for name, text in (secret.data or {}).items()
             }
         except ValueError as error:
-            raise Garbled(
-                "garbled",
-                "the API server sent a Secret whose data is not base64: is a proxy in between?",
-            ) from error
+            text = "the API server sent a Secret whose data is not base64: is a proxy in between?"
+            raise ApiError("garbled", text) from error
         return data, secret.metadata.resource_version
 
     async def write(self, data: Mapping[str, bytes], version: str) -> bool:
@@ -85,9 +65,17 @@ class SecretStore:
         """
         wanted, unchanged = base64.b64encode(bundle).decode(), True
         for path in self._configurations:
-            found = await self._configuration(path)
+            found = await self._api.find(path, Configuration)
             if found is None:
+                if path not in self._absent:
+                    self._absent.add(path)
+                    text = (
+                        "%s %s does not exist, so API servers ask nothing there; the CA bundle is "
+                        "written when it appears"
+                    )
+                    _log.warning(text, *path.split("/")[-2:])
                 continue
+            self._absent.discard(path)
             bundles = [webhook.client_config.ca_bundle for webhook in found.webhooks or ()]
             operations = [
                 _trust(place, wanted) for place, current in enumerate(bundles) if current != wanted
@@ -96,24 +84,6 @@ class SecretStore:
                 unchanged = False
                 await patch(self._api, path, found.metadata.resource_version, operations)
         return unchanged
-
-    async def _configuration(self, path: str) -> Configuration | None:
-        """Return a webhook configuration, or None if it does not exist. Raises ApiError."""
-        kind, name = path.split("/")[-2:]
-        found = await read(self._api, path)
-        if found is None:
-            if path not in self._absent:
-                self._absent.add(path)
-                text = (
-                    "%s %s does not exist, so API servers ask nothing there; the CA bundle is "
-                    "written when it appears"
-                )
-                _log.warning(text, kind, name)
-            return None
-        if path in self._absent:
-            self._absent.remove(path)
-            _log.info("%s %s exists again: the CA bundle is written", kind, name)
-        return found
 
 
 def _trust(place: int, bundle: str) -> Operation:

@@ -4,6 +4,7 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable
+from email.utils import parsedate_to_datetime
 from math import inf
 from typing import Final
 
@@ -62,6 +63,33 @@ class Clock(Struct, frozen=True):
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
     server_time: Callable[[], float] = lambda: -inf
+
+
+class ServerTime:
+    """A lower bound of the API server's time (Unix time); -inf before the first response.
+
+    The bound never decreases: a response may be read long after it was sent, and the clocks of API
+    server replicas differ by a second or two.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._ahead = -inf
+        self._date = ""
+
+    def now(self) -> float:
+        return self._clock() + self._ahead
+
+    def observe(self, date: str) -> None:
+        """Update the bound by the `Date` of a new response; an invalid date is ignored."""
+        if date == self._date or not date:
+            return
+        try:
+            at = parsedate_to_datetime(date).timestamp()
+        except (ValueError, OverflowError):
+            return
+        self._date = date
+        self._ahead = max(self._ahead, at - self._clock())
 
 
 class Backoff:

@@ -10,18 +10,12 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import quote
 
-import msgspec
 from msgspec import Struct, field
 
 from webhook.api import names
 from webhook.api.objects import ObjectMeta
-from webhook.kubeclient.access import Load
-from webhook.kubeclient.client import Api, Operation
+from webhook.kubeclient.client import DRY_RUN, Api, Operation, decoded
 from webhook.kubeclient.errors import ApiError
-from webhook.kubeclient.wire import decoded
-
-_SECONDS: Final = 10.0
-"""Deadline of a request. Reviews do not depend on these requests."""
 
 POLL_SECONDS: Final = 10.0
 """Period of the checks of both configurations."""
@@ -31,10 +25,6 @@ _LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
 _FAIL: Final = "Fail"
 
 _log: Final = logging.getLogger("webhook.kubeclient")
-
-
-class _Stored(Struct):
-    metadata: ObjectMeta
 
 
 class _ClientConfig(Struct, rename="camel"):
@@ -74,24 +64,12 @@ def paths(name: str) -> tuple[str, str]:
     )
 
 
-async def read(api: Api, path: str) -> Configuration | None:
-    """Return a configuration, or None if it does not exist. Raises ApiError."""
-    try:
-        body = await api.get(path, (), _SECONDS)
-    except ApiError as error:
-        if error.reason == "missing":
-            return None
-        raise
-    return decoded(body, Configuration, "a webhook configuration")
-
-
 async def patch(api: Api, path: str, version: str, operations: Sequence[Operation]) -> bool:
     """Patch an object with this resourceVersion; return whether it still had that version. Raises
     ApiError.
     """
-    pinned = [{"op": "replace", "path": "/metadata/resourceVersion", "value": version}, *operations]
     try:
-        await api.patch(path, pinned, _SECONDS)
+        await api.patch(path, operations, version)
     except ApiError as error:
         if error.reason == "conflict":
             return False
@@ -107,10 +85,8 @@ class FailurePolicy:
     the API server reached it, with its `caBundle`.
     """
 
-    def __init__(
-        self, load: Load, namespace: str, name: str, seconds: float = POLL_SECONDS
-    ) -> None:
-        self._api = Api(load)
+    def __init__(self, api: Api, namespace: str, name: str, seconds: float = POLL_SECONDS) -> None:
+        self._api = api
         self._paths = paths(name)
         self._lease = f"{name}-probe"
         self._leases = _LEASES.format(namespace=quote(namespace))
@@ -118,14 +94,10 @@ class FailurePolicy:
         self._problem = ""
 
     async def run(self) -> None:
-        """Check both configurations until cancelled. Raises ConfigurationError."""
-        await self._api.open()
-        try:
-            while True:
-                await self._check()
-                await asyncio.sleep(self._seconds)
-        finally:
-            await self._api.close()
+        """Check both configurations until cancelled."""
+        while True:
+            await self._check()
+            await asyncio.sleep(self._seconds)
 
     async def _check(self) -> None:
         """Check once; log each new problem once."""
@@ -140,7 +112,7 @@ class FailurePolicy:
     async def _close(self) -> str:
         """Set the policy of every open webhook, and return what prevents it. Raises ApiError."""
         absent = Configuration(ObjectMeta())
-        found = [await read(self._api, path) or absent for path in self._paths]
+        found = [await self._api.find(path, Configuration) or absent for path in self._paths]
         if not any(each.open_entries() for each in found):
             return ""
         bundle = next(
@@ -186,10 +158,10 @@ class FailurePolicy:
             "spec": {},
         }
         try:
-            answer = await self._api.create(self._leases, body, _SECONDS, [("dryRun", "All")])
+            answer = await self._api.create(self._leases, body, query=DRY_RUN)
         except ApiError as error:
             return f"the dry run of a Lease failed: {error}"
-        stored = msgspec.json.decode(answer, type=_Stored)
+        stored = decoded(answer, Configuration)
         if (stored.metadata.annotations or {}).get(names.ANNOTATION_ADMITTED) != "true":
             return "the API server does not reach the webhook: a dry run of a Lease is unchanged"
         return ""

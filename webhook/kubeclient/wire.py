@@ -7,8 +7,8 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Raw, Struct, field
 
-from webhook.kubeclient.client import Api, Query
-from webhook.kubeclient.errors import ApiError, Garbled
+from webhook.kubeclient.client import JSON, LIST_METADATA, UNREADABLE, Api, Query
+from webhook.kubeclient.errors import ApiError, Status, oneline
 
 
 class Versioned(Protocol):
@@ -35,6 +35,7 @@ T = TypeVar("T", bound=Watched)
 K = TypeVar("K")
 
 _PAGE_ITEMS: Final = 500
+_GONE: Final = 410
 
 
 class ListMeta(Struct, rename="camel"):
@@ -46,18 +47,18 @@ class ListMeta(Struct, rename="camel"):
     """The uids of items that were omitted, because they could not be decoded."""
 
 
-class Page(Struct, Generic[T]):
+class Page(Struct, Generic[K]):
     """A page of a list."""
 
     metadata: ListMeta
-    items: list[T] | None = None
+    items: list[K] | None = None
 
 
-class Event(Struct, Generic[T]):
-    """An event of a watch: ADDED, MODIFIED, DELETED, BOOKMARK or ERROR."""
+class Event(Struct, Generic[K]):
+    """An event of a watch."""
 
     type: str
-    object: T
+    object: K
 
 
 class _StubMeta(Struct, rename="camel"):
@@ -71,17 +72,14 @@ class Stub(Struct):
     metadata: _StubMeta = field(default_factory=_StubMeta)
 
 
-class _RawPage(Struct):
-    metadata: ListMeta
-    items: list[Raw] | None = None
-
-
-_raw_pages: Final = msgspec.json.Decoder(_RawPage)
+_raw_pages: Final = msgspec.json.Decoder(Page[Raw])
 _stubs: Final = msgspec.json.Decoder(Stub)
+_stub_events: Final = msgspec.json.Decoder(Event[Stub])
+_statuses: Final = msgspec.json.Decoder(Event[Status])
 
 
 class Codec(Generic[T]):
-    """Decodes the pages of a resource; `events` decodes an event of a watch."""
+    """Decodes the pages and events of a resource."""
 
     def __init__(self, kind: type[T]) -> None:
         # mypy does not allow a variable as a type; msgspec does.
@@ -89,24 +87,37 @@ class Codec(Generic[T]):
         event: type[Event[T]] = Event[kind]  # type: ignore[valid-type]
         self._item = msgspec.json.Decoder(kind)
         self._page = msgspec.json.Decoder(page)
-        self.events = msgspec.json.Decoder(event)
+        self._event = msgspec.json.Decoder(event)
 
     def page(self, body: bytes) -> tuple[ListMeta, list[T]]:
-        """Return a page, without the objects that cannot be decoded. Raises Garbled."""
+        """Return a page, without the objects that cannot be decoded. Raises ApiError."""
         try:
-            page = self._page.decode(body)
-        except msgspec.ValidationError:
-            return self._salvaged(body)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise garbled("list", body) from error
+            try:
+                page = self._page.decode(body)
+            except msgspec.ValidationError:
+                return self._salvaged(body)
+        except UNREADABLE as error:
+            raise _garbled("list", body) from error
         return page.metadata, page.items or []
 
-    def _salvaged(self, body: bytes) -> tuple[ListMeta, list[T]]:
+    def event(self, line: bytes) -> tuple[str, T | Stub]:
+        """Return the type of an event (ADDED, MODIFIED, DELETED or BOOKMARK) and the object, as a
+        stub if it cannot be decoded. Raises ApiError, also for an event ERROR.
+        """
+        event: Event[T] | Event[Stub]
         try:
-            page = _raw_pages.decode(body)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise garbled("list", body) from error
-        items: list[T] = []
+            try:
+                event = self._event.decode(line)
+            except msgspec.ValidationError:
+                event = _stub_events.decode(line)
+            if event.type == "ERROR":
+                raise _ended(_statuses.decode(line).object)
+        except UNREADABLE as error:
+            raise _garbled("watch", line) from error
+        return event.type, event.object
+
+    def _salvaged(self, body: bytes) -> tuple[ListMeta, list[T]]:
+        page, items = _raw_pages.decode(body), list[T]()
         for raw in page.items or ():
             try:
                 items.append(self._item.decode(raw))
@@ -119,19 +130,14 @@ def _uid_of(raw: Raw) -> str:
     """Return the uid of an object that cannot be decoded; empty if it has none."""
     try:
         return _stubs.decode(raw).metadata.uid
-    except msgspec.DecodeError:
+    except msgspec.ValidationError:
         return ""
 
 
-def decoded(body: bytes, kind: type[K], what: str) -> K:
-    """Return a response of the API server as `kind`. Raises Garbled if it is not `what`, such as `a
-    Lease`.
-    """
-    try:
-        return msgspec.json.decode(body, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        text = f"the API server's response is not {what}: is a proxy in between?"
-        raise Garbled("garbled", text) from error
+def _ended(status: Status) -> ApiError:
+    text = oneline(status.message or status.reason or "")
+    reason = "expired" if status.code == _GONE else "server"
+    return ApiError(reason, f"the API server ended the watch with {status.code}: {text}")
 
 
 class Resource(Struct, Generic[T], frozen=True):
@@ -168,9 +174,8 @@ async def pages(
     while True:
         query = [*resource.query, ("limit", str(limit)), *more]
         try:
-            body = await api.get(
-                resource.path, query, deadline, metadata_only=resource.metadata_only
-            )
+            accept = LIST_METADATA if resource.metadata_only else JSON
+            body = await api.get(resource.path, query, deadline, accept)
         except ApiError as error:
             if error.reason != "large" or limit == 1:
                 raise
@@ -194,16 +199,15 @@ async def read_list(
     async for meta, items in pages(api, resource, deadline):
         if meta.unreadable and not partial:
             text = f"{len(meta.unreadable)} objects of a list are not of the expected shape"
-            raise Garbled("garbled", text)
+            raise ApiError("garbled", text)
         version = version or meta.resource_version
         found += items
     return found, version
 
 
-def garbled(what: str, data: bytes) -> Garbled:
-    """Return the error for a response that cannot be decoded."""
-    return Garbled(
-        "garbled",
+def _garbled(what: str, data: bytes) -> ApiError:
+    text = (
         f"the API server sent {len(data)} bytes in a {what} that are not what it promises: is a "
-        "proxy in between?",
+        "proxy in between?"
     )
+    return ApiError("garbled", text)

@@ -180,25 +180,21 @@ def resource_of(what: Seen | Workload | PodGroup) -> str:
 
 
 def operations(action: Resize | Label | Release, cluster: str) -> Sequence[Operation]:
-    """Return the JSON Patch of an action. A change of the object since is a conflict."""
-    seen, changes = action.seen, list[Operation]()
+    """Return the JSON Patch of an action."""
+    seen = action.seen
     if isinstance(action, Label):
         managed = seen.identity.labels | labels(cluster)
-        changes.append({"op": "add", "path": "/metadata/labels", "value": managed})
-    elif isinstance(action, Release):
-        finalizer = f"/metadata/finalizers/{action.seen.protection}"
-        changes.append({"op": "remove", "path": finalizer})
-    elif isinstance(seen, SeenPodGroup):
-        changes.append(_replace("/spec", action.min_counts[0]))
-    else:
-        pairs = zip(seen.templates, action.min_counts, strict=True)
-        changes += [
-            _replace(f"/spec/podGroupTemplates/{place}", count)
-            for place, (template, count) in enumerate(pairs)
-            if template.min_count != count
-        ]
-    version = seen.identity.version
-    return [{"op": "replace", "path": "/metadata/resourceVersion", "value": version}, *changes]
+        return [{"op": "add", "path": "/metadata/labels", "value": managed}]
+    if isinstance(action, Release):
+        return [{"op": "remove", "path": f"/metadata/finalizers/{action.seen.protection}"}]
+    if isinstance(seen, SeenPodGroup):
+        return [_replace("/spec", action.min_counts[0])]
+    pairs = zip(seen.templates, action.min_counts, strict=True)
+    return [
+        _replace(f"/spec/podGroupTemplates/{place}", count)
+        for place, (template, count) in enumerate(pairs)
+        if template.min_count != count
+    ]
 
 
 def _replace(place: str, count: int) -> Operation:

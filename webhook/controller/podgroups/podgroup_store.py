@@ -25,11 +25,11 @@ from webhook.controller.podgroups.podgroup_api import (
     operations,
     resource_of,
 )
-from webhook.controller.requests import SECONDS, list_all
+from webhook.controller.requests import list_all
 from webhook.controller.work_queue import Key
 from webhook.groups.group_config import RayClusterConfig
-from webhook.kubeclient.client import Api
-from webhook.kubeclient.wire import Stub, decoded
+from webhook.kubeclient.client import Api, decoded
+from webhook.kubeclient.wire import Stub
 
 Named = tuple[str, str]
 """Resource and name of an object."""
@@ -94,16 +94,16 @@ class PodGroupStore:
         if isinstance(action, Create):
             path = self.podgroup_api.path(resource_of(action.wanted), namespace)
             body = self.podgroup_api.body(facts, action)
-            stored = decoded(await self._api.create(path, body, SECONDS), ReadObject, "an object")
+            stored = decoded(await self._api.create(path, body), ReadObject)
             if _CONSTRAINTS in body["spec"] and not stored.spec.scheduling_constraints:
                 self._warn_of_dropped_constraint(facts, action.wanted.name)
             return
         identity = action.seen.identity
         path = self.podgroup_api.path(resource_of(action.seen), namespace, quote(identity.name))
         if isinstance(action, Delete):
-            await self._api.delete(path, identity.uid, identity.version, SECONDS)
+            await self._api.delete(path, identity.uid, identity.version)
         else:
-            await self._api.patch(path, operations(action, facts.name), SECONDS)
+            await self._api.patch(path, operations(action, facts.name), identity.version)
 
     def _warn_of_dropped_constraint(self, facts: RayClusterConfig, name: str) -> None:
         if not self._warned:

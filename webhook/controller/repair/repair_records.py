@@ -13,10 +13,7 @@ from msgspec import DecodeError, Struct, field, json
 from webhook.api.formats import pointer
 from webhook.api.objects import ObjectMeta
 from webhook.controller.repair.plan import EMPTY, Record
-from webhook.controller.requests import SECONDS
-from webhook.kubeclient.client import Api, Operation
-from webhook.kubeclient.errors import ApiError
-from webhook.kubeclient.wire import decoded
+from webhook.kubeclient.client import Api, Operation, decoded
 
 _log: Final = logging.getLogger("webhook.controller")
 
@@ -77,23 +74,15 @@ class RepairRecords:
 
     async def _change(self, *changes: Operation) -> None:
         known = await self._read()
-        version = known.metadata.resource_version
-        operations: list[Operation] = [
-            {"op": "replace", "path": "/metadata/resourceVersion", "value": version}
-        ]
         if known.data is None:
-            operations.append({"op": "add", "path": "/data", "value": {}})
+            changes = ({"op": "add", "path": "/data", "value": {}}, *changes)
         self.discard()
-        await self._api.patch(self._path, [*operations, *changes], SECONDS)
+        await self._api.patch(self._path, changes, known.metadata.resource_version)
 
     async def _read(self) -> _ConfigMap:
         if self._known is None:
-            try:
-                body = await self._api.get(self._path, (), SECONDS)
-            except ApiError as error:
-                if error.reason != "missing":
-                    raise
-                new = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": self._metadata}
-                body = await self._api.create(self._collection, new, SECONDS)
-            self._known = decoded(body, _ConfigMap, "a ConfigMap")
+            self._known = await self._api.find(self._path, _ConfigMap)
+        if self._known is None:
+            new = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": self._metadata}
+            self._known = decoded(await self._api.create(self._collection, new), _ConfigMap)
         return self._known

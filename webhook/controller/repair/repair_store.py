@@ -12,15 +12,13 @@ from webhook.api.objects import Container
 from webhook.api.review import Denied
 from webhook.controller.repair.plan import DELETE, MARK, Action, Group, Host
 from webhook.controller.repair.repair_records import RepairRecords
-from webhook.controller.requests import SECONDS, list_all
+from webhook.controller.requests import list_all
 from webhook.diagnostics.assigned_pods import is_head
 from webhook.diagnostics.live_objects import ContainerStatus, LiveCluster, LivePod
 from webhook.groups.group_config import RayClusterConfig, facts_of
 from webhook.groups.identity import HostIdentity
 from webhook.groups.identity_labels import seat_of
 from webhook.kubeclient.client import Api
-from webhook.kubeclient.errors import ApiError
-from webhook.kubeclient.wire import decoded
 
 POLICY: Final = "ray-webhook-seat-labels"
 """The policy and binding in `manifests/policies/tenants`: who may write identity labels."""
@@ -54,11 +52,8 @@ class RepairStore:
         """Return why the tenant policy is not in force, or an empty string."""
         for plural, kind in _POLICY_KINDS.items():
             path = f"/apis/admissionregistration.k8s.io/v1/{plural}/{POLICY}"
-            try:
-                found = decoded(await self._api.get(path, (), SECONDS), _Policy, kind)
-            except ApiError as error:
-                if error.reason != "missing":
-                    raise
+            found = await self._api.find(path, _Policy)
+            if found is None:
                 return f"there is no {kind} {POLICY}"
             actions = found.spec.validation_actions
             if actions is not None and "Deny" not in actions:
@@ -105,14 +100,13 @@ class RepairStore:
         host = action.host
         path = f"/api/v1/namespaces/{quote(facts.namespace)}/pods/{quote(host.name)}"
         if action.kind == DELETE:
-            await self._api.delete(path, host.uid, host.version, SECONDS)
+            await self._api.delete(path, host.uid, host.version)
             return
         label = pointer("metadata", "labels", names.LABEL_MARKED_FOR_DELETION)
         change = {"op": "remove", "path": label}
         if action.kind == MARK:
             change |= {"op": "add", "value": mark(action.reason, host.uid)}
-        version = {"op": "replace", "path": "/metadata/resourceVersion", "value": host.version}
-        await self._api.patch(path, [version, change], SECONDS)
+        await self._api.patch(path, [change], host.version)
 
     async def _pods(self, facts: RayClusterConfig) -> list[LivePod]:
         types = f"{names.NODE_TYPE_HEAD},{names.NODE_TYPE_WORKER}"
