@@ -28,25 +28,6 @@ REFUSED = (ssl.SSLError, ConnectionError)
 REQUEST = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
 
 
-class Notes:
-    """Remembers what the keeper tells."""
-
-    def __init__(self) -> None:
-        self.loads: list[datetime] = []
-        self.rejections: list[str] = []
-        self.recoveries = 0
-
-    def loaded(self, expires: datetime) -> None:
-        self.loads.append(expires)
-
-    def rejected(self, reason: str) -> None:
-        """Note a pair that is kept out."""
-        self.rejections.append(reason)
-
-    def recovered(self) -> None:
-        self.recoveries += 1
-
-
 class Listener:
     """Serves `ok` with the pair in `directory`, verifying clients when it is told an authority for
     them.
@@ -55,10 +36,9 @@ class Listener:
     def __init__(
         self, directory: Path, client_ca: Path | None = None, client_names: tuple[str, ...] = ()
     ) -> None:
-        self.notes = Notes()
         self.context = SwappingContext(verify_clients=client_ca is not None)
         files = CertificateFiles(directory / "tls.crt", directory / "tls.key")
-        self._keeper = CertificateWatcher(files, self.context, self.notes, client_ca, POLL_SECONDS)
+        self.watcher = CertificateWatcher(files, self.context, client_ca, POLL_SECONDS)
         limits = Limits(client_names=frozenset(client_names))
         self._server = HttpServer(
             _application(), "127.0.0.1", 0, self.context.listening, limits=limits
@@ -87,7 +67,7 @@ class Listener:
         self._loop.run_until_complete(self._serve())
 
     async def _serve(self) -> None:
-        tasks = [asyncio.create_task(self._server.run()), asyncio.create_task(self._keeper.run())]
+        tasks = [asyncio.create_task(self._server.run()), asyncio.create_task(self.watcher.run())]
         await self._stop.wait()
         for task in tasks:
             task.cancel()
@@ -153,7 +133,7 @@ def ask(port: int, context: ssl.SSLContext, *, name: str | None = "localhost") -
         return found.serial_number, answer
 
 
-def until(condition: Callable[[], bool], seconds: float = 180) -> None:
+def until(condition: Callable[[], object], seconds: float = 180) -> None:
     """Wait for a condition. Raises TimeoutError."""
     end = monotonic() + seconds
     while not condition():

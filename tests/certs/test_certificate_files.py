@@ -13,7 +13,6 @@ from cryptography.hazmat.primitives import serialization
 from tests.certs.listener import (
     REFUSED,
     Listener,
-    Notes,
     ask,
     authority,
     serial,
@@ -35,11 +34,11 @@ def test_a_new_pair_is_served_without_one_failed_request(tmp_path: Path) -> None
     pairs = [server_pair(signer) for _ in range(6)]
     write(tmp_path, pairs[0])
     with Listener(tmp_path) as listener:
-        until(lambda: len(listener.notes.loads) == 1)
+        until(lambda: listener.watcher.loads == 1)
         load = Load(listener.port, signer)
         for number, pair in enumerate(pairs[1:], 2):
             write(tmp_path, pair)
-            until(lambda number=number: len(listener.notes.loads) == number)  # type: ignore[misc]  # a default binds it
+            until(lambda number=number: listener.watcher.loads == number)  # type: ignore[misc]  # a default binds it
             load.wait_for_more()
         answered, failures = load.end()
         assert ask(listener.port, trusting(signer))[0] == serial(pairs[-1])
@@ -56,10 +55,10 @@ def test_every_handshake_gets_the_newest_pair(
     first, second = server_pair(signer), server_pair(signer)
     write(tmp_path, first)
     with Listener(tmp_path) as listener:
-        until(lambda: listener.notes.loads != [])
+        until(lambda: listener.watcher.loads)
         assert ask(listener.port, trusting(signer, version), name=name)[0] == serial(first)
         write(tmp_path, second)
-        until(lambda: len(listener.notes.loads) == 2)
+        until(lambda: listener.watcher.loads == 2)
         assert ask(listener.port, trusting(signer, version), name=name)[0] == serial(second)
 
 
@@ -71,7 +70,7 @@ def test_tls_1_1_is_refused(tmp_path: Path) -> None:
     with pytest.warns(DeprecationWarning, match="TLSv1_1"):
         context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_1
     with Listener(tmp_path) as listener:
-        until(lambda: listener.notes.loads != [])
+        until(lambda: listener.watcher.loads)
         with pytest.raises(ssl.SSLError):
             ask(listener.port, context)
 
@@ -79,12 +78,12 @@ def test_tls_1_1_is_refused(tmp_path: Path) -> None:
 def test_without_a_certificate_handshakes_are_refused_until_one_is_there(tmp_path: Path) -> None:
     signer = authority()
     with Listener(tmp_path) as listener:
-        until(lambda: listener.notes.rejections != [])
+        until(lambda: listener.watcher.problem)
         with pytest.raises(REFUSED):
             ask(listener.port, trusting(signer))
         assert not listener.context.valid(0)
         write(tmp_path, server_pair(signer))
-        until(lambda: listener.notes.loads != [])
+        until(lambda: listener.watcher.loads)
         assert ask(listener.port, trusting(signer))[1].startswith(b"HTTP/1.1 200")
 
 
@@ -100,24 +99,27 @@ def test_without_a_certificate_handshakes_are_refused_until_one_is_there(tmp_pat
         "not valid yet",
     ],
 )
-def test_an_unusable_pair_is_kept_out_reported_once_and_healed(tmp_path: Path, fault: str) -> None:
+def test_an_unusable_pair_is_kept_out_reported_once_and_healed(
+    tmp_path: Path, fault: str, caplog: pytest.LogCaptureFixture
+) -> None:
     signer = authority()
     good, other = server_pair(signer), server_pair(signer)
     write(tmp_path, good)
     with Listener(tmp_path) as listener:
-        until(lambda: listener.notes.loads != [])
+        until(lambda: listener.watcher.loads)
         spoil(tmp_path, fault, other, signer)
-        until(lambda: listener.notes.rejections != [])
+        until(lambda: listener.watcher.problem)
         for version in VERSIONS:
             for _ in range(3):
                 assert ask(listener.port, trusting(signer, version))[0] == serial(good)
-        assert str(tmp_path / "tls.crt") in listener.notes.rejections[0]
-        assert len(set(listener.notes.rejections)) == len(listener.notes.rejections)
+        assert str(tmp_path / "tls.crt") in listener.watcher.problem
         write(tmp_path, good)
-        until(lambda: listener.notes.recoveries == 1)
+        until(lambda: not listener.watcher.problem)
         write(tmp_path, other)
-        until(lambda: len(listener.notes.loads) == 2)
+        until(lambda: listener.watcher.loads == 2)
         assert ask(listener.port, trusting(signer))[0] == serial(other)
+    errors = [each.message for each in caplog.records if each.levelname == "ERROR"]
+    assert len(set(errors)) == len(errors) > 0
 
 
 def spoil(directory: Path, fault: str, other: Pair, signer: Pair) -> None:
@@ -143,9 +145,9 @@ def test_a_pair_that_is_not_valid_yet_is_served_from_the_first_moment_of_its_tim
 ) -> None:
     signer = authority()
     good, later = server_pair(signer), server_pair(signer, NOW + timedelta(minutes=60))
-    context, notes, clock = SwappingContext(), Notes(), [NOW.timestamp()]
+    context, clock = SwappingContext(), [NOW.timestamp()]
     files = CertificateFiles(tmp_path / "tls.crt", tmp_path / "tls.key")
-    keeper = CertificateWatcher(files, context, notes, clock=lambda: clock[0])
+    keeper = CertificateWatcher(files, context, clock=lambda: clock[0])
 
     def poll(pair: Pair, minutes: float) -> None:
         write(tmp_path, pair)
@@ -156,12 +158,13 @@ def test_a_pair_that_is_not_valid_yet_is_served_from_the_first_moment_of_its_tim
     served = context.expires
     poll(later, 10)
     poll(later, 54)  # certificates are valid 5 minutes before they are issued
-    assert (context.expires, len(notes.loads)) == (served, 1)
-    (rejection,) = notes.rejections
+    assert (context.expires, keeper.loads) == (served, 1)
     start = f"{NOW + timedelta(minutes=55):%Y-%m-%d %H:%M}"
-    assert rejection.endswith(f": the certificate is valid from {start} UTC; it is served then")
+    assert keeper.problem.endswith(
+        f": the certificate is valid from {start} UTC; it is served then"
+    )
     poll(later, 56)
-    assert (context.expires > served, len(notes.loads)) == (True, 2)
+    assert (context.expires > served, keeper.loads) == (True, 2)
 
 
 def test_a_pair_that_is_not_valid_yet_is_not_ready_where_there_is_no_other() -> None:
@@ -175,7 +178,7 @@ def test_an_expired_pair_is_served_when_there_is_no_better_and_is_not_valid(tmp_
     signer = authority()
     write(tmp_path, server_pair(signer, datetime.now(UTC) - timedelta(days=2)))
     with Listener(tmp_path) as listener:
-        until(lambda: listener.notes.loads != [])
+        until(lambda: listener.watcher.loads)
         assert not listener.context.valid(datetime.now(UTC).timestamp())
         with pytest.raises(ssl.SSLCertVerificationError, match="expired"):
             ask(listener.port, trusting(signer))
@@ -188,11 +191,11 @@ def test_a_symlink_swap_as_kubelet_does_it_is_seen_as_one_change(tmp_path: Path)
     for name in ("tls.crt", "tls.key"):
         (tmp_path / name).symlink_to(Path("..data") / name)
     with Listener(tmp_path) as listener:
-        until(lambda: listener.notes.loads != [])
+        until(lambda: listener.watcher.loads)
         mount(tmp_path, "..2026_02", second)
-        until(lambda: len(listener.notes.loads) == 2)
+        until(lambda: listener.watcher.loads == 2)
         assert ask(listener.port, trusting(signer))[0] == serial(second)
-        assert listener.notes.rejections == []
+        assert listener.watcher.problem == ""
 
 
 def mount(directory: Path, version: str, pair: Pair) -> None:

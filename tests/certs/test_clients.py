@@ -46,7 +46,7 @@ def test_only_a_client_of_the_authority_is_answered(
     trusted, stranger = authority(), authority()
     (tmp_path / "clients.crt").write_bytes(trusted.certificate)
     with Listener(tmp_path, tmp_path / "clients.crt") as listener:
-        until(lambda: listener.notes.loads != [])
+        until(lambda: listener.watcher.loads)
         good = bearing(
             trusting(signer, version), tmp_path / "good", client_of(trusted, "kube-apiserver")
         )
@@ -68,9 +68,9 @@ def test_clients_are_verified_after_a_rotation_and_by_the_new_authority(
     before, after = authority(), authority()
     (tmp_path / "clients.crt").write_bytes(before.certificate)
     with Listener(tmp_path, tmp_path / "clients.crt") as listener:
-        until(lambda: len(listener.notes.loads) == 1)
+        until(lambda: listener.watcher.loads == 1)
         (tmp_path / "clients.crt").write_bytes(after.certificate)
-        until(lambda: len(listener.notes.loads) == 2)
+        until(lambda: listener.watcher.loads == 2)
         fresh = bearing(
             trusting(signer, version), tmp_path / "fresh", client_of(after, "kube-apiserver")
         )
@@ -87,7 +87,7 @@ def test_a_client_with_another_name_is_not_answered(tmp_path: Path, signer: Pair
     trusted = authority()
     (tmp_path / "clients.crt").write_bytes(trusted.certificate)
     with Listener(tmp_path, tmp_path / "clients.crt", ("kube-apiserver",)) as listener:
-        until(lambda: listener.notes.loads != [])
+        until(lambda: listener.watcher.loads)
         named = bearing(trusting(signer), tmp_path / "named", client_of(trusted, "kube-apiserver"))
         assert ask(listener.port, named)[1].startswith(b"HTTP/1.1 200")
         other = bearing(trusting(signer), tmp_path / "other", client_of(trusted, "someone-else"))
@@ -122,7 +122,7 @@ def test_tls_1_2_is_spoken_without_cbc(
 ) -> None:
     write(tmp_path, server_pair(signer))
     with Listener(tmp_path) as listener:
-        until(lambda: listener.notes.loads != [])
+        until(lambda: listener.watcher.loads)
         client = trusting(signer, ssl.TLSVersion.TLSv1_2)
         client.set_ciphers(cipher)
         if spoken:

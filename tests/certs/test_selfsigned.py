@@ -19,12 +19,13 @@ from webhook.certs.self_signed import (
     write_holdings,
 )
 from webhook.kubeclient.errors import ApiError
+from webhook.kubeclient.secrets import SecretStore
 
 NAMES = ["ray-webhook.ray-webhook.svc", "ray-webhook.ray-webhook.svc.cluster.local"]
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-class MemoryVault:
+class MemoryVault(SecretStore):
     """A Secret and webhook configurations in memory, which refuses writes to an older version as
     the API server does.
     """

@@ -19,7 +19,11 @@ from webhook.app.runtime import Process, Runnable, admin_server, configured
 from webhook.cache.live import LiveReader
 from webhook.cache.nodes import Nodes
 from webhook.cache.serve_cache import ClusterState
-from webhook.certs.certificate_watcher import CertificateFiles, CertificateWatcher
+from webhook.certs.certificate_watcher import (
+    CertificateFiles,
+    CertificateSource,
+    CertificateWatcher,
+)
 from webhook.certs.context import SwappingContext
 from webhook.certs.self_signed import SelfSigned
 from webhook.config.configuration import Settings
@@ -51,7 +55,7 @@ from webhook.manifest.reader import Manifest
 from webhook.manifest.standalone import load_state
 from webhook.metrics import table
 from webhook.metrics.collector import Metrics, PacedScrapes
-from webhook.metrics.observers import CertificateObserver, ReviewCounts, ReviewObserver
+from webhook.metrics.observers import ReviewCounts, ReviewObserver
 from webhook.mutation.locality import ZONES_SINCE
 from webhook.mutation.ray_pod import Policy
 from webhook.reservation.identities import Identities
@@ -98,11 +102,10 @@ def build(
     metrics.expose(table.CLUSTERS, lambda: len(cluster.clusters))
     observer = ReviewObserver(log, ReviewCounts(metrics), quiet=settings.log.admissions == "denied")
     tls = SwappingContext(verify_clients=settings.tls.client_ca is not None)
-    certificates = CertificateObserver(log, metrics, lambda: tls.expires)
-    keepers = _keepers(settings, tls, certificates)
+    keepers = _keepers(settings, tls, metrics)
     gate = Readiness(
         {"certificate": lambda: tls.valid(time()), **cluster.conditions},
-        {"certificate": certificates.expiry, "undecided reviews": observer.undecided_reviews},
+        {"certificate": tls.expiry, "undecided reviews": observer.undecided_reviews},
     )
     reviews = HttpServer(
         review_application(_endpoints(settings, cluster, metrics, gate, observer)),
@@ -271,22 +274,27 @@ def _closing(settings: Settings) -> dict[str, Runnable]:
     return {"failure policy": Connected(api, {"failure policy": policy})}
 
 
-def _keepers(
-    settings: Settings, context: SwappingContext, observer: CertificateObserver
-) -> dict[str, Runnable]:
+def _keepers(settings: Settings, context: SwappingContext, metrics: Metrics) -> dict[str, Runnable]:
     """Return the tasks that manage the certificate. A certificate in files has to be usable at the
     start. Raises CertificateError or ConfigurationError.
     """
     tls = settings.tls
+
+    def watching(source: CertificateSource) -> CertificateWatcher:
+        watcher = CertificateWatcher(source, context, tls.client_ca)
+        metrics.expose(table.CERTIFICATE_EXPIRY, lambda: context.expires)
+        metrics.expose(table.CERTIFICATE_LOADS, lambda: watcher.loads)
+        metrics.expose(table.CERTIFICATE_REJECTED, lambda: watcher.problem != "")
+        return watcher
+
     if tls.source == "files":
         files = CertificateFiles(tls.cert_dir / "tls.crt", tls.cert_dir / "tls.key")
-        keeper = CertificateWatcher(files, context, observer, tls.client_ca)
+        keeper = watching(files)
         keeper.take(files.read())
         return {"certificate": keeper}
     own, namespace = settings.installation, own_namespace(settings.installation.namespace)
     api = Api(connection(settings.kubeconfig))
     name = f"{own.name}.{namespace}.svc"
     vault = SecretStore(api, namespace, own.name)
-    source = SelfSigned(vault, [name, f"{name}.cluster.local"])
-    keeper = CertificateWatcher(source, context, observer, tls.client_ca)
+    keeper = watching(SelfSigned(vault, [name, f"{name}.cluster.local"]))
     return {"certificate": Connected(api, {"certificate": keeper})}

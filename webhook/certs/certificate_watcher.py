@@ -1,15 +1,17 @@
 """The files of the certificate, and the watcher that loads a new usable pair of its source."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 from webhook.certs.context import CertificateError, SwappingContext, read_validity
 from webhook.certs.issue import Pair
 
+_log: Final = logging.getLogger("webhook.certs")
 _TRIES: Final = 4
 
 
@@ -67,24 +69,6 @@ class CertificateSource(Protocol):
         """Return the pair to serve now. Raises CertificateError."""
 
 
-class Observer(Protocol):
-    """Observer of certificate changes."""
-
-    def loaded(self, expires: datetime) -> None:
-        """Record that a new pair is served."""
-
-    def rejected(self, reason: str) -> None:
-        """Record that the newest pair was rejected; the previous pair, if any, is still served."""
-
-    def recovered(self) -> None:
-        """Record that the source returns the served pair again."""
-
-
-class _Material(NamedTuple):
-    pair: Pair
-    authorities: bytes
-
-
 POLL_SECONDS: Final = 10.0
 """The period of polls. The kubelet takes a minute or two to update a mounted Secret."""
 
@@ -100,59 +84,62 @@ class CertificateWatcher:
         self,
         source: CertificateSource,
         context: SwappingContext,
-        observer: Observer,
         client_ca: Path | None = None,
         seconds: float = POLL_SECONDS,
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        self.loads = 0
+        """Pairs loaded since the start."""
+        self.problem = ""
+        """Why the newest pair is not served; empty if it is."""
         self._source = source
         self._context = context
-        self._observer = observer
         self._seconds = seconds
         self._client_ca = client_ca
-        self._served: _Material | None = None
-        self._complaint = ""
+        self._served: tuple[Pair, bytes] | None = None
         self._clock = clock
 
     def take(self, pair: Pair) -> bool:
         """Serve a pair, return whether it is new. On CertificateError, the old pair is kept."""
-        material = _Material(pair, b"" if self._client_ca is None else read_file(self._client_ca))
+        material = pair, b"" if self._client_ca is None else read_file(self._client_ca)
         if material == self._served:
             return False
         try:
             self._refuse_invalid(pair)
-            self._context.load(pair, material.authorities)
+            self._context.load(*material)
         except CertificateError as error:
             raise CertificateError(f"cannot serve with {self._source.place}: {error}") from None
         self._served = material
+        self.loads += 1
         return True
 
     async def run(self) -> None:
-        """Poll until cancelled. A pair that was loaded before is reported first."""
+        """Poll until cancelled. A pair that was loaded before is logged first."""
         if self._served is not None:
-            self._report_loaded()
+            self._log_loaded()
         while True:
             await self.poll()
             await asyncio.sleep(self._seconds)
 
     async def poll(self) -> None:
-        """Poll once. A repeated failure is reported to the observer only once."""
+        """Poll once. A repeated failure is logged only once."""
         try:
             new = self.take(await self._source.fetch())
         except CertificateError as error:
-            if str(error) != self._complaint:
-                self._complaint = str(error)
-                self._observer.rejected(self._complaint)
+            if str(error) != self.problem:
+                self.problem = str(error)
+                _log.error("%s", error)
             return
         if new:
-            self._report_loaded()
-        elif self._complaint:
-            self._observer.recovered()
-        self._complaint = ""
+            self._log_loaded()
+        elif self.problem:
+            _log.info("the source has the served certificate again")
+        self.problem = ""
 
-    def _report_loaded(self) -> None:
-        self._observer.loaded(datetime.fromtimestamp(self._context.expires, UTC))
+    def _log_loaded(self) -> None:
+        end = datetime.fromtimestamp(self._context.expires, UTC)
+        _log.info(f"serving with a certificate that expires on {end:%Y-%m-%d %H:%M} UTC")
 
     def _refuse_invalid(self, pair: Pair) -> None:
         """Reject a pair that has expired or is not valid yet if the served pair is valid; otherwise

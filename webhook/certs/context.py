@@ -5,7 +5,7 @@ import ssl
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from cryptography import x509
@@ -64,6 +64,10 @@ class SwappingContext:
         self._starts = 0.0
         self.expires = 0.0
         """When the certificate expires, in seconds since 1970; 0 without a certificate."""
+
+    def expiry(self) -> str:
+        """Return a sentence with the expiry of the served certificate."""
+        return f"expires {datetime.fromtimestamp(self.expires, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
     def valid(self, now: float) -> bool:
         """Return whether a certificate is loaded that is valid at `now`, in seconds since 1970."""

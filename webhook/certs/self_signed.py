@@ -12,7 +12,7 @@ See docs/contributing/decisions/0008-self-signed-certificates.md.
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from time import monotonic
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
@@ -20,6 +20,7 @@ from cryptography.exceptions import InvalidSignature
 from webhook.certs.context import CertificateError, read_validity
 from webhook.certs.issue import Pair, issue_authority, issue_server
 from webhook.kubeclient.errors import ApiError
+from webhook.kubeclient.secrets import SecretStore
 
 AUTHORITY_DAYS: Final = 3650
 SERVER_DAYS: Final = 90
@@ -132,19 +133,6 @@ def _names(pem: bytes) -> set[str]:
 _TRIES: Final = 5
 
 
-class Vault(Protocol):
-    """The Secret, and the webhook configurations that contain the `caBundle` for API servers."""
-
-    async def read(self) -> tuple[Mapping[str, bytes], str]:
-        """Return the data of the Secret and its resourceVersion."""
-
-    async def write(self, data: Mapping[str, bytes], version: str) -> bool:
-        """Replace the data if the version is unchanged; return whether it was."""
-
-    async def publish(self, bundle: bytes) -> bool:
-        """Set all `caBundle`s; return whether all of them were already equal."""
-
-
 class SelfSigned:
     """Reads, renews and publishes certificates. The first replica to write wins; writes of the
     others are conflicts, and they read again.
@@ -152,7 +140,7 @@ class SelfSigned:
 
     def __init__(
         self,
-        vault: Vault,
+        vault: SecretStore,
         names: Sequence[str],
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         timer: Callable[[], float] = monotonic,
