@@ -7,6 +7,7 @@ docs/contributing/reservation.md numbers the steps, like the comments here.
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
+from itertools import takewhile
 from math import inf
 from time import monotonic
 from typing import Final, Protocol, TypeVar
@@ -121,10 +122,13 @@ class Reservations:
         """Return the number of known entries that are 10 to 60 s old and whose object has not
         appeared.
         """
-        late = self._lists.now() - LATE_SECONDS
+        now = self._lists.now()
+        recent = takewhile(
+            lambda item: item[1].at > now - VACANT_SECONDS, reversed(self._groups.items())
+        )
         return sum(
-            made <= late
-            for key, group in self._groups.items()
+            made <= now - LATE_SECONDS
+            for key, group in recent
             for made in self._unseen(self._objects(key), group.tables)
         )
 
@@ -250,6 +254,7 @@ class Reservations:
 
     def _latest(self, key: Key) -> "_Group":
         group = self._groups[key] = self._groups.pop(key) if key in self._groups else _Group()
+        group.at = self._lists.now()
         if len(self._groups) > _GROUPS_MAX:
             del self._groups[next(iter(self._groups))]
         return group
@@ -296,12 +301,13 @@ class Reservations:
 class _Group(Struct):
     """Copies of the tables of a group by block. `contended`: other processes write, so a table is
     read before it is written. `made` is at least the number of entries of this process whose
-    objects have not appeared.
+    objects have not appeared. `at` is the time of the latest write.
     """
 
     stored: dict[int, Stored] = field(default_factory=dict)
     contended: bool = False
     made: int = 0
+    at: float = -inf
 
     @property
     def tables(self) -> list[Table]:
