@@ -34,10 +34,9 @@ QUESTIONS = Path(__file__).parent / "inside_ray.py"
 IMAGE = "example.com/ray:own"
 SHOWN = 20
 AUTOSCALER = {
-    "amount-not-integer",
-    "resources-unreadable",
+    "param-ends-autoscaler",
     "autoscaled-without-groups",
-    "group-resource-ends-autoscaler",
+    "group-resource-unreadable",
     "cpu-unknown",
 }
 """The rules by which Ray's autoscaler cannot read the RayCluster."""

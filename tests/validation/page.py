@@ -43,44 +43,22 @@ class Family(NamedTuple):
     rules: tuple[Rule[Any], ...]
 
 
-def _of(*places: str) -> tuple[Rule[Any], ...]:
-    """Return the rules of each `module` or `module.function`."""
+def _of(*modules: str) -> tuple[Rule[Any], ...]:
+    """Return the rules of each module."""
     return tuple(
         rule
-        for place in places
+        for module in modules
         for rule in RULES
-        if _function(rule) == place
-        or (_module(rule) == place and _function(rule) not in _ELSEWHERE)
+        if rule.check.__module__ == f"webhook.validation.{module}"
     )
 
 
-def _module(rule: Rule[Any]) -> str:
-    return rule.check.__module__.rpartition(".")[2]
-
-
-def _function(rule: Rule[Any]) -> str:
-    return f"{_module(rule)}.{rule.id.replace('-', '_')}"
-
-
-_OBJECTS = ("lifecycle.placeholder_unresolved", "lifecycle.ignore_label_not_true")
-_NODES = "units.node_label_not_allowed"
-_TERMINATION = ("lifecycle.grace_too_short", "lifecycle.ray_stop_in_pre_stop")
-_ELSEWHERE = (*_OBJECTS, _NODES, *_TERMINATION)
-"""Functions whose rules are of another family than the others of their module."""
-
 FAMILIES = (
-    Family(
-        "objects",
-        "Every object",
-        _of("decoding", "schema", "metadata", *_OBJECTS),
-    ),
+    Family("objects", "Every object", _of("decoding", "schema", "metadata")),
     Family("pod-templates", "Pod templates", tuple(rule for rule in RULES if rule.id in PODS)),
     Family("worker-groups", "Worker groups", _of("groups")),
-    Family(
-        "accelerators",
-        "Accelerators, slices and the start of pods",
-        _of("accelerators", "lifecycle", "multislice"),
-    ),
+    Family("accelerators", "Accelerators and slices", _of("accelerators", "multislice")),
+    Family("lifecycle", "Start and termination of pods", _of("lifecycle")),
     Family("resize", "Resize in place", _of("in_place_resize")),
     Family("autoscaling", "Autoscaling", _of("autoscaling")),
     Family("ray-start", "Start of Ray: parameters, versions and variables", _of("ray_start")),
@@ -92,11 +70,8 @@ FAMILIES = (
         tuple(rule for rule in RULES if rule.id.endswith("-gate-off")),
     ),
     Family(
-        "scheduling",
-        "Pod groups, ComputeDomains, Kueue and labels of Nodes",
-        _of("scheduling", _NODES),
+        "scheduling", "Pod groups, ComputeDomains, Kueue and labels of Nodes", _of("scheduling")
     ),
-    Family("termination", "Termination", _of(*_TERMINATION)),
     Family("units", "Units, and annotations without effect", _of("units")),
     Family("shards", "Shard groups", _of("shard_groups")),
     Family("jobs", "RayJob and RayCronJob", _of("rayjob", "deletion", "raycronjob")),

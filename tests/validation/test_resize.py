@@ -178,7 +178,7 @@ def test_a_group_whose_amounts_are_fixed_cannot_be_resized(
 def test_amounts_that_end_the_autoscaler(name: str, value: str) -> None:
     path = f"{GROUP}.rayStartParams[{name}]"
     assert found(a_cluster().autoscaled().group(rayStartParams={name: value})) == {
-        ("amount-not-integer", path)
+        ("param-ends-autoscaler", path)
     }
 
 
@@ -186,7 +186,7 @@ def test_amounts_that_end_the_autoscaler(name: str, value: str) -> None:
 def test_custom_resources_that_end_the_autoscaler(value: str) -> None:
     path = f"{GROUP}.rayStartParams[resources]"
     assert found(a_cluster().autoscaled().group(rayStartParams={"resources": value})) == {
-        ("resources-unreadable", path)
+        ("param-ends-autoscaler", path)
     }
 
 

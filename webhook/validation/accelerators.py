@@ -13,8 +13,10 @@ from webhook.accelerators.slices import (
     TopologyError,
     advice,
     chips_of,
+    generation_of,
     hosts_of,
     listed_with,
+    nearest_accelerator,
     parse_topology,
 )
 from webhook.api import names
@@ -202,6 +204,20 @@ def tpu_topology_unlisted(cluster: Cluster) -> Iterator[Fault]:
             text = f"Ray knows no topology {topology} of TPU {generation.name}: "
             text += advice(generation, chips, "check topology and numOfHosts")
             yield Fault(group.slice_field, text)
+
+
+def accelerator_unknown(cluster: Cluster) -> Iterator[Fault]:
+    """A TPU accelerator that GKE does not have, of a known generation.
+
+    No node has the label, so the pods stay Pending. An example is `tpu-v4` for `tpu-v4-podslice`.
+
+    https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus
+    """
+    for group in cluster.groups:
+        value = group.slice.accelerator
+        if value and generation_of(value) is None and (near := nearest_accelerator(value)):
+            text = f"there is no accelerator {value[:40]}: did you mean {near}?"
+            yield Fault(group.selector.key(names.NODE_TPU_ACCELERATOR), text)
 
 
 def variables_too_large(cluster: Cluster) -> Iterator[Fault]:

@@ -16,8 +16,6 @@ from webhook.validation.ray_object import RayObject
 PRIORITY_SINCE: Final = (2, 56)
 REQUESTS_SINCE: Final = (2, 41)
 _IDLE_SECONDS: Final = 300
-_AMOUNTS: Final = {"num-cpus": "4", "num-gpus": "1", "memory": "8589934592, in bytes"}
-"""Start parameters that Ray's autoscaler parses as integers, with examples."""
 _KINDS: Final = ("limits", "requests")
 
 
@@ -188,45 +186,14 @@ def autoscaler_options_unused(ray_object: RayObject) -> Iterator[Fault]:
         yield Fault(cluster.options, f"the cluster does not autoscale: {advice}")
 
 
-def amount_not_integer(cluster: Cluster) -> Iterator[Fault]:
-    """An amount among the start parameters of an autoscaled group that is negative or not an
-    integer.
-
-    Ray's autoscaler parses these values with int() and exits with an exception, so no group scales.
-
-    https://github.com/ray-project/ray/blob/master/python/ray/autoscaler/_private/kuberay/autoscaling_config.py
-    """
-    for group in cluster.autoscaled:
-        for name, example in _AMOUNTS.items():
-            if name in group.params and not _integer(group.params[name]):
-                found = f"{name} is {group.params[name][:40]!r}, and ends the autoscaler"
-                yield Fault(group.param(name), f"{found}: write an integer such as {example}")
-
-
-def _integer(text: str) -> bool:
+def _is_amount(text: str) -> bool:
     try:
         return int(text[:4000]) >= 0
     except ValueError:
         return False
 
 
-def resources_unreadable(cluster: Cluster) -> Iterator[Fault]:
-    """Custom resources among the start parameters of an autoscaled group that the autoscaler cannot
-    parse.
-
-    Ray's autoscaler drops the first and the last character and all backslashes, and expects JSON
-    with integers of 0 or more. Otherwise it exits with an exception, so no group scales.
-
-    https://github.com/ray-project/ray/blob/master/python/ray/autoscaler/_private/kuberay/autoscaling_config.py
-    """
-    example = """'"{\\"Custom\\": 1}"'"""
-    text = f"the autoscaler cannot read it: write quoted JSON with integers, as in {example}"
-    for group in cluster.autoscaled:
-        if "resources" in group.params and not _resources(group.params["resources"]):
-            yield Fault(group.param("resources"), text)
-
-
-def _resources(text: str) -> bool:
+def _is_resources(text: str) -> bool:
     try:
         value = json.loads(text[1:-1].replace("\\", ""))
     except (ValueError, RecursionError):
@@ -234,6 +201,32 @@ def _resources(text: str) -> bool:
     return isinstance(value, dict) and all(
         isinstance(amount, int) and amount >= 0 for amount in value.values()
     )
+
+
+_PARAMS: Final = {
+    "num-cpus": (_is_amount, "an integer such as 4"),
+    "num-gpus": (_is_amount, "an integer such as 1"),
+    "memory": (_is_amount, "an integer such as 8589934592, in bytes"),
+    "resources": (_is_resources, """quoted JSON, as in '"{\\"Custom\\": 1}"'"""),
+}
+"""Start parameters that Ray's autoscaler parses: a predicate of readable values, and advice."""
+
+
+def param_ends_autoscaler(cluster: Cluster) -> Iterator[Fault]:
+    """A start parameter of an autoscaled group that the autoscaler cannot parse.
+
+    Ray's autoscaler parses amounts with int(); they must not be negative. Of custom resources it
+    drops the first and the last character and all backslashes, and expects JSON with integers of 0
+    or more. Otherwise it exits with an exception, so no group scales.
+
+    https://github.com/ray-project/ray/blob/master/python/ray/autoscaler/_private/kuberay/autoscaling_config.py
+    """
+    for group in cluster.autoscaled:
+        for name, (readable, advice) in _PARAMS.items():
+            text = group.params.get(name)
+            if text is not None and not readable(text):
+                found = f"{text[:40]!r}, which ends the autoscaler"
+                yield Fault(group.param(name), f"{found}: write {advice}")
 
 
 def autoscaled_without_groups(cluster: Cluster) -> Iterator[Fault]:
@@ -250,20 +243,23 @@ def autoscaled_without_groups(cluster: Cluster) -> Iterator[Fault]:
         yield Fault(field, text, REQUIRED)
 
 
-def group_resource_ends_autoscaler(cluster: Cluster) -> Iterator[Fault]:
-    """An amount in the `resources` of an autoscaled group that is negative or not a quantity.
+def group_resource_unreadable(cluster: Cluster) -> Iterator[Fault]:
+    """An amount in the `resources` of a group that is negative or not a quantity.
 
-    Ray's autoscaler parses all of them and exits with an exception, so no group scales.
+    Ray's autoscaler parses all of them and exits with an exception, so no group scales. Without
+    autoscaling this is a warning: KubeRay silently omits the resource from `ray start`, so Ray
+    schedules the group without it.
 
     https://github.com/ray-project/ray/blob/master/python/ray/autoscaler/_private/kuberay/autoscaling_config.py
     """
-    for group in cluster.autoscaled:
+    effect = "which ends the autoscaler" if cluster.autoscaling else "so KubeRay drops it"
+    for group in cluster.everyone:
         resources = group.field / "resources"
         for key, value in resources.strings.items():
             amount = read_quantity(value)
             if amount is None or amount < 0:
-                found = f"{value[:40]!r}, which ends the autoscaler"
-                yield Fault(resources.key(key), f"{found}: write an amount such as 4 or 8Gi")
+                text = f"{value[:40]!r} is not an amount, {effect}: write one such as 4 or 8Gi"
+                yield Fault(resources.key(key), text, doubtful=not cluster.autoscaling)
 
 
 def cpu_unknown(cluster: Cluster) -> Iterator[Fault]:

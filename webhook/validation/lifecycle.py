@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.accelerators.slices import generation_of, nearest_accelerator
 from webhook.api import names
 from webhook.api.quantity import read_quantity
 from webhook.groups.annotations import DRAIN_SECONDS
@@ -102,20 +101,6 @@ def volume_medium_unknown(cluster: Cluster) -> Iterator[Fault]:
                 yield Fault(medium, text)
 
 
-def accelerator_unknown(cluster: Cluster) -> Iterator[Fault]:
-    """A TPU accelerator that GKE does not have, of a known generation.
-
-    No node has the label, so the pods stay Pending. An example is `tpu-v4` for `tpu-v4-podslice`.
-
-    https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus
-    """
-    for group in cluster.groups:
-        value = group.slice.accelerator
-        if value and generation_of(value) is None and (near := nearest_accelerator(value)):
-            text = f"there is no accelerator {value[:40]}: did you mean {near}?"
-            yield Fault(group.selector.key(names.NODE_TPU_ACCELERATOR), text)
-
-
 def head_memory_too_small(cluster: Cluster) -> Iterator[Fault]:
     """A head with less memory than its processes need to start.
 
@@ -146,18 +131,6 @@ def master_address_local(cluster: Cluster) -> Iterator[Fault]:
                 if value in _LOCAL:
                     text = f"{name} is {value} on {group.hosts} hosts: remove it"
                     yield Fault(container.value(name), text)
-
-
-def ignore_label_not_true(ray_object: RayObject) -> Iterator[Fault]:
-    """A label `admission.ray.io/ignore` with another value than `true`.
-
-    Only `true` has an effect: the object is checked, and its pods are changed.
-
-    https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/
-    """
-    field = (ray_object.meta / "labels").key(names.LABEL_IGNORE)
-    if field.text and field.text != "true" and ray_object.settings.ignoring:
-        yield Fault(field, f'"{field.text[:40]}" has no effect: write "true", or remove the label')
 
 
 def grace_too_short(cluster: Cluster) -> Iterator[Fault]:

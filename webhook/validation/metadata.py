@@ -125,6 +125,18 @@ def webhook_name_unknown(ray_object: RayObject) -> Iterator[Fault]:
             yield Fault(field.key(key), text, NOT_SUPPORTED)
 
 
+def ignore_label_not_true(ray_object: RayObject) -> Iterator[Fault]:
+    """A label `admission.ray.io/ignore` with another value than `true`.
+
+    Only `true` has an effect: the object is checked, and its pods are changed.
+
+    https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/
+    """
+    field = (ray_object.meta / "labels").key(names.LABEL_IGNORE)
+    if field.text and field.text != "true" and ray_object.settings.ignoring:
+        yield Fault(field, f'"{field.text[:40]}" has no effect: write "true", or remove the label')
+
+
 def _positive(text: str) -> bool:
     """Return whether Go parses a duration above zero, or whole seconds above zero."""
     duration = parse_duration(text)

@@ -8,7 +8,6 @@ from typing import Final
 
 from webhook.api import names
 from webhook.api.formats import LABEL_VALUE_ADVICE, is_label_value, is_qualified_name
-from webhook.api.quantity import read_quantity
 from webhook.api.release import image_release, parse_release, same_release, shown
 from webhook.api.review import FORBIDDEN, NOT_SUPPORTED
 from webhook.groups.annotations import reserved
@@ -91,23 +90,6 @@ def ray_label_reserved(cluster: Cluster) -> Iterator[Fault]:
         for key, field in found:
             if why := reserved([key]):
                 yield Fault(field, why, FORBIDDEN)
-
-
-def group_resource_unreadable(cluster: Cluster) -> Iterator[Fault]:
-    """An amount in a group's `resources` that is negative or, without autoscaling, not a quantity.
-
-    KubeRay silently omits the resource from `ray start`, so Ray schedules the group without it.
-
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
-    """
-    for group in cluster.everyone:
-        resources = group.field / "resources"
-        for key, value in resources.strings.items():
-            amount = read_quantity(value)
-            # With autoscaling, another rule reports a value that is not a quantity.
-            if amount < 0 if amount is not None else not cluster.autoscaling:
-                found = f"{value[:40]!r} is not an amount, so KubeRay drops it"
-                yield Fault(resources.key(key), f"{found}: write one such as 4 or 8Gi")
 
 
 def ray_start_param_unknown(cluster: Cluster) -> Iterator[Fault]:

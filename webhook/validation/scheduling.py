@@ -16,7 +16,13 @@ from webhook.api.objects import (
     WorkerGroup,
 )
 from webhook.api.review import FORBIDDEN, NOT_SUPPORTED
-from webhook.groups.annotations import CLUSTER, COMPUTE_DOMAIN, GRANULARITIES
+from webhook.groups.annotations import (
+    CLUSTER,
+    COMPUTE_DOMAIN,
+    GRANULARITIES,
+    NODE_LABELS,
+    read_pairs,
+)
 from webhook.groups.compute_domains import has_own
 from webhook.groups.scheduling_groups import NO_GANG, Gang, read_gang
 from webhook.validation.cluster import Cluster, Group
@@ -334,3 +340,18 @@ def _unit(cluster: Cluster) -> str:
 
 def _domain(cluster: Cluster) -> Field:
     return cluster.annotation(COMPUTE_DOMAIN.annotation)
+
+
+def node_label_not_allowed(cluster: Cluster) -> Iterator[Fault]:
+    """A Node label that the webhook is not configured to copy.
+
+    Ray nodes start without the label, and placement groups that need it find no node. `ray-webhook
+    validate` does not check this.
+
+    https://docs.ray.io/en/latest/ray-core/scheduling/labels.html
+    """
+    allowed = cluster.settings.node_labels
+    for each in read_pairs(NODE_LABELS.read(cluster.annotations)):
+        if allowed is not None and each.node_label not in allowed:
+            text = f"{each.node_label[:40]} is not passed on: add it to the webhook's node labels"
+            yield Fault(cluster.annotation(NODE_LABELS.annotation), text)

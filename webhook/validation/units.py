@@ -27,7 +27,6 @@ from webhook.groups.annotations import (
     WORKER_GROUP,
     OptIn,
     is_unit,
-    read_pairs,
 )
 from webhook.validation.change import Update
 from webhook.validation.cluster import Cluster, Group
@@ -229,18 +228,3 @@ def annotation_for_new_pods(update: Update) -> Iterator[Fault]:
         more = f", as {len(changed) - 1} more do" if len(changed) > 1 else ""
         text = f"applies to pods that are created from now on{more}: delete those that run"
         yield Fault(update.new.annotation(changed[0]), text)
-
-
-def node_label_not_allowed(cluster: Cluster) -> Iterator[Fault]:
-    """A Node label that the webhook is not configured to copy.
-
-    Ray nodes start without the label, and placement groups that need it find no node. `ray-webhook
-    validate` does not check this.
-
-    https://docs.ray.io/en/latest/ray-core/scheduling/labels.html
-    """
-    allowed = cluster.settings.node_labels
-    for each in read_pairs(NODE_LABELS.read(cluster.annotations)):
-        if allowed is not None and each.node_label not in allowed:
-            text = f"{each.node_label[:40]} is not passed on: add it to the webhook's node labels"
-            yield Fault(cluster.annotation(NODE_LABELS.annotation), text)
