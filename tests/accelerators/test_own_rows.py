@@ -4,19 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.builders import (
-    a_cluster,
-    a_pod,
-    decide,
-    env_of,
-)
+from tests.builders import a_cluster, a_pod, decide, env_of
 from webhook.accelerators.devices import DEVICES, add_device, own_device
-from webhook.accelerators.profiles import (
-    BY_NAME,
-    PROFILES,
-    add_profile,
-    own_profile,
-)
+from webhook.accelerators.profiles import BY_NAME, PROFILES, add_profile, own_profile
 from webhook.api import names
 from webhook.groups import annotations
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.manifests.render import Object, one
+from tests.manifests.render import Object, container_of
 
 
 def settings_file(objects: list[Object]) -> str:
@@ -16,9 +16,7 @@ def settings_file(objects: list[Object]) -> str:
 
 
 def variables(objects: list[Object], deployment: str = "ray-webhook") -> dict[str, str]:
-    found = one(objects, "Deployment", deployment)
-    (container,) = found["spec"]["template"]["spec"]["containers"]
-    return {each["name"]: each["value"] for each in container["env"]}
+    return {each["name"]: each["value"] for each in container_of(objects, deployment)["env"]}
 
 
 def environment(objects: list[Object], deployment: str, folder: Path) -> dict[str, str]:

@@ -45,17 +45,15 @@ def template(
     *flags: str, release: str = "ray-webhook", namespace: str = "ray-webhook"
 ) -> subprocess.CompletedProcess[str]:
     """Render the chart. Raises CalledProcessError when Helm refuses."""
-    return run(
-        "helm",
-        "template",
-        release,
-        str(CHART),
-        "--namespace",
-        namespace,
-        "--kube-version",
-        KUBE_VERSION,
-        *flags,
-    )
+    where = ("--namespace", namespace, "--kube-version", KUBE_VERSION)
+    return run("helm", "template", release, str(CHART), *where, *flags)
+
+
+def refusal(*flags: str) -> str:
+    """Return why Helm refuses to render the chart."""
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        template(*flags)
+    return str(caught.value.stderr)
 
 
 def one(objects: Iterable[Object], kind: str, name: str | None = None) -> Object:
@@ -66,6 +64,31 @@ def one(objects: Iterable[Object], kind: str, name: str | None = None) -> Object
         if found["kind"] == kind and name in {None, found["metadata"]["name"]}
     )
     return found
+
+
+def pod_of(objects: Iterable[Object], deployment: str = "ray-webhook") -> Object:
+    """Return the spec of the pods of a Deployment."""
+    found: Object = one(objects, "Deployment", deployment)["spec"]["template"]["spec"]
+    return found
+
+
+def container_of(objects: Iterable[Object], deployment: str = "ray-webhook") -> Object:
+    """Return the only container of the pods of a Deployment."""
+    (container,) = pod_of(objects, deployment)["containers"]
+    found: Object = container
+    return found
+
+
+def labels_of(objects: Iterable[Object], deployment: str = "ray-webhook") -> dict[str, str]:
+    """Return the labels of the pods of a Deployment."""
+    found = one(objects, "Deployment", deployment)["spec"]["template"]["metadata"]["labels"]
+    labels: dict[str, str] = found
+    return labels
+
+
+def webhooks(objects: Iterable[Object]) -> dict[str, Object]:
+    """Return the webhooks of all configurations by name."""
+    return {each["name"]: each for found in objects for each in found.get("webhooks", ())}
 
 
 def by_identity(objects: Iterable[Object]) -> dict[Identity, Object]:

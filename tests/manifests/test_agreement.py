@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import httpx
@@ -29,10 +30,14 @@ from tests.manifests.environment import environment, settings_file, variables
 from tests.manifests.render import (
     MODES,
     Object,
+    container_of,
     helm,
     installation,
     kustomize,
+    labels_of,
     one,
+    pod_of,
+    webhooks,
 )
 from tests.server import Running, serving
 from webhook.api import names
@@ -45,6 +50,9 @@ from webhook.httpserver.server import GRACE_SECONDS
 from webhook.kubeclient import kuberay_release
 
 DEFAULTS = Settings()
+RESIZES = "resizeCheck.enabled=true"
+PUBLISHING = "schedulingGroups.publish=true"
+PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
 LEASE = f"{DEFAULTS.installation.name}-controller"
 
 
@@ -58,7 +66,7 @@ def _server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 def test_every_variable_of_the_pods_is_a_setting_and_its_value_is_valid(
     mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    objects = installation(mode, "schedulingGroups.publish=true")
+    objects = installation(mode, PUBLISHING)
     for name in ("ray-webhook", "ray-webhook-controller"):
         with monkeypatch.context() as patch:
             data = environment(objects, name, tmp_path)
@@ -77,82 +85,48 @@ def test_every_variable_of_the_pods_is_a_setting_and_its_value_is_valid(
 
 @pytest.mark.parametrize("name", ["ray-webhook", "ray-webhook-controller"])
 def test_the_file_with_settings_is_mounted_where_the_variable_says(name: str) -> None:
-    objects = installation("self-signed", "schedulingGroups.publish=true")
-    pod = one(objects, "Deployment", name)["spec"]["template"]["spec"]
-    (mount,) = (each for each in pod["containers"][0]["volumeMounts"] if each["name"] == "settings")
-    (volume,) = (each for each in pod["volumes"] if each["name"] == "settings")
+    objects = installation("self-signed", PUBLISHING)
+    mount, volume = mounted(objects, "settings", name)
     stored = one(objects, "ConfigMap")
     (held,) = stored["data"]
     assert variables(objects, name)[CONFIG] == f"{mount['mountPath']}/{held}"
     assert volume["configMap"]["name"] == stored["metadata"]["name"]
 
 
+def mounted(objects: list[Object], volume: str, deployment: str) -> tuple[Object, Object]:
+    """Return the mount of a volume in a container, and the volume."""
+    (mount,) = (
+        each for each in container_of(objects, deployment)["volumeMounts"] if each["name"] == volume
+    )
+    (held,) = (each for each in pod_of(objects, deployment)["volumes"] if each["name"] == volume)
+    return mount, held
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_ports_agree_from_the_webhook_configuration_to_the_listener(mode: str) -> None:
     objects = installation(mode)
-    ports = {port["name"]: port for port in one(objects, "Service", "ray-webhook")["spec"]["ports"]}
-    container = one(objects, "Deployment", "ray-webhook")["spec"]["template"]["spec"]["containers"][
-        0
-    ]
+    service, container = one(objects, "Service", "ray-webhook"), container_of(objects)
+    ports = {port["name"]: port for port in service["spec"]["ports"]}
     listening = {port["name"]: port["containerPort"] for port in container["ports"]}
     assert listening == {"https": DEFAULTS.serving.port, "admin": DEFAULTS.listen.admin_port}
     assert {port["targetPort"] for port in ports.values()} == listening.keys()
-    for webhook in webhooks(objects):
-        service = webhook["clientConfig"]["service"]
-        assert (service["port"], service["name"]) == (
-            ports["https"]["port"],
-            one(objects, "Service", "ray-webhook")["metadata"]["name"],
-        )
+    for webhook in webhooks(objects).values():
+        called = webhook["clientConfig"]["service"]
+        assert called["port"] == ports["https"]["port"]
+        assert called["name"] == service["metadata"]["name"]
     assert {container[probe]["httpGet"]["port"] for probe in PROBES} == {"admin"}
     monitor = one(kustomize("manifests/monitoring"), "ServiceMonitor")["spec"]
     assert monitor["endpoints"][0]["port"] in ports
-    assert (
-        monitor["selector"]["matchLabels"].items()
-        <= one(objects, "Service", "ray-webhook")["metadata"]["labels"].items()
-    )
-
-
-PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
-
-
-def entries(mode: str) -> dict[str, Object]:
-    """Return all webhooks by name, those of components included."""
-    return {
-        webhook["name"]: webhook
-        for webhook in webhooks(installation(mode, "resizeCheck.enabled=true"))
-    }
-
-
-def webhooks(objects: list[Object]) -> list[Object]:
-    """Return the webhooks of both configurations."""
-    return [
-        webhook
-        for found in objects
-        if found["kind"].endswith("WebhookConfiguration")
-        for webhook in found["webhooks"]
-    ]
+    assert monitor["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
 
 
 def test_the_configuration_of_the_tests_of_diagnoses_is_that_of_the_chart() -> None:
     assert yaml.safe_load(MUTATING.read_text()) == one(helm(), "MutatingWebhookConfiguration")
 
 
-def asked_about_ray(objects: list[Object]) -> list[Object]:
-    """Return the webhooks but the probe."""
-    return [entry for entry in webhooks(objects) if entry["name"] != names.PROBE_WEBHOOK]
-
-
-@pytest.mark.parametrize(
-    "kind",
-    ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"],
-)
-def test_paths_of_webhooks_are_routes(server: Running, kind: str) -> None:
-    paths = {
-        webhook["clientConfig"]["service"]["path"]
-        for webhook in one(installation("self-signed", "resizeCheck.enabled=true"), kind)[
-            "webhooks"
-        ]
-    }
+def test_paths_of_webhooks_are_routes(server: Running) -> None:
+    found = webhooks(installation("self-signed", RESIZES)).values()
+    paths = {webhook["clientConfig"]["service"]["path"] for webhook in found}
     with httpx.Client(verify=False) as client:  # noqa: S501 - only whether the path is there
         assert {client.get(server.url + path).status_code for path in paths} == {
             httpx.codes.METHOD_NOT_ALLOWED
@@ -160,27 +134,21 @@ def test_paths_of_webhooks_are_routes(server: Running, kind: str) -> None:
 
 
 def test_paths_of_probes_and_metrics_are_routes(server: Running) -> None:
-    container = one(installation("self-signed"), "Deployment", "ray-webhook")["spec"]["template"][
-        "spec"
-    ]["containers"][0]
+    container = container_of(installation("self-signed"))
+    monitor = one(kustomize("manifests/monitoring"), "ServiceMonitor")["spec"]
     paths = {container[probe]["httpGet"]["path"] for probe in PROBES}
-    paths |= {
-        endpoint["path"]
-        for endpoint in one(kustomize("manifests/monitoring"), "ServiceMonitor")["spec"][
-            "endpoints"
-        ]
-    }
+    paths |= {endpoint["path"] for endpoint in monitor["endpoints"]}
     assert paths == {"/livez", "/readyz", "/metrics"}
     assert [httpx.get(server.admin + path).status_code for path in paths] == [200, 200, 200]
 
 
 def test_pods_are_selected_by_labels_that_kuberay_protects_and_only_where_they_are_wanted() -> None:
-    found = entries("self-signed")
-    selected = {
+    found = webhooks(installation("self-signed", RESIZES))
+    rules = {
         "pods.admission.ray.io": ("pods", ["CREATE"]),
         "resizes.admission.ray.io": ("pods/resize", ["UPDATE"]),
     }
-    for name, (resource, operations) in selected.items():
+    for name, (resource, operations) in rules.items():
         (label,) = found[name]["objectSelector"]["matchExpressions"]
         assert label == {
             "key": names.LABEL_NODE_TYPE,
@@ -188,20 +156,18 @@ def test_pods_are_selected_by_labels_that_kuberay_protects_and_only_where_they_a
             "values": [names.NODE_TYPE_HEAD, names.NODE_TYPE_WORKER],
         }
         (rule,) = found[name]["rules"]
-        assert (rule["apiGroups"], rule["resources"], rule["operations"]) == (
-            [""],
-            [resource],
-            operations,
-        )
-    for entry in asked_about_ray(installation("self-signed", "resizeCheck.enabled=true")):
-        name, ignore = entry["namespaceSelector"]["matchExpressions"]
-        assert name["values"] == ["ray-webhook", "kube-system"]
+        assert (rule["apiGroups"], rule["resources"]) == ([""], [resource])
+        assert rule["operations"] == operations
+    del found[names.PROBE_WEBHOOK]
+    for entry in found.values():
+        namespace, ignore = entry["namespaceSelector"]["matchExpressions"]
+        assert namespace["values"] == ["ray-webhook", "kube-system"]
         assert ignore == {"key": names.LABEL_IGNORE, "operator": "NotIn", "values": ["true"]}
 
 
 def test_no_entry_leaves_a_ray_object_out_by_its_own_label() -> None:
     """Else the setting `ignore.rayclusters` could not take that away."""
-    for entry in webhooks(helm("--set", "resizeCheck.enabled=true")):
+    for entry in webhooks(helm("--set", RESIZES)).values():
         conditions = [each["expression"] for each in entry.get("matchConditions", ())]
         selectors = entry.get("objectSelector", {}).get("matchExpressions", ())
         assert not any(names.LABEL_IGNORE in text for text in conditions)
@@ -211,13 +177,10 @@ def test_no_entry_leaves_a_ray_object_out_by_its_own_label() -> None:
 def test_shards_are_asked_about_where_a_ray_cluster_names_the_annotation_that_the_code_reads() -> (
     None
 ):
-    found = entries("self-signed")["shards.admission.ray.io"]
+    found = webhooks(installation("self-signed"))["shards.admission.ray.io"]
     (rule,) = found["rules"]
-    assert (rule["apiGroups"], rule["resources"], rule["operations"]) == (
-        [names.RAY_GROUP],
-        ["rayclusters"],
-        ["CREATE", "UPDATE"],
-    )
+    assert (rule["apiGroups"], rule["resources"]) == ([names.RAY_GROUP], ["rayclusters"])
+    assert rule["operations"] == ["CREATE", "UPDATE"]
     grouped, unsettled = (condition["expression"] for condition in found["matchConditions"])
     assert f'"{names.ANNOTATION_SHARD_GROUP}" in' in grouped
     assert (
@@ -233,8 +196,9 @@ def test_shards_are_asked_about_where_a_ray_cluster_names_the_annotation_that_th
 
 @pytest.mark.parametrize("mode", MODES)
 def test_the_resize_check_is_an_entry_more_that_the_same_certificate_serves(mode: str) -> None:
-    with_it, without = installation(mode, "resizeCheck.enabled=true"), installation(mode)
-    (entry,) = (webhook for webhook in webhooks(with_it) if webhook not in webhooks(without))
+    with_it, without = installation(mode, RESIZES), installation(mode)
+    (added,) = webhooks(with_it).keys() - webhooks(without).keys()
+    entry = webhooks(with_it)[added]
     assert entry["clientConfig"]["service"]["path"] == "/validate"
     assert (entry["failurePolicy"], entry["sideEffects"]) == ("Ignore", "None")
     assert [found["kind"] for found in webhook_configurations(with_it)] == [
@@ -248,8 +212,8 @@ def test_the_resize_check_is_an_entry_more_that_the_same_certificate_serves(mode
 
 @pytest.mark.parametrize("mode", MODES)
 def test_entries_fail_open_until_the_webhook_sets_what_their_annotation_says(mode: str) -> None:
-    objects = installation(mode, "resizeCheck.enabled=true")
-    assert {webhook["failurePolicy"] for webhook in webhooks(objects)} == {"Ignore"}
+    objects = installation(mode, RESIZES)
+    assert {webhook["failurePolicy"] for webhook in webhooks(objects).values()} == {"Ignore"}
     asked = [
         found["metadata"]["annotations"][names.ANNOTATION_FAILURE_POLICY]
         for found in webhook_configurations(objects)
@@ -263,7 +227,7 @@ def test_where_nothing_fails_closed_there_is_neither_a_probe_nor_a_right_to_chan
     mode: str,
 ) -> None:
     objects = installation(mode, "mutating.failurePolicy=Ignore")
-    assert names.PROBE_WEBHOOK not in {entry["name"] for entry in webhooks(objects)}
+    assert names.PROBE_WEBHOOK not in webhooks(objects)
     assert variable("installation.failClosed") not in variables(objects)
     rights = {what for _, what, _ in named_permissions(objects)}
     assert ("mutatingwebhookconfigurations" in rights) == (mode == "self-signed")
@@ -272,11 +236,7 @@ def test_where_nothing_fails_closed_there_is_neither_a_probe_nor_a_right_to_chan
 def test_the_probe_is_asked_about_its_own_lease_in_the_own_namespace_and_about_nothing_else() -> (
     None
 ):
-    (probe,) = (
-        entry
-        for entry in webhooks(installation("self-signed"))
-        if entry["name"] == names.PROBE_WEBHOOK
-    )
+    probe = webhooks(installation("self-signed"))[names.PROBE_WEBHOOK]
     assert probe["objectSelector"] == {"matchLabels": {names.LABEL_PROBE: "true"}}
     assert probe["namespaceSelector"] == {
         "matchLabels": {"kubernetes.io/metadata.name": "ray-webhook"}
@@ -299,8 +259,7 @@ def test_argo_cd_applies_the_entries_after_the_webhook_and_removes_them_before(m
 def test_the_pod_is_restricted_and_has_time_to_drain(mode: str) -> None:
     objects = installation(mode)
     deployment = one(objects, "Deployment", "ray-webhook")["spec"]
-    pod = deployment["template"]["spec"]
-    (container,) = pod["containers"]
+    pod, container = pod_of(objects), container_of(objects)
     assert deployment["replicas"] == 2
     assert deployment["strategy"] == {
         "type": "RollingUpdate",
@@ -323,9 +282,7 @@ def test_the_pod_is_restricted_and_has_time_to_drain(mode: str) -> None:
 
 def test_the_mounted_secret_is_where_the_settings_look() -> None:
     objects = installation("cert-manager")
-    pod = one(objects, "Deployment", "ray-webhook")["spec"]["template"]["spec"]
-    (mount,) = (each for each in pod["containers"][0]["volumeMounts"] if each["name"] == "tls")
-    (volume,) = (each for each in pod["volumes"] if each["name"] == "tls")
+    mount, volume = mounted(objects, "tls", "ray-webhook")
     files = {Path(mount["mountPath"]) / item["path"] for item in volume["secret"]["items"]}
     assert files == {Tls().cert_dir / "tls.crt", Tls().cert_dir / "tls.key"}
     assert "subPath" not in mount
@@ -344,13 +301,10 @@ def test_the_leaf_is_signed_by_the_authority_and_never_by_the_self_signed_issuer
     assert issuer == {"ca": {"secretName": root["secretName"]}}
     assert root["isCA"]
     assert leaf["privateKey"] == {"algorithm": "ECDSA", "size": 256, "rotationPolicy": "Always"}
-    for found in webhook_configurations(installation("cert-manager")):
-        assert (
-            found["metadata"]["annotations"]["cert-manager.io/inject-ca-from"]
-            == "ray-webhook/ray-webhook-tls"
-        )
-    for found in webhook_configurations(installation("self-signed")):
-        assert "cert-manager.io/inject-ca-from" not in found["metadata"]["annotations"]
+    for mode, injected in (("cert-manager", "ray-webhook/ray-webhook-tls"), ("self-signed", None)):
+        for found in webhook_configurations(installation(mode)):
+            annotations = found["metadata"]["annotations"]
+            assert annotations.get("cert-manager.io/inject-ca-from") == injected
 
 
 def webhook_configurations(objects: list[Object]) -> list[Object]:
@@ -397,36 +351,20 @@ def test_pods_and_rayclusters_are_read_everywhere_and_leases_are_written_in_the_
         for rule in role.get("rules", ())
         if "resourceNames" not in rule
     ]
-    read = ["list", "watch"]
+    read, written = ["list", "watch"], ["get", "list", "create", "update", "delete"]
     assert sorted(unnamed) == [
         ("ClusterRole", [""], ["pods"], read),
         ("ClusterRole", [names.RAY_GROUP], ["rayclusters"], read),
-        (
-            "Role",
-            ["coordination.k8s.io"],
-            ["leases"],
-            ["get", "list", "create", "update", "delete"],
-        ),
+        ("Role", ["coordination.k8s.io"], ["leases"], written),
     ]
     accounts = {subject["name"] for found in objects for subject in found.get("subjects", ())}
     assert accounts == {"ray-webhook", "ray-webhook-controller"}
-    assert (
-        one(objects, "Deployment", "ray-webhook")["spec"]["template"]["spec"]["serviceAccountName"]
-        in accounts
-    )
+    assert {pod_of(objects, name)["serviceAccountName"] for name in accounts} == accounts
 
 
 READ_BY_CONTROLLER = {
-    (verb, what)
-    for verb in ("list", "watch")
-    for what in (
-        "pods",
-        "rayclusters",
-        "nodes",
-        "namespaces",
-        "podgroups",
-        "mutatingwebhookconfigurations",
-    )
+    *product(("list", "watch"), ("pods", "rayclusters", "nodes", "namespaces", "podgroups")),
+    *product(("list", "watch"), ("mutatingwebhookconfigurations",)),
 }
 LEASED = {(verb, "leases") for verb in ("create", "get", "patch")}
 TOLD = {(verb, "events") for verb in ("create", "get", "patch")}
@@ -434,43 +372,19 @@ TOLD = {(verb, "events") for verb in ("create", "get", "patch")}
 
 @pytest.mark.parametrize("mode", MODES)
 def test_the_controller_may_write_events_and_its_lease_and_nothing_else(mode: str) -> None:
-    assert (
-        granted(installation(mode), "ray-webhook-controller") == READ_BY_CONTROLLER | LEASED | TOLD
-    )
+    rights = granted(installation(mode), "ray-webhook-controller")
+    assert rights == READ_BY_CONTROLLER | LEASED | TOLD
 
 
 def test_without_events_the_chart_has_no_rights_for_them_and_without_anything_no_controller() -> (
     None
 ):
-    flags = "controller.events=false,schedulingGroups.publish=true"
-    objects = helm("--set", flags)
+    objects = helm("--set", f"controller.events=false,{PUBLISHING}")
     assert not {right for right in granted(objects, "ray-webhook-controller") if "events" in right}
     given = variables(objects, "ray-webhook-controller")
     assert given[variable("installation.components")] == "pod-groups"
     without = helm("--set", "controller.events=false")
     assert not [found for found in without if "controller" in found["metadata"]["name"]]
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_only_the_account_of_the_controller_may_write_pod_groups(mode: str) -> None:
-    objects = installation(mode, "schedulingGroups.publish=true")
-    assert granted(objects, "ray-webhook") == granted(installation(mode), "ray-webhook")
-    written = {
-        (verb, what)
-        for verb in ("create", "delete", "list", "patch")
-        for what in (PODGROUPS, WORKLOADS)
-    }
-    everything = READ_BY_CONTROLLER | LEASED | TOLD | written
-    assert granted(objects, "ray-webhook-controller") == everything
-    role = one(objects, "Role", "ray-webhook-controller")
-    assert [rule.get("resourceNames") for rule in role["rules"]] == [
-        None,
-        [LEASE],
-    ]
-    pod = one(objects, "Deployment", "ray-webhook-controller")["spec"]["template"]["spec"]
-    given = variables(objects, "ray-webhook-controller")
-    assert given[variable("installation.name")] == DEFAULTS.installation.name
-    assert pod["serviceAccountName"] == "ray-webhook-controller"
 
 
 def granted(objects: list[Object], account: str) -> set[tuple[str, str]]:
@@ -498,12 +412,12 @@ def granted(objects: list[Object], account: str) -> set[tuple[str, str]]:
 def test_nothing_that_selects_the_pods_of_the_webhook_selects_those_of_the_controller(
     mode: str,
 ) -> None:
-    objects = installation(mode, "schedulingGroups.publish=true")
+    objects = installation(mode, PUBLISHING)
     for name, other in (
         ("ray-webhook", "ray-webhook-controller"),
         ("ray-webhook-controller", "ray-webhook"),
     ):
-        labels = one(objects, "Deployment", name)["spec"]["template"]["metadata"]["labels"]
+        labels = labels_of(objects, name)
         for found in objects:
             selector = selected(found)
             if selector and selector.items() <= labels.items():
@@ -520,9 +434,7 @@ def selected(found: Object) -> dict[str, str]:
 
 def test_probes_and_metrics_of_the_controller_are_at_the_port_of_its_settings() -> None:
     objects = installation("self-signed", "monitoring.serviceMonitor=true")
-    (container,) = one(objects, "Deployment", "ray-webhook-controller")["spec"]["template"]["spec"][
-        "containers"
-    ]
+    container = container_of(objects, "ray-webhook-controller")
     assert container["ports"] == [{"name": "admin", "containerPort": DEFAULTS.listen.admin_port}]
     assert {container[probe]["httpGet"]["port"] for probe in PROBES} == {"admin"}
     service = one(objects, "Service", "ray-webhook-controller")
@@ -546,7 +458,7 @@ async def test_with_scheduling_groups_the_controller_may_do_what_it_does_and_not
             for request in api.requests
             if request.resource in {PODGROUPS, WORKLOADS}
         }
-    (rule,) = added_rules("schedulingGroups.publish=true")
+    (rule,) = added_rules(PUBLISHING)
     assert rule["apiGroups"] == [names.SCHEDULING_GROUP]
     assert done == {(verb, resource) for verb in rule["verbs"] for resource in rule["resources"]}
 
@@ -572,9 +484,9 @@ def test_with_compute_domains_the_controller_may_do_what_it_does_and_nothing_els
 
 def test_bindings_are_asked_about_only_where_labels_of_nodes_are_passed_on() -> None:
     plain = installation("self-signed")
-    assert names.BINDINGS_WEBHOOK not in {entry["name"] for entry in webhooks(plain)}
+    assert names.BINDINGS_WEBHOOK not in webhooks(plain)
     objects = installation("self-signed", "nodeLabels={rack,nvidia.com/gpu.clique}")
-    (entry,) = [each for each in webhooks(objects) if each["name"] == names.BINDINGS_WEBHOOK]
+    entry = webhooks(objects)[names.BINDINGS_WEBHOOK]
     assert (entry["failurePolicy"], entry["timeoutSeconds"]) == ("Ignore", 2)
     (rule,) = entry["rules"]
     assert (rule["resources"], rule["operations"]) == (["pods/binding"], ["CREATE"])
@@ -596,8 +508,7 @@ def test_the_page_listens_and_is_probed_where_its_settings_say(
     found = settings.dashboard
     assert (found, settings.listen) == (DEFAULTS.dashboard, DEFAULTS.listen)
     assert found.host == "127.0.0.1"
-    pod = one(objects, "Deployment", "ray-webhook-dashboard")["spec"]["template"]["spec"]
-    (container,) = pod["containers"]
+    container = container_of(objects, "ray-webhook-dashboard")
     assert container["args"] == ["dashboard", "--in-cluster"]
     ports = {each["name"]: each["containerPort"] for each in container["ports"]}
     assert ports == {"page": found.port, "admin": settings.listen.admin_port}
@@ -619,28 +530,6 @@ async def test_the_page_may_do_what_it_does_and_nothing_else(namespaces: list[st
             api.judge = lambda _: {"authenticated": True, "user": {"username": "alice"}}
             assert await access.sight("", "token") == UserScope("alice", frozenset())
         done = {(request.verb, request.resource) for request in api.requests}
-    role = one(
-        installation("self-signed", "dashboard.enabled=true", "networkPolicy.enabled=true"),
-        "ClusterRole",
-        "ray-webhook-dashboard",
-    )
-    granted = {
-        (verb, resource)
-        for rule in role["rules"]
-        for verb in rule["verbs"]
-        for resource in rule["resources"]
-    }
-    assert done - {("list", "")} == granted  # discovery is for everybody
-    assert {verb for verb, resource in granted if resource not in REVIEWS} == {"list", "watch"}
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_the_component_for_scheduling_groups_says_to_the_webhook_that_pod_groups_are_kept(
-    mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in environment(
-        installation(mode, "schedulingGroups.publish=true"), "ray-webhook", tmp_path
-    ).items():
-        monkeypatch.setenv(name, value)
-    assert "pod-groups" in read_settings([]).installation.components
-    assert "pod-groups" not in DEFAULTS.installation.components
+    rights = granted(installation("self-signed", "dashboard.enabled=true"), "ray-webhook-dashboard")
+    assert done - {("list", "")} == rights  # discovery is for everybody
+    assert {verb for verb, resource in rights if resource not in REVIEWS} == {"list", "watch"}

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.manifests.render import ROOT, installation, one
+from tests.manifests.render import ROOT, container_of, installation, pod_of
 from tests.release.image import stages
 
 BEFORE, BUILD, RESULT = stages()
@@ -43,9 +43,8 @@ def test_times_in_the_result_do_not_depend_on_when_it_was_built() -> None:
 
 @pytest.mark.parametrize("mode", ["cert-manager", "self-signed"])
 def test_image_and_deployment_agree(mode: str) -> None:
-    pod = one(installation(mode), "Deployment", "ray-webhook")["spec"]["template"]["spec"]
-    (container,) = pod["containers"]
-    user = pod["securityContext"]
+    objects = installation(mode)
+    container, user = container_of(objects), pod_of(objects)["securityContext"]
     assert RESULT.arguments("USER") == [f"{user['runAsUser']}:{user['runAsGroup']}"]
     assert RESULT.arguments("EXPOSE") == [
         " ".join(str(port["containerPort"]) for port in container["ports"])

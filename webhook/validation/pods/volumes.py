@@ -10,11 +10,7 @@ from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.pods.containers import field_ref, resource_ref
 from webhook.validation.pods.inspection import Pod, shown, whole, wrong
-from webhook.validation.pods.value_checks import (
-    DNS_LABEL_ADVICE,
-    is_local,
-    named,
-)
+from webhook.validation.pods.value_checks import DNS_LABEL_ADVICE, is_local, named
 
 _VOLUME_FIELDS: Final = frozenset({
     "metadata.name", "metadata.namespace", "metadata.uid", "metadata.labels",
