@@ -12,8 +12,8 @@ from webhook.api.objects import Pod, RayCluster
 from webhook.groups.group_config import facts_of
 from webhook.groups.identity import HostIdentity
 from webhook.mutation.edit import SetEnv
-from webhook.mutation.pipeline import host_edits, replica_edits
-from webhook.mutation.ray_pod import DEFAULT_POLICY, Policy, Worker, read_replica
+from webhook.mutation.pipeline import edits
+from webhook.mutation.ray_pod import DEFAULT_POLICY, Policy, read_replica
 
 
 class GivenVariable(Struct, frozen=True):
@@ -33,7 +33,7 @@ def given_variables() -> dict[str, GivenVariable]:
     """Return every variable by name; if several kinds of workers get it, the first kind is used."""
     found: dict[str, GivenVariable] = {}
     for kind in _KINDS:
-        for edit in _edits(kind):
+        for edit in _variables(kind):
             example = f"<{edit.field_path}>" if edit.field_path else str(edit.value)
             found.setdefault(edit.name, GivenVariable(edit.name, edit.why, example, kind.given))
     return found
@@ -53,7 +53,7 @@ class _Kind(Struct, frozen=True):
     policy: Policy = DEFAULT_POLICY
 
 
-def _edits(kind: _Kind) -> Iterator[SetEnv]:
+def _variables(kind: _Kind) -> Iterator[SetEnv]:
     group = {"groupName": "workers", "numOfHosts": 2, "replicas": 2}
     meta = {"name": "demo", "namespace": "team", "uid": "demo", "annotations": kind.annotations}
     document = {"metadata": meta, "spec": {"workerGroupSpecs": [group]}}
@@ -70,9 +70,7 @@ def _edits(kind: _Kind) -> Iterator[SetEnv]:
     replica = read_replica(
         pod, HostIdentity(0, 0, "workers-x7k2p"), facts, facts.groups["workers"], policy=kind.policy
     )
-    for edit in (*host_edits(Worker(replica, _HOST)), *replica_edits(replica)):
-        if type(edit) is SetEnv:
-            yield edit
+    return (edit for edit in edits(replica, _HOST) if type(edit) is SetEnv)
 
 
 _SHARD: Final = {
