@@ -36,7 +36,7 @@ WITHOUT_RULES = (
 
 
 class Family(NamedTuple):
-    """Rules of one subject, which share a page."""
+    """Rules of one subject, which share a page and a file of the conformance suite."""
 
     name: str
     title: str
@@ -142,11 +142,12 @@ Rules that depend on feature gates of the KubeRay operator use these defaults, t
 unless `validation.gates` differs: {gates}. `ray-webhook check` compares both with the running
 operator.
 
-## Examples
+## Examples and conformance suite
 
 The examples on the pages show only the fields that matter; the rest is a minimal valid object,
 below. `null` removes a field, and every worker group extends the one shown here. All examples are
-run as tests.
+run as tests, and `tests/conformance/rules` contains them as whole objects, with the expected
+findings, for programs in any language.
 """
 
 
