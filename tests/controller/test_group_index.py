@@ -1,64 +1,27 @@
-"""The controller and the admission process have the same index of worker pods."""
+"""The index of the controller has the identities of worker pods, as the admission process has."""
 
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec import json
 
-from tests.kubeclient.fake_api import Object
+from tests.kubeclient.objects import KEY, a_pod
 from webhook.api import names
-from webhook.cache.serve_stores import PodStore
 from webhook.controller.group_index import GroupIndex
 from webhook.diagnostics.live_objects import LivePod
 from webhook.diagnostics.object_cache import ObjectCache
-from webhook.groups.identity import GroupKey
-from webhook.groups.identity_index import Membership
-from webhook.groups.identity_labels import WorkerPod
-
-GROUPS = ("tpu", "gpu")
-INDEXES = st.sampled_from(["0", "1", "7", "01", "-1", ""])
-LABELS = st.fixed_dictionaries(
-    {names.LABEL_NODE_TYPE: st.just(names.NODE_TYPE_WORKER)},
-    optional={
-        names.LABEL_CLUSTER: st.sampled_from(["ray", "ray", "other"]),
-        names.LABEL_GROUP: st.sampled_from(GROUPS),
-        names.LABEL_REPLICA_INDEX: INDEXES,
-        names.LABEL_HOST_INDEX: INDEXES,
-        names.LABEL_REPLICA_NAME: st.sampled_from(["tpu-abcde", "tpu-bcdfg", ""]),
-        names.LABEL_LEGACY_REPLICA_INDEX: st.sampled_from(["tpu-0", "tpu-x", "3"]),
-    },
-)
-OWNER = {"kind": "RayCluster", "name": "ray", "uid": "uid-of-ray", "controller": True}
-SPECS = st.sampled_from(
-    [{}, {"containers": [{"name": "ray", "env": [{"name": names.TPU_WORKER_ID, "value": "2"}]}]}]
-)
+from webhook.groups.identity import HostIdentity
 
 
-@st.composite
-def pods(draw: st.DrawFn) -> Object:
-    """Return a state of one of three pods."""
-    meta: Object = {
-        "namespace": "default",
-        "uid": draw(st.sampled_from("abc")),
-        "labels": draw(LABELS),
-    }
-    if draw(st.booleans()):
-        meta["ownerReferences"] = [OWNER]
-    if not draw(st.integers(0, 3)):
-        meta["deletionTimestamp"] = "2026-11-24T10:00:00Z"
-    return {"metadata": meta, "spec": draw(SPECS)}
-
-
-@given(st.lists(pods(), max_size=8))
-def test_both_find_the_same_replicas_whatever_pods_look_like(history: list[Object]) -> None:
-    members, object_cache = Membership(), ObjectCache()
-    feed, index = PodStore(members), GroupIndex(object_cache)
-    for version, pod in enumerate(history, 1):
-        pod["metadata"]["resourceVersion"] = str(version)
-        line = json.encode(pod)
-        feed.put(json.decode(line, type=WorkerPod))
-        object_cache.pods.put(pod["metadata"]["uid"], json.decode(line, type=LivePod))
-        for group in GROUPS:
-            key = GroupKey("default", "uid-of-ray", group)
-            here, there = index.members.group(key), members.group(key)
-            assert here.replica_names == there.replica_names
-            assert bool(here) == bool(there)
+def test_a_live_pod_keeps_its_identity_when_its_labels_are_removed_or_invalid() -> None:
+    object_cache = ObjectCache()
+    index = GroupIndex(object_cache)
+    pod = a_pod("pod-0", HostIdentity(0, 1, "tpu-x"))
+    labels = pod["metadata"]["labels"]
+    without = {key: text for key, text in labels.items() if key not in names.SEAT_LABELS}
+    invalid = labels | {names.LABEL_REPLICA_INDEX: "01"}
+    for version, found in enumerate((labels, without, invalid)):
+        pod["metadata"] |= {"uid": "a", "resourceVersion": str(version), "labels": found}
+        object_cache.pods.put("a", json.decode(json.encode(pod), type=LivePod))
+        assert index.members.group(KEY).replica_names == {"tpu-x"}
+    assert index.malformed == 1
+    pod["metadata"]["labels"] = labels | {names.LABEL_NODE_TYPE: names.NODE_TYPE_HEAD}
+    object_cache.pods.put("a", json.decode(json.encode(pod), type=LivePod))
+    assert not index.members.group(KEY)

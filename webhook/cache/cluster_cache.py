@@ -220,14 +220,27 @@ class Observing:
     async def run(self) -> None:
         """Run the watches until cancelled. The client has to be open."""
         self._reads.unread.clear()
-        followed = [each for each in self.watches if each not in self._watches.get(_POD_GROUPS, ())]
         async with asyncio.TaskGroup() as group:
-            for watch in followed:
-                group.create_task(watch.run(), name=watch.name)
+            running: dict[ListWatch[Any], asyncio.Task[None]] = {}
+
+            def update() -> None:
+                """Run the current watches, and no others."""
+                watches = self.watches
+                for watch in running.keys() - watches:
+                    running.pop(watch).cancel()
+                for watch in watches:
+                    if watch not in running:
+                        running[watch] = group.create_task(watch.run(), name=watch.name)
+
+            def serve(version: str | None) -> None:
+                self._serve_pod_groups(version)
+                update()
+
+            update()
             for namespace in self._gets:
                 group.create_task(self._poll_namespace(namespace), name=f"namespace {namespace}")
             if _POD_GROUPS in self._other_kinds:
-                group.create_task(self._follow_pod_groups(group), name="PodGroups")
+                self.discovery.subscribe(serve)
             group.create_task(self.discovery.run(), name="discovery of PodGroups")
 
     def _follow(self, kind: Kind[T], scope: str = "", fields: str = "") -> None:
@@ -260,20 +273,6 @@ class Observing:
     async def _list_pod_groups(self) -> None:
         self._serve_pod_groups(await PodGroupsServed(self.api).ask())
         await asyncio.gather(*(watch.list() for watch in self._watches.get(_POD_GROUPS, ())))
-
-    async def _follow_pod_groups(self, group: asyncio.TaskGroup) -> None:
-        served: asyncio.Queue[str | None] = asyncio.Queue()
-        self.discovery.subscribe(served.put_nowait)
-        watching: list[asyncio.Task[None]] = []
-        while True:
-            version = await served.get()
-            for task in watching:
-                task.cancel()
-            self._serve_pod_groups(version)
-            watching = [
-                group.create_task(watch.run(), name=watch.name)
-                for watch in self._watches.get(_POD_GROUPS, ())
-            ]
 
     def _serve_pod_groups(self, version: str | None) -> None:
         """Replace the list-watches of PodGroups, if another version is served than before."""

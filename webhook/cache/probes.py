@@ -269,53 +269,39 @@ async def _exists(api: Api, path: str) -> bool | None:
     return True
 
 
+def _object(version: str, kind: str, meta: Object, spec: Object) -> Object:
+    return {"apiVersion": version, "kind": kind, "metadata": meta, "spec": spec}
+
+
 def _broken(namespace: str) -> Object:
+    """Return a RayCluster that KubeRay cannot run: two groups have the same name."""
     template = {"spec": {"containers": [{"name": "ray", "image": "rayproject/ray:2.54.0"}]}}
-    group = {
-        "groupName": "workers",
-        "replicas": 0,
-        "minReplicas": 0,
-        "maxReplicas": 0,
-        "numOfHosts": 1,
-        "rayStartParams": {},
-        "template": template,
-    }
-    spec = {
-        "headGroupSpec": {"rayStartParams": {}, "template": template},
-        "workerGroupSpecs": [group, group],
-    }
+    numbers = {"replicas": 0, "minReplicas": 0, "maxReplicas": 0, "numOfHosts": 1}
+    head = {"rayStartParams": {}, "template": template}
+    group = {"groupName": "workers", **numbers, **head}
     meta = {"name": _NOWHERE, "namespace": namespace}
-    return {
-        "apiVersion": "ray.io/v1",
-        "kind": names.RAYCLUSTER_KIND,
-        "metadata": meta,
-        "spec": spec,
-    }
+    spec = {"headGroupSpec": head, "workerGroupSpecs": [group, group]}
+    return _object("ray.io/v1", names.RAYCLUSTER_KIND, meta, spec)
 
 
 def _lease(namespace: str) -> Object:
     meta = {"name": _NOWHERE, "namespace": namespace, "labels": {names.LABEL_RESERVATIONS: "true"}}
-    return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": meta, "spec": {}}
+    return _object("coordination.k8s.io/v1", "Lease", meta, {})
 
 
 def _orphan(namespace: str) -> Object:
+    """Return a worker pod of a RayCluster that does not exist."""
     labels = {
         names.LABEL_NODE_TYPE: names.NODE_TYPE_WORKER,
         names.LABEL_CLUSTER: _NOWHERE,
         names.LABEL_GROUP: "workers",
     }
-    owner = {
-        "apiVersion": "ray.io/v1",
-        "kind": names.RAYCLUSTER_KIND,
-        "name": _NOWHERE,
-        "uid": _NOWHERE,
-        "controller": True,
-    }
+    owner = {"apiVersion": "ray.io/v1", "kind": names.RAYCLUSTER_KIND, "controller": True}
     meta = {
         "generateName": f"{_NOWHERE}-",
         "namespace": namespace,
         "labels": labels,
-        "ownerReferences": [owner],
+        "ownerReferences": [{**owner, "name": _NOWHERE, "uid": _NOWHERE}],
     }
-    spec = {"containers": [{"name": "ray-worker", "image": "rayproject/ray:2.54.0"}]}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+    containers = [{"name": "ray-worker", "image": "rayproject/ray:2.54.0"}]
+    return _object("v1", "Pod", meta, {"containers": containers})
