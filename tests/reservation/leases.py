@@ -1,36 +1,22 @@
 """The store of the product over Leases in memory, without delays."""
 
 import json
+from collections.abc import Callable
 
-from tests.reservation.server import Server
+from tests.reservation.server import Server, ServerApi
 from webhook.api import names
-from webhook.kubeclient.client import Api, Body, Query
 from webhook.kubeclient.reservation_leases import LeaseStore
 
 
-class Direct(Api):
+class Direct(ServerApi):
     """An API server that answers at once."""
 
     def __init__(self) -> None:
         self.server = Server()
 
-    async def get(
-        self, path: str, query: Query = (), deadline: float = 0.0, accept: str = ""
-    ) -> bytes:
-        del deadline, accept
-        return self.server.get(path, dict(query))
-
-    async def create(
-        self, path: str, body: Body, deadline: float = 0.0, query: Query = ()
-    ) -> bytes:
-        del path, deadline, query
-        return self.server.create(dict(body))
-
-    async def replace(
-        self, path: str, body: Body, deadline: float = 0.0, query: Query = ()
-    ) -> bytes:
-        del deadline, query
-        return self.server.replace(path.rpartition("/")[2], dict(body))
+    async def ask(self, carry_out: Callable[[Server], bytes], seconds: float) -> bytes:
+        del seconds
+        return carry_out(self.server)
 
     def entries(self, group: str) -> dict[tuple[int, int], str]:
         """Return the holders of a group by replica and host, as Leases contain them."""

@@ -1,5 +1,6 @@
 """A simulated API server: pods, RayClusters and Leases with versions, and their history."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
 
@@ -7,6 +8,7 @@ import msgspec
 
 from webhook.api import names
 from webhook.groups.identity import GroupKey, HostIdentity, ShardKey
+from webhook.kubeclient.client import Api, Body, Query
 from webhook.kubeclient.errors import ApiError
 
 Object = dict[str, Any]
@@ -117,7 +119,6 @@ class Server:
     rays: Stored[Ray] = field(default_factory=Stored)
     leases: dict[str, Object] = field(default_factory=dict)
     uids: int = 0
-    writes: int = 0
     conditional: ClassVar[bool] = True
 
     def put(self, stored: Stored[T], item: T, *, gone: bool = False) -> None:
@@ -188,7 +189,36 @@ class Server:
 
     def _write(self, lease: Object) -> bytes:
         self.version += 1
-        self.writes += 1
         meta = {**lease["metadata"], "resourceVersion": str(self.version)}
         stored = self.leases[meta["name"]] = {**lease, "metadata": meta}
         return msgspec.json.encode(stored)
+
+
+class ServerApi(Api):
+    """The client of a simulated API server. `ask` sends a request, and returns the response."""
+
+    async def ask(self, carry_out: Callable[[Server], bytes], seconds: float) -> bytes:
+        raise NotImplementedError
+
+    async def get(
+        self, path: str, query: Query = (), deadline: float = 0.0, accept: str = ""
+    ) -> bytes:
+        del accept
+        return await self.ask(lambda server: server.get(path, dict(query)), deadline)
+
+    async def create(
+        self, path: str, body: Body, deadline: float = 0.0, query: Query = ()
+    ) -> bytes:
+        del path, query
+        return await self.ask(lambda server: server.create(dict(body)), deadline)
+
+    async def replace(
+        self, path: str, body: Body, deadline: float = 0.0, query: Query = ()
+    ) -> bytes:
+        del query
+        name = path.rpartition("/")[2]
+        return await self.ask(lambda server: server.replace(name, dict(body)), deadline)
+
+    async def delete(self, path: str, uid: str, version: str, deadline: float = 0.0) -> None:
+        name = path.rpartition("/")[2]
+        await self.ask(lambda server: server.delete(name, uid, version), deadline)

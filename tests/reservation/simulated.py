@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from tests.reservation.server import EPOCH, Pod, Ray, Server, Stored
+from tests.reservation.server import EPOCH, Pod, Ray, Server, ServerApi, Stored
 from webhook.api.objects import RayCluster
 from webhook.api.review import Denied, NotNow
 from webhook.cache.live import LiveReader, Stores
@@ -29,7 +29,6 @@ from webhook.groups.identity import MAX_REPLICAS, GroupKey, HostIdentity, ShardK
 from webhook.groups.identity_index import Membership
 from webhook.groups.identity_labels import WorkerPod
 from webhook.groups.required_reads import ReadGroup
-from webhook.kubeclient.client import Api, Body, Query
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.reservation_leases import LeaseStore
 from webhook.kubeclient.timeouts import ServerTime
@@ -67,39 +66,12 @@ class ApiRequest:
     date: str = ""
 
 
-class SimulatedApi(Api):
+class SimulatedApi(ServerApi):
     """The API server, as one process sends requests to it."""
 
     def __init__(self, process: "Process") -> None:
         self.server_time = ServerTime(process.clock)
         self._process = process
-
-    async def get(
-        self, path: str, query: Query = (), deadline: float = 0.0, accept: str = ""
-    ) -> bytes:
-        """Send a GET."""
-        del accept
-        return await self.ask(lambda server: server.get(path, dict(query)), deadline)
-
-    async def create(
-        self, path: str, body: Body, deadline: float = 0.0, query: Query = ()
-    ) -> bytes:
-        """Send a POST."""
-        del path, query
-        return await self.ask(lambda server: server.create(dict(body)), deadline)
-
-    async def replace(
-        self, path: str, body: Body, deadline: float = 0.0, query: Query = ()
-    ) -> bytes:
-        """Send a PUT."""
-        del query
-        name = path.rpartition("/")[2]
-        return await self.ask(lambda server: server.replace(name, dict(body)), deadline)
-
-    async def delete(self, path: str, uid: str, version: str, deadline: float = 0.0) -> None:
-        """Send a DELETE."""
-        name = path.rpartition("/")[2]
-        await self.ask(lambda server: server.delete(name, uid, version), deadline)
 
     async def ask(self, carry_out: Callable[[Server], bytes], seconds: float) -> bytes:
         """Send a request, and wait for its response."""
@@ -280,7 +252,6 @@ class Model:
         self.shards = [ShardKey("ns", "blue"), ShardKey("ns", "green")]
         self.rays: list[Ray] = []
         self.count = 0
-        self.has_identity = self.indexed = 0
         self._errors: list[BaseException] = []
         self.loop.set_exception_handler(
             lambda _, context: self._errors.append(
@@ -387,7 +358,6 @@ class Model:
             pod.over = True
             return
         pod.stored = True
-        self.has_identity += 1
         self.server.put(self.server.pods, pod, gone=pod.gone)
 
     def change(self) -> None:
@@ -444,7 +414,6 @@ class Model:
             return
         ray.name = ray.name or f"made-{ray.uid}"
         ray.stored = True
-        self.indexed += 1
         self.server.put(self.server.rays, ray)
 
     def change_ray(self) -> None:
