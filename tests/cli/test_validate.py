@@ -296,10 +296,10 @@ def test_rules_and_gates_can_be_set(validate: Validate, file: Write) -> None:
     )[:2] == (0, "")
     gated = file(json.dumps(a_cluster().spec(tlsOptions={"enabled": True}).build()), "gated.json")
     status, out, _ = validate(gated)
-    assert (status, "warn tls-gate-off" in out) == (0, True)
+    assert (status, "warn feature-gate-off" in out) == (0, True)
     assert validate(gated, "--gate", "RayClusterMTLS=false")[0] == 1
     status, out, _ = validate(gated, "--gate", "RayClusterMTLS=true")
-    assert (status, "tls-gate-off" in out) == (0, False)
+    assert (status, "feature-gate-off" in out) == (0, False)
 
 
 def test_json_output_has_every_finding(validate: Validate, file: Write) -> None:

@@ -64,11 +64,7 @@ FAMILIES = (
     Family("ray-start", "Start of Ray: parameters, versions and variables", _of("ray_start")),
     Family("fault-tolerance", "Fault tolerance and history server", _of("fault_tolerance")),
     Family("security", "Authentication, network policies and TLS", _of("security")),
-    Family(
-        "feature-gates",
-        "Feature gates of KubeRay",
-        tuple(rule for rule in RULES if rule.id.endswith("-gate-off")),
-    ),
+    Family("feature-gates", "Feature gates of KubeRay", _of("feature_gates")),
     Family(
         "scheduling", "Pod groups, ComputeDomains, Kueue and labels of Nodes", _of("scheduling")
     ),

@@ -2,11 +2,21 @@
 
 import pytest
 
-from tests.validation.builders import ClusterBuilder, a_cluster, a_job, found, rules
+from tests.validation.builders import (
+    Built,
+    ClusterBuilder,
+    a_cluster,
+    a_job,
+    findings,
+    found,
+    rules,
+)
 from webhook.validation.rule_settings import GATES, RuleSettings
 
 ON = RuleSettings(gates=dict.fromkeys(GATES, True))
 HEAD = "spec.headGroupSpec.template.spec"
+GROUP = "spec.workerGroupSpecs[0]"
+RULE = {"policy": "DeleteSelf", "condition": {"jobStatus": "FAILED", "ttlSeconds": 1}}
 COLLECTOR = "spec.historyServerOptions.collectorOptions"
 
 
@@ -34,6 +44,25 @@ AZURE_BY_URL = {"STORAGE_BACKEND": "azureblob", "AZURE_STORAGE_ACCOUNT_URL": "u"
 def test_a_storage_needs_its_variables(env: dict[str, str], *, complete: bool) -> None:
     wrong = {("history-storage-incomplete", f"{COLLECTOR}.env")}
     assert found(a_cluster_with_history(**env), ON) == (set() if complete else wrong)
+
+
+@pytest.mark.parametrize(("built", "gate", "path"), [
+    (a_cluster().group(suspend=True), "RayJobDeletionPolicy", f"{GROUP}.suspend"),
+    (a_cluster().spec(gcsFaultToleranceOptions={"backend": "rocksdb"}),
+     "GCSFaultToleranceEmbeddedStorage", "spec.gcsFaultToleranceOptions.backend"),
+    (a_cluster_with_history(STORAGE_BACKEND="gcs", GCS_BUCKET="b"),
+     "RayClusterHistoryServer", "spec.historyServerOptions"),
+    (a_cluster().spec(networkPolicy={"mode": "DenyAll"}),
+     "RayClusterNetworkPolicy", "spec.networkPolicy"),
+    (a_job().spec(deletionPolicy="DeleteSelf"), "RayJobDeletionPolicy", "spec.deletionPolicy"),
+    (a_job().spec(deletionStrategy={"deletionRules": [RULE]}),
+     "RayJobDeletionPolicy", "spec.deletionStrategy"),
+])  # fmt: skip
+def test_a_field_needs_its_feature_gate(built: Built, gate: str, path: str) -> None:
+    off = RuleSettings(gates={gate: False})
+    (finding,) = findings(built, "feature-gate-off", settings=off)
+    assert (finding.path, finding.level) == (path, "deny")
+    assert findings(built, "feature-gate-off", settings=ON) == []
 
 
 def test_rocksdb_finds_everything_that_is_set_by_hand() -> None:

@@ -1,18 +1,18 @@
 """All rules, in order: action, who else refuses the value, and since which release of KubeRay."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from inspect import cleandoc
 from typing import Any, Final, Generic, TypeVar
 
 from msgspec import Struct
 
-from webhook.api.review import FORBIDDEN
 from webhook.validation import (
     accelerators,
     autoscaling,
     decoding,
     deletion,
     fault_tolerance,
+    feature_gates,
     groups,
     in_place_resize,
     lifecycle,
@@ -30,15 +30,11 @@ from webhook.validation import (
     units,
     updates,
 )
-from webhook.validation.cluster import Cluster
-from webhook.validation.field import Field
 from webhook.validation.finding import ALWAYS, DENY, WARN, Fault, KubeRay, Level
 from webhook.validation.pods.families import FAMILIES
-from webhook.validation.ray_object import Job, RayObject
-from webhook.validation.rule_settings import GATES
+from webhook.validation.ray_object import RayObject
 
 T = TypeVar("T")
-V = TypeVar("V", Cluster, Job)
 
 Check = Callable[[T], Iterable[Fault]]
 
@@ -98,66 +94,6 @@ def _family(name: str, text: str) -> Rule[RayObject]:
     return Rule(name, DENY, check, ALWAYS, API_SERVER)
 
 
-def _off(
-    name: str,
-    gate: str,
-    what: str,
-    fields: Callable[[V], Iterable[Field]],
-    function: str = "ValidateRayClusterSpec",
-) -> Rule[V]:
-    """Return the rule of a gate. If the settings name no gates, a gate that is off by default is a
-    warning, because the operator may run with other gates than KubeRay's defaults.
-    """
-
-    def check(view: V) -> Iterator[Fault]:
-        settings = view.settings
-        if not settings.enabled(gate):
-            doubtful = not settings.gates and not GATES[gate]
-            text = f"the operator's feature gate {gate} is off: remove it, or turn that on"
-            for field in fields(view):
-                if field.given:
-                    yield Fault(field, text, FORBIDDEN, doubtful=doubtful)
-
-    check.__doc__ = (
-        f"{what} while the operator's feature gate {gate} is off.\n\nKubeRay refuses the object."
-    )
-    return Rule(f"{name}-gate-off", DENY, check, ALWAYS, KUBERAY, (function,))
-
-
-def _at(*names: str) -> Callable[[Cluster | Job], list[Field]]:
-    return lambda view: [view.field / name for name in names]
-
-
-def _rocksdb(cluster: Cluster) -> list[Field]:
-    backend = cluster.field / "gcsFaultToleranceOptions" / "backend"
-    return [backend] if backend.text == "rocksdb" else []
-
-
-def _suspended(cluster: Cluster) -> list[Field]:
-    return [group.field / "suspend" for group in cluster.groups if group.scale.suspend]
-
-
-_CLUSTER_GATES: Final[tuple[Rule[Cluster], ...]] = (
-    _off("group-suspend", "RayJobDeletionPolicy", "A suspended worker group", _suspended),
-    _off(
-        "rocksdb",
-        "GCSFaultToleranceEmbeddedStorage",
-        "The RocksDB backend",
-        _rocksdb,
-        "validateGcsFaultToleranceBackend",
-    ),
-    _off("history", "RayClusterHistoryServer", "A history server", _at("historyServerOptions")),
-    _off("network-policy", "RayClusterNetworkPolicy", "Network policies", _at("networkPolicy")),
-    _off("tls", "RayClusterMTLS", "Options of TLS", _at("tlsOptions")),
-)
-_JOB_GATE: Final[Rule[Job]] = _off(
-    "deletion",
-    "RayJobDeletionPolicy",
-    "A deletion strategy",
-    _at("deletionStrategy", "deletionPolicy"),
-    "validateDeletionConfiguration",
-)
-
 DECODING_RULES: Final = (deny(decoding.value_not_decodable, by=KUBERAY),)
 """The rules of values that stop KubeRay for all objects."""
 
@@ -165,6 +101,12 @@ OBJECT_RULES: Final = (
     *DECODING_RULES,
     deny(metadata.name_too_long, *_METADATA, "ValidateRayCronJobSpec"),
     deny(metadata.name_not_dns_label, *_METADATA, since=(1, 4)),
+    deny(
+        feature_gates.feature_gate_off,
+        "ValidateRayClusterSpec",
+        "validateGcsFaultToleranceBackend",
+        "validateDeletionConfiguration",
+    ),
     deny(metadata.initializing_timeout_invalid, "validateInitializingTimeout", since=(1, 5)),
     warn(metadata.webhook_name_unknown),
     deny(shard_groups.shard_index_beyond_count),
@@ -264,7 +206,6 @@ CLUSTER_RULES: Final = (
     deny(security.network_policy_group_name, "validateNetworkPolicy"),
     deny(security.network_policy_group_unknown, "validateNetworkPolicy"),
     deny(security.tls_set_by_hand, "validateTLSOptions"),
-    *_CLUSTER_GATES,
     warn(scheduling.gang_autoscaled),
     warn(scheduling.gang_other_scheduler),
     warn(scheduling.gang_label_value),
@@ -319,7 +260,6 @@ JOB_RULES: Final = (
     deny(deletion.deletion_condition_invalid, "validateDeletionCondition"),
     deny(deletion.deletion_rule_duplicate, "validateDeletionRules"),
     deny(deletion.deletion_order, "validateTTLConsistency"),
-    _JOB_GATE,
 )
 SERVICE_RULES: Final = (
     deny(rayservice.service_head_service_named, "ValidateRayServiceSpec"),
