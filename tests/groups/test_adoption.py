@@ -23,6 +23,7 @@ from tests.builders import (
 from webhook.api import names
 from webhook.api.objects import PodSpec
 from webhook.api.review import Denied
+from webhook.cache.informer import decode_event
 from webhook.cache.serve_stores import CODEC, PodStore
 from webhook.diagnostics.assigned_pods import assign
 from webhook.diagnostics.live_objects import LiveCluster, LivePod
@@ -121,7 +122,7 @@ def seat_in(members: Membership, uid: str) -> HostIdentity | None:
 def by_watch(pod: Object) -> HostIdentity | None:
     """Return the seat that the watch gives a pod."""
     members = Membership()
-    _, found = CODEC.event(json.dumps({"type": "ADDED", "object": pod}).encode())
+    found = decode_event(CODEC, json.dumps({"type": "ADDED", "object": pod}).encode()).object
     PodStore(members).put(found)  # type: ignore[arg-type] # it can be decoded
     return seat_in(members, pod["metadata"].get("uid", ""))
 

@@ -8,17 +8,21 @@ import logging
 from math import inf
 from typing import Any, Final, Generic, TypeVar
 
+import msgspec
 from msgspec import Struct, field
 
 from webhook.cache.store import Store, number
-from webhook.kubeclient.client import JSON, METADATA, Api
-from webhook.kubeclient.errors import ApiError
+from webhook.kubeclient.client import JSON, METADATA, UNREADABLE, Api
+from webhook.kubeclient.errors import ApiError, Status, oneline
 from webhook.kubeclient.timeouts import Backoff, Clock, Timing
-from webhook.kubeclient.wire import Resource, Stub, Watched, pages
+from webhook.kubeclient.wire import Codec, Event, Resource, Stub, Watched, garbled, pages
 
 T = TypeVar("T", bound=Watched)
 
 _log: Final = logging.getLogger("webhook.cache")
+_stubs: Final = msgspec.json.Decoder(Event[Stub])
+_statuses: Final = msgspec.json.Decoder(Event[Status])
+_GONE: Final = 410
 _FRUITLESS: Final = 5
 """After so many consecutive failures a watch is not resumed: its resourceVersion may be the cause,
 and a list needs none.
@@ -161,7 +165,8 @@ class ListWatch(Generic[T]):
         self._store.contacted(server_time)
 
     def _take(self, line: bytes) -> None:
-        kind, value = self.resource.codec.event(line)
+        event = decode_event(self.resource.codec, line)
+        kind, value = event.type, event.object
         version = value.metadata.resource_version
         if kind != "BOOKMARK":
             self.counters.events += 1
@@ -223,3 +228,26 @@ class _Outage:
             then = "watch" if resumed else "list"
             _log.warning(text, self._name, error, error.reason, then, pause)
         return pause, resumed
+
+
+def decode_event(codec: Codec[T], line: bytes) -> Event[T] | Event[Stub]:
+    """Return an event ADDED, MODIFIED, DELETED or BOOKMARK, with a stub for an object that cannot
+    be decoded. Raises ApiError, also for an event ERROR.
+    """
+    event: Event[T] | Event[Stub]
+    try:
+        try:
+            event = codec.events.decode(line)
+        except msgspec.ValidationError:
+            event = _stubs.decode(line)
+        if event.type == "ERROR":
+            raise _ended(_statuses.decode(line).object)
+    except UNREADABLE as error:
+        raise garbled("watch", line) from error
+    return event
+
+
+def _ended(status: Status) -> ApiError:
+    text = oneline(status.message or status.reason or "")
+    reason = "expired" if status.code == _GONE else "server"
+    return ApiError(reason, f"the API server ended the watch with {status.code}: {text}")

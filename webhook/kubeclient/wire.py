@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 from webhook.kubeclient.client import JSON, LIST_METADATA, UNREADABLE, Api, Query
-from webhook.kubeclient.errors import ApiError, Status, oneline
+from webhook.kubeclient.errors import ApiError
 
 
 class Versioned(Protocol):
@@ -35,7 +35,6 @@ T = TypeVar("T", bound=Watched)
 K = TypeVar("K")
 
 _PAGE_ITEMS: Final = 500
-_GONE: Final = 410
 
 
 class ListMeta(Struct, rename="camel"):
@@ -74,12 +73,10 @@ class Stub(Struct):
 
 _raw_pages: Final = msgspec.json.Decoder(Page[Raw])
 _stubs: Final = msgspec.json.Decoder(Stub)
-_stub_events: Final = msgspec.json.Decoder(Event[Stub])
-_statuses: Final = msgspec.json.Decoder(Event[Status])
 
 
 class Codec(Generic[T]):
-    """Decodes the pages and events of a resource."""
+    """Decodes the pages of a resource; `events` decodes an event of its watch."""
 
     def __init__(self, kind: type[T]) -> None:
         # mypy does not allow a variable as a type; msgspec does.
@@ -87,7 +84,7 @@ class Codec(Generic[T]):
         event: type[Event[T]] = Event[kind]  # type: ignore[valid-type]
         self._item = msgspec.json.Decoder(kind)
         self._page = msgspec.json.Decoder(page)
-        self._event = msgspec.json.Decoder(event)
+        self.events = msgspec.json.Decoder(event)
 
     def page(self, body: bytes) -> tuple[ListMeta, list[T]]:
         """Return a page, without the objects that cannot be decoded. Raises ApiError."""
@@ -97,24 +94,8 @@ class Codec(Generic[T]):
             except msgspec.ValidationError:
                 return self._salvaged(body)
         except UNREADABLE as error:
-            raise _garbled("list", body) from error
+            raise garbled("list", body) from error
         return page.metadata, page.items or []
-
-    def event(self, line: bytes) -> tuple[str, T | Stub]:
-        """Return the type of an event (ADDED, MODIFIED, DELETED or BOOKMARK) and the object, as a
-        stub if it cannot be decoded. Raises ApiError, also for an event ERROR.
-        """
-        event: Event[T] | Event[Stub]
-        try:
-            try:
-                event = self._event.decode(line)
-            except msgspec.ValidationError:
-                event = _stub_events.decode(line)
-            if event.type == "ERROR":
-                raise _ended(_statuses.decode(line).object)
-        except UNREADABLE as error:
-            raise _garbled("watch", line) from error
-        return event.type, event.object
 
     def _salvaged(self, body: bytes) -> tuple[ListMeta, list[T]]:
         page, items = _raw_pages.decode(body), list[T]()
@@ -132,12 +113,6 @@ def _uid_of(raw: Raw) -> str:
         return _stubs.decode(raw).metadata.uid
     except msgspec.ValidationError:
         return ""
-
-
-def _ended(status: Status) -> ApiError:
-    text = oneline(status.message or status.reason or "")
-    reason = "expired" if status.code == _GONE else "server"
-    return ApiError(reason, f"the API server ended the watch with {status.code}: {text}")
 
 
 class Resource(Struct, Generic[T], frozen=True):
@@ -205,7 +180,8 @@ async def read_list(
     return found, version
 
 
-def _garbled(what: str, data: bytes) -> ApiError:
+def garbled(what: str, data: bytes) -> ApiError:
+    """Return the error for a response that cannot be decoded."""
     text = (
         f"the API server sent {len(data)} bytes in a {what} that are not what it promises: is a "
         "proxy in between?"
