@@ -10,9 +10,9 @@ from yaml.nodes import Node
 
 from webhook.api.names import known_kind
 from webhook.manifest.yaml_values import (
-    LOADER,
     TEMPLATE,
     Converter,
+    Loader,
     ManifestError,
     check_nesting,
     child,
@@ -66,7 +66,7 @@ def read(name: str, data: bytes) -> Iterator[Manifest]:
     text = text_of(name, data)
     try:
         check_nesting(name, text)
-        for node in yaml.compose_all(text, Loader=LOADER):
+        for node in yaml.compose_all(text, Loader=Loader):
             yield from _unfolded(Manifest(name, Converter(name).value(node), node))
     except yaml.YAMLError as error:
         line, problem = problem_of(text, error)

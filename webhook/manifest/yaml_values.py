@@ -136,16 +136,11 @@ def _integer(text: str) -> int | str:
 _MERGE: Final = "<<"
 
 
-def _loader() -> type[Any]:
-    """Return a loader that marks plain scalars, whose types depend on the schema."""
-    base: type[Any] = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-    loader: Any = type("_Loader", (base,), {})
-    loader.add_implicit_resolver(PLAIN, re.compile(""), None)
-    made: type[Any] = loader
-    return made
+class Loader(yaml.CBaseLoader):
+    """A loader that marks plain scalars, whose types depend on the schema."""
 
 
-LOADER: Final = _loader()
+Loader.add_implicit_resolver(PLAIN, re.compile(""), None)
 
 
 def first_node(text: str) -> Node | None:
@@ -153,7 +148,7 @@ def first_node(text: str) -> Node | None:
     ManifestError for deep nesting.
     """
     check_nesting("", text, first=True)
-    found: Node | None = next(iter(yaml.compose_all(text, Loader=LOADER)), None)
+    found: Node | None = next(iter(yaml.compose_all(text, Loader=Loader)), None)
     return found
 
 
