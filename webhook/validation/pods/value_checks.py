@@ -54,7 +54,7 @@ def within(low: int, high: int, *, zero: bool = False, wide: bool = False) -> Ch
     return check
 
 
-def string(sound: Any, advice: str, *, empty: bool = True) -> Check:  # noqa: ANN401 - a predicate
+def string(sound: Callable[[str], bool], advice: str, *, empty: bool = True) -> Check:
     """Return a check of strings by a predicate; with `empty`, an empty string means unset."""
 
     def check(value: Any) -> str:  # noqa: ANN401 - JSON
