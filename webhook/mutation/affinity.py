@@ -30,16 +30,18 @@ def replica_edits(replica: Replica) -> list[Edit]:
         return [Note(f"no affinity: {_why_none(replica)}")] if placed or replica.chips else []
     if problem := TOPOLOGY_KEY.problem(key):
         return [Warn(f"{TOPOLOGY_KEY.annotation}: {problem}")]
-    mine = _labels(replica)
+    own = (names.LABEL_REPLICA_NAME, replica.name)
+    if replica.in_unit:
+        own = (names.LABEL_GROUP, replica.group_name)
+    mine = dict((own, (names.LABEL_CLUSTER, replica.cluster.name)))  # of exactly this unit's pods
     present = replica.pod.spec.affinity or Affinity()
     together = {"labelSelector": {"matchLabels": mine}, "topologyKey": key}
     edits: list[Edit] = []
     if replica.in_unit:
         edits.append(SetLabel(names.LABEL_UNIT, WORKER_GROUP, "other units keep apart by it"))
     if together not in present.together:
-        edits.append(
-            AppendTerm(TOGETHER, together, "the hosts of this unit share one topology domain")
-        )
+        why = "the hosts of this unit share one topology domain"
+        edits.append(AppendTerm(TOGETHER, together, why))
     if replica.slice.parent and key == names.NODE_POOL:
         return edits  # sub-slices share the pool
     everywhere = replica.policy.apart == "all"
@@ -48,39 +50,16 @@ def replica_edits(replica: Replica) -> list[Edit]:
         for marker in (names.LABEL_REPLICA_NAME, *([names.LABEL_UNIT] if replica.in_unit else ()))
         for label, value in mine.items()
     ]
-    known = present.apart
-    edits += [
-        AppendTerm(APART, term, "no host of another unit in that domain")
-        for term in apart
-        if term not in known
-    ]
-    return edits
-
-
-def _labels(replica: Replica) -> dict[str, str]:
-    """Return the labels that select exactly the pods of its unit."""
-    own = (
-        (names.LABEL_GROUP, replica.group_name)
-        if replica.in_unit
-        else (names.LABEL_REPLICA_NAME, replica.name)
-    )
-    return dict((own, (names.LABEL_CLUSTER, replica.cluster.name)))
+    why = "no host of another unit in that domain"
+    return [*edits, *(AppendTerm(APART, each, why) for each in apart if each not in present.apart)]
 
 
 def _usual_key(replica: Replica) -> str:
     """Return the node label within one value of which hosts with such devices are scheduled, or an
     empty text if the webhook sets none.
     """
-    if not replica.slice.owns_pool:
-        return ""
-    return next(
-        (
-            device.topology_key
-            for device in DEVICES
-            if device.topology_key and replica.count(device)
-        ),
-        "",
-    )
+    keys = (each.topology_key for each in DEVICES if each.topology_key and replica.count(each))
+    return next(keys, "") if replica.slice.owns_pool else ""
 
 
 def _why_none(replica: Replica) -> str:

@@ -83,7 +83,8 @@ class Slot(Struct, gc=False):
     """A container or init container: its path, its variables, and its devices.
 
     `env` contains the index of each name in `variables`. `passing`: the container ends before the
-    regular containers start, so it uses their devices and adds none.
+    regular containers start, so it uses their devices and adds none. `ordinal` is the position of
+    the container among the TPU processes of its v7x host.
     """
 
     path: str
@@ -93,6 +94,7 @@ class Slot(Struct, gc=False):
     devices: Counts
     passing: bool
     resources: Resources | None = None
+    ordinal: int | None = None
 
     def variable(self, name: str) -> EnvVar | None:
         """Return the effective entry of a variable: of several, the kubelet uses the last."""
@@ -169,19 +171,8 @@ class Replica(Struct, gc=False):
     def count(self, device: Device) -> int:
         return self.devices.get(device.name, 0)
 
-    def ordinal(self, slot: Slot) -> int | None:
-        """Return the position of a container among the TPU processes of its v7x host, or None."""
-        for ordinal, process in enumerate(self.processes):
-            if process is slot:
-                return ordinal
-        return None
-
     def slot(self, path: str) -> Slot:
-        """Return the container at a path. Raises KeyError."""
-        for slot in self.slots:
-            if slot.path == path:
-                return slot
-        raise KeyError(path)
+        return next(slot for slot in self.slots if slot.path == path)
 
     def addresses(self) -> list[str]:
         prefix, service = host_prefix(self.group_name, self.index), self.service
@@ -243,7 +234,11 @@ def read_replica(
     whole = read_slice(pod.annotations, spec.node_selector or {}, chips * hosts, placed=placed)
     head, in_unit = seat.replica == HEAD_SEAT.replica, name in cluster.units
     multi_slice = chips > 0 and any(map(in_multi_slice, slots))
-    processes = [slot for slot in slots if slot.devices.get(TPU.name) and not slot.passing]
+    processes = []
+    if whole.v7x:
+        processes = [slot for slot in slots if slot.devices.get(TPU.name) and not slot.passing]
+        for ordinal, slot in enumerate(processes):
+            slot.ordinal = ordinal
     return Replica(
         pod=pod,
         index=seat.replica,
@@ -261,7 +256,7 @@ def read_replica(
         service=spec.subdomain or headless_service(cluster.name),
         devices=devices,
         chips=chips,
-        processes=processes if whole.v7x else [],
+        processes=processes,
         slice=whole,
         multi_slice=multi_slice,
         needs_names=not head and (hosts > 1 or in_unit or cluster.host_names or multi_slice),

@@ -44,17 +44,9 @@ def replica_edits(replica: Replica) -> list[Edit]:
     variables, notes = _slice(replica)
     edits: list[Edit] = list(notes)
     for slot in replica.slots:
-        ordinal = replica.ordinal(slot)
-        if ordinal is not None:
-            port = str(PROCESS_PORT + ordinal)
-            edits += fill(
-                slot,
-                [
-                    Variable(
-                        names.TPU_PROCESS_PORT, port, "this container's TPU process", identity=True
-                    )
-                ],
-            )
+        if slot.ordinal is not None:
+            port, why = str(PROCESS_PORT + slot.ordinal), "this container's TPU process"
+            edits += fill(slot, [Variable(names.TPU_PROCESS_PORT, port, why, identity=True)])
         edits += fill(slot, variables)
     return edits
 
@@ -69,10 +61,9 @@ def host_edits(worker: Worker) -> list[Edit]:
     if not replica.chips:
         return []
     count = len(replica.processes) or 1
-    slots = replica.slots if count == 1 else replica.processes
     edits: list[Edit] = []
-    for ordinal, slot in enumerate(slots):
-        number = str(worker.host * count + (0 if count == 1 else ordinal))
+    for slot in replica.slots if count == 1 else replica.processes:
+        number = str(worker.host * count + (slot.ordinal or 0))
         edits += fill(slot, (Variable(names.TPU_WORKER_ID, number, _WHY_ID),))
     return edits
 
@@ -81,26 +72,23 @@ def _slice(replica: Replica) -> tuple[list[Variable], list[Warn | Note]]:
     why = "the slice's name: Ray schedules onto whole slices by it"
     name = slice_name(replica.group_name, replica.index)
     variables = [Variable(names.TPU_NAME, name, why, identity=replica.group.desired > 1)]
-    addresses = replica.addresses()
+    # A single host has no name that resolves.
+    hosts = replica.addresses() if replica.hosts > 1 else ["localhost"]
     if replica.hosts > 1:
-        text, why = ",".join(addresses), "all hosts of the slice, in host order"
+        text, why = ",".join(hosts), "all hosts of the slice, in host order"
         variables.append(Variable(names.TPU_WORKER_HOSTNAMES, text, why))
     known, notes = _topology(replica)
     variables += (*known, _HOST_IP, _PLUGIN_ADDRESS)
     if replica.slice.v7x:
-        hosts = (
-            addresses if replica.hosts > 1 else ["localhost"]
-        )  # a single host has no name that resolves
-        text = ",".join(
-            f"{host}:{PROCESS_PORT + ordinal}"
-            for host in hosts
-            for ordinal in range(len(replica.processes))
-        )
-        variables.append(
-            Variable(names.TPU_PROCESS_ADDRESSES, text, "every TPU process of the slice")
-        )
-    variables += _profiles(replica)
+        text, why = _listed(hosts, len(replica.processes)), "every TPU process of the slice"
+        variables.append(Variable(names.TPU_PROCESS_ADDRESSES, text, why))
+    variables += _profiles(replica, hosts)
     return variables, notes
+
+
+def _listed(hosts: list[str], count: int) -> str:
+    """Return the addresses of so many processes or devices of each host."""
+    return ",".join(f"{host}:{PROCESS_PORT + number}" for host in hosts for number in range(count))
 
 
 def _topology(replica: Replica) -> tuple[list[Variable], list[Warn | Note]]:
@@ -133,14 +121,11 @@ def _topology(replica: Replica) -> tuple[list[Variable], list[Warn | Note]]:
 def _why_topology(replica: Replica) -> str:
     if replica.slice.annotated:
         return "the topology that the annotation names"
-    return (
-        "the topology that the pod selects"
-        if replica.slice.selected
-        else "the level or the chips say so"
-    )
+    selected = replica.slice.selected
+    return "the topology that the pod selects" if selected else "the level or the chips say so"
 
 
-def _profiles(replica: Replica) -> list[Variable]:
+def _profiles(replica: Replica, hosts: list[str]) -> list[Variable]:
     """Return the variables of the chosen profiles of slices; none while the topology is unknown."""
     profiles = of_slices(replica.cluster.profiles)
     if not profiles or not replica.slice.readable:
@@ -148,7 +133,7 @@ def _profiles(replica: Replica) -> list[Variable]:
     sizes = [*parse_topology(replica.slice.topology), 1][:3]
     known = {
         SHAPE: ",".join(map(str, [*sizes, 2] if replica.slice.v7x else sizes)),
-        PROCESSES: ",".join(_devices(replica)),
+        PROCESSES: _listed(hosts, replica.slice.devices(replica.chips)),
     }
     return [
         Variable(setting.variable, value, setting.why, identity=setting.identity)
@@ -156,13 +141,6 @@ def _profiles(replica: Replica) -> list[Variable]:
         for setting in profile.settings
         if (value := setting.filled(known)) is not None
     ]
-
-
-def _devices(replica: Replica) -> list[str]:
-    """Return the address of every device of the slice; a chip of v7x has two."""
-    hosts = replica.addresses() if replica.hosts > 1 else ["localhost"]
-    count = replica.slice.devices(replica.chips)
-    return [f"{host}:{PROCESS_PORT + device}" for host in hosts for device in range(count)]
 
 
 def multi_slice_edits(replica: Replica) -> list[Edit]:
@@ -180,7 +158,7 @@ def multi_slice_edits(replica: Replica) -> list[Edit]:
             number = (variable and variable.value) or ""
             job = _job(replica, number)
             edits += _multi_slice_warnings(replica, number, job)
-            edits += fill(slot, _multi_slice(replica, job, replica.ordinal(slot) or 0))
+            edits += fill(slot, _multi_slice(replica, job, slot.ordinal or 0))
     return edits
 
 
@@ -196,18 +174,12 @@ def _multi_slice(replica: Replica, job: SliceJob, ordinal: int) -> tuple[Variabl
     coordinator = f"{host_name(job.coordinator, 0, 0)}.{replica.service}"
     if replica.slice.v7x:
         coordinator += f":{COORDINATOR_PORT}"
-    several = replica.group.desired > 1
+    several, number = replica.group.desired > 1, str(job.first + replica.index)
+    port, why = str(COORDINATOR_PORT + ordinal), "8080 is KubeRay's metrics port"
     return (
-        Variable(
-            names.MEGASCALE_SLICE_ID,
-            str(job.first + replica.index),
-            "the slice of this replica",
-            identity=several,
-        ),
+        Variable(names.MEGASCALE_SLICE_ID, number, "the slice of this replica", identity=several),
         Variable(names.MEGASCALE_COORDINATOR_ADDRESS, coordinator, "host 0 of slice 0 coordinates"),
-        Variable(
-            names.MEGASCALE_PORT, str(COORDINATOR_PORT + ordinal), "8080 is KubeRay's metrics port"
-        ),
+        Variable(names.MEGASCALE_PORT, port, why),
     )
 
 
