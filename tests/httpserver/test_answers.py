@@ -82,12 +82,6 @@ def test_an_answer_without_a_body_is_sent_too(server: Running) -> None:
         assert connection.recv(65536).startswith(b"HTTP/1.1 405 ")
 
 
-def test_an_answer_that_ends_the_connection_is_sent_before_it_ends(server: Running) -> None:
-    with connected(server) as connection:
-        connection.sendall(b"this is not HTTP\r\n\r\n")
-        assert b"".join(iter(lambda: connection.recv(65536), b"")).startswith(b"HTTP/1.1 400 ")
-
-
 @pytest.mark.parametrize(
     ("length", "status"), [(b"0" * 5000 + b"2000000", b"400"), (b"9" * 19, b"413")]
 )

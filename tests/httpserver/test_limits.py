@@ -274,14 +274,6 @@ def test_the_port_of_reviews_refuses_such_a_head_too(server: Running) -> None:
         assert asked(connection, request).startswith(b"HTTP/1.1 431 ")
 
 
-def test_a_body_without_end_is_413(server: Running) -> None:
-    head = post().partition(b"content-length: ")[0]
-    part = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
-    with connected(server) as connection:
-        connection.sendall(head + b"transfer-encoding: chunked\r\n\r\n" + part * 200)
-        assert answer(connection).startswith(b"HTTP/1.1 413 ")
-
-
 def test_of_too_many_requests_at_once_the_first_are_answered_and_the_next_is_503() -> None:
     with served({"queue": 8}) as server, server.client() as connection:
         connection.sendall(EMPTY * 30)

@@ -11,7 +11,6 @@ from tests.builders import (
     NAMESPACE,
     Object,
     PodBuilder,
-    Webhook,
     a_cluster,
     a_pod,
     decide,
@@ -124,14 +123,6 @@ def test_the_users_terms_stay_first_and_everything_beside_them_stays() -> None:
 def test_an_affinity_that_says_nothing_is_filled(affinity: Object | None) -> None:
     pod = decide(a_host().spec(affinity=affinity), CLUSTER).pod
     assert (len(terms(pod, "podAffinity")), len(terms(pod, "podAntiAffinity"))) == (1, 2)
-
-
-def test_terms_that_are_there_are_not_added_again() -> None:
-    webhook = Webhook(CLUSTER.build())
-    once = webhook.admit(a_host().build())
-    twice = webhook.admit(once.pod)
-    assert twice.pod == once.pod
-    assert twice.answer.patch is None
 
 
 @pytest.mark.parametrize("pod", [a_pod().worker("g").of("c").gpu(8), a_pod().worker("g").of("c")])

@@ -38,119 +38,81 @@ def grace(decided: Decided) -> object:
     return decided.pod["spec"].get("terminationGracePeriodSeconds")
 
 
-def hook(decided: Decided) -> object:
-    """Return the command of `preStop` of Ray's container."""
-    lifecycle = decided.pod["spec"]["containers"][0].get("lifecycle") or {}
-    return lifecycle.get("preStop", {}).get("exec", {}).get("command")
+def hook(decided: Decided, container: int = 0) -> object:
+    """Return the seconds in the `preStop` command of a container, if that is the hook."""
+    lifecycle = decided.pod["spec"]["containers"][container].get("lifecycle") or {}
+    command = lifecycle.get("preStop", {}).get("exec", {}).get("command") or [None]
+    assert len(command) == 1 or command[:3] == ["python3", "-c", HOOK]
+    return command[-1]
 
 
-def test_a_ray_that_drains_on_sigterm_gets_the_variable_and_the_grace_period() -> None:
-    decided = decide(a_worker(), draining())
-    assert env_of(decided.pod)[names.RAY_DRAIN_TIMEOUT] == "120"
-    assert grace(decided) == 150
-    assert hook(decided) is None
-    assert not decided.answer.warnings
+def own(value: str) -> list[dict[str, str]]:
+    """Return the variables of a user who has chosen a drain."""
+    return [{"name": names.RAY_DRAIN_TIMEOUT, "value": value}]
 
 
-@pytest.mark.parametrize("image", [OLD, UNKNOWN])
-def test_an_older_or_unknown_ray_is_asked_by_a_hook_as_well(image: str) -> None:
-    decided = decide(a_worker(image), draining())
-    assert hook(decided) == ["python3", "-c", HOOK, "120"]
-    assert grace(decided) == 150
-
-
-@pytest.mark.parametrize(("version", "asked"), [("2.56.0", True), ("2.57.0", False), ("x", True)])
-def test_the_cluster_says_which_ray_it_is_where_the_image_does_not(
-    version: str,
-    asked: bool,  # noqa: FBT001 - a parameter
+@pytest.mark.parametrize(
+    ("pod", "version", "expected"),
+    [
+        (a_worker(), None, (150, None)),  # it drains on SIGTERM
+        (a_worker(OLD), None, (150, "120")),
+        (a_worker(UNKNOWN), None, (150, "120")),
+        (a_worker(UNKNOWN), "2.56.0", (150, "120")),
+        (a_worker(UNKNOWN), "2.57.0", (150, None)),
+        (a_worker(UNKNOWN), "x", (150, "120")),
+        (a_worker(OLD), "2.60.0", (150, "120")),  # the image decides
+        (a_worker(NEW), "2.40.0", (150, None)),
+        (a_worker(OLD, lifecycle={}), None, (150, "120")),
+        (a_worker().spec(terminationGracePeriodSeconds=600), None, (600, None)),
+        (a_worker().spec(terminationGracePeriodSeconds=60), None, (150, None)),
+        (a_worker().spec(terminationGracePeriodSeconds=None), None, (150, None)),
+        (a_worker(OLD, env=own("300")), None, (330, "300")),
+        (a_worker(OLD, env=own("200000")), None, (200_030, "200000")),
+        (a_worker(OLD, env=own("90.5")), None, (121, "91")),
+        (a_worker(OLD, env=own("1e400")), None, (10**9 + 30, str(10**9))),
+        (a_worker(OLD, env=own("inf")), None, (10**9 + 30, str(10**9))),
+        (a_worker(OLD, env=own("5m")), None, (150, "120")),
+        (a_worker(OLD, env=own("")), None, (150, "120")),
+        (a_worker(OLD, env=own("0")), None, (30, None)),  # no drain
+        (a_worker(OLD, env=own("0.0")), None, (30, None)),
+        (a_worker(OLD, env=own("-1")), None, (30, None)),
+    ],
+)
+def test_a_worker_has_time_to_drain_and_an_older_ray_is_asked_by_a_hook(
+    pod: PodBuilder, version: str | None, expected: tuple[int, str | None]
 ) -> None:
-    decided = decide(a_worker(UNKNOWN), draining(rayVersion=version))
-    assert (hook(decided) is not None) is asked
-
-
-def test_the_image_decides_against_the_cluster() -> None:
-    assert hook(decide(a_worker(OLD), draining(rayVersion="2.60.0"))) is not None
-    assert hook(decide(a_worker(NEW), draining(rayVersion="2.40.0"))) is None
+    decided = decide(pod, draining() if version is None else draining(rayVersion=version))
+    assert (grace(decided), hook(decided)) == expected
+    before = {each["name"]: each["value"] for each in pod.build()["spec"]["containers"][0]["env"]}
+    kept = before.get(names.RAY_DRAIN_TIMEOUT) or "120"
+    assert env_of(decided.pod)[names.RAY_DRAIN_TIMEOUT] == kept
+    assert not decided.answer.warnings
 
 
 @pytest.mark.parametrize("kind", ["preStop", "postStart"])
 def test_a_lifecycle_of_the_user_stays(kind: str) -> None:
-    own = {kind: {"exec": {"command": ["sync"]}}}
-    decided = decide(a_worker(OLD, lifecycle=own), draining())
-    assert decided.pod["spec"]["containers"][0]["lifecycle"] == own
+    given = {kind: {"exec": {"command": ["sync"]}}}
+    decided = decide(a_worker(OLD, lifecycle=given), draining())
+    assert decided.pod["spec"]["containers"][0]["lifecycle"] == given
     assert grace(decided) == 150
-
-
-def test_an_empty_lifecycle_gets_the_hook() -> None:
-    assert hook(decide(a_worker(OLD, lifecycle={}), draining())) is not None
 
 
 def test_a_stop_signal_of_the_user_stays_beside_the_hook() -> None:
     decided = decide(a_worker(OLD, lifecycle={"stopSignal": "SIGUSR1"}), draining())
     assert decided.pod["spec"]["containers"][0]["lifecycle"]["stopSignal"] == "SIGUSR1"
-    assert hook(decided) == ["python3", "-c", HOOK, "120"]
-
-
-def test_a_longer_grace_period_stays_and_a_shorter_one_does_not() -> None:
-    longer, shorter = a_worker(), a_worker()
-    assert grace(decide(longer.spec(terminationGracePeriodSeconds=600), draining())) == 600
-    assert grace(decide(shorter.spec(terminationGracePeriodSeconds=60), draining())) == 150
-
-
-def test_a_pod_in_a_file_has_the_default_grace_period() -> None:
-    pod = a_worker().spec(terminationGracePeriodSeconds=None)
-    assert grace(decide(pod, draining())) == 150
-
-
-def test_a_drain_of_the_user_stays_and_the_grace_period_is_made_for_it() -> None:
-    decided = decide(a_worker(OLD).env(names.RAY_DRAIN_TIMEOUT, "30"), draining())
-    assert grace(decided) == 150
-    own = {"name": names.RAY_DRAIN_TIMEOUT, "value": "300"}
-    decided = decide(a_worker(OLD, env=[own]), draining())
-    assert env_of(decided.pod)[names.RAY_DRAIN_TIMEOUT] == "300"
-    assert (grace(decided), hook(decided)) == (330, ["python3", "-c", HOOK, "300"])
-
-
-@pytest.mark.parametrize(
-    ("value", "drain"),
-    [("200000", 200_000), ("90.5", 91), ("1e400", 10**9), ("5m", 120), ("", 120), ("inf", 10**9)],
-)
-def test_a_drain_of_the_user_is_read_as_ray_reads_it(value: str, drain: int) -> None:
-    own = {"name": names.RAY_DRAIN_TIMEOUT, "value": value}
-    decided = decide(a_worker(OLD, env=[own]), draining())
-    assert (grace(decided), hook(decided)) == (drain + 30, ["python3", "-c", HOOK, str(drain)])
-
-
-@pytest.mark.parametrize("value", ["0", "0.0", "-1"])
-def test_a_user_who_wants_no_drain_gets_none(value: str) -> None:
-    own = {"name": names.RAY_DRAIN_TIMEOUT, "value": value}
-    decided = decide(a_worker(OLD, env=[own]), draining())
-    assert env_of(decided.pod)[names.RAY_DRAIN_TIMEOUT] == value
-    assert (grace(decided), hook(decided)) == (30, None)
+    assert hook(decided) == "120"
 
 
 def test_only_the_first_container_drains() -> None:
     decided = decide(a_worker(OLD).container("sidecar").init("prepare"), draining())
     for other in ("sidecar", "prepare"):
         assert names.RAY_DRAIN_TIMEOUT not in env_of(decided.pod, other)
-    assert "lifecycle" not in decided.pod["spec"]["containers"][1]
+    assert hook(decided, 1) is None
 
 
 def test_heads_are_left_as_they_are() -> None:
     head = a_pod().of("c").head().spec(terminationGracePeriodSeconds=30)
     assert decide(head, draining()).patch == []
-
-
-def test_all_hosts_of_a_replica_drain_alike() -> None:
-    first, second = (decide(a_worker(OLD).seat(0, host, "g-xh3hf"), draining()) for host in (0, 1))
-    assert (
-        (hook(first), grace(first))
-        == (hook(second), grace(second))
-        == (
-            ["python3", "-c", HOOK, "120"],
-            150,
-        )
-    )
 
 
 @pytest.mark.parametrize(
@@ -169,8 +131,3 @@ def test_a_value_that_is_none_warns_and_changes_nothing() -> None:
     decided = decide(a_worker(OLD), draining("2m"))
     assert "'2m'" in decided.answer.warnings[0]
     assert (grace(decided), hook(decided)) == (30, None)
-
-
-def test_asking_twice_adds_nothing() -> None:
-    once = decide(a_worker(OLD), draining()).pod
-    assert decide(once, draining()).patch == []

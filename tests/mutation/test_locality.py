@@ -8,6 +8,7 @@ import pytest
 from tests.builders import (
     ClusterBuilder,
     Object,
+    PodBuilder,
     a_cluster,
     a_pod,
     decide,
@@ -20,6 +21,10 @@ from webhook.mutation.ray_pod import Policy
 ZONES = Policy(zones=True)
 ZONE = "<metadata.labels['topology.kubernetes.io/zone']>"
 REGION = "<metadata.labels['topology.kubernetes.io/region']>"
+
+
+def a_worker() -> PodBuilder:
+    return a_pod().of("c").worker("g")
 
 
 def mapped(key: str, label: str) -> Object:
@@ -41,7 +46,7 @@ def override(pod: Object) -> dict[str, str]:
 
 @pytest.mark.parametrize("head", [True, False])
 def test_the_first_container_of_heads_and_workers_knows_zone_and_region(*, head: bool) -> None:
-    pod = a_pod().of("c").worker("g").container("sidecar")
+    pod = a_worker().container("sidecar")
     decided = decide(pod.head() if head else pod, a_cluster("c").group("g"), ZONES)
     assert env_of(decided.pod)[names.RAY_NODE_ZONE] == ZONE
     assert env_of(decided.pod)[names.RAY_NODE_REGION] == REGION
@@ -49,12 +54,12 @@ def test_the_first_container_of_heads_and_workers_knows_zone_and_region(*, head:
 
 
 def test_without_the_policy_no_pod_is_told() -> None:
-    decided = decide(a_pod().of("c").worker("g"), a_cluster("c").group("g"))
+    decided = decide(a_worker(), a_cluster("c").group("g"))
     assert env_names(decided.pod) == []
 
 
 def test_a_zone_of_the_user_stays() -> None:
-    pod = a_pod().of("c").worker("g").env(names.RAY_NODE_ZONE, "mine")
+    pod = a_worker().env(names.RAY_NODE_ZONE, "mine")
     decided = decide(pod, a_cluster("c").group("g"), ZONES)
     found = env_of(decided.pod)
     assert (found[names.RAY_NODE_ZONE], found[names.RAY_NODE_REGION]) == ("mine", REGION)
@@ -70,14 +75,14 @@ def test_what_kuberay_maps_is_not_said_twice(place: str, mapping: Object) -> Non
         place: {"labelMappings": [mapping]} if place == "topology" else [mapping]
     }
     cluster = a_cluster("c").group("g", **fields)
-    found = env_of(decide(a_pod().of("c").worker("g"), cluster, ZONES).pod)
+    found = env_of(decide(a_worker(), cluster, ZONES).pod)
     assert names.RAY_NODE_ZONE not in found
     assert found[names.RAY_NODE_REGION] == REGION
 
 
 def test_each_host_of_a_replica_is_labelled_by_the_names_that_its_pod_has() -> None:
     for host in (0, 1):
-        decided = decide(a_pod().of("c").worker("g").seat(3, host, "g-xh3hf"), labelled())
+        decided = decide(a_worker().seat(3, host, "g-xh3hf"), labelled())
         assert override(decided.pod) == {
             names.LABEL_REPLICA_INDEX: "3",
             names.LABEL_REPLICA_NAME: "g-xh3hf",
@@ -86,16 +91,14 @@ def test_each_host_of_a_replica_is_labelled_by_the_names_that_its_pod_has() -> N
 
 
 def test_a_seat_that_was_assigned_is_the_one_that_ray_is_told() -> None:
-    pod = decide(a_pod().of("c").worker("g"), labelled()).pod
+    pod = decide(a_worker(), labelled()).pod
     labels = pod["metadata"]["labels"]
     assert override(pod) == {key: labels[key] for key in names.SEAT_LABELS}
 
 
 def test_a_group_of_single_hosts_has_the_index_alone() -> None:
     cluster = a_cluster("c").group("g").annotated(names.ANNOTATION_REPLICA_LABEL, "true")
-    assert override(decide(a_pod().of("c").worker("g"), cluster).pod) == {
-        names.LABEL_REPLICA_INDEX: "0"
-    }
+    assert override(decide(a_worker(), cluster).pod) == {names.LABEL_REPLICA_INDEX: "0"}
 
 
 def test_a_head_has_no_replica() -> None:
@@ -105,7 +108,7 @@ def test_a_head_has_no_replica() -> None:
 def test_a_label_that_kuberay_delivers_is_left_to_it() -> None:
     cluster = labelled(labelMappings=[mapped("rack", names.LABEL_REPLICA_NAME)])
     cluster.annotated(names.ANNOTATION_NODE_LABELS, f"zone=z,rack={names.LABEL_REPLICA_NAME}")
-    pod = a_pod().of("c").worker("g").env(names.KUBERAY_NODE_LABELS, "{}")
+    pod = a_worker().env(names.KUBERAY_NODE_LABELS, "{}")
     assert override(decide(pod, cluster).pod) == {
         names.LABEL_REPLICA_INDEX: "0",
         names.LABEL_HOST_INDEX: "0",
@@ -126,7 +129,7 @@ def test_a_label_of_the_node_is_one_of_ray_however_it_is_asked_for(place: str) -
     cluster = a_cluster("c").group("g", **groups.get(place, {}))
     if place == "annotation":
         cluster.annotated(names.ANNOTATION_NODE_LABELS, f"{CLIQUE}={DOMAIN}")
-    found = decide(a_pod().of("c").worker("g"), cluster).pod
+    found = decide(a_worker(), cluster).pod
     assert override(found) == {DOMAIN: f"$({names.NODE_LABEL}0)"}
     assert env_of(found)[f"{names.NODE_LABEL}0"] == f"<metadata.annotations['{CLIQUE}']>"
     listed = env_names(found)  # the kubelet fills in what comes before
@@ -137,7 +140,7 @@ def test_labels_of_the_node_stand_beside_those_of_the_replica_and_asking_twice_a
     None
 ):
     cluster = labelled().annotated(names.ANNOTATION_NODE_LABELS, f"{CLIQUE}={DOMAIN},rack=rack")
-    once = decide(a_pod().of("c").worker("g"), cluster).pod
+    once = decide(a_worker(), cluster).pod
     assert override(once).keys() == {*names.SEAT_LABELS, DOMAIN, "rack"}
     assert decide(once, cluster).patch == []
 
@@ -149,7 +152,7 @@ def test_a_label_that_is_not_allowed_is_not_passed_on(asked: str) -> None:
         cluster = a_cluster("c").group("g")
         cluster.annotated(names.ANNOTATION_NODE_LABELS, f"{CLIQUE}={DOMAIN}")
     policy = Policy(node_labels=frozenset({"rack"}))
-    found = decide(a_pod().of("c").worker("g"), cluster, policy)
+    found = decide(a_worker(), cluster, policy)
     assert names.RAY_OVERRIDE_LABELS not in env_names(found.pod)
     assert bool(found.answer.warnings) == (asked == "annotation")
 
@@ -157,20 +160,18 @@ def test_a_label_that_is_not_allowed_is_not_passed_on(asked: str) -> None:
 def test_a_zone_that_is_mapped_and_not_passed_on_is_said_as_usual() -> None:
     cluster = a_cluster("c").group("g", labelMappings=[mapped(names.LABEL_ZONE, "")])
     policy = Policy(zones=True, node_labels=frozenset())
-    assert env_of(decide(a_pod().of("c").worker("g"), cluster, policy).pod)[
-        names.RAY_NODE_ZONE
-    ] == (ZONE)
+    assert env_of(decide(a_worker(), cluster, policy).pod)[names.RAY_NODE_ZONE] == (ZONE)
 
 
 def test_labels_of_the_user_stay_with_a_warning() -> None:
-    pod = a_pod().of("c").worker("g").env(names.RAY_OVERRIDE_LABELS, '{"rack": "7"}')
+    pod = a_worker().env(names.RAY_OVERRIDE_LABELS, '{"rack": "7"}')
     decided = decide(pod, labelled())
     assert override(decided.pod) == {"rack": "7"}
     assert names.RAY_OVERRIDE_LABELS in decided.answer.warnings[0]
 
 
 def test_asking_twice_adds_nothing() -> None:
-    once = decide(a_pod().of("c").worker("g"), labelled(), ZONES).pod
+    once = decide(a_worker(), labelled(), ZONES).pod
     again = decide(once, labelled(), ZONES)
     assert again.patch == []
     assert not again.answer.warnings
@@ -186,5 +187,5 @@ def test_asking_twice_adds_nothing() -> None:
     ],
 )
 def test_mappings_of_another_shape_count_as_absent_and_the_pod_is_admitted(group: Object) -> None:
-    decided = decide(a_pod().of("c").worker("g"), a_cluster("c").group("g", **group), ZONES)
+    decided = decide(a_worker(), a_cluster("c").group("g", **group), ZONES)
     assert env_of(decided.pod)[names.RAY_NODE_ZONE] == ZONE

@@ -254,6 +254,8 @@ CHANGES = {
     "a host name": tpu_pod().spec(hostname="mine"),
     "a legacy label": tpu_pod().label(names.LABEL_LEGACY_REPLICA_INDEX, "g-7"),
     "an init container": tpu_pod().init("before"),
+    "a topology in an annotation": tpu_pod().annotated(names.ANNOTATION_SLICE_TOPOLOGY, "2x2x2"),
+    "a gate": tpu_pod().gated(names.KUEUE_GATE_TOPOLOGY),
     "a scheduler": tpu_pod().spec(schedulerName="volcano"),
     "a scheduling group": tpu_pod().spec(schedulingGroup={"podGroupName": "x"}),
     "a resize policy": tpu_pod().spec(

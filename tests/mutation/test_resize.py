@@ -105,8 +105,3 @@ def test_the_setting_says_which_pods(
 def test_an_annotation_that_ray_refuses_lists_nothing(text: str) -> None:
     cluster = a_cluster("c").group("g").annotated(names.ANNOTATION_IPPR, text)
     assert rules_of(decide(a_worker(), cluster)) is None
-
-
-def test_asking_twice_adds_nothing() -> None:
-    once = decide(a_worker(), listing("g")).pod
-    assert decide(once, listing("g")).patch == []

@@ -78,17 +78,6 @@ def test_hosts_of_an_assigned_replica_share_a_pod_group_that_no_other_replica_ha
     assert None not in found
 
 
-@pytest.mark.parametrize("granularity", ["cluster", "worker-group", "replica"])
-def test_a_pod_that_has_a_scheduling_group_keeps_it(granularity: str) -> None:
-    mine = {"podGroupName": "mine"}
-    assert (
-        decide(a_host().spec(schedulingGroup=mine), asking(granularity)).pod["spec"][
-            "schedulingGroup"
-        ]
-        == mine
-    )
-
-
 def test_who_asks_for_nothing_gets_nothing() -> None:
     decided = decide(a_host(), a_cluster("c").group("g", hosts=2))
     assert group_of(decided) is None

@@ -7,7 +7,6 @@ import pytest
 from tests.builders import (
     Object,
     PodBuilder,
-    Webhook,
     a_cluster,
     a_pod,
     decide,
@@ -92,25 +91,6 @@ def test_the_hosts_of_a_sub_slice_keep_together_by_the_key_of_the_user(
     ).pod
     assert keys_of(pod) == {key}
     assert len(pod["spec"]["affinity"]) == kinds
-
-
-def test_two_replicas_of_one_template_have_a_slice_each() -> None:
-    webhook = Webhook(CLUSTER.build())
-    found = [env_of(webhook.admit(a_part().build()).pod) for _ in range(4)]
-    assert [env[names.TPU_NAME] for env in found] == ["g-0", "g-0", "g-1", "g-1"]
-    assert {env[names.TPU_TOPOLOGY] for env in found} == {"2x4"}
-
-
-def test_pods_that_differ_in_their_annotations_alone_do_not_share_an_answer() -> None:
-    webhook = Webhook(a_cluster("c").group("g", hosts=2, replicas=2).build())
-    whole = a_whole()
-    assert keys_of(webhook.admit(whole.build()).pod) == {names.NODE_POOL}
-    assert (
-        keys_of(webhook.admit(a_part("2x4", "2x4").gated(names.KUEUE_GATE_TOPOLOGY).build()).pod)
-        == set()
-    )
-    other = webhook.admit(whole.annotated(names.ANNOTATION_SLICE_TOPOLOGY, "2x2").build())
-    assert not other.answer.allowed
 
 
 def test_what_nobody_knows_is_left_out_and_what_follows_from_the_chips_is_not() -> None:
