@@ -38,9 +38,12 @@ def fold(replica: Replica, edits: Sequence[Edit]) -> list[Operation]:
     first.
     """
     operations: list[Operation] = []
+    variables: dict[str, list[SetEnv]] = {}
     others: dict[type, list[Any]] = {}
     for edit in edits:
-        if (write := _IN_ORDER.get(type(edit))) is not None:
+        if type(edit) is SetEnv:
+            variables.setdefault(edit.container, []).append(edit)
+        elif (write := _IN_ORDER.get(type(edit))) is not None:
             operations += write(replica, edit)
         else:
             others.setdefault(type(edit), []).append(edit)
@@ -49,11 +52,9 @@ def fold(replica: Replica, edits: Sequence[Edit]) -> list[Operation]:
     annotations = {edit.key: edit.value for edit in others.get(SetAnnotation, ())}
     operations += extended("/metadata/labels", meta.labels, labels)
     operations += extended("/metadata/annotations", meta.annotations, annotations)
-    variables: dict[str, list[SetEnv]] = {}
-    for edit in others.get(SetEnv, ()):
-        variables.setdefault(edit.container, []).append(edit)
+    bare = {slot.path for slot in replica.slots if not slot.variables}
     for path, changes in variables.items():
-        operations += _variables(path, changes, empty=not replica.slot(path).variables)
+        operations += _variables(path, changes, empty=path in bare)
     if terms := others.get(AppendTerm):
         operations += _affinity(replica.pod, terms)
     if rules := others.get(AppendResizeRule):
