@@ -17,13 +17,13 @@ from tests.builders import (
     manifest,
 )
 from webhook.api import names
+from webhook.api.objects import Bare
 from webhook.diagnostics.examiner import examine
 from webhook.diagnostics.live_objects import (
     LiveCluster,
     LiveEvent,
     LivePod,
     LivePodGroup,
-    Named,
     WebhookConfiguration,
 )
 from webhook.diagnostics.object_cache import ObjectCache
@@ -69,9 +69,9 @@ class Observed(Struct, frozen=True):
     pods: list[LivePod]
     pod_groups: list[LivePodGroup] | None = None
     events: list[LiveEvent] | None = None
-    services: list[Named] | None = None
-    nodes: list[Named] | None = None
-    namespaces: list[Named] | None = None
+    services: list[Bare] | None = None
+    nodes: list[Bare] | None = None
+    namespaces: list[Bare] | None = None
     configurations: list[WebhookConfiguration] | None = None
 
     def load(self, objects: ObjectCache) -> ObjectCache:
@@ -141,9 +141,9 @@ class Scene:
             pods=_views(list(self.pods.values()), LivePod),
             pod_groups=_views(self.pod_groups, LivePodGroup),
             events=_views(self.events, LiveEvent),
-            services=_views(self.services, Named),
-            nodes=_views(self.nodes, Named),
-            namespaces=_views(self.namespaces, Named),
+            services=_views(self.services, Bare),
+            nodes=_views(self.nodes, Bare),
+            namespaces=_views(self.namespaces, Bare),
             configurations=_views(self.webhooks, WebhookConfiguration),
         )
 

@@ -13,15 +13,16 @@ from tests.bench.reviews import managed
 from tests.diagnostics.scenes import NOW, Observed, Scene, llama
 from tests.kubeclient.fake_api import Object
 from webhook.api import names
+from webhook.api.objects import Bare
 from webhook.cache import serve_stores
 from webhook.cache.cluster_cache import PODS
 from webhook.diagnostics.examiner import Examiner
-from webhook.diagnostics.live_objects import LivePod, Named
+from webhook.diagnostics.live_objects import LivePod
 from webhook.diagnostics.object_cache import ObjectCache
 from webhook.groups.identity_index import Membership
 from webhook.kubeclient.wire import Codec
 
-NAMED = Codec(Named)
+NAMED = Codec(Bare)
 COUNT = 1000
 PAGE = 250
 KIB = 1024

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 from webhook.api import names
+from webhook.api.times import seconds_of
 
 Strings = dict[str, str]
 
@@ -38,8 +39,26 @@ class ObjectMeta(Struct, rename="camel", frozen=True, gc=False):
     labels: Strings | None = None
     annotations: Strings | None = None
     owner_references: list[OwnerReference] | None = None
+    creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
+    finalizers: list[str] | None = None
     resource_version: str = ""
+
+    @property
+    def created(self) -> float | None:
+        """Creation time, in seconds since the epoch."""
+        return seconds_of(self.creation_timestamp)
+
+    @property
+    def deleted(self) -> float | None:
+        """Time of the deletion request: `deletionTimestamp` minus the grace period. None if the
+        grace period, which may be any number, reaches back before the creation.
+        """
+        due, grace = seconds_of(self.deletion_timestamp), self.deletion_grace_period_seconds or 0
+        if due is None or not 0 <= grace <= due - (self.created or 0.0):
+            return None
+        return due - grace
 
     @property
     def controller(self) -> OwnerReference | None:
@@ -54,6 +73,9 @@ class Bare(Struct, frozen=True, gc=False):
     """An object of any kind, of which only the metadata is read."""
 
     metadata: ObjectMeta = field(default_factory=ObjectMeta)
+
+    def label(self, key: str) -> str | None:
+        return (self.metadata.labels or {}).get(key)
 
 
 class Present(Struct, frozen=True, gc=False):

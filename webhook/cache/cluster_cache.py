@@ -10,6 +10,7 @@ from typing import Any, Final, Generic, TypeVar
 from msgspec import Struct
 
 from webhook.api import names
+from webhook.api.objects import Bare
 from webhook.cache.informer import ListWatch
 from webhook.cache.store import Store
 from webhook.diagnostics.live_objects import (
@@ -17,7 +18,6 @@ from webhook.diagnostics.live_objects import (
     LiveEvent,
     LivePod,
     LivePodGroup,
-    Named,
     WebhookConfiguration,
 )
 from webhook.diagnostics.object_cache import END, REFUSALS, Live, ObjectCache, Table
@@ -87,7 +87,7 @@ class Kind(Struct, Generic[T], frozen=True):
     namespaced: bool = True
 
 
-_NAMED: Final = Codec(Named)
+_NAMED: Final = Codec(Bare)
 RAYCLUSTERS: Final = Kind(
     "rayclusters", f"/apis/{names.RAY_GROUP}/v1", Codec(LiveCluster), lambda each: each.clusters
 )
@@ -261,7 +261,7 @@ class Observing:
         self._watches.setdefault(kind.plural, []).append(watch)
 
     async def _get_namespace(self, name: str) -> None:
-        found = await self.api.read(f"/api/v1/namespaces/{name}", Named)
+        found = await self.api.read(f"/api/v1/namespaces/{name}", Bare)
         self._object_cache.namespaces.load([found])
         self._reads.unread.pop("namespaces", None)
 

@@ -5,8 +5,9 @@ from typing import Final
 
 import msgspec
 
+from webhook.api.objects import Bare
 from webhook.cache.cluster_cache import UserReads, read_cluster
-from webhook.diagnostics.live_objects import Named, WebhookConfiguration
+from webhook.diagnostics.live_objects import WebhookConfiguration
 from webhook.diagnostics.object_cache import PODS_WEBHOOK
 from webhook.kubeclient.client import Api
 from webhook.migrate.migration import SELECTOR, Installed
@@ -41,6 +42,6 @@ async def read_installed(
     return Installed(
         objects,
         None if validating is None else msgspec.convert(validating, list[WebhookConfiguration]),
-        None if previous is None else msgspec.convert(previous, list[Named]),
+        None if previous is None else msgspec.convert(previous, list[Bare]),
         ready,
     ), more | reads.unread

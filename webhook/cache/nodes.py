@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from webhook.api.objects import ObjectMeta, Strings
+from webhook.api.objects import Bare, Strings
 from webhook.cache.informer import ListWatch
 from webhook.cache.store import Store
 from webhook.kubeclient.client import METADATA, Api
@@ -20,15 +20,7 @@ _SECONDS: Final = 1.0
 _log: Final = logging.getLogger("webhook.cache")
 
 
-class _Meta(ObjectMeta, rename="camel", frozen=True):
-    resource_version: str = ""
-
-
-class _Node(Struct, frozen=True):
-    metadata: _Meta
-
-
-_CODEC: Final = Codec(_Node)
+_CODEC: Final = Codec(Bare)
 
 
 class _Kept(Struct, frozen=True, gc=False):
@@ -61,7 +53,7 @@ class Nodes:
             return found.labels
         try:
             path = f"/api/v1/nodes/{quote(name)}"
-            return self._kept(await self._api.read(path, _Node, _SECONDS, METADATA)).labels
+            return self._kept(await self._api.read(path, Bare, _SECONDS, METADATA)).labels
         except ApiError as error:
             _log.warning("labels of Node %s are not passed on: %s", name, error)
             return {}
@@ -81,7 +73,7 @@ class Nodes:
     def items(self) -> Iterable[tuple[str, _Kept]]:
         return self._nodes.items()
 
-    def _kept(self, node: _Node, _old: _Kept | None = None) -> _Kept:
+    def _kept(self, node: Bare, _old: _Kept | None = None) -> _Kept:
         labels = node.metadata.labels or {}
         kept = {key: labels[key] for key in self._keys if key in labels}
         return _Kept(node.metadata.name or "", kept)

@@ -8,16 +8,14 @@ from msgspec import Raw, Struct, structs
 
 from webhook.api import names
 from webhook.api.names import POD_KIND
-from webhook.api.objects import Container, EnvVar
+from webhook.api.objects import Bare, Container, EnvVar, ObjectMeta
 from webhook.api.times import seconds_of, text_of
 from webhook.diagnostics.document import API_VERSION
 from webhook.diagnostics.live_objects import (
     LiveCluster,
     LiveEvent,
-    LiveMeta,
     LivePod,
     LivePodGroup,
-    Named,
     WebhookConfiguration,
 )
 from webhook.diagnostics.object_cache import ObjectCache
@@ -30,9 +28,9 @@ T = TypeVar("T", bound=Struct)
 _FIELDS: Final[dict[str, tuple[str, type[Struct]]]] = {
     "PodGroup": ("pod_groups", LivePodGroup),
     "Event": ("events", LiveEvent),
-    "Service": ("services", Named),
-    "Node": ("nodes", Named),
-    "Namespace": ("namespaces", Named),
+    "Service": ("services", Bare),
+    "Node": ("nodes", Bare),
+    "Namespace": ("namespaces", Bare),
     "MutatingWebhookConfiguration": ("configurations", WebhookConfiguration),
 }
 """The kinds besides RayClusters and pods; a kind that no file contains counts as not read."""
@@ -104,7 +102,7 @@ def objects_in(
     return objects
 
 
-def _within(meta: LiveMeta, namespace: str) -> bool:
+def _within(meta: ObjectMeta, namespace: str) -> bool:
     return namespace in ("", meta.namespace)
 
 
@@ -184,7 +182,7 @@ def _collected(manifests: Sequence[Manifest]) -> list[_Collected]:
 
 def _identified(value: T, manifest: Manifest) -> T:
     """Return an object with a namespace and a uid, which an object in a file may lack."""
-    meta: LiveMeta = getattr(value, "metadata")  # noqa: B009 - of every kind here
+    meta: ObjectMeta = getattr(value, "metadata")  # noqa: B009 - of every kind here
     if not meta.name:
         raise problem_in(manifest, NAMELESS, ["metadata"])
     namespace = meta.namespace or "default"

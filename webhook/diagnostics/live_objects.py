@@ -23,29 +23,6 @@ from webhook.api.times import seconds_of
 from webhook.diagnostics.messages import in_line
 
 
-class LiveMeta(ObjectMeta, rename="camel", frozen=True, gc=False):
-    """The metadata of a live object."""
-
-    creation_timestamp: str = ""
-    deletion_grace_period_seconds: int | None = None
-    finalizers: list[str] | None = None
-
-    @property
-    def created(self) -> float | None:
-        """Creation time, in seconds since the epoch."""
-        return seconds_of(self.creation_timestamp)
-
-    @property
-    def deleted(self) -> float | None:
-        """Time of the deletion request: `deletionTimestamp` minus the grace period. None if the
-        grace period, which may be any number, reaches back before the creation.
-        """
-        due, grace = seconds_of(self.deletion_timestamp), self.deletion_grace_period_seconds or 0
-        if due is None or not 0 <= grace <= due - (self.created or 0.0):
-            return None
-        return due - grace
-
-
 class OwnedFields(Struct, frozen=True, gc=False):
     """The fields that a manager has set."""
 
@@ -59,7 +36,7 @@ class Manager(Struct, rename="camel", frozen=True, gc=False):
     fields_v1: OwnedFields | None = None
 
 
-class ClusterMeta(LiveMeta, rename="camel", frozen=True, gc=False):
+class ClusterMeta(ObjectMeta, rename="camel", frozen=True, gc=False):
     """The metadata of a live RayCluster."""
 
     generation: int = 0
@@ -74,15 +51,6 @@ class ClusterMeta(LiveMeta, rename="camel", frozen=True, gc=False):
             if each.fields_v1 is not None and each.fields_v1.spec is not None
         ]
         return max((time for time in times if time is not None), default=None)
-
-
-class Named(Struct, frozen=True, gc=False):
-    """An object of which only the metadata are used: a Service, a Node, a Namespace."""
-
-    metadata: LiveMeta = field(default_factory=LiveMeta)
-
-    def label(self, key: str) -> str | None:
-        return (self.metadata.labels or {}).get(key)
 
 
 class Condition(Struct, rename="camel", frozen=True, gc=False):
@@ -174,7 +142,7 @@ class PodStatus(Struct, rename="camel", frozen=True, gc=False):
 class LivePod(Pod, frozen=True, gc=False):
     """A live pod."""
 
-    metadata: LiveMeta = field(default_factory=LiveMeta)
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
     spec: LiveSpec = field(default_factory=LiveSpec)
     status: PodStatus = field(default_factory=PodStatus)
 
@@ -290,7 +258,7 @@ class PodGroupSpec(Struct, rename="camel", frozen=True, gc=False):
 class LivePodGroup(Struct, frozen=True, gc=False):
     """A PodGroup, of any version of its API."""
 
-    metadata: LiveMeta = field(default_factory=LiveMeta)
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
     spec: PodGroupSpec = field(default_factory=PodGroupSpec)
     status: Conditions = field(default_factory=Conditions)
 
@@ -327,7 +295,7 @@ class EventSeries(Struct, rename="camel", frozen=True, gc=False):
 class LiveEvent(Struct, rename="camel", frozen=True, gc=False):
     """A `v1` Event; those of events.k8s.io are the same objects."""
 
-    metadata: LiveMeta = field(default_factory=LiveMeta)
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
     involved_object: EventObject = field(default_factory=EventObject)
     reason: str = ""
     message: str = ""
@@ -440,7 +408,7 @@ class Webhook(Struct, rename="camel", frozen=True, gc=False):
 class WebhookConfiguration(Struct, frozen=True, gc=False):
     """A MutatingWebhookConfiguration or ValidatingWebhookConfiguration."""
 
-    metadata: LiveMeta = field(default_factory=LiveMeta)
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
     webhooks: list[Webhook] | None = None
 
 

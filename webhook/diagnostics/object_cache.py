@@ -6,13 +6,12 @@ from typing import Final, Generic, Protocol, TypeVar
 from msgspec import structs
 
 from webhook.api import names
+from webhook.api.objects import Bare, ObjectMeta
 from webhook.diagnostics.live_objects import (
     LiveCluster,
     LiveEvent,
-    LiveMeta,
     LivePod,
     LivePodGroup,
-    Named,
     WebhookConfiguration,
 )
 from webhook.diagnostics.transforms import kept, kept_node
@@ -42,7 +41,7 @@ class Live(Protocol):
     """An object with metadata."""
 
     @property
-    def metadata(self) -> LiveMeta:
+    def metadata(self) -> ObjectMeta:
         """Its metadata."""
 
 
@@ -168,9 +167,9 @@ class ObjectCache:
         )
         self.pod_groups: Table[LivePodGroup] = Table(_place, lambda each: self._touch(_place(each)))
         self.events: Table[LiveEvent] = Table(_subjects, self._event_changed)
-        self.services: Table[Named] = Table(_place, lambda each: self._touch(_place(each)))
-        self.nodes: Table[Named] = Table(_name, lambda each: self._touch(_name(each)), kept_node)
-        self.namespaces: Table[Named] = Table(_name, self._namespace_changed)
+        self.services: Table[Bare] = Table(_place, lambda each: self._touch(_place(each)))
+        self.nodes: Table[Bare] = Table(_name, lambda each: self._touch(_name(each)), kept_node)
+        self.namespaces: Table[Bare] = Table(_name, self._namespace_changed)
         self.configurations: Table[WebhookConfiguration] = Table(_name, self._installation_changed)
 
     def begin(self) -> None:
@@ -239,7 +238,7 @@ class ObjectCache:
         elif self.pods.get(event.involved_object.uid) is None:
             self._touch(_subjects(event))
 
-    def _namespace_changed(self, namespace: Named) -> None:
+    def _namespace_changed(self, namespace: Bare) -> None:
         found = self.clusters.of(namespace.metadata.name or "")
         self._mark(each.metadata.uid or "" for each in found)
 

@@ -12,8 +12,8 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec.structs import astuple, replace
 
-from webhook.api.objects import Affinity, EnvVar, OwnerReference, Strings
-from webhook.diagnostics.live_objects import Condition, LiveContainer, LivePod, Named
+from webhook.api.objects import Affinity, Bare, EnvVar, OwnerReference, Strings
+from webhook.diagnostics.live_objects import Condition, LiveContainer, LivePod
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ def kept(pod: LivePod) -> LivePod:
             labels=_strings(meta.labels),
             namespace=meta.namespace and intern(meta.namespace),
             generate_name=meta.generate_name and intern(meta.generate_name),
-            creation_timestamp=intern(meta.creation_timestamp),
+            creation_timestamp=meta.creation_timestamp and intern(meta.creation_timestamp),
             owner_references=_owners(meta.owner_references),
         ),
         spec=replace(
@@ -48,10 +48,10 @@ def kept(pod: LivePod) -> LivePod:
     )
 
 
-def kept_node(node: Named) -> Named:
+def kept_node(node: Bare) -> Bare:
     """Return a node without its annotations, which are not used."""
     meta = node.metadata
-    return Named(replace(meta, labels=_strings(meta.labels), annotations=None))
+    return Bare(replace(meta, labels=_strings(meta.labels), annotations=None))
 
 
 def _sharing(kind: type[T]) -> Callable[[T | None], T | None]:

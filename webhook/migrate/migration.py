@@ -9,10 +9,11 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from webhook.api import names
+from webhook.api.objects import Bare
 from webhook.diagnostics.assigned_pods import Group, Replica, asks_for_tpu, assign
 from webhook.diagnostics.expected import Expected
 from webhook.diagnostics.installation_problems import PREVIOUS
-from webhook.diagnostics.live_objects import Named, Webhook, WebhookConfiguration
+from webhook.diagnostics.live_objects import Webhook, WebhookConfiguration
 from webhook.diagnostics.messages import agreed, counted
 from webhook.diagnostics.object_cache import PODS_WEBHOOK, ObjectCache
 from webhook.groups.identity_labels import is_labelled
@@ -38,7 +39,7 @@ class Installed(Struct, frozen=True):
     objects: ObjectCache
     """All RayClusters and pods, and the mutating webhook configurations."""
     validating: Sequence[WebhookConfiguration] | None
-    deployments: Sequence[Named] | None
+    deployments: Sequence[Bare] | None
     """Deployments of the previous webhook."""
     ready: bool | None
     """Whether an endpoint of this webhook's Service is ready; None if API servers call a URL."""
@@ -213,7 +214,7 @@ def _is_previous(webhook: Webhook) -> bool:
     return PREVIOUS in webhook.name or (service is not None and service.name == PREVIOUS)
 
 
-def _removal(deployment: Named) -> str:
+def _removal(deployment: Bare) -> str:
     meta = deployment.metadata
     release = (meta.annotations or {}).get(_RELEASE)
     if release:

@@ -35,10 +35,6 @@ POD_GROUPS: Final = "podgroups"
 _KINDS: Final = {WORKLOADS: "Workload", POD_GROUPS: "PodGroup"}
 
 
-class _Meta(ObjectMeta, rename="camel", frozen=True):
-    finalizers: list[str] | None = None
-
-
 class _Gang(Struct, rename="camel"):
     min_count: int = 1
 
@@ -77,7 +73,7 @@ class _Spec(Struct, rename="camel"):
 class ReadObject(Struct):
     """A PodGroup or a Workload."""
 
-    metadata: _Meta
+    metadata: ObjectMeta
     spec: _Spec = field(default_factory=_Spec)
 
     def seen(self, resource: str) -> Seen:
@@ -223,7 +219,7 @@ def _count(policy: _Policy) -> int:
     return policy.gang.min_count if policy.gang else BASIC
 
 
-def _identity(meta: _Meta) -> Identity:
+def _identity(meta: ObjectMeta) -> Identity:
     found, controller = meta.labels or {}, meta.controller or OwnerReference()
     return Identity(
         meta.name or "",
