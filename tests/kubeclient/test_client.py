@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import ssl
-import threading
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, nullcontext
 from pathlib import Path
@@ -13,21 +12,19 @@ import pytest
 import yaml
 
 from tests.kubeclient.certificates import server_tls
-from tests.kubeclient.fake_api import PODS, FakeApi
+from tests.kubeclient.fake_api import FakeApi
 from tests.kubeclient.following import (
     QUICK,
     eventually,
     following,
     plain,
 )
-from tests.kubeclient.objects import a_pod
 from tests.kubeclient.scripted import Visit, scripted
 from webhook.cache.informer import ListWatch
 from webhook.cache.serve_stores import PodStore, pods_in
-from webhook.groups.identity import HostIdentity
 from webhook.groups.identity_index import Membership
 from webhook.groups.required_reads import ReadCluster
-from webhook.kubeclient.access import Access, in_cluster
+from webhook.kubeclient.access import Access, Load, in_cluster
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.errors import ApiError, ConfigurationError
 from webhook.kubeclient.kubeconfig import kubeconfig
@@ -59,25 +56,10 @@ def write_kubeconfig(
     return str(path)
 
 
-async def test_in_a_pod_the_token_that_kubernetes_rotates_is_taken_over_at_the_first_refusal(
-    pki: Path, tmp_path: Path
-) -> None:
-    token = tmp_path / "token"
-    token.write_text("first")
-    async with FakeApi(accepts="Bearer first").serving(server_tls(pki)) as api:
-        environ = {
-            "KUBERNETES_SERVICE_HOST": "127.0.0.1",
-            "KUBERNETES_SERVICE_PORT": str(api.port),
-        }
-        load = in_cluster(str(token), str(pki / "ca.crt"), environ)
-        async with following(api, load=load) as f:
-            await eventually(lambda: f.synced)
-            token.write_text("second")
-            api.accepts = "Bearer second"
-            api.drop_connections()
-            api.put(PODS, a_pod("pod", HostIdentity(0, 0, "tpu-x")))
-            await eventually(lambda: len(f.members) == 1)
-            assert "unauthorized" not in f.pods.errors
+def in_pod(api: FakeApi, token: Path, authority: Path) -> Load:
+    """Return the access of a pod by its service account."""
+    where = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(api.port)}
+    return in_cluster(str(token), str(authority), where)
 
 
 async def test_a_kubeconfig_with_a_client_certificate_and_one_with_a_token_file_are_used(
@@ -107,11 +89,7 @@ async def test_a_server_of_another_authority_is_not_talked_to(pki: Path, tmp_pat
     token = tmp_path / "token"
     token.write_text("secret")
     async with FakeApi().serving(server_tls(pki)) as fake:
-        environ = {
-            "KUBERNETES_SERVICE_HOST": "127.0.0.1",
-            "KUBERNETES_SERVICE_PORT": str(fake.port),
-        }
-        async with Api(in_cluster(str(token), str(pki / "stranger.crt"), environ)) as api:
+        async with Api(in_pod(fake, token, pki / "stranger.crt")) as api:
             with pytest.raises(ApiError) as caught:
                 await api.get("/api/v1/pods", [], 1.0)
         assert caught.value.reason == "tls"
@@ -161,10 +139,7 @@ async def test_an_authority_that_is_replaced_is_trusted_from_the_next_request_on
     write("ca.crt")
     async with AsyncExitStack() as stack:
         async with fake.serving(server_tls(pki)):
-            port = str(fake.port)
-            environ = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": port}
-            api = Api(in_cluster(str(token), str(bundle), environ))
-            await stack.enter_async_context(api)
+            api = await stack.enter_async_context(Api(in_pod(fake, token, bundle)))
             assert await asked(api) == ""
             write("")  # which is no bundle
             assert await asked(api) == "unauthorized"
@@ -359,15 +334,13 @@ async def test_a_token_file_may_end_with_a_line_end(tmp_path: Path) -> None:
             await api.get("/api/v1/pods", [], 1.0)
 
 
-async def test_a_token_that_cannot_be_read_again_is_a_failure_to_try_again(
+async def test_in_a_pod_the_token_is_read_again_when_its_file_changes(
     pki: Path, tmp_path: Path
 ) -> None:
     token = tmp_path / "token"
     token.write_text("it")
     async with FakeApi(accepts="Bearer it").serving(server_tls(pki)) as fake:
-        port = str(fake.port)
-        environ = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": port}
-        async with Api(in_cluster(str(token), str(pki / "ca.crt"), environ)) as api:
+        async with Api(in_pod(fake, token, pki / "ca.crt")) as api:
             token.write_text(" ")
             with pytest.raises(ApiError, match=r"credentials .*token is empty") as caught:
                 await api.get("/api/v1/pods", [], 1.0)
@@ -375,24 +348,10 @@ async def test_a_token_that_cannot_be_read_again_is_a_failure_to_try_again(
             token.unlink()
             with pytest.raises(ApiError, match=r"credentials .*No such file"):
                 await api.get("/api/v1/pods", [], 1.0)
-            token.write_text("it")
-            assert await api.get("/api/v1/pods", [], 1.0)
-
-
-async def test_in_a_pod_the_token_is_read_again_when_its_file_changes(
-    pki: Path, tmp_path: Path
-) -> None:
-    token = tmp_path / "token"
-    token.write_text("first")
-    async with FakeApi(accepts="Bearer first").serving(server_tls(pki)) as fake:
-        port = str(fake.port)
-        environ = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": port}
-        async with Api(in_cluster(str(token), str(pki / "ca.crt"), environ)) as api:
-            await api.get("/api/v1/pods", [], 1.0)
             token.write_text("second")
             fake.accepts = "Bearer second"
-            await api.get("/api/v1/pods", [], 1.0)
-        assert len(fake.requests) == 2
+            assert await api.get("/api/v1/pods", [], 1.0)
+    assert len(fake.requests) == 1
 
 
 async def test_a_refusal_of_the_credentials_creates_no_other_tls_context(pki: Path) -> None:
@@ -435,27 +394,3 @@ async def test_an_api_that_is_closed_while_credentials_are_renewed_stays_closed(
             await asking
         assert caught.value.reason == "closed"
         assert len(fake.requests) == asked
-
-
-async def test_whatever_a_path_has_it_stays_one_line() -> None:
-    asked: list[bytes] = []
-
-    async def script(visit: Visit) -> None:
-        asked.append(await visit.request())
-        await visit.say(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
-
-    async with scripted(script) as server:
-
-        async def load() -> Access:
-            return Access(f"http://127.0.0.1:{server.port}")
-
-        async with Api(load) as api:
-            await api.get("/a/\xfc HTTP/1.1\r\nX: y/%20", [("limit", "1")], 1.0)
-    assert asked[0].startswith(b"GET /a/%C3%BC%20HTTP/1.1X:%20y/%20?limit=1 HTTP/1.1\r\n")
-
-
-async def test_a_request_takes_no_thread() -> None:
-    async with FakeApi().serving() as fake:
-        async with Api(plain(fake)) as api:
-            await api.get("/api/v1/pods", [], 1.0)
-        assert not [each for each in threading.enumerate() if each.name.startswith("asyncio")]

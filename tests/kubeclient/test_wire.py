@@ -3,19 +3,16 @@ compared.
 """
 
 import json
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.kubeclient.objects import a_pod, a_raycluster
-from webhook.cache.informer import decode_event
 from webhook.cache.serve_stores import pods_in, rayclusters_in
 from webhook.cache.store import number
 from webhook.groups.identity import HostIdentity
 from webhook.kubeclient.errors import ApiError
-from webhook.kubeclient.wire import Codec
 
 PODS, RAYCLUSTERS = pods_in("default").codec, rayclusters_in("default").codec
 OBJECTS = [(PODS, a_pod("pod-0", HostIdentity(0, 0, "tpu-x"))), (RAYCLUSTERS, a_raycluster())]
@@ -36,27 +33,6 @@ def test_a_version_is_its_number(version: str, value: int) -> None:
 @pytest.mark.parametrize("version", ["x", "-1", "1.5", "٣", "9" * 21, "9" * 5000])
 def test_what_is_no_version_is_none(version: str) -> None:
     assert number(version) == 0
-
-
-@given(
-    line=st.sampled_from(LINES),
-    damage=st.lists(
-        st.tuples(st.floats(0, 1), st.integers(0, 4), st.binary(max_size=6)), max_size=5
-    ),
-)
-def test_a_damaged_event_is_read_or_garbled(
-    line: tuple[Codec[Any], bytes], damage: list[tuple[float, int, bytes]]
-) -> None:
-    codec, text = line
-    for place, removed, inserted in damage:
-        at = int(place * len(text))
-        text = text[:at] + inserted + text[at + removed :]
-    try:
-        event = decode_event(codec, text)
-    except ApiError:
-        return
-    assert isinstance(event.type, str)
-    assert event.object.metadata
 
 
 @given(
