@@ -308,13 +308,6 @@ def _model(request: pytest.FixtureRequest) -> Model:
     return Model(resizable=request.param)
 
 
-def settled(desired: Desired, *, resizable: bool) -> Model:
-    """Return an API server that has what is desired."""
-    model = Model(resizable)
-    model.settle(desired)
-    return model
-
-
 def names_of(actions: list[Action]) -> list[tuple[str, str]]:
     """Return the kind of each action, and the name of its object."""
     return [
@@ -336,34 +329,11 @@ def test_the_workload_is_made_before_the_pod_groups_that_refer_to_it(model: Mode
     assert (model.groups["c-a"].workload, model.groups["c-a"].template) == (WORKLOAD, "a")
 
 
-def test_a_larger_count_is_patched_where_it_can_be_and_else_waits_for_the_last_pod() -> None:
-    larger = Desired(
-        UID, Workload(WORKLOAD, "", (Template("a", 8),)), (replace(GROUP, min_count=8),)
-    )
-    assert next_actions(larger, settled(ONE, resizable=True), "c-a") == [
-        ("Resize", "c-a"),
-        ("Resize", WORKLOAD),
-    ]
-    model = settled(ONE, resizable=False)
-    assert next_actions(larger, model, "c-a") == []
-    assert waits(larger, model.actual)
-    assert next_actions(larger, model) == [("Delete", "c-a")]
-    model.settle(larger)
-    assert model.groups["c-a"].min_count == 8
-
-
 def test_another_priority_waits_for_the_last_pod_too(model: Model) -> None:
     urgent = replace(ONE, workload=None, pod_groups=(replace(GROUP, priority_class="high"),))
     model.settle(replace(ONE, workload=None))
     assert next_actions(urgent, model, "c-a") == []
     assert next_actions(urgent, model) == [("Delete", "c-a")]
-
-
-def test_suspension_removes_pod_groups_and_keeps_the_workload(model: Model) -> None:
-    suspended = replace(ONE, pod_groups=())
-    model.settle(ONE)
-    model.settle(suspended, frozenset({"c-a"}))
-    assert (set(model.groups), set(model.workloads)) == (set(), {WORKLOAD})
 
 
 def test_opting_out_removes_both_at_once_even_while_pods_keep_the_pod_group(model: Model) -> None:
@@ -426,13 +396,6 @@ def test_a_workload_that_is_not_ours_leaves_pod_groups_alone(model: Model) -> No
     model.settle(ONE)
     assert model.groups["c-a"].workload == ""
     assert foreign(ONE, model.actual) == [WORKLOAD]
-
-
-def test_labels_that_somebody_took_off_come_back(model: Model) -> None:
-    model.settle(ONE)
-    seen = model.groups["c-a"]
-    model.groups["c-a"] = replace(seen, identity=replace(seen.identity, labelled=False))
-    assert next_actions(ONE, model) == [("Label", "c-a")]
 
 
 def test_a_workload_that_is_not_wanted_any_more_stays_while_a_wanted_pod_group_refers_to_it(

@@ -524,16 +524,3 @@ async def test_a_settled_cluster_costs_only_the_sweeps(api: FakeApi, version: st
     async with publishing(api, version):
         await eventually(lambda: counts(api) == BY_GROUP)
         await nothing_but_resyncs(api)
-
-
-async def test_more_groups_than_a_workload_has_templates_stand_alone(
-    api: FakeApi, version: str
-) -> None:
-    groups = [{**groups_of(1)[0], "groupName": f"g{number}"} for number in range(8)]
-    api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP, workerGroupSpecs=groups))
-    async with publishing(api, version):
-        await eventually(lambda: len(counts(api)) == 9)
-    assert api.objects(WORKLOADS) == {}
-    assert all(
-        set(found["spec"]) == {"schedulingPolicy"} for found in api.objects(PODGROUPS).values()
-    )
