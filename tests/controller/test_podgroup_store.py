@@ -11,7 +11,6 @@ from tests.kubeclient.fake_api import RAYCLUSTERS, FakeApi
 from tests.kubeclient.following import eventually, plain
 from webhook.api import names
 from webhook.api.objects import RayCluster
-from webhook.controller.podgroups.podgroup_api import VERSIONS
 from webhook.controller.podgroups.podgroup_store import PodGroupStore
 from webhook.groups.annotations import REPLICA, WORKER_GROUP
 from webhook.groups.group_config import facts_of
@@ -31,7 +30,7 @@ def test_objects_are_found_once_however_they_are_looked_for_and_on_as_many_pages
             api.put(PODGROUPS, {**edited, "metadata": {**edited["metadata"], "labels": {}}})
             api.page_limit = 1
             async with Api(plain(api)) as connection:
-                store = PodGroupStore(connection, VERSIONS["v1beta1"])
+                store = PodGroupStore(connection, "v1beta1")
                 facts = facts_of(msgspec.convert(a_cluster(WORKER_GROUP), RayCluster))
                 by_name = [
                     (PODGROUPS, "ray-head"),

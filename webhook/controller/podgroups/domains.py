@@ -3,12 +3,12 @@ PodGroup without a Workload and without a count.
 """
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote
 
 from webhook.api import names
 from webhook.controller.podgroups.lifecycle import Action, Create, Delete
-from webhook.controller.podgroups.podgroup_api import POD_GROUPS, PodGroupApi, metadata
+from webhook.controller.podgroups.podgroup_api import POD_GROUPS, Body, metadata
 from webhook.controller.podgroups.podgroup_reconciler import Subject
 from webhook.controller.podgroups.podgroup_store import PodGroupStore
 from webhook.controller.requests import list_all
@@ -17,34 +17,27 @@ from webhook.groups.annotations import CLUSTER, WORKER_GROUP
 from webhook.groups.compute_domains import domain_name
 from webhook.groups.group_config import RayClusterConfig
 from webhook.groups.pod_groups import BASIC, Desired, Occupied, PodGroup
-from webhook.kubeclient.client import Api
 
 
-class DomainApi(PodGroupApi, frozen=True, gc=False):
-    """The API of ComputeDomains. Their spec is immutable."""
+class DomainStore(PodGroupStore):
+    """Lists, creates and deletes ComputeDomains, whose spec is immutable."""
 
-    def path(self, resource: str, namespace: str = "", name: str = "") -> str:
+    group = names.COMPUTE_DOMAIN_GROUP
+    resources = (POD_GROUPS,)
+
+    def path(self, resource: str, namespace: str) -> str:
         del resource
-        return super().path("computedomains", namespace, name)
+        return super().path("computedomains", namespace)
 
-    def body(self, facts: RayClusterConfig, creation: Create) -> dict[str, Any]:
+    def body(self, facts: RayClusterConfig, creation: Create) -> Body:
         """Return the object, as NVIDIA recommends without a number of nodes: a domain grows."""
         name = creation.wanted.name
         return {
-            "apiVersion": f"{self.group}/{self.version}",
+            "apiVersion": f"{self.group}/{self._version}",
             "kind": names.COMPUTE_DOMAIN_KIND,
             "metadata": metadata(facts, name),
             "spec": {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": name}}},
         }
-
-
-class DomainStore(PodGroupStore):
-    """Lists, creates and deletes ComputeDomains."""
-
-    resources = (POD_GROUPS,)
-
-    def __init__(self, api: Api, version: str) -> None:
-        super().__init__(api, DomainApi(version, resizable=False, group=names.COMPUTE_DOMAIN_GROUP))
 
     async def possible(self, facts: RayClusterConfig, actions: list[Action]) -> list[Action]:
         """Return the actions without deletions of ComputeDomains in use: a deletion would stop

@@ -13,7 +13,6 @@ from msgspec import Struct, field
 from webhook.api import names
 from webhook.api.objects import ObjectMeta, OwnerReference
 from webhook.controller.podgroups.lifecycle import (
-    Create,
     Identity,
     Label,
     Release,
@@ -25,14 +24,11 @@ from webhook.controller.podgroups.lifecycle import (
 from webhook.groups.group_config import RayClusterConfig
 from webhook.groups.pod_groups import BASIC, PodGroup, Template, Workload
 from webhook.kubeclient.client import Operation
-from webhook.kubeclient.discovery import VERSIONS as KNOWN_VERSIONS
 
 Body = dict[str, Any]
 
 WORKLOADS: Final = "workloads"
 POD_GROUPS: Final = "podgroups"
-
-_KINDS: Final = {WORKLOADS: "Workload", POD_GROUPS: "PodGroup"}
 
 
 class _Gang(Struct, rename="camel"):
@@ -100,54 +96,6 @@ class ReadObject(Struct):
         )
 
 
-class PodGroupApi(Struct, frozen=True):
-    """One version of the API."""
-
-    version: str
-    resizable: bool
-    """Whether the minimal count of a gang is mutable."""
-    group: str = names.SCHEDULING_GROUP
-
-    def path(self, resource: str, namespace: str = "", name: str = "") -> str:
-        """Return the path of an object or a collection, in all namespaces if none is given."""
-        place = f"/namespaces/{namespace}" if namespace else ""
-        path = f"/apis/{self.group}/{self.version}{place}/{resource}"
-        return f"{path}/{name}" if name else path
-
-    def body(self, facts: RayClusterConfig, creation: Create) -> Body:
-        wanted = creation.wanted
-        resource, spec = (
-            (WORKLOADS, _workload_spec(facts, wanted))
-            if isinstance(wanted, Workload)
-            else (POD_GROUPS, self._pod_group_spec(wanted, creation.workload))
-        )
-        meta = {
-            **metadata(facts, wanted.name),
-            "annotations": {names.ANNOTATION_PRIORITY_CLASS: wanted.priority_class},
-        }
-        version = f"{self.group}/{self.version}"
-        return {"apiVersion": version, "kind": _KINDS[resource], "metadata": meta, "spec": spec}
-
-    def _pod_group_spec(self, wanted: PodGroup, workload: str) -> Body:
-        spec = {**_priority(wanted.priority_class), "schedulingPolicy": _policy(wanted.min_count)}
-        if self.resizable and wanted.unit:
-            spec["disruptionMode"] = {"all": {}}
-        if self.resizable and wanted.topology_key:
-            spec["schedulingConstraints"] = {"topology": [{"key": wanted.topology_key}]}
-        if workload and self.resizable:
-            spec["workloadRef"] = {"workloadName": workload, "templateName": wanted.template}
-        elif workload:
-            reference = {"workloadName": workload, "podGroupTemplateName": wanted.template}
-            spec["podGroupTemplateRef"] = {"workload": reference}
-        return spec
-
-
-VERSIONS: Final = {
-    version: PodGroupApi(version, resizable=version != "v1alpha2") for version in KNOWN_VERSIONS
-}
-"""Each version that discovery accepts; later versions are treated as the latest of these."""
-
-
 def labels(cluster: str) -> dict[str, str]:
     """Return the labels that select the objects of a RayCluster."""
     return {names.LABEL_CLUSTER: cluster, names.LABEL_MANAGED_BY: names.MANAGER}
@@ -197,7 +145,25 @@ def _replace(place: str, count: int) -> Operation:
     return {"op": "replace", "path": f"{place}/schedulingPolicy/gang/minCount", "value": count}
 
 
-def _workload_spec(facts: RayClusterConfig, wanted: Workload) -> Body:
+def pod_group_spec(wanted: PodGroup, workload: str, *, newest: bool) -> Body:
+    """Return the spec of a PodGroup from a template of a Workload, or without one; `newest` from
+    v1beta1 on.
+    """
+    spec = {**_priority(wanted.priority_class), "schedulingPolicy": _policy(wanted.min_count)}
+    if newest and wanted.unit:
+        spec["disruptionMode"] = {"all": {}}
+    if newest and wanted.topology_key:
+        spec["schedulingConstraints"] = {"topology": [{"key": wanted.topology_key}]}
+    if workload and newest:
+        spec["workloadRef"] = {"workloadName": workload, "templateName": wanted.template}
+    elif workload:
+        reference = {"workloadName": workload, "podGroupTemplateName": wanted.template}
+        spec["podGroupTemplateRef"] = {"workload": reference}
+    return spec
+
+
+def workload_spec(facts: RayClusterConfig, wanted: Workload) -> Body:
+    """Return the spec of a Workload."""
     priority = _priority(wanted.priority_class)
     templates = [
         {"name": each.name, **priority, "schedulingPolicy": _policy(each.min_count)}

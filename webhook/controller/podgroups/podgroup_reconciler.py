@@ -21,7 +21,7 @@ from webhook.controller.podgroups.lifecycle import (
     foreign,
     waits,
 )
-from webhook.controller.podgroups.podgroup_api import POD_GROUPS, VERSIONS, WORKLOADS, resource_of
+from webhook.controller.podgroups.podgroup_api import POD_GROUPS, WORKLOADS, resource_of
 from webhook.controller.podgroups.podgroup_store import Named, PodGroupStore
 from webhook.controller.requests import OVERTAKEN, REFUSED
 from webhook.controller.work_queue import ALL, Key, WorkQueue
@@ -58,10 +58,7 @@ class Subject(Struct, frozen=True):
 
 
 SCHEDULING_GROUPS: Final = Subject(
-    "scheduling groups",
-    lambda facts: facts.gang.active,
-    desired_of,
-    lambda api, version: PodGroupStore(api, VERSIONS[version]),
+    "scheduling groups", lambda facts: facts.gang.active, desired_of, PodGroupStore
 )
 
 
@@ -177,7 +174,7 @@ class PodGroupReconciler:
         if facts is None:
             return key in self._states
         desired = self._subject.desired(facts, occupied(facts, self._members))
-        resizable = store.podgroup_api.resizable
+        resizable = store.resizable
         actions = decide(desired, actual, resizable=resizable, live=desired.live)
         return bool(actions) or waits(desired, actual)
 
@@ -216,7 +213,7 @@ class PodGroupReconciler:
         self, store: PodGroupStore, facts: RayClusterConfig, desired: Desired, actual: Actual
     ) -> list[Action]:
         """Return the next actions. The head pod is only queried if an action depends on it."""
-        resizable = store.podgroup_api.resizable
+        resizable = store.resizable
         careful = decide(desired, actual, resizable=resizable, live=desired.live | desired.heads)
         bold = decide(desired, actual, resizable=resizable, live=desired.live)
         return careful if careful == bold or await store.has_head(facts) else bold

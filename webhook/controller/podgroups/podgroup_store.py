@@ -19,17 +19,21 @@ from webhook.controller.podgroups.lifecycle import (
 from webhook.controller.podgroups.podgroup_api import (
     POD_GROUPS,
     WORKLOADS,
-    PodGroupApi,
+    Body,
     ReadObject,
     labels,
+    metadata,
     operations,
+    pod_group_spec,
     resource_of,
+    workload_spec,
 )
 from webhook.controller.requests import list_all
 from webhook.controller.work_queue import Key
 from webhook.groups.group_config import RayClusterConfig
+from webhook.groups.pod_groups import Workload
 from webhook.kubeclient.client import Api, decoded
-from webhook.kubeclient.wire import Stub
+from webhook.kubeclient.wire import Stub, path_of
 
 Named = tuple[str, str]
 """Resource and name of an object."""
@@ -44,11 +48,14 @@ _log: Final = logging.getLogger("webhook.controller")
 class PodGroupStore:
     """Store of objects. All methods raise ApiError; a change of an old version is a conflict."""
 
+    group = names.SCHEDULING_GROUP
     resources: tuple[str, ...] = (POD_GROUPS, WORKLOADS)
 
-    def __init__(self, api: Api, podgroup_api: PodGroupApi) -> None:
-        self.podgroup_api = podgroup_api
+    def __init__(self, api: Api, version: str) -> None:
+        self.resizable = version != "v1alpha2"
+        """Whether the minimal count of a gang is mutable."""
         self._api = api
+        self._version = version
         self._warned = False
 
     async def all(self, namespace: str) -> dict[Key, Actual]:
@@ -90,16 +97,15 @@ class PodGroupStore:
         return actions
 
     async def perform(self, facts: RayClusterConfig, action: Action) -> None:
-        namespace = quote(facts.namespace)
         if isinstance(action, Create):
-            path = self.podgroup_api.path(resource_of(action.wanted), namespace)
-            body = self.podgroup_api.body(facts, action)
+            path = self.path(resource_of(action.wanted), facts.namespace)
+            body = self.body(facts, action)
             stored = decoded(await self._api.create(path, body), ReadObject)
             if _CONSTRAINTS in body["spec"] and not stored.spec.scheduling_constraints:
                 self._warn_of_dropped_constraint(facts, action.wanted.name)
             return
         identity = action.seen.identity
-        path = self.podgroup_api.path(resource_of(action.seen), namespace, quote(identity.name))
+        path = f"{self.path(resource_of(action.seen), facts.namespace)}/{quote(identity.name)}"
         if isinstance(action, Delete):
             await self._api.delete(path, identity.uid, identity.version)
         else:
@@ -115,8 +121,26 @@ class PodGroupStore:
             _log.warning(text, facts.namespace, name)
 
     async def _list(self, resource: str, namespace: str, selector: Selector) -> list[ReadObject]:
-        path = self.podgroup_api.path(resource, quote(namespace))
-        return await list_all(self._api, path, [selector], ReadObject)
+        return await list_all(self._api, self.path(resource, namespace), [selector], ReadObject)
+
+    def path(self, resource: str, namespace: str) -> str:
+        """Return the path of a collection, in all namespaces if none is given."""
+        return path_of(f"/apis/{self.group}/{self._version}", namespace, resource)
+
+    def body(self, facts: RayClusterConfig, creation: Create) -> Body:
+        """Return a new object."""
+        wanted = creation.wanted
+        if isinstance(wanted, Workload):
+            kind, spec = "Workload", workload_spec(facts, wanted)
+        else:
+            spec = pod_group_spec(wanted, creation.workload, newest=self.resizable)
+            kind = "PodGroup"
+        meta = {
+            **metadata(facts, wanted.name),
+            "annotations": {names.ANNOTATION_PRIORITY_CLASS: wanted.priority_class},
+        }
+        version = f"{self.group}/{self._version}"
+        return {"apiVersion": version, "kind": kind, "metadata": meta, "spec": spec}
 
 
 def _actual(found: Iterable[Seen]) -> Actual:
