@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kubeclient.certificates import certificate
+from tests.kubeclient.certificates import write_pki
 from tests.kubeclient.fake_api import FakeApi
 
 
@@ -18,10 +18,7 @@ async def api() -> AsyncIterator[FakeApi]:
 
 @pytest.fixture(scope="module")
 def pki(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with an authority, a server, a client, and a stranger's authority."""
+    """A directory with certificates of servers, a client and two authorities."""
     directory = tmp_path_factory.mktemp("pki")
-    authority = certificate(directory, "ca")
-    certificate(directory, "server", authority)
-    certificate(directory, "client", authority)
-    certificate(directory, "stranger")
+    write_pki(directory)
     return directory

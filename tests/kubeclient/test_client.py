@@ -89,7 +89,7 @@ async def test_a_server_of_another_authority_is_not_talked_to(pki: Path, tmp_pat
     token = tmp_path / "token"
     token.write_text("secret")
     async with FakeApi().serving(server_tls(pki)) as fake:
-        async with Api(in_pod(fake, token, pki / "stranger.crt")) as api:
+        async with Api(in_pod(fake, token, pki / "other-ca.crt")) as api:
             with pytest.raises(ApiError) as caught:
                 await api.get("/api/v1/pods", [], 1.0)
         assert caught.value.reason == "tls"
@@ -116,9 +116,6 @@ async def test_a_kubeconfig_may_say_which_name_the_certificate_has(
 async def test_an_authority_that_is_replaced_is_trusted_from_the_next_request_on(
     pki: Path, tmp_path: Path
 ) -> None:
-    """`stranger.crt` is a certificate of its own, as an authority's is."""
-    stranger = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    stranger.load_cert_chain(pki / "stranger.crt", pki / "stranger.key")
     token, bundle = tmp_path / "token", tmp_path / "ca.crt"
     token.write_text("it")
 
@@ -143,10 +140,10 @@ async def test_an_authority_that_is_replaced_is_trusted_from_the_next_request_on
             assert await asked(api) == ""
             write("")  # which is no bundle
             assert await asked(api) == "unauthorized"
-        async with fake.serving(stranger):
+        async with fake.serving(server_tls(pki, "other-server")):
             write("ca.crt")
             assert await asked(api) == "tls"
-            write("stranger.crt")
+            write("other-ca.crt")
             assert await asked(api) == ""
             write("ca.crt")  # and a connection that is open is not trusted for what it was
             assert await asked(api) == "tls"
@@ -339,18 +336,20 @@ async def test_in_a_pod_the_token_is_read_again_when_its_file_changes(
 ) -> None:
     token = tmp_path / "token"
     token.write_text("it")
-    async with FakeApi(accepts="Bearer it").serving(server_tls(pki)) as fake:
-        async with Api(in_pod(fake, token, pki / "ca.crt")) as api:
-            token.write_text(" ")
-            with pytest.raises(ApiError, match=r"credentials .*token is empty") as caught:
-                await api.get("/api/v1/pods", [], 1.0)
-            assert caught.value.reason == "unauthorized"
-            token.unlink()
-            with pytest.raises(ApiError, match=r"credentials .*No such file"):
-                await api.get("/api/v1/pods", [], 1.0)
-            token.write_text("second")
-            fake.accepts = "Bearer second"
-            assert await api.get("/api/v1/pods", [], 1.0)
+    async with (
+        FakeApi(accepts="Bearer it").serving(server_tls(pki)) as fake,
+        Api(in_pod(fake, token, pki / "ca.crt")) as api,
+    ):
+        token.write_text(" ")
+        with pytest.raises(ApiError, match=r"credentials .*token is empty") as caught:
+            await api.get("/api/v1/pods", [], 1.0)
+        assert caught.value.reason == "unauthorized"
+        token.unlink()
+        with pytest.raises(ApiError, match=r"credentials .*No such file"):
+            await api.get("/api/v1/pods", [], 1.0)
+        token.write_text("second")
+        fake.accepts = "Bearer second"
+        assert await api.get("/api/v1/pods", [], 1.0)
     assert len(fake.requests) == 1
 
 
