@@ -21,7 +21,7 @@ from tests.certs.listener import (
     until,
     write,
 )
-from webhook.certs.certificate_watcher import CertificateFiles, CertificateWatcher, read_file
+from webhook.certs.certificate_watcher import CertificateFiles, CertificateWatcher
 from webhook.certs.context import CertificateError, SwappingContext
 from webhook.certs.issue import Pair
 
@@ -203,29 +203,6 @@ def mount(directory: Path, version: str, pair: Pair) -> None:
     write(directory / version, pair)
     (directory / "..data_tmp").symlink_to(version)
     (directory / "..data_tmp").rename(directory / "..data")
-
-
-@pytest.mark.parametrize("swaps", [1, 2, 3])
-def test_a_swap_between_the_reads_of_certificate_and_key_does_not_give_a_mixed_pair(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, swaps: int
-) -> None:
-    signer = authority()
-    pairs = [server_pair(signer) for _ in range(swaps + 1)]
-    mount(tmp_path, "v0", pairs[0])
-    for name in ("tls.crt", "tls.key"):
-        (tmp_path / name).symlink_to(Path("..data") / name)
-    left = list(enumerate(pairs))[1:]
-
-    def read_and_swap(path: Path) -> bytes:
-        found = read_file(path)
-        if left and path.name == "tls.crt":
-            number, pair = left.pop(0)
-            mount(tmp_path, f"v{number}", pair)
-        return found
-
-    monkeypatch.setattr("webhook.certs.certificate_watcher.read_file", read_and_swap)
-    assert CertificateFiles(tmp_path / "tls.crt", tmp_path / "tls.key").read() == pairs[-1]
-    assert not left
 
 
 def test_an_encrypted_key_is_refused_with_what_to_do() -> None:

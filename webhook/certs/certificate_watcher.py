@@ -12,15 +12,11 @@ from webhook.certs.context import CertificateError, SwappingContext, read_validi
 from webhook.certs.issue import Pair
 
 _log: Final = logging.getLogger("webhook.certs")
-_TRIES: Final = 4
 
 
 class CertificateFiles:
-    """Reads a certificate and its key at each fetch.
-
-    The kubelet replaces a mounted Secret by moving the symlink `..data`, so the directory may
-    change between two reads:
-    https://github.com/kubernetes/kubernetes/blob/v1.36.0/pkg/volume/util/atomic_writer.go
+    """Reads a certificate and its key at each fetch. The kubelet may replace both in between; then
+    they do not match, and the next fetch returns the new ones.
     """
 
     def __init__(self, certificate: Path, key: Path) -> None:
@@ -35,15 +31,7 @@ class CertificateFiles:
         return self.read()
 
     def read(self) -> Pair:
-        """Return the pair once two consecutive reads are equal. Raises CertificateError."""
-        pair = self._read()
-        for _ in range(_TRIES):
-            before, pair = pair, self._read()
-            if pair == before:
-                break
-        return pair
-
-    def _read(self) -> Pair:
+        """Return the pair. Raises CertificateError."""
         return Pair(read_file(self._certificate), read_file(self._key))
 
 

@@ -2,9 +2,11 @@
 change them.
 """
 
+import asyncio
 import logging
 import re
 from collections.abc import Callable
+from random import random
 from typing import Final, Generic, TypeVar
 
 from msgspec import Struct
@@ -12,7 +14,7 @@ from msgspec import Struct
 from webhook.api import names
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.errors import ApiError
-from webhook.kubeclient.timeouts import Backoff, Clock
+from webhook.kubeclient.timeouts import Backoff
 
 VERSIONS: Final = ("v1", "v1beta1", "v1alpha2")
 """In order of preference: v1 is planned for Kubernetes 1.38; 1.37 serves v1beta1 and 1.36 v1alpha2,
@@ -71,17 +73,13 @@ class Discovery(Generic[T]):
     is logged, and the result is None.
     """
 
-    def __init__(
-        self, question: Question[T], seconds: float, time_source: Clock | None = None
-    ) -> None:
+    def __init__(self, question: Question[T], seconds: float) -> None:
         self.found: T | None = None
         self.answered = False
         self._question = question
         self._seconds = seconds
-        self._time_source = time_source or Clock()
-        self._backoff = Backoff(
-            min(_FIRST_DELAY, seconds), min(_LONGEST_DELAY, seconds), self._time_source.random
-        )
+        first, longest = min(_FIRST_DELAY, seconds), min(_LONGEST_DELAY, seconds)
+        self._backoff = Backoff(first, longest, random)
         self._listeners: list[Callable[[T | None], None]] = []
         self._problem = ""
 
@@ -94,7 +92,8 @@ class Discovery(Generic[T]):
     async def run(self) -> None:
         """Run the query periodically until cancelled."""
         while True:
-            await self._time_source.sleep(await self._pause())
+            pause = await self._pause()
+            await asyncio.sleep(pause)
 
     async def _pause(self) -> float:
         """Run the query, and return the delay before the next one."""
