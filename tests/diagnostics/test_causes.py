@@ -11,16 +11,7 @@ from webhook.diagnostics.examination import DIAGNOSES, EXPLAINS
 HOST = "llama-tpu-worker-0-{}"
 EDITED = "2026-11-21T11:30:00Z"
 BEFORE, AFTER = "2026-11-21T11:00:00Z", "2026-11-21T11:45:00Z"
-UNSEATED: Object = {
-    "metadata": {
-        "labels": {
-            "ray.io/worker-group-replica-index": None,
-            "ray.io/worker-group-replica-name": None,
-            "ray.io/replica-host-index": None,
-            "replicaIndex": None,
-        }
-    }
-}
+UNSEATED = samples()["pod-without-seat"].pods[HOST.format(3)]
 UNNAMED: Object = {"spec": {"hostname": None}}
 
 

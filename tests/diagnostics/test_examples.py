@@ -1,9 +1,11 @@
-"""Each example is detected by its own diagnosis only."""
+"""Each example is detected by its own diagnosis only, and docs/diagnoses.md has all of them."""
 
+import re
 from typing import Any
 
 import pytest
 
+from tests.diagnostics.page import PAGE, explained, page
 from tests.diagnostics.samples import samples
 from tests.diagnostics.scenes import NOW, Scene
 from webhook.diagnostics.diagnosis import Diagnosis
@@ -18,8 +20,8 @@ def test_nothing_is_wrong_where_all_is_well() -> None:
     assert not cluster_report.waits
 
 
-def test_every_diagnosis_has_an_example() -> None:
-    assert SAMPLES.keys() == {diagnosis.id for diagnosis in DIAGNOSES}
+def test_every_diagnosis_has_an_id_and_an_example_of_its_own() -> None:
+    assert sorted(SAMPLES) == sorted(diagnosis.id for diagnosis in DIAGNOSES)
 
 
 @pytest.mark.parametrize("diagnosis", DIAGNOSES, ids=lambda diagnosis: diagnosis.id)
@@ -68,3 +70,17 @@ def test_the_second_webhook_is_migrated_from_and_not_deleted() -> None:
     (found,) = SAMPLES["second-webhook"].scene().examined().every_problem
     assert "`ray-webhook migrate --from kuberay-tpu-webhook`" in found.remedy
     assert found.change is None
+
+
+def test_the_page_is_up_to_date() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "run: python -m tests.diagnostics.page"
+
+
+@pytest.mark.parametrize("diagnosis", DIAGNOSES, ids=lambda diagnosis: diagnosis.id)
+def test_every_diagnosis_says_what_it_shows_why_it_hurts_and_where_that_comes_from(
+    diagnosis: Diagnosis[Any],
+) -> None:
+    what, why, source = explained(diagnosis)
+    assert what.endswith(".")
+    assert why.endswith(".")
+    assert re.fullmatch(r"https://\S+", source), source
