@@ -1,3 +1,3 @@
-"""ray-webhook: an admission webhook that seats, completes and checks Ray pods on Kubernetes."""
+"""ray-webhook: an admission webhook that completes Ray pods and validates Ray objects."""
 
 __version__ = "0.1.0"

@@ -27,7 +27,7 @@ ReplicaState = Literal["complete", "coming", "waits", "missing", "leaving"]
 
 
 class Host(Struct, frozen=True, omit_defaults=True, gc=False):
-    """A host: its state, pods (several if they share its seat), node, and creation time."""
+    """A host: its state, pods (several if they share its identity), node, and creation time."""
 
     index: int
     state: HostState
@@ -55,7 +55,7 @@ class Replica(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Group(Struct, frozen=True, omit_defaults=True, gc=False):
-    """A worker group. `unseated`: pods without a seat. `unit`: its replicas form one job."""
+    """A worker group. `unseated`: pods without an identity. `unit`: its replicas form one job."""
 
     name: str
     hosts: int
