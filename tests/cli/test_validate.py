@@ -601,6 +601,17 @@ def test_files_and_a_cluster_are_not_looked_at_at_once(validate: Validate, file:
     assert validate("--require")[0] == 2
 
 
+@pytest.mark.parametrize(
+    "flag", [("-n", "x"), ("-A",), ("--context", "x"), ("--kubeconfig", "x")], ids=" ".join
+)
+def test_flags_that_choose_a_cluster_need_one(
+    validate: Validate, file: Write, flag: tuple[str, ...]
+) -> None:
+    status, out, err = validate(file(BROKEN), *flag)
+    assert (status, out) == (2, "")
+    assert "add --cluster, or leave them out" in err
+
+
 class Terminal(io.StringIO):
     """A standard output that is a terminal."""
 

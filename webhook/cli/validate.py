@@ -26,6 +26,7 @@ from webhook.validation.ruleset import unknown_names
 _NOTHING: Final = "no Ray object was found, so nothing was checked"
 _ON: Final = ("true", "on", "1", "yes")
 _OFF: Final = ("false", "off", "0", "no")
+_OF_CLUSTER: Final = ("namespace", "all_namespaces", "context", "kubeconfig")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -108,6 +109,11 @@ def run(arguments: argparse.Namespace) -> int:
         problems.append(
             "name at least one file, folder, or - for standard input; or look at a --cluster, but "
             "not both"
+        )
+    if not arguments.cluster and any(getattr(arguments, name) for name in _OF_CLUSTER):
+        problems.append(
+            "-n, -A, --context and --kubeconfig choose what to read from a cluster: add --cluster, "
+            "or leave them out"
         )
     known, unusable = _baseline(arguments.baseline)
     problems += unusable
