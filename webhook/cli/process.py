@@ -15,7 +15,7 @@ from webhook.api.failures import InputError
 from webhook.app.runtime import Process, supervise
 from webhook.cli.files import read_manifests
 from webhook.config.configuration import Settings
-from webhook.config.sources import WrongSettingsError, add_flags, read_settings
+from webhook.config.sources import add_flags, read_settings
 from webhook.logging.log import DescriptorOutput, Format, Log, as_json, form_of
 
 _EPILOG: Final = (
@@ -55,7 +55,7 @@ def run(name: str, arguments: Sequence[str], parser: argparse.ArgumentParser) ->
     parser.epilog = _EPILOG.format(_EXAMPLES[name])
     try:
         settings = read_settings(arguments, name, parser)
-    except WrongSettingsError as error:
+    except InputError as error:
         text = f"{error}\nsee `{parser.prog} --help` for every setting"
         raise InputError(text) from None
     host, admin_port = settings.listen.host, settings.listen.admin_port

@@ -4,8 +4,10 @@ import argparse
 import json
 import sys
 
+from webhook.api.failures import InputError
 from webhook.config.configuration import schema
-from webhook.config.sources import WrongSettingsError, read_settings
+from webhook.config.sources import read_settings
+from webhook.manifest.yaml_values import ManifestError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,12 +43,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check(file: str) -> int:
+    checked = file or "environment"
     try:
         read_settings(["--config", file] if file else [])
-    except WrongSettingsError as error:
-        sys.stderr.write(
-            "".join(f"{file or 'environment'}: {line}\n" for line in str(error).splitlines())
-        )
+    except InputError as error:
+        source = "" if isinstance(error, ManifestError) else f"{checked}: "  # has the file's name
+        sys.stderr.writelines(f"{source}{line}\n" for line in str(error).splitlines())
         return 2
-    sys.stdout.write(f"{file or 'environment'}: these settings can be used\n")
+    sys.stdout.write(f"{checked}: these settings can be used\n")
     return 0

@@ -78,10 +78,6 @@ _CAPITAL: Final = re.compile("[A-Z]")
 _BEGINNING: Final = f"begin it with the lines `apiVersion: {API_VERSION}` and `kind: {KIND}`"
 
 
-class WrongSettingsError(InputError):
-    """Invalid settings. The message has a line for each: name, value and allowed values."""
-
-
 def settings_of(process: str) -> list[str]:
     """Return the names of the settings that a process reads, in order."""
     return [
@@ -131,14 +127,15 @@ def read_settings(
 ) -> Settings:
     """Return the settings of `serve`, `controller` or `dashboard`. `parser` has no flags yet.
 
-    Raises WrongSettingsError; prints usage and exits for a wrong flag.
+    Raises InputError with a line for each invalid setting: name, value and allowed values; prints
+    usage and exits for a wrong flag.
     """
     _refuse_unknown(os.environ)
     parser = parser or argparse.ArgumentParser(f"ray-webhook {process}")
     add_flags(process, parser)
     given = vars(parser.parse_args(list(arguments)))
     file = given.pop("config") or os.environ.get(CONFIG)
-    document = _document(Path(file)) if file else {}
+    document = _document(file) if file else {}
     named = {name: os.environ.get(variable(name)) for name in known()}
     for values in (named, given):
         for name, value in values.items():
@@ -148,9 +145,9 @@ def read_settings(
         settings = Settings.model_validate(document, by_alias=True, by_name=False)
     except ValidationError as error:
         lines = [_explain(item) for item in error.errors(include_url=False)]
-        raise WrongSettingsError("\n".join(lines)) from None
+        raise InputError("\n".join(lines)) from None
     if problem := _conflict(process, settings):
-        raise WrongSettingsError(problem)
+        raise InputError(problem)
     return settings
 
 
@@ -224,23 +221,23 @@ def _put(document: dict[str, Any], name: str, value: str | list[str]) -> None:
 
 
 def _decoded(name: str, text: str) -> object:
-    """Return a list or map from JSON, `a,b` or `key=value,...`. Raises WrongSettingsError."""
+    """Return a list or map from JSON, `a,b` or `key=value,...`. Raises InputError."""
     if text.lstrip()[:1] in {"[", "{"}:
         try:
             return json.loads(text)
         except ValueError as error:
-            raise WrongSettingsError(f"setting {name}: not JSON: {error}") from None
+            raise InputError(f"setting {name}: not JSON: {error}") from None
     items = [item.strip() for item in text.split(",") if item.strip()]
     if known()[name]["type"] == "array":
         return items
     pairs = [item.partition("=") for item in items]
     if not all(separator for _, separator, _ in pairs):
-        raise WrongSettingsError(f"setting {name}: a map is written key=value,other=value")
+        raise InputError(f"setting {name}: a map is written key=value,other=value")
     return {key.strip(): value.strip() for key, _, value in pairs}
 
 
 def _refuse_unknown(environ: Mapping[str, str]) -> None:
-    """Raise WrongSettingsError for unknown variables with the prefix, such as misspelt ones."""
+    """Raise InputError for unknown variables with the prefix, such as misspelt ones."""
     variables = {CONFIG, *map(variable, known())}
     wrong = sorted(name for name in environ if name.startswith(PREFIX) and name not in variables)
     if not wrong:
@@ -252,22 +249,17 @@ def _refuse_unknown(environ: Mapping[str, str]) -> None:
     )
     if any(name.endswith(("_SERVICE_HOST", "_TCP", "_PORT")) for name in wrong):
         text += "; variables of Kubernetes Services are switched off by `enableServiceLinks: false`"
-    raise WrongSettingsError(text)
+    raise InputError(text)
 
 
-def _document(file: Path) -> dict[str, Any]:
-    """Return the settings in a file, without `apiVersion` and `kind`. Raises WrongSettingsError."""
+def _document(file: str) -> dict[str, Any]:
+    """Return the settings in a file, without `apiVersion` and `kind`. Raises ManifestError."""
     try:
-        data = file.read_bytes()
-        return _content([each.document for each in read(str(file), data)], str(file), data)
+        data = Path(file).read_bytes()
     except OSError as error:
-        problem = f"{file}: {error.strerror}: give the path of a file with settings"
-    except ManifestError as error:
-        problem = str(error)
-    raise WrongSettingsError(f"file with settings: {problem}")
-
-
-def _content(documents: Sequence[Any], file: str, data: bytes) -> dict[str, Any]:
+        text = f"{error.strerror}: give the path of a file with settings"
+        raise ManifestError(file, 0, text) from None
+    documents = [each.document for each in read(file, data)]
     if len(documents) != 1:
         text = f"it has {len(documents)} documents, and has to have one: {_BEGINNING}"
         raise ManifestError(file, 0, text)
