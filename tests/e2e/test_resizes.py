@@ -30,19 +30,18 @@ IPPR: Final = {
 
 
 @pytest.fixture(scope="module", params=["warn", "deny"])
-def beyond(request: pytest.FixtureRequest) -> str:
+def action(request: pytest.FixtureRequest) -> str:
     """What happens to a resize beyond the maxima."""
-    level: str = request.param
-    return level
+    found: str = request.param
+    return found
 
 
 @pytest.fixture(scope="module", autouse=True)
-def checked(control_plane: ControlPlane, beyond: str) -> Iterator[Webhook]:
+def checked(control_plane: ControlPlane, action: str) -> Iterator[Webhook]:
     """The webhook, installed with the component."""
     needs.RESIZE.ask()
-    with Webhook(
-        control_plane, ["resizeCheck.enabled=true"], {"RAY_WEBHOOK_RESIZE__BEYOND": beyond}
-    ) as running:
+    variables = {"RAY_WEBHOOK_RESIZE__ENFORCEMENT_ACTION": action}
+    with Webhook(control_plane, ["resizeCheck.enabled=true"], variables) as running:
         yield running
 
 
@@ -83,9 +82,9 @@ def resize(plane: ControlPlane, namespace: str, name: str, **amounts: str) -> An
 
 
 def test_a_resize_within_the_maxima_passes_and_one_beyond_them_does_not(
-    control_plane: ControlPlane, checked: Webhook, beyond: str
+    control_plane: ControlPlane, checked: Webhook, action: str
 ) -> None:
-    namespace = control_plane.namespace(f"resizes-{beyond}")
+    namespace = control_plane.namespace(f"resizes-{action}")
     name = a_worker(control_plane, namespace)
 
     within = resize(control_plane, namespace, name, cpu="8", memory="16Gi")
@@ -94,7 +93,7 @@ def test_a_resize_within_the_maxima_passes_and_one_beyond_them_does_not(
     until(lambda: "UPDATE" in operations(checked, namespace), "the log has the resize")
 
     said = "cpu 12 is above max-cpu 8 of group tpu-group"
-    if beyond == "warn":
+    if action == "warn":
         answer = resize(control_plane, namespace, name, cpu="12")
         assert [warning for warning in answer.warnings if said in warning]
         assert answer.body["spec"]["containers"][0]["resources"]["limits"]["cpu"] == "12"
@@ -109,9 +108,9 @@ def test_a_resize_within_the_maxima_passes_and_one_beyond_them_does_not(
 
 
 def test_an_ordinary_update_of_a_pod_is_not_asked_about(
-    control_plane: ControlPlane, checked: Webhook, beyond: str
+    control_plane: ControlPlane, checked: Webhook, action: str
 ) -> None:
-    namespace = control_plane.namespace(f"no-resizes-{beyond}")
+    namespace = control_plane.namespace(f"no-resizes-{action}")
     name = a_worker(control_plane, namespace)
     labelled = control_plane.api.patch(
         PODS, name, {"metadata": {"labels": {"team": "a"}}}, namespace

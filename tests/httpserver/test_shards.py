@@ -42,7 +42,7 @@ def _client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     state = folder / "state.yaml"
     state.write_text(yaml.safe_dump(THERE.build()))
     with (
-        serving(folder, [state], "--resize.beyond", "deny") as running,
+        serving(folder, [state], "--resize.enforcement-action", "deny") as running,
         ApiServer(running.url, running.authority) as api,
     ):
         yield api

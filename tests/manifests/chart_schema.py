@@ -20,7 +20,7 @@ ELSEWHERE: Final = (
     "tls.source",
     "tls.certDir",
     "topology.nodeLabels",
-    "resize.beyond",
+    "resize.enforcementAction",
     "dashboard.port",
     "standalone",
     "state",

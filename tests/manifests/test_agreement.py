@@ -205,7 +205,7 @@ def test_the_resize_check_is_an_entry_more_that_the_same_certificate_serves(mode
         found["kind"] for found in webhook_configurations(without)
     ]
     assert variables(with_it) == variables(without) | {
-        variable("resize.beyond"): DEFAULTS.resize.beyond
+        variable("resize.enforcementAction"): DEFAULTS.resize.enforcement_action
     }
     assert list(named_permissions(with_it)) == list(named_permissions(without))
 

@@ -45,9 +45,9 @@ def test_the_values_for_chart_testing_render(file: Path) -> None:
 
 
 def test_a_resize_beyond_the_maxima_is_refused_where_the_values_say_so() -> None:
-    objects = helm("--set", "resizeCheck.enabled=true,resizeCheck.beyond=deny")
-    assert variables(objects)["RAY_WEBHOOK_RESIZE__BEYOND"] == "deny"
-    assert "RAY_WEBHOOK_RESIZE__BEYOND" not in variables(helm())
+    objects = helm("--set", "resizeCheck.enabled=true,resizeCheck.enforcementAction=deny")
+    assert variables(objects)["RAY_WEBHOOK_RESIZE__ENFORCEMENT_ACTION"] == "deny"
+    assert "RAY_WEBHOOK_RESIZE__ENFORCEMENT_ACTION" not in variables(helm())
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -167,8 +167,8 @@ def references(objects: list[Object]) -> list[str]:
         ("mutating.failurePolicy=Maybe", "mutating/failurePolicy"),
         ("mutating.timeoutSeconds=31", "mutating/timeoutSeconds"),
         ("replicas=0", "replicas"),
-        ("resizeCheck.beyond=refuse", "resizeCheck/beyond"),
-        ("config.resize.beyond=deny", "config/resize"),
+        ("resizeCheck.enforcementAction=refuse", "resizeCheck/enforcementAction"),
+        ("config.resize.enforcementAction=deny", "config/resize"),
         ("config.tls.source=files", "config/tls"),
         ("config.serving.port=1", "config/serving"),
         ("config.installation.components={repair}", "config"),

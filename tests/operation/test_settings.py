@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.operation.settings_page import PAGE, page
+from webhook.api.failures import InputError
 from webhook.cli.main import main
 from webhook.config.configuration import API_VERSION, known
-from webhook.config.sources import WrongSettingsError, read_settings, variable
+from webhook.config.sources import read_settings, variable
 
 
 def test_the_page_is_up_to_date() -> None:
@@ -76,9 +77,9 @@ def test_the_file_is_named_by_a_flag_or_by_a_variable(
         ({"RAY_WEBHOOK_TLS__CLIENT_NAMES": '["a"]'}, "setting tls: .*clientNames needs clientCa"),
         (
             {"RAY_WEBHOOK_CONFIG": "/not/there"},
-            "file with settings: /not/there: No such file or directory: give the path of a file",
+            "/not/there: No such file or directory: give the path of a file",
         ),
-        ({"RAY_WEBHOOK_CONFIG": "/"}, "file with settings: /: Is a directory: give the path"),
+        ({"RAY_WEBHOOK_CONFIG": "/"}, "/: Is a directory: give the path"),
         (
             {"RAY_WEBHOOK_LISTEN__ADMIN_PORT": "10250"},
             "settings serving.port and listen.adminPort are both 10250: set different ports",
@@ -140,7 +141,7 @@ def test_a_wrong_variable_stops_the_start_with_its_name_and_what_is_allowed(
     ],
 )
 def test_a_wrong_file_stops_the_start(tmp_path: Path, text: str, complaint: str) -> None:
-    with pytest.raises(WrongSettingsError, match=complaint):
+    with pytest.raises(InputError, match=complaint):
         read_settings(["--config", str(written(tmp_path, text))])
 
 
@@ -210,7 +211,7 @@ def test_a_file_of_another_kind_is_refused_with_the_lines_to_write(
     file = tmp_path / "settings.yaml"
     file.write_text(f"{head}log: {{admissions: denied}}")
     with pytest.raises(
-        WrongSettingsError,
+        InputError,
         match=f"the lines `apiVersion: {re.escape(API_VERSION)}` and `kind: Configuration`",
     ):
         read_settings(["--config", str(file)])
@@ -251,12 +252,12 @@ def test_lists_and_maps_are_written_as_people_write_them(
 @pytest.mark.parametrize("written_as", ["off", '"off"', "false"])
 def test_off_without_quotes_is_off_and_not_a_boolean(tmp_path: Path, written_as: str) -> None:
     text = (
-        f"validation: {{levels: {{tpu-topology-mismatch: {written_as}}}}}\nresize: {{beyond: "
-        f"{written_as}}}"
+        f"validation: {{levels: {{tpu-topology-mismatch: {written_as}}}}}\n"
+        f"resize: {{enforcementAction: {written_as}}}"
     )
     settings = read_settings(["--config", str(written(tmp_path, text))])
     assert settings.validation.levels == {"tpu-topology-mismatch": "off"}
-    assert settings.resize.beyond == "off"
+    assert settings.resize.enforcement_action == "off"
 
 
 @pytest.mark.parametrize(
@@ -270,7 +271,7 @@ def test_off_without_quotes_is_off_and_not_a_boolean(tmp_path: Path, written_as:
 )
 def test_an_unknown_tag_is_no_setting(tmp_path: Path, text: str, line: int, tag: str) -> None:
     file = written(tmp_path, text)
-    with pytest.raises(WrongSettingsError, match=f":{line}: the tag {tag} is unknown: remove it"):
+    with pytest.raises(InputError, match=f":{line}: the tag {tag} is unknown: remove it"):
         read_settings(["--config", str(file)])
 
 
@@ -282,7 +283,7 @@ def test_a_tag_of_yaml_is_read(tmp_path: Path) -> None:
 def test_a_map_that_is_none_says_how_to_write_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_WEBHOOK_VALIDATION__LEVELS", "warn")
     with pytest.raises(
-        WrongSettingsError, match=r"validation\.levels: a map is written key=value,other=value"
+        InputError, match=r"validation\.levels: a map is written key=value,other=value"
     ):
         read_settings([])
 
@@ -290,7 +291,7 @@ def test_a_map_that_is_none_says_how_to_write_it(monkeypatch: pytest.MonkeyPatch
 def test_an_unknown_variable_is_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_WEBHOOK_NAMESPACE", "a")
     with pytest.raises(
-        WrongSettingsError, match=r"RAY_WEBHOOK_NAMESPACE \(did you mean RAY_WEBHOOK_NAMESPACES\?\)"
+        InputError, match=r"RAY_WEBHOOK_NAMESPACE \(did you mean RAY_WEBHOOK_NAMESPACES\?\)"
     ):
         read_settings([])
 
@@ -306,6 +307,11 @@ def test_settings_are_checked_before_they_are_installed(
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 2
     assert "did you mean log.admissions?" in "".join(lines)
+    for text, line in (("serving: [", ":4"), ("---\nlog: {}", "")):
+        assert main(["settings", "check", str(written(tmp_path, text))]) == 2
+        error = capsys.readouterr().err
+        assert error.startswith(f"{tmp_path / 'settings.yaml'}{line}: ")
+        assert error.count("settings.yaml") == 1
 
 
 def test_the_schema_names_every_setting(capsys: pytest.CaptureFixture[str]) -> None:

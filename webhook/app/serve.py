@@ -160,7 +160,7 @@ def _endpoints(
     if cluster.inform is not None:
         cluster.inform(pods, rays)
     shards = ShardHandler(cluster.clusters, cluster.reservations)
-    resize = ResizeHandler(cluster.clusters, settings.resize.beyond)
+    resize = ResizeHandler(cluster.clusters, settings.resize.enforcement_action)
     metrics.expose(table.CACHE_HITS, lambda: {"patches": pods.patches.hits})
     metrics.expose(table.CACHE_MISSES, lambda: {"patches": pods.patches.misses})
     apart, budget, reader = ReviewThread(), BodyBudget(), cluster.reader

@@ -262,7 +262,7 @@ class Resize(_Section):
     `ray.io/ippr`, `all`, or `none`.
     """
 
-    beyond: Level = "warn"
+    enforcement_action: Level = "warn"
     """Enforcement action for a resize that exceeds the maxima of `ray.io/ippr`, if the webhook
     configuration covers `pods/resize`.
     """
@@ -273,8 +273,8 @@ class Affinity(_Section):
 
     apart: Literal["all", "own"] = "all"
     """Exclusive placement of a multi-host replica: against the replicas of `all` namespaces, or of
-    its `own`. With `all`, pods of another namespace with seat labels can block a slice; with `own`,
-    two namespaces can share a slice.
+    its `own`. With `all`, pods of another namespace with identity labels can block a slice; with
+    `own`, two namespaces can share a slice.
     """
 
 

@@ -62,7 +62,7 @@ RAY_WEBHOOK_TLS__CLIENT_CA: /etc/ray-webhook/clients/{{ .key }}
 {{- end }}
 {{- end }}
 {{- if .Values.resizeCheck.enabled }}
-RAY_WEBHOOK_RESIZE__BEYOND: {{ .Values.resizeCheck.beyond | quote }}
+RAY_WEBHOOK_RESIZE__ENFORCEMENT_ACTION: {{ .Values.resizeCheck.enforcementAction | quote }}
 {{- end }}
 {{- if ne (include "ray-webhook.components" .) "events" }}
 RAY_WEBHOOK_INSTALLATION__COMPONENTS: {{ include "ray-webhook.components" . | quote }}
