@@ -26,7 +26,7 @@ def read_files(paths: Iterable[str | Path]) -> Iterator[Manifest | ManifestError
     A file or folder that cannot be read is yielded as an error, and the next file is read. Files
     and folders below a folder whose names begin with a dot are skipped.
     """
-    for file in listed(paths):
+    for file in chain.from_iterable(_files(str(path)) for path in paths):
         if isinstance(file, ManifestError):
             yield file
             continue
@@ -36,11 +36,6 @@ def read_files(paths: Iterable[str | Path]) -> Iterator[Manifest | ManifestError
             yield problem
         except Exception as error:  # noqa: BLE001 - no file keeps another from being read
             yield ManifestError(file, 0, f"the file cannot be read: {bug(error)}")
-
-
-def listed(paths: Iterable[str | Path]) -> Iterator[str | ManifestError]:
-    """Return the files of paths, and an error for each folder that cannot be read."""
-    return chain.from_iterable(_files(str(path)) for path in paths)
 
 
 def read_manifests(paths: Iterable[str | Path]) -> list[Manifest]:
@@ -134,9 +129,6 @@ def _files(path: str) -> list[str | ManifestError]:
     for folder, below, files in os.walk(path, onerror=unreadable):
         below[:] = [each for each in below if not each.startswith(".")]
         named = (Path(folder, each) for each in files if not each.startswith("."))
-        found += (str(each) for each in named if each.suffix in SUFFIXES and _is_file(each))
+        known = (str(each) for each in named if each.suffix in SUFFIXES)
+        found += (each for each in known if os.path.isfile(each))  # noqa: PTH113 - of pathlib it raises
     return sorted(found, key=lambda each: each.file if isinstance(each, ManifestError) else each)
-
-
-def _is_file(path: Path) -> bool:
-    return os.path.isfile(path)  # noqa: PTH113 - of pathlib it raises

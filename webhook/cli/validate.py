@@ -3,7 +3,7 @@
 import argparse
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -12,10 +12,19 @@ from typing import Final, TextIO
 import msgspec
 
 from webhook.api.formats import many_lines
-from webhook.cli.file_checks import Outcome, check_documents, check_files
-from webhook.cli.files import listed
+from webhook.cli.file_checks import Outcome, check_documents
+from webhook.cli.files import read_files
 from webhook.cli.parsing import WRONG, add_connection, add_paths, paths_of, refuse
-from webhook.cli.validation_report import WRITERS, Entry, Report, Skipped, text, without_known
+from webhook.cli.sarif import sarif
+from webhook.cli.validation_report import (
+    Entry,
+    Report,
+    Skipped,
+    as_json,
+    github,
+    text,
+    without_known,
+)
 from webhook.config.time_zones import TIME_ZONES
 from webhook.diagnostics.messages import counted
 from webhook.manifest.yaml_values import ManifestError
@@ -23,6 +32,12 @@ from webhook.validation.finding import DENY, OFF, WARN
 from webhook.validation.rule_settings import RuleSettings, parse_kuberay
 from webhook.validation.ruleset import unknown_names
 
+WRITERS: Final[dict[str, Callable[[Report], str]]] = {
+    "text": text,
+    "json": as_json,
+    "github": github,
+    "sarif": sarif,
+}
 _NOTHING: Final = "no Ray object was found, so nothing was checked"
 _ON: Final = ("true", "on", "1", "yes")
 _OFF: Final = ("false", "off", "0", "no")
@@ -45,14 +60,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=tuple(WRITERS),
         default="text",
         help="the format of findings (default: text)",
-    )
-    parser.add_argument(
-        "-j",
-        "--jobs",
-        type=_count,
-        default=0,
-        metavar="NUMBER",
-        help="processes that check many files (default: one for each core)",
     )
     parser.add_argument("--strict", action="store_true", help="exit with 1 for warnings too")
     parser.add_argument(
@@ -123,10 +130,9 @@ def run(arguments: argparse.Namespace) -> int:
         # The client of the API server takes a second to load
         connection = import_module("webhook.cli.connection")
         found = connection.with_cluster(arguments, connection.ray_objects)
-        outcomes = check_documents(found, settings)
     else:
-        outcomes = check_files([*listed(paths)], settings, arguments.jobs)
-    report = collect(outcomes)
+        found = read_files(paths)
+    report = collect(check_documents(found, settings))
     if arguments.require and not report.checked:
         report.problems.append(ManifestError(paths[0] if paths else "", 0, _NOTHING))
     report.checked, report.known = without_known(report.checked, known)
@@ -140,14 +146,6 @@ def run(arguments: argparse.Namespace) -> int:
         return WRONG
     denied = any(entry.level == DENY for entry in report.entries)
     return int(denied or bool(arguments.strict and (report.entries or report.notes)))
-
-
-def _count(text: str) -> int:
-    """Return a number of processes. Raises ValueError, which argparse reports."""
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("write 1 or more")
-    return number
 
 
 def collect(outcomes: Iterable[Outcome]) -> Report:

@@ -2,8 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from importlib import import_module
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -64,9 +63,6 @@ class Report(Struct):
         return [entry for each in self.checked for entry in each.entries]
 
 
-Writer = Callable[[Report], str]
-
-
 def text(report: Report, *, colours: bool = False) -> str:
     """Return `file:line: level rule-id path: message`, a line for each finding."""
     bold, plain = (_BOLD, _PLAIN) if colours else ("", "")
@@ -100,12 +96,6 @@ def github(report: Report) -> str:
 def _unread(problem: ManifestError) -> Entry:
     """Return a problem as a finding, for formats that contain only findings."""
     return Entry(problem.file, max(problem.line, 1), DENY, UNREAD, "", problem.problem)
-
-
-def sarif(report: Report) -> str:
-    """Return a SARIF 2.1.0 log. The module for it is only imported here."""
-    written: str = import_module("webhook.cli.sarif").sarif(report)
-    return written
 
 
 def without_known(checked: Sequence[Checked], known: Iterable[Entry]) -> tuple[list[Checked], int]:
@@ -151,11 +141,3 @@ def _data(value: str) -> str:
 
 def _property(value: str) -> str:
     return _data(value).replace(":", "%3A").replace(",", "%2C")
-
-
-WRITERS: Final[dict[str, Writer]] = {
-    "text": text,
-    "json": as_json,
-    "github": github,
-    "sarif": sarif,
-}
