@@ -12,7 +12,6 @@ from webhook.cli.cluster_tree import drawing
 from webhook.cli.terminal import show
 
 WIDTHS = (60, 80, 100, 400)
-NARROW = (20, 30, 34, 40)
 
 
 def drawn(scene: Scene, width: int, *, wide: bool = False) -> str:
@@ -46,15 +45,6 @@ def test_nothing_of_a_replica_of_64_hosts_is_lost(width: int, wide: bool) -> Non
 def test_only_commands_are_longer_than_a_terminal_is_wide(width: int) -> None:
     long = [line for line in drawn(of_64_hosts(), width).splitlines() if len(line) > width]
     assert all(line.startswith("      kubectl ") for line in long)
-
-
-@pytest.mark.parametrize("wide", [False, True])
-@pytest.mark.parametrize("width", NARROW)
-def test_on_a_narrow_terminal_nothing_of_a_replica_vanishes(width: int, wide: bool) -> None:  # noqa: FBT001
-    text = drawn(Scene().without("llama-tpu-worker-0-3"), width, wide=wide)
-    rows, *_ = text.split("host-missing")
-    for part in ("tpu", "replica 0", "■■■□", "3/4", "waits", "host 3", "missin", "complete"):
-        assert part in rows
 
 
 def test_a_group_whose_replicas_went_with_its_raycluster_was_not_asked_to_be_empty() -> None:

@@ -7,7 +7,7 @@ from rich.console import Group as Lines
 from rich.console import RenderableType
 from rich.table import Table
 
-from webhook.cli.terminal import AtLeast, Column, Text, grid, mark, style, symbols
+from webhook.cli.terminal import Column, Text, grid, mark, style, symbols
 from webhook.diagnostics import report
 from webhook.diagnostics.diagnosis import ERROR, Problem
 from webhook.diagnostics.messages import counted, duration, others
@@ -44,8 +44,6 @@ _COLUMNS: Final[tuple[Column, ...]] = (
     "folds",  # problem
 )
 _WIDE: Final[tuple[Column, ...]] = (*_COLUMNS, "folds", "folds")
-_LEAST, _LEAST_WIDE = 48, 68
-"""Minimum widths of a terminal in columns, so that folding columns have space."""
 
 Row = tuple[RenderableType, ...]
 
@@ -56,9 +54,7 @@ def drawing(cluster_report: report.ClusterReport, *, wide: bool = False) -> Line
     for cluster in cluster_report.clusters:
         lines += [
             _title(cluster),
-            AtLeast(
-                _table(cluster, cluster_report.now, wide=wide), _LEAST_WIDE if wide else _LEAST
-            ),
+            _table(cluster, cluster_report.now, wide=wide),
             *_pod_groups(cluster, wide=wide),
             *(shown_problems if wide else joined_problems)(cluster.problems, cluster_report.now),
             Text(),

@@ -6,7 +6,7 @@ from math import ceil
 from typing import Any, Final, Literal, Self, TextIO
 
 from rich import text as rich_text
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.console import Console, RenderableType
 from rich.control import Control
 from rich.segment import ControlType, Segment, Segments
 from rich.style import Style
@@ -87,18 +87,6 @@ def grid(*columns: Column, padding: int = 1) -> Table:
     for column in columns:
         table.add_column(no_wrap=column == "whole", overflow="fold")
     return table
-
-
-class AtLeast:
-    """A renderable with a minimum width: a narrower terminal breaks its lines, without a cut."""
-
-    def __init__(self, drawn: RenderableType, columns: int) -> None:
-        self._drawn = drawn
-        self._columns = columns
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        columns = max(self._columns, options.max_width)
-        yield from console.render(self._drawn, options.update_width(columns))
 
 
 def symbols(stream: TextIO | None = None) -> bool:
