@@ -40,6 +40,13 @@ _EXAMPLES: Final = {
         "\n\ndocs/settings.md describes the file and the variables."
     ),
 }
+_PORTS: Final = {
+    "serve": "{0.serving.port} or {0.listen.admin_port} of {0.listen.host}",
+    "controller": "{0.listen.admin_port} of {0.listen.host}",
+    "dashboard": (
+        "{0.dashboard.port} of {0.dashboard.host}, or {0.listen.admin_port} of {0.listen.host}"
+    ),
+}
 
 
 def add_arguments(name: str, parser: argparse.ArgumentParser) -> None:
@@ -52,26 +59,20 @@ def run(name: str, arguments: Sequence[str], parser: argparse.ArgumentParser) ->
     """Run a process until a signal; return 0 then, or 1 if a part failed. Raises InputError if the
     start failed.
     """
-    parser.epilog = _EPILOG.format(_EXAMPLES[name])
+    add_arguments(name, parser)
     try:
         settings = read_settings(arguments, name, parser)
     except InputError as error:
         text = f"{error}\nsee `{parser.prog} --help` for every setting"
         raise InputError(text) from None
-    host, admin_port = settings.listen.host, settings.listen.admin_port
-    page = settings.dashboard
-    ports = {
-        "serve": f"{settings.serving.port} or {admin_port} of {host}",
-        "controller": f"{admin_port} of {host}",
-        "dashboard": f"{page.port} of {page.host}, or {admin_port} of {host}",
-    }
     build = import_module(f"webhook.app.{name}").build
     try:
         state = [read_manifests(settings.state)] if name == "serve" else []
         process: Process = build(settings, DescriptorOutput(sys.stdout.fileno()), *state)
         bound = process.bind()
     except OSError as error:
-        text = f"cannot listen on port {ports[name]}: {error.strerror}; choose others"
+        ports = _PORTS[name].format(settings)
+        text = f"cannot listen on port {ports}: {error.strerror}; choose others"
         raise InputError(text) from None
     announce(_addresses(name, settings, *bound), name, settings.log.format)
     started = "listening for reviews" if name == "serve" else "following the cluster"

@@ -1,6 +1,6 @@
 """Settings of the processes: all sections with their defaults, and the JSON Schema of the file."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from ipaddress import ip_address
 from pathlib import Path
@@ -389,17 +389,13 @@ def schema() -> dict[str, Any]:
 @cache
 def known() -> dict[str, Mapping[str, Any]]:
     """Return the schema of every setting by its dotted name, in order, without the sections."""
-    return dict(_leaves("", schema()["properties"]))
-
-
-def _leaves(
-    section: str, properties: Mapping[str, Mapping[str, Any]]
-) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    for name, node in properties.items():
+    found: dict[str, Mapping[str, Any]] = {}
+    for name, node in schema()["properties"].items():
         if "properties" in node:
-            yield from _leaves(f"{section}{name}.", node["properties"])
+            found |= {f"{name}.{each}": inner for each, inner in node["properties"].items()}
         elif "const" not in node:
-            yield f"{section}{name}", node
+            found[name] = node
+    return found
 
 
 def _inlined(node: Any, definitions: Mapping[str, Any]) -> Any:  # noqa: ANN401 - JSON

@@ -125,14 +125,15 @@ def add_flags(process: str, parser: argparse.ArgumentParser) -> None:
 def read_settings(
     arguments: Sequence[str], process: str = "serve", parser: argparse.ArgumentParser | None = None
 ) -> Settings:
-    """Return the settings of `serve`, `controller` or `dashboard`. `parser` has no flags yet.
+    """Return the settings of `serve`, `controller` or `dashboard`. `parser` has its flags.
 
     Raises InputError with a line for each invalid setting: name, value and allowed values; prints
     usage and exits for a wrong flag.
     """
     _refuse_unknown(os.environ)
-    parser = parser or argparse.ArgumentParser(f"ray-webhook {process}")
-    add_flags(process, parser)
+    if parser is None:
+        parser = argparse.ArgumentParser(f"ray-webhook {process}")
+        add_flags(process, parser)
     given = vars(parser.parse_args(list(arguments)))
     file = given.pop("config") or os.environ.get(CONFIG)
     document = _document(file) if file else {}
@@ -208,16 +209,13 @@ def _help(node: Mapping[str, Any]) -> str:
 
 def _put(document: dict[str, Any], name: str, value: str | list[str]) -> None:
     """Set a setting in a document, from the text of a flag or a variable."""
-    *sections, last = name.split(".")
-    node: Any = document
-    for section in sections:
-        node = node.setdefault(section, {})
-        if not isinstance(node, dict):  # the file is invalid; reported by the validation
-            return
+    section, _, last = name.rpartition(".")
+    node = document.setdefault(section, {}) if section else document
+    if not isinstance(node, dict):  # the file is invalid; reported by the validation
+        return
+    text = ",".join(value) if isinstance(value, list) else value
     kind = _plain(known()[name]).get("type")
-    if isinstance(value, list):
-        value = ",".join(value)
-    node[last] = _decoded(name, value) if kind in {"array", "object"} else value
+    node[last] = _decoded(name, text) if kind in {"array", "object"} else text
 
 
 def _decoded(name: str, text: str) -> object:
