@@ -66,9 +66,7 @@ def assets() -> dict[str, tuple[bytes, str]]:
 
 
 class Entry(Struct):
-    """A RayCluster with the values for queries. `words` is the text for searches, and `nodes` that
-    of node names, from the first search that needs them.
-    """
+    """A RayCluster with the values for queries. `words` is the text for searches."""
 
     id: str
     cluster: report.Cluster
@@ -77,17 +75,6 @@ class Entry(Struct):
     errors: int
     words: str
     html: str
-    nodes: str | None = None
-
-    def has(self, word: str) -> bool:
-        """Return whether any searched field of a RayCluster contains a word in lower case."""
-        if word in self.words:
-            return True
-        if self.nodes is None:
-            every = (each for group in self.cluster.groups for each in group.replicas)
-            hosts = [self.cluster.head, *(host for replica in every for host in replica.hosts)]
-            self.nodes = "\n".join(sorted({host.node.lower() for host in hosts}))
-        return word in self.nodes
 
 
 class Found(Struct, frozen=True):
@@ -120,9 +107,11 @@ class Board:
         if cluster is None:
             self._changed |= self._entries.pop(uid, None) is not None
             return
-        names = (cluster.namespace, cluster.name, cluster.owner, cluster.queue)
-        groups = (group.name for group in cluster.groups)
         problems = frozenset(each.id for each in cluster.problems)
+        hosts = [host for group in cluster.groups for host in group.every_host]
+        words = {cluster.namespace, cluster.name, cluster.owner, cluster.queue, *problems}
+        words |= {group.name for group in cluster.groups}
+        words |= {host.node for host in (cluster.head, *hosts)}
         section = listed(cluster)
         self._entries[uid] = Entry(
             section.id,
@@ -130,7 +119,7 @@ class Board:
             state_of(cluster),
             problems,
             bool(cluster.failure) + sum(each.level == ERROR for each in cluster.problems),
-            "\n".join((*names, *groups, *sorted(problems))).lower(),
+            "\n".join(words).lower(),
             self._drawer.section(section),
         )
         self._changed = True
@@ -151,7 +140,8 @@ class Board:
         matching = [
             each
             for each in seen
-            if query.namespace in ("", each.cluster.namespace) and all(map(each.has, words))
+            if query.namespace in ("", each.cluster.namespace)
+            and all(word in each.words for word in words)
         ]
         chosen = [
             each
