@@ -9,6 +9,7 @@ from typing import Final
 from webhook.api.failures import InputError
 from webhook.api.formats import is_dns_label
 from webhook.certs.issue import described, issue_authority, issue_server
+from webhook.cli.parsing import number
 
 _ADVICE: Final = {
     "issue": "give --dir a folder that you may write to",
@@ -36,7 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="DNS name or IP address to serve as; may be repeated (default: localhost)",
     )
-    issue.add_argument("--days", type=_days, default=90, help="validity in days (default: 90)")
+    days = number("a number of days", 1, 3650)
+    issue.add_argument("--days", type=days, default=90, help="validity in days (default: 90)")
     inspect = actions.add_parser(
         "inspect", help="print names, validity and fingerprint of each certificate in a file"
     )
@@ -54,14 +56,6 @@ def run(arguments: argparse.Namespace) -> int:
             raise
         text = f"{error.filename}: {error.strerror}: {_ADVICE[arguments.action]}"
         raise InputError(text) from None
-
-
-def _days(text: str) -> int:
-    # Ten years
-    if not (text.isascii() and text.isdecimal()) or not 0 < int(text) <= 3650:  # noqa: PLR2004
-        msg = f"{text!r} is not a number of days from 1 to 3650"
-        raise argparse.ArgumentTypeError(msg)
-    return int(text)
 
 
 def _name(text: str) -> str:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from rich.console import RenderableType
@@ -18,14 +18,7 @@ from webhook.api import names
 from webhook.api.failures import InputError
 from webhook.cache.probes import Probes
 from webhook.certs.context import CertificateError, read_validity
-from webhook.check.installation_checks import (
-    Assumed,
-    Result,
-    after,
-    before,
-    of_files,
-    where,
-)
+from webhook.check.installation_checks import Assumed, Result, after, before, of_files, where
 from webhook.cli.connection import Cluster, add_state, look_until, state_in
 from webhook.cli.parsing import add_connection, add_ignoring, add_output, add_wait
 from webhook.cli.terminal import Text, grid, mark, show, style
@@ -36,12 +29,20 @@ from webhook.manifest.reader import Manifest, read
 from webhook.manifest.views import as_cluster
 from webhook.manifest.yaml_values import ManifestError
 
+_NEEDS: Final = "what an installation needs"
 
-class _Section(NamedTuple):
-    title: str
-    results: list[Result]
+
+class _Found(NamedTuple):
+    sections: dict[str, list[Result]]
+    """The results by title."""
     scope: str = ""
     """The namespaces in which RayClusters and pods were checked."""
+
+    @property
+    def wrong(self) -> int:
+        """The number of failed checks."""
+        every = (each for results in self.sections.values() for each in results)
+        return sum(each.verdict == "error" for each in every)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -76,60 +77,43 @@ def run(arguments: argparse.Namespace) -> int:
     """Check once, or until all checks pass or the timeout is over."""
     if arguments.state and (arguments.pre or arguments.wait):
         raise InputError("--state reads files: leave out --pre and --wait")
-    sections = (
-        _of_files(arguments)
-        if arguments.state
-        else look_until(
-            arguments,
-            lambda cluster: _sections(cluster, arguments),
-            lambda sections: not _wrong(sections),
-        )
-    )
-    wrong = _wrong(sections)
-    if arguments.output == "json":
-        sys.stdout.write(json.dumps(_data(sections), indent=2) + "\n")
+    if arguments.state:
+        found = _of_files(arguments)
     else:
-        _show(sections, wrong)
-    return int(bool(wrong))
+        ask = partial(_of_cluster, arguments=arguments)
+        found = look_until(arguments, ask, lambda found: not found.wrong)
+    if arguments.output == "json":
+        sys.stdout.write(json.dumps(_data(found), indent=2) + "\n")
+    else:
+        _show(found)
+    return int(bool(found.wrong))
 
 
-def _of_files(arguments: argparse.Namespace) -> list[_Section]:
+def _of_files(arguments: argparse.Namespace) -> _Found:
     state = state_in(arguments)
     namespace = arguments.namespace or ""
     cluster_report = examine(state.objects, state.now, state.unread)
-    found = of_files(state.objects.configurations.listed, cluster_report, namespace)
+    results = of_files(state.objects.configurations.listed, cluster_report, namespace)
     scope = f"namespace {namespace} of the files" if namespace else "the files"
-    return [_Section("the objects in the files", list(found), scope)]
+    return _Found({"the objects in the files": list(results)}, scope)
 
 
-def _wrong(sections: list[_Section]) -> int:
-    return sum(each.verdict == "error" for section in sections for each in section.results)
-
-
-async def _sections(cluster: Cluster, arguments: argparse.Namespace) -> list[_Section]:
-    ignoring = cluster.ignoring
-    made = partial(worker_of, ignoring=ignoring)
+async def _of_cluster(cluster: Cluster, arguments: argparse.Namespace) -> _Found:
     probes = Probes(
         cluster.api,
         cluster.namespace,
-        made,
+        partial(worker_of, ignoring=cluster.ignoring),
         arguments.installation,
-        ignoring=ignoring,
+        ignoring=cluster.ignoring,
         everywhere=not arguments.namespace,
     )
     if arguments.pre:
-        return [_Section("what an installation needs", list(before(await probes.needs())))]
+        return _Found({_NEEDS: list(before(await probes.needs()))})
     now = time.time()
     probed = await probes.all(now)
     results = after(probed, expiry, assumed_in(probed.settings), now)
-    return [
-        _Section("what an installation needs", list(before(probed))),
-        _Section(
-            "the installation",
-            list(results),
-            where(probed.scope),
-        ),
-    ]
+    sections = {_NEEDS: list(before(probed)), "the installation": list(results)}
+    return _Found(sections, where(probed.scope))
 
 
 def worker_of(cluster: dict[str, Any], *, ignoring: bool = True) -> dict[str, Any] | None:
@@ -177,26 +161,28 @@ def assumed_in(texts: Iterable[str] | None) -> Assumed | None:
     return Assumed()
 
 
-def _data(sections: list[_Section]) -> dict[str, Any]:
+def _data(found: _Found) -> dict[str, Any]:
     checks = [
-        {"section": section.title, **msgspec.to_builtins(each), "page": each.page}
-        for section in sections
-        for each in section.results
+        {"section": title, **msgspec.to_builtins(each), "page": each.page}
+        for title, results in found.sections.items()
+        for each in results
     ]
-    return {"right": not _wrong(sections), "scope": sections[-1].scope, "checks": checks}
+    return {"right": not found.wrong, "scope": found.scope, "checks": checks}
 
 
-def _show(sections: list[_Section], wrong: int) -> None:
+def _show(found: _Found) -> None:
     parts: list[RenderableType] = []
-    for section in sections:
+    for title, results in found.sections.items():
         table = grid("whole", "whole", "folds")
-        for each in section.results:
+        for each in results:
             table.add_row(" ", mark(each.verdict), Text(each.text))
             if each.remedy:
                 table.add_row(
                     "", "", Text(f"{each.remedy}; more: {each.page}", style=style("info"))
                 )
-        parts += [Text(section.title, style="bold"), table, Text()]
-    scope = f" in {sections[-1].scope}" if sections[-1].scope else ""
-    last = ("fine", "nothing is wrong") if not wrong else ("error", f"{wrong} of the checks failed")
-    show(*parts, Text.assemble(mark(last[0]), f" {last[1]}{scope}"))
+        parts += [Text(title, style="bold"), table, Text()]
+    scope = f" in {found.scope}" if found.scope else ""
+    level, last = ("fine", "nothing is wrong")
+    if found.wrong:
+        level, last = ("error", f"{found.wrong} of the checks failed")
+    show(*parts, Text.assemble(mark(level), f" {last}{scope}"))

@@ -50,8 +50,14 @@ class Cluster(NamedTuple):
 def with_cluster(arguments: argparse.Namespace, ask: Callable[[Cluster], Awaitable[T]]) -> T:
     """Return the result of `ask`. Raises InputError if the cluster cannot be reached."""
     logging.getLogger("webhook").addHandler(logging.NullHandler())  # errors are raised
+
+    async def asked() -> T:
+        path, namespace = place_of(arguments)
+        async with Api(load_of(path, arguments.context)) as api:
+            return await ask(Cluster(api, namespace, getattr(arguments, "ignoring", True)))
+
     with advising():
-        return asyncio.run(_with_cluster(arguments, ask))
+        return asyncio.run(asked())
 
 
 def look_until(
@@ -82,12 +88,6 @@ def advising() -> Iterator[None]:
     except ApiError as error:
         advice = _ADVICE.get(error.reason)
         raise InputError(f"{error}; {advice}" if advice else str(error)) from None
-
-
-async def _with_cluster(arguments: argparse.Namespace, ask: Callable[[Cluster], Awaitable[T]]) -> T:
-    path, namespace = place_of(arguments)
-    async with Api(load_of(path, arguments.context)) as api:
-        return await ask(Cluster(api, namespace, getattr(arguments, "ignoring", True)))
 
 
 async def ray_objects(cluster: Cluster) -> list[Manifest]:

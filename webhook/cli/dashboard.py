@@ -11,8 +11,7 @@ from webhook.app.dashboard import Page, build_own, build_stated
 from webhook.app.runtime import supervise
 from webhook.cache.cluster_cache import probe
 from webhook.cli.connection import add_state, advising, place_of, state_in
-from webhook.cli.parsing import add_connection, add_ignoring
-from webhook.cli.parsing import port as port_number
+from webhook.cli.parsing import add_connection, add_ignoring, number
 from webhook.cli.process import settle
 from webhook.dashboard.sessions import OwnAccess
 from webhook.kubeclient.access import load_of
@@ -34,7 +33,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "exit status: 0 ended by Ctrl-C, 2 the cluster cannot be looked at"
     )
     parser.add_argument(
-        "--port", type=port_number, default=8090, help="where it listens; 0 takes any free port"
+        "--port",
+        type=number("a port", 0, 65535),
+        default=8090,
+        help="where it listens; 0 takes any free port",
     )
     add_state(parser)
     parser.add_argument(

@@ -3,7 +3,7 @@
 import argparse
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, Final, NoReturn
 
@@ -19,7 +19,6 @@ _SIMILAR: Final = 0.65
 
 _SPAN: Final = re.compile(r"([0-9]{1,6})(s|m|h)?")
 _SECONDS: Final = {"s": 1, None: 1, "m": 60, "h": 3600}
-_PORT_MAX: Final = 65535
 _FLAG: Final = re.compile(r"(?<!\S)--[a-z][a-z.-]*")
 _CHOICE: Final = re.compile(r"argument (.+): invalid choice: (.+) \(choose from (.+)\)", re.DOTALL)
 _UNKNOWN: Final = re.compile(r"unrecognized arguments: (\S+)")
@@ -121,12 +120,16 @@ def add_wait(parser: argparse.ArgumentParser, until: str) -> None:
     )
 
 
-def port(text: str) -> int:
-    """Return the port in a text, 0 for any free port. Raises ArgumentTypeError."""
-    if not re.fullmatch(r"[0-9]{1,5}", text) or int(text) > _PORT_MAX:
-        msg = f"{text!r} is not a port from 0 to {_PORT_MAX}"
-        raise argparse.ArgumentTypeError(msg)
-    return int(text)
+def number(what: str, least: int, most: int) -> Callable[[str], int]:
+    """Return a type of arguments: whole numbers within bounds. It raises ArgumentTypeError."""
+
+    def read(text: str) -> int:
+        if not re.fullmatch(r"[0-9]{1,9}", text) or not least <= int(text) <= most:
+            msg = f"{text!r} is not {what} from {least} to {most}"
+            raise argparse.ArgumentTypeError(msg)
+        return int(text)
+
+    return read
 
 
 def span(text: str) -> float:
