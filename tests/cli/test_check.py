@@ -9,35 +9,32 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.running import At, Run, Write
 from tests.diagnostics.samples import samples
 from tests.diagnostics.scenes import Object, Scene
-from tests.diagnostics.served import Server, identified, serving
+from tests.diagnostics.served import Server, identified
 from tests.manifests.render import installation
 from webhook.api import names
 from webhook.certs.issue import issue_authority
 from webhook.cli.check import worker_of
-from webhook.cli.main import main
 
-Capture = pytest.CaptureFixture[str]
 Change = Callable[[Server], object]
-"""Changes the answers of a server on which all is well."""
-Check = Callable[..., tuple[int, dict[str, str]]]
 Printed = Callable[..., tuple[int, str]]
+Check = Callable[..., tuple[int, dict[str, str]]]
 PODS = "/api/v1/namespaces/team/pods"
 CLUSTERS = "/apis/ray.io/v1/namespaces/team/rayclusters"
-MUTATING = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+VERSION = "/version"
+OPERATORS = "/apis/apps/v1/deployments"
 VALIDATING = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 REVIEWS = "POST /apis/authorization.k8s.io/v1/subjectaccessreviews"
 WITHIN = "/api/v1/namespaces/ray-webhook"
+SETTINGS = f"{WITHIN}/configmaps/ray-webhook-settings"
 SLICES = "/apis/discovery.k8s.io/v1/namespaces/ray-webhook/endpointslices"
 CHECKS = Path(__file__).parents[2] / "docs" / "troubleshooting.md"
 DENIED = (
     'admission webhook "clusters.admission.ray.io" denied the request: '
     "spec.workerGroupSpecs[1].groupName: twice"
 )
-
-
-SETTINGS = f"{WITHIN}/configmaps/ray-webhook-settings"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/ray-webhook/leases"
 LEASE = f"{LEASES}/ray-webhook-reservations-07"
 
@@ -71,10 +68,10 @@ def installed(server: Server, bundle: str) -> None:
     pod = {"serviceAccountName": "kuberay-operator", "containers": [container]}
     operator = {"metadata": {"namespace": "ray-system"}, "spec": {"template": {"spec": pod}}}
     server.answers |= {
-        "/version": {"gitVersion": "v1.37.0"},
+        VERSION: {"gitVersion": "v1.37.0"},
         "/apis/ray.io/v1": {},
         "/apis/cert-manager.io/v1": {},
-        "/apis/apps/v1/deployments": {"items": [operator]},
+        OPERATORS: {"items": [operator]},
         VALIDATING: {"items": [{"metadata": {"name": "ray-webhook"}, "webhooks": [validating]}]},
         SLICES: {"items": [{"endpoints": [{"conditions": {"ready": True}}]}]},
         f"{WITHIN}/services/ray-webhook": {"spec": {"selector": {"app": "ray-webhook"}}},
@@ -87,26 +84,22 @@ def installed(server: Server, bundle: str) -> None:
 
 
 @pytest.fixture
-def printed(tmp_path: Path, bundle: str, capsys: Capture) -> Printed:
-    """Run `check` after a change of the server, and return the exit status and what it prints."""
+def printed(at: At, bundle: str) -> Printed:
+    """Return the exit status and the output for an installation that works, and then changes."""
 
-    def run(*arguments: str, change: Change = lambda _: None) -> tuple[int, str]:
-        with serving(Scene(), tmp_path) as (server, kubeconfig):
-            installed(server, bundle)
-            change(server)
-            status = main(["check", "--kubeconfig", str(kubeconfig), *arguments])
-        return status, capsys.readouterr().out
+    def call(*arguments: str, change: Change = lambda _: None) -> tuple[int, str]:
+        change = together(lambda server: installed(server, bundle), change)
+        ended = at(Scene(), "check", *arguments, change=change)
+        return ended.status, ended.out
 
-    return run
+    return call
 
 
 @pytest.fixture
 def check(printed: Printed) -> Check:
-    """Run `check`, and return the exit status, and the verdict of each check; of several with one
-    id, the worst.
-    """
+    """Return the exit status, and the verdict of each check; of several with one id, the worst."""
 
-    def run(*arguments: str, change: Change = lambda _: None) -> tuple[int, dict[str, str]]:
+    def call(*arguments: str, change: Change = lambda _: None) -> tuple[int, dict[str, str]]:
         status, out = printed("-o", "json", *arguments, change=change)
         ranks = ["fine", "unknown", "warning", "error"]
         found: dict[str, str] = {}
@@ -118,27 +111,15 @@ def check(printed: Printed) -> Check:
             assert bool(each.get("remedy")) == (each["verdict"] != "fine")
         return status, found
 
-    return run
+    return call
 
 
-def test_all_is_fine_where_all_is_installed(check: Check) -> None:
-    status, found = check()
-    assert status == 0
-    assert {name: verdict for name, verdict in found.items() if verdict != "fine"} == {}
-    checks = CHECKS.read_text().partition("\n## Checks\n")[2]
-    sections = re.findall(r"^### (.+)$", checks, re.MULTILINE)
-    assert list(found) == sections
+def together(*changes: Change) -> Change:
+    def change(server: Server) -> None:
+        for each in changes:
+            each(server)
 
-
-def test_only_what_is_needed_is_looked_at_before_an_installation(check: Check) -> None:
-    status, found = check("--pre")
-    assert status == 0
-    assert list(found) == [
-        "kubernetes-version",
-        "kuberay-served",
-        "kuberay-version",
-        "cert-manager",
-    ]
+    return change
 
 
 def answering(path: str, body: Object) -> Change:
@@ -153,14 +134,62 @@ def withholding(resource: str) -> Change:
     return lambda server: server.withheld.add(resource)
 
 
-def with_bundle(value: str) -> Change:
-    def change(server: Server) -> None:
-        server.scene.webhooks[0]["webhooks"][0]["clientConfig"]["caBundle"] = value
+def test_a_complete_installation_passes_every_check(check: Check) -> None:
+    status, found = check()
+    assert status == 0
+    assert {name: verdict for name, verdict in found.items() if verdict != "fine"} == {}
+    checks = CHECKS.read_text().partition("\n## Checks\n")[2]
+    assert list(found) == re.findall(r"^### (.+)$", checks, re.MULTILINE)
 
-    return change
+
+def test_only_preconditions_are_checked_before_an_installation(check: Check) -> None:
+    status, found = check("--pre")
+    needs = ["kubernetes-version", "kuberay-served", "kuberay-version", "cert-manager"]
+    assert (status, list(found)) == (0, needs)
+    status, found = check("--pre", change=lambda server: server.answers.pop("/apis/ray.io/v1"))
+    assert (status, found["kuberay-served"]) == (1, "error")
 
 
-def with_policy_of_ignore(name: str) -> Change:
+@pytest.mark.parametrize(
+    ("version", "verdict"),
+    [
+        ("v1.29.9", "error"),
+        ("v1.30.0-gke.1", "fine"),
+        ("v1.37+", "fine"),
+        ("dev", "unknown"),
+        ("v1." + "9" * 4301, "unknown"),
+    ],
+)
+def test_kubernetes_has_to_be_new_enough(check: Check, version: str, verdict: str) -> None:
+    _, found = check("--pre", change=answering(VERSION, {"gitVersion": version}))
+    assert found["kubernetes-version"] == verdict
+
+
+def operator_of(server: Server) -> Object:
+    """Return the Deployment of the operator."""
+    (found,) = server.answers[OPERATORS]["items"]
+    result: Object = found
+    return result
+
+
+def test_no_tag_of_an_image_ends_the_check(check: Check) -> None:
+    def tagged(server: Server) -> None:
+        (container,) = operator_of(server)["spec"]["template"]["spec"]["containers"]
+        container["image"] = "quay.io/kuberay/operator:v1." + "9" * 4301
+
+    status, found = check("--pre", change=tagged)
+    assert (status, found["kuberay-version"]) == (0, "fine")
+
+
+def not_called(server: Server) -> None:
+    """Let the API server call no webhook."""
+    server.denials.clear()
+    server.answers[f"POST {PODS}"] = {"metadata": {"labels": {}}}
+
+
+def with_policy(name: str) -> Change:
+    """Return a change of the failure policy of a webhook to Ignore."""
+
     def change(server: Server) -> None:
         (webhook,) = (each for each in server.scene.webhooks[0]["webhooks"] if each["name"] == name)
         webhook["failurePolicy"] = "Ignore"
@@ -168,175 +197,89 @@ def with_policy_of_ignore(name: str) -> Change:
     return change
 
 
-def with_a_configuration(name: str, /, **webhook: object) -> Change:
-    """Add a copy of the configuration, or its first webhook with other fields."""
+def with_bundle(value: str) -> Change:
+    def change(server: Server) -> None:
+        server.scene.webhooks[0]["webhooks"][0]["clientConfig"]["caBundle"] = value
+
+    return change
+
+
+def with_another(registered: str, **entry: object) -> Change:
+    """Return a change that registers a second webhook; `entry`: its only one, else all of ours."""
 
     def change(server: Server) -> None:
         other = copy.deepcopy(server.scene.webhooks[0])
-        other["metadata"]["name"] = name
-        if webhook:
-            other["webhooks"] = [other["webhooks"][0] | webhook]
+        other["metadata"]["name"] = registered
+        if entry:
+            other["webhooks"] = [other["webhooks"][0] | entry]
         server.scene.webhooks.append(other)
 
     return change
 
 
-def operator_of(server: Server) -> Object:
-    (operator,) = server.answers["/apis/apps/v1/deployments"]["items"]
-    result: Object = operator
-    return result
-
-
-def with_an_odd_tag(server: Server) -> None:
-    (container,) = operator_of(server)["spec"]["template"]["spec"]["containers"]
-    container["image"] = f"quay.io/kuberay/operator:v1.{'9' * 4301}"
-
-
-def with_settings(text: str, *arguments: str, namespace: str = "ray-system") -> Change:
-    """Let the webhook have settings, and the operator arguments and a namespace."""
-
-    def change(server: Server) -> None:
-        configured(server, text)
-        operator = operator_of(server)
-        operator["metadata"]["namespace"] = namespace
-        operator["spec"]["template"]["spec"]["containers"][0]["args"] = list(arguments)
-
-    return change
-
-
-def configured(server: Server, *texts: str) -> None:
-    volume = {"name": "settings", "configMap": {"name": "ray-webhook-settings"}}
-    server.answers[f"{WITHIN}/pods"]["items"][0]["spec"]["volumes"] = [volume]
-    server.answers[SETTINGS] = {
-        "data": {f"{number}.yaml": text for number, text in enumerate(texts)}
-    }
-
-
-def with_settings_beside_other_files(server: Server) -> None:
-    configured(server, "other: 1", "validation: []", "validation: {operators: [me]}")
-
-
-def with_secret_settings(server: Server) -> None:
-    configured(server, "")
-    server.refused.add(SETTINGS)
+def with_reservations(content: str) -> Change:
+    lease = a_lease(**{names.ANNOTATION_RESERVATIONS: content})
+    return answering(LEASES, {"items": [lease]})
 
 
 def without_rayclusters(server: Server) -> None:
     denial = 'admission webhook "pods.admission.ray.io" denied the request: there is no RayCluster'
     server.answers[CLUSTERS] = {"items": []}
-    server.denials[PODS] = {"code": 422, "message": denial}
+    denying(PODS, 422, denial)(server)
 
 
-def with_a_lease(text: str) -> Change:
-    """Let there be a Lease with a text in place of reservations."""
-    return answering(LEASES, {"items": [a_lease(**{names.ANNOTATION_RESERVATIONS: text})]})
+UNREADABLE = ("", "{", '{"format": 99}', "[]")
+GOOGLE = {
+    "name": "kuberay-tpu-webhook.default.svc",
+    "objectSelector": {"matchLabels": {"app.kubernetes.io/name": "kuberay"}},
+}
 
 
-REFUSALS = [
-    ("unknown", 403, 'leases is forbidden: User "me" cannot create resource "leases"'),
-    ("error", 403, "leases is forbidden: exceeded quota: few, requested: count/leases=1"),
-    ("error", 400, 'admission webhook "policy.example" denied the request: no Leases'),
-    ("error", 500, 'Internal error: failed calling webhook "policy.example": timeout'),
-]
-MTLS = "--feature-gates=RayClusterMTLS=true"
-ACCOUNT = "system:serviceaccount:kuberay:kuberay-operator"
-
-
-@pytest.mark.parametrize(
-    ("name", "verdict", "change"),
-    [
-        ("kuberay-served", "error", lambda server: server.answers.pop("/apis/ray.io/v1")),
-        ("kubernetes-version", "error", answering("/version", {"gitVersion": "v1.29.9"})),
-        ("kubernetes-version", "fine", answering("/version", {"gitVersion": "v1.30.0-gke.1"})),
-        ("kubernetes-version", "fine", answering("/version", {"gitVersion": "v1.37+"})),
-        ("kubernetes-version", "unknown", answering("/version", {"gitVersion": "dev"})),
-        (
-            "kubernetes-version",
-            "unknown",
-            answering("/version", {"gitVersion": f"v1.{'9' * 4301}"}),
-        ),
-        ("kuberay-version", "fine", with_an_odd_tag),
-        ("ca-bundle", "error", with_bundle("")),
-        ("ca-bundle", "error", with_bundle("bm90IGEgY2VydGlmaWNhdGU=")),
-        ("ca-bundle", "error", with_bundle("%")),
-        ("endpoints", "error", answering(SLICES, {"items": []})),
-        ("rights", "error", answering(REVIEWS, {"status": {}})),
-        ("rights", "warning", withholding("customresourcedefinitions")),
-        ("rights", "error", withholding("pods")),
-        ("rights", "error", withholding("rayclusters")),
-        ("rights", "error", withholding("leases")),
-        ("reservations", "fine", denying(LEASE, 409, "the object has been modified")),
-        ("second-webhook", "error", with_a_configuration("ray-webhook-again")),
-        (
-            "second-webhook",
-            "error",
-            with_a_configuration(
-                "kuberay-tpu-webhook",
-                name="kuberay-tpu-webhook.default.svc",
-                objectSelector={"matchLabels": {"app.kubernetes.io/name": "kuberay"}},
-            ),
-        ),
-        ("registered", "error", lambda server: server.scene.webhooks.clear()),
-        ("failure-policy", "warning", with_policy_of_ignore("pods.admission.ray.io")),
-        ("failure-policy", "warning", with_policy_of_ignore("shards.admission.ray.io")),
-        (
-            "seats",
-            "error",
-            lambda server: server.scene.changed("llama-tpu-worker-0-3", spec={"hostname": "other"}),
-        ),
-        ("dry-run-patched", "fine", without_rayclusters),
-        ("feature-gates", "fine", with_settings("validation: {}")),
-        ("feature-gates", "fine", with_settings("validation: {gates: {RayClusterMTLS: false}}")),
-        ("feature-gates", "fine", with_settings("not: [yaml")),
-        ("feature-gates", "warning", with_settings("validation: {gates: {RayClusterMTLS: true}}")),
-        ("feature-gates", "warning", with_settings("", MTLS)),
-        (
-            "feature-gates",
-            "warning",
-            with_settings("validation: []", "-feature-gates=Other=true,RayClusterMTLS=true"),
-        ),
-        (
-            "feature-gates",
-            "fine",
-            with_settings("validation: {gates: {RayClusterMTLS: true}}", MTLS),
-        ),
-        ("feature-gates", "unknown", with_secret_settings),
-        ("operator-account", "unknown", with_secret_settings),
-        ("operator-account", "fine", with_settings("", namespace="ray-system")),
-        ("operator-account", "fine", with_settings("", namespace="default")),
-        ("operator-account", "warning", with_settings("", namespace="kuberay")),
-        (
-            "operator-account",
-            "fine",
-            with_settings(f"validation: {{operators: [{ACCOUNT}]}}", namespace="kuberay"),
-        ),
-        ("operator-account", "warning", with_settings("validation: {operators: []}")),
-        ("operator-account", "fine", with_settings("validation: {operators: 5}")),
-        ("operator-account", "warning", with_settings_beside_other_files),
-        *(
-            ("reservations", verdict, denying(path, code, message))
-            for path in (LEASES, LEASE)
-            for verdict, code, message in REFUSALS
-        ),
-        *(
-            ("reservations", "error", with_a_lease(text))
-            for text in ("", "{", '{"format": 99}', "[]")
-        ),
-    ],
-)
-def test_a_check_has_a_verdict(check: Check, name: str, verdict: str, change: Change) -> None:
+@pytest.mark.parametrize(("change", "name", "verdict"), [
+    (not_called, "dry-run-denied", "error"),
+    (not_called, "dry-run-patched", "error"),
+    (without_rayclusters, "dry-run-patched", "fine"),
+    (with_bundle(""), "ca-bundle", "error"),
+    (with_bundle("bm90IGEgY2VydGlmaWNhdGU="), "ca-bundle", "error"),
+    (with_bundle("%"), "ca-bundle", "error"),
+    (answering(SLICES, {"items": []}), "endpoints", "error"),
+    (answering(REVIEWS, {"status": {}}), "rights", "error"),
+    (withholding("pods"), "rights", "error"),
+    (withholding("rayclusters"), "rights", "error"),
+    (withholding("leases"), "rights", "error"),
+    (withholding("customresourcedefinitions"), "rights", "warning"),
+    (denying(LEASE, 409, "the object has been modified"), "reservations", "fine"),
+    *((with_reservations(text), "reservations", "error") for text in UNREADABLE),
+    (with_another("ray-webhook-again"), "second-webhook", "error"),
+    (with_another("kuberay-tpu-webhook", **GOOGLE), "second-webhook", "error"),
+    (lambda server: server.scene.webhooks.clear(), "registered", "error"),
+    (with_policy("pods.admission.ray.io"), "failure-policy", "warning"),
+    (with_policy("shards.admission.ray.io"), "failure-policy", "warning"),
+])  # fmt: skip
+def test_a_defect_of_an_installation_is_found(
+    check: Check, change: Change, name: str, verdict: str
+) -> None:
     status, found = check(change=change)
     assert (status, found[name]) == (int(verdict == "error"), verdict)
 
 
-def test_a_webhook_that_is_not_asked_is_found_out_by_the_dry_runs(check: Check) -> None:
-    def deaf(server: Server) -> None:
-        server.denials.clear()
-        server.answers[f"POST {PODS}"] = {"metadata": {"labels": {}}}
+FORBIDDEN = 'leases is forbidden: User "me" cannot create resource "leases"'
+QUOTA = "leases is forbidden: exceeded quota: few, requested: count/leases=1"
+POLICY = 'admission webhook "policy.example" denied the request: no Leases'
+FAILED = 'Internal error: failed calling webhook "policy.example": timeout'
 
-    status, found = check(change=deaf)
-    assert status == 1
-    assert (found["dry-run-denied"], found["dry-run-patched"]) == ("error", "error")
+
+@pytest.mark.parametrize("path", [LEASES, LEASE])
+@pytest.mark.parametrize(
+    ("code", "message", "verdict"),
+    [(403, FORBIDDEN, "unknown"), (403, QUOTA, "error"), (400, POLICY, "error"),
+     (500, FAILED, "error")],
+)  # fmt: skip
+def test_a_lease_that_cannot_be_written_is_found(
+    check: Check, path: str, code: int, message: str, verdict: str
+) -> None:
+    status, found = check(change=denying(path, code, message))
+    assert (status, found["reservations"]) == (int(verdict == "error"), verdict)
 
 
 @pytest.mark.parametrize(
@@ -347,7 +290,7 @@ def test_a_webhook_that_is_not_asked_is_found_out_by_the_dry_runs(check: Check) 
         ("x509: certificate signed by unknown authority", "do not fit"),
     ],
 )
-def test_a_call_that_fails_says_why(printed: Printed, cause: str, advice: str) -> None:
+def test_a_failed_call_has_its_cause(printed: Printed, cause: str, advice: str) -> None:
     message = (
         'Internal error occurred: failed calling webhook "pods.admission.ray.io": Post '
         f'"https://x": {cause}'
@@ -359,25 +302,32 @@ def test_a_call_that_fails_says_why(printed: Printed, cause: str, advice: str) -
     assert advice in out
 
 
-def test_what_may_not_be_asked_is_unknown_and_no_failure(check: Check) -> None:
-    def stranger(server: Server) -> None:
-        server.refused |= {"/apis/apps/v1/deployments", VALIDATING, SLICES}
-        message = 'pods is forbidden: User "me" cannot create resource "pods"'
-        server.denials[PODS] = {"code": 403, "message": message}
+def test_a_check_without_the_right_for_it_is_unknown_and_no_failure(check: Check) -> None:
+    def change(server: Server) -> None:
+        server.refused |= {OPERATORS, VALIDATING, SLICES}
+        denying(PODS, 403, 'pods is forbidden: User "me" cannot create resource "pods"')(server)
 
-    status, found = check(change=stranger)
-    assert status == 0
+    status, found = check(change=change)
     unknown = {name for name, verdict in found.items() if verdict == "unknown"}
     assert unknown == {"kuberay-version", "registered", "endpoints", "dry-run-patched"}
+    assert status == 0
 
 
-def test_every_right_of_the_manifests_is_asked_for(tmp_path: Path, bundle: str) -> None:
-    with serving(Scene(), tmp_path) as (server, kubeconfig):
-        installed(server, bundle)
-        main(["check", "--kubeconfig", str(kubeconfig)])
+def test_the_rights_of_the_manifests_are_checked_and_all_else_is_a_dry_run(
+    printed: Printed,
+) -> None:
+    posted: list[tuple[str, Object]] = []
+
+    def change(server: Server) -> None:
+        server.posted = posted
+
+    printed(change=change)
+    dry_runs = dict.fromkeys((PODS, CLUSTERS, LEASES, LEASE), "dryRun=All")
+    sent = {path.partition("?")[0]: path.partition("?")[2] for path, _ in posted}
+    assert sent == dry_runs | {REVIEWS.removeprefix("POST "): ""}
     asked = {
         (each["group"], each["resource"], each["verb"], each.get("namespace"))
-        for path, body in server.posted
+        for path, body in posted
         if path in REVIEWS
         for each in [body["spec"]["resourceAttributes"]]
     }
@@ -394,20 +344,19 @@ def test_every_right_of_the_manifests_is_asked_for(tmp_path: Path, bundle: str) 
 
 
 @pytest.mark.parametrize(("lacking", "status"), [("ray-webhook", 0), ("seats", 1)])
-def test_the_rights_to_leases_are_looked_for_where_the_settings_say(
+def test_the_rights_to_leases_are_checked_in_the_namespace_of_the_settings(
     printed: Printed, lacking: str, status: int
 ) -> None:
-    where = ["--installation.namespace", "seats", "-o", "json"]
-    found = printed(*where, change=withholding(f"leases in {lacking}"))
-    assert found[0] == status
-    texts = [each["text"] for each in json.loads(found[1])["checks"]]
+    where = ("-o", "json", "--installation.namespace", "seats")
+    found, out = printed(*where, change=withholding(f"leases in {lacking}"))
+    texts = [each["text"] for each in json.loads(out)["checks"]]
     (said,) = [text for text in texts if "update leases in seats" in text]
-    assert ("may not update" in said) == bool(status)
+    assert (found, "may not update" in said) == (status, bool(status))
     assert not [text for text in texts if "leases in ray-webhook" in text]
 
 
 def elsewhere(server: Server) -> None:
-    """Let there be a worker without its seat in another namespace."""
+    """Let there be a worker without its identity in another namespace."""
     wrong = copy.deepcopy(server.scene)
     wrong.changed("llama-tpu-worker-0-3", spec={"hostname": "other"})
     for path, objects in {
@@ -420,7 +369,7 @@ def elsewhere(server: Server) -> None:
 
 
 @pytest.mark.parametrize(("arguments", "wanted"), [((), "error"), (("-n", "team"), "fine")])
-def test_workers_of_all_namespaces_are_looked_at_unless_one_is_named(
+def test_workers_of_all_namespaces_are_checked_unless_one_is_named(
     check: Check, arguments: tuple[str, ...], wanted: str
 ) -> None:
     assert check(*arguments, change=elsewhere)[1]["seats"] == wanted
@@ -429,39 +378,21 @@ def test_workers_of_all_namespaces_are_looked_at_unless_one_is_named(
 @pytest.mark.parametrize(
     ("arguments", "refused", "said"),
     [
-        ((), [], "nothing is wrong in all namespaces"),
-        ((), ["/api/v1/pods"], "nothing is wrong in namespace team"),
-        (("-n", "team"), [], "nothing is wrong in namespace team"),
+        ((), "", "nothing is wrong in all namespaces"),
+        ((), "/api/v1/pods", "nothing is wrong in namespace team"),
+        (("-n", "team"), "", "nothing is wrong in namespace team"),
     ],
 )
-def test_the_last_line_says_which_namespaces_were_looked_at(
-    printed: Printed, arguments: tuple[str, ...], refused: list[str], said: str
+def test_the_last_line_names_the_namespaces(
+    printed: Printed, arguments: tuple[str, ...], refused: str, said: str
 ) -> None:
-    status, out = printed(*arguments, change=lambda server: server.refused.update(refused))
-    assert status == 0
-    assert said in out
+    status, out = printed(*arguments, change=lambda server: server.refused.add(refused))
+    assert (status, said in out) == (0, True)
 
 
-def test_everything_is_sent_in_a_dry_run(tmp_path: Path, bundle: str) -> None:
-    with serving(Scene(), tmp_path) as (server, kubeconfig):
-        installed(server, bundle)
-        main(["check", "--kubeconfig", str(kubeconfig)])
-    sent = {path.partition("?")[0]: path.partition("?")[2] for path, _ in server.posted}
-    dry = "dryRun=All"
-    assert sent == {
-        PODS: dry,
-        CLUSTERS: dry,
-        LEASES: dry,
-        f"{LEASES}/ray-webhook-reservations-07": dry,
-        REVIEWS.removeprefix("POST "): "",
-    }
-
-
-def test_it_can_wait_until_all_is_right(tmp_path: Path, bundle: str, capsys: Capture) -> None:
-    with serving(Scene(), tmp_path) as (server, kubeconfig):
-        installed(server, bundle)
-        slices = server.answers.pop(SLICES)
-        looked = []
+def test_it_can_wait_until_all_checks_pass(printed: Printed) -> None:
+    def change(server: Server) -> None:
+        slices, looked = server.answers.pop(SLICES), []
 
         def late(path: str) -> Object | None:
             looked.append(path)
@@ -469,13 +400,13 @@ def test_it_can_wait_until_all_is_right(tmp_path: Path, bundle: str, capsys: Cap
                 server.answers[SLICES] = slices
             return Server.found(server, path)
 
-        server.found = late  # type: ignore[method-assign] # the server gets ready while it is waited for
-        status = main(["check", "--kubeconfig", str(kubeconfig), "--wait", "1m"])
-    assert status == 0
-    assert "nothing is wrong" in capsys.readouterr().out
+        server.found = late  # type: ignore[method-assign] # the server gets ready meanwhile
+
+    status, out = printed("--wait", "1m", change=change)
+    assert (status, "nothing is wrong" in out) == (0, True)
 
 
-def test_the_worker_that_is_sent_is_that_of_kuberay_without_a_seat() -> None:
+def test_the_worker_that_is_sent_is_that_of_kuberay_without_an_identity() -> None:
     worker = worker_of(Scene().cluster)
     assert worker is not None
     labels = worker["metadata"]["labels"]
@@ -484,52 +415,114 @@ def test_the_worker_that_is_sent_is_that_of_kuberay_without_a_seat() -> None:
     assert "blockOwnerDeletion" not in worker["metadata"]["ownerReferences"][0]
 
 
-def test_no_worker_is_sent_for_a_raycluster_that_is_left_alone() -> None:
+def test_no_worker_is_sent_for_an_ignored_raycluster() -> None:
     cluster = Scene().cluster
     cluster["metadata"]["labels"] = {names.LABEL_IGNORE: "true"}
     assert worker_of(cluster) is None
     assert worker_of(cluster, ignoring=False) is not None
 
 
-@pytest.mark.parametrize("text", ["soon", "9" * 400])
-def test_a_time_that_is_none_is_told(text: str, capsys: Capture) -> None:
-    with pytest.raises(SystemExit):
-        main(["check", "--wait", text])
-    assert f"{text!r} is not a time: write 90s, 2m or 1h" in capsys.readouterr().err
+def configured(*texts: str) -> Change:
+    """Return a change by which the pod of the webhook mounts a ConfigMap with settings, among other
+    texts.
+    """
+
+    def change(server: Server) -> None:
+        volume = {"name": "settings", "configMap": {"name": "ray-webhook-settings"}}
+        server.answers[f"{WITHIN}/pods"]["items"][0]["spec"]["volumes"] = [volume]
+        server.answers[SETTINGS] = {"data": {f"{n}.yaml": text for n, text in enumerate(texts)}}
+
+    return change
 
 
-def test_the_account_to_add_is_said(printed: Printed) -> None:
-    _, text = printed(change=with_settings("validation: {operators: [me]}"))
-    out = " ".join(text.split())
-    account = "system:serviceaccount:ray-system:kuberay-operator"
-    assert f"the operator runs as {account}, which validation.operators does not contain" in out
-    assert f"set validation.operators to [me, {account}]" in out
+def started_with(*arguments: str) -> Change:
+    """Return a change of the arguments of the operator."""
+
+    def change(server: Server) -> None:
+        (container,) = operator_of(server)["spec"]["template"]["spec"]["containers"]
+        container["args"] = list(arguments)
+
+    return change
 
 
-def test_what_the_setting_has_to_be_is_said_whole(printed: Printed) -> None:
-    gates = "--feature-gates=RayClusterMTLS=true,RayJobDeletionPolicy=false"
-    settings = "validation: {gates: {RayJobDeletionPolicy: false}}"
-    out = " ".join(printed(change=with_settings(settings, gates))[1].split())
-    assert "the operator runs with RayClusterMTLS=true, and the rules assume the opposite" in out
-    assert "set validation.gates to {RayJobDeletionPolicy: false, RayClusterMTLS: true}" in out
+@pytest.mark.parametrize(
+    ("arguments", "text", "verdict"),
+    [
+        ([], "validation: {}", "fine"),
+        ([], "validation: {gates: {RayClusterMTLS: false}}", "fine"),
+        ([], "not: [yaml", "fine"),
+        ([], "validation: {gates: {RayClusterMTLS: true}}", "warning"),
+        (["--feature-gates=RayClusterMTLS=true"], "", "warning"),
+        (["-feature-gates=Other=true,RayClusterMTLS=true"], "validation: []", "warning"),
+        (["--feature-gates=RayClusterMTLS=true"], "validation: {gates: {RayClusterMTLS: true}}",
+         "fine"),
+    ],
+)  # fmt: skip
+def test_the_gates_of_the_operator_are_compared_with_the_settings(
+    check: Check, arguments: list[str], text: str, verdict: str
+) -> None:
+    _, found = check(change=together(configured(text), started_with(*arguments)))
+    assert found["feature-gates"] == verdict
 
 
-def test_a_state_in_a_file_is_checked_without_a_cluster(tmp_path: Path, capsys: Capture) -> None:
+@pytest.mark.parametrize(
+    ("namespace", "texts", "verdict"),
+    [
+        ("ray-system", [""], "fine"),
+        ("default", [""], "fine"),
+        ("kuberay", [""], "warning"),
+        ("kuberay", ["validation: {operators: [system:serviceaccount:kuberay:kuberay-operator]}"],
+         "fine"),
+        ("default", ["validation: {operators: []}"], "warning"),
+        ("default", ["validation: {operators: 5}"], "fine"),
+        ("ray-system", ["other: 1", "validation: []", "validation: {operators: [me]}"], "warning"),
+    ],
+)  # fmt: skip
+def test_the_account_of_the_operator_is_compared_with_the_settings(
+    check: Check, namespace: str, texts: list[str], verdict: str
+) -> None:
+    def moved(server: Server) -> None:
+        operator_of(server)["metadata"]["namespace"] = namespace
+
+    status, found = check(change=together(configured(*texts), moved))
+    assert (status, found["operator-account"]) == (0, verdict)
+
+
+ACCOUNT = "system:serviceaccount:ray-system:kuberay-operator"
+
+
+@pytest.mark.parametrize(("text", "arguments", "said"), [
+    ("validation: {operators: [me]}", [],
+     [f"the operator runs as {ACCOUNT}, which validation.operators does not contain",
+      f"set validation.operators to [me, {ACCOUNT}]"]),
+    ("validation: {gates: {RayJobDeletionPolicy: false}}",
+     ["--feature-gates=RayClusterMTLS=true,RayJobDeletionPolicy=false"],
+     ["the operator runs with RayClusterMTLS=true, and the rules assume the opposite",
+      "set validation.gates to {RayJobDeletionPolicy: false, RayClusterMTLS: true}"]),
+])  # fmt: skip
+def test_the_remedy_has_the_whole_value_of_the_setting(
+    printed: Printed, text: str, arguments: list[str], said: list[str]
+) -> None:
+    _, out = printed(change=together(configured(text), started_with(*arguments)))
+    assert all(each in " ".join(out.split()) for each in said)
+
+
+def test_without_the_right_to_read_settings_they_are_unknown(check: Check) -> None:
+    _, found = check(change=together(configured(""), lambda server: server.refused.add(SETTINGS)))
+    assert (found["feature-gates"], found["operator-account"]) == ("unknown", "unknown")
+
+
+def test_a_state_in_a_file_is_checked_without_a_cluster(at: At, run: Run, write: Write) -> None:
     scene = samples()["worker-id-differs"].scene()
     scene.webhooks += [samples()["second-webhook"].scene().webhooks[-1]]
-    with serving(scene, tmp_path) as (_, config):
-        main(["status", "--kubeconfig", str(config), "-o", "state"])
-    state = tmp_path / "state.json"
-    state.write_text(capsys.readouterr().out)
-    assert main(["check", "--state", str(state), "-o", "json"]) == 1
-    found = json.loads(capsys.readouterr().out)
-    assert found["scope"] == "the files"
-    assert {each["id"]: each["verdict"] for each in found["checks"]} == {
-        "second-webhook": "error",
-        "seats": "error",
-    }
-    assert main(["check", "--state", str(state), "-n", "other"]) == 1
-    assert "1 of the checks failed in namespace other of the files" in capsys.readouterr().out
-    assert main(["check", "--state", str(state), "--pre"]) == 2
-    assert "leave out --pre and --wait" in capsys.readouterr().err
-    assert main(["check", "--state", str(tmp_path / "none")]) == 2
+    state = write(at(scene, "status", "-o", "state").out)
+    ended = run("check", "--state", state, "-o", "json")
+    found = json.loads(ended.out)
+    assert (ended.status, found["scope"]) == (1, "the files")
+    verdicts = {each["id"]: each["verdict"] for each in found["checks"]}
+    assert verdicts == {"second-webhook": "error", "seats": "error"}
+    ended = run("check", "--state", state, "-n", "other")
+    last = "1 of the checks failed in namespace other of the files"
+    assert (ended.status, last in ended.out) == (1, True)
+    ended = run("check", "--state", state, "--pre")
+    assert (ended.status, "leave out --pre and --wait" in ended.err) == (2, True)

@@ -11,22 +11,20 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
-import pytest
 
+from tests.cli.running import At, Run, Write
 from tests.dashboard.rbac import binding, role
 from tests.dashboard.test_following import store
 from tests.diagnostics.samples import samples
 from tests.diagnostics.scenes import Scene
-from tests.diagnostics.served import kubeconfig, serving
+from tests.diagnostics.served import kubeconfig
 from tests.kubeclient.fake_api import (
     PODS,
     RAYCLUSTERS,
     FakeApi,
     Object,
 )
-from webhook.cli.main import main
 
-Capture = pytest.CaptureFixture[str]
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "webhook.cli.main", "dashboard"]
 
@@ -131,34 +129,20 @@ async def test_in_a_cluster_a_user_sees_his_namespaces_and_nobody_else_anything(
         await asyncio.to_thread(with_cluster, str(kubeconfig(tmp_path, fake.port)))
 
 
-def test_a_cluster_that_cannot_be_looked_at_is_told_at_once(
-    tmp_path: Path, capsys: Capture
-) -> None:
-    with serving(Scene(), tmp_path) as (server, config):
-        server.refused.add("/api/v1/pods")
-        assert main(["dashboard", "-A", "--kubeconfig", str(config), "--port", "0"]) == 2
-    assert "ask for the right" in capsys.readouterr().err
-    assert main(["dashboard", "-A", "--kubeconfig", str(config), "--port", "0"]) == 2
-    assert "is the API server up" in capsys.readouterr().err
+def test_an_unreachable_cluster_is_an_error_before_the_start(at: At) -> None:
+    command = ("dashboard", "-A", "--port", "0")
+    ended = at(Scene(), *command, change=lambda server: server.refused.add("/api/v1/pods"))
+    assert (ended.status, "ask for the right" in ended.err) == (2, True)
 
 
-def test_what_cannot_be_used_is_told_by_name(tmp_path: Path, capsys: Capture) -> None:
-    wrong = tmp_path / "wrong.yaml"
-    wrong.write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: a, labels: 7}\n")
-    assert main(["dashboard", "--state", str(wrong), "--port", "0"]) == 2
-    assert "wrong.yaml" in capsys.readouterr().err
-    assert main(["dashboard", "--state", str(tmp_path / "none")]) == 2
-    assert "none" in capsys.readouterr().err
-    assert main(["dashboard", "--port", "0", "--in-cluster"]) == 2
-    assert "has to be the first flag" in capsys.readouterr().err
+def test_wrong_arguments_are_named(run: Run, write: Write) -> None:
+    wrong = write({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "labels": 7}})
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
-        assert main(["dashboard", "--state", "examples", "--port", port]) == 2
-    assert "choose another" in capsys.readouterr().err
-
-
-def test_a_setting_that_does_not_exist_stops_the_process(capsys: Capture) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["dashboard", "--in-cluster", "--dashboard.prot", "1"])
-    assert ended.value.code == 2
-    assert "did you mean --dashboard.port?" in capsys.readouterr().err
+        port = taken.getsockname()[1]
+        for said, *flags in (
+            (str(wrong), "--state", wrong, "--port", 0),
+            ("has to be the first flag", "--port", 0, "--in-cluster"),
+            ("choose another", "--state", "examples", "--port", port),
+        ):
+            ended = run("dashboard", *flags)
+            assert (ended.status, said in ended.err) == (2, True)

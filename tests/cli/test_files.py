@@ -3,7 +3,7 @@
 import io
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,116 +12,109 @@ import pytest
 import yaml
 
 from tests.builders import a_cluster
+from tests.cli.running import Run, Write
 from webhook.cli.files import read_manifests
-from webhook.cli.main import main
 
 CLUSTER = yaml.safe_dump(a_cluster("c").group("g").build())
 POD = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\n"
-
-Said = Callable[..., str]
-
-UNREADABLE = {
+SERVE = ("serve", "--standalone", "--state")
+NOT_YAML: dict[str, tuple[str | bytes, str]] = {
     "doubled.yaml": (f"{POD}  name: b\n", ":5: the key 'name' stands on line 4 already"),
     "doubled.json": ('{"apiVersion": "v1",\n"kind": "Pod",\n"kind": "Pod"}', ":3: the key 'kind' "),
     "open.yaml": (f"{POD}  labels: [\n", ":6: not YAML: "),
-    "control.yaml": (f"{POD}  name: a\0\n", ":5: not YAML: control characters are not allowed"),
     "open.json": ('{"kind": "Pod",\n]', ":2: not YAML: "),
+    "next.yaml": ("a: [1\nb: 2\n", ":2: not YAML: "),
+    "indented.yaml": ("a:\n- b\n c: d\n", ":3: not YAML: "),
+    "tab.yaml": ("a: 1\n\tb: 2\n", ":2: not YAML: "),
+    "control.yaml": (f"{POD}  name: a\0\n", ":5: not YAML: control characters are not allowed"),
     "binary.yaml": (b"a: 1\nb: \xff\n", ":2: not a text file in UTF-8"),
-    "deep.yaml": ("a: " + "[" * 300, ":1: nested too deeply"),
+    "deep.yaml": ("kind: Pod\nx: " + "[" * 300, ":2: nested too deeply"),
+    "deep.json": ('{"kind":' + "[" * 100_000, ":1: nested too deeply"),
     "merge.yaml": ("a: 1\n<<: 2\n", ":2: << merges maps only"),
+    "alias.yaml": ("kind: x\nspec:\n  a: *nowhere\n", ":3: "),
+    "recursive.yaml": ("kind: &a\n  b: *a\n", ":1: "),
+    "key.yaml": ("? [a]\n: b\n", ":1: "),
+    "template.yaml": ("{{ template }}: x\n", ":1: "),
 }
 
 
-@pytest.fixture
-def said(capfd: pytest.CaptureFixture[str]) -> Said:
-    """Run a command that has to refuse its input; return what it says, without its own name."""
-
-    def call(*arguments: object) -> str:
-        capfd.readouterr()
-        assert main([str(argument) for argument in arguments]) == 2
-        out, err = capfd.readouterr()
-        assert not out
-        return err.splitlines()[0].removeprefix(f"ray-webhook {arguments[0]}: ")
-
-    return call
+def error(run: Run, *arguments: object) -> str:
+    """Return the first line of the error of a command that refuses its input, without its name."""
+    status, out, err = run(*arguments)
+    assert (status, out) == (2, "")
+    assert "Traceback" not in err
+    return err.splitlines()[0].removeprefix(f"ray-webhook {arguments[0]}: ")
 
 
-@pytest.mark.parametrize(("name", "text", "problem"), [
-    (name, *rest) for name, rest in UNREADABLE.items()
-], ids=UNREADABLE)  # fmt: skip
+@pytest.mark.parametrize("name", NOT_YAML)
 def test_every_command_refuses_a_file_with_the_same_words_and_line(
-    name: str, text: str | bytes, problem: str, tmp_path: Path, said: Said
+    name: str, tmp_path: Path, run: Run, write: Write
 ) -> None:
-    path = tmp_path / name
+    text, problem = NOT_YAML[name]
+    path, good = tmp_path / name, write(CLUSTER)
     path.write_bytes(text.encode() if isinstance(text, str) else text)
-    (good := tmp_path / "good.yaml").write_text(CLUSTER)
-    heard = {
-        said("validate", path),
-        said("preview", "-f", path),
-        said("preview", "-f", good, "--state", path),
-        said("serve", "--standalone", "--state", path),
+    (found,) = {
+        error(run, *arguments, path)
+        for arguments in (("validate",), ("preview",), ("preview", good, "--state"), SERVE)
     }
-    (error,) = heard
-    assert error.startswith(f"{path}{problem}")
+    assert found.startswith(f"{path}{problem}")
 
 
-def test_every_command_names_a_file_that_is_missing_and_what_to_give(
-    tmp_path: Path, said: Said
+def test_every_command_names_a_missing_file_and_what_to_give(
+    tmp_path: Path, run: Run, write: Write
 ) -> None:
-    missing = tmp_path / "none.yaml"
-    heard = {
-        said("validate", missing),
-        said("preview", "-f", missing),
-        said("serve", "--standalone", "--state", missing),
-    }
-    (error,) = heard
-    assert error.startswith(f"{missing}: No such file or directory: give the path of")
+    missing, good = tmp_path / "none.yaml", write(CLUSTER)
+    commands = ("preview", good, "--state"), ("diff",), ("status", "--state"), ("check", "--state")
+    every = (("validate",), ("preview",), SERVE, ("dashboard", "--state"), *commands)
+    (found,) = {error(run, *arguments, missing) for arguments in every}
+    assert found.startswith(f"{missing}: No such file or directory: give the path of")
 
 
-@pytest.mark.parametrize("text", [
-    "words\n", "- 1\n", "{}\n", "",
-])  # fmt: skip
-def test_a_path_with_nothing_that_is_wanted_is_refused(
-    text: str, tmp_path: Path, said: Said
+@pytest.mark.parametrize("text", ["words\n", "- 1\n", "{}\n", "", "kind: Service\n"])
+def test_a_path_without_an_object_of_the_right_kind_is_refused(
+    text: str, run: Run, write: Write
 ) -> None:
-    path = tmp_path / "given.yaml"
-    path.write_text(text)
+    path = write(text)
     wanted = f"{path}: no Ray object or Pod in it (apiVersion ray.io/v1 or v1)"
-    assert said("preview", "-f", path) == wanted
-    assert said("serve", "--standalone", "--state", path) == wanted
+    assert error(run, "preview", path) == wanted
+    assert error(run, *SERVE, path) == wanted
 
 
 @pytest.mark.parametrize("command", [
-    ("preview",), ("diff",), ("status", "--state"), ("serve", "--standalone", "--state"),
+    ("validate",), ("preview",), ("diff",), ("status", "--state"), SERVE,
 ])  # fmt: skip
-@pytest.mark.parametrize(("right", "wrong", "problem"), [
-    ("kind: RayCluster", "kind: Raycluster", "there is no Raycluster in ray.io/v1"),
-    ("ray.io/v1", "ray.io/v2", "there is no RayCluster in ray.io/v2"),
-    ("apiVersion: ray.io/v1", "version: ray.io/v1", "it has no apiVersion"),
+@pytest.mark.parametrize(("wrong", "problem"), [
+    ("apiVersion: ray.io/v1\nkind: Raycluster", "there is no Raycluster in ray.io/v1"),
+    ("apiVersion: ray.io/v1\nkind: RayClustr", "there is no RayClustr in ray.io/v1"),
+    ("apiVersion: ray.io/v1\nkind: 'RayCluster '", "there is no RayCluster  in ray.io/v1"),
+    ("apiVersion: ray.io/v2\nkind: RayCluster", "there is no RayCluster in ray.io/v2"),
+    ("apiVersion: rayio/v1\nkind: RayCluster", "there is no RayCluster in rayio/v1"),
+    ("kind: RayCluster", "it has no apiVersion"),
+    ("apiversion: ray.io/v1\nkind: RayCluster", "it has no apiVersion"),
+    ("apiVersion: [ray.io/v1]\nkind: RayCluster", "it has no apiVersion"),
+    ("apiVersion: ray.io/v1\nknd: RayCluster", "it has no kind"),
+    ("apiVersion: ray.io/v1", "it has no kind"),
+    ("apiVersion: ray.io/v1\nkind: 7", "it has no kind"),
 ])  # fmt: skip
 def test_an_object_that_is_of_ray_by_its_kind_or_group_alone_is_refused(
-    command: tuple[str, ...], right: str, wrong: str, problem: str, tmp_path: Path, said: Said
+    command: tuple[str, ...], wrong: str, problem: str, run: Run, write: Write
 ) -> None:
-    path = tmp_path / "given.yaml"
-    assert right in CLUSTER
-    path.write_text(f"{CLUSTER}---\n{CLUSTER.replace(right, wrong)}")
+    right = "apiVersion: ray.io/v1\nkind: RayCluster"
+    assert CLUSTER.startswith(right)
+    path = write(f"{CLUSTER}---\n{CLUSTER.replace(right, wrong)}")
     line = path.read_text().splitlines().index("---") + 2
-    assert said(*command, path) in {
+    assert error(run, *command, path) in {
         f"{path}:{each}: {problem}: write apiVersion ray.io/v1 and kind RayCluster"
         for each in (line, line + 1)
     }
 
 
-def test_what_stands_beside_objects_is_left_out(tmp_path: Path) -> None:
-    (tmp_path / "a.yaml").write_text(f"- 1\n---\nkind: Kustomization\n---\n{CLUSTER}")
-    assert [each.kind for each in read_manifests([tmp_path])] == ["RayCluster"]
-
-
-def test_hidden_files_and_folders_of_a_folder_are_left_out(tmp_path: Path) -> None:
-    for name in ("a.yaml", ".b.yaml", "..data/c.yaml", ".git/d.json", "notes.txt"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(CLUSTER)
-    assert [each.file for each in read_manifests([tmp_path])] == [str(tmp_path / "a.yaml")]
+def test_values_beside_objects_and_hidden_files_are_left_out(tmp_path: Path, write: Write) -> None:
+    write(f"- 1\n---\nkind: Kustomization\n---\n{CLUSTER}", name="a.yaml")
+    for name in (".b.yaml", "..data/c.yaml", ".git/d.json", "notes.txt"):
+        write(CLUSTER, name=name)
+    found = [(each.file, each.kind) for each in read_manifests([tmp_path])]
+    assert found == [(str(tmp_path / "a.yaml"), "RayCluster")]
 
 
 @contextmanager
@@ -148,43 +141,25 @@ def open_folder() -> Iterator[Path]:
 
 
 def test_a_folder_that_cannot_be_read_is_no_success_of_any_command(
-    open_folder: Path, said: Said
+    open_folder: Path, run: Run
 ) -> None:
     (closed := open_folder / "a-closed").mkdir()
     (open_folder / "cluster.yaml").write_text(CLUSTER)
     with unreadable(closed):
-        heard = {
-            said("validate", open_folder),
-            said("preview", "-f", open_folder),
-            said("diff", "-f", open_folder),
-            said("dashboard", "--state", open_folder),
-            said("serve", "--standalone", "--state", open_folder),
-        }
-    (error,) = heard
-    assert error.startswith(f"{closed}: the folder cannot be read: Permission denied: make it")
+        commands = ("validate",), ("preview",), ("diff",), ("dashboard", "--state"), SERVE
+        (found,) = {error(run, *arguments, open_folder) for arguments in commands}
+        below = error(run, "validate", closed / "below" / "cluster.yaml")
+    assert found.startswith(f"{closed}: the folder cannot be read: Permission denied: make it")
+    assert below.startswith(f"{closed}/below/cluster.yaml: Permission denied")
 
 
-def test_a_path_below_a_folder_that_cannot_be_read_is_a_message(
-    open_folder: Path, said: Said
+@pytest.mark.parametrize(
+    ("text", "output"),
+    [(CLUSTER, "pod 1: c-head-*"), ("a: 1\na: 2\n", "preview: <stdin>:2: the key 'a'")],
+)
+def test_standard_input_is_read_for_a_dash(
+    text: str, output: str, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (closed := open_folder / "closed").mkdir()
-    with unreadable(closed):
-        error = said("validate", closed / "below" / "cluster.yaml")
-    assert error.startswith(f"{closed}/below/cluster.yaml: Permission denied")
-
-
-def test_mutate_reads_standard_input_for_a_dash(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    given = io.TextIOWrapper(io.BytesIO(CLUSTER.encode()))
-    monkeypatch.setattr(sys, "stdin", given)
-    assert main(["preview", "-f", "-"]) == 0
-    assert "replica 0, host 0" in capsys.readouterr().out
-
-
-def test_an_error_in_standard_input_has_its_line(
-    monkeypatch: pytest.MonkeyPatch, said: Said
-) -> None:
-    given = io.TextIOWrapper(io.BytesIO(b"a: 1\na: 2\n"))
-    monkeypatch.setattr(sys, "stdin", given)
-    assert said("preview", "-f", "-").startswith("<stdin>:2: the key 'a'")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    ended = run("preview", "-")
+    assert output in ended.out + ended.err

@@ -1,49 +1,51 @@
-"""The program as a whole: mistyped arguments, and early termination."""
+"""The program as a whole: help, mistyped arguments, and early termination."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 import tomllib
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import pytest
 
 from tests.builders import NAMESPACE
+from tests.cli.page import PAGE, page
+from tests.cli.running import Run
 from tests.diagnostics.scenes import Scene
-from tests.diagnostics.served import serving
-from webhook.cli.main import COMMANDS, EXTRAS, main
+from tests.diagnostics.served import Server, serving
+from webhook.cli.main import COMMANDS, EXTRAS
 
 ROOT = Path(__file__).parents[2]
-Capture = pytest.CaptureFixture[str]
 Done = subprocess.CompletedProcess[str]
 PROGRAM = [sys.executable, "-m", "webhook.cli.main"]
+NESTED = (("certs", "issue"), ("certs", "inspect"), ("settings", "check"), ("settings", "schema"))
+PYTHON = r"\b(?:list|dict|str|int|float|None|True|False|Path)\b[\[\],]?|\['"
 
 
-def test_the_nearest_command_is_named(capsys: Capture) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["statsu"])
-    assert ended.value.code == 2
-    assert capsys.readouterr().err.endswith(
-        "ray-webhook: there is no command statsu; did you mean status?\n"
-    )
+@pytest.mark.parametrize("words", [*((name,) for name in COMMANDS), *NESTED])
+def test_help_is_readable(words: tuple[str, ...], run: Run) -> None:
+    status, out, _ = run(*words, "--help")
+    text = " ".join(out.split())
+    assert (status, "exit status: 0" in text) == (0, True)
+    assert re.findall(PYTHON, out.partition("\nexamples:")[0]) == []
+    if words[0] == words[-1]:
+        (command,) = words
+        summary = COMMANDS[command]
+        assert f"{summary[0].upper()}{summary[1:]}." in text
+        examples = out.partition("examples:\n")[2].partition("\n\n")[0].splitlines()
+        assert examples
+        assert all(f"ray-webhook {command}" in line for line in examples)
 
 
-def test_a_command_like_no_other_is_answered_with_all_of_them(capsys: Capture) -> None:
-    with pytest.raises(SystemExit):
-        main(["xyzzy"])
-    assert (
-        "there are certs, check, completion, controller, dashboard, diff" in capsys.readouterr().err
-    )
-
-
-def test_the_nearest_flag_is_named(capsys: Capture) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["status", "--wach"])
-    assert ended.value.code == 2
-    assert "there is no argument --wach; did you mean --watch?" in capsys.readouterr().err
+def test_the_page_of_the_commands_is_up_to_date() -> None:
+    assert PAGE.read_text() == page(), "run `python -m tests.cli.page`"
 
 
 @pytest.mark.parametrize(
@@ -55,102 +57,111 @@ def test_the_nearest_flag_is_named(capsys: Capture) -> None:
         (["version"], ["--version"]),
     ],
 )
-def test_help_and_version_are_commands_too(
-    words: list[str], flags: list[str], capsys: Capture
+def test_help_and_version_are_commands_too(words: list[str], flags: list[str], run: Run) -> None:
+    ended = run(*words)
+    assert ended == run(*flags)
+    assert (ended.status, bool(ended.out)) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "the following arguments are required: COMMAND"),
+        (["statsu"], "ray-webhook: there is no command statsu; did you mean status?\n"),
+        (["cats"], "there is no command cats; did you mean certs?"),
+        (["versoin"], "there is no command versoin; did you mean version?"),
+        (["mutate"], "there is no command mutate: there are certs, check, completion, controller"),
+        (["certs", "isue"], "there is no isue; did you mean issue?"),
+        (["settings", "shcema"], "there is no shcema; did you mean schema?"),
+        (["explain", "rul", "x"], "there is no rul; did you mean rule?"),
+        (["status", "-o", "tabel"], "there is no tabel; did you mean table?"),
+        (["status", "--wach"], "there is no argument --wach; did you mean --watch?"),
+        (["serve", "--prot", "1"], "there is no argument --prot; did you mean --port?"),
+        (["serve", "--tls.sorce=x"], "--tls.sorce=x; did you mean --tls.source?"),
+        (["dashboard", "--in-cluster", "--dashboard.prot", "1"], "did you mean --dashboard.port?"),
+        (["controller", "--repair.per-hours", "x"], "did you mean --repair.per-hour?"),
+        (["preview", "--sumary", "-f", "x"], "--sumary; did you mean --summary?"),
+    ],
+)
+def test_a_mistyped_word_is_refused_with_a_similar_one(
+    words: list[str], said: str, run: Run
 ) -> None:
-    printed = []
-    for each in (words, flags):
-        with pytest.raises(SystemExit) as ended:
-            main(each)
-        assert ended.value.code == 0
-        printed.append(capsys.readouterr().out)
-    assert printed[0] == printed[1]
-    assert printed[0]
-
-
-@pytest.mark.parametrize("word", ["cats", "mutate", "versoin"])
-def test_only_a_similar_command_is_suggested(word: str, capsys: Capture) -> None:
-    similar = {"cats": "certs", "versoin": "version"}
-    with pytest.raises(SystemExit):
-        main([word])
-    err = capsys.readouterr().err
-    assert ("did you mean" in err) == (word in similar)
-    assert similar.get(word, "there are ") in err
+    status, _, err = run(*words)
+    assert (status, said in err) == (2, True)
+    assert len(err.splitlines()) <= 3
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh"])
-def test_a_shell_can_complete_every_command_and_its_flags(shell: str, capsys: Capture) -> None:
-    assert main(["completion", shell]) == 0
-    script = capsys.readouterr().out
-    for word in (*COMMANDS, "--watch", "--all-namespaces", "--pre", "--multi-host-indexing"):
+def test_a_shell_can_complete_every_command_and_its_flags(shell: str, run: Run) -> None:
+    script = run("completion", shell).out
+    flags = ("--watch", "--all-namespaces", "--pre", "--multi-host-indexing", "--tls.source")
+    for word in (*COMMANDS, *flags, "--repair.per-hour", "--summary"):
         assert word in script
 
 
-def test_a_full_disk_is_told_without_a_traceback() -> None:
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [*PROGRAM, "explain", "diagnosis", "host-missing"],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-        )
-    assert done.returncode == 2
-    assert (
-        done.stderr
-        == "ray-webhook explain: the output cannot be written: no space is left on the device\n"
+def run_to(stream: IO[str], *arguments: str) -> tuple[int, str]:
+    """Return the exit status and the errors of a command that writes to a stream."""
+    done = subprocess.run(
+        [*PROGRAM, *arguments], stdout=stream, stderr=subprocess.PIPE, text=True, check=False
     )
+    return done.returncode, done.stderr
 
 
-def test_a_reader_that_has_had_enough_is_no_problem() -> None:
+@pytest.mark.parametrize(
+    "arguments", [("explain", "diagnosis", "host-missing"), ("certs", "issue", "--dir")]
+)
+def test_a_full_disk_is_an_error_without_a_traceback(
+    arguments: Sequence[str], tmp_path: Path
+) -> None:
+    folder = [str(tmp_path)] if arguments[-1] == "--dir" else []
+    with Path("/dev/full").open("w") as full:
+        status, err = run_to(full, *arguments, *folder)
+    said = "the output cannot be written: no space is left on the device"
+    assert (status, err) == (2, f"ray-webhook {arguments[0]}: {said}\n")
+
+
+def test_a_reader_that_exits_early_is_no_error() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "w") as closed:
-        done = subprocess.run(
-            [*PROGRAM, "explain", "diagnosis", "host-missing"],
-            stdout=closed,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-        )
-    assert (done.returncode, done.stderr) == (0, "")
+        assert run_to(closed, "explain", "diagnosis", "host-missing") == (0, "")
 
 
-def test_a_watch_shows_what_changes(tmp_path: Path) -> None:
+@contextmanager
+def watching(scene: Scene, folder: Path) -> Iterator[tuple[Server, "subprocess.Popen[str]"]]:
+    """Watch a scene until it is shown as complete."""
+    with serving(scene, folder) as (server, kubeconfig):
+        command = [*PROGRAM, "status", "--watch", "--kubeconfig", str(kubeconfig)]
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            read_until(process, "nothing waits")
+            yield server, process
+
+
+def read_until(process: "subprocess.Popen[str]", text: str) -> None:
+    assert process.stdout is not None
+    assert any(text in line for line in iter(process.stdout.readline, ""))
+
+
+def interrupted(process: "subprocess.Popen[str]") -> tuple[int, str]:
+    """Return the exit status after Ctrl-C, and the errors."""
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=20)
+    return process.returncode, errors
+
+
+def test_a_watch_shows_changes_and_ends_by_ctrl_c(tmp_path: Path) -> None:
     scene = Scene()
-    lost = "llama-tpu-worker-0-3"
-    with serving(scene, tmp_path) as (server, kubeconfig):
-        command = [*PROGRAM, "status", "--watch", "--kubeconfig", str(kubeconfig)]
-        with subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        ) as watching:
-            assert watching.stdout is not None
-            lines = iter(watching.stdout.readline, "")
-            assert any("nothing waits" in line for line in lines)
-            pods = f"/api/v1/namespaces/{NAMESPACE}/pods"
-            while pods not in dict(server.watches):
-                time.sleep(0.05)
-            server.tell(pods, "DELETED", scene.pods[lost])
-            assert any("host 3 missing" in line for line in lines)
-            watching.send_signal(signal.SIGINT)
-            _, problems = watching.communicate(timeout=20)
-    assert problems == ""
-    assert watching.returncode == 1
-
-
-def test_ctrl_c_ends_a_watch_without_a_traceback(tmp_path: Path) -> None:
-    with serving(Scene(), tmp_path) as (_, kubeconfig):
-        command = [*PROGRAM, "status", "--watch", "--kubeconfig", str(kubeconfig)]
-        with subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        ) as watching:
-            assert watching.stdout is not None
-            while "nothing waits" not in watching.stdout.readline():
-                pass
-            watching.send_signal(signal.SIGINT)
-            _, problems = watching.communicate(timeout=20)
-    assert problems == ""
-    assert watching.returncode == 0
+    with watching(scene, tmp_path) as (server, process):
+        pods = f"/api/v1/namespaces/{NAMESPACE}/pods"
+        while pods not in dict(server.watches):
+            time.sleep(0.05)
+        server.tell(pods, "DELETED", scene.pods["llama-tpu-worker-0-3"])
+        read_until(process, "host 3 missing")
+        assert interrupted(process) == (1, "")
+    with watching(Scene(), tmp_path) as (_, process):
+        assert interrupted(process) == (0, "")
 
 
 LIGHT = """
@@ -170,14 +181,12 @@ EXTRA = {
     "pydantic", "pydantic_settings", "rich", "starlette", "uvicorn", "uvloop", "yarl",
 }  # fmt: skip
 POSIX = {"fcntl", "grp", "pwd", "resource", "termios", "tty", "pty"}
-
-
 RARE = {"asyncio", "email", "http", "ssl", "xml", "zoneinfo"}
 """Modules of Python that take time, and serve only some formats and cron expressions."""
 
 
 def light(*arguments: str, without: AbstractSet[str] = EXTRA | POSIX) -> Done:
-    """Run a command where only what the package itself brings is installed, on no POSIX system."""
+    """Run a command where no extra is installed, and that is no POSIX system."""
     code = LIGHT.format(refused=set(without), arguments=list(arguments))
     command = [sys.executable, "-c", code]
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
@@ -194,14 +203,14 @@ def light(*arguments: str, without: AbstractSet[str] = EXTRA | POSIX) -> Done:
         ("--help",),
     ],
 )
-def test_light_commands_need_nothing_but_the_package_and_no_posix(
+def test_light_commands_need_no_extra_and_no_posix(
     arguments: tuple[str, ...],
 ) -> None:
     done = light(*arguments)
     assert done.returncode == 0, done.stderr
 
 
-def test_validate_starts_without_what_it_rarely_needs() -> None:
+def test_validate_does_not_load_what_few_files_need() -> None:
     done = light("validate", "-f", "examples/gpu-2x8.yaml", without=EXTRA | POSIX | RARE)
     assert done.returncode == 0, done.stderr
 
@@ -219,14 +228,11 @@ def test_each_command_has_the_packages_of_its_extra() -> None:
     assert set(project["optional-dependencies"]) == set(EXTRAS.values())
 
 
-def test_a_bug_ends_with_2_because_1_says_that_an_object_was_refused(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_bug_ends_with_2_because_1_is_a_denial(monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     def run_with_a_bug(_arguments: object) -> int:
         raise ValueError("odd")
 
     monkeypatch.setattr("webhook.cli.explain.run", run_with_a_bug)
-    assert main(["explain", "rule", "tpu-topology-mismatch"]) == 2
-    err = capsys.readouterr().err
-    assert "Traceback" in err
+    status, _, err = run("explain", "rule", "tpu-topology-mismatch")
+    assert (status, "Traceback" in err) == (2, True)
     assert "ray-webhook explain: a bug of ray-webhook, please report it: ValueError: odd" in err

@@ -3,24 +3,21 @@
 import base64
 import json
 from collections.abc import Callable
-from functools import partial
-from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests import former
 from tests.builders import Object, manifest
+from tests.cli.running import At, Ended, Run
 from tests.diagnostics.scenes import CREATED, Scene
-from tests.diagnostics.served import Server, serving
+from tests.diagnostics.served import Server
 from webhook.api import names
-from webhook.cli.main import main
 from webhook.diagnostics.installation_problems import PREVIOUS, second_webhook
 from webhook.manifest.kuberay_pods import expand
 from webhook.manifest.views import as_cluster
 
-Capture = pytest.CaptureFixture[str]
-Migrate = Callable[..., tuple[int, str]]
-Way = Callable[..., Object]
+Way = Callable[..., tuple[int, dict[str, Any]]]
 VALIDATING = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 DEPLOYMENTS = "/apis/apps/v1/deployments"
 SLICES = "/apis/discovery.k8s.io/v1/namespaces/ray-webhook/endpointslices"
@@ -61,12 +58,39 @@ def deployment(**annotations: str) -> Object:
     return {"metadata": meta}
 
 
-def answering(server: Server, *, validating: bool = True, left: bool = True) -> None:
-    server.answers |= {
-        VALIDATING: {"items": [configuration("validating")] if validating else []},
-        DEPLOYMENTS: {"items": [deployment()] if left else []},
-        SLICES: {"items": [{"endpoints": [{"conditions": {"ready": True}}]}]},
-    }
+@pytest.fixture
+def migrate(at: At) -> Callable[..., Ended]:
+    """Run the command; without `validating` and `left`, parts of the other webhook are gone."""
+
+    def call(
+        scene: Scene,
+        *arguments: str,
+        validating: bool = True,
+        left: bool = True,
+        change: Callable[[Server], object] = lambda _: None,
+    ) -> Ended:
+        def answering(server: Server) -> None:
+            server.answers |= {
+                VALIDATING: {"items": [configuration("validating")] if validating else []},
+                DEPLOYMENTS: {"items": [deployment()] if left else []},
+                SLICES: {"items": [{"endpoints": [{"conditions": {"ready": True}}]}]},
+            }
+            change(server)
+
+        return at(scene, "migrate", "--from", PREVIOUS, *arguments, change=answering)
+
+    return call
+
+
+@pytest.fixture
+def way(migrate: Callable[..., Ended]) -> Way:
+    """Return the exit status and the report in JSON."""
+
+    def call(scene: Scene, **options: Any) -> tuple[int, dict[str, Any]]:  # noqa: ANN401
+        ended = migrate(scene, "-o", "json", **options)
+        return ended.status, json.loads(ended.out)
+
+    return call
 
 
 def ours(policy: str = "Ignore", bundle: str = BUNDLE) -> Object:
@@ -77,47 +101,20 @@ def ours(policy: str = "Ignore", bundle: str = BUNDLE) -> Object:
     return found
 
 
-@pytest.fixture
-def migrate(tmp_path: Path, capsys: Capture) -> Migrate:
-    """Run the command on a scene, after a change of the server, and return status and output."""
-
-    def run(
-        scene: Scene, *flags: str, change: Callable[[Server], object] = answering
-    ) -> tuple[int, str]:
-        with serving(scene, tmp_path) as (server, kubeconfig):
-            answering(server)
-            change(server)
-            status = main(["migrate", "--from", PREVIOUS, "--kubeconfig", str(kubeconfig), *flags])
-        return status, capsys.readouterr().out
-
-    return run
-
-
-@pytest.fixture
-def way(migrate: Migrate) -> Way:
-    def run(scene: Scene, *, validating: bool = True, left: bool = True) -> Object:
-        change = partial(answering, validating=validating, left=left)
-        status, out = migrate(scene, "-o", "json", change=change)
-        data: Object = json.loads(out)
-        assert status == (0 if data["done"] else 1)
-        return data
-
-    return run
-
-
-def states(data: Object) -> dict[str, str]:
+def states(data: dict[str, Any]) -> dict[str, str]:
     """Return the state of each step."""
     return {step["id"]: step["state"] for step in data["steps"]}
 
 
-def test_the_way_leads_from_step_to_step_until_nothing_is_left(way: Way) -> None:
+def test_the_steps_follow_each_other_until_nothing_is_left(way: Way) -> None:
     scene = a_former_scene()
     order = ["install", "unregister", "remove", "restart", "fail-closed"]
 
     def with_cluster(**there: bool) -> dict[str, str]:
-        found = states(way(scene, **there))
-        assert list(found) == order
-        return found
+        status, data = way(scene, **there)
+        assert status == (0 if data["done"] else 1)
+        assert list(states(data)) == order
+        return states(data)
 
     fine = {"restart": "done"}
     later = dict.fromkeys(order, "later")
@@ -135,15 +132,15 @@ def test_the_way_leads_from_step_to_step_until_nothing_is_left(way: Way) -> None
     assert with_cluster(validating=False, left=False) == done
 
 
-def test_pods_of_the_former_webhook_are_adopted_as_they_are(way: Way) -> None:
-    (group,) = way(a_former_scene())["groups"]
+def test_pods_of_the_previous_webhook_are_adopted(way: Way) -> None:
+    (group,) = way(a_former_scene())[1]["groups"]
     assert (group["adopted"], group["carried"], group["restart"]) == (8, 0, "")
 
 
-def test_commands_name_what_is_there(way: Way) -> None:
+def test_commands_name_existing_objects(way: Way) -> None:
     scene = a_former_scene()
     scene.webhooks += [ours()]
-    steps = {step["id"]: step for step in way(scene)["steps"]}
+    steps = {step["id"]: step for step in way(scene)[1]["steps"]}
     assert steps["unregister"]["commands"] == [
         "kubectl delete mutatingwebhookconfiguration kuberay-tpu-mutating-webhook-cfg",
         "kubectl delete validatingwebhookconfiguration kuberay-tpu-validating-webhook-cfg",
@@ -154,38 +151,39 @@ def test_commands_name_what_is_there(way: Way) -> None:
     assert steps["install"]["commands"] == []
 
 
-def test_what_helm_installed_is_uninstalled_by_helm(migrate: Migrate) -> None:
+def test_a_release_of_helm_is_uninstalled_by_helm(migrate: Callable[..., Ended]) -> None:
     release = {"meta.helm.sh/release-name": "tpu", "meta.helm.sh/release-namespace": "default"}
-    answer = {DEPLOYMENTS: {"items": [deployment(**release)]}}
-    _, out = migrate(a_former_scene(), change=lambda server: server.answers.update(answer))
-    assert "helm uninstall tpu -n default" in out
+    installed = {DEPLOYMENTS: {"items": [deployment(**release)]}}
+    ended = migrate(a_former_scene(), change=lambda server: server.answers.update(installed))
+    assert "helm uninstall tpu -n default" in ended.out
+
+
+def _two_in_one_seat(scene: Scene) -> None:
+    scene.told("llama-tpu-worker-1", TPU_WORKER_ID="0")
+
+
+def _without_marks(scene: Scene) -> None:
+    scene.changed("llama-tpu-worker-1", metadata={"labels": {"replicaIndex": None}})
+
+
+def _under_a_cut_name(scene: Scene) -> None:
+    scene.changed("llama-tpu-worker-1", spec={"subdomain": "ama-headless"})
 
 
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        (
-            lambda scene: scene.told("llama-tpu-worker-1", TPU_WORKER_ID="0"),
-            "llama-tpu-worker-0 and llama-tpu-worker-1 both are host 0",
-        ),
-        (
-            lambda scene: scene.changed(
-                "llama-tpu-worker-1", metadata={"labels": {"replicaIndex": None}}
-            ),
-            "1 pod has no identity, the first is llama-tpu-worker-1",
-        ),
-        (
-            lambda scene: scene.changed("llama-tpu-worker-1", spec={"subdomain": "ama-headless"}),
-            "llama-tpu-worker-1 is found under ama-headless",
-        ),
+        (_two_in_one_seat, "llama-tpu-worker-0 and llama-tpu-worker-1 both are host 0"),
+        (_without_marks, "1 pod has no identity, the first is llama-tpu-worker-1"),
+        (_under_a_cut_name, "llama-tpu-worker-1 is found under ama-headless"),
     ],
 )
-def test_a_group_that_cannot_be_adopted_is_created_anew(
-    way: Way, change: Callable[[Scene], object], why: str
+def test_a_group_that_cannot_be_adopted_is_recreated(
+    way: Way, change: Callable[[Scene], None], why: str
 ) -> None:
     scene = a_former_scene()
     change(scene)
-    data = way(scene)
+    data = way(scene)[1]
     (group,) = data["groups"]
     assert why in group["restart"]
     assert states(data)["restart"] == "later"
@@ -195,26 +193,24 @@ def test_a_group_that_cannot_be_adopted_is_created_anew(
     ]
 
 
-def test_what_may_not_be_read_is_said_and_is_no_step_that_is_done(migrate: Migrate) -> None:
+def test_a_kind_that_cannot_be_read_is_named_and_its_step_is_not_done(way: Way) -> None:
     scene = a_former_scene()
     scene.webhooks = [ours()]
-    status, out = migrate(
-        scene, "-o", "json", change=lambda server: server.refused.update({VALIDATING, DEPLOYMENTS})
-    )
-    data = json.loads(out)
-    assert status == 1
-    assert data["unread"] == {
-        "validatingwebhookconfigurations": "forbidden",
-        "deployments": "forbidden",
-    }
+
+    def change(server: Server) -> None:
+        server.refused |= {VALIDATING, DEPLOYMENTS}
+
+    status, data = way(scene, validating=False, left=False, change=change)
+    kinds = ("validatingwebhookconfigurations", "deployments")
+    assert (status, data["unread"]) == (1, dict.fromkeys(kinds, "forbidden"))
     assert states(data)["unregister"] == "next"
 
 
-def test_it_waits_for_the_next_step_and_no_longer(migrate: Migrate) -> None:
-    status, out = migrate(a_former_scene(), "--wait", "1s")
-    assert status == 1
-    assert "8 pods are adopted as they are" in out
-    assert "4 steps left" in out
+def test_it_waits_for_the_next_step_and_no_longer(migrate: Callable[..., Ended]) -> None:
+    ended = migrate(a_former_scene(), "--wait", "1s")
+    assert ended.status == 1
+    assert "8 pods are adopted as they are" in ended.out
+    assert "4 steps left" in ended.out
 
 
 def test_it_is_the_webhook_that_status_complains_of() -> None:
@@ -230,7 +226,5 @@ def test_adopted_pods_are_fine_to_status() -> None:
     assert scene.ids() == ["head-missing"]
 
 
-def test_only_a_webhook_that_is_known_can_be_left(capsys: Capture) -> None:
-    with pytest.raises(SystemExit):
-        main(["migrate", "--from", "another"])
-    assert PREVIOUS in capsys.readouterr().err
+def test_only_a_known_webhook_can_be_replaced(run: Run) -> None:
+    assert PREVIOUS in run("migrate", "--from", "another").err

@@ -7,10 +7,10 @@ import base64
 import io
 import json
 import ssl
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import httpx
 import pytest
@@ -52,6 +52,24 @@ ASKED = {"", PODS, RAYCLUSTERS, LEASES, CRDS}
 """What the process that answers reviews reads or writes; the first is what is served."""
 
 
+Object = dict[str, Any]
+T = TypeVar("T")
+
+
+async def polled(read: Callable[[], Awaitable[T]], over: Callable[[T], bool]) -> T:
+    """Return the first answer that is the expected one."""
+    async with asyncio.timeout(SECONDS):
+        while not over(found := await read()):  # noqa: ASYNC110 - over a wire, nothing signals it
+            await asyncio.sleep(0.01)
+    return found
+
+
+def patch_of(response: Object) -> list[Object]:
+    """Return the operations of a response, empty without a patch."""
+    operations: list[Object] = json.loads(base64.b64decode(response.get("patch", "W10=")))
+    return operations
+
+
 class Served(NamedTuple):
     """A service that answers: clients of its two listeners."""
 
@@ -60,21 +78,19 @@ class Served(NamedTuple):
 
     async def until_ready(self) -> None:
         """Wait until reviews are answered."""
-        async with asyncio.timeout(SECONDS):
-            # Over a wire, with no one to signal it
-            while (await self.admin.get("/readyz")).status_code != httpx.codes.OK:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+        await polled(lambda: self.admin.get("/readyz"), lambda answer: answer.is_success)
+
+    async def post(self, path: str, review: Object) -> Object:
+        """Return the response to a review."""
+        response: Object = (await self.reviews.post(path, json=review)).json()["response"]
+        return response
 
     async def admit(self) -> tuple[list[str], list[str]]:
         """Return the warnings for a worker pod that is created, and the paths that its patch
         changes.
         """
-        review = pod_review(a_pod("", group="tpu"), dry_run=True)
-        response = (await self.reviews.post("/mutate", json=review)).json()["response"]
-        operations: list[dict[str, Any]] = json.loads(
-            base64.b64decode(response.get("patch", "W10="))
-        )
-        return response.get("warnings", []), [operation["path"] for operation in operations]
+        response = await self.post("/mutate", pod_review(a_pod("", group="tpu"), dry_run=True))
+        return response.get("warnings", []), [each["path"] for each in patch_of(response)]
 
     async def check(self) -> list[str]:
         """Return the warnings for a RayCluster that asks for a gang, which are those of its
@@ -86,7 +102,7 @@ class Served(NamedTuple):
             "kind": {**gvk, "kind": "RayCluster"},
             "resource": {**gvk, "resource": "rayclusters"},
         }
-        response = (await self.reviews.post("/validate", json=review)).json()["response"]
+        response = await self.post("/validate", review)
         return [text for text in response.get("warnings", []) if "PodGroups" in text]
 
 
@@ -177,17 +193,11 @@ async def test_pods_get_their_scheduling_group_only_while_the_api_server_serves_
         assert "the API server serves no PodGroups" in warnings[0]
         assert "/spec/schedulingGroup" not in paths
         api.served = {"v1beta1"}
-        async with asyncio.timeout(SECONDS):
-            # Over a wire, with no one to signal it
-            while (said := await served.admit())[0]:  # noqa: ASYNC110
-                await asyncio.sleep(0.05)
-        assert "/spec/schedulingGroup" in said[1]
+        _, paths = await polled(served.admit, lambda answer: answer[0] == [])
+        assert "/spec/schedulingGroup" in paths
         assert await served.check() == []
         api.served = set()
-        async with asyncio.timeout(SECONDS):
-            # Over a wire, with no one to signal it
-            while not (warned := await served.check()):  # noqa: ASYNC110
-                await asyncio.sleep(0.05)
+        warned = await polled(served.check, bool)
         assert "the API server serves no PodGroups" in warned[0]
         warnings, paths = await served.admit()
         assert "the API server serves no PodGroups" in warnings[0]
@@ -222,10 +232,7 @@ async def test_the_controller_keeps_pod_groups_while_they_are_served_and_says_so
 
     async with FakeApi().serving() as api, controlling(api, tmp_path, KEPT, log) as probes:
         api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
-        async with asyncio.timeout(SECONDS):
-            # Over a wire, with no one to signal it
-            while (await probes.get("/readyz")).status_code != httpx.codes.OK:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+        await polled(lambda: probes.get("/readyz"), lambda answer: answer.is_success)
         assert (await probes.get("/livez")).text == "ok"
         assert api.count("list", PODGROUPS) == 0
         api.served = {"v1beta1"}
@@ -267,10 +274,7 @@ async def test_the_controller_is_ready_when_everything_it_needs_has_been_answere
 
     async def until(probes: httpx.AsyncClient, status: int, missing: set[str]) -> None:
         wanted = {"[+]": conditions - missing, "[-]": missing}
-        async with asyncio.timeout(SECONDS):
-            # Over a wire, with no one to signal it
-            while (await lines(probes)) != wanted:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+        await polled(lambda: lines(probes), lambda found: found == wanted)
         assert (await probes.get("/readyz")).status_code == status
 
     api = FakeApi(before=lambda request: 500 if request.resource == resource else 0)
@@ -289,14 +293,9 @@ async def test_the_pod_group_of_a_replica_follows_pods_that_are_stored(tmp_path:
         api.put(RAYCLUSTERS, a_cluster(REPLICA, enableInTreeAutoscaling=True))
         await eventually(lambda: templates(api) == {"worker-tpu": 4})
         await served.until_ready()
-        review = pod_review(a_pod("", group="tpu"))
-        response = (await served.reviews.post("/mutate", json=review)).json()["response"]
-        operations = json.loads(base64.b64decode(response["patch"]))
-        (name,) = (
-            each["value"]["podGroupName"]
-            for each in operations
-            if each["path"] == "/spec/schedulingGroup"
-        )
+        response = await served.post("/mutate", pod_review(a_pod("", group="tpu")))
+        (group,) = (each for each in patch_of(response) if each["path"] == "/spec/schedulingGroup")
+        name = group["value"]["podGroupName"]
         seen = resyncs(api)
         await eventually(lambda: resyncs(api) > seen + 1)
         assert counts(api) == {}

@@ -1,12 +1,9 @@
 """The complete product: two `serve` processes and a `controller` with one API server."""
 
 import asyncio
-import base64
 import io
-import json
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
 
 import httpx
 import jsonpatch
@@ -19,15 +16,17 @@ from tests.kubeclient.following import eventually
 from tests.kubeclient.objects import a_pod
 from tests.operation.test_scheduling import (
     KEPT,
+    Object,
     Served,
     controlling,
+    patch_of,
+    polled,
     serving,
 )
 from webhook.api import names
 from webhook.groups.annotations import REPLICA
 
 HOSTS, REPLICAS = 4, 2
-Object = dict[str, Any]
 
 
 async def create(api: FakeApi, served: Served, name: str) -> Object:
@@ -35,9 +34,9 @@ async def create(api: FakeApi, served: Served, name: str) -> Object:
     pod = a_pod(name, group="tpu")
     for key in (names.LABEL_REPLICA_INDEX, names.LABEL_REPLICA_NAME, names.LABEL_HOST_INDEX):
         assert key not in pod["metadata"]["labels"]
-    response = (await served.reviews.post("/mutate", json=pod_review(pod))).json()["response"]
+    response = await served.post("/mutate", pod_review(pod))
     assert response["allowed"], response
-    stored: Object = jsonpatch.apply_patch(pod, json.loads(base64.b64decode(response["patch"])))
+    stored: Object = jsonpatch.apply_patch(pod, patch_of(response))
     api.put(PODS, stored)
     return stored
 
@@ -103,6 +102,4 @@ def groups(api: FakeApi, pods: list[Object]) -> set[str]:
 async def eventually_counts(admin: httpx.AsyncClient, count: int) -> None:
     """Wait until a process knows so many worker pods."""
     line = f"ray_webhook_members {float(count)}"
-    # Over a wire, with no one to signal it
-    while line not in (await admin.get("/metrics")).text:  # noqa: ASYNC110
-        await asyncio.sleep(0.01)
+    await polled(lambda: admin.get("/metrics"), lambda answer: line in answer.text)

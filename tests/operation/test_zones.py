@@ -2,7 +2,6 @@
 overrides it.
 """
 
-import base64
 from pathlib import Path
 from typing import Literal
 
@@ -12,7 +11,7 @@ from tests.apiserver import pod_review
 from tests.controller.publishing import a_cluster
 from tests.kubeclient.fake_api import RAYCLUSTERS, FakeApi
 from tests.kubeclient.objects import a_pod
-from tests.operation.test_scheduling import INSTALLED, Served, serving
+from tests.operation.test_scheduling import INSTALLED, patch_of, serving
 from webhook.api import names
 from webhook.config.configuration import Topology
 from webhook.groups.annotations import WORKER_GROUP
@@ -38,13 +37,7 @@ async def test_ray_is_told_where_the_api_server_knows_it_unless_a_switch_says_ot
     ):
         api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
         await served.until_ready()
-        found = await patch(served)
+        review = pod_review(a_pod("", group="tpu"), dry_run=True)
+        found = str(patch_of(await served.post("/mutate", review)))
         for name in (names.RAY_NODE_ZONE, names.RAY_NODE_REGION):
             assert (name in found) is expected
-
-
-async def patch(served: Served) -> str:
-    """Return the patch of a worker pod that is created."""
-    review = pod_review(a_pod("", group="tpu"), dry_run=True)
-    response = (await served.reviews.post("/mutate", json=review)).json()["response"]
-    return base64.b64decode(response["patch"]).decode()
