@@ -40,7 +40,21 @@ def _ignored(*fields: str) -> dict[str, Mask]:
     return dict.fromkeys(fields, IGNORED)
 
 
-_SCALED: Final = {"workerGroupSpecs": [_ignored("replicas", "scaleStrategy")]}
+def _within(way: tuple[str, ...], mask: Mask, **others: Mask) -> Mask:
+    """Return the mask of a spec whose cluster is at path `way`."""
+    for name in reversed(way):
+        mask = {**others, name: mask}
+    return mask
+
+
+_SCALED: Final = {
+    kind: {
+        "metadata": {**dict.fromkeys(("name", "labels", "annotations")), _REST: IGNORED},
+        "spec": _within(way, {"workerGroupSpecs": [_ignored("replicas", "scaleStrategy")]}),
+        _REST: IGNORED,
+    }
+    for kind, way in _CLUSTER_AT.items()
+}
 
 QUEUED_TEMPLATE: Final = {
     "metadata": {
@@ -53,10 +67,14 @@ QUEUED_TEMPLATE: Final = {
 
 https://github.com/kubernetes-sigs/kueue/blob/v0.19.0/pkg/podset/podset.go
 """
-_QUEUED: Final = {
+_QUEUED_CLUSTER: Final = {
     "suspend": IGNORED,
     "headGroupSpec": {"template": QUEUED_TEMPLATE},
     "workerGroupSpecs": [{"template": QUEUED_TEMPLATE}],
+}
+_QUEUED: Final = {
+    kind: {"spec": _within(way, _QUEUED_CLUSTER, suspend=IGNORED), _REST: IGNORED}
+    for kind, way in _CLUSTER_AT.items()
 }
 
 _ROLLOUT_GROUP: Final = {
@@ -90,7 +108,10 @@ def same(old: object, new: object, mask: Mask) -> bool:
         return old == new
     rest = mask.get(_REST)
     for key in old.keys() | new.keys():
-        one, other, below = old.get(key), new.get(key), mask.get(key, rest)
+        below = mask.get(key, rest)
+        if below is IGNORED:
+            continue
+        one, other = old.get(key), new.get(key)
         if one != other if below is None else not same(one, other, below):
             return False
     return True
@@ -103,11 +124,7 @@ def only_scaled(kind: str, old: object, new: object) -> bool:
     Ray's autoscaler sends such updates constantly, and KubeRay sends updates that only change
     finalizers.
     """
-    before, after = at(old, "metadata"), at(new, "metadata")
-    unchanged = ("name", "labels", "annotations")
-    return all(at(before, name) == at(after, name) for name in unchanged) and same(
-        at(old, "spec"), at(new, "spec"), _within(_CLUSTER_AT[kind], _SCALED)
-    )
+    return same(old, new, _SCALED[kind])
 
 
 def only_queued(kind: str, old: object, new: object) -> bool:
@@ -119,21 +136,13 @@ def only_queued(kind: str, old: object, new: object) -> bool:
     """
     if not at(new, "metadata", "labels", names.LABEL_KUEUE_QUEUE):
         return False
-    before, after, way = at(old, "spec"), at(new, "spec"), _CLUSTER_AT[kind]
-    mask = _within(way, _QUEUED, suspend=IGNORED)
-    return _suspends(before, way) != _suspends(after, way) and same(before, after, mask)
+    return _suspends(kind, old) != _suspends(kind, new) and same(old, new, _QUEUED[kind])
 
 
-def _within(way: tuple[str, ...], mask: Mask, **others: Mask) -> Mask:
-    """Return the mask of a spec whose cluster is at path `way`."""
-    for name in reversed(way):
-        mask = {**others, name: mask}
-    return mask
-
-
-def _suspends(spec: object, way: tuple[str, ...]) -> list[bool]:
-    """Return `suspend` of a spec and of each object on the path to its cluster."""
-    return [at(spec, *way[:depth], "suspend") is True for depth in range(len(way) + 1)]
+def _suspends(kind: str, value: object) -> list[bool]:
+    """Return `suspend` of the spec and of each object on the path to its cluster."""
+    way = ("spec", *_CLUSTER_AT[kind])
+    return [at(value, *way[:depth], "suspend") is True for depth in range(1, len(way) + 1)]
 
 
 def replicas_of(kind: str, value: object) -> list[Any]:
