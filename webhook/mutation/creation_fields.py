@@ -122,10 +122,10 @@ def resize_policy(replica: Replica) -> list[Edit]:
     """
     listed = replica.group_name in replica.cluster.resizable
     scope = replica.policy.resize
-    if not replica.pod.spec.containers or scope == "none" or not (listed or scope == "all"):
+    if scope == "none" or not (listed or scope == "all"):
         return []
-    rules = {rule.resource_name: rule.restart_policy for rule in replica.ray.resize_policy or ()}
-    path = replica.slots[replica.ray_slot].path
+    ray = replica.ray
+    rules = {rule.resource_name: rule.restart_policy for rule in ray.container.resize_policy or ()}
     why = "Ray resizes it in place" if listed else "it can be resized in place"
     problem = f"Ray resizes nothing with {_RESTART}" if listed else ""
     if replica.pod.spec.restart_policy == "Never":
@@ -133,7 +133,7 @@ def resize_policy(replica: Replica) -> list[Edit]:
     edits: list[Edit] = []
     for resource in ("cpu", "memory"):
         if resource not in rules:
-            edits.append(AppendResizeRule(path, resource, why))
+            edits.append(AppendResizeRule(ray.path, resource, why))
         elif rules[resource] == _RESTART and problem:
             edits.append(Warn(f"resizePolicy {resource}: {problem}: remove it from the template"))
     return edits

@@ -12,7 +12,7 @@ from webhook.api.release import Release, image_release, parse_release
 from webhook.groups.annotations import DRAIN_SECONDS
 from webhook.groups.drain_timeout import DEFAULT_GRACE, MARGIN, own_seconds, read_seconds
 from webhook.mutation.edit import Edit, Note, SetField, SetPreStop, Warn
-from webhook.mutation.ray_pod import Replica, Variable, fill
+from webhook.mutation.ray_pod import Replica, Slot, Variable, fill
 
 DRAINS_SINCE: Final[Release] = (2, 57)
 """The first Ray release whose `ray start --block` drains its node on SIGTERM."""
@@ -54,44 +54,32 @@ def replica_edits(replica: Replica) -> list[Edit]:
     A variable set by the user is kept, and determines the grace period; 0 disables the drain. A
     longer grace period is kept, and so are a container's own hooks and stop signal.
     """
-    cluster, asked = replica.cluster, replica.policy.drain_seconds
-    if not (cluster.drain_seconds or asked) or not replica.pod.spec.containers:
-        return []
-    if problem := DRAIN_SECONDS.problem(cluster.drain_seconds):
-        return [Warn(f"no drain: {DRAIN_SECONDS.annotation} is {problem}")]
-    seconds = read_seconds(cluster.drain_seconds)
-    if seconds is None:
-        seconds = replica.policy.drain_seconds
+    cluster, seconds, ray = replica.cluster, replica.policy.drain_seconds, replica.ray
+    if cluster.drain_seconds:
+        if problem := DRAIN_SECONDS.problem(cluster.drain_seconds):
+            return [Warn(f"no drain: {DRAIN_SECONDS.annotation} is {problem}")]
+        seconds = read_seconds(cluster.drain_seconds) or 0
     if not seconds:
         return []
-    slot = replica.slots[replica.ray_slot]
-    given = slot.variable(names.RAY_DRAIN_TIMEOUT)
+    given = ray.variable(names.RAY_DRAIN_TIMEOUT)
     own = own_seconds((given and given.value) or "")
     if own == 0:
         return []
-    drain = seconds if own is None else own
-    edits: list[Edit] = [
-        *fill(
-            slot,
-            [Variable(names.RAY_DRAIN_TIMEOUT, str(seconds), "Ray drains for as long on SIGTERM")],
-        )
-    ]
+    drain, why = seconds if own is None else own, "Ray drains for as long on SIGTERM"
+    edits: list[Edit] = [*fill(ray, [Variable(names.RAY_DRAIN_TIMEOUT, str(seconds), why)])]
     grace = replica.pod.spec.termination_grace_period_seconds
     if (DEFAULT_GRACE if grace is None else grace) < drain + MARGIN:
-        edits.append(
-            SetField("terminationGracePeriodSeconds", drain + MARGIN, "the drain fits into it")
-        )
-    release = image_release(replica.ray.image or "")[0] or parse_release(cluster.ray_version)
+        why = "the drain fits into it"
+        edits.append(SetField("terminationGracePeriodSeconds", drain + MARGIN, why))
+    release = image_release(ray.container.image or "")[0] or parse_release(cluster.ray_version)
     if release is None or release < DRAINS_SINCE:
-        edits.append(_hook(replica, slot.path, drain))
+        edits.append(_hook(ray, drain))
     return edits
 
 
-def _hook(replica: Replica, path: str, seconds: int) -> Edit:
-    lifecycle = replica.ray.lifecycle
+def _hook(ray: Slot, seconds: int) -> Edit:
+    lifecycle = ray.container.lifecycle
     if lifecycle is not None and (lifecycle.pre_stop or lifecycle.post_start):
         return Note("no preStop: the container has a lifecycle of its own")
-    command = ("python3", "-c", HOOK, str(seconds))
-    return SetPreStop(
-        path, command, "asks a Ray before 2.57 to drain", has_lifecycle=lifecycle is not None
-    )
+    command, why = ("python3", "-c", HOOK, str(seconds)), "asks a Ray before 2.57 to drain"
+    return SetPreStop(ray.path, command, why, has_lifecycle=lifecycle is not None)

@@ -58,7 +58,7 @@ def fold(replica: Replica, edits: Sequence[Edit]) -> list[Operation]:
     if terms := others.get(AppendTerm):
         operations += _affinity(replica.pod, terms)
     if rules := others.get(AppendResizeRule):
-        operations += _resize_rules(replica.ray.resize_policy, rules)
+        operations += _resize_rules(replica.ray.container.resize_policy, rules)
     return operations
 
 
@@ -84,7 +84,7 @@ def _claim(replica: Replica, edit: AddClaim) -> list[Operation]:
     entry, name = {"name": edit.name, "resourceClaimTemplateName": edit.template}, edit.name
     operations = [_appended("/spec/resourceClaims", replica.pod.spec.resource_claims, entry)]
     for path in edit.containers:
-        present = replica.slot(path).resources
+        present = replica.slot(path).container.resources
         if present is None:
             operations.append(Operation("add", f"{path}/resources", {"claims": [{"name": name}]}))
         else:

@@ -30,7 +30,7 @@ def replica_edits(replica: Replica) -> list[Edit]:
 
     If the pod has no such label, the value is empty, which Ray ignores.
     """
-    if not replica.policy.zones or not replica.pod.spec.containers:
+    if not replica.policy.zones:
         return []
     mapped = _mapped(replica)
     variables = [
@@ -38,14 +38,14 @@ def replica_edits(replica: Replica) -> list[Edit]:
         for name, key, label, what in _PLACES
         if label not in mapped and key not in mapped
     ]
-    return [*fill(replica.slots[replica.ray_slot], variables)]
+    return [*fill(replica.ray, variables)]
 
 
 def host_edits(worker: Worker) -> list[Edit]:
     """Return replica, host and labels of the Node as labels of Ray."""
     replica, cluster, group = worker.replica, worker.replica.cluster, worker.replica.group
     asked = cluster.replica_label or cluster.node_labels or group.topology or group.label_mappings
-    if not asked or not replica.pod.spec.containers:
+    if not asked:
         return []
     mapped = _mapped(replica)
     seat = _seat_labels(worker) if cluster.replica_label else {}
@@ -62,7 +62,7 @@ def host_edits(worker: Worker) -> list[Edit]:
         if not _allowed(replica, each.node_label)
     ]
     if labels:
-        edits += _override(replica.slots[replica.ray_slot], variables, labels)
+        edits += _override(replica.ray, variables, labels)
     return edits
 
 
@@ -96,7 +96,7 @@ def _allowed(replica: Replica, key: str) -> bool:
 
 def _native(replica: Replica) -> bool:
     """Return whether KubeRay itself delivers labels of Nodes to this pod."""
-    return replica.slots[replica.ray_slot].variable(names.KUBERAY_NODE_LABELS) is not None
+    return replica.ray.variable(names.KUBERAY_NODE_LABELS) is not None
 
 
 def _override(slot: Slot, variables: list[Variable], labels: dict[str, str]) -> list[Edit]:

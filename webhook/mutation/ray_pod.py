@@ -36,6 +36,7 @@ from webhook.groups.identity import HostIdentity
 from webhook.groups.naming import headless_service, host_name, host_prefix
 from webhook.mutation.edit import SetEnv, Warn
 
+_NO_CONTAINERS: Final = (Container(),)
 _NO_RESOURCES: Final = Resources()
 
 HEAD_SEAT: Final = HostIdentity(-1, 0, "")
@@ -88,13 +89,16 @@ class Slot(Struct, gc=False):
     """
 
     path: str
-    name: str
+    container: Container
     variables: list[EnvVar]
     env: dict[str, int]
     devices: Counts
     passing: bool
-    resources: Resources | None = None
     ordinal: int | None = None
+
+    @property
+    def name(self) -> str:
+        return self.container.name
 
     def variable(self, name: str) -> EnvVar | None:
         """Return the effective entry of a variable: of several, the kubelet uses the last."""
@@ -124,12 +128,11 @@ class Replica(Struct, gc=False):
 
     `holder` is that of the reservation, if the identity is new to the pod; only this field differs
     between hosts. A head is a replica of 1 host in a group of its own, without an identity.
-    `in_unit`: its worker group is one unit, of `unit_hosts` hosts. `ray_slot` is the index of Ray's
-    container among the slots. `service` is the headless service under which the pod's host name
-    resolves. `devices` are those of a host, `chips` the TPU chips among them; `processes` are the
-    containers of a v7x host that each run a TPU process. `slice` is the TPU slice of its hosts.
-    `multi_slice`: it is a slice of a job over several. `needs_names`: other hosts must reach these
-    by host name.
+    `in_unit`: its worker group is one unit, of `unit_hosts` hosts. `ray` is Ray's container.
+    `service` is the headless service under which the pod's host name resolves. `devices` are those
+    of a host, `chips` the TPU chips among them; `processes` are the containers of a v7x host that
+    each run a TPU process. `slice` is the TPU slice of its hosts. `multi_slice`: it is a slice of a
+    job over several. `needs_names`: other hosts must reach these by host name.
     """
 
     pod: Pod
@@ -144,7 +147,7 @@ class Replica(Struct, gc=False):
     in_unit: bool
     unit_hosts: int
     slots: list[Slot]
-    ray_slot: int
+    ray: Slot
     service: str
     devices: Counts
     chips: int
@@ -158,10 +161,6 @@ class Replica(Struct, gc=False):
     def assigned(self) -> bool:
         """Return whether the identity is new to the pod, not in its labels."""
         return bool(self.holder)
-
-    @property
-    def ray(self) -> Container:
-        return (self.pod.spec.containers or [Container()])[self.ray_slot]
 
     @property
     def first_host(self) -> str:
@@ -219,7 +218,7 @@ def read_replica(
     spec, hosts, name = pod.spec, group.num_of_hosts, group.group_name
     main = [
         _slot(f"/spec/containers/{i}", container, passing=False)
-        for i, container in enumerate(spec.containers or ())
+        for i, container in enumerate(spec.containers or _NO_CONTAINERS)
     ]
     inits = [
         _slot(f"/spec/initContainers/{i}", container, passing=container.restart_policy != ALWAYS)
@@ -252,7 +251,7 @@ def read_replica(
         in_unit=in_unit,
         unit_hosts=hosts * group.desired if in_unit else hosts,
         slots=slots,
-        ray_slot=ray_container((slot.name, slot.env) for slot in main),
+        ray=main[ray_container((slot.name, slot.env) for slot in main)],
         service=spec.subdomain or headless_service(cluster.name),
         devices=devices,
         chips=chips,
@@ -317,7 +316,7 @@ def _slot(path: str, container: Container, *, passing: bool) -> Slot:
     limits, requests, claims = resources.limits, resources.requests, resources.claimed
     devices = count_devices(limits, requests, partial(_count, path), claims)
     env = {variable.name: i for i, variable in enumerate(variables)}
-    return Slot(path, container.name, variables, env, devices, passing, container.resources)
+    return Slot(path, container, variables, env, devices, passing)
 
 
 def _count(path: str, key: str, amount: str | float) -> int:
