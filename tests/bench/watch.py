@@ -22,7 +22,7 @@ from webhook.admission.pod_handler import PodHandler
 from webhook.admission.reviewer import Mutation
 from webhook.api.objects import RayCluster
 from webhook.app.informers import Connected
-from webhook.cache.serve_cache import ClusterState
+from webhook.cache.live import ClusterState
 from webhook.groups.group_config import ClusterIndex, facts_of
 from webhook.groups.identity import HostIdentity
 from webhook.groups.identity_index import Membership

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tests.kubeclient.fake_api import FakeApi
 from webhook.app.informers import Connected
 from webhook.cache.informer import Counters
-from webhook.cache.serve_cache import ClusterState
+from webhook.cache.live import ClusterState
 from webhook.groups.group_config import ClusterIndex
 from webhook.groups.identity import GroupKey, HostIdentity
 from webhook.groups.identity_index import Membership

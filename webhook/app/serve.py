@@ -16,9 +16,8 @@ from webhook.admission.shard_handler import ShardHandler
 from webhook.admission.subresource_handlers import BindingHandler, ResizeHandler
 from webhook.app.informers import Connected, connection, own_namespace, watch_metrics
 from webhook.app.runtime import Process, Runnable, admin_server, configured
-from webhook.cache.live import LiveReader
+from webhook.cache.live import ClusterState, LiveReader
 from webhook.cache.nodes import Nodes
-from webhook.cache.serve_cache import ClusterState
 from webhook.certs.certificate_watcher import (
     CertificateFiles,
     CertificateSource,

@@ -1,26 +1,30 @@
-"""Live reads of objects that the watch may not have delivered yet, and the age of the known
-state.
+"""The cluster state of the process that answers reviews: watches, live reads of objects that a
+watch may not have delivered yet, and the age of the known state.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from functools import partial
 from math import inf
-from typing import Final
+from typing import Any, Final
 from weakref import WeakValueDictionary
 
 from msgspec import Struct
 
 from webhook.api import names
+from webhook.api.objects import RayCluster
 from webhook.api.review import ClusterUnreadable
+from webhook.cache.informer import ListWatch
 from webhook.cache.serve_stores import PodStore, RayClusterStore, pods_in, rayclusters_in
 from webhook.cache.store import number
 from webhook.groups.group_config import ClusterIndex
 from webhook.groups.identity import GroupKey, Key
 from webhook.groups.identity_index import Membership
+from webhook.groups.identity_labels import WorkerPod
 from webhook.groups.required_reads import SILENCE_SECONDS, Read, ReadClusters, ReadGroup
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.errors import ApiError
+from webhook.kubeclient.timeouts import Clock, Timing
 from webhook.kubeclient.wire import read_list
 
 READ_SECONDS: Final = 3.0
@@ -160,6 +164,58 @@ class LiveReader:
 
     def _stores_of(self, namespace: str) -> Stores:
         return self._stores.get(namespace) or self._stores.get("", _UNWATCHED)
+
+
+class ClusterState:
+    """Keeps the stores up to date with the cluster; without namespaces, for all of them."""
+
+    def __init__(
+        self,
+        api: Api,
+        clusters: ClusterIndex,
+        members: Membership,
+        namespaces: Sequence[str] = (),
+        timing: Timing | None = None,
+    ) -> None:
+        time_source = Clock(server_time=api.server_time.now)
+        self.stores = {
+            namespace: Stores(PodStore(members, namespace), RayClusterStore(clusters))
+            for namespace in namespaces or ("",)
+        }
+        self.pods: list[ListWatch[WorkerPod]] = [
+            ListWatch(api, pods_in(namespace), stores.pods, timing, time_source)
+            for namespace, stores in self.stores.items()
+        ]
+        self.clusters: list[ListWatch[RayCluster]] = [
+            ListWatch(api, rayclusters_in(namespace), stores.clusters, timing, time_source)
+            for namespace, stores in self.stores.items()
+        ]
+        self.reader = LiveReader(api, self.stores)
+        clusters.freshness = self.reader.fresh
+
+    def pods_synced(self) -> bool:
+        return all(watch.synced for watch in self.pods)
+
+    def clusters_synced(self) -> bool:
+        return all(watch.synced for watch in self.clusters)
+
+    @property
+    def watches(self) -> list[ListWatch[Any]]:
+        return [*self.pods, *self.clusters]
+
+    @property
+    def malformed(self) -> int:
+        """Return the number of worker pods with invalid identity labels."""
+        return sum(stores.pods.malformed for stores in self.stores.values())
+
+    async def run(self) -> None:
+        """Watch the cluster until cancelled. The client has to be open."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                for watch in self.watches:
+                    group.create_task(watch.run(), name=watch.name)
+        finally:
+            await self.reader.close()
 
 
 class Flights:
