@@ -4,6 +4,8 @@ index.
 
 import asyncio
 import logging
+import sys
+from types import FrameType
 
 import pytest
 
@@ -43,6 +45,33 @@ async def test_pods_take_their_seats_when_they_come_and_free_them_when_they_term
         api.delete(PODS, "pod-1")
         await eventually(lambda: f.pods.events == 6)
         assert f.seats(KEY) == [HostIdentity(0, 0, "tpu-x")]
+
+
+async def test_an_event_of_a_pod_passes_four_modules_on_its_way_to_the_index(api: FakeApi) -> None:
+    calls: list[tuple[str, str]] = []
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            calls.append((frame.f_globals.get("__name__", ""), frame.f_code.co_name))
+
+    async with following(api) as f:
+        api.put(PODS, a_pod("pod-0", HostIdentity(0, 0, "tpu-x")))
+        await eventually(lambda: f.synced and len(f.members) == 1)
+        sys.setprofile(note)
+        try:
+            api.put(PODS, a_pod("pod-1", HostIdentity(0, 1, "tpu-x")))
+            await eventually(lambda: len(f.members) == 2)
+        finally:
+            sys.setprofile(None)
+    calls = calls[: calls.index(("webhook.groups.identity_index", "put")) + 1]
+    passed = [module for module, _ in calls if module.startswith("webhook.")]
+    received = len(passed) - passed[::-1].index("webhook.kubeclient.client")
+    assert [*dict.fromkeys(passed[received:])] == [
+        "webhook.cache.informer",
+        "webhook.cache.store",
+        "webhook.groups.identity_index",
+        "webhook.groups.identity_labels",
+    ]
 
 
 async def test_no_seat_is_given_beside_a_pod_that_is_marked_but_for_a_mark_of_a_template(
