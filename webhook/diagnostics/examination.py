@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import Any, Final, TypeVar
 
-from msgspec import Struct
-
 from webhook.api import names
 from webhook.diagnostics import report
 from webhook.diagnostics.assigned_pods import Cluster, Group, Replica
@@ -17,7 +15,7 @@ from webhook.diagnostics.messages import describe
 from webhook.diagnostics.object_cache import ObjectCache
 from webhook.diagnostics.pod_problems import PODS, parties
 from webhook.diagnostics.raycluster_problems import CLUSTER, DELETION, LEAVING
-from webhook.diagnostics.replica_problems import DECLARED, GROUP, REPLICA, SLICE, Slice
+from webhook.diagnostics.replica_problems import DECLARED, GROUP, REPLICA
 
 T = TypeVar("T")
 
@@ -69,30 +67,21 @@ DIAGNOSES: Final[tuple[Diagnosis[Any], ...]] = (
     *DELETION,
     *GROUP,
     *REPLICA,
-    *SLICE,
     *DECLARED,
     *PODS,
 )
 
 
-class ReplicaProblems(Struct, frozen=True):
-    """The symptoms of a replica from the diagnoses in DECLARED, reported yet or not, and the
-    numbers of slices set in its pods; None if it is not part of a job over several slices.
-    """
-
-    symptoms: tuple[tuple[Diagnosis[Expected], Symptom], ...]
-    slices: tuple[str, ...] | None
+ReplicaProblems = tuple[tuple[Diagnosis[Expected], Symptom], ...]
 
 
 def find_again(replica: Replica) -> ReplicaProblems:
-    """Return the problems of the hosts of a replica. They depend only on its pods, their nodes, the
-    configuration of its RayCluster, and the time of the last edit.
+    """Return the symptoms of a replica from the diagnoses in DECLARED, reported yet or not. They
+    depend only on its pods, their nodes, the configuration of its RayCluster, and the time of the
+    last edit.
     """
     expected = Expected(replica)
-    return ReplicaProblems(
-        tuple((each, symptom) for each in DECLARED for symptom in each.check(expected)),
-        tuple(expected.slice_counts()) if expected.multi_slice else None,
-    )
+    return tuple((each, symptom) for each in DECLARED for symptom in each.check(expected))
 
 
 _ABSENT: Final = 20_000
@@ -167,23 +156,13 @@ def _symptoms(cluster: Cluster, find: Callable[[Replica], ReplicaProblems]) -> I
 def _of_groups(
     groups: Sequence[Group], find: Callable[[Replica], ReplicaProblems]
 ) -> Iterator[_Found]:
-    diagnosed = [
-        (group, [(replica, find(replica)) for replica in group.replicas]) for group in groups
-    ]
-    total = sum(
-        group.desired
-        for group, replicas in diagnosed
-        if replicas and replicas[0][1].slices is not None
-    )
-    for group, replicas in diagnosed:
+    for group in groups:
         yield from _check(GROUP, group, group.name)
-        for replica, each in replicas:
+        for replica in group.replicas:
             place = group.name, replica.index
             yield from _check(REPLICA, replica, *place)
-            for found in each.symptoms:
+            for found in find(replica):
                 yield *found, *place
-            if each.slices is not None:
-                yield from _check(SLICE, Slice(replica, each.slices, total), *place)
 
 
 def report_of(

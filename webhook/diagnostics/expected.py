@@ -74,21 +74,6 @@ class Expected:
         """Return whether Kueue selects the nodes of the hosts."""
         return self._template is not None and self._template.slice.placed
 
-    @property
-    def multi_slice(self) -> bool:
-        """Return whether the replica is part of a job over several TPU slices."""
-        return self._template is not None and self._template.multi_slice
-
-    def slice_counts(self) -> list[str]:
-        """Return the numbers of slices set in the pods."""
-        slots = [slot.name for slot in self._template.slots] if self._template is not None else []
-        declared = [
-            _variables(pod, name).get(names.MEGASCALE_NUM_SLICES)
-            for _, pod in _identified(self.replica)
-            for name in slots
-        ]
-        return [each.value for each in declared if each is not None and each.value]
-
     def host_names(self) -> list[Difference]:
         """Return the pods whose host name differs from the name that their peers use."""
         return [

@@ -4,12 +4,10 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from msgspec import Struct
-
 from webhook.api import names
 from webhook.api.formats import shortened
 from webhook.api.times import seconds_of
-from webhook.diagnostics.assigned_pods import Group, Replica, newest
+from webhook.diagnostics.assigned_pods import Group, Replica, asks_for_tpu, newest
 from webhook.diagnostics.diagnosis import (
     ERROR,
     WARNING,
@@ -111,7 +109,7 @@ def replica_beyond_desired(group: Group) -> Iterator[Symptom]:
     surplus = len(group.replicas) - group.desired
     if surplus <= 0:
         return
-    slices = Expected(group.replicas[0]).multi_slice
+    slices = _numbers_of_slices(group.replicas[0]) is not None
     order = sorted(
         group.replicas, key=lambda each: (each.index if slices else 0, each.newest or 0.0)
     )
@@ -247,17 +245,7 @@ def _made_since_the_last_edit(replica: Replica) -> bool:
     return edited is not None and all(each is not None and each > edited for each in created)
 
 
-class Slice(Struct, frozen=True):
-    """A replica of a job over several TPU slices, with the numbers of slices set in its pods, and
-    the number of slices of all groups of the job.
-    """
-
-    replica: Replica
-    declared: tuple[str, ...]
-    total: int
-
-
-def slice_left_out(found: Slice) -> Iterator[Symptom]:
+def slice_left_out(group: Group) -> Iterator[Symptom]:
     """A slice of a multi-slice job with an id, or a number of slices, that does not fit the job.
 
     The id of a slice is the index of its replica. After a scale-down KubeRay may leave replicas
@@ -267,32 +255,55 @@ def slice_left_out(found: Slice) -> Iterator[Symptom]:
 
     https://github.com/ray-project/ray/blob/master/python/ray/util/tpu.py
     """
-    replica = found.replica
-    number = replica.group.desired
-    if not number or len(replica.group.replicas) > number:
+    number = group.desired
+    if not number or len(group.replicas) > number or not _in_slice_job(group):
         return
-    name = names.MEGASCALE_NUM_SLICES
-    wrong = [
-        declared for declared in found.declared if declared not in {str(number), str(found.total)}
-    ]
-    if wrong:
-        what = f"has {name}={shortened(wrong[0])}, and its group has {counted(number, 'replica')}"
-        first = f"set {name} to {number} in the template, then "
-    elif replica.index >= number:
-        job = replica.group.cluster.facts.slices.get(replica.group.name)
-        first_id = job.first if job else 0
-        what, first = (
-            f"has slice id {first_id + replica.index}, which is not below {first_id + number}",
-            "",
+    total = sum(each.desired for each in group.cluster.groups if _in_slice_job(each))
+    name, job = names.MEGASCALE_NUM_SLICES, group.cluster.facts.slices.get(group.name)
+    first_id = job.first if job else 0
+    for replica in group.replicas:
+        numbers = _numbers_of_slices(replica)
+        wrong = [each for each in numbers or () if each not in {str(number), str(total)}]
+        if wrong:
+            what = (
+                f"has {name}={shortened(wrong[0])}, and its group has {counted(number, 'replica')}"
+            )
+            first = f"set {name} to {number} in the template, then "
+        elif numbers is not None and replica.index >= number:
+            what = (
+                f"has slice id {first_id + replica.index}, which is not below {first_id + number}"
+            )
+            first = ""
+        else:
+            continue
+        yield Symptom(
+            f"replica {replica.called} {what}: the other slices wait for it forever",
+            f"{first}delete this replica, so that it is recreated with the lowest free id",
+            pods=tuple(pod.name for pod in replica.everyone),
+            replica=replica.index,
+            deletes=True,
         )
-    else:
-        return
-    yield Symptom(
-        f"replica {replica.called} {what}: the other slices wait for it forever",
-        f"{first}delete this replica, so that it is recreated with the lowest free id",
-        pods=tuple(pod.name for pod in replica.everyone),
-        deletes=True,
-    )
+
+
+def _in_slice_job(group: Group) -> bool:
+    return bool(group.replicas) and _numbers_of_slices(group.replicas[0]) is not None
+
+
+def _numbers_of_slices(replica: Replica) -> list[str] | None:
+    """Return the numbers of slices set in the pods of a replica; None if it is not part of a job
+    over several TPU slices.
+    """
+    found = [
+        variable
+        for pod in replica.everyone
+        for container in (*(pod.spec.containers or ()), *(pod.spec.init_containers or ()))
+        for variable in container.env or ()
+        if variable.name == names.MEGASCALE_NUM_SLICES
+        and (variable.value or variable.value_from is not None)
+    ]
+    if not found or not asks_for_tpu(replica.everyone[0]):
+        return None
+    return [variable.value for variable in found if variable.value]
 
 
 def worker_id_differs(expected: Expected) -> Iterator[Symptom]:
@@ -427,9 +438,9 @@ GROUP: Final = (
     Diagnosis(replica_beyond_desired, WARNING, 120),
     Diagnosis(seat_held_twice, ERROR, 10, Event("SeatHeldTwice")),
     Diagnosis(pod_without_seat, ERROR, event=Event("PodWithoutSeat")),
+    Diagnosis(slice_left_out, ERROR),
 )
 REPLICA: Final = (Diagnosis(host_missing, ERROR, 30, Event("HostMissing", 120.0)),)
-SLICE: Final = (Diagnosis(slice_left_out, ERROR),)
 DECLARED: Final = (
     Diagnosis(replica_split, ERROR, event=Event("ReplicaSplit")),
     Diagnosis(hosts_changed, WARNING),
