@@ -10,7 +10,7 @@ from webhook.api.quantity import read_quantity
 from webhook.api.review import FORBIDDEN, NOT_FOUND, REQUIRED
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
-from webhook.validation.pods.inspection import Pod, shown, wrong
+from webhook.validation.pods.inspection import Pod, shown
 from webhook.validation.pods.value_checks import DNS_LABEL_ADVICE, named, suggestion
 
 _STANDARD: Final = ("cpu", "memory", "ephemeral-storage")
@@ -128,21 +128,17 @@ def claims_of_pod(claims: Field, _: Pod) -> Iterator[Fault]:
 
 
 def claims_of_container(claims: Field, pod: Pod) -> Iterator[Fault]:
-    """Report claims that the pod does not have, and invalid names of requests."""
+    """Report claims that the pod does not have."""
     known = {(each / "name").text for each in (pod.spec / "resourceClaims").entries()}
     for claim in claims.entries():
-        name, request = (claim / "name").text, (claim / "request").text
+        name = (claim / "name").text
         if name not in known:
             text = f"no claim is named {shown(name)}: add it to resourceClaims of the pod"
             yield Fault(claim / "name", text, NOT_FOUND)
-        if request and not is_dns_label(request):
-            yield wrong(claim / "request", DNS_LABEL_ADVICE)
 
 
 def pod_resources(resources: Field, _: Pod) -> Iterator[Fault]:
     """Report resources of a whole pod other than cpu, memory and huge pages."""
-    if (resources / "claims").given:
-        yield Fault(resources / "claims", "a pod's resources have no claims", FORBIDDEN)
     for kind in _KINDS:
         for name in (resources / kind).map:
             if name not in _COMPUTE and not name.startswith(_PAGES):

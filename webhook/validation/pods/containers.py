@@ -14,9 +14,7 @@ from webhook.validation.pods.value_checks import (
     DNS_LABEL_ADVICE,
     SUBDOMAIN_ADVICE,
     is_data_key,
-    is_header,
     is_port_name,
-    is_straight,
     is_variable_name,
     named,
     suggestion,
@@ -151,10 +149,7 @@ def source_of(entry: Field) -> Iterator[Fault]:
 
 def field_ref(held: Field, known: Iterable[str]) -> Iterator[Fault]:
     """Report a reference to a field that pods do not offer."""
-    path, version = held / "fieldPath", held / "apiVersion"
-    if version.value not in (None, "", "v1"):
-        yield Fault(version, f"apiVersion is {shown(version.value)}: write v1")
-        return
+    path = held / "fieldPath"
     head, bracket, rest = path.text.partition("['")
     if bracket and rest.endswith("']"):
         name = rest[:-2]
@@ -167,15 +162,11 @@ def field_ref(held: Field, known: Iterable[str]) -> Iterator[Fault]:
         yield wrong(path, suggestion(path.text, sorted(known), "write one such as metadata.name"))
 
 
-def resource_ref(held: Field, *, of_other: bool = False) -> Iterator[Fault]:
-    """Report a reference to a resource that containers do not offer; `of_other` is whether it must
-    name the container.
-    """
+def resource_ref(held: Field) -> Iterator[Fault]:
+    """Report a reference to a resource that containers do not offer."""
     resource, divisor = held / "resource", held / "divisor"
     known = resource.text in _RESOURCES or resource.text.startswith(_PAGES)
-    if of_other and not (held / "containerName").text:
-        yield Fault(held / "containerName", "set containerName", REQUIRED)
-    elif not known:
+    if not known:
         yield wrong(resource, "write one such as limits.cpu or requests.memory")
     amount, cores = read_quantity(divisor.value), resource.text.endswith(".cpu")
     if known and amount and amount not in (_CORES if cores else _BYTES):
@@ -228,34 +219,17 @@ def _no_volume(mount: Field, pod: Pod) -> Fault:
 
 
 def _mount_options(mount: Field) -> Iterator[Fault]:
-    expression = mount / "subPathExpr"
-    if expression.text and (mount / "subPath").text:
-        yield Fault(expression, "subPath is set too: keep one of the two")
-    propagation, recursive = mount / "mountPropagation", mount / "recursiveReadOnly"
-    context = mount.holder.holder / "securityContext"
+    propagation, context = mount / "mountPropagation", mount.holder.holder / "securityContext"
     if propagation.text == "Bidirectional" and not (context / "privileged").flag:
         text = "mountPropagation Bidirectional needs securityContext.privileged: true"
         yield Fault(propagation, text, FORBIDDEN)
-    if recursive.text in ("Enabled", "IfPossible"):
-        text = f"recursiveReadOnly is {recursive.text}: it needs"
-        if not (mount / "readOnly").flag:
-            yield Fault(recursive, f"{text} readOnly: true", FORBIDDEN)
-        if propagation.text not in ("", "None"):
-            yield Fault(recursive, f"{text} mountPropagation None", FORBIDDEN)
 
 
 def devices(listed: Field, pod: Pod) -> Iterator[Fault]:
-    """Report block devices of a volume that is unknown or no claim, and invalid paths."""
+    """Report block devices of unknown volumes."""
     for device in listed.entries():
-        name, path = device / "name", device / "devicePath"
-        volume = pod.volumes.get(name.text)
-        if volume is None:
+        if (device / "name").text not in pod.volumes:
             yield _no_volume(device, pod)
-        elif volume and not {"persistentVolumeClaim", "ephemeral"} & volume.keys():
-            text = f"volume {shown(name.text)} is no persistentVolumeClaim: mount it instead"
-            yield Fault(name, text)
-        if not path.text or not is_straight(path.text):
-            yield wrong(path, "write a path without '..'")
 
 
 def probe(field: Field, _: Pod) -> Iterator[Fault]:
@@ -297,11 +271,6 @@ def _action(action: Field, pod: Pod) -> Iterator[Fault]:
         if not 0 <= seconds <= grace:
             text = f"sleep is {seconds} s: write 0 to terminationGracePeriodSeconds, {grace}"
             yield Fault(action / "seconds", text)
-    else:
-        for header in (action / "httpHeaders").entries():
-            name = header / "name"
-            if not is_header(name.text):
-                yield Fault(name, f"header is {shown(name.text)}: use letters, digits and '-'")
 
 
 def restart_policy(policy: Field, _: Pod) -> Iterator[Fault]:
@@ -331,11 +300,3 @@ def lasting_only(field: Field, _: Pod) -> Iterator[Fault]:
     if (container / "restartPolicy").text != ALWAYS:
         text = f"an init container that ends has no {field.token}: remove it, or make it a sidecar"
         yield Fault(field, text, FORBIDDEN)
-
-
-def lasting_restarted(policy: Field, _: Pod) -> Iterator[Fault]:
-    """Report a resize that restarts an init container that ends. Kubernetes 1.34 accepts it."""
-    restart, container = policy / "restartPolicy", policy.holder.holder
-    if restart.text == _RESTARTING and (container / "restartPolicy").text != ALWAYS:
-        text = "an init container that ends cannot be restarted for a resize: NotRequired"
-        yield Fault(restart, text, doubtful=True)

@@ -3,18 +3,13 @@
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.api.formats import is_dns_label, is_label_value, is_qualified_name
+from webhook.api.formats import is_label_value, is_qualified_name
 from webhook.api.review import FORBIDDEN, REQUIRED
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.pods.inspection import Part, Pod, shown, wrong
 from webhook.validation.pods.value_checks import KEY_ADVICE, VALUE_ADVICE
 
-_OWN_LABELS: Final = frozenset({
-    "ray.io/cluster", "ray.io/group", "ray.io/node-type", "ray.io/is-ray-node", "ray.io/identifier",
-    "app.kubernetes.io/name", "app.kubernetes.io/created-by",
-})  # fmt: skip
-"""The labels that KubeRay adds to every pod."""
 _LISTS: Final = ("In", "NotIn")
 _BARE: Final = ("Exists", "DoesNotExist")
 _NUMBERS: Final = ("Gt", "Lt")
@@ -80,36 +75,17 @@ label_requirement: Final = _requirement(*_LISTS, *_BARE)
 
 
 def pod_term(term: Field, _: Pod) -> Iterator[Fault]:
-    """Report a term of pod affinity with invalid namespaces or topology."""
+    """Report a term of pod affinity without a valid topology."""
     topology = term / "topologyKey"
     if not is_qualified_name(topology.text):
         yield wrong(topology, "set it")
-    for name in _texts(term / "namespaces"):
-        if not is_dns_label(name.text):
-            yield Fault(name, f"namespace is {shown(name.text)}: write the name of a namespace")
 
 
-def label_keys(term: Field, pod: Pod) -> Iterator[Fault]:
-    """Report label keys that contradict the selector beside them, or that need one."""
-    selector = term / "labelSelector"
-    expressions = (selector / "matchExpressions").entries()
-    selected = {*(selector / "matchLabels").map, *((each / "key").text for each in expressions)}
-    # The API server adds to the selector the keys that are labels of the pod
-    added = selected & (_OWN_LABELS | (pod.template / "metadata" / "labels").map.keys())
-    lists = [term / "matchLabelKeys", term / "mismatchLabelKeys"]
-    for listed in lists:
-        keys = _texts(listed)
-        if keys and not selector.given:
+def label_keys(term: Field, _: Pod) -> Iterator[Fault]:
+    """Report label keys without the selector that they extend."""
+    for listed in (term / "matchLabelKeys", term / "mismatchLabelKeys"):
+        if listed.size and not (term / "labelSelector").given:
             yield Fault(listed, f"{listed.token} needs a labelSelector: add it", FORBIDDEN)
-            continue
-        for each in keys:
-            if not is_qualified_name(each.text):
-                yield _bad_key(each)
-            if listed is lists[0] and each.text in added:
-                yield Fault(each, f"labelSelector has {shown(each.text)} too: keep one")
-    if both := set.intersection(*({each.text for each in _texts(listed)} for listed in lists)):
-        text = f"matchLabelKeys and mismatchLabelKeys have {shown(min(both))}: keep one"
-        yield Fault(lists[0], text)
 
 
 def toleration(each: Field, _: Pod) -> Iterator[Fault]:

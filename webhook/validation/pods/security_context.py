@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.api.review import DUPLICATE, FORBIDDEN, REQUIRED
+from webhook.api.review import FORBIDDEN, REQUIRED
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.pods.inspection import Pod, shown, wrong
@@ -49,17 +49,12 @@ def profile(held: Field, _: Pod) -> Iterator[Fault]:
 
 
 def kernel_parameters(sysctls: Field, pod: Pod) -> Iterator[Fault]:
-    """Report invalid and duplicate kernel parameters, and those of a namespace of the host."""
-    seen: set[str] = set()
+    """Report invalid kernel parameters, and those of a namespace of the host."""
     for each in sysctls.entries():
         field = each / "name"
         name = field.text
         if len(name) > _SYSCTL_MAX or not _SYSCTL.fullmatch(name):
             yield Fault(field, f"sysctl is {shown(name)}: write a name such as net.core.somaxconn")
-        elif name in seen:
-            yield Fault(field, f"sysctl {shown(name)} is listed twice", DUPLICATE)
-        else:
-            seen.add(name)
         for prefixes, shared in _SHARED.items():
             if name.replace("/", ".").startswith(prefixes) and (pod.spec / shared).flag:
                 text = f"sysctl {shown(name)} cannot be set with {shared}: remove one of them"

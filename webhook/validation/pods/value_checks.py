@@ -76,7 +76,6 @@ is_variable_name: Final = _format(r"[ -<>-~]+")
 """Printable ASCII without `=`."""
 is_data_key: Final = _format(r"(?!\.\.)(?!\.\Z)[-._a-zA-Z0-9]{1,253}")
 """A key of a ConfigMap or Secret."""
-is_header: Final = _format(r"[-A-Za-z0-9]+")
 
 
 def is_address(text: str) -> bool:

@@ -5,7 +5,7 @@ from typing import Final
 
 from webhook.api.formats import is_dns_label
 from webhook.api.quantity import read_quantity
-from webhook.api.review import DUPLICATE, FORBIDDEN, REQUIRED
+from webhook.api.review import FORBIDDEN, REQUIRED
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.pods.containers import field_ref, resource_ref
@@ -71,13 +71,6 @@ def claim(held: Field, _: Pod) -> Iterator[Fault]:
         yield Fault(size, text, REQUIRED)
 
 
-def item(held: Field, pod: Pod) -> Iterator[Fault]:
-    """Report a file of a Secret or ConfigMap without a key, or with an invalid path."""
-    if not (held / "key").text:
-        yield Fault(held / "key", "an item has no key: set it", REQUIRED)
-    yield from file_path(held, pod)
-
-
 def file_path(held: Field, _: Pod) -> Iterator[Fault]:
     """Report a file without a path, or with an invalid one."""
     path = held / "path"
@@ -97,22 +90,14 @@ def downward_item(held: Field, pod: Pod) -> Iterator[Fault]:
     if type(field.value) is dict:
         yield from field_ref(field, _VOLUME_FIELDS)
     elif type(resource.value) is dict:
-        yield from resource_ref(resource, of_other=True)
+        yield from resource_ref(resource)
 
 
-def projected(sources: Field, _: Pod) -> Iterator[Fault]:
-    """Report an entry with two sources, and files with the same path."""
-    seen: set[str] = set()
-    for each in sources.entries():
-        given = [name for name in _PROJECTIONS if (each / name).given]
-        if len(given) > 1:
-            yield Fault(each, f"it has {' and '.join(given)}: keep one source", FORBIDDEN)
-        for held in (each / name for name in given):
-            for path in ((file / "path").text for file in (held / "items").entries()):
-                if path and path in seen:
-                    text = f"another file of the volume has path {shown(path)}: change one of them"
-                    yield Fault(held, text, DUPLICATE)
-                seen.add(path)
+def projection(held: Field, _: Pod) -> Iterator[Fault]:
+    """Report an entry of a projected volume with two sources."""
+    given = [name for name in _PROJECTIONS if (held / name).given]
+    if len(given) > 1:
+        yield Fault(held, f"it has {' and '.join(given)}: keep one source", FORBIDDEN)
 
 
 def named_projection(held: Field, _: Pod) -> Iterator[Fault]:
