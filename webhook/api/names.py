@@ -191,7 +191,6 @@ RAYSERVICE_KIND: Final = "RayService"
 RAYCRONJOB_KIND: Final = "RayCronJob"
 RAY_KINDS: Final = (RAYCLUSTER_KIND, RAYJOB_KIND, RAYSERVICE_KIND, RAYCRONJOB_KIND)
 RAY_VERSIONS: Final = ("v1", "v1alpha1")
-HEAD_GROUP_SPEC: Final = "headGroupSpec"
 ANNOTATION_IPPR: Final = "ray.io/ippr"
 ANNOTATION_IPPR_STATUS: Final = "ray.io/ippr-status"
 """On a pod: the result of an in-place resize, as JSON written by Ray's autoscaler."""

@@ -253,7 +253,7 @@ def device_outside_first_container(cluster: Cluster) -> Iterator[Fault]:
     """
     for group in cluster.everyone:
         first = group.first
-        if first is None or (first.devices.get(TPU.name) and group.slice.v7x):
+        if first.devices.get(TPU.name) and group.slice.v7x:
             continue
         for container in group.containers[1:]:
             listed = container.devices and (
@@ -283,8 +283,7 @@ def neuron_cores_missing(cluster: Cluster) -> Iterator[Fault]:
     for group in cluster.groups_with(NEURON):
         first, resources = group.first, group.field / "resources"
         if (
-            first is not None
-            and first.devices.get(NEURON.name)
+            first.devices.get(NEURON.name)
             and not first.devices.get(NEURON_CORE.name)
             and _NEURON_CORES not in resources.map
             and _NEURON_CORES not in group.params.get("resources", "")
@@ -304,7 +303,7 @@ def amd_visible_devices(cluster: Cluster) -> Iterator[Fault]:
     """
     for group in cluster.everyone:
         first = group.first
-        if first is None or not {**first.requests, **first.limits}.get(names.RESOURCE_AMD_GPU):
+        if not {**first.requests, **first.limits}.get(names.RESOURCE_AMD_GPU):
             continue
         if first.sets(_ROCR) and (entry := first.variable(_ROCR)):
             yield Fault(entry / "name", f"remove {_ROCR}: Ray refuses it, and sets {_HIP} itself")

@@ -274,8 +274,8 @@ def cpu_unknown(cluster: Cluster) -> Iterator[Fault]:
     release = cluster.release
     kinds = ("limits",) if release is not None and release < REQUESTS_SINCE else _KINDS
     for group in cluster.autoscaled:
-        first = group.first
-        if first is None or "num-cpus" in group.params or "CPU" in (group.field / "resources").map:
+        given = "num-cpus" in group.params or "CPU" in (group.field / "resources").map
+        if given or not group.containers:
             continue
-        if all("cpu" not in first.amounts(kind).map for kind in kinds):
-            yield Fault(first.amounts("limits") / "cpu", text, REQUIRED)
+        if all("cpu" not in group.first.amounts(kind).map for kind in kinds):
+            yield Fault(group.first.amounts("limits") / "cpu", text, REQUIRED)

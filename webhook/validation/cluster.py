@@ -74,6 +74,9 @@ class Container(Struct):
         return self.field / "resources" / kind
 
 
+_NO_CONTAINER: Final = Container(Field(None), "", "", {}, {}, {}, NO_DEVICES)
+
+
 class Group(Struct):
     """A worker group, or the head as a group; absent numbers have the CRD's defaults."""
 
@@ -95,9 +98,9 @@ class Group(Struct):
     """Whether its hosts have names by the annotation of host names."""
 
     @property
-    def first(self) -> Container | None:
-        """Ray's container."""
-        return self.containers[0] if self.containers else None
+    def first(self) -> Container:
+        """Ray's container; one without fields if the template has no container."""
+        return self.containers[0] if self.containers else _NO_CONTAINER
 
     @property
     def every_container(self) -> list[Container]:
@@ -106,7 +109,7 @@ class Group(Struct):
 
     def variable(self, name: str) -> Field | None:
         """Return the entry of a variable of Ray's container, or None."""
-        return self.first.variable(name) if self.first else None
+        return self.first.variable(name)
 
     def count(self, device: Device) -> int:
         """Return the number of devices of a kind in a pod."""
@@ -150,11 +153,6 @@ class Group(Struct):
     def multi_slice(self) -> bool:
         """Return whether a container sets the number of slices of a job."""
         return any(each.sets(names.MEGASCALE_NUM_SLICES) for each in self.every_container)
-
-    @property
-    def label(self) -> str:
-        """The name of the group in a message."""
-        return "the head" if self.field.token == names.HEAD_GROUP_SPEC else f"group {self.name}"
 
     @property
     def selector(self) -> Field:
@@ -241,8 +239,9 @@ class Cluster(Struct):
     @property
     def release(self) -> Release | None:
         """The Ray release: that of the image, else `rayVersion`."""
-        image = self.head.first.image if self.head.first else ""
-        return image_release(image)[0] or parse_release((self.field / "rayVersion").text)
+        return image_release(self.head.first.image)[0] or parse_release(
+            (self.field / "rayVersion").text
+        )
 
     def groups_with(self, device: Device) -> Iterator[Group]:
         """Yield the worker groups whose pods request a device."""

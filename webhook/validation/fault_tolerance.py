@@ -110,8 +110,7 @@ def rocksdb_managed_storage(cluster: Cluster) -> Iterator[Fault]:
     for name in (names.RAY_GCS_STORAGE, names.RAY_GCS_STORAGE_PATH):
         if entry := cluster.head.variable(name):
             yield Fault(entry / "name", f"KubeRay sets {name} itself: remove it", FORBIDDEN)
-    first = cluster.head.first
-    for mount in (first.field / "volumeMounts").items() if first else ():
+    for mount in (cluster.head.first.field / "volumeMounts").items():
         if (mount / "name").text == _VOLUME or (mount / "mountPath").text == _MOUNT_PATH:
             text = f"KubeRay mounts {_VOLUME} at {_MOUNT_PATH} itself: remove the mount"
             yield Fault(mount, text, FORBIDDEN)

@@ -114,7 +114,7 @@ def _preventing(group: Group) -> Iterator[tuple[Field, str, str]]:
     for key in resources.strings:
         if key.lower() in _AMOUNTS.values():
             yield resources.key(key), "remove it", FORBIDDEN
-    if group.first is None:
+    if not group.containers:
         return
     for resource in _AMOUNTS.values():
         if resource not in group.first.requests:
@@ -207,7 +207,7 @@ def _maximum(entry: dict[str, Any], key: str) -> Decimal | None:
 
 def _baseline(group: Group | None, resource: str) -> Decimal | None:
     """Return the initial amount of a resource of Ray's container: its limit, else its request."""
-    if group is None or group.first is None:
+    if group is None:
         return None
     return _quantity(group.first.limits.get(resource, group.first.requests.get(resource)))
 

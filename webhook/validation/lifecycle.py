@@ -60,8 +60,8 @@ def shared_memory_above_limit(cluster: Cluster) -> Iterator[Fault]:
     """
     for group in cluster.everyone:
         first = group.first
-        limit = read_quantity(first.limits.get("memory")) if first is not None else None
-        if first is None or limit is None or "volumeMounts" not in first.field.value:
+        limit = read_quantity(first.limits.get("memory"))
+        if limit is None or "volumeMounts" not in first.field.value:
             continue
         for volume in _in_memory(group, first):
             size = volume / "emptyDir" / "sizeLimit"
@@ -110,8 +110,8 @@ def head_memory_too_small(cluster: Cluster) -> Iterator[Fault]:
     https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/config.html#resources
     """
     first = cluster.head.first
-    limit = read_quantity(first.limits.get("memory")) if first is not None else None
-    if first is not None and limit is not None and 0 <= limit < _HEAD_LEAST:
+    limit = read_quantity(first.limits.get("memory"))
+    if limit is not None and 0 <= limit < _HEAD_LEAST:
         field = first.amounts("limits").key("memory")
         yield Fault(field, f"the memory limit is {field.value}: write 2Gi or more")
 
@@ -145,8 +145,7 @@ def grace_too_short(cluster: Cluster) -> Iterator[Fault]:
     for group in cluster.everyone:
         period = group.pod / "terminationGracePeriodSeconds"
         grace = DEFAULT_GRACE if period.number is None else period.number
-        first = group.first
-        own = own_seconds(first.literal(names.RAY_DRAIN_TIMEOUT)) if first else None
+        own = own_seconds(group.first.literal(names.RAY_DRAIN_TIMEOUT))
         if asked and group is not cluster.head:
             drain = asked if own is None else own
             if period.given and drain and grace < drain + MARGIN:

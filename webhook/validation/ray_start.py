@@ -217,7 +217,7 @@ def ray_version_mismatch(cluster: Cluster) -> Iterator[Fault]:
     """
     field = cluster.field / "rayVersion"
     declared = parse_release(field.text)
-    actual = image_release(cluster.head.first.image)[0] if cluster.head.first else None
+    actual = image_release(cluster.head.first.image)[0]
     if declared and actual and not same_release(declared, actual):
         found = f"rayVersion is {field.text[:24]}, but the head's image has Ray {shown(actual)}"
         yield Fault(field, f"{found}: make them equal")
@@ -231,10 +231,8 @@ def image_version_mismatch(cluster: Cluster) -> Iterator[Fault]:
 
     https://github.com/ray-project/ray/issues/44063
     """
-    if cluster.head.first is None:
-        return
     ray, python = image_release(cluster.head.first.image)
-    workers = [group.first.field / "image" for group in cluster.groups if group.first]
+    workers = [group.first.field / "image" for group in cluster.groups]
     own = [cluster.options / "image"] if cluster.autoscaling else []
     for field in (*own, *workers):
         own_ray, own_python = image_release(field.text)
@@ -290,6 +288,5 @@ def variable_replaces_kuberay(cluster: Cluster) -> Iterator[Fault]:
 
 def _managed(group: Group, wanted: tuple[str, ...]) -> list[Field]:
     """Return the names of variables of Ray's container that are among these."""
-    env = group.first.env if group.first else {}
-    entries = [group.variable(name) for name in wanted if name in env]
+    entries = map(group.variable, wanted)
     return [entry / "name" for entry in entries if entry]

@@ -127,7 +127,7 @@ def tls_set_by_hand(cluster: Cluster) -> Iterator[Fault]:
     """
     if not (cluster.field / "tlsOptions" / "enabled").flag:
         return
-    first = [group.first.field for group in cluster.everyone if group.first]
+    first = [group.first.field for group in cluster.everyone]
     for holder in (*first, cluster.options):
         for entry in (holder / "env").items():
             name = entry / "name"

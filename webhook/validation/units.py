@@ -124,13 +124,13 @@ def _has_several(group: Group) -> bool:
 
 def _own_labels(cluster: Cluster, text: str) -> str:
     override = names.RAY_OVERRIDE_LABELS
-    own = all(group.first and group.first.sets(override) for group in cluster.groups)
+    own = all(group.first.sets(override) for group in cluster.groups)
     return f"all templates set {override}" if own and text != "false" else ""
 
 
 def _own_drain(cluster: Cluster, text: str) -> str:
     name = names.RAY_DRAIN_TIMEOUT
-    off = all(group.first and group.first.literal(name) == "0" for group in cluster.groups)
+    off = all(group.first.literal(name) == "0" for group in cluster.groups)
     return f"all templates set {name} to 0" if off and text != "0" else ""
 
 
