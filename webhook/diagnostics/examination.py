@@ -15,7 +15,7 @@ from webhook.diagnostics.messages import describe
 from webhook.diagnostics.object_cache import ObjectCache
 from webhook.diagnostics.pod_problems import PODS, parties
 from webhook.diagnostics.raycluster_problems import CLUSTER, DELETION, LEAVING
-from webhook.diagnostics.replica_problems import DECLARED, GROUP, REPLICA
+from webhook.diagnostics.replica_problems import GROUP, REPLICA
 
 T = TypeVar("T")
 
@@ -67,7 +67,6 @@ DIAGNOSES: Final[tuple[Diagnosis[Any], ...]] = (
     *DELETION,
     *GROUP,
     *REPLICA,
-    *DECLARED,
     *PODS,
 )
 
@@ -76,12 +75,12 @@ ReplicaProblems = tuple[tuple[Diagnosis[Expected], Symptom], ...]
 
 
 def find_again(replica: Replica) -> ReplicaProblems:
-    """Return the symptoms of a replica from the diagnoses in DECLARED, reported yet or not. They
+    """Return the symptoms of a replica from the diagnoses in REPLICA, reported yet or not. They
     depend only on its pods, their nodes, the configuration of its RayCluster, and the time of the
     last edit.
     """
     expected = Expected(replica)
-    return tuple((each, symptom) for each in DECLARED for symptom in each.check(expected))
+    return tuple((each, symptom) for each in REPLICA for symptom in each.check(expected))
 
 
 _ABSENT: Final = 20_000
@@ -147,22 +146,14 @@ def _symptoms(cluster: Cluster, find: Callable[[Replica], ReplicaProblems]) -> I
         return
     yield from _check(CLUSTER, cluster)
     if not cluster.ignored:
-        yield from _of_groups(cluster.groups, find)
+        for group in cluster.groups:
+            yield from _check(GROUP, group, group.name)
+            for replica in group.replicas:
+                for found in find(replica):
+                    yield *found, group.name, replica.index
     for party in parties(cluster):
         place = (party.replica.group.name, party.replica.index) if party.replica else ("", None)
         yield from _check(PODS, party, *place)
-
-
-def _of_groups(
-    groups: Sequence[Group], find: Callable[[Replica], ReplicaProblems]
-) -> Iterator[_Found]:
-    for group in groups:
-        yield from _check(GROUP, group, group.name)
-        for replica in group.replicas:
-            place = group.name, replica.index
-            yield from _check(REPLICA, replica, *place)
-            for found in find(replica):
-                yield *found, *place
 
 
 def report_of(

@@ -26,7 +26,7 @@ from webhook.diagnostics.messages import agreed, counted, describe, hosts, liste
 from webhook.groups.naming import pod_prefix
 
 
-def host_missing(replica: Replica) -> Iterator[Symptom]:
+def host_missing(group: Group) -> Iterator[Symptom]:
     """A replica with missing hosts.
 
     All hosts of a replica work together: while a host is missing, the others wait for it. The
@@ -36,18 +36,18 @@ def host_missing(replica: Replica) -> Iterator[Symptom]:
 
     https://docs.ray.io/en/master/cluster/kubernetes/user-guides/tpu.html
     """
-    missing = replica.missing
-    if not missing:
-        return
-    there, count = replica.group.hosts - len(missing), replica.group.spec.num_of_hosts
-    yield Symptom(
-        f"replica {replica.called} has {there} of {count} hosts: {hosts(missing)} "
-        f"{agreed(len(missing), 'is', 'are')} missing",
-        "KubeRay creates the missing pods, or the whole replica; if not, check the events of the "
-        "RayCluster",
-        begin=_lost(replica, missing),
-        hosts=tuple(missing),
-    )
+    for replica in group.replicas:
+        if missing := replica.missing:
+            there, count = group.hosts - len(missing), group.spec.num_of_hosts
+            yield Symptom(
+                f"replica {replica.called} has {there} of {count} hosts: {hosts(missing)} "
+                f"{agreed(len(missing), 'is', 'are')} missing",
+                "KubeRay creates the missing pods, or the whole replica; if not, check the events "
+                "of the RayCluster",
+                begin=_lost(replica, missing),
+                hosts=tuple(missing),
+                replica=replica.index,
+            )
 
 
 def _lost(replica: Replica, missing: list[int]) -> Begin:
@@ -439,9 +439,9 @@ GROUP: Final = (
     Diagnosis(seat_held_twice, ERROR, 10, Event("SeatHeldTwice")),
     Diagnosis(pod_without_seat, ERROR, event=Event("PodWithoutSeat")),
     Diagnosis(slice_left_out, ERROR),
+    Diagnosis(host_missing, ERROR, 30, Event("HostMissing", 120.0)),
 )
-REPLICA: Final = (Diagnosis(host_missing, ERROR, 30, Event("HostMissing", 120.0)),)
-DECLARED: Final = (
+REPLICA: Final = (
     Diagnosis(replica_split, ERROR, event=Event("ReplicaSplit")),
     Diagnosis(hosts_changed, WARNING),
     Diagnosis(worker_id_differs, ERROR, event=Event("WorkerIdDiffers")),
