@@ -69,37 +69,12 @@ def test_an_older_event_does_not_bring_back_what_a_live_read_did_not_show() -> N
     assert kept == {}
 
 
-def test_a_live_read_does_not_bring_back_what_the_watch_has_removed_since() -> None:
-    kept = Kept()
-    store = listed(kept, a_pod("a", 5, "group"))
-    store.remove("a")
-    store.reach(13)
-    store.read("group", [a_pod("a", 5, "group")], 12)
-    assert kept == {}
-
-
-def test_a_live_read_does_not_remove_what_was_created_after_it() -> None:
-    kept = Kept()
-    store = listed(kept)
-    store.put(a_pod("a", 15, "group"))
-    store.reach(15)
-    store.read("group", [], 14)
-    assert kept == {"a": ("group", "seat")}
-
-
 def test_of_two_live_reads_the_later_counts_whichever_comes_first() -> None:
     kept = Kept()
     store = listed(kept)
     store.read("group", [], 20)
     store.read("group", [a_pod("a", 12, "group")], 15)
     assert kept == {}
-
-
-def test_a_live_read_of_one_group_says_nothing_of_another() -> None:
-    kept = Kept()
-    store = listed(kept, a_pod("a", 5, "group"), a_pod("b", 6, "other"))
-    store.read("group", [], 20)
-    assert list(kept) == ["b"]
 
 
 def test_an_object_without_its_value_is_gone_and_no_older_read_brings_it_back() -> None:
@@ -121,14 +96,6 @@ def test_a_store_that_was_set_back_is_believed() -> None:
     assert store.end() == 1
     store.put(a_pod("c", 9, "group", "new"))
     assert kept == {"a": ("group", "new"), "c": ("group", "new")}
-
-
-def test_an_object_that_moves_to_another_group_is_held_once() -> None:
-    kept = Kept()
-    store = listed(kept, a_pod("a", 5, "group"))
-    store.put(a_pod("a", 12, "other"))
-    assert kept == {"a": ("other", "seat")}
-    assert len(store) == 1
 
 
 def test_a_list_of_one_namespace_removes_nothing_of_another() -> None:
