@@ -2,12 +2,8 @@
 
 import asyncio
 import json
-from contextlib import suppress
-from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.apiserver import Object, pod_review
 from tests.builders import (
@@ -228,42 +224,3 @@ def test_without_the_old_pod_every_amount_counts_as_growing() -> None:
 def test_a_malformed_pod_is_a_bad_review(new: object) -> None:
     with pytest.raises(BadReview):
         resized(new)
-
-
-_GARBAGE: st.SearchStrategy[Any] = (
-    st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.just([]) | st.just({})
-)
-
-
-@given(
-    st.sampled_from(
-        [
-            "metadata",
-            "spec",
-            "labels",
-            "ownerReferences",
-            "containers",
-            "resources",
-            "limits",
-            "cpu",
-        ]
-    ),
-    _GARBAGE,
-)
-def test_garbage_anywhere_in_a_pod_has_an_answer_or_is_a_bad_review(
-    key: str, garbage: object
-) -> None:
-    new: Any = a_worker(cpu=12)
-
-    def spoil(value: Any) -> None:  # noqa: ANN401 - JSON has values of every type
-        for name in [*value] if isinstance(value, dict) else []:
-            if name == key:
-                value[name] = garbage
-            else:
-                spoil(value[name])
-        for item in value if isinstance(value, list) else []:
-            spoil(item)
-
-    spoil(new)
-    with suppress(BadReview):
-        assert isinstance(resized(new).answer.allowed, bool)

@@ -47,7 +47,7 @@ VALIDATE: Final = "/validate"
 ROUND: Final = 20_000
 """Bodies that one service is asked; then another begins, with empty caches."""
 
-IPPR: Final = '{"groups":[{"groupName":"g","max-cpu":"4","max-memory":"8Gi"}]}'
+IPPR: Final = '{"groups":{"g":{"max-cpu":"4","max-memory":"8Gi","resize-timeout":60}}}'
 
 
 class Body(NamedTuple):
@@ -90,7 +90,7 @@ def reviews() -> list[tuple[str, Object]]:
         tpu.label(names.LABEL_LEGACY_REPLICA_INDEX, "g-1"),
         a_pod().of("several").worker("g").topology("2x2x4", "tpu7x").tpu(2).container("b").tpu(2),
         a_pod().of("several").worker("cpu"),
-        a_pod().of("sized").worker("g"),
+        a_pod().of("sized").worker("g").resource("cpu", 9).resource("memory", "4Gi", "requests"),
     ]
     found = [
         (MUTATE, pod_review(pod.build(), dry_run=dry)) for pod in pods for dry in (True, False)
@@ -98,7 +98,8 @@ def reviews() -> list[tuple[str, Object]]:
     gone = pod_review(pods[1].build(), operation="DELETE")
     gone["request"] |= {"object": None, "oldObject": pods[1].build()}
     resize = pod_review(pods[5].build(), operation="UPDATE")
-    resize["request"] |= {"subResource": "resize", "oldObject": pods[5].build()}
+    smaller = a_pod().of("sized").worker("g").resource("cpu", 1).build()
+    resize["request"] |= {"subResource": "resize", "oldObject": smaller}
     found += [(MUTATE, gone), (VALIDATE, resize)]
     for document in [*examples(), *state()]:
         if document.get("kind") in names.RAY_KINDS:
