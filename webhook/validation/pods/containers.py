@@ -182,17 +182,16 @@ def _key_ref(held: Field) -> Iterator[Fault]:
         yield wrong(key, "use letters, digits, '-', '_' and '.'")
 
 
-def variables_from(listed: Field, _: Pod) -> Iterator[Fault]:
-    """Report sources of variables that refer to no object, or to two."""
-    for entry in listed.entries():
-        given = [name for name in ("configMapRef", "secretRef") if (entry / name).given]
-        if len(given) != 1:
-            text = "envFrom names no source" if not given else "envFrom names two sources"
-            yield Fault(entry, f"{text}: write configMapRef or secretRef")
-        for name in given:
-            held = entry / name / "name"
-            if not is_dns_subdomain(held.text.removesuffix("-")):
-                yield wrong(held, SUBDOMAIN_ADVICE)
+def variables_from(entry: Field, _: Pod) -> Iterator[Fault]:
+    """Report a source of variables that refers to no object, or to two."""
+    given = [name for name in ("configMapRef", "secretRef") if (entry / name).given]
+    if len(given) != 1:
+        text = "envFrom names no source" if not given else "envFrom names two sources"
+        yield Fault(entry, f"{text}: write configMapRef or secretRef")
+    for name in given:
+        held = entry / name / "name"
+        if not is_dns_subdomain(held.text.removesuffix("-")):
+            yield wrong(held, SUBDOMAIN_ADVICE)
 
 
 def mounts(listed: Field, pod: Pod) -> Iterator[Fault]:

@@ -249,7 +249,7 @@ _PARTS: Final[tuple[tuple[str, str, Part], ...]] = (
         )
     ),
     (f"spec.securityContext.{_PROFILES}", SECURITY, security_context.profile),
-    ("spec.securityContext.sysctls", SECURITY, security_context.kernel_parameters),
+    ("spec.securityContext.sysctls[]", SECURITY, security_context.kernel_parameter),
     ("spec.containers|initContainers", NAMES, containers.names),
     ("spec.containers|initContainers", PORTS, containers.host_ports),
     ("spec.containers[].restartPolicy", LIFECYCLE, containers.restart_policy),
@@ -261,7 +261,7 @@ _PARTS: Final[tuple[tuple[str, str, Part], ...]] = (
     (f"{_EACH}.resizePolicy", LIFECYCLE, containers.resize_policies),
     (f"{_EACH}.ports", PORTS, containers.ports),
     (f"{_EACH}.env", VARIABLES, containers.variables),
-    (f"{_EACH}.envFrom", VARIABLES, containers.variables_from),
+    (f"{_EACH}.envFrom[]", VARIABLES, containers.variables_from),
     (f"{_EACH}.resources.limits|requests", QUANTITIES, amounts.amounts),
     (f"{_EACH}.resources", LIMITS, amounts.limits),
     (f"{_EACH}.resources.claims", QUANTITIES, amounts.claims_of_container),

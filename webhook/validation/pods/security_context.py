@@ -48,17 +48,16 @@ def profile(held: Field, _: Pod) -> Iterator[Fault]:
         yield wrong(path, "write a relative path without '..'")
 
 
-def kernel_parameters(sysctls: Field, pod: Pod) -> Iterator[Fault]:
-    """Report invalid kernel parameters, and those of a namespace of the host."""
-    for each in sysctls.entries():
-        field = each / "name"
-        name = field.text
-        if len(name) > _SYSCTL_MAX or not _SYSCTL.fullmatch(name):
-            yield Fault(field, f"sysctl is {shown(name)}: write a name such as net.core.somaxconn")
-        for prefixes, shared in _SHARED.items():
-            if name.replace("/", ".").startswith(prefixes) and (pod.spec / shared).flag:
-                text = f"sysctl {shown(name)} cannot be set with {shared}: remove one of them"
-                yield Fault(field, text)
+def kernel_parameter(sysctl: Field, pod: Pod) -> Iterator[Fault]:
+    """Report an invalid kernel parameter, and one of a namespace of the host."""
+    field = sysctl / "name"
+    name = field.text
+    if len(name) > _SYSCTL_MAX or not _SYSCTL.fullmatch(name):
+        yield Fault(field, f"sysctl is {shown(name)}: write a name such as net.core.somaxconn")
+    for prefixes, shared in _SHARED.items():
+        if name.replace("/", ".").startswith(prefixes) and (pod.spec / shared).flag:
+            text = f"sysctl {shown(name)} cannot be set with {shared}: remove one of them"
+            yield Fault(field, text)
 
 
 def isolated(users: Field, pod: Pod) -> Iterator[Fault]:
