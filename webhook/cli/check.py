@@ -21,7 +21,7 @@ from webhook.certs.context import CertificateError, read_validity
 from webhook.check.installation_checks import Assumed, Result, after, before, of_files, where
 from webhook.cli.connection import Cluster, add_state, look_until, state_in
 from webhook.cli.parsing import add_connection, add_ignoring, add_output, add_wait
-from webhook.cli.terminal import Text, grid, mark, show, style
+from webhook.cli.terminal import Text, listing, mark, show, style
 from webhook.diagnostics.examiner import examine
 from webhook.groups.group_config import facts_of
 from webhook.manifest.kuberay_pods import expand
@@ -173,14 +173,13 @@ def _data(found: _Found) -> dict[str, Any]:
 def _show(found: _Found) -> None:
     parts: list[RenderableType] = []
     for title, results in found.sections.items():
-        table = grid("whole", "whole", "folds")
+        rows: list[tuple[Text | str, Text]] = []
         for each in results:
-            table.add_row(" ", mark(each.verdict), Text(each.text))
+            rows.append((mark(each.verdict), Text(each.text)))
             if each.remedy:
-                table.add_row(
-                    "", "", Text(f"{each.remedy}; more: {each.page}", style=style("info"))
-                )
-        parts += [Text(title, style="bold"), table, Text()]
+                text = f"{each.remedy}; more: {each.page}"
+                rows.append(("", Text(text, style=style("info"))))
+        parts += [Text(title, style="bold"), listing(rows), Text()]
     scope = f" in {found.scope}" if found.scope else ""
     level, last = ("fine", "nothing is wrong")
     if found.wrong:

@@ -7,7 +7,7 @@ from rich.console import Group as Lines
 from rich.console import RenderableType
 from rich.table import Table
 
-from webhook.cli.terminal import Column, Text, grid, mark, style, symbols
+from webhook.cli.terminal import Column, Text, grid, listing, mark, style, symbols
 from webhook.diagnostics import report
 from webhook.diagnostics.diagnosis import ERROR, Problem
 from webhook.diagnostics.messages import counted, duration, others
@@ -216,20 +216,15 @@ def shown_problems(problems: Iterable[Problem], now: float) -> Iterator[Renderab
 
 def _problem(found_problem: Problem, now: float, more: str) -> Iterator[RenderableType]:
     place = f"{found_problem.group}: " if found_problem.group else ""
-    said = grid("whole", "whole", "folds")
     what = Text.assemble(
         (found_problem.id, "bold"),
         f"  {place}{found_problem.message}{more}",
         (_since(found_problem, now), style("dim")),
     )
-    said.add_row(Text(" "), mark(found_problem.level), what)
-    said.add_row("", "", Text(f"{found_problem.remedy}:"))
-    yield said
+    yield listing([(mark(found_problem.level), what), ("", Text(f"{found_problem.remedy}:"))])
     yield _command(found_problem.command)
     if found_problem.change is not None:
-        does = grid("whole", "whole", "folds")
-        does.add_row("", "", Text(f"this {found_problem.change.does}:"))
-        yield does
+        yield listing([("", Text(f"this {found_problem.change.does}:"))])
         yield _command(found_problem.change.command)
 
 

@@ -19,7 +19,7 @@ from webhook.api.failures import InputError
 from webhook.cli.cluster_tree import shown_problems
 from webhook.cli.connection import State, add_state, read_state
 from webhook.cli.parsing import add_connection, add_ignoring, meant
-from webhook.cli.terminal import Text, grid, mark, show, style
+from webhook.cli.terminal import Text, grid, listing, mark, show, style
 from webhook.diagnostics.assigned_pods import Cluster, assign
 from webhook.diagnostics.examination import DIAGNOSES
 from webhook.diagnostics.examiner import examine
@@ -122,7 +122,7 @@ def _about(pod: LivePod, cluster: Cluster | None, now: float) -> Iterator[Render
     for key, value in seat_labels(pod):
         yield Text(f"  label {key}={value}", style=style("dim"))
     yield _table(account)
-    yield _remarks(account)
+    yield listing((mark(each.level), Text(each.text)) for each in account.remarks)
 
 
 def _table(account: Account) -> Table:
@@ -131,13 +131,6 @@ def _table(account: Account) -> Table:
         level = _LEVELS.get(given.held, "warning")
         why = Text(f"# {given.why}", style=style("dim"))
         table.add_row(" ", mark(level), Text(_said(given)), why)
-    return table
-
-
-def _remarks(account: Account) -> Table:
-    table = grid("whole", "whole", "folds")
-    for each in account.remarks:
-        table.add_row(" ", mark(each.level), Text(each.text))
     return table
 
 

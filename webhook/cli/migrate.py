@@ -11,7 +11,7 @@ import msgspec
 from webhook.cache.google_webhook import read_installed
 from webhook.cli.connection import Cluster, look_until
 from webhook.cli.parsing import add_connection, add_ignoring, add_output, add_wait
-from webhook.cli.terminal import Text, grid, mark, show, style
+from webhook.cli.terminal import Text, listing, mark, show, style
 from webhook.diagnostics.installation_problems import PREVIOUS
 from webhook.diagnostics.messages import counted
 from webhook.migrate.migration import GroupVerdict, Migration, Step, migration
@@ -78,26 +78,24 @@ def _data(way: Migration, unread: dict[str, str]) -> dict[str, Any]:
 
 
 def _show(way: Migration, unread: dict[str, str]) -> None:
-    groups = grid("whole", "whole", "folds")
-    for group in way.groups:
-        groups.add_row(" ", mark("warning" if group.restart else "fine"), Text(_described(group)))
-    if not way.groups:
-        groups.add_row(" ", mark("info"), Text("there is none"))
-    steps = grid("whole", "whole", "folds")
+    groups = [
+        (mark("warning" if group.restart else "fine"), Text(_described(group)))
+        for group in way.groups
+    ]
+    steps: list[tuple[Text | str, Text]] = []
     for number, step in enumerate(way.steps, 1):
-        steps.add_row(" ", _mark(step), Text(f"{number}. {step.text}"))
-        for command in step.commands:
-            steps.add_row("", "", Text(f"   {command}", style=style("info")))
-        if step.state == "next" and step.check:
-            steps.add_row("", "", Text(f"   then look: {step.check}", style=style("info")))
+        steps.append((_mark(step), Text(f"{number}. {step.text}")))
+        then = [f"then look: {step.check}"] if step.state == "next" and step.check else []
+        more = (Text(f"   {each}", style=style("info")) for each in (*step.commands, *then))
+        steps += (("", each) for each in more)
     left = len(way.steps) - _done(way)
     last = "nothing is left to do" if way.done else f"{counted(left, 'step')} left"
     show(
         Text("worker groups with TPUs", style="bold"),
-        groups,
+        listing(groups or [(mark("info"), Text("there is none"))]),
         Text(),
         Text("steps", style="bold"),
-        steps,
+        listing(steps),
         *(
             Text(f"{what} could not be read: {why}", style=style("warning"))
             for what, why in unread.items()

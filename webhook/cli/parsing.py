@@ -1,11 +1,12 @@
 """The parser of commands, with suggestions for misspelt words, and shared arguments."""
 
 import argparse
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TextIO
 
 from webhook.api import names
 from webhook.api.failures import InputError
@@ -62,6 +63,11 @@ def unknown(what: str, word: str, known: Sequence[str]) -> str:
     verb = "is only" if len(known) == 1 else "are"
     there = meant(word, known) or f": there {verb} {', '.join(sorted(known))}"
     return f"there is no {' '.join(filter(None, (what, word)))}{there}"
+
+
+def colourful(stream: TextIO) -> bool:
+    """Return whether output has colours: on a terminal, unless NO_COLOR or TERM=dumb is set."""
+    return stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
 
 def refuse(command: str, message: str) -> int:

@@ -1,7 +1,7 @@
 """Terminal output with `rich`: colours and symbols only where the stream supports them."""
 
-import os
 import sys
+from collections.abc import Iterable
 from math import ceil
 from typing import Any, Final, Literal, Self, TextIO
 
@@ -13,6 +13,7 @@ from rich.style import Style
 from rich.table import Table
 
 from webhook.api.formats import one_line
+from webhook.cli.parsing import colourful
 
 _WIDE: Final = 400
 """The width of output to a file or a pipe, where lines are not broken."""
@@ -58,7 +59,7 @@ class Text(rich_text.Text):
 def console(stream: TextIO | None = None) -> Console:
     """Return a console; a terminal has colours unless NO_COLOR or TERM=dumb is set."""
     stream = stream or sys.stdout
-    plain = not stream.isatty() or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
+    plain = not colourful(stream)
     return Console(
         file=stream,
         width=None if stream.isatty() else _WIDE,
@@ -86,6 +87,14 @@ def grid(*columns: Column, padding: int = 1) -> Table:
     table = Table.grid(padding=(0, padding))
     for column in columns:
         table.add_column(no_wrap=column == "whole", overflow="fold")
+    return table
+
+
+def listing(rows: Iterable[tuple[rich_text.Text | str, rich_text.Text]]) -> Table:
+    """Return a table of texts, each with the symbol of its level or none."""
+    table = grid("whole", "whole", "folds")
+    for symbol, text in rows:
+        table.add_row(" ", symbol, text)
     return table
 
 
