@@ -20,7 +20,6 @@ from tests.diagnostics.served import Server
 from tests.validation.builders import a_cluster
 from webhook.cli.file_checks import check_documents
 from webhook.cli.files import read_files
-from webhook.cli.validate import collect
 from webhook.validation.finding import Finding
 from webhook.validation.rule_settings import RuleSettings
 from webhook.validation.rules import RULES
@@ -536,7 +535,7 @@ def kept_of(folder: Path) -> tuple[int, int]:
     """Return the number of objects in a folder, and the bytes that a second report takes: the first
     fills what the process keeps once.
     """
-    collect(check_documents(read_files([folder]), RuleSettings()))
+    check_documents(read_files([folder]), RuleSettings())
     tracemalloc.start()
-    report = collect(check_documents(read_files([folder]), RuleSettings()))
-    return len(report.checked), tracemalloc.get_traced_memory()[0]
+    report = check_documents(read_files([folder]), RuleSettings())
+    return report.objects, tracemalloc.get_traced_memory()[0]

@@ -1,38 +1,45 @@
 """Checks of documents by the validation rules."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final
 
 from webhook.api import names
 from webhook.cli.files import misnamed, text_in
 from webhook.cli.parsing import bug
-from webhook.cli.validation_report import Checked, Entry, Skipped
+from webhook.cli.validation_report import Entry, Report
 from webhook.manifest.reader import Manifest
 from webhook.manifest.yaml_values import ManifestError
 from webhook.validation.finding import OFF
 from webhook.validation.rule_settings import RuleSettings
 from webhook.validation.ruleset import check_file
 
-Outcome = Checked | ManifestError | Skipped
-
 _VPA: Final = "VerticalPodAutoscaler"
 
 
-def check_documents(
-    found: Iterable[Manifest | ManifestError], settings: RuleSettings
-) -> Iterator[Outcome]:
-    """Yield the findings of each document."""
+def check_documents(found: Iterable[Manifest | ManifestError], settings: RuleSettings) -> Report:
+    """Return the findings of all documents, in order."""
+    report = Report()
+    files: dict[str, str] = {}
+    """The first file of each object."""
     for item in found:
         if isinstance(item, ManifestError):
-            yield item
+            report.problems.append(item)
         elif item.kind in names.RAY_KINDS:
-            yield _checked(item, settings)
+            _check(item, settings, report, files)
         elif item.document is not None:
-            yield misnamed(item) or Skipped(_unscalable(item))
+            if problem := misnamed(item):
+                report.problems.append(problem)
+                continue
+            report.skipped += 1
+            if note := _unscalable(item):
+                report.notes.append(note)
+    return report
 
 
-def _checked(item: Manifest, settings: RuleSettings) -> Checked | ManifestError:
-    name = _name(item)
+def _check(item: Manifest, settings: RuleSettings, report: Report, files: dict[str, str]) -> None:
+    """Add the findings of a Ray object to a report."""
+    meta = item.metadata
+    name = f"{item.kind} {meta.get('namespace') or 'default'}/{meta.get('name') or ''}"
     try:
         entries = [
             Entry(
@@ -48,15 +55,15 @@ def _checked(item: Manifest, settings: RuleSettings) -> Checked | ManifestError:
         ]
     except Exception as error:  # noqa: BLE001 - no object keeps another from being checked
         text = f"{name} cannot be checked: {bug(error)}"
-        return ManifestError(item.file, item.line([]), text)
-    entries.sort(key=lambda entry: entry.line)
-    return Checked(item.file, name, tuple(entries), item.line(["metadata"]))
-
-
-def _name(item: Manifest) -> str:
-    """Return `RayCluster namespace/name`; with nothing after the slash for a generated name."""
-    meta = item.metadata
-    return f"{item.kind} {meta.get('namespace') or 'default'}/{meta.get('name') or ''}"
+        report.problems.append(ManifestError(item.file, item.line([]), text))
+        return
+    report.objects += 1
+    report.entries += sorted(entries, key=lambda entry: entry.line)
+    if name in files:
+        text = f"{name} is in {files[name]} as well: the last one applied counts"
+        report.notes.append(ManifestError(item.file, item.line(["metadata"]), text))
+    if meta.get("name"):
+        files.setdefault(name, item.file)
 
 
 def _unscalable(item: Manifest) -> ManifestError | None:

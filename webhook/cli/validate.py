@@ -1,7 +1,6 @@
 """`ray-webhook validate`: check the Ray objects in files by the validation rules of the webhook."""
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -12,14 +11,13 @@ from typing import Final, TextIO
 import msgspec
 
 from webhook.api.formats import many_lines
-from webhook.cli.file_checks import Outcome, check_documents
+from webhook.cli.file_checks import check_documents
 from webhook.cli.files import read_files
-from webhook.cli.parsing import WRONG, add_connection, add_paths, paths_of, refuse
+from webhook.cli.parsing import WRONG, add_connection, add_paths, colourful, paths_of, refuse
 from webhook.cli.sarif import sarif
 from webhook.cli.validation_report import (
     Entry,
     Report,
-    Skipped,
     as_json,
     github,
     text,
@@ -132,42 +130,21 @@ def run(arguments: argparse.Namespace) -> int:
         found = connection.with_cluster(arguments, connection.ray_objects)
     else:
         found = read_files(paths)
-    report = collect(check_documents(found, settings))
-    if arguments.require and not report.checked:
+    report = check_documents(found, settings)
+    if arguments.require and not report.objects:
         report.problems.append(ManifestError(paths[0] if paths else "", 0, _NOTHING))
-    report.checked, report.known = without_known(report.checked, known)
-    colours = arguments.output == "text" and _colourful(sys.stdout)
+    every, report.entries = report.entries, without_known(report.entries, known)
+    report.known = len(every) - len(report.entries)
+    colours = arguments.output == "text" and colourful(sys.stdout)
     writer = partial(text, colours=True) if colours else WRITERS[arguments.output]
     sys.stdout.write(_encodable(writer(report), sys.stdout))
     _say(map(str, (*report.problems, *report.notes)))
     if arguments.output == "text":
-        _say([summary(report)])
+        _say([_summary(report)])
     if report.problems:
         return WRONG
     denied = any(entry.level == DENY for entry in report.entries)
     return int(denied or bool(arguments.strict and (report.entries or report.notes)))
-
-
-def collect(outcomes: Iterable[Outcome]) -> Report:
-    """Return the findings of all documents, by file and line."""
-    report = Report()
-    first: dict[str, str] = {}
-    """The first file of each object."""
-    for item in outcomes:
-        if isinstance(item, ManifestError):
-            report.problems.append(item)
-        elif isinstance(item, Skipped):
-            report.skipped += 1
-            report.notes += [item.note] if item.note else []
-        else:
-            report.checked.append(item)
-            if item.name.endswith("/"):
-                continue
-            if item.name in first:
-                twice = f"{item.name} is in {first[item.name]} as well: the last one applied counts"
-                report.notes.append(ManifestError(item.file, item.line, twice))
-            first.setdefault(item.name, item.file)
-    return report
 
 
 def _baseline(path: str) -> tuple[list[Entry], list[str]]:
@@ -181,13 +158,13 @@ def _baseline(path: str) -> tuple[list[Entry], list[str]]:
         return [], [f"--baseline {path}: {problem}; make one with `-o json`"]
 
 
-def summary(report: Report) -> str:
+def _summary(report: Report) -> str:
     """Return a summary of the run in one line."""
     denied = sum(entry.level == DENY for entry in report.entries)
     warned = len(report.entries) - denied
     known = f"; {report.known} known from the baseline" if report.known else ""
     skipped = f"; {counted(report.skipped, 'other object')} skipped" if report.skipped else ""
-    objects, warnings = counted(len(report.checked), "Ray object"), counted(warned, "warning")
+    objects, warnings = counted(report.objects, "Ray object"), counted(warned, "warning")
     return f"{objects}: {denied} denied, {warnings}{known}{skipped}"
 
 
@@ -206,10 +183,6 @@ def _settings(arguments: argparse.Namespace) -> tuple[RuleSettings, list[str]]:
         problems.append(f"--kuberay {arguments.kuberay}: write a release such as 1.6")
     settings = RuleSettings(levels, gates, TIME_ZONES, kuberay=kuberay)
     return settings, problems + unknown_names(settings)
-
-
-def _colourful(stream: TextIO) -> bool:
-    return stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
 
 def _encodable(output: str, stream: TextIO) -> str:

@@ -2,12 +2,11 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct, field, to_builtins
-from msgspec.structs import replace
 
 from webhook.api.formats import one_line
 from webhook.manifest.yaml_values import ManifestError
@@ -31,36 +30,19 @@ class Entry(Struct, frozen=True):
     message: str
 
 
-class Checked(Struct, frozen=True):
-    """A checked object by its kind and name, with its findings."""
-
-    file: str
-    name: str
-    entries: tuple[Entry, ...]
-    line: int = 0
-
-
-class Skipped(Struct, frozen=True):
-    """An object that is not of Ray, and its problem with an object that is."""
-
-    note: ManifestError | None = None
-
-
 class Report(Struct):
     """The result of a run. `problems` are errors of objects that could not be read or checked;
     `notes` are problems between objects.
     """
 
-    checked: list[Checked] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
     problems: list[ManifestError] = field(default_factory=list)
     notes: list[ManifestError] = field(default_factory=list)
+    objects: int = 0
+    """The number of checked Ray objects."""
     skipped: int = 0
     known: int = 0
     """The number of findings in the baseline."""
-
-    @property
-    def entries(self) -> list[Entry]:
-        return [entry for each in self.checked for entry in each.entries]
 
 
 def text(report: Report, *, colours: bool = False) -> str:
@@ -98,21 +80,18 @@ def _unread(problem: ManifestError) -> Entry:
     return Entry(problem.file, max(problem.line, 1), DENY, UNREAD, "", problem.problem)
 
 
-def without_known(checked: Sequence[Checked], known: Iterable[Entry]) -> tuple[list[Checked], int]:
-    """Return the checked objects without the findings of a baseline, and the number of these
-    findings.
+def without_known(entries: Iterable[Entry], known: Iterable[Entry]) -> list[Entry]:
+    """Return the findings without those of a baseline.
 
     Lines and messages may have changed: findings are compared by file, rule and path.
     """
-    left = Counter(identity(entry) for entry in known)
-    total = left.total()
+    left = Counter(map(identity, known))
 
     def new(entry: Entry) -> bool:
         left[identity(entry)] -= 1
         return left[identity(entry)] < 0
 
-    kept = [replace(each, entries=tuple(filter(new, each.entries))) for each in checked]
-    return kept, total - sum(count for count in left.values() if count > 0)
+    return list(filter(new, entries))
 
 
 def identity(entry: Entry) -> tuple[str, str, str]:
