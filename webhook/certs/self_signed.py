@@ -134,9 +134,7 @@ _TRIES: Final = 5
 
 
 class SelfSigned:
-    """Reads, renews and publishes certificates. The first replica to write wins; writes of the
-    others are conflicts, and they read again.
-    """
+    """Reads, renews and publishes certificates. The first replica to write wins."""
 
     def __init__(
         self,

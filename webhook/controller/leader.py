@@ -106,9 +106,7 @@ class Leader:
         self._problem = ""
 
     async def run(self) -> None:
-        """Take part in the election until cancelled. Raises the exceptions of the work, which runs
-        until cancelled.
-        """
+        """Take part in the election until cancelled. Raises the exceptions of the work."""
         try:
             while True:
                 while not await self._try():

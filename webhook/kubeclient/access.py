@@ -92,9 +92,7 @@ def _token(path: str) -> str:
 
 
 class Connection:
-    """The access of a client, loaded again when one of its files was replaced. `prefix` stands
-    before the paths of requests.
-    """
+    """The access of a client, loaded again when one of its files was replaced."""
 
     def __init__(self, load: Load) -> None:
         self._load = load
@@ -194,9 +192,7 @@ def locate(path: str, environ: Mapping[str, str] = os.environ) -> str:
 
 
 def load_of(path: str, context: str | None = None) -> Load:
-    """Return the access by a located kubeconfig, or without one that of a pod inside the
-    cluster.
-    """
+    """Return the access by a located kubeconfig, or that of a pod if the path is empty."""
     if not path:
         return in_cluster()
     from webhook.kubeclient.kubeconfig import kubeconfig  # noqa: PLC0415 - an eighth of the memory

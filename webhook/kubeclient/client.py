@@ -170,9 +170,7 @@ class Api:
     async def stream(
         self, path: str, query: Query, idle: float, accept: str = JSON
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Open a GET, and yield the lines of its body; more than `idle` seconds without data is a
-        failure.
-        """
+        """Open a GET, and yield its lines; more than `idle` seconds without data is a failure."""
         with _errors(f"within {_OPEN_SECONDS:g} s"):
             async with asyncio.timeout(_OPEN_SECONDS):
                 target, headers = _target(path, query), {"Accept": accept}
@@ -259,9 +257,7 @@ def decoded(body: bytes, kind: type[T]) -> T:
 async def _once(
     request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
 ) -> aiohttp.ClientResponse:
-    """Send a write once: aiohttp would retry a PUT and a DELETE after these two failures, although
-    the server may have executed it.
-    """
+    """Send a write once: aiohttp would repeat a PUT or a DELETE that may have been executed."""
     try:
         return await handler(request)
     except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:

@@ -49,9 +49,7 @@ class Question(Generic[T]):
         raise NotImplementedError
 
     async def _serves(self, group: str, version: str, *needed: str) -> bool:
-        """Return whether a version of an API group is served with all these resources. Raises
-        ApiError.
-        """
+        """Return whether a version of an API group is served with all these resources."""
         found = await self._api.find(f"/apis/{group}/{version}", _Resources) or _Resources()
         return {resource.name for resource in found.resources or ()}.issuperset(needed)
 

@@ -25,9 +25,7 @@ class ConfigurationError(InputError):
 
 
 class ApiError(Exception):
-    """A failed request to the API server, which may be retried. `retry_after` is in seconds, if the
-    server sent it.
-    """
+    """A failed request to the API server; `retry_after` is in seconds, if the server sent it."""
 
     def __init__(self, reason: str, message: str, retry_after: float | None = None) -> None:
         super().__init__(one_line(message))

@@ -55,9 +55,7 @@ def access_of(configuration: Configuration) -> Access:
 
 @contextmanager
 def _value_errors() -> Iterator[None]:
-    """Raise ValueError instead of the package's exceptions for invalid values, which it does not
-    validate.
-    """
+    """Raise ValueError for the package's exceptions for invalid values."""
     try:
         yield
     except (ConfigException, TypeError, AttributeError) as error:
@@ -66,9 +64,7 @@ def _value_errors() -> Iterator[None]:
 
 @contextmanager
 def _reporting_plugins() -> Iterator[None]:
-    """Raise ConfigException if an exec plugin fails: the package only logs the error, and continues
-    without credentials.
-    """
+    """Raise ConfigException if an exec plugin fails, which the package only logs."""
     failures: list[str] = []
 
     def note(record: logging.LogRecord) -> bool:

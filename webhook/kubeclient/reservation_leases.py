@@ -57,9 +57,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class LeaseStore:
-    """Tables in Leases of a namespace. While running, deletes those of RayClusters that do not
-    exist.
-    """
+    """Tables in Leases. While running, deletes those of RayClusters that do not exist."""
 
     def __init__(self, api: Api, namespace: str) -> None:
         self.accepted = False

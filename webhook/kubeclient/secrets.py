@@ -49,9 +49,7 @@ class SecretStore:
         return data, secret.metadata.resource_version
 
     async def write(self, data: Mapping[str, bytes], version: str) -> bool:
-        """Replace the data unless the Secret has changed since `version`; return whether it was
-        replaced. Raises ApiError.
-        """
+        """Replace the data, and return True, unless the Secret has changed since `version`."""
         encoded = {name: base64.b64encode(content).decode() for name, content in data.items()}
         operations = [{"op": "add", "path": "/data", "value": encoded}]
         return await patch(self._api, self._secret, version, operations)

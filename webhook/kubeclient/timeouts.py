@@ -55,9 +55,7 @@ class QueueTiming(Struct, frozen=True):
 
 
 class Clock(Struct, frozen=True):
-    """Inputs of a list-watch: a random number from 0 to 1, monotonic time in seconds, and the time
-    of the API server as far as it is known.
-    """
+    """Sources of randomness (0 to 1), of monotonic time, and of the time of the API server."""
 
     random: Callable[[], float] = random.random
     clock: Callable[[], float] = time.monotonic
@@ -93,9 +91,7 @@ class ServerTime:
 
 
 class Backoff:
-    """Delays that double with each failure, up to a limit, with random jitter over their upper
-    half.
-    """
+    """Delays that double with each failure up to a limit, with jitter over their upper half."""
 
     def __init__(self, first: float, longest: float, random: Callable[[], float]) -> None:
         self._first = first

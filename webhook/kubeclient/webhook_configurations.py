@@ -65,9 +65,7 @@ def paths(name: str) -> tuple[str, str]:
 
 
 async def patch(api: Api, path: str, version: str, operations: Sequence[Operation]) -> bool:
-    """Patch an object with this resourceVersion; return whether it still had that version. Raises
-    ApiError.
-    """
+    """Patch this version of an object, and return whether it still had that version."""
     try:
         await api.patch(path, operations, version)
     except ApiError as error:
@@ -148,9 +146,7 @@ class FailurePolicy:
         return f"{', '.join(waiting)}: caBundle differs from the one in use" if waiting else ""
 
     async def _unreached(self) -> str:
-        """Return why an admission through the API server does not reach the webhook, or an empty
-        text.
-        """
+        """Return why an admission through the API server does not reach the webhook."""
         body = {
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",

@@ -24,9 +24,7 @@ class Output(Protocol):
 
 
 class DescriptorOutput:
-    """Writes to a file descriptor without buffering. Lines that cannot be written are lost without
-    an error, so that reviews continue.
-    """
+    """Writes to a file descriptor, unbuffered. A line that cannot be written is lost."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor

@@ -202,9 +202,7 @@ class ReviewCounts:
         reviews.seconds += seconds
 
     def reasons(self, kind: str, answer: Answer) -> None:
-        """Count the causes of a denial, and an object for each rule that denied it or warned of
-        it.
-        """
+        """Count the causes of a denial, and the rules that denied an object or warned of it."""
         for cause in answer.causes:
             reason = cause.reason if cause.reason in CAUSE_TYPES else _OTHER
             self._denials[kind if kind in _KINDS else _OTHER, reason] += 1

@@ -40,9 +40,7 @@ class DomainStore(PodGroupStore):
         }
 
     async def possible(self, facts: RayClusterConfig, actions: list[Action]) -> list[Action]:
-        """Return the actions without deletions of ComputeDomains in use: a deletion would stop
-        their pods at once, even while they drain.
-        """
+        """Leave out deletions of ComputeDomains in use, which would stop draining pods at once."""
         if not any(isinstance(action, Delete) for action in actions):
             return actions
         path = f"/api/v1/namespaces/{quote(facts.namespace)}/pods"

@@ -13,9 +13,7 @@ from webhook.groups.pod_groups import BASIC, Desired, PodGroup, Template, Worklo
 
 
 class Identity(Struct, frozen=True, gc=False):
-    """An object in the API server. `controller` is the uid of the controlling RayCluster,
-    if any.
-    """
+    """An object in the API server. `controller` is the uid of the controlling RayCluster."""
 
     name: str
     uid: str

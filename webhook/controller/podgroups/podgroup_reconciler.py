@@ -181,9 +181,7 @@ class PodGroupReconciler:
     async def _reach(
         self, store: PodGroupStore, state: _State, facts: RayClusterConfig, desired: Desired
     ) -> bool:
-        """Perform actions until none is left; return whether objects are missing. Raises
-        ApiError.
-        """
+        """Perform actions until none is left; return whether objects are missing."""
         for _ in range(_ROUNDS):
             actual = await store.of(facts, sorted(state.names))
             state.names &= {(resource_of(seen), seen.identity.name) for seen in actual.all}

@@ -70,9 +70,7 @@ class PodGroupStore:
         return {place: _actual(seen) for place, seen in found.items()}
 
     async def of(self, facts: RayClusterConfig, others: Iterable[Named] = ()) -> Actual:
-        """Return the managed objects of a RayCluster, and the objects of the given names, which may
-        lack the labels of managed objects.
-        """
+        """Return the managed objects of a RayCluster, and the objects of the given names."""
         selector = ",".join(f"{key}={value}" for key, value in labels(facts.name).items())
         found: dict[Named, Seen] = {}
         for resource in self.resources:

@@ -59,9 +59,7 @@ class RepairRecords:
             return {}
 
     async def write(self, uid: str, records: Records) -> None:
-        """Write the records of a RayCluster. Raises ApiError, with reason `conflict` if the
-        ConfigMap has changed since the read.
-        """
+        """Write the records of a RayCluster. A change since the read is a conflict."""
         kept = {group: record for group, record in records.items() if record != EMPTY}
         value = json.encode(kept, order="deterministic").decode()
         await self._change({"op": "add", "path": pointer("data", uid), "value": value})

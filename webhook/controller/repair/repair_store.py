@@ -120,9 +120,7 @@ class RepairStore:
 
 
 def _hosts_of(pods: Sequence[LivePod], group: str, hosts: int, *, unit: bool) -> Iterator[Host]:
-    """Yield the workers of a group with an identity. In a unit, their host index is their rank, and
-    they have no replica.
-    """
+    """Yield the workers of a group with an identity; in a unit, the host index is the rank."""
     for pod in pods:
         labels = pod.labels
         worker = labels.get(names.LABEL_NODE_TYPE) == names.NODE_TYPE_WORKER
