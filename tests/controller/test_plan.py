@@ -19,7 +19,6 @@ from webhook.controller.repair.plan import (
     DUPLICATE,
     EMPTY,
     GOING,
-    HEADLESS,
     INCOMPLETE,
     LOST,
     RESTARTED,
@@ -150,15 +149,6 @@ def test_a_replica_that_goes_is_marked_to_the_last_pod_and_then_deleted() -> Non
     assert (reasons(found.actions), found.record) == ({LOST}, record)
 
 
-def test_a_label_that_is_not_in_the_record_is_removed_and_deletes_nothing() -> None:
-    pods = a_replica("a")
-    marked = [replace(host, marked=True) for host in pods]
-    for carried, count in (([*marked[:1], *pods[1:]], 1), (marked, N)):
-        found = rechecks(a_group(carried), recorded(pods), SOON)
-        assert (found.record, found.waiting) == (recorded(pods), {})
-        assert kinds(found.actions) == [f"unmark a-{host}" for host in range(count)]
-
-
 def test_one_replica_of_a_group_goes_at_a_time() -> None:
     one, two = a_replica("a"), a_replica("b", 1)
     record = recorded(one, two)
@@ -229,12 +219,6 @@ def test_a_clock_that_was_set_back_holds_repair_for_an_hour_at_most() -> None:
         look(a_group(pods[1:]), record, memory, Limits(per_hour=1), 0.0)
         found = look(a_group(pods[1:]), record, memory, Limits(per_hour=1), 40.0)
         assert found.waiting == ({"b": SPENT} if held else {})
-
-
-def test_nothing_is_replaced_while_there_is_no_head() -> None:
-    pods = a_replica("a")
-    found = rechecks(a_group(pods[1:], head=False), recorded(pods), SOON)
-    assert (found.actions, found.waiting) == ([], {"a": HEADLESS})
 
 
 def test_a_replica_that_nobody_will_fill_is_torn_also_when_it_was_never_whole() -> None:

@@ -21,7 +21,6 @@ from webhook.api.formats import mark
 from webhook.controller.repair.plan import (
     CHANGING,
     LOST,
-    SPENT,
     Limits,
     Record,
 )
@@ -251,25 +250,6 @@ def test_a_pod_that_changes_meanwhile_is_looked_at_again() -> None:
     assert server.labels(names.LABEL_MARKED_FOR_DELETION) in ([], [""])
     looked(server, 0.0, 31.0)
     assert server.pods == {}
-
-
-def test_the_budget_of_the_hour_is_that_of_all_controllers() -> None:
-    server = Server()
-    for number in range(3):
-        for host in range(HOSTS):
-            server.add(f"p{host}", host)
-            labels = server.pods[f"p{host}"]["metadata"]["labels"]
-            labels[names.LABEL_REPLICA_NAME] = f"g-{number}"
-        looked(server, 0.0)
-        if number < 2:
-            del server.pods["p0"]
-            looked(server, 0.0, 31.0, per_hour=2)
-            assert server.pods == {}
-    assert server.kept().replaced.keys() == {"g-0", "g-1"}
-    del server.pods["p0"]
-    repairer = looked(server, 0.0, 31.0, 62.0, per_hour=2)
-    assert [*server.pods] == ["p1"]
-    assert repairer.waiting == {(uid_of("c"), "g"): {"g-2": SPENT}}
 
 
 def test_a_deletion_that_cannot_be_recorded_is_not_begun_and_spends_nothing() -> None:

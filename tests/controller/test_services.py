@@ -63,85 +63,84 @@ def created(api: FakeApi) -> list[Object]:
     return list(api.objects(SERVICES).values())
 
 
-async def test_a_unit_of_single_hosts_has_the_service_that_kuberay_would_create() -> None:
-    async with FakeApi().serving() as api:
-        api.put(RAYCLUSTERS, a_unit().build())
-        async with keeping(api):
-            await eventually(lambda: created(api))
-        (service,) = created(api)
-        assert service["metadata"]["name"] == "c-headless"
-        assert service["metadata"]["namespace"] == "team"
-        assert service["metadata"]["labels"] == {names.LABEL_HEADLESS_SERVICE: "c"}
-        (owner,) = service["metadata"]["ownerReferences"]
-        assert (owner["kind"], owner["uid"], owner["controller"]) == (
-            "RayCluster",
-            "uid-of-c",
-            True,
-        )
-        assert service["spec"] == {
-            "clusterIP": "None",
-            "publishNotReadyAddresses": True,
-            "selector": {names.LABEL_CLUSTER: "c", names.LABEL_NODE_TYPE: "worker"},
-        }
+async def test_a_unit_of_single_hosts_has_the_service_that_kuberay_would_create(
+    api: FakeApi,
+) -> None:
+    api.put(RAYCLUSTERS, a_unit().build())
+    async with keeping(api):
+        await eventually(lambda: created(api))
+    (service,) = created(api)
+    assert service["metadata"]["name"] == "c-headless"
+    assert service["metadata"]["namespace"] == "team"
+    assert service["metadata"]["labels"] == {names.LABEL_HEADLESS_SERVICE: "c"}
+    (owner,) = service["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["uid"], owner["controller"]) == (
+        "RayCluster",
+        "uid-of-c",
+        True,
+    )
+    assert service["spec"] == {
+        "clusterIP": "None",
+        "publishNotReadyAddresses": True,
+        "selector": {names.LABEL_CLUSTER: "c", names.LABEL_NODE_TYPE: "worker"},
+    }
 
 
-async def test_a_service_that_was_deleted_is_created_again() -> None:
-    async with FakeApi().serving() as api:
-        api.put(RAYCLUSTERS, a_unit().build())
-        async with keeping(api, again=0.02):
-            await eventually(lambda: created(api))
-            await eventually(lambda: api.count("create", SERVICES) > 2)
-            api.delete(SERVICES, "c-headless", "team")
-            await eventually(lambda: created(api))
+async def test_a_service_that_was_deleted_is_created_again(api: FakeApi) -> None:
+    api.put(RAYCLUSTERS, a_unit().build())
+    async with keeping(api, again=0.02):
+        await eventually(lambda: created(api))
+        await eventually(lambda: api.count("create", SERVICES) > 2)
+        api.delete(SERVICES, "c-headless", "team")
+        await eventually(lambda: created(api))
 
 
-async def test_a_recreated_raycluster_has_a_service_once_that_of_its_predecessor_is_deleted() -> (
-    None
-):
-    async with FakeApi().serving() as api:
-        predecessor = {"metadata": {"name": "c-headless", "namespace": "team"}}
-        api.put(SERVICES, predecessor)
-        api.put(RAYCLUSTERS, a_unit().build())
-        async with keeping(api):
-            await eventually(lambda: api.count("create", SERVICES))
-            api.delete(SERVICES, "c-headless", "team")
-            await eventually(lambda: created(api))
-        (service,) = created(api)
-        (owner,) = service["metadata"]["ownerReferences"]
-        assert owner["uid"] == "uid-of-c"
+async def test_a_recreated_raycluster_has_a_service_once_that_of_its_predecessor_is_deleted(
+    api: FakeApi,
+) -> None:
+    predecessor = {"metadata": {"name": "c-headless", "namespace": "team"}}
+    api.put(SERVICES, predecessor)
+    api.put(RAYCLUSTERS, a_unit().build())
+    async with keeping(api):
+        await eventually(lambda: api.count("create", SERVICES))
+        api.delete(SERVICES, "c-headless", "team")
+        await eventually(lambda: created(api))
+    (service,) = created(api)
+    (owner,) = service["metadata"]["ownerReferences"]
+    assert owner["uid"] == "uid-of-c"
 
 
-async def test_pods_that_start_before_the_service_is_deleted_do_not_use_up_the_attempts() -> None:
-    async with FakeApi().serving() as api:
-        api.put(SERVICES, {"metadata": {"name": "c-headless", "namespace": "team"}})
-        api.put(RAYCLUSTERS, a_unit().build())
-        async with keeping(api, delay=0.5):
-            await eventually(lambda: api.count("create", SERVICES))
-            for index in range(8):
-                before = api.count("create", SERVICES)
-                seat = HostIdentity(index, 0, "")
-                api.put(PODS, a_pod(f"p{index}", seat, cluster="c", group="g", namespace="team"))
-                await eventually(partial(requested, api, before + 1))
-            api.delete(SERVICES, "c-headless", "team")
-            await eventually(lambda: created(api))
+async def test_pods_that_start_before_the_service_is_deleted_do_not_use_up_the_attempts(
+    api: FakeApi,
+) -> None:
+    api.put(SERVICES, {"metadata": {"name": "c-headless", "namespace": "team"}})
+    api.put(RAYCLUSTERS, a_unit().build())
+    async with keeping(api, delay=0.5):
+        await eventually(lambda: api.count("create", SERVICES))
+        for index in range(8):
+            before = api.count("create", SERVICES)
+            seat = HostIdentity(index, 0, "")
+            api.put(PODS, a_pod(f"p{index}", seat, cluster="c", group="g", namespace="team"))
+            await eventually(partial(requested, api, before + 1))
+        api.delete(SERVICES, "c-headless", "team")
+        await eventually(lambda: created(api))
 
 
-async def test_a_service_of_another_owner_stays_and_is_not_requested_for_ever() -> None:
-    async with FakeApi().serving() as api:
-        own = {"metadata": {"name": "c-headless", "namespace": "team"}}
-        api.put(SERVICES, own)
-        api.put(RAYCLUSTERS, a_unit().build())
-        now = 0.0
-        async with keeping(api, clock=lambda: now):
-            await eventually(partial(requested, api, 3))
-            now = CONFLICT_SECONDS
-            for number in range(5):
-                requests = api.count("create", SERVICES)
-                other = a_cluster(f"other{number}").group("g")
-                other.annotated(names.ANNOTATION_HOST_NAMES, "true")
-                api.put(RAYCLUSTERS, other.build())
-                await eventually(lambda: len(created(api)) == number + 2)  # noqa: B023 - at once
-        assert api.count("create", SERVICES) == requests + 1
+async def test_a_service_of_another_owner_stays_and_is_not_requested_for_ever(api: FakeApi) -> None:
+    own = {"metadata": {"name": "c-headless", "namespace": "team"}}
+    api.put(SERVICES, own)
+    api.put(RAYCLUSTERS, a_unit().build())
+    now = 0.0
+    async with keeping(api, clock=lambda: now):
+        await eventually(partial(requested, api, 3))
+        now = CONFLICT_SECONDS
+        for number in range(5):
+            requests = api.count("create", SERVICES)
+            other = a_cluster(f"other{number}").group("g")
+            other.annotated(names.ANNOTATION_HOST_NAMES, "true")
+            api.put(RAYCLUSTERS, other.build())
+            await eventually(lambda: len(created(api)) == number + 2)  # noqa: B023 - at once
+    assert api.count("create", SERVICES) == requests + 1
 
 
 @pytest.mark.parametrize(
@@ -153,24 +152,22 @@ async def test_a_service_of_another_owner_stays_and_is_not_requested_for_ever() 
     ],
     ids=["nothing asks for names", "KubeRay creates it", "left alone"],
 )
-async def test_no_other_raycluster_gets_one(cluster: ClusterBuilder) -> None:
-    async with FakeApi().serving() as api:
-        api.put(RAYCLUSTERS, cluster.build())
-        other = a_cluster("other").group("g").annotated(names.ANNOTATION_HOST_NAMES, "true")
-        async with keeping(api):
-            await eventually(lambda: api.count("list", RAYCLUSTERS))
-            api.put(RAYCLUSTERS, other.build())
-            await eventually(lambda: created(api))
-        assert [each["metadata"]["name"] for each in created(api)] == ["other-headless"]
+async def test_no_other_raycluster_gets_one(api: FakeApi, cluster: ClusterBuilder) -> None:
+    api.put(RAYCLUSTERS, cluster.build())
+    other = a_cluster("other").group("g").annotated(names.ANNOTATION_HOST_NAMES, "true")
+    async with keeping(api):
+        await eventually(lambda: api.count("list", RAYCLUSTERS))
+        api.put(RAYCLUSTERS, other.build())
+        await eventually(lambda: created(api))
+    assert [each["metadata"]["name"] for each in created(api)] == ["other-headless"]
 
 
-async def test_a_failure_is_tried_again_and_keeps_no_other() -> None:
-    async with FakeApi().serving() as api:
-        refused = iter([403, 500])
-        api.before = lambda request: (
-            next(refused, 0) if (request.verb, request.resource) == ("create", SERVICES) else 0
-        )
-        api.put(RAYCLUSTERS, a_unit().build())
-        async with keeping(api):
-            await eventually(lambda: created(api))
-        assert api.count("create", SERVICES) == 3
+async def test_a_failure_is_tried_again_and_keeps_no_other(api: FakeApi) -> None:
+    refused = iter([403, 500])
+    api.before = lambda request: (
+        next(refused, 0) if (request.verb, request.resource) == ("create", SERVICES) else 0
+    )
+    api.put(RAYCLUSTERS, a_unit().build())
+    async with keeping(api):
+        await eventually(lambda: created(api))
+    assert api.count("create", SERVICES) == 3
