@@ -30,7 +30,7 @@ KNOWN: Final = frozenset({
     "redis-username", "redis-password", "redis-shard-ports", "redis-max-memory", "log-style",
     "log-color", "verbose", "proxy-server-url",
 })  # fmt: skip
-_TWICE: Final = ("num-cpus", "num-gpus", "memory", "resources")
+_RESOURCES: Final = ("num-cpus", "num-gpus", "memory", "resources")
 
 
 def resources_given_twice(cluster: Cluster) -> Iterator[Fault]:
@@ -40,7 +40,7 @@ def resources_given_twice(cluster: Cluster) -> Iterator[Fault]:
     """
     for group in cluster.everyone:
         field = group.field / "resources"
-        if field.size and (twice := [name for name in _TWICE if group.params.get(name)]):
+        if field.size and (twice := [name for name in _RESOURCES if group.params.get(name)]):
             text = f"resources and rayStartParams both have {', '.join(twice)}: keep one of the two"
             yield Fault(field, text, FORBIDDEN)
 
@@ -113,9 +113,6 @@ def _suggestion(name: str) -> str:
     return f": write {close[0]}" if close else ""
 
 
-_AMOUNTS: Final = ("num-cpus", "num-gpus", "memory", "object-store-memory")
-_AUTOSCALED: Final = ("num-cpus", "num-gpus", "memory", "resources")
-"""Resources that another rule checks if the cluster autoscales, as the autoscaler reads them."""
 _PORTS: Final = (
     "port", "object-manager-port", "node-manager-port", "gcs-server-port", "min-worker-port",
     "max-worker-port", "ray-client-server-port", "dashboard-port", "dashboard-agent-listen-port",
@@ -131,6 +128,36 @@ _SHELL: Final = ("$", "`")
 _LONGEST: Final = 4096
 
 
+def _unquoted(text: str) -> str:
+    return text.strip().strip("\"'")
+
+
+def _is_integer(text: str) -> bool:
+    plain = _unquoted(text)
+    return plain.isascii() and plain.isdecimal() and len(plain) <= _DIGITS
+
+
+def _is_port(text: str) -> bool:
+    return _is_integer(text) and int(_unquoted(text)) <= _PORT_MAX
+
+
+def _is_map(text: str) -> bool:
+    try:
+        return isinstance(json.loads(_unquoted(text).replace("\\", "")), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+_BYTES: Final = (_is_integer, "an integer such as 8589934592, in bytes")
+_VALUES: Final = {
+    **dict.fromkeys(_PORTS, (_is_port, f"a port from 0 to {_PORT_MAX}")),
+    **dict.fromkeys(("num-cpus", "num-gpus"), (_is_integer, "an integer such as 4")),
+    **dict.fromkeys(("memory", "object-store-memory"), _BYTES),
+    "resources": (_is_map, """quoted JSON, as in '"{\\"Custom\\": 1}"'"""),
+}
+"""By start parameter, a predicate of valid values, and advice."""
+
+
 def ray_start_value_invalid(cluster: Cluster) -> Iterator[Fault]:
     """A value of a start parameter with which `ray start` exits: an invalid number or port, or
     custom resources that are not JSON.
@@ -140,44 +167,17 @@ def ray_start_value_invalid(cluster: Cluster) -> Iterator[Fault]:
 
     https://docs.ray.io/en/latest/cluster/cli.html#ray-start
     """
+    # If the cluster autoscales, another rule checks resources as the autoscaler reads them.
+    elsewhere = _RESOURCES if cluster.autoscaling else ()
     for group in cluster.everyone:
         for name, text in group.params.items():
-            if len(text) > _LONGEST or any(each in text for each in _SHELL):
+            if name not in _VALUES or name in elsewhere:
                 continue
-            if cluster.autoscaling and name in _AUTOSCALED:
-                continue
-            if problem := _problem(name, text):
-                yield Fault(group.param(name), f"{text[:40]!r}, which ends ray start: {problem}")
-
-
-def _problem(name: str, text: str) -> str:
-    """Return the advice for a value, or an empty string if the value is valid."""
-    if name in _PORTS:
-        number = _integer(text)
-        fine = number is not None and number <= _PORT_MAX
-        return "" if fine else f"write a port from 0 to {_PORT_MAX}"
-    if name in _AMOUNTS:
-        example = "4" if name.startswith("num-") else "8589934592, in bytes"
-        return "" if _integer(text) is not None else f"write an integer such as {example}"
-    if name == "resources" and not _is_map(text):
-        return """write quoted JSON, as in '"{\\"Custom\\": 1}"'"""
-    return ""
-
-
-def _unquoted(text: str) -> str:
-    return text.strip().strip("\"'")
-
-
-def _integer(text: str) -> int | None:
-    plain = _unquoted(text)
-    return int(plain) if plain.isascii() and plain.isdecimal() and len(plain) <= _DIGITS else None
-
-
-def _is_map(text: str) -> bool:
-    try:
-        return isinstance(json.loads(_unquoted(text).replace("\\", "")), dict)
-    except (ValueError, RecursionError):
-        return False
+            readable, advice = _VALUES[name]
+            shell = len(text) > _LONGEST or any(each in text for each in _SHELL)
+            if not shell and not readable(text):
+                found = f"{text[:40]!r}, which ends ray start"
+                yield Fault(group.param(name), f"{found}: write {advice}")
 
 
 def dashboard_host_unreachable(cluster: Cluster) -> Iterator[Fault]:
