@@ -222,20 +222,6 @@ async def test_a_process_that_starts_again_changes_nothing(api: FakeApi, version
     assert writes(api) == before
 
 
-async def test_what_happened_while_no_process_ran_is_caught_up_with(
-    api: FakeApi, version: str
-) -> None:
-    for name in ("ray", "other"):
-        api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP, name))
-    async with publishing(api, version):
-        await eventually(lambda: len(counts(api)) == 4)
-    opted_out(api)
-    api.delete(PODGROUPS, "other-head")
-    async with publishing(api, version):
-        await eventually(lambda: counts(api) == {"other-head": 0, "other-worker-tpu": 8})
-        await eventually(lambda: set(api.objects(WORKLOADS)) == {"other.gang"})
-
-
 async def test_two_processes_agree(api: FakeApi, version: str) -> None:
     for name in ("ray", "b", "c"):
         api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP, name))
@@ -348,23 +334,6 @@ async def test_opting_out_removes_everything_and_then_nothing_is_asked(
         opted_out(api)
         await eventually(lambda: not api.objects(PODGROUPS) and not api.objects(WORKLOADS))
         await nothing_but_resyncs(api)
-
-
-async def test_the_gang_of_kuberay_takes_over_a_cluster_that_was_published(
-    api: FakeApi, version: str
-) -> None:
-    api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
-    async with publishing(api, version):
-        await eventually(lambda: counts(api) == BY_GROUP)
-        edit(
-            api,
-            RAYCLUSTERS,
-            "ray",
-            lambda found: found["metadata"].update(labels={names.LABEL_GANG: "true"}),
-        )
-        await eventually(lambda: not api.objects(PODGROUPS) and not api.objects(WORKLOADS))
-        edit(api, RAYCLUSTERS, "ray", lambda found: found["metadata"].update(labels={}))
-        await eventually(lambda: counts(api) == BY_GROUP)
 
 
 async def test_suspension_removes_pod_groups_and_resuming_brings_them_back(
