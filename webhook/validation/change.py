@@ -168,10 +168,16 @@ class Update(Struct):
     def recreates(self) -> bool:
         return (self.new.field / "upgradeStrategy" / "type").text == RECREATE
 
+    @property
+    def in_place(self) -> bool:
+        """Return whether the pods of a RayCluster that users edit directly keep running."""
+        return self.standalone and not self.recreates
+
     def pairs(self) -> Iterator[tuple[Group, Group]]:
-        """Yield the groups that exist in both versions, matched by name."""
+        """Yield the groups of both versions, matched by name, if their pods keep running."""
         before = {group.name: group for group in reversed(self.old.groups)}
-        return ((before[group.name], group) for group in self.new.groups if group.name in before)
+        groups = self.new.groups if self.in_place else []
+        return ((before[group.name], group) for group in groups if group.name in before)
 
 
 def read_update(old: RayObject, new: RayObject) -> Update | None:

@@ -84,8 +84,6 @@ def slices_renumbered(update: Update) -> Iterator[Fault]:
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/raycluster_controller.go
     (`reconcileMultiHostWorkerGroup`)
     """
-    if not update.standalone or update.recreates:
-        return
     for old, new in update.pairs():
         if new.multi_slice and new.count(TPU) and 0 < new.scale.desired < old.scale.desired:
             problem = f"replicas is {new.scale.desired}, but slice ids are not renumbered"

@@ -198,8 +198,6 @@ def unit_resized(update: Update) -> Iterator[Fault]:
 
     https://docs.pytorch.org/docs/stable/elastic/run.html
     """
-    if not update.standalone or update.recreates:
-        return
     for old, new in update.pairs():
         before, after = old.scale.desired, new.scale.desired
         if new.is_unit and old.is_unit and 0 < before != after > 0:

@@ -54,7 +54,7 @@ def group_removed(update: Update) -> Iterator[Fault]:
 
     https://github.com/ray-project/kuberay/issues/1739
     """
-    if not update.standalone or update.recreates:
+    if not update.in_place:
         return
     kept = {group.name for group in update.new.groups}
     for group in update.old.groups:
@@ -97,8 +97,6 @@ def num_of_hosts_changed(update: Update) -> Iterator[Fault]:
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/raycluster_controller.go
     (`reconcileMultiHostWorkerGroup`)
     """
-    if not update.standalone or update.recreates:
-        return
     for old, new in update.pairs():
         if old.scale.desired and new.hosts != old.hosts:
             more = new.hosts > old.hosts
@@ -115,7 +113,7 @@ def pods_stay_old(update: Update) -> Iterator[Fault]:
 
     https://github.com/ray-project/kuberay/issues/4051
     """
-    if not update.standalone or update.recreates:
+    if not update.in_place:
         return
     masks = {"template": QUEUED_TEMPLATE} if update.new.kueue.queued else {}
     for old, new in ((update.old.head, update.new.head), *update.pairs()):
