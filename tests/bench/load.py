@@ -53,8 +53,8 @@ class Connection(asyncio.Protocol):
             head, found, body = self._buffer.partition(b"\r\n\r\n")
             if not found:
                 return
-            if not head.startswith(b"HTTP/1.1 200"):
-                raise RuntimeError(self._buffer[:300].decode(errors="replace"))
+            if not head.startswith(b"HTTP/1.1 200") or b'"allowed":false' in body:
+                raise RuntimeError(self._buffer[:500].decode(errors="replace"))
             start = head.find(b"content-length: ") + 16
             self._left = int(head[start:].split(b"\r\n", 1)[0])
             self._buffer = b""
