@@ -7,7 +7,7 @@ https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/
 
 from webhook.api import names
 from webhook.api.formats import LABEL_VALUE_MAX
-from webhook.groups.naming import headless_service, host_name, long_nodename, slice_name
+from webhook.groups.naming import host_name, long_nodename, slice_name
 from webhook.mutation.edit import Edit, SetAnnotation, SetField, SetLabel, Warn
 from webhook.mutation.ray_pod import Replica, Worker
 
@@ -16,7 +16,7 @@ def replica_labels(replica: Replica) -> list[Edit]:
     """Return the labels of the replica: index, and name if it has several hosts; none if the pod
     carries its identity.
     """
-    if not replica.assigned:
+    if not replica.holder:
         return []
     edits: list[Edit] = [
         SetLabel(names.LABEL_REPLICA_INDEX, str(replica.index), "the assigned replica index")
@@ -42,7 +42,7 @@ def host_labels(worker: Worker) -> list[Edit]:
     multi-host group.
     """
     replica = worker.replica
-    if not replica.assigned:
+    if not replica.holder:
         return []
     edits: list[Edit] = [
         SetAnnotation(names.ANNOTATION_HOLDER, replica.holder, "the holder of its reservation")
@@ -67,9 +67,9 @@ def subdomain(replica: Replica) -> list[Edit]:
         edits += [Warn(f"setHostnameAsFQDN: {problem}")] if problem else []
     if replica.pod.spec.subdomain:
         return edits
-    service = headless_service(replica.cluster.name)
-    edits.append(SetField("subdomain", service, "KubeRay's headless service resolves it"))
-    if not replica.cluster.multi_host and not replica.policy.services:
+    why = "KubeRay's headless service resolves it"
+    edits.append(SetField("subdomain", replica.service, why))
+    if replica.hosts == 1 and not (replica.cluster.multi_host or replica.policy.services):
         text = f"service {replica.service} is needed, and KubeRay creates none without numOfHosts"
         edits.append(Warn(f"{text} > 1: see installation.components"))
     return edits

@@ -43,7 +43,7 @@ def _names(replica: Replica) -> tuple[str, str] | None:
     group, service = replica.group_name, replica.service
     last = host_name(group, replica.index, replica.hosts - 1)
     field = f"metadata.labels[{names.LABEL_GROUP}]"
-    if replica.hosts > 1 and replica.assigned and len(group) > REPLICA_NAME_GROUP_MAX:
+    if replica.hosts > 1 and replica.holder and len(group) > REPLICA_NAME_GROUP_MAX:
         text = (
             f"groupName has {len(group)} characters: use at most {REPLICA_NAME_GROUP_MAX} with "
             "numOfHosts above 1"

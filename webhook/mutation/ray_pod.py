@@ -126,13 +126,13 @@ class Replica(Struct, gc=False):
     """The common properties of all hosts of a replica, read from one of its pods: they have the
     same template.
 
-    `holder` is that of the reservation, if the identity is new to the pod; only this field differs
-    between hosts. A head is a replica of 1 host in a group of its own, without an identity.
-    `in_unit`: its worker group is one unit, of `unit_hosts` hosts. `ray` is Ray's container.
-    `service` is the headless service under which the pod's host name resolves. `devices` are those
-    of a host, `chips` the TPU chips among them; `processes` are the containers of a v7x host that
-    each run a TPU process. `slice` is the TPU slice of its hosts. `multi_slice`: it is a slice of a
-    job over several. `needs_names`: other hosts must reach these by host name.
+    `holder` is that of the reservation, if the identity is new to the pod, not in its labels; only
+    this field differs between hosts. A head is a replica of 1 host in a group of its own, without
+    an identity. `in_unit`: its worker group is one unit, of `unit_hosts` hosts. `ray` is Ray's
+    container. `service` is the headless service under which the pod's host name resolves. `devices`
+    are those of a host, `chips` the TPU chips among them; `processes` are the containers of a v7x
+    host that each run a TPU process. `slice` is the TPU slice of its hosts. `multi_slice`: it is a
+    slice of a job over several. `needs_names`: other hosts must reach these by host name.
     """
 
     pod: Pod
@@ -156,11 +156,6 @@ class Replica(Struct, gc=False):
     multi_slice: bool
     needs_names: bool
     policy: Policy
-
-    @property
-    def assigned(self) -> bool:
-        """Return whether the identity is new to the pod, not in its labels."""
-        return bool(self.holder)
 
     @property
     def first_host(self) -> str:

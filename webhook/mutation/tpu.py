@@ -149,7 +149,7 @@ def multi_slice_edits(replica: Replica) -> list[Edit]:
 
     JAX requires all of them if any is set, so a container without the number of slices gets none.
     """
-    if not replica.chips:
+    if not replica.multi_slice:
         return []
     edits: list[Edit] = []
     for slot in replica.slots:
