@@ -80,22 +80,6 @@ def test_what_kuberay_maps_is_not_said_twice(place: str, mapping: Object) -> Non
     assert found[names.RAY_NODE_REGION] == REGION
 
 
-def test_each_host_of_a_replica_is_labelled_by_the_names_that_its_pod_has() -> None:
-    for host in (0, 1):
-        decided = decide(a_worker().seat(3, host, "g-xh3hf"), labelled())
-        assert override(decided.pod) == {
-            names.LABEL_REPLICA_INDEX: "3",
-            names.LABEL_REPLICA_NAME: "g-xh3hf",
-            names.LABEL_HOST_INDEX: str(host),
-        }
-
-
-def test_a_seat_that_was_assigned_is_the_one_that_ray_is_told() -> None:
-    pod = decide(a_worker(), labelled()).pod
-    labels = pod["metadata"]["labels"]
-    assert override(pod) == {key: labels[key] for key in names.SEAT_LABELS}
-
-
 def test_a_group_of_single_hosts_has_the_index_alone() -> None:
     cluster = a_cluster("c").group("g").annotated(names.ANNOTATION_REPLICA_LABEL, "true")
     assert override(decide(a_worker(), cluster).pod) == {names.LABEL_REPLICA_INDEX: "0"}

@@ -30,15 +30,6 @@ def a_host(replica: int) -> PodBuilder:
     return a_slice().topology("4x4", "tpu-v6e-slice").seat(replica, 1, "g-xh3hf")
 
 
-def test_the_slice_is_the_replica_and_host_0_of_slice_0_coordinates() -> None:
-    pod = decide(a_host(1).container("sidecar"), CLUSTER).pod
-    env = env_of(pod)
-    assert env[names.MEGASCALE_SLICE_ID] == "1"
-    assert env[names.MEGASCALE_COORDINATOR_ADDRESS] == "g-0-0.c-headless"
-    assert env[names.MEGASCALE_PORT] == "8081"
-    assert not env_of(pod, "sidecar").keys() & MEGASCALE
-
-
 @pytest.mark.parametrize(
     ("pod", "counts"),
     [

@@ -68,12 +68,6 @@ def test_any_gpu_of_several_hosts_counts_and_nothing_else(pod: PodBuilder, *, me
     assert given(pod).keys() & RENDEZVOUS == (RENDEZVOUS if meets else set())
 
 
-def test_sidecars_and_init_containers_get_it_too() -> None:
-    pod = decide(a_host().container("sidecar").init("setup"), CLUSTER).pod
-    assert env_of(pod, "sidecar").keys() >= RENDEZVOUS
-    assert env_of(pod, "setup").keys() >= RENDEZVOUS
-
-
 @pytest.mark.parametrize("profiles", ["", "torchrun", "vllm", "mnnvl", "torchrun,vllm,mnnvl"])
 def test_the_variables_of_a_process_are_never_set(profiles: str) -> None:
     assert not profiled(profiles).keys() & NEVER

@@ -31,19 +31,6 @@ def given(pod: PodBuilder, container: str = "ray-worker") -> dict[str, str]:
     return env_of(decide(pod, CLUSTER).pod, container)
 
 
-def test_a_host_of_a_v4_slice_gets_everything() -> None:
-    env = given(a_host(1, 1))
-    assert {name: value for name, value in env.items() if name.startswith("TPU_")} == {
-        names.TPU_WORKER_ID: "1",
-        names.TPU_NAME: "g-1",
-        names.TPU_WORKER_HOSTNAMES: "g-1-0.c-headless,g-1-1.c-headless",
-        names.TPU_TOPOLOGY: "2x2x2",
-        names.TPU_ACCELERATOR_TYPE: "v4-16",
-        names.TPU_DEVICE_PLUGIN_HOST_IP: "<status.hostIP>",
-        names.TPU_DEVICE_PLUGIN_ADDR: "$(TPU_DEVICE_PLUGIN_HOST_IP):2112",
-    }
-
-
 @pytest.mark.parametrize(
     ("accelerator", "topology", "kind"),
     [
