@@ -107,7 +107,7 @@ def same(old: object, new: object, mask: Mask) -> bool:
     if not isinstance(old, dict) or not isinstance(new, dict):
         return old == new
     rest = mask.get(_REST)
-    for key in old.keys() | new.keys():
+    for key in mask if rest is IGNORED else old.keys() | new.keys():
         below = mask.get(key, rest)
         if below is IGNORED:
             continue
