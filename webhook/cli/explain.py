@@ -5,7 +5,6 @@ rules, variables, diagnoses and annotations.
 import argparse
 import sys
 from collections.abc import Callable, Iterator
-from difflib import get_close_matches
 from importlib import import_module
 from inspect import cleandoc
 from typing import Any, Final, NamedTuple
@@ -97,11 +96,9 @@ def _pod(state: State, name: str) -> int:
         raise InputError(f"name a pod of the files: {', '.join(known[:_LISTED])}{more}")
     pod = next((each for each in objects.pods.all if each.name == name), None)
     if pod is None:
-        near = get_close_matches(name, known, n=1)
-        meant = f"; did you mean {near[0]}?" if near else ""
-        called = f" {name}" if name else ""
+        called, near = f" {name}" if name else "", meant(name, known)
         raise InputError(
-            f"there is no Ray pod{called} in what was read{meant}; -n names another namespace"
+            f"there is no Ray pod{called} in what was read{near}; -n names another namespace"
         )
     live = objects.clusters.get(owner_of(pod))
     cluster = assign(live, objects, now) if live is not None else None

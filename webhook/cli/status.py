@@ -6,7 +6,6 @@ import json
 import sys
 import time
 from collections.abc import Callable
-from difflib import get_close_matches
 from typing import Final
 
 from msgspec import structs
@@ -15,7 +14,7 @@ from webhook.api.failures import InputError
 from webhook.cache.cluster_cache import Observing
 from webhook.cli.cluster_tree import drawing
 from webhook.cli.connection import Cluster, add_state, read_state, with_cluster
-from webhook.cli.parsing import add_connection, add_ignoring
+from webhook.cli.parsing import add_connection, add_ignoring, meant
 from webhook.cli.terminal import Screen, console, show
 from webhook.dashboard.state_files import state_of
 from webhook.diagnostics.document import document
@@ -150,9 +149,8 @@ def _chosen(cluster_report: ClusterReport, name: str) -> ClusterReport:
     """Return the part of a report about one RayCluster. Raises InputError if it has none."""
     chosen = only(cluster_report, name)
     if name and not chosen.clusters:
-        near = get_close_matches(name, [each.name for each in cluster_report.clusters], n=1)
-        meant = f"; did you mean {near[0]}?" if near else "; -A looks in all namespaces"
-        raise InputError(f"there is no RayCluster {name}{meant}")
+        near = meant(name, [each.name for each in cluster_report.clusters])
+        raise InputError(f"there is no RayCluster {name}{near or '; -A looks in all namespaces'}")
     return chosen
 
 
