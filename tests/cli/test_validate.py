@@ -18,8 +18,7 @@ from tests.cli.running import At, Run, Write
 from tests.diagnostics.scenes import Scene
 from tests.diagnostics.served import Server
 from tests.validation.builders import a_cluster
-from webhook.cli.file_checks import check_documents
-from webhook.cli.files import read_files
+from webhook.cli.file_checks import CHUNK, check_files
 from webhook.validation.finding import Finding
 from webhook.validation.rule_settings import RuleSettings
 from webhook.validation.rules import RULES
@@ -535,7 +534,53 @@ def kept_of(folder: Path) -> tuple[int, int]:
     """Return the number of objects in a folder, and the bytes that a second report takes: the first
     fills what the process keeps once.
     """
-    check_documents(read_files([folder]), RuleSettings())
+    check_files([str(folder)], RuleSettings(), 1)
     tracemalloc.start()
-    report = check_documents(read_files([folder]), RuleSettings())
-    return report.objects, tracemalloc.get_traced_memory()[0]
+    report = check_files([str(folder)], RuleSettings(), 1)
+    return len(report.objects), tracemalloc.get_traced_memory()[0]
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> Path:
+    """A folder with files for several processes, and things that cannot be read among them."""
+    for number in range(4 * CHUNK):
+        (tmp_path / f"{number:03}.yaml").write_text(BROKEN.replace("demo", f"demo-{number}"))
+    (tmp_path / "017.yaml").write_text("a: [\n")
+    (tmp_path / "018.yaml").write_text("kind: Service\napiVersion: v1\n")
+    (tmp_path / "090.yaml").write_text(BROKEN.replace("demo", "demo-1"))
+    return tmp_path
+
+
+def test_several_processes_print_what_one_prints(validate: Run, many: Path) -> None:
+    one = validate(many, "-j", "1")
+    assert validate(many, "-j", "3") == one
+    assert validate(many) == one
+    assert one[0] == 2
+    assert "126 Ray objects: 126 denied" in one[2]
+    assert "1 other object skipped" in one[2]
+    assert "demo-1 is in" in one[2]
+
+
+def test_a_terminal_shows_progress_after_a_second(
+    many: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    times = iter(range(1000))
+    monkeypatch.setattr("webhook.cli.file_checks.time.monotonic", lambda: next(times) / 2)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    check_files([str(many)], RuleSettings(), 1)
+    assert (
+        capsys.readouterr().err
+        == "\r\x1b[K64 of 128 files\r\x1b[K96 of 128 files\r\x1b[K128 of 128 files\r\x1b[K"
+    )
+
+
+def test_no_progress_is_shown_in_a_file(many: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    check_files([str(many)], RuleSettings(), 1)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("jobs", ["0", "-1", "many"])
+def test_a_number_of_processes_is_1_or_more(validate: Run, jobs: str) -> None:
+    status, _, err = validate("-j", jobs, ".")
+    assert status == 2
+    assert "is not a number of processes from 1 to 256" in err

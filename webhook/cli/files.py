@@ -26,7 +26,17 @@ def read_files(paths: Iterable[str | Path]) -> Iterator[Manifest | ManifestError
     A file or folder that cannot be read is yielded as an error, and the next file is read. Files
     and folders below a folder whose names begin with a dot are skipped.
     """
-    for file in chain.from_iterable(_files(str(path)) for path in paths):
+    return read_listed(listed(paths))
+
+
+def listed(paths: Iterable[str | Path]) -> Iterator[str | ManifestError]:
+    """Return the files of paths, and an error for each folder that cannot be read."""
+    return chain.from_iterable(_files(str(path)) for path in paths)
+
+
+def read_listed(files: Iterable[str | ManifestError]) -> Iterator[Manifest | ManifestError]:
+    """Yield the documents of files, and the errors among them."""
+    for file in files:
         if isinstance(file, ManifestError):
             yield file
             continue

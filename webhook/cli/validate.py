@@ -11,9 +11,16 @@ from typing import Final, TextIO
 import msgspec
 
 from webhook.api.formats import many_lines
-from webhook.cli.file_checks import check_documents
-from webhook.cli.files import read_files
-from webhook.cli.parsing import WRONG, add_connection, add_paths, colourful, paths_of, refuse
+from webhook.cli.file_checks import check_documents, check_files
+from webhook.cli.parsing import (
+    WRONG,
+    add_connection,
+    add_paths,
+    colourful,
+    number,
+    paths_of,
+    refuse,
+)
 from webhook.cli.sarif import sarif
 from webhook.cli.validation_report import (
     Entry,
@@ -58,6 +65,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=tuple(WRITERS),
         default="text",
         help="the format of findings (default: text)",
+    )
+    parser.add_argument(
+        "-j",
+        "--jobs",
+        type=number("a number of processes", 1, 256),
+        default=0,
+        metavar="NUMBER",
+        help="processes that check many files (default: one for each core)",
     )
     parser.add_argument("--strict", action="store_true", help="exit with 1 for warnings too")
     parser.add_argument(
@@ -128,9 +143,9 @@ def run(arguments: argparse.Namespace) -> int:
         # The client of the API server takes a second to load
         connection = import_module("webhook.cli.connection")
         found = connection.with_cluster(arguments, connection.ray_objects)
+        report = check_documents(found, settings)
     else:
-        found = read_files(paths)
-    report = check_documents(found, settings)
+        report = check_files(paths, settings, arguments.jobs)
     if arguments.require and not report.objects:
         report.problems.append(ManifestError(paths[0] if paths else "", 0, _NOTHING))
     every, report.entries = report.entries, without_known(report.entries, known)
@@ -164,7 +179,7 @@ def _summary(report: Report) -> str:
     warned = len(report.entries) - denied
     known = f"; {report.known} known from the baseline" if report.known else ""
     skipped = f"; {counted(report.skipped, 'other object')} skipped" if report.skipped else ""
-    objects, warnings = counted(report.objects, "Ray object"), counted(warned, "warning")
+    objects, warnings = counted(len(report.objects), "Ray object"), counted(warned, "warning")
     return f"{objects}: {denied} denied, {warnings}{known}{skipped}"
 
 

@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import Struct, field, to_builtins
 
@@ -30,6 +30,16 @@ class Entry(Struct, frozen=True):
     message: str
 
 
+class Place(NamedTuple):
+    """An object and where it is: `RayCluster namespace/name`, with nothing after the slash for a
+    generated name.
+    """
+
+    name: str
+    file: str
+    line: int
+
+
 class Report(Struct):
     """The result of a run. `problems` are errors of objects that could not be read or checked;
     `notes` are problems between objects.
@@ -38,11 +48,29 @@ class Report(Struct):
     entries: list[Entry] = field(default_factory=list)
     problems: list[ManifestError] = field(default_factory=list)
     notes: list[ManifestError] = field(default_factory=list)
-    objects: int = 0
-    """The number of checked Ray objects."""
+    objects: list[Place] = field(default_factory=list)
+    """The checked Ray objects."""
     skipped: int = 0
     known: int = 0
     """The number of findings in the baseline."""
+
+    def add(self, other: "Report") -> None:
+        """Add the results of more documents."""
+        self.entries += other.entries
+        self.problems += other.problems
+        self.notes += other.notes
+        self.objects += other.objects
+        self.skipped += other.skipped
+
+    def note_duplicates(self) -> None:
+        """Add a note for each object that is in more than one place."""
+        files: dict[str, str] = {}
+        for name, file, line in self.objects:
+            if name in files:
+                text = f"{name} is in {files[name]} as well: the last one applied counts"
+                self.notes.append(ManifestError(file, line, text))
+            if not name.endswith("/"):
+                files.setdefault(name, file)
 
 
 def text(report: Report, *, colours: bool = False) -> str:

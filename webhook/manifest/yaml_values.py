@@ -5,7 +5,7 @@ Kubernetes parses them.
 import re
 from collections.abc import Iterator, Sequence
 from math import inf
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import yaml
 from yaml.events import CollectionEndEvent, CollectionStartEvent, DocumentEndEvent
@@ -25,6 +25,10 @@ class ManifestError(InputError):
         self.file = file
         self.line = line
         self.problem = problem
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str, int, str]]:
+        """Return the arguments from which pickle recreates the error in another process."""
+        return type(self), (self.file, self.line, self.problem)
 
 
 class DuplicateKeyError(ManifestError):
