@@ -82,8 +82,8 @@ class PodBuilder:
         """Keep it from being scheduled until these gates are gone."""
         return self.spec(schedulingGates=[{"name": gate} for gate in gates])
 
-    def seat(self, replica: int, host: int, name: str) -> Self:
-        """Add the seat labels of a multi-host group, as KubeRay 1.6+ writes them."""
+    def identity(self, replica: int, host: int, name: str) -> Self:
+        """Add the identity labels of a multi-host group, as KubeRay 1.6+ writes them."""
         return (
             self.label(names.LABEL_REPLICA_INDEX, str(replica))
             .label(names.LABEL_REPLICA_NAME, name)

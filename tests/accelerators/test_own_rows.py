@@ -32,7 +32,7 @@ def test_hosts_of_an_own_device_meet_by_an_own_profile() -> None:
     add_profile(own_profile("fabric", variables))
     cluster = a_cluster("c").group("g", hosts=2)
     cluster.annotated(names.ANNOTATION_PROFILES, "fabric")
-    pod = a_pod().worker("g").of("c").resource("habana.ai/gaudi", "8").seat(0, 1, "g-xh3hf")
+    pod = a_pod().worker("g").of("c").resource("habana.ai/gaudi", "8").identity(0, 1, "g-xh3hf")
     env = env_of(decide(pod, cluster).pod)
     assert env["HCCL_COMM_ID"] == "g-0-0.c-headless.team.svc:5555"
     assert (env["MY_RANK"], env["MY_SIZE"]) == ("host-1", "2x8")

@@ -44,24 +44,24 @@ def line_of(outcome: Outcome) -> dict[str, Any]:
     return line
 
 
-def test_the_seat_of_a_worker_is_audited() -> None:
-    assert audited(mutated(a_pod().of("c").worker("g").build())) == {"seat": "g/0/0"}
+def test_the_identity_of_a_worker_is_audited() -> None:
+    assert audited(mutated(a_pod().of("c").worker("g").build())) == {"identity": "g/0/0"}
 
 
-def test_the_seat_is_audited_with_warnings_too() -> None:
+def test_the_identity_is_audited_with_warnings_too() -> None:
     pod = a_pod().of("c").worker("g").spec(hostname="mine").build()
     outcome = mutated(pod)
     assert outcome.answer.warnings
-    assert audited(outcome) == {"seat": "g/0/0"}
+    assert audited(outcome) == {"identity": "g/0/0"}
 
 
-def test_a_worker_that_comes_with_its_seat_is_audited_by_that() -> None:
-    assert audited(mutated(a_pod().of("c").worker("g").seat(7, 1, "g-abcde").build())) == {
-        "seat": "g/7/1"
+def test_a_worker_that_comes_with_its_identity_is_audited_by_that() -> None:
+    assert audited(mutated(a_pod().of("c").worker("g").identity(7, 1, "g-abcde").build())) == {
+        "identity": "g/7/1"
     }
 
 
-def test_a_head_and_a_pod_that_is_refused_have_no_seat() -> None:
+def test_a_head_and_a_pod_that_is_refused_have_no_identity() -> None:
     assert audited(mutated(a_pod().of("c").head().build())) is None
     assert audited(mutated(a_pod().of("c").worker("none").build())) is None
 
@@ -74,7 +74,7 @@ def test_rules_that_deny_and_that_warn_are_audited() -> None:
     assert audited(outcome) == {"rules": ", ".join((*outcome.answer.rules, *outcome.answer.warned))}
 
 
-def test_the_journal_tells_the_seat() -> None:
+def test_the_journal_tells_the_identity() -> None:
     line = line_of(mutated(a_pod().of("c").worker("g").build()))
     assert (line["cluster"], line["group"], line["replica"], line["host"]) == ("c", "g", 0, 0)
 

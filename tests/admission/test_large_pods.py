@@ -50,7 +50,7 @@ class Service:
 
 
 PODS = {
-    "labels": lambda: a_pod().worker("g").of("c").seat(0, 1, "g-xh3hf").tpu(4),
+    "labels": lambda: a_pod().worker("g").of("c").identity(0, 1, "g-xh3hf").tpu(4),
     "no labels": lambda: a_pod().worker("g").of("c").tpu(4),
     "denied": lambda: a_pod().worker("g").of("c").tpu("0.5"),
     "head": lambda: a_pod().head().of("c"),

@@ -28,13 +28,13 @@ def place(decided: Decided) -> tuple[str, str]:
     return labels[names.LABEL_REPLICA_INDEX], labels[names.LABEL_HOST_INDEX]
 
 
-def test_pods_take_one_seat_after_another() -> None:
+def test_pods_take_one_identity_after_another() -> None:
     webhook = Webhook(CLUSTER.build())
     found = [place(webhook.admit(a_pod().worker("g").of("c").build())) for _ in range(3)]
     assert found == [("0", "0"), ("0", "1"), ("1", "0")]
 
 
-def test_a_dry_run_shows_the_next_seat_and_takes_none() -> None:
+def test_a_dry_run_shows_the_next_identity_and_takes_none() -> None:
     webhook = Webhook(CLUSTER.build())
     pod = a_pod().worker("g").of("c").build()
     assert [place(webhook.admit(pod, dry_run=dry)) for dry in (True, True, False, True)] == [
@@ -45,15 +45,15 @@ def test_a_dry_run_shows_the_next_seat_and_takes_none() -> None:
     ]
 
 
-def test_a_refused_pod_takes_no_seat() -> None:
+def test_a_refused_pod_takes_no_identity() -> None:
     webhook = Webhook(CLUSTER.build())
     assert not webhook.admit(a_pod().worker("g").of("c").tpu("0.5").build()).answer.allowed
     assert place(webhook.admit(a_pod().worker("g").of("c").build())) == ("0", "0")
 
 
-def test_a_carried_seat_is_taken_for_those_who_come_after() -> None:
+def test_a_carried_identity_is_taken_for_those_who_come_after() -> None:
     webhook = Webhook(CLUSTER.build())
-    webhook.admit(a_pod().worker("g").of("c").seat(0, 1, "g-xh3hf").build())
+    webhook.admit(a_pod().worker("g").of("c").identity(0, 1, "g-xh3hf").build())
     webhook.admit(a_pod().worker("g").of("c").build())
     assert place(webhook.admit(a_pod().worker("g").of("c").build())) == ("1", "0")
 
@@ -108,12 +108,12 @@ def test_a_worker_that_does_not_say_where_it_belongs_is_refused_with_every_field
     assert decide(pod, CLUSTER).fields == fields
 
 
-@pytest.mark.parametrize("label", [names.LABEL_CLUSTER, names.LABEL_GROUP, *names.SEAT_LABELS])
+@pytest.mark.parametrize("label", [names.LABEL_CLUSTER, names.LABEL_GROUP, *names.IDENTITY_LABELS])
 def test_a_denial_repeats_both_ends_of_a_long_label(label: str) -> None:
     long = f"first-{'x' * 5000}-last"
     pod = a_pod().worker("g").of("c").tpu("4")
-    if label in names.SEAT_LABELS:
-        pod = pod.seat(0, 0, "g-xh3hf")
+    if label in names.IDENTITY_LABELS:
+        pod = pod.identity(0, 0, "g-xh3hf")
     built = pod.build()
     built["metadata"]["labels"][label] = long
     (cause,) = Webhook(CLUSTER.build()).admit(built).answer.causes
@@ -123,7 +123,7 @@ def test_a_denial_repeats_both_ends_of_a_long_label(label: str) -> None:
     assert "-last'" in cause.message
 
 
-def test_a_deleted_pod_gives_its_seat_back_unless_it_was_a_dry_run() -> None:
+def test_a_deleted_pod_gives_its_identity_back_unless_it_was_a_dry_run() -> None:
     webhook = Webhook(CLUSTER.build())
     pod = webhook.admit(a_pod().worker("g").of("c").build()).pod
     for dry_run, then in ((True, ("0", "1")), (False, ("0", "0"))):

@@ -19,13 +19,13 @@ from tests.e2e.kuberay import Operator
 from tests.e2e.rays import (
     HOSTS,
     example,
-    in_seat,
+    identities,
     of_replica,
     replica_names,
-    seats,
     slices,
     wait_for_workers,
     whole,
+    with_identity,
     workers,
 )
 from tests.e2e.waiting import until
@@ -72,16 +72,16 @@ def test_the_second_autoscaler_adds_slices_and_takes_one_from_the_middle(
     with Provider(control_plane, "v2", "one", namespace) as autoscaler:
         assert autoscaler.launch(GROUP, 2 * HOSTS) == []
         three = wait_for_workers(api, namespace, 3 * HOSTS)
-        assert seats(three) == whole(0, 1, 2)
+        assert identities(three) == whole(0, 1, 2)
 
         assert autoscaler.terminate(of_replica(three, 1)) == []
         left = wait_for_workers(api, namespace, 2 * HOSTS)
-        assert seats(left) == whole(0, 2)
+        assert identities(left) == whole(0, 2)
         assert autoscaler.workers() == names(left)
 
         assert autoscaler.launch(GROUP, HOSTS) == []
         again = wait_for_workers(api, namespace, 3 * HOSTS)
-        assert seats(again) == whole(0, 1, 2)
+        assert identities(again) == whole(0, 1, 2)
         assert not replica_names(of_replica(again, 1)) & replica_names(three)
     assert problems(api, namespace) == []
     control_plane.delete_ray_cluster("one", namespace)
@@ -95,16 +95,18 @@ def test_an_idle_host_goes_with_its_slice_where_kuberay_knows_slices(
     api.create(RAY_CLUSTERS, autoscaled(slices("one", 3), "v2"), namespace)
     three = wait_for_workers(api, namespace, 3 * HOSTS)
     with Provider(control_plane, "v2", "one", namespace) as autoscaler:
-        assert autoscaler.terminate([in_seat(three, 1, 2)]) == []
+        assert autoscaler.terminate([with_identity(three, 1, 2)]) == []
         if indexing:
-            assert seats(wait_for_workers(api, namespace, 2 * HOSTS)) == whole(0, 2)
+            assert identities(wait_for_workers(api, namespace, 2 * HOSTS)) == whole(0, 2)
         else:  # KubeRay counts pods, and takes none that is not named
             left = wait_for_workers(api, namespace, 3 * HOSTS - 1)
-            assert seats(left) == [seat for seat in whole(0, 1, 2) if seat != (1, 2)]
+            assert identities(left) == [
+                identity for identity in whole(0, 1, 2) if identity != (1, 2)
+            ]
             assert autoscaler.terminate(of_replica(left, 1)) == []
-            assert seats(wait_for_workers(api, namespace, 2 * HOSTS)) == whole(0, 2)
+            assert identities(wait_for_workers(api, namespace, 2 * HOSTS)) == whole(0, 2)
         assert autoscaler.launch(GROUP, HOSTS) == []
-        assert seats(wait_for_workers(api, namespace, 3 * HOSTS)) == whole(0, 1, 2)
+        assert identities(wait_for_workers(api, namespace, 3 * HOSTS)) == whole(0, 1, 2)
     assert problems(api, namespace) == []
     control_plane.delete_ray_cluster("one", namespace)
 
@@ -128,20 +130,22 @@ def test_either_autoscaler_adds_and_takes_single_hosts(
     with Provider(control_plane, version, name, namespace) as autoscaler:
         assert autoscaler.launch(node_type, 3) == []
         four = wait_for_workers(api, namespace, 4)
-        assert seats(four) == [(number, 0) for number in range(4)]
+        assert identities(four) == [(number, 0) for number in range(4)]
 
-        assert autoscaler.terminate([in_seat(four, 1, 0)]) == []
+        assert autoscaler.terminate([with_identity(four, 1, 0)]) == []
         left = wait_for_workers(api, namespace, 3)
-        assert seats(left) == [(0, 0), (2, 0), (3, 0)]
+        assert identities(left) == [(0, 0), (2, 0), (3, 0)]
         assert names(workers(api, namespace)) == autoscaler.workers()
 
         assert autoscaler.launch(node_type, 1) == []
-        assert seats(wait_for_workers(api, namespace, 4)) == [(number, 0) for number in range(4)]
+        assert identities(wait_for_workers(api, namespace, 4)) == [
+            (number, 0) for number in range(4)
+        ]
     assert problems(api, namespace) == []
     control_plane.delete_ray_cluster(name, namespace)
 
 
-def test_the_first_autoscaler_takes_hosts_for_slices_and_seats_stay_exact(
+def test_the_first_autoscaler_takes_hosts_for_slices_and_identities_stay_exact(
     control_plane: ControlPlane,
     indexing: bool,  # noqa: FBT001
 ) -> None:
@@ -154,9 +158,9 @@ def test_the_first_autoscaler_takes_hosts_for_slices_and_seats_stay_exact(
     with Provider(control_plane, "v1", "one", namespace) as autoscaler:
         assert autoscaler.launch(GROUP, 1) == []
         three = wait_for_workers(api, namespace, 3 * HOSTS)
-        assert seats(three) == whole(0, 1, 2)
+        assert identities(three) == whole(0, 1, 2)
 
-        assert autoscaler.terminate([in_seat(three, 1, 2)]) == []
+        assert autoscaler.terminate([with_identity(three, 1, 2)]) == []
         until(
             lambda: not names(of_replica(three, 1)) & names(workers(api, namespace)),
             "the slice of the host goes",
@@ -164,7 +168,7 @@ def test_the_first_autoscaler_takes_hosts_for_slices_and_seats_stay_exact(
         after = wait_for_workers(
             api, namespace, 3 * HOSTS
         )  # and comes again, as there are more pods than slices
-        assert seats(after) == whole(0, 1, 2)
+        assert identities(after) == whole(0, 1, 2)
         assert not replica_names(of_replica(after, 1)) & replica_names(three)
     assert problems(api, namespace) == []
     control_plane.delete_ray_cluster("one", namespace)

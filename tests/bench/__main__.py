@@ -10,7 +10,7 @@ PARTS = (
     "reservations",
     "memory",
     "dashboard",
-    "seating",
+    "choosing",
     "validation",
     "status",
     "watch",

@@ -88,8 +88,8 @@ def _api() -> Iterator[int]:
 
 
 def _held(folder: Path, port: int, program: Sequence[str]) -> tuple[float, float, float]:
-    """Return what is held once all is followed, once each RayCluster has claimed a seat, and at
-    most.
+    """Return what is held once all is followed, once each RayCluster has claimed an identity, and
+    at most.
     """
     assert command(["certs", "issue", "--dir", str(folder)]) == 0
     kubeconfig = folder / "kubeconfig"

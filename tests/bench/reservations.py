@@ -31,7 +31,7 @@ class _Process:
     async def reserve(self, uid: str, hosts: int) -> Member:
         wanted = Request("ray", KEY, hosts, MAX_REPLICAS, uid)
         found = await self.identities.reserve(
-            wanted, lambda seat, holder: Member(KEY, seat, holder)
+            wanted, lambda identity, holder: Member(KEY, identity, holder)
         )
         assert isinstance(found, Member)
         return found
@@ -53,7 +53,7 @@ async def requests(processes: int, hosts: int, at_once: int = 1) -> dict[str, fl
                 *(all_of_them[uid % processes].reserve(f"r-{uid}", hosts) for uid in uids)
             )
             for uid, member in zip(uids, found, strict=True):
-                places.add(member.seat)
+                places.add(member.identity)
                 for each in all_of_them:
                     each.members.put(f"pod-{uid}", member)
         assert len(places) == PODS

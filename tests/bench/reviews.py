@@ -193,9 +193,9 @@ class Body(StrEnum):
     """What KubeRay and kube-apiserver made up for a pod before the webhook sees it."""
 
     LABELLED = "labelled"
-    """The seat labels of KubeRay 1.6 and later."""
+    """The identity labels of KubeRay 1.6 and later."""
     FRESH = "fresh"
-    """No seat: KubeRay up to 1.5, or a gate that is off."""
+    """No identity: KubeRay up to 1.5, or a gate that is off."""
     NAMED = "named"
     """A name of its own, by which no two are alike."""
 

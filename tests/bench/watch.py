@@ -116,8 +116,8 @@ class Latencies:
 
 
 async def _review(mutation: Mutation, latencies: list[float]) -> None:
-    """Review a pod every 2 ms, in the loop that also follows the cluster; the seat is not kept, as
-    in a dry run.
+    """Review a pod every 2 ms, in the loop that also follows the cluster; the identity is not kept,
+    as in a dry run.
     """
     pod = next(_pods(1))
     for label in ("worker-group-replica-index", "worker-group-replica-name"):

@@ -25,10 +25,16 @@ from webhook.mutation.ray_pod import read_replica
 
 
 def _patch_cache() -> None:
-    def compute(_: PatchCache, pod: Pod, seat: HostIdentity, *group: Any, holder: str) -> Answer:  # noqa: ANN401 - as the cache is called
+    def compute(
+        _: PatchCache,
+        pod: Pod,
+        identity: HostIdentity,
+        *group: Any,  # noqa: ANN401 - as the cache is called
+        holder: str,
+    ) -> Answer:
         cluster, row, policy = group
-        replica = read_replica(pod, seat, cluster, row, holder=holder, policy=policy)
-        return answer(replica, seat.host)
+        replica = read_replica(pod, identity, cluster, row, holder=holder, policy=policy)
+        return answer(replica, identity.host)
 
     PatchCache.answer = compute  # type: ignore[assignment, method-assign]
 

@@ -343,14 +343,14 @@ def test_the_rights_of_the_manifests_are_checked_and_all_else_is_a_dry_run(
     assert asked == granted
 
 
-@pytest.mark.parametrize(("lacking", "status"), [("ray-webhook", 0), ("seats", 1)])
+@pytest.mark.parametrize(("lacking", "status"), [("ray-webhook", 0), ("identities", 1)])
 def test_the_rights_to_leases_are_checked_in_the_namespace_of_the_settings(
     printed: Printed, lacking: str, status: int
 ) -> None:
-    where = ("-o", "json", "--installation.namespace", "seats")
+    where = ("-o", "json", "--installation.namespace", "identities")
     found, out = printed(*where, change=withholding(f"leases in {lacking}"))
     texts = [each["text"] for each in json.loads(out)["checks"]]
-    (said,) = [text for text in texts if "update leases in seats" in text]
+    (said,) = [text for text in texts if "update leases in identities" in text]
     assert (found, "may not update" in said) == (status, bool(status))
     assert not [text for text in texts if "leases in ray-webhook" in text]
 
@@ -372,7 +372,7 @@ def elsewhere(server: Server) -> None:
 def test_workers_of_all_namespaces_are_checked_unless_one_is_named(
     check: Check, arguments: tuple[str, ...], wanted: str
 ) -> None:
-    assert check(*arguments, change=elsewhere)[1]["seats"] == wanted
+    assert check(*arguments, change=elsewhere)[1]["identities"] == wanted
 
 
 @pytest.mark.parametrize(
@@ -411,7 +411,7 @@ def test_the_worker_that_is_sent_is_that_of_kuberay_without_an_identity() -> Non
     assert worker is not None
     labels = worker["metadata"]["labels"]
     assert (labels[names.LABEL_CLUSTER], labels[names.LABEL_GROUP]) == ("llama", "tpu")
-    assert not set(names.SEAT_LABELS) & labels.keys()
+    assert not set(names.IDENTITY_LABELS) & labels.keys()
     assert "blockOwnerDeletion" not in worker["metadata"]["ownerReferences"][0]
 
 
@@ -520,7 +520,7 @@ def test_a_state_in_a_file_is_checked_without_a_cluster(at: At, run: Run, write:
     found = json.loads(ended.out)
     assert (ended.status, found["scope"]) == (1, "the files")
     verdicts = {each["id"]: each["verdict"] for each in found["checks"]}
-    assert verdicts == {"second-webhook": "error", "seats": "error"}
+    assert verdicts == {"second-webhook": "error", "identities": "error"}
     ended = run("check", "--state", state, "-n", "other")
     last = "1 of the checks failed in namespace other of the files"
     assert (ended.status, last in ended.out) == (1, True)

@@ -142,7 +142,7 @@ def test_a_head_without_values_has_a_reason(annotations: dict[str, str], said: S
     assert all(each in out for each in HEAD_ASKED)
 
 
-SEATLESS = {"labels": dict.fromkeys((*names.SEAT_LABELS, names.LABEL_LEGACY_REPLICA_INDEX))}
+IDENTITYLESS = {"labels": dict.fromkeys((*names.IDENTITY_LABELS, names.LABEL_LEGACY_REPLICA_INDEX))}
 DELETED = {"deletionTimestamp": "2026-11-21T11:59:00Z"}
 UNNUMBERED = asking(SHARD_GROUP="search")
 WARNED = f"! no shard variables: the RayCluster has no {names.ANNOTATION_SHARD_INDEX} yet"
@@ -155,7 +155,7 @@ IGNORED = asking(**SHARD).labelled(names.LABEL_IGNORE, "true")
     (Scene(IGNORED), HEAD, "a RayCluster that the webhook ignores"),
     (Scene().changed(HEAD, metadata=DELETED), HEAD, "the head of RayCluster llama"),
     (Scene().changed(WORKER, metadata=DELETED), WORKER, "host 3 of replica 0"),
-    (Scene().changed(WORKER, metadata=SEATLESS), WORKER, "without an identity"),
+    (Scene().changed(WORKER, metadata=IDENTITYLESS), WORKER, "without an identity"),
 ])  # fmt: skip
 def test_the_state_of_a_pod_and_warnings_are_explained(
     scene: Scene, pod: str, text: str, said: Said

@@ -158,7 +158,7 @@ def test_a_release_of_helm_is_uninstalled_by_helm(migrate: Callable[..., Ended])
     assert "helm uninstall tpu -n default" in ended.out
 
 
-def _two_in_one_seat(scene: Scene) -> None:
+def _two_in_one_identity(scene: Scene) -> None:
     scene.told("llama-tpu-worker-1", TPU_WORKER_ID="0")
 
 
@@ -173,7 +173,7 @@ def _under_a_cut_name(scene: Scene) -> None:
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        (_two_in_one_seat, "llama-tpu-worker-0 and llama-tpu-worker-1 both are host 0"),
+        (_two_in_one_identity, "llama-tpu-worker-0 and llama-tpu-worker-1 both are host 0"),
         (_without_marks, "1 pod has no identity, the first is llama-tpu-worker-1"),
         (_under_a_cut_name, "llama-tpu-worker-1 is found under ama-headless"),
     ],

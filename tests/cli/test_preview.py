@@ -29,7 +29,7 @@ BLANK = a_pod().worker("g").of("c").tpu(4).build()
 
 def held(host: int, **meta: object) -> Object:
     """Return a stored pod with an identity."""
-    pod = a_pod().worker("g").of("c").tpu(4).seat(0, host, "g-xh3hf").build()
+    pod = a_pod().worker("g").of("c").tpu(4).identity(0, host, "g-xh3hf").build()
     own = {"name": f"held-{host}", "uid": f"uid-of-held-{host}", **meta}
     return {**pod, "metadata": {**pod["metadata"], **own}}
 
@@ -68,7 +68,7 @@ def test_every_line_of_an_explanation_has_a_reason(run: Run) -> None:
 
 
 def test_a_placeholder_is_marked_as_replaced_and_a_warning_is_shown(run: Run, write: Write) -> None:
-    pod = a_pod().worker("g").of("c").tpu(4).gpu(1).seat(0, 1, "g-xh3hf")
+    pod = a_pod().worker("g").of("c").tpu(4).gpu(1).identity(0, 1, "g-xh3hf")
     pod.env(names.TPU_WORKER_ID, "0").env(names.NODE_RANK, "1").env(names.TPU_NAME, "by-hand")
     two = write(a_cluster("c").group("g", hosts=2, replicas=2).build(), name="state.yaml")
     status, out, _ = run("preview", write(pod.build()), "--state", two)
@@ -121,8 +121,8 @@ def other(**content: object) -> Object:
 
 
 @pytest.mark.parametrize(("state", "hostname"), [
-    ([a_pod().of("gone").worker("g").seat(0, 0, "g-xh3hf").build()], "g-0-0"),
-    ([a_pod().of("c").worker("gone").seat(0, 0, "gone-xh3hf").build()], "g-0-0"),
+    ([a_pod().of("gone").worker("g").identity(0, 0, "g-xh3hf").build()], "g-0-0"),
+    ([a_pod().of("c").worker("gone").identity(0, 0, "gone-xh3hf").build()], "g-0-0"),
     ([other(metadata={"labels": {names.LABEL_NODE_TYPE: names.NODE_TYPE_WORKER}})], "g-0-0"),
     ([other(metadata={})], "g-0-0"),
     ([other()], "g-0-0"),

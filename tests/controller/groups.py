@@ -40,7 +40,7 @@ def a_replica(name: str, index: int = 0) -> list[Host]:
 
 def recorded(*replicas: Sequence[Host], **fields: Any) -> Record:  # noqa: ANN401 - those of Record
     """Return the record of replicas that were complete with these pods."""
-    whole = {pods[0].seat.name: {host.id: host.restarts for host in pods} for pods in replicas}
+    whole = {pods[0].identity.name: {host.id: host.restarts for host in pods} for pods in replicas}
     return Record(whole=whole, **fields)
 
 
@@ -65,7 +65,10 @@ def rechecks(group: Group, record: Record = EMPTY, times: Sequence[float] = (0.0
 def a_unit(*pods: Host, **fields: Any) -> Group:  # noqa: ANN401 - those of Group
     """Return a group of N single hosts that is one job, with the identities of KubeRay."""
     return a_group(
-        [replace(host, seat=HostIdentity(0, host.seat.host, ""), ours=False) for host in pods],
+        [
+            replace(host, identity=HostIdentity(0, host.identity.host, ""), ours=False)
+            for host in pods
+        ],
         unit=True,
         **fields,
     )

@@ -15,7 +15,7 @@ def test_a_live_pod_keeps_its_identity_when_its_labels_are_removed_or_invalid() 
     index = GroupIndex(object_cache)
     pod = a_pod("pod-0", HostIdentity(0, 1, "tpu-x"))
     labels = pod["metadata"]["labels"]
-    without = {key: text for key, text in labels.items() if key not in names.SEAT_LABELS}
+    without = {key: text for key, text in labels.items() if key not in names.IDENTITY_LABELS}
     invalid = labels | {names.LABEL_REPLICA_INDEX: "01"}
     for version, found in enumerate((labels, without, invalid)):
         pod["metadata"] |= {"uid": "a", "resourceVersion": str(version), "labels": found}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from msgspec.structs import replace
 
-from tests.reservation.alone import next_seat
+from tests.reservation.alone import next_identity
 from webhook.controller.repair.plan import (
     EMPTY,
     INCOMPLETE,
@@ -61,7 +61,7 @@ class Repair(RuleBasedStateMachine):
         self.late: tuple[Record, Plan] | None = None
         self.kuberay_runs = True
 
-    # KubeRay before 1.6, or with the gate off: it counts pods, whatever their seats.
+    # KubeRay before 1.6, or with the gate off: it counts pods, whatever their identities.
 
     @rule(first=st.integers(0, 20))
     def kuberay(self, first: int = 0) -> None:
@@ -84,9 +84,9 @@ class Repair(RuleBasedStateMachine):
     def _create(self) -> None:
         self.numbers += 1
         uid = f"uid-{self.numbers}"
-        seat = next_seat(self.members, KEY, self.hosts, uid)
-        assert seat.name not in self._marked()
-        self.pods[uid] = Pod(Host(uid, uid, "1", seat, ours=True))
+        identity = next_identity(self.members, KEY, self.hosts, uid)
+        assert identity.name not in self._marked()
+        self.pods[uid] = Pod(Host(uid, uid, "1", identity, ours=True))
         self._told(uid)
 
     @rule(number=st.integers(0, 20))
@@ -129,8 +129,8 @@ class Repair(RuleBasedStateMachine):
             self._change(uid, ended=True, runs=False)
         else:
             self._change(uid, restarts=self.pods[uid].host.restarts + 1)
-            if self.restart and self.pods[uid].host.seat.name in self.record.whole:
-                self.faulty.add(self.pods[uid].host.seat.name)
+            if self.restart and self.pods[uid].host.identity.name in self.record.whole:
+                self.faulty.add(self.pods[uid].host.identity.name)
 
     @rule(replicas=st.integers(0, 3))
     def scale(self, replicas: int) -> None:
@@ -249,7 +249,7 @@ class Repair(RuleBasedStateMachine):
             case Action(kind="delete", host=host):
                 assert self._is_there(step)
                 assert host.marked
-                assert host.seat.name in self.marked, "a label deletes a pod"
+                assert host.identity.name in self.marked, "a label deletes a pod"
                 self._delete(host.uid)
 
     def _judge(self, name: str, reason: str, *, late: bool) -> None:
@@ -264,12 +264,12 @@ class Repair(RuleBasedStateMachine):
         if late:  # other pods may be there by now
             return
         live = [pod.host for pod in self.pods.values() if pod.host.lives]
-        assert len([host for host in live if host.seat.name == name]) < self.hosts
+        assert len([host for host in live if host.identity.name == name]) < self.hosts
         assert len(live) >= self.replicas * self.hosts, "a replica goes that KubeRay would fill"
 
     def _marked(self) -> set[str]:
         return {
-            pod.host.seat.name
+            pod.host.identity.name
             for pod in self.pods.values()
             if pod.host.marked and not pod.host.deleting
         }
@@ -285,12 +285,12 @@ class Repair(RuleBasedStateMachine):
             self._change(uid, deleting=True)
 
     def _told(self, uid: str) -> None:
-        """The watch tells the webhook at once; a pod that is being deleted has no seat."""
+        """The watch tells the webhook at once; a pod that is being deleted has no identity."""
         host = self.pods[uid].host
         if host.deleting:
             self.members.remove(uid)
         else:
-            self.members.put(uid, Member(KEY, host.seat, marked=host.marked))
+            self.members.put(uid, Member(KEY, host.identity, marked=host.marked))
 
     @invariant()
     def remember(self) -> None:
@@ -299,7 +299,7 @@ class Repair(RuleBasedStateMachine):
             return
         names: dict[str, list[Host]] = {}
         for pod in self.pods.values():
-            names.setdefault(pod.host.seat.name, []).append(pod.host)
+            names.setdefault(pod.host.identity.name, []).append(pod.host)
         for name, hosts in names.items():
             live = frozenset(host.uid for host in hosts if host.lives)
             runs = all(host.runs for host in hosts if host.lives)
@@ -324,13 +324,13 @@ class Repair(RuleBasedStateMachine):
         found: dict[str, set[int]] = {}
         for pod in self.pods.values():
             assert pod.host.lives
-            found.setdefault(pod.host.seat.name, set()).add(pod.host.seat.host)
+            found.setdefault(pod.host.identity.name, set()).add(pod.host.identity.host)
         assert len(found) == self.replicas
         assert found.keys() == self.record.whole.keys()
         assert self.record.replaced.keys() == self.marked, "a replica went that is in no budget"
         assert all(hosts == set(range(self.hosts)) for hosts in found.values())
-        seats: set[HostIdentity] = {pod.host.seat for pod in self.pods.values()}
-        assert len(seats) == len(self.pods) == self.replicas * self.hosts
+        identities: set[HostIdentity] = {pod.host.identity for pod in self.pods.values()}
+        assert len(identities) == len(self.pods) == self.replicas * self.hosts
 
 
 Repair.TestCase.settings = settings(

@@ -119,7 +119,7 @@ def test_of_two_pods_with_one_identity_none_is_deleted_where_none_is_recorded() 
 
 def test_a_pod_beyond_the_hosts_of_a_replica_breaks_nothing() -> None:
     pods = a_replica("a")
-    further = replace(pods[0], name="further", uid="further", seat=HostIdentity(0, N, "a"))
+    further = replace(pods[0], name="further", uid="further", identity=HostIdentity(0, N, "a"))
     found = rechecks(a_group([*pods, further]), recorded(pods), SOON)
     assert (found.record, found.actions, found.waiting) == (recorded(pods), [], {})
 
@@ -267,7 +267,9 @@ def test_a_container_that_restarts_takes_its_replica_with_it_where_that_is_asked
 def test_hosts_that_all_restarted_are_not_broken_and_are_recorded_again_once_they_run() -> None:
     replicas = [a_replica(name, index) for index, name in enumerate("abc")]
     record = recorded(*replicas)
-    again = [[replace(host, restarts=1 + host.seat.host % 2) for host in pods] for pods in replicas]
+    again = [
+        [replace(host, restarts=1 + host.identity.host % 2) for host in pods] for pods in replicas
+    ]
     group = a_group([host for pods in again for host in pods], desired=3, restart=True)
     coming = replace(group, pods=(replace(group.pods[0], runs=False), *group.pods[1:]))
     found = rechecks(coming, record, SOON)
@@ -284,7 +286,7 @@ def test_hosts_that_all_restarted_are_not_broken_and_are_recorded_again_once_the
 def test_hosts_that_restart_one_after_the_other_within_the_delay_are_not_broken() -> None:
     pods, memory = a_replica("a"), Memory()
     for count, now in enumerate((0.0, 10.0, 20.0, 29.0), 1):
-        changed = [replace(host, restarts=int(host.seat.host < count)) for host in pods]
+        changed = [replace(host, restarts=int(host.identity.host < count)) for host in pods]
         group = a_group(changed, restart=True)
         assert look(group, recorded(pods), memory, LIMITS, now).actions == []
     found = look(group, recorded(pods), memory, LIMITS, LATER)
@@ -331,14 +333,14 @@ def test_a_unit_that_is_deleted_by_hand_or_grows_is_not_replaced() -> None:
     gone = [replace(host, deleting=True) for host in pods]
     found = rechecks(a_unit(*gone, *recreated(pods)[:2]), recorded(pods), SOON)
     assert (found.actions, found.waiting) == ([], {})
-    further = replace(pods[0], name="further", uid="further", seat=HostIdentity(0, N, ""))
+    further = replace(pods[0], name="further", uid="further", identity=HostIdentity(0, N, ""))
     found = rechecks(a_unit(*pods, further, hosts=N + 1), recorded(pods), SOON)
     assert (found.actions, found.waiting) == ([], {})
 
 
 def test_a_unit_that_has_grown_is_recorded_with_its_new_hosts() -> None:
     pods = a_replica("0")
-    further = replace(pods[0], name="further", uid="further", seat=HostIdentity(0, N, ""))
+    further = replace(pods[0], name="further", uid="further", identity=HostIdentity(0, N, ""))
     found = rechecks(a_unit(*pods, further, hosts=N + 1), recorded(pods), SOON)
     (whole,) = found.record.whole.values()
     assert {*whole} == {host.id for host in (*pods, further)}

@@ -33,11 +33,11 @@ def desired(cluster: ClusterBuilder, members: Membership | None = None) -> Desir
     return desired_of(known, occupied(known, members or Membership()))
 
 
-def with_pods(*seats: tuple[str, HostIdentity]) -> Membership:
-    """Return a membership with pods in seats of groups of the RayCluster `c`."""
+def with_pods(*identities: tuple[str, HostIdentity]) -> Membership:
+    """Return a membership with pods in identities of groups of the RayCluster `c`."""
     members = Membership()
-    for number, (group, seat) in enumerate(seats):
-        members.put(f"pod-{number}", Member(GroupKey(NAMESPACE, uid_of("c"), group), seat))
+    for number, (group, identity) in enumerate(identities):
+        members.put(f"pod-{number}", Member(GroupKey(NAMESPACE, uid_of("c"), group), identity))
     return members
 
 
@@ -132,7 +132,7 @@ def test_a_count_fits_into_what_the_api_takes() -> None:
     )
 
 
-def test_each_replica_of_several_hosts_has_its_own_as_soon_as_a_seat_of_it_is_taken() -> None:
+def test_each_replica_of_several_hosts_has_its_own_as_soon_as_a_identity_of_it_is_taken() -> None:
     cluster = asking(REPLICA).group("tpu", hosts=4, replicas=2).group("cpu", replicas=3)
     assert counts(desired(cluster)) == {}
     assert templates(desired(cluster)) == {"worker-tpu": 4}

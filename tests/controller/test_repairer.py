@@ -78,9 +78,9 @@ class Server(Api):
 
     def add(self, name: str, host: int, *, ours: bool = True) -> None:
         """Add a pod that runs."""
-        pod = a_pod().of("c").worker("g").seat(0, host, "g-abcde")
+        pod = a_pod().of("c").worker("g").identity(0, host, "g-abcde")
         if ours:
-            pod = pod.annotated(names.ANNOTATION_SEAT, names.SEAT_ASSIGNED)
+            pod = pod.annotated(names.ANNOTATION_IDENTITY, names.IDENTITY_ASSIGNED)
         self.add_built(name, pod.build())
 
     def add_built(self, name: str, built: Object) -> None:
@@ -361,7 +361,7 @@ def test_without_the_policy_for_tenants_repair_is_off_and_says_so(
     assert [*server.pods] == ["p1"]
     assert repairer.queue.failures == {"unprotected": 2}
     (told,) = [text for text in caplog.messages if "repair is off" in text]
-    assert "ray-webhook-seat-labels" in told
+    assert "ray-webhook-identity-labels" in told
     assert "kubectl apply -k manifests/policies/tenants" in told
     server.policies = known
     looked(server, 0.0, 31.0)

@@ -119,8 +119,8 @@ async def test_pods_that_start_before_the_service_is_deleted_do_not_use_up_the_a
         await eventually(lambda: api.count("create", SERVICES))
         for index in range(8):
             before = api.count("create", SERVICES)
-            seat = HostIdentity(index, 0, "")
-            api.put(PODS, a_pod(f"p{index}", seat, cluster="c", group="g", namespace="team"))
+            identity = HostIdentity(index, 0, "")
+            api.put(PODS, a_pod(f"p{index}", identity, cluster="c", group="g", namespace="team"))
             await eventually(partial(requested, api, before + 1))
         api.delete(SERVICES, "c-headless", "team")
         await eventually(lambda: created(api))

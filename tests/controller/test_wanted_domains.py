@@ -33,11 +33,11 @@ def asking(unit: str) -> ClusterBuilder:
     )
 
 
-def domains(cluster: ClusterBuilder, *seats: tuple[str, HostIdentity]) -> list[str]:
-    """Return the names of the ComputeDomains that should exist, with pods in these seats."""
+def domains(cluster: ClusterBuilder, *identities: tuple[str, HostIdentity]) -> list[str]:
+    """Return the names of the ComputeDomains that should exist, with pods in these identities."""
     members, known = Membership(), facts(cluster)
-    for number, (group, seat) in enumerate(seats):
-        members.put(f"pod-{number}", Member(GroupKey(NAMESPACE, uid_of("c"), group), seat))
+    for number, (group, identity) in enumerate(identities):
+        members.put(f"pod-{number}", Member(GroupKey(NAMESPACE, uid_of("c"), group), identity))
     found = desired_domains(known, occupied(known, members))
     assert found.workload is None
     return [each.name for each in found.pod_groups]
@@ -60,13 +60,13 @@ def test_domains_of_groups_and_clusters_exist_as_long_as_they_are_asked_for(
 
 
 def test_a_replica_of_several_hosts_has_a_domain_from_its_first_pod_on() -> None:
-    seats = [
+    identities = [
         ("g", HostIdentity(0, 0, "g-bcdfg")),
         ("g", HostIdentity(1, 1, "g-hjklm")),
         ("single", HostIdentity(0, 0, "")),
         ("cpu", HostIdentity(0, 0, "cpu-bcdfg")),
     ]
-    assert domains(asking("replica"), *seats) == ["c-worker-g-bcdfg", "c-worker-g-hjklm"]
+    assert domains(asking("replica"), *identities) == ["c-worker-g-bcdfg", "c-worker-g-hjklm"]
 
 
 def test_a_cluster_whose_head_alone_has_gpus_has_a_domain() -> None:

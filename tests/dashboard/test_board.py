@@ -86,7 +86,7 @@ class Changes(RuleBasedStateMachine):
 
     @rule(replica=st.integers(0, 14))
     def swap(self, replica: int) -> None:
-        """Let a host be in the seat of another."""
+        """Let a host be in the identity of another."""
         labels = {**PODS[replica][0]["metadata"]["labels"], "ray.io/replica-host-index": "1"}
         meta = {**PODS[replica][0]["metadata"], "labels": labels}
         self.stage.put_pods([{**PODS[replica][0], "metadata": meta}])

@@ -164,16 +164,16 @@ def test_a_picture_has_only_the_namespaces_that_may_be_seen() -> None:
 
 
 def test_a_namespace_that_the_installation_does_not_select_is_left_alone() -> None:
-    scene = samples()["pod-without-seat"].scene()
+    scene = samples()["pod-without-identity"].scene()
     stage = Stage(scene.observed())
-    assert problems(stage) == ["pod-without-seat"]
+    assert problems(stage) == ["pod-without-identity"]
     for webhook in scene.webhooks[0]["webhooks"]:
         webhook["namespaceSelector"] = {"matchLabels": {"ray": "yes"}}
     stage.load(scene.observed())
     assert problems(stage) == ["ignored"] == scene.ids()
     scene.namespaces[0]["metadata"]["labels"] = {"ray": "yes"}
     stage.load(scene.observed())
-    assert problems(stage) == ["pod-without-seat"] == scene.ids()
+    assert problems(stage) == ["pod-without-identity"] == scene.ids()
 
 
 def problems(stage: Stage) -> list[str]:

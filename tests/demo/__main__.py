@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from tests.apiserver import ApiServer, object_review
 from tests.demo import page
-from tests.seats import Held, seat_of, violations
+from tests.identities import Held, identity_of, violations
 from tests.server import serving
 from webhook.api import names
 from webhook.api.objects import RayCluster
@@ -91,10 +91,10 @@ class Demo:
         lost = self._live(replica=2, host=1)
         for pod in lost:
             self._api.delete(pod)
-        again = seats([self._api.create(blank)])
+        again = identities([self._api.create(blank)])
         self._check(
             "host 1 of replica 2 is deleted; the next pod gets exactly its identity",
-            differ(again, seats(lost)),
+            differ(again, identities(lost)),
         )
 
         lost = self._live(replica=1)
@@ -158,12 +158,12 @@ class Demo:
         """Return the live pods of the story's cluster in one replica, or on one host of it."""
         found = []
         for pod in self._api.pods.values():
-            seat = seat_of(pod)
+            identity = identity_of(pod)
             if (
-                seat
-                and seat.cluster == STORY
-                and seat.replica == replica
-                and host in {None, seat.host}
+                identity
+                and identity.cluster == STORY
+                and identity.replica == replica
+                and host in {None, identity.host}
             ):
                 found.append(pod)
         return found
@@ -195,17 +195,19 @@ def show(pods: list[Object]) -> None:
         say(f"   {line}")
 
 
-def seats(pods: Iterable[Object]) -> list[Held | None]:
-    return [seat_of(pod) for pod in pods]
+def identities(pods: Iterable[Object]) -> list[Held | None]:
+    return [identity_of(pod) for pod in pods]
 
 
 def places(pods: Iterable[Object]) -> list[tuple[int, int]]:
     """Return (replica, host) of pods."""
-    return [(seat.replica, seat.host) for seat in seats(pods) if seat is not None]
+    return [
+        (identity.replica, identity.host) for identity in identities(pods) if identity is not None
+    ]
 
 
 def names_of(pods: Iterable[Object]) -> set[str]:
-    return {seat.name for seat in seats(pods) if seat is not None}
+    return {identity.name for identity in identities(pods) if identity is not None}
 
 
 def differ(found: object, wanted: object) -> list[str]:

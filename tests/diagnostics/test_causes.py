@@ -11,7 +11,7 @@ from webhook.diagnostics.examination import DIAGNOSES, EXPLAINS
 HOST = "llama-tpu-worker-0-{}"
 EDITED = "2026-11-21T11:30:00Z"
 BEFORE, AFTER = "2026-11-21T11:00:00Z", "2026-11-21T11:45:00Z"
-UNSEATED = samples()["pod-without-seat"].pods[HOST.format(3)]
+WITHOUT_IDENTITY = samples()["pod-without-identity"].pods[HOST.format(3)]
 UNNAMED: Object = {"spec": {"hostname": None}}
 
 
@@ -27,23 +27,26 @@ def doubled() -> Scene:
 
 
 CASES: dict[str, tuple[Scene, set[str]]] = {
-    "a pod with the index of another": (doubled(), {"seat-held-twice"}),
+    "a pod with the index of another": (doubled(), {"identity-held-twice"}),
     "and a host that really is missing": (
         doubled().without(HOST.format(1)),
-        {"seat-held-twice", "host-missing"},
+        {"identity-held-twice", "host-missing"},
     ),
     "and a pod of that replica that was given another place": (
         doubled().told(HOST.format(0), TPU_WORKER_ID="1"),
-        {"seat-held-twice", "worker-id-differs"},
+        {"identity-held-twice", "worker-id-differs"},
     ),
     "and a host that is missing in another replica": (
         doubled().without("llama-tpu-worker-1-3"),
-        {"seat-held-twice", "host-missing"},
+        {"identity-held-twice", "host-missing"},
     ),
-    "a pod without a place": (Scene().changed(HOST.format(3), **UNSEATED), {"pod-without-seat"}),
+    "a pod without a place": (
+        Scene().changed(HOST.format(3), **WITHOUT_IDENTITY),
+        {"pod-without-identity"},
+    ),
     "and one that is missing": (
-        Scene().changed(HOST.format(3), **UNSEATED).without("llama-tpu-worker-1-0"),
-        {"pod-without-seat", "host-missing"},
+        Scene().changed(HOST.format(3), **WITHOUT_IDENTITY).without("llama-tpu-worker-1-0"),
+        {"pod-without-identity", "host-missing"},
     ),
     "a pod of a group that there is not": (
         Scene().changed(HOST.format(3), metadata={"labels": {"ray.io/group": "gone"}}),

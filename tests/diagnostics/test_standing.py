@@ -17,7 +17,7 @@ from webhook.diagnostics.object_cache import ObjectCache
 from webhook.diagnostics.report import Replica
 
 HOST = "llama-tpu-worker-0-3"
-SEAT = dict.fromkeys(names.SEAT_LABELS)
+IDENTITY = dict.fromkeys(names.IDENTITY_LABELS)
 LEGACY = {names.LABEL_LEGACY_REPLICA_INDEX: None}
 COMING: Object = {"phase": "Pending", "conditions": None}
 
@@ -81,10 +81,10 @@ def test_nothing_is_wrong_with(scene: Scene) -> None:
     assert scene.ids() == []
 
 
-def test_the_seats_that_a_former_webhook_gave_count() -> None:
+def test_the_identities_that_a_former_webhook_gave_count() -> None:
     scene = Scene()
     for number in range(4):
-        scene.changed(f"llama-tpu-worker-0-{number}", metadata={"labels": SEAT})
+        scene.changed(f"llama-tpu-worker-0-{number}", metadata={"labels": IDENTITY})
     assert replica(scene).name == "tpu-0"
     assert scene.ids() == []
 
@@ -97,22 +97,22 @@ def test_what_could_not_be_read_is_not_missed() -> None:
     assert unread.examined(NOW).every_problem == []
 
 
-def test_a_single_host_without_a_tpu_needs_no_seat() -> None:
+def test_a_single_host_without_a_tpu_needs_no_identity() -> None:
     scene = Scene(a_cluster("llama").group("cpu", replicas=2))
     for name in [name for name in scene.pods if name != "llama-head"]:
         scene.changed(name, metadata={"labels": {names.LABEL_REPLICA_INDEX: None}})
     assert scene.ids() == []
-    assert len(scene.examined().clusters[0].groups[0].unseated) == 2
+    assert len(scene.examined().clusters[0].groups[0].without_identity) == 2
 
 
-def a_seatless_host(amount: str, **spec: object) -> Scene:
-    """Return a single host without a seat, whose Ray container asks for an amount of TPUs."""
+def a_host_without_identity(amount: str, **spec: object) -> Scene:
+    """Return a single host without an identity, whose Ray container asks for an amount of TPUs."""
     limits = {names.RESOURCE_TPU: amount} if amount else {}
     container = {"name": "ray-worker", "resources": {"limits": limits}}
     template = {"spec": {"containers": [container], **spec}}
     scene = Scene(a_cluster("llama").group("one", replicas=1, template=template))
     (name,) = [name for name in scene.pods if name != "llama-head"]
-    labels = {**SEAT, names.LABEL_LEGACY_REPLICA_INDEX: None}
+    labels = {**IDENTITY, names.LABEL_LEGACY_REPLICA_INDEX: None}
     return scene.changed(name, metadata={"labels": labels})
 
 
@@ -126,17 +126,19 @@ SIDECAR = {
 @pytest.mark.parametrize(
     ("scene", "expected"),
     [
-        (a_seatless_host("4"), ["pod-without-seat"]),
-        (a_seatless_host("0"), []),
-        (a_seatless_host("", initContainers=[SIDECAR]), ["pod-without-seat"]),
+        (a_host_without_identity("4"), ["pod-without-identity"]),
+        (a_host_without_identity("0"), []),
+        (a_host_without_identity("", initContainers=[SIDECAR]), ["pod-without-identity"]),
     ],
 )
-def test_a_single_host_needs_a_seat_if_it_asks_for_tpus(scene: Scene, expected: list[str]) -> None:
+def test_a_single_host_needs_a_identity_if_it_asks_for_tpus(
+    scene: Scene, expected: list[str]
+) -> None:
     assert scene.ids() == expected
 
 
 def test_a_pod_whose_identity_labels_were_removed_is_said_to_have_had_them() -> None:
-    scene = a_seatless_host("4")
+    scene = a_host_without_identity("4")
     (name,) = [name for name in scene.pods if name != "llama-head"]
     scene.changed(name, metadata={"annotations": {names.ANNOTATION_HOLDER: "0123456789ab"}})
     (problem,) = scene.examined().every_problem
@@ -211,11 +213,11 @@ def test_a_raycluster_that_asks_for_more_than_there_can_be_is_looked_at_in_no_ti
 
 
 def opted_in(**labels: str) -> Scene:
-    """Return a RayCluster with a pod without a seat, in a namespace with these labels, where the
-    webhook is asked about namespaces that are labelled for it alone.
+    """Return a RayCluster with a pod without an identity, in a namespace with these labels, where
+    the webhook is asked about namespaces that are labelled for it alone.
     """
     scene = Scene()
-    scene.changed(HOST, metadata={"labels": SEAT | LEGACY})
+    scene.changed(HOST, metadata={"labels": IDENTITY | LEGACY})
     wanted = {"key": "admission.ray.io/enabled", "operator": "In", "values": ["true"]}
     for webhook in scene.webhooks[0]["webhooks"]:
         webhook["namespaceSelector"].setdefault("matchExpressions", []).append(wanted)
@@ -224,7 +226,7 @@ def opted_in(**labels: str) -> Scene:
 
 
 def test_a_namespace_that_the_webhook_is_not_asked_about_is_left_alone() -> None:
-    assert "pod-without-seat" in opted_in(**{"admission.ray.io/enabled": "true"}).ids()
+    assert "pod-without-identity" in opted_in(**{"admission.ray.io/enabled": "true"}).ids()
     (problem,) = opted_in().examined().clusters[0].problems
     assert problem.id == "ignored"
     assert "mutatingwebhookconfiguration ray-webhook does not select" in problem.message

@@ -137,21 +137,21 @@ def test_which_replicas_are_like_the_first_is_only_said_where_that_is_short() ->
     assert notice.note.endswith(": kubectl describe raycluster -n team llama")
 
 
-def test_a_doubled_seat_is_told_of_with_its_replica() -> None:
+def test_a_doubled_identity_is_told_of_with_its_replica() -> None:
     scene = Scene().changed(
         "llama-tpu-worker-1-3",
         metadata={"labels": {"ray.io/replica-host-index": "2"}, "creationTimestamp": instant(60)},
     )
     notices = Tracker().track(scene.examined()).notices
-    (twice,) = [each for each in notices if each.key.reason == "SeatHeldTwice"]
+    (twice,) = [each for each in notices if each.key.reason == "IdentityHeldTwice"]
     assert twice.key.place[1].startswith("tpu-")
 
 
-def test_pods_without_a_seat_are_told_of_and_counted() -> None:
-    look = Tracker().track(samples()["pod-without-seat"].scene().examined())
+def test_pods_without_a_identity_are_told_of_and_counted() -> None:
+    look = Tracker().track(samples()["pod-without-identity"].scene().examined())
     (tally,) = look.tallies
-    assert tally.unseated == 1
-    assert look.problems["team", "llama", "pod-without-seat"] == 1
+    assert tally.without_identity == 1
+    assert look.problems["team", "llama", "pod-without-identity"] == 1
 
 
 @pytest.mark.parametrize(

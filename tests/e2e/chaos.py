@@ -31,7 +31,7 @@ from tests.e2e.rays import (
     workers,
 )
 from tests.e2e.versions import chosen
-from tests.seats import seat_of
+from tests.identities import identity_of
 
 NAMESPACE = "chaos"
 LOOK_SECONDS = 0.7
@@ -42,7 +42,7 @@ changes.
 
 
 class Watchman:
-    """Lists the pods again and again, and notes every seat that two live ones hold."""
+    """Lists the pods again and again, and notes every identity that two live ones hold."""
 
     def __init__(self, plane: ControlPlane) -> None:
         self.looks = 0
@@ -62,9 +62,11 @@ class Watchman:
     def look(self) -> None:
         """Look once."""
         held = Counter(
-            seat[:4] for pod in workers(self._plane.api, NAMESPACE) if (seat := seat_of(pod))
+            identity[:4]
+            for pod in workers(self._plane.api, NAMESPACE)
+            if (identity := identity_of(pod))
         )
-        self.doubles |= {str(seat) for seat, count in held.items() if count > 1}
+        self.doubles |= {str(identity) for identity, count in held.items() if count > 1}
         self.looks += 1
 
     def _run(self) -> None:
@@ -147,7 +149,7 @@ class Story:
 
 
 def run(plane: ControlPlane, story: Story) -> str:
-    """Return which seats were held twice; nothing when none was. Prints what happened."""
+    """Return which identities were held twice; nothing when none was. Prints what happened."""
     plane.namespace(NAMESPACE)
     names = [f"chaos-{number}" for number in range(story.clusters)]
     wanted = story.clusters * story.replicas * HOSTS
@@ -183,7 +185,7 @@ def run(plane: ControlPlane, story: Story) -> str:
         plane.delete_ray_cluster(name, NAMESPACE)
     sys.stdout.write(f"\n  {story}: {dict(chaos.done)}\n")
     sys.stdout.write(f"  {len(pods)} pods complete {took:.1f} s after the last; ")
-    sys.stdout.write(f"{watchman.looks} looks; {len(watchman.doubles)} seats held twice\n")
+    sys.stdout.write(f"{watchman.looks} looks; {len(watchman.doubles)} identities held twice\n")
     sys.stdout.write(
         f"  since their last starts: {writes:.0f} writes of Leases, {conflicts:.0f} conflicts\n"
     )
@@ -191,7 +193,7 @@ def run(plane: ControlPlane, story: Story) -> str:
 
 
 def main() -> int:
-    """Run it; 1 when a seat was held twice."""
+    """Run it; 1 when an identity was held twice."""
     parser = argparse.ArgumentParser(description=__doc__)
     for name, default in asdict(Story()).items():
         parser.add_argument(f"--{name}", type=type(default), default=default)

@@ -110,11 +110,11 @@ def bring_up(
 
 def alone(plane: ControlPlane, _rounds: int) -> None:
     """One pod after the other: how long a review takes, and its CPU. What two processes take more
-    for pods without a seat than for pods that carry theirs is the claim's.
+    for pods without an identity than for pods that carry theirs is the claim's.
     """
     for name, make, carried in (
         ("in memory", in_memory, False),
-        ("Leases, seat carried", leases, True),
+        ("Leases, identity carried", leases, True),
         ("Leases", leases, False),
     ):
         namespace = plane.namespace("alone")
@@ -137,12 +137,12 @@ def alone(plane: ControlPlane, _rounds: int) -> None:
 
 
 def has_identity(pod: Json, number: int) -> Json:
-    """Return a worker pod with the seat labels of KubeRay 1.6 and later."""
+    """Return a worker pod with the identity labels of KubeRay 1.6 and later."""
     replica, host = divmod(number, HOSTS)
     labels = pod["metadata"]["labels"]
     name = f"{labels[names.LABEL_GROUP]}-{replica:05}"
-    seat = dict(zip(names.SEAT_LABELS, (str(replica), name, str(host)), strict=True))
-    return {**pod, "metadata": {**pod["metadata"], "labels": labels | seat}}
+    identity = dict(zip(names.IDENTITY_LABELS, (str(replica), name, str(host)), strict=True))
+    return {**pod, "metadata": {**pod["metadata"], "labels": labels | identity}}
 
 
 def create(plane: ControlPlane, namespace: str, pods: Sequence[Json]) -> None:

@@ -16,8 +16,8 @@ from tests.e2e.rays import (
     HOSTS,
     slices,
     stored,
-    well_seated,
     workers,
+    wrong_identities,
 )
 from tests.e2e.waiting import until
 
@@ -60,9 +60,9 @@ def large(processes: int, say: Callable[[str], None]) -> None:
                 _until_whole(plane, namespace)
             third = _sample(plane, fleet, idle)
             _say(say, f"{processes} processes, churned", second, third, CLUSTERS * LOST * 3)
-        wrong = well_seated(workers(plane.api, namespace), *clusters)
+        wrong = wrong_identities(workers(plane.api, namespace), *clusters)
         held = [memory_of(member.pid) for member in fleet.members if member.pid is not None]
-        say(f"  {len(wrong)} seats are wrong: {wrong[:3]}")
+        say(f"  {len(wrong)} identities are wrong: {wrong[:3]}")
         say(f"  memory, and at most, in MiB: {[tuple(map(round, each)) for each in held]}")
 
 

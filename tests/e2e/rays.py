@@ -14,7 +14,7 @@ from tests.e2e.api import (
     Resource,
 )
 from tests.e2e.waiting import until, until_equal
-from tests.seats import seat_of, violations
+from tests.identities import identity_of, violations
 from webhook.manifest.kuberay_pods import expand
 from webhook.manifest.reader import Manifest
 from webhook.manifest.views import as_cluster
@@ -23,7 +23,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 HOSTS = 4
 """Hosts of each replica of `slices`."""
 
-Seats = list[tuple[int, int]]
+Identities = list[tuple[int, int]]
 
 
 def example(stem: str) -> Json:
@@ -108,38 +108,42 @@ def _exactly(count: int, pods: Objects) -> Objects:
     return pods if len(pods) == count else []
 
 
-def seats(pods: Objects) -> Seats:
+def identities(pods: Objects) -> Identities:
     """Replica and host of every pod, in order."""
-    return sorted((held.replica, held.host) for pod in pods if (held := seat_of(pod)) is not None)
+    return sorted(
+        (held.replica, held.host) for pod in pods if (held := identity_of(pod)) is not None
+    )
 
 
-def whole(*replicas: int) -> Seats:
-    """The seats of whole replicas of `slices`."""
+def whole(*replicas: int) -> Identities:
+    """The identities of whole replicas of `slices`."""
     return [(replica, host) for replica in replicas for host in range(HOSTS)]
 
 
-def in_seat(pods: Objects, replica: int, host: int) -> Json:
-    """The pod in a seat."""
+def with_identity(pods: Objects, replica: int, host: int) -> Json:
+    """The pod with an identity."""
     (found,) = (
         pod
         for pod in pods
-        if (held := seat_of(pod)) and (held.replica, held.host) == (replica, host)
+        if (held := identity_of(pod)) and (held.replica, held.host) == (replica, host)
     )
     return found
 
 
 def of_replica(pods: Objects, replica: int) -> Objects:
     """The pods of a replica, by host."""
-    return [in_seat(pods, *seat) for seat in seats(pods) if seat[0] == replica]
+    return [
+        with_identity(pods, *identity) for identity in identities(pods) if identity[0] == replica
+    ]
 
 
 def replica_names(pods: Objects) -> set[str]:
     """The names of the replicas of these pods."""
-    return {held.name for pod in pods if (held := seat_of(pod)) is not None}
+    return {held.name for pod in pods if (held := identity_of(pod)) is not None}
 
 
-def well_seated(pods: Objects, *clusters: Json) -> list[str]:
-    """What is wrong with pods that came up without deletions: nothing, when seating is right."""
+def wrong_identities(pods: Objects, *clusters: Json) -> list[str]:
+    """What is wrong with the identities of pods that came up without deletions."""
     hosts = {
         (cluster["metadata"]["name"], group["groupName"]): group["numOfHosts"]
         for cluster in clusters

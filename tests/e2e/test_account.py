@@ -14,12 +14,12 @@ from tests.e2e.installation import account_rights, asked
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import (
     HOSTS,
-    in_seat,
+    identities,
     scale,
-    seats,
     slices,
     wait_for_workers,
     whole,
+    with_identity,
     worker_of,
 )
 from tests.e2e.waiting import until
@@ -74,18 +74,18 @@ def live(plane: ControlPlane, webhook: Webhook) -> None:
     """
     api, namespace = plane.api, plane.namespace("audited")
     fresh = api.create(RAY_CLUSTERS, slices("fresh", 1), namespace)
-    assert seats([api.create(PODS, worker_of(fresh), namespace)]) == [(0, 0)]
+    assert identities([api.create(PODS, worker_of(fresh), namespace)]) == [(0, 0)]
     with Operator(plane, multi_host_indexing=False):
         api.create(RAY_CLUSTERS, slices("one", 2), namespace)
         pods = wait_for_workers(api, namespace, 2 * HOSTS, "one")
-        api.delete(PODS, in_seat(pods, 1, 3)["metadata"]["name"], namespace, grace=0)
+        api.delete(PODS, with_identity(pods, 1, 3)["metadata"]["name"], namespace, grace=0)
         wait_for_workers(api, namespace, 2 * HOSTS, "one")
         webhook.kill()
         webhook.start()
         scale(api, "one", namespace, 3)
-        assert seats(wait_for_workers(api, namespace, 3 * HOSTS, "one")) == whole(0, 1, 2)
+        assert identities(wait_for_workers(api, namespace, 3 * HOSTS, "one")) == whole(0, 1, 2)
     full = api.get(RAY_CLUSTERS, "one", namespace)
-    assert seats([api.create(PODS, worker_of(full), namespace)]) == [
+    assert identities([api.create(PODS, worker_of(full), namespace)]) == [
         (3, 0)
     ]  # beyond what is desired: the group is read live
     for name in ("fresh", "one"):

@@ -21,7 +21,7 @@ from tests.e2e.webhook_process import Webhook
 
 pytestmark = pytest.mark.e2e
 
-SEAT = "pods.admission.ray.io/seat"
+IDENTITY = "pods.admission.ray.io/identity"
 RULES = "clusters.admission.ray.io/rules"
 
 
@@ -59,12 +59,12 @@ def annotations(log: Path, namespace: str, resource: str) -> list[Json]:
     ]
 
 
-def test_the_seat_of_each_worker_is_in_the_audit_log(plane: ControlPlane, log: Path) -> None:
-    namespace = plane.namespace("seats-audited")
+def test_the_identity_of_each_worker_is_in_the_audit_log(plane: ControlPlane, log: Path) -> None:
+    namespace = plane.namespace("identities-audited")
     cluster = plane.api.create(RAY_CLUSTERS, slices("one", 1), namespace)
     for _ in range(2):
         plane.api.create(PODS, worker_of(cluster), namespace)
-    assert [found[SEAT] for found in annotations(log, namespace, "pods")] == [
+    assert [found[IDENTITY] for found in annotations(log, namespace, "pods")] == [
         "tpu-group/0/0",
         "tpu-group/0/1",
     ]

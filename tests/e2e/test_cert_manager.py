@@ -85,10 +85,10 @@ def test_certificate_and_authority_change_and_no_call_is_lost() -> None:
             Deployed(plane, {}, MOUNT_SECONDS, lambda: is_trusted(plane)) as deployed,
         ):
             until(lambda: is_trusted(plane), "cainjector has written both caBundles")
-            until(lambda: is_seated(plane, worker), "the API server asks the webhook")
+            until(lambda: has_identity(plane, worker), "the API server asks the webhook")
 
             def ask() -> None:
-                assert is_seated(plane, worker)
+                assert has_identity(plane, worker)
                 for bundle in bundles(plane):
                     for address in deployed.addresses:
                         served(address, bundle)
@@ -209,8 +209,8 @@ def bundles(plane: ControlPlane) -> set[str]:
     }
 
 
-def is_seated(plane: ControlPlane, worker: Json) -> bool:
-    """Return whether a worker pod comes back with its seat. Raises ApiError."""
+def has_identity(plane: ControlPlane, worker: Json) -> bool:
+    """Return whether a worker pod comes back with its identity. Raises ApiError."""
     namespace = worker["metadata"]["namespace"]
     stored = plane.api.create(PODS, worker, namespace, dryRun="All")
     return names.LABEL_HOST_INDEX in stored["metadata"]["labels"]

@@ -35,12 +35,14 @@ def test_kuberay_labels_the_hosts_of_each_replica_when_its_gate_is_on(
         control_plane.api.create(RAY_CLUSTERS, ray_cluster("tpu"), namespace)
         workers = until(lambda: worker_pods(control_plane.api, namespace), REPLICAS * HOSTS)
 
-        seats = {tuple(pod["metadata"]["labels"][key] for key in INDEX_LABELS) for pod in workers}
-        names = {name for _, name, _ in seats}
-        assert {(index, host) for index, _, host in seats} == {
+        identities = {
+            tuple(pod["metadata"]["labels"][key] for key in INDEX_LABELS) for pod in workers
+        }
+        names = {name for _, name, _ in identities}
+        assert {(index, host) for index, _, host in identities} == {
             (str(r), str(h)) for r in range(2) for h in range(4)
         }
-        assert len(seats) == REPLICAS * HOSTS
+        assert len(identities) == REPLICAS * HOSTS
         assert len(names) == REPLICAS
         assert "tpu-headless" in {
             each["metadata"]["name"] for each in control_plane.api.list(SERVICES, namespace)

@@ -21,9 +21,9 @@ from tests.e2e.metrics import samples
 from tests.e2e.rays import (
     HOSTS,
     slices,
-    well_seated,
     worker_of,
     workers,
+    wrong_identities,
 )
 from tests.e2e.waiting import until
 from tests.e2e.webhook_process import Webhook
@@ -86,7 +86,7 @@ def test_creations_that_wait_for_claims_do_not_keep_claims_waiting() -> None:
 
         assert create_all(api, cluster, namespace) == []
 
-        assert well_seated(workers(plane.api, namespace), cluster) == []
+        assert wrong_identities(workers(plane.api, namespace), cluster) == []
         through = dispatched(plane) - before
         assert through["ray-webhook"] >= 1, "the claims have a FlowSchema of their own"
         assert through["service-accounts"] >= REPLICAS * HOSTS, "KubeRay has that of all accounts"

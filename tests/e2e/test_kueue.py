@@ -36,7 +36,7 @@ from tests.e2e.scheduling.component import controllers, scheduler
 from tests.e2e.scheduling.nodes import present
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
-from tests.seats import seat_of
+from tests.identities import identity_of
 from webhook.api import names
 from webhook.cli.main import main
 
@@ -101,7 +101,7 @@ class Stage:
         """The domains in which the hosts of each replica run, by group and index."""
         found: dict[tuple[str, int], set[str]] = {}
         for pod in workers(self.api, NAMESPACE):
-            held = seat_of(pod)
+            held = identity_of(pod)
             assert held is not None
             domain = pod["spec"]["nodeName"].split("-")[1]
             found.setdefault((held.group, held.replica), set()).add(domain)
@@ -242,7 +242,7 @@ def test_a_group_for_each_replica_keeps_its_hosts_in_one_domain(stage: Stage) ->
     for pod in stage.api.list(PODS, NAMESPACE):
         assert gates(pod) == [names.KUEUE_GATE_TOPOLOGY]
         assert "affinity" not in pod["spec"]
-    seats = {pod["metadata"]["name"]: seat_of(pod) for pod in pods}
+    identities = {pod["metadata"]["name"]: identity_of(pod) for pod in pods}
     for pod in pods:
         assert pod["metadata"]["annotations"][names.KUEUE_SLICE_REQUIRED_TOPOLOGY] == LEVEL
         assert pod["metadata"]["annotations"][names.KUEUE_SLICE_SIZE] == str(HOSTS)
@@ -253,7 +253,7 @@ def test_a_group_for_each_replica_keeps_its_hosts_in_one_domain(stage: Stage) ->
     assert [len(domains) for domains in apart.values()] == [1, 1]
     assert set.union(*apart.values()) == set(DOMAINS)
     after = workers(stage.api, NAMESPACE)
-    assert {pod["metadata"]["name"]: seat_of(pod) for pod in after} == seats
+    assert {pod["metadata"]["name"]: identity_of(pod) for pod in after} == identities
     until(
         lambda: not any(gates(pod) for pod in stage.api.list(PODS, NAMESPACE)),
         "the head may be bound too",
@@ -280,7 +280,7 @@ def test_hosts_of_two_replicas_of_one_group_change_places_where_kueue_counts_the
     later = [
         pod["metadata"]["name"]
         for pod in stage.gated(slices("mixed", 2))
-        if (held := seat_of(pod)) and held.host == 1
+        if (held := identity_of(pod)) and held.host == 1
     ]
     for name in later:
         stage.api.patch(PODS, name, {"metadata": {"labels": {POD_SET: None}}}, NAMESPACE)

@@ -14,11 +14,11 @@ from tests.e2e.rays import (
     slices,
     stored,
     wait_for_workers,
-    well_seated,
+    wrong_identities,
 )
 from tests.e2e.waiting import until
 from tests.e2e.webhook_process import Webhook
-from tests.seats import seat_of
+from tests.identities import identity_of
 
 pytestmark = pytest.mark.e2e
 
@@ -30,7 +30,7 @@ SECONDS = 600
 @pytest.mark.parametrize(
     "flags", [(), UNTHROTTLED], ids=["as KubeRay is shipped", "KubeRay unthrottled"]
 )
-def test_no_seat_is_held_twice_among_a_thousand_pods_that_come_up_together(
+def test_no_identity_is_held_twice_among_a_thousand_pods_that_come_up_together(
     control_plane: ControlPlane, capsys: pytest.CaptureFixture[str], flags: tuple[str, ...]
 ) -> None:
     if flags:
@@ -44,8 +44,8 @@ def test_no_seat_is_held_twice_among_a_thousand_pods_that_come_up_together(
         measured = durations(control_plane).since(before)
         reviews = webhook.admissions()
 
-    assert well_seated(pods, *clusters) == []
-    assert len({seat_of(pod) for pod in pods} - {None}) == WORKERS
+    assert wrong_identities(pods, *clusters) == []
+    assert len({identity_of(pod) for pod in pods} - {None}) == WORKERS
     assert measured.count >= WORKERS
     with capsys.disabled():
         print(f"\n  {WORKERS} workers of {CLUSTERS} RayClusters, operator concurrency 10, {kind}:")

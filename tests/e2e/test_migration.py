@@ -128,7 +128,7 @@ def test_a_cluster_goes_over_without_a_torn_replica(
             until_equal(
                 lambda: places(workers(api, namespace)),
                 whole(one=3, ironwood=2),
-                "every seat is held once",
+                "every identity is held once",
             )
             assert old.asked == asked
             kept = {pod["metadata"]["uid"] for pod in workers(api, namespace)}

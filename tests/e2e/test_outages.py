@@ -15,11 +15,11 @@ from tests.e2e.control_plane import ControlPlane
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import (
     HOSTS,
-    in_seat,
-    seats,
+    identities,
     slices,
     wait_for_workers,
     whole,
+    with_identity,
     worker_of,
     workers,
 )
@@ -38,7 +38,7 @@ def test_kuberay_reports_that_the_webhook_is_down_and_recovers(
         before = wait_for_workers(api, namespace, 2 * HOSTS)
 
         webhook.kill()
-        api.delete(PODS, in_seat(before, 0, 2)["metadata"]["name"], namespace, grace=0)
+        api.delete(PODS, with_identity(before, 0, 2)["metadata"]["name"], namespace, grace=0)
         (event, *_) = until(lambda: events(api, namespace, "FailedToCreateWorkerPod"), "an event")
         (condition,) = until(
             lambda: replica_failures(api, "one", namespace), "the condition ReplicaFailure"
@@ -52,7 +52,7 @@ def test_kuberay_reports_that_the_webhook_is_down_and_recovers(
         assert len(workers(api, namespace)) == 2 * HOSTS - 1
 
         webhook.start()
-        assert seats(wait_for_workers(api, namespace, 2 * HOSTS)) == whole(0, 1)
+        assert identities(wait_for_workers(api, namespace, 2 * HOSTS)) == whole(0, 1)
         until(
             lambda: not replica_failures(api, "one", namespace),
             "the condition ReplicaFailure is gone",
@@ -73,7 +73,7 @@ def test_a_cluster_that_is_created_while_the_webhook_is_down_comes_up_later(
         assert api.list(PODS, namespace) == []
 
         webhook.start()
-        assert seats(wait_for_workers(api, namespace, HOSTS)) == whole(0)
+        assert identities(wait_for_workers(api, namespace, HOSTS)) == whole(0)
     control_plane.delete_ray_cluster("one", namespace)
 
 
@@ -84,7 +84,7 @@ def test_the_feeds_resume_when_the_api_server_is_back(
     cluster = api.create(RAY_CLUSTERS, slices("one", 1), namespace)
     before = webhook.metric("ray_webhook_members")  # those of other stories, too
     pods = [api.create(PODS, worker_of(cluster), namespace) for _ in range(HOSTS)]
-    assert seats(pods) == whole(0)
+    assert identities(pods) == whole(0)
     until(
         lambda: webhook.metric("ray_webhook_members") >= before + HOSTS,
         "the cache contains the pods",
@@ -94,20 +94,20 @@ def test_the_feeds_resume_when_the_api_server_is_back(
     control_plane.stop_api_server()
     assert webhook.ready
     control_plane.start_api_server()
-    api.delete(PODS, in_seat(pods, 0, 2)["metadata"]["name"], namespace, grace=0)
+    api.delete(PODS, with_identity(pods, 0, 2)["metadata"]["name"], namespace, grace=0)
 
     until(
         lambda: webhook.metric("ray_webhook_members") < members,
         "the feed tells of a pod that was deleted",
     )
-    assert seats([api.create(PODS, worker_of(cluster), namespace)]) == [(0, 2)]
+    assert identities([api.create(PODS, worker_of(cluster), namespace)]) == [(0, 2)]
     known = webhook.metric("ray_webhook_clusters")
     other = api.create(RAY_CLUSTERS, slices("two", 1), namespace)
     until(
         lambda: webhook.metric("ray_webhook_clusters") > known,
         "the feed tells of a new RayCluster",
     )
-    assert seats([api.create(PODS, worker_of(other), namespace)]) == [(0, 0)]
+    assert identities([api.create(PODS, worker_of(other), namespace)]) == [(0, 0)]
     for name in ("one", "two"):
         control_plane.delete_ray_cluster(name, namespace)
 

@@ -55,7 +55,7 @@ def test_every_story_runs_on_the_newest_pair() -> None:
     assert [need.lack for need in needs.ALL if not need.met(NEWEST)] == []
 
 
-def test_the_continuous_pairs_have_both_seat_paths_and_the_gap_of_int32() -> None:
+def test_the_continuous_pairs_have_both_identity_paths_and_the_gap_of_int32() -> None:
     assert (NEWEST.multi_host_indexing, OLD.multi_host_indexing) == (True, False)
     assert (NEWEST.int32, OLD.int32) == (True, False)
     text = (ROOT / ".ci" / "run").read_text()

@@ -11,6 +11,6 @@ pytestmark = pytest.mark.e2e
 
 
 @pytest.mark.parametrize("seed", [4])
-def test_no_seat_is_held_twice_while_processes_and_the_control_plane_break(seed: int) -> None:
+def test_no_identity_is_held_twice_while_processes_and_the_control_plane_break(seed: int) -> None:
     with ControlPlane() as plane:
         assert run(plane, Story(seed, 30, clusters=5, replicas=3)) == ""

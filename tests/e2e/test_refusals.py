@@ -18,7 +18,7 @@ from tests.e2e.api import (
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.rays import (
     HOSTS,
-    seats,
+    identities,
     slices,
     worker_of,
     workers,
@@ -111,10 +111,10 @@ def test_a_dry_run_of_a_pod_changes_nothing(control_plane: ControlPlane, webhook
         api.create(PODS, worker_of(cluster), namespace, dryRun="All") for _ in range(2 * HOSTS)
     ]
 
-    assert {seat for pod in shown for seat in seats([pod])} == {(0, 1)}
+    assert {identity for pod in shown for identity in identities([pod])} == {(0, 1)}
     assert webhook.metric("ray_webhook_reservation_writes_total") == writes
     stored = [api.create(PODS, worker_of(cluster), namespace) for _ in range(HOSTS - 1)]
-    assert seats(stored) == [(0, 1), (0, 2), (0, 3)]
+    assert identities(stored) == [(0, 1), (0, 2), (0, 3)]
     control_plane.delete_ray_cluster("dry", namespace)
 
 

@@ -33,12 +33,12 @@ from tests.e2e.kuberay import Operator
 from tests.e2e.rays import (
     HOSTS,
     example,
-    in_seat,
     of_replica,
     replica_names,
     scale,
     slices,
     wait_for_workers,
+    with_identity,
     workers,
 )
 from tests.e2e.scheduling.nodes import bind, present
@@ -75,7 +75,7 @@ def repair(control_plane: ControlPlane) -> Iterator[Webhook]:
         yield running
 
 
-@pytest.fixture(params=[False, True], ids=["our seats", "seats of KubeRay"])
+@pytest.fixture(params=[False, True], ids=["our identities", "identities of KubeRay"])
 def indexing(request: pytest.FixtureRequest) -> bool:
     """Whether KubeRay indexes hosts, and takes the replica of a lost one itself."""
     if request.param:
@@ -197,7 +197,7 @@ def test_a_replica_that_lost_a_host_is_replaced_and_the_others_stay(
         api.create(RAY_CLUSTERS, asking("one", 2), namespace)
         before = sealed(api, namespace, 2 * HOSTS)
         if harm == "a failed host":
-            kubelet.fail(in_seat(before, 0, 2))
+            kubelet.fail(with_identity(before, 0, 2))
         else:
             delete(api, namespace, *of_replica(before, 0)[: 1 if harm == "one host" else 2])
         replaced(api, namespace, before, 0)
@@ -221,7 +221,7 @@ def test_a_worker_group_that_is_one_unit_is_replaced_whole_and_has_the_same_rank
     with Operator(control_plane, multi_host_indexing=indexing), Kubelet(api, namespace):
         api.create(RAY_CLUSTERS, unit_of_single_hosts("one"), namespace)
         before = whole_unit(api, namespace)
-        delete(api, namespace, in_seat(before, 1, 0))
+        delete(api, namespace, with_identity(before, 1, 0))
         gone(api, namespace, before)
         after = whole_unit(api, namespace)
         expected = {
@@ -293,7 +293,7 @@ def test_a_drain_of_a_node_takes_whole_replicas(
     ):
         api.create(RAY_CLUSTERS, asking("one", 2), namespace)
         before = sealed(api, namespace, 2 * HOSTS)
-        here = [in_seat(before, 1, 1), in_seat(before, 1, 2)]
+        here = [with_identity(before, 1, 1), with_identity(before, 1, 2)]
         for pod in here:
             bind(api, name_of(pod), namespace, node)
         api.patch(NODES, node, {"spec": {"unschedulable": True}})
@@ -325,7 +325,7 @@ def test_a_node_that_is_gone_takes_whole_replicas(
         kubelet.lost = node
         api.create(RAY_CLUSTERS, asking("one", 2), namespace)
         before = sealed(api, namespace, 2 * HOSTS)
-        lost = in_seat(before, 1, 2)
+        lost = with_identity(before, 1, 2)
         api.create(NODES, {"metadata": {"name": node}})
         bind(api, name_of(lost), namespace, node)
         unreachable(api, lost, namespace)
@@ -399,9 +399,9 @@ def test_a_controller_that_ends_between_mark_and_deletion_goes_on_where_it_stopp
         before = sealed(api, namespace, HOSTS)
         repair.controller.kill()
         begin(api, namespace, before)
-        first = in_seat(before, 0, 1)
+        first = with_identity(before, 0, 1)
         label(api, namespace, first)
-        delete(api, namespace, in_seat(before, 0, 3))
+        delete(api, namespace, with_identity(before, 0, 3))
         newcomers = until(
             lambda: [
                 pod for pod in workers(api, namespace) if pod["metadata"]["uid"] not in uids(before)
@@ -468,7 +468,7 @@ def test_while_kuberay_is_down_what_is_left_of_a_replica_goes_and_it_comes_back_
         api.create(RAY_CLUSTERS, asking("one", 2), namespace)
         before = sealed(api, namespace, 2 * HOSTS)
         operator.stop()
-        delete(api, namespace, in_seat(before, 1, 0))
+        delete(api, namespace, with_identity(before, 1, 0))
         if not indexing:
             gone(api, namespace, of_replica(before, 1))
         operator.start()
@@ -484,7 +484,7 @@ def test_a_scale_down_that_names_one_host_leaves_whole_replicas(
     with Operator(control_plane, multi_host_indexing=indexing), Kubelet(api, namespace):
         api.create(RAY_CLUSTERS, asking("one", 2), namespace)
         before = sealed(api, namespace, 2 * HOSTS)
-        scale(api, "one", namespace, 1, [in_seat(before, 1, 2)])
+        scale(api, "one", namespace, 1, [with_identity(before, 1, 2)])
         wait_for_workers(api, namespace, HOSTS)
         scale(api, "one", namespace, 1)
         sealed(api, namespace, HOSTS)
@@ -500,7 +500,7 @@ def test_a_scale_down_while_a_host_is_lost_leaves_whole_replicas(
     with Operator(control_plane, multi_host_indexing=indexing), Kubelet(api, namespace):
         api.create(RAY_CLUSTERS, asking("one", 2), namespace)
         before = sealed(api, namespace, 2 * HOSTS)
-        delete(api, namespace, in_seat(before, 0, 1))
+        delete(api, namespace, with_identity(before, 0, 1))
         scale(api, "one", namespace, 1)
         sealed(api, namespace, HOSTS)
         assert replicas_of(api, "one", namespace) == 1
@@ -532,7 +532,7 @@ def test_a_container_that_restarts_takes_its_replica_with_it(
         asked = asking("one", 2, **{names.ANNOTATION_RESTART: names.RESTART_REPLICA})
         api.create(RAY_CLUSTERS, asked, namespace)
         before = sealed(api, namespace, 2 * HOSTS)
-        kubelet.restart(in_seat(before, 1, 3))
+        kubelet.restart(with_identity(before, 1, 3))
         replaced(api, namespace, before, 1)
     control_plane.delete_ray_cluster("one", namespace)
 
@@ -546,7 +546,7 @@ def test_where_kuberay_indexes_hosts_a_restart_takes_the_replica_too(
         asked = {names.ANNOTATION_REPAIR: "true", names.ANNOTATION_RESTART: names.RESTART_REPLICA}
         api.create(RAY_CLUSTERS, asking("one", 2, **asked), namespace)
         before = sealed(api, namespace, 2 * HOSTS)
-        kubelet.restart(in_seat(before, 1, 2))
+        kubelet.restart(with_identity(before, 1, 2))
         replaced(api, namespace, before, 1)
         assert 0 < len(deleted(repair, namespace)) <= HOSTS
     control_plane.delete_ray_cluster("one", namespace)

@@ -14,18 +14,18 @@ from tests.e2e.control_plane import ControlPlane
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import (
     HOSTS,
-    Seats,
+    Identities,
     example,
-    in_seat,
+    identities,
     of_replica,
     replica_names,
     scale,
-    seats,
     slices,
     wait_for_workers,
-    well_seated,
     whole,
+    with_identity,
     workers,
+    wrong_identities,
 )
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
@@ -33,12 +33,12 @@ from tests.e2e.webhook_process import Webhook
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("webhook")]
 
 
-def test_a_pod_that_replaces_another_takes_its_seat(control_plane: ControlPlane) -> None:
+def test_a_pod_that_replaces_another_takes_its_identity(control_plane: ControlPlane) -> None:
     api, namespace = control_plane.api, control_plane.namespace("replaced-pod")
     with Operator(control_plane, multi_host_indexing=False):
         api.create(RAY_CLUSTERS, slices("one", 3), namespace)
         before = wait_for_workers(api, namespace, 3 * HOSTS)
-        gone = in_seat(before, 1, 2)["metadata"]
+        gone = with_identity(before, 1, 2)["metadata"]
 
         api.delete(PODS, gone["name"], namespace, grace=0)
         after = until(
@@ -50,9 +50,9 @@ def test_a_pod_that_replaces_another_takes_its_seat(control_plane: ControlPlane)
             "a new pod",
         )
 
-        assert seats(after) == [(1, 2)]
+        assert identities(after) == [(1, 2)]
         assert replica_names(after) == replica_names(of_replica(before, 1))
-        assert seats(wait_for_workers(api, namespace, 3 * HOSTS)) == whole(0, 1, 2)
+        assert identities(wait_for_workers(api, namespace, 3 * HOSTS)) == whole(0, 1, 2)
     control_plane.delete_ray_cluster("one", namespace)
 
 
@@ -66,7 +66,7 @@ def members(webhook: Webhook, known: float, more: int) -> float:
 
 def wait_for_members(webhook: Webhook, count: float) -> None:
     """Return once the watch has told the webhook of deletions: a pod that comes earlier may take a
-    seat beside one that it takes for held.
+    identity beside one that it takes for held.
     """
     until_equal(lambda: webhook.metric("ray_webhook_members"), count, "the watch tells who is gone")
 
@@ -83,13 +83,13 @@ def test_a_replica_in_the_middle_comes_back_under_a_new_name(
         operator.stop()  # else it would replace the first of them before the last is gone
         for pod in of_replica(before, 1):
             api.delete(PODS, pod["metadata"]["name"], namespace, grace=0)
-        assert seats(workers(api, namespace)) == whole(0, 2)
+        assert identities(workers(api, namespace)) == whole(0, 2)
         wait_for_members(webhook, known - HOSTS)
 
         operator.start()
         after = wait_for_workers(api, namespace, 3 * HOSTS)
 
-        assert seats(after) == whole(0, 1, 2)
+        assert identities(after) == whole(0, 1, 2)
         assert len(replica_names(of_replica(after, 1))) == 1
         assert not replica_names(of_replica(after, 1)) & replica_names(before)
     control_plane.delete_ray_cluster("one", namespace)
@@ -102,11 +102,11 @@ def test_a_group_that_grows_fills_the_replicas_that_an_autoscaler_took(
     empty = webhook.metric("ray_webhook_members")
     with Operator(control_plane, multi_host_indexing=False):
         api.create(RAY_CLUSTERS, slices("one", 1), namespace)
-        assert seats(wait_for_workers(api, namespace, HOSTS)) == whole(0)
+        assert identities(wait_for_workers(api, namespace, HOSTS)) == whole(0)
 
         scale(api, "one", namespace, 5)
         five = wait_for_workers(api, namespace, 5 * HOSTS)
-        assert seats(five) == whole(0, 1, 2, 3, 4)
+        assert identities(five) == whole(0, 1, 2, 3, 4)
         known = members(webhook, empty, 5 * HOSTS)
 
         scale(
@@ -116,11 +116,11 @@ def test_a_group_that_grows_fills_the_replicas_that_an_autoscaler_took(
             2,
             [pod for replica in (0, 2, 3) for pod in of_replica(five, replica)],
         )
-        assert seats(wait_for_workers(api, namespace, 2 * HOSTS)) == whole(1, 4)
+        assert identities(wait_for_workers(api, namespace, 2 * HOSTS)) == whole(1, 4)
         wait_for_members(webhook, known - 3 * HOSTS)
 
         scale(api, "one", namespace, 4)
-        assert seats(wait_for_workers(api, namespace, 4 * HOSTS)) == whole(0, 1, 2, 4)
+        assert identities(wait_for_workers(api, namespace, 4 * HOSTS)) == whole(0, 1, 2, 4)
     control_plane.delete_ray_cluster("one", namespace)
 
 
@@ -133,26 +133,26 @@ def test_a_group_that_grows_fills_the_holes_that_kuberay_left_at_random(
         api.create(RAY_CLUSTERS, slices("one", 1), namespace)
         wait_for_workers(api, namespace, HOSTS)
         scale(api, "one", namespace, 5)
-        assert seats(wait_for_workers(api, namespace, 5 * HOSTS)) == whole(0, 1, 2, 3, 4)
+        assert identities(wait_for_workers(api, namespace, 5 * HOSTS)) == whole(0, 1, 2, 3, 4)
         known = members(webhook, empty, 5 * HOSTS)
 
         scale(api, "one", namespace, 2)
-        left = seats(wait_for_workers(api, namespace, 2 * HOSTS))
+        left = identities(wait_for_workers(api, namespace, 2 * HOSTS))
         wait_for_members(webhook, known - 3 * HOSTS)
         scale(api, "one", namespace, 4)
 
-        assert seats(wait_for_workers(api, namespace, 4 * HOSTS)) == filled(left, 4 * HOSTS)
+        assert identities(wait_for_workers(api, namespace, 4 * HOSTS)) == filled(left, 4 * HOSTS)
     control_plane.delete_ray_cluster("one", namespace)
 
 
-def filled(taken: Seats, count: int) -> Seats:
-    """The seats after pods came one by one: replicas that lack hosts first, then the lowest free
-    index.
+def filled(taken: Identities, count: int) -> Identities:
+    """The identities after pods came one by one: replicas that lack hosts first, then the lowest
+    free index.
     """
     held = set(taken)
     while len(held) < count:
         present = {replica for replica, _ in held}
-        free = [seat for seat in whole(*sorted(present)) if seat not in held]
+        free = [identity for identity in whole(*sorted(present)) if identity not in held]
         held.add(free[0] if free else (min(set(range(count)) - present), 0))
     return sorted(held)
 
@@ -187,8 +187,8 @@ def test_sixty_four_hosts_come_up_although_the_webhook_is_killed_among_them(
         webhook.start()
         pods = wait_for_workers(api, namespace, 64)
 
-        assert seats(pods) == [(0, host) for host in range(64)]
-        assert well_seated(pods, cluster) == []
+        assert identities(pods) == [(0, host) for host in range(64)]
+        assert wrong_identities(pods, cluster) == []
         assert {pod["metadata"]["uid"] for pod in partial} <= {
             pod["metadata"]["uid"] for pod in pods
         }

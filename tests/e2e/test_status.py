@@ -34,19 +34,19 @@ from tests.e2e.dashboard_process import (
     token_to_look,
 )
 from tests.e2e.gangs import grouped
+from tests.e2e.identities import told
 from tests.e2e.installation import WITH_CONTROLLER, WITH_DASHBOARD
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import (
     HOSTS,
-    in_seat,
     of_replica,
     slices,
     wait_for_workers,
+    with_identity,
     worker_of,
     workers,
 )
 from tests.e2e.scheduling.nodes import bind
-from tests.e2e.seats import told
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
 from webhook.cli.main import main
@@ -57,7 +57,7 @@ NAMESPACE = "seen"
 LATER = 150.0
 """Seconds after which every diagnosis counts; the story does not wait for them."""
 
-SEAT = (
+IDENTITY = (
     "ray.io/worker-group-replica-index",
     "ray.io/worker-group-replica-name",
     "ray.io/replica-host-index",
@@ -178,7 +178,7 @@ def report(api: Api, pod: str, status: Json) -> None:
 
 def of(api: Api, cluster: str, host: int = 3) -> Json:
     """A worker of a RayCluster, of its first replica."""
-    return in_seat(workers(api, NAMESPACE, cluster), 0, host)
+    return with_identity(workers(api, NAMESPACE, cluster), 0, host)
 
 
 def name_of(api: Api, cluster: str, host: int = 3) -> str:
@@ -191,10 +191,10 @@ def lose_host(api: Api) -> None:
     api.delete(PODS, name_of(api, "lacking"), NAMESPACE, grace=0)
 
 
-def lose_seat(api: Api) -> None:
-    """A pod has no seat, as if it had been created while the webhook was away."""
-    labels = dict.fromkeys((*SEAT, "replicaIndex"))
-    api.patch(PODS, name_of(api, "seatless"), {"metadata": {"labels": labels}}, NAMESPACE)
+def lose_identity(api: Api) -> None:
+    """A pod has no identity, as if it had been created while the webhook was away."""
+    labels = dict.fromkeys((*IDENTITY, "replicaIndex"))
+    api.patch(PODS, name_of(api, "unidentified"), {"metadata": {"labels": labels}}, NAMESPACE)
 
 
 def lose_group(api: Api) -> None:
@@ -204,8 +204,8 @@ def lose_group(api: Api) -> None:
 
 
 def double(api: Api) -> None:
-    """A pod says the seat of another."""
-    api.patch(PODS, name_of(api, "double"), {"metadata": {"labels": {SEAT[2]: "2"}}}, NAMESPACE)
+    """A pod says the identity of another."""
+    api.patch(PODS, name_of(api, "double"), {"metadata": {"labels": {IDENTITY[2]: "2"}}}, NAMESPACE)
 
 
 def split(api: Api) -> None:
@@ -422,8 +422,8 @@ def _remedy_of(problem: Json) -> str:
 
 PROVOKED: tuple[tuple[Callable[[Api], None], str, set[str]], ...] = (
     (lose_host, "lacking", {"host-missing"}),
-    (lose_seat, "seatless", {"pod-without-seat"}),
-    (double, "double", {"seat-held-twice"}),
+    (lose_identity, "unidentified", {"pod-without-identity"}),
+    (double, "double", {"identity-held-twice"}),
     (lose_group, "ungrouped", {"pod-without-group"}),
     (split, "split", {"replica-split"}),
     (shrink, "surplus", {"replica-beyond-desired"}),
@@ -510,8 +510,8 @@ def test_what_is_wrong_is_seen_and_gone_after_its_remedy(
 
 
 EVENTS: tuple[tuple[str, str], ...] = (
-    ("seatless", "PodWithoutSeat"),
-    ("double", "SeatHeldTwice"),
+    ("unidentified", "PodWithoutIdentity"),
+    ("double", "IdentityHeldTwice"),
     ("misplaced", "WorkerIdDiffers"),
     ("split", "ReplicaSplit"),
     ("restarted", "HostRestarted"),
@@ -546,7 +546,7 @@ def test_one_pod_is_explained_and_a_file_is_compared(
     assert webhook.ready
     api = stage.api
     stage.plane.namespace(NAMESPACE)
-    with Operator(stage.plane):  # which gives seats itself
+    with Operator(stage.plane):  # which gives identities itself
         api.create(RAY_CLUSTERS, slices("told", 1), NAMESPACE)
         wait_for_workers(api, NAMESPACE, HOSTS, "told")
 

@@ -16,7 +16,7 @@ from tests.manifests.render import Object, kustomize
 
 pytestmark = pytest.mark.e2e
 
-SEAT = {"ray.io/worker-group-replica-index": "0"}
+IDENTITY = {"ray.io/worker-group-replica-index": "0"}
 IGNORE = {"admission.ray.io/ignore": "true"}
 KUBERAY = "system:serviceaccount:ray-system:kuberay-operator"
 CONTROLLER = "system:serviceaccount:ray-webhook:ray-webhook-controller"
@@ -73,7 +73,7 @@ def said(plane: ControlPlane, user: str, namespace: str, *words: str, body: Any 
     return done.stderr if done.returncode else ""
 
 
-def test_a_tenant_sets_no_seat_labels_and_ignores_nothing_while_kuberay_gives_seats(
+def test_a_tenant_sets_no_identity_labels_and_ignores_nothing_while_kuberay_gives_identities(
     control_plane: ControlPlane,
 ) -> None:
     namespace = control_plane.namespace("tenant-policies")
@@ -82,7 +82,8 @@ def test_a_tenant_sets_no_seat_labels_and_ignores_nothing_while_kuberay_gives_se
         dry = (*create, "--dry-run=server")
         wait_until(
             lambda: (
-                "seat labels" in said(control_plane, "tenant", namespace, *dry, body=pod("a", SEAT))
+                "identity labels"
+                in said(control_plane, "tenant", namespace, *dry, body=pod("a", IDENTITY))
             ),
             SECONDS,
         )
@@ -96,11 +97,13 @@ def test_a_tenant_sets_no_seat_labels_and_ignores_nothing_while_kuberay_gives_se
             SECONDS,
         )
 
-        assert said(control_plane, KUBERAY, namespace, *create, body=pod("seated", SEAT)) == ""
+        assert (
+            said(control_plane, KUBERAY, namespace, *create, body=pod("identified", IDENTITY)) == ""
+        )
         assert (
             said(control_plane, "tenant", namespace, *create, body=pod("plain", {"app": "x"})) == ""
         )
-        assert "seat labels" in said(
+        assert "identity labels" in said(
             control_plane,
             "tenant",
             namespace,
@@ -110,17 +113,17 @@ def test_a_tenant_sets_no_seat_labels_and_ignores_nothing_while_kuberay_gives_se
             "ray.io/replica-host-index=0",
         )
         empty = pod("empty", {"ray.io/worker-group-replica-name": ""})
-        assert "seat labels" in said(control_plane, "tenant", namespace, *create, body=empty)
-        noted = pod("noted", {}, {"admission.ray.io/seat": "assigned"})
-        assert "seat labels" in said(control_plane, "tenant", namespace, *create, body=noted)
+        assert "identity labels" in said(control_plane, "tenant", namespace, *create, body=empty)
+        noted = pod("noted", {}, {"admission.ray.io/identity": "assigned"})
+        assert "identity labels" in said(control_plane, "tenant", namespace, *create, body=noted)
         assert said(control_plane, CONTROLLER, namespace, *create, body=noted) == ""
         condemn = ("label", "pod", "plain", "admission.ray.io/marked-for-deletion=true")
-        assert "seat labels" in said(control_plane, "tenant", namespace, *condemn)
-        forget = ("annotate", "pod", "noted", "admission.ray.io/seat-")
-        assert "seat labels" in said(control_plane, "tenant", namespace, *forget)
-        remove = ("label", "pod", "seated", "ray.io/worker-group-replica-index-")
-        assert "seat labels" in said(control_plane, "tenant", namespace, *remove)
-        assert said(control_plane, "tenant", namespace, "label", "pod", "seated", "app=y") == ""
+        assert "identity labels" in said(control_plane, "tenant", namespace, *condemn)
+        forget = ("annotate", "pod", "noted", "admission.ray.io/identity-")
+        assert "identity labels" in said(control_plane, "tenant", namespace, *forget)
+        remove = ("label", "pod", "identified", "ray.io/worker-group-replica-index-")
+        assert "identity labels" in said(control_plane, "tenant", namespace, *remove)
+        assert said(control_plane, "tenant", namespace, "label", "pod", "identified", "app=y") == ""
 
         plain = slices("plain", 0)
         assert said(control_plane, "tenant", namespace, *create, body=plain) == ""

@@ -28,10 +28,10 @@ from webhook.cache.serve_stores import CODEC, PodStore
 from webhook.diagnostics.assigned_pods import assign
 from webhook.diagnostics.live_objects import LiveCluster, LivePod
 from webhook.diagnostics.object_cache import ObjectCache
-from webhook.groups.google_labels import adopted_seat
+from webhook.groups.google_labels import adopted_identity
 from webhook.groups.identity import GroupKey, HostIdentity
 from webhook.groups.identity_index import Membership
-from webhook.groups.identity_labels import seat_of
+from webhook.groups.identity_labels import identity_of
 from webhook.manifest.standalone import load_state
 
 KEY = GroupKey(NAMESPACE, uid_of("c"), "g")
@@ -103,10 +103,10 @@ def made(template: PodBuilder, number: int) -> list[Object]:
 See = Callable[[Object], HostIdentity | None]
 
 
-def seats(pods: Iterable[Object], see: See) -> list[tuple[int, int]]:
-    """Return replica and host of each pod that has a seat."""
+def identities(pods: Iterable[Object], see: See) -> list[tuple[int, int]]:
+    """Return replica and host of each pod that has an identity."""
     found = [see(pod) for pod in pods]
-    return [(seat.replica, seat.host) for seat in found if seat is not None]
+    return [(identity.replica, identity.host) for identity in found if identity is not None]
 
 
 def live(pod: Object) -> LivePod:
@@ -114,21 +114,21 @@ def live(pod: Object) -> LivePod:
     return msgspec.json.decode(msgspec.json.encode(pod), type=LivePod)
 
 
-def seat_in(members: Membership, uid: str) -> HostIdentity | None:
+def identity_in(members: Membership, uid: str) -> HostIdentity | None:
     found = members.get(uid)
-    return found.seat if found is not None and found.key == KEY else None
+    return found.identity if found is not None and found.key == KEY else None
 
 
 def by_watch(pod: Object) -> HostIdentity | None:
-    """Return the seat that the watch gives a pod."""
+    """Return the identity that the watch gives a pod."""
     members = Membership()
     found = decode_event(CODEC, json.dumps({"type": "ADDED", "object": pod}).encode()).object
     PodStore(members).put(found)  # type: ignore[arg-type] # it can be decoded
-    return seat_in(members, pod["metadata"].get("uid", ""))
+    return identity_in(members, pod["metadata"].get("uid", ""))
 
 
 def by_status(pod: Object, hosts: int) -> HostIdentity | None:
-    """Return the seat that `status` sees a pod in."""
+    """Return the identity that `status` sees a pod in."""
     document = a_cluster("c").group("g", hosts=hosts).build()
     cluster = msgspec.json.decode(msgspec.json.encode(document), type=LiveCluster)
     objects = ObjectCache()
@@ -141,16 +141,16 @@ def by_status(pod: Object, hosts: int) -> HostIdentity | None:
 
 
 def by_file(pod: Object, hosts: int) -> HostIdentity | None:
-    """Return the seat that a pod has in the files that stand in for a cluster."""
+    """Return the identity that a pod has in the files that stand in for a cluster."""
     cluster = a_cluster("c").group("g", hosts=hosts).build()
     state = load_state([manifest(cluster), manifest(pod)])
-    return seat_in(state.members, pod["metadata"]["uid"])
+    return identity_in(state.members, pod["metadata"]["uid"])
 
 
 def by_admission(pod: Object, hosts: int) -> HostIdentity | None:
-    """Return the seat that a pod carries when it is created."""
+    """Return the identity that a pod carries when it is created."""
     view = live(pod)
-    return seat_of("g", view.labels, lambda: view.spec, hosts, hosts)
+    return identity_of("g", view.labels, lambda: view.spec, hosts, hosts)
 
 
 def a_live_pod(worker: str = "", **labels: str) -> Object:
@@ -164,7 +164,7 @@ def a_live_pod(worker: str = "", **labels: str) -> Object:
 
 def labelled(host: str) -> dict[str, str]:
     """Return the labels of a host of a replica."""
-    return dict(zip(names.SEAT_LABELS, ("3", "g-abcde", host), strict=True))
+    return dict(zip(names.IDENTITY_LABELS, ("3", "g-abcde", host), strict=True))
 
 
 def test_a_replica_of_a_single_host_has_no_name_but_to_the_watch_which_knows_no_group() -> None:
@@ -175,18 +175,18 @@ def test_a_replica_of_a_single_host_has_no_name_but_to_the_watch_which_knows_no_
 
 
 @pytest.mark.parametrize(
-    ("pod", "seat"),
+    ("pod", "identity"),
     [
         (a_live_pod("5", replicaIndex="g-3"), HostIdentity(3, 5, "g-3")),
         (a_live_pod(**labelled("6")), HostIdentity(3, 6, "g-abcde")),
     ],
     ids=["by the former webhook", "by its labels"],
 )
-def test_a_pod_of_a_time_with_more_hosts_keeps_its_seat_while_it_lives(
-    pod: Object, seat: HostIdentity
+def test_a_pod_of_a_time_with_more_hosts_keeps_its_identity_while_it_lives(
+    pod: Object, identity: HostIdentity
 ) -> None:
     for hosts in (1, HOSTS):
-        assert by_watch(pod) == by_status(pod, hosts) == by_file(pod, hosts) == seat
+        assert by_watch(pod) == by_status(pod, hosts) == by_file(pod, hosts) == identity
 
 
 def test_a_pod_that_is_created_has_to_be_within_the_hosts_of_its_group() -> None:
@@ -195,7 +195,9 @@ def test_a_pod_that_is_created_has_to_be_within_the_hosts_of_its_group() -> None
         by_admission(a_live_pod(**labelled("6")), HOSTS)
 
 
-def test_an_index_alone_is_a_seat_to_the_watch_and_a_part_of_one_to_who_knows_the_group() -> None:
+def test_an_index_alone_is_a_identity_to_the_watch_and_a_part_of_one_to_who_knows_the_group() -> (
+    None
+):
     pod = a_live_pod(**{names.LABEL_REPLICA_INDEX: "3"})
     assert by_watch(pod) == by_status(pod, 1) == HostIdentity(3, 0, "")
     assert by_status(pod, HOSTS) is None
@@ -203,26 +205,26 @@ def test_an_index_alone_is_a_seat_to_the_watch_and_a_part_of_one_to_who_knows_th
         by_admission(pod, HOSTS)
 
 
-def test_where_only_labels_count_the_former_webhook_gave_no_seat() -> None:
-    assert seat_of("g", {names.LABEL_LEGACY_REPLICA_INDEX: "g-3"}, None, HOSTS) is None
+def test_where_only_labels_count_the_former_webhook_gave_no_identity() -> None:
+    assert identity_of("g", {names.LABEL_LEGACY_REPLICA_INDEX: "g-3"}, None, HOSTS) is None
 
 
 @pytest.mark.parametrize(("template", "hosts"), SHAPES.values(), ids=SHAPES)
-def test_everybody_sees_the_seat_that_the_former_webhook_gave(
+def test_everybody_sees_the_identity_that_the_former_webhook_gave(
     template: PodBuilder, hosts: int
 ) -> None:
     pods = made(template, 2 * hosts)
     given = [(each // hosts, each % hosts) for each in range(2 * hosts)]
     cluster = a_cluster("c").group("g", hosts=hosts, replicas=2)
-    assert seats(pods, by_watch) == given
-    assert seats(pods, lambda pod: by_status(pod, hosts)) == given
+    assert identities(pods, by_watch) == given
+    assert identities(pods, lambda pod: by_status(pod, hosts)) == given
     state = load_state([manifest(each) for each in (cluster.build(), *pods)])
-    held = [seat_in(state.members, pod["metadata"]["uid"]) for pod in pods]
-    assert [(seat.replica, seat.host) for seat in held if seat] == given
+    held = [identity_in(state.members, pod["metadata"]["uid"]) for pod in pods]
+    assert [(identity.replica, identity.host) for identity in held if identity] == given
 
 
 @pytest.mark.parametrize(("template", "hosts"), SHAPES.values(), ids=SHAPES)
-def test_a_pod_that_passes_both_webhooks_has_one_seat_and_one_set_of_names(
+def test_a_pod_that_passes_both_webhooks_has_one_identity_and_one_set_of_names(
     template: PodBuilder, hosts: int
 ) -> None:
     webhook = Webhook(a_cluster("c").group("g", hosts=hosts, replicas=2).build())
@@ -252,9 +254,9 @@ def test_after_the_switch_a_host_is_replaced_and_a_replica_added(
     webhook = Webhook(cluster.build(), *pods)
     new = [webhook.admit(template.build()).pod for _ in range(1 + hosts)]
     replaced, *added = new
-    assert seats([replaced], by_watch) == seats([gone], by_watch)
+    assert identities([replaced], by_watch) == identities([gone], by_watch)
     assert env_of(replaced, _process(gone))[names.TPU_WORKER_ID] == _id(gone)
-    assert seats(added, by_watch) == [(2, host) for host in range(hosts)]
+    assert identities(added, by_watch) == [(2, host) for host in range(hosts)]
     held = [by_watch(pod) for pod in [*pods, *_named(new)]]
     assert len(set(held)) == len(held) == 3 * hosts
 
@@ -295,7 +297,7 @@ def a_spec(*ids: str | None, v7x: bool = True) -> PodSpec:
 
 
 def test_ids_of_a_version_that_knew_no_v7x_are_those_of_the_host() -> None:
-    assert adopted_seat("g", "g-2", a_spec("3", "3")) == HostIdentity(2, 3, "g-2")
+    assert adopted_identity("g", "g-2", a_spec("3", "3")) == HostIdentity(2, 3, "g-2")
 
 
 @pytest.mark.parametrize(
@@ -310,14 +312,14 @@ def test_ids_of_a_version_that_knew_no_v7x_are_those_of_the_host() -> None:
         ("g-2", a_spec("9999999999")),
     ],
 )
-def test_marks_that_make_no_sense_are_no_seat(label: str, spec: PodSpec) -> None:
+def test_marks_that_make_no_sense_are_no_identity(label: str, spec: PodSpec) -> None:
     with pytest.raises(Denied, match="are not an identity"):
-        adopted_seat("g", label, spec)
+        adopted_identity("g", label, spec)
 
 
 @pytest.mark.parametrize("ids", [(), (None,), ("",)])
-def test_a_label_alone_is_no_seat(ids: tuple[str | None, ...]) -> None:
-    assert adopted_seat("g", "g-2", a_spec(*ids)) is None
+def test_a_label_alone_is_no_identity(ids: tuple[str | None, ...]) -> None:
+    assert adopted_identity("g", "g-2", a_spec(*ids)) is None
 
 
 @pytest.mark.parametrize(
@@ -325,7 +327,7 @@ def test_a_label_alone_is_no_seat(ids: tuple[str | None, ...]) -> None:
     [("mine-3", "1"), ("g-1", "-1"), ("g-1", "7")],
     ids=["a label of the user", "no number", "a host that the group has not"],
 )
-def test_at_admission_such_a_pod_gets_a_seat_as_any_other(label: str, worker: str) -> None:
+def test_at_admission_such_a_pod_gets_a_identity_as_any_other(label: str, worker: str) -> None:
     template = a_worker("2x2x4", "tpu-v4-podslice", 4).env(names.TPU_WORKER_ID, worker)
     pod = template.label(names.LABEL_LEGACY_REPLICA_INDEX, label).build()
     decided = Webhook(a_cluster("c").group("g", hosts=HOSTS).build()).admit(pod)

@@ -7,22 +7,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.alone import alone
-from tests.reservation.alone import next_seat
+from tests.reservation.alone import next_identity
 from webhook.groups.identity import MAX_REPLICAS, GroupKey, HostIdentity
 from webhook.groups.identity_index import Member, Membership, Occupancy, lowest_bit
 
 HOSTS = 2
-SEATS = st.builds(
+IDENTITIES = st.builds(
     HostIdentity, st.integers(0, 1), st.integers(0, HOSTS - 1), st.sampled_from("ABC")
 )
 
 
-def occupied(hosts: int, *seats: HostIdentity) -> Occupancy:
-    """Return a group of which these seats are taken."""
+def occupied(hosts: int, *identities: HostIdentity) -> Occupancy:
+    """Return a group of which these identities are taken."""
     group = Occupancy()
     group.lowest(hosts)
-    for seat in seats:
-        group.take(seat)
+    for identity in identities:
+        group.take(identity)
     return group
 
 
@@ -42,8 +42,8 @@ def following(group: Occupancy, hosts: int = 0) -> HostIdentity:
 
 def place(group: Occupancy, hosts: int = 0) -> tuple[int, int]:
     """Return replica and host that come next."""
-    seat = following(group, hosts)
-    return seat.replica, seat.host
+    identity = following(group, hosts)
+    return identity.replica, identity.host
 
 
 @pytest.mark.parametrize(
@@ -62,14 +62,14 @@ def test_an_incomplete_replica_is_completed_before_the_lowest_free_index_is_open
     assert following(occupied(hosts, *taken)) == expected
 
 
-def test_a_second_generation_of_an_index_keeps_its_seats_when_the_first_goes() -> None:
+def test_a_second_generation_of_an_index_keeps_its_identities_when_the_first_goes() -> None:
     group = occupied(4, *replica(0, "A", 0, 1), *replica(0, "B", 0, 1, 2))
-    for seat in replica(0, "A", 0, 1):
-        group.release(seat)
+    for identity in replica(0, "A", 0, 1):
+        group.release(identity)
     assert following(group) == HostIdentity(0, 3, "B")
 
 
-def test_a_seat_held_twice_is_free_only_when_both_have_gone() -> None:
+def test_a_identity_held_twice_is_free_only_when_both_have_gone() -> None:
     group = occupied(2, *replica(0, "A", 0, 0, 1))
     group.release(HostIdentity(0, 0, "A"))
     assert place(group) == (1, 0)
@@ -77,7 +77,7 @@ def test_a_seat_held_twice_is_free_only_when_both_have_gone() -> None:
     assert place(group) == (0, 0)
 
 
-def test_a_seat_held_twice_by_a_second_generation_is_free_only_when_both_have_gone() -> None:
+def test_a_identity_held_twice_by_a_second_generation_is_free_only_when_both_have_gone() -> None:
     group = occupied(4, *replica(0, "A", 0), *replica(0, "B", 0, 0, 1))
     group.release(HostIdentity(0, 0, "A"))
     group.release(HostIdentity(0, 0, "B"))
@@ -116,8 +116,8 @@ def test_a_replica_with_a_host_that_is_marked_for_deletion_gets_no_other_until_t
         members.put(f"pod-{host}", Member(key, HostIdentity(0, host, "A"), marked=marked))
 
     def following() -> tuple[int, int]:
-        seat = next_seat(members, key, 3, "uid")
-        return seat.replica, seat.host
+        identity = next_identity(members, key, 3, "uid")
+        return identity.replica, identity.host
 
     put(0, marked=True)
     put(1, marked=False)
@@ -152,24 +152,26 @@ def test_names_are_known_as_long_as_anyone_bears_them() -> None:
     assert not group.has_name("A")
 
 
-@given(st.lists(st.tuples(st.integers(0, 2), SEATS, st.integers(0, 99)), max_size=40))
-def test_the_next_seat_is_what_counting_holders_says(
+@given(st.lists(st.tuples(st.integers(0, 2), IDENTITIES, st.integers(0, 99)), max_size=40))
+def test_the_next_identity_is_what_counting_holders_says(
     changes: list[tuple[int, HostIdentity, int]],
 ) -> None:
     group, held = occupied(HOSTS), list[HostIdentity]()
-    for kind, seat, number in changes:
+    for kind, identity, number in changes:
         if kind or not held:
-            group.take(seat)
-            held.append(seat)
+            group.take(identity)
+            held.append(identity)
         else:
             group.release(held.pop(number % len(held)))
         found = following(group)
         assert (found.replica, found.host) == expected_place(held)
         assert not found.name or (found.replica, found.name) in {
-            (seat.replica, seat.name) for seat in held
+            (identity.replica, identity.name) for identity in held
         }
         assert bool(group) == bool(held)
-        assert {name for name in "ABC" if group.has_name(name)} == {seat.name for seat in held}
+        assert {name for name in "ABC" if group.has_name(name)} == {
+            identity.name for identity in held
+        }
     while held:
         group.release(held.pop())
         found = following(group)
@@ -179,7 +181,7 @@ def test_the_next_seat_is_what_counting_holders_says(
 
 def expected_place(held: list[HostIdentity]) -> tuple[int, int]:
     """Return replica and host that come next, found by looking at every holder."""
-    taken = {(seat.replica, seat.host) for seat in held}
+    taken = {(identity.replica, identity.host) for identity in held}
     indices = {replica for replica, _ in taken}
     lacking = [
         (replica, host)

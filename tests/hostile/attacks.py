@@ -297,7 +297,9 @@ ATTACKS: Final = {
         posted("large-answers"), 4, "reviews", "pods to which up to 490 MB would be added"
     ),
     "long-digits": Attack(posted("long-digits"), 4, "reviews", "numbers of thousands of digits"),
-    "one-uid": Attack(posted("one-uid"), 4, "reviews", "one review for a seat, again and again"),
+    "one-uid": Attack(
+        posted("one-uid"), 4, "reviews", "one review for an identity, again and again"
+    ),
 }
 
 

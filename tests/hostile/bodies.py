@@ -86,7 +86,7 @@ def reviews() -> list[tuple[str, Object]]:
     tpu = tpu.env("TPU_WORKER_ID", "0").env("MEGASCALE_NUM_SLICES", "2").init("before")
     pods = [
         tpu,
-        tpu.seat(1, 2, "g-abcde"),
+        tpu.identity(1, 2, "g-abcde"),
         tpu.label(names.LABEL_LEGACY_REPLICA_INDEX, "g-1"),
         a_pod().of("several").worker("g").topology("2x2x4", "tpu7x").tpu(2).container("b").tpu(2),
         a_pod().of("several").worker("cpu"),

@@ -35,7 +35,7 @@ def long_digits() -> list[bytes]:
 
 
 def one_uid() -> list[bytes]:
-    """Return a review that asks for a seat, under the one uid."""
+    """Return a review that asks for an identity, under the one uid."""
     pod = worker("hosts-4")
     return [_request(pod, uid="705ab4f5-6393-11e8-b7cc-42010a800002", dry_run=False)]
 

@@ -80,7 +80,7 @@ class Slices:
             placed = at_once(handler.place(pod, "", str(number)))
             if not isinstance(placed, PodDecision) or not placed.has_identity:
                 continue
-            patch = msgspec.to_builtins(operations(placed.replica, placed.seat.host))
+            patch = msgspec.to_builtins(operations(placed.replica, placed.identity.host))
             completed: Json = jsonpatch.apply_patch(document, patch, in_place=True)
             yield completed
 

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from tests.identities import identity_of
 from tests.judge.slices import Slices, variables
-from tests.seats import seat_of
 from webhook.api import names
 
 Json = dict[str, Any]
@@ -17,9 +17,9 @@ def faults(group: Slices, pods: Sequence[Json], verdicts: Sequence[Json]) -> Ite
         yield f"{len(pods)} pods instead of {group.hosts * group.count}"
     slices: dict[int, list[Json]] = {}
     for pod, verdict in zip(pods, verdicts, strict=True):
-        held = seat_of(pod)
+        held = identity_of(pod)
         if held is None:
-            yield "a pod has no seat"
+            yield "a pod has no identity"
             continue
         slices.setdefault(held.replica, []).append(verdict)
         yield from (

@@ -45,21 +45,21 @@ class Following:
     def synced(self) -> bool:
         return self.state.pods_synced() and self.state.clusters_synced()
 
-    def seats(self, key: GroupKey) -> list[HostIdentity]:
-        """The seats of a group that pods hold, one entry for each pod."""
+    def identities(self, key: GroupKey) -> list[HostIdentity]:
+        """The identities of a group that pods hold, one entry for each pod."""
         return sorted(
             (
-                member.seat
+                member.identity
                 for _, member in self.members.items()
-                if member.key == key and member.seat is not None
+                if member.key == key and member.identity is not None
             ),
             key=tuple_of,
         )
 
 
-def tuple_of(seat: HostIdentity) -> tuple[int, int, str]:
-    """Return a seat as something that sorts."""
-    return seat.replica, seat.host, seat.name
+def tuple_of(identity: HostIdentity) -> tuple[int, int, str]:
+    """Return an identity as something that sorts."""
+    return identity.replica, identity.host, identity.name
 
 
 def plain(api: FakeApi) -> Load:

@@ -8,24 +8,24 @@ KEY = GroupKey("default", "uid-of-ray", "tpu")
 
 def a_pod(
     name: str,
-    seat: HostIdentity | None = None,
+    identity: HostIdentity | None = None,
     *,
     cluster: str = "ray",
     group: str = "tpu",
     namespace: str = "default",
 ) -> Object:
-    """Return a worker pod, with the labels of a multi-host seat if there is one."""
+    """Return a worker pod, with the labels of a multi-host identity if there is one."""
     labels = {
         "ray.io/cluster": cluster,
         "ray.io/group": group,
         "ray.io/node-type": "worker",
         "app": "ray",
     }
-    if seat is not None:
-        labels["ray.io/worker-group-replica-index"] = str(seat.replica)
-        if seat.name:
-            labels["ray.io/worker-group-replica-name"] = seat.name
-            labels["ray.io/replica-host-index"] = str(seat.host)
+    if identity is not None:
+        labels["ray.io/worker-group-replica-index"] = str(identity.replica)
+        if identity.name:
+            labels["ray.io/worker-group-replica-name"] = identity.name
+            labels["ray.io/replica-host-index"] = str(identity.host)
     owner = {
         "apiVersion": "ray.io/v1",
         "kind": "RayCluster",

@@ -62,7 +62,7 @@ STEADY = replace(QUICK, page_deadline=60.0, idle=60.0)
 """However slow the machine is, nothing but the fault ends a request."""
 
 
-def seat(host: int, replica: int = 0) -> HostIdentity:
+def identity(host: int, replica: int = 0) -> HostIdentity:
     return HostIdentity(replica, host, f"tpu-{replica}")
 
 
@@ -82,7 +82,7 @@ async def test_a_watch_that_fails_once_is_resumed_and_nobody_is_lost_or_held_twi
 
     async with FakeApi().serving() as api:
         for host in range(3):
-            api.put(PODS, a_pod(f"pod-{host}", seat(host)))
+            api.put(PODS, a_pod(f"pod-{host}", identity(host)))
         if fault in (Fault.UNAUTHORIZED, Fault.RESET):
             api.plan(
                 "watch", fault
@@ -91,14 +91,14 @@ async def test_a_watch_that_fails_once_is_resumed_and_nobody_is_lost_or_held_twi
         async with following(api, timing=STEADY) as f:
             await eventually(lambda: f.synced)
             api.delete(PODS, "pod-0")
-            api.put(PODS, a_pod("pod-3", seat(3)))
-            api.put(PODS, a_pod("pod-4", seat(0)))
+            api.put(PODS, a_pod("pod-3", identity(3)))
+            api.put(PODS, a_pod("pod-4", identity(0)))
             await eventually(lambda: f.pods.errors and len(f.members) == 4)
-            assert f.seats(KEY) == [seat(0), seat(1), seat(2), seat(3)]
-            api.put(PODS, terminating(a_pod("pod-4", seat(0))))
+            assert f.identities(KEY) == [identity(0), identity(1), identity(2), identity(3)]
+            api.put(PODS, terminating(a_pod("pod-4", identity(0))))
             await eventually(lambda: len(f.members) == 3)
             while "watching again" not in pod_lines(caplog)[-1]:
-                api.put(PODS, terminating(a_pod("pod-3", seat(3))))  # a healthy watch delivers
+                api.put(PODS, terminating(a_pod("pod-3", identity(3))))  # a healthy watch delivers
                 await asyncio.sleep(0.02)
     assert set(f.pods.errors) == {BROKEN_WATCHES[fault]}
     assert f.pods.relists == ("expired" in f.pods.errors)
@@ -117,7 +117,7 @@ async def test_a_watch_that_is_silent_for_too_long_is_opened_again_and_reported(
         api.plan("watch", Fault.SILENCE)
         async with following(api) as f:
             await eventually(lambda: f.pods.errors.get("timeout") == 1)
-            api.put(PODS, a_pod("pod-0", seat(0)))
+            api.put(PODS, a_pod("pod-0", identity(0)))
             await eventually(lambda: len(f.members) == 1)
     assert (set(f.pods.errors), f.pods.relists) == ({"timeout"}, 0)
     lines = [line for line in pod_lines(caplog) if "listed" not in line]
@@ -131,7 +131,7 @@ async def test_a_list_that_fails_is_repeated_until_it_comes(
     caplog.set_level(logging.INFO, "webhook.cache")
 
     async with FakeApi().serving() as api:
-        api.put(PODS, a_pod("pod-0", seat(0)))
+        api.put(PODS, a_pod("pod-0", identity(0)))
         api.always("list", fault)
         async with following(api, timing=QUICK if fault is Fault.SILENCE else STEADY) as f:
             await eventually(lambda: sum(f.pods.errors.values()) >= 3)
@@ -219,7 +219,7 @@ async def test_a_watch_that_ends_every_second_is_opened_again_at_once_from_where
     async with following(api) as f:
         await eventually(lambda: f.synced)
         for host in range(4):
-            api.put(PODS, a_pod(f"pod-{host}", seat(host)))
+            api.put(PODS, a_pod(f"pod-{host}", identity(host)))
             await eventually(partial(lambda expected: len(f.members) == expected, host + 1))
         await eventually(lambda: f.pods.watches >= 6)
         assert f.pods.events == 4
@@ -233,14 +233,14 @@ async def test_a_server_that_goes_away_and_comes_back_is_followed_again(
 ) -> None:
     caplog.set_level(logging.INFO, "webhook.cache")
 
-    api.put(PODS, a_pod("pod-0", seat(0)))
+    api.put(PODS, a_pod("pod-0", identity(0)))
     async with following(api) as f:
         await eventually(lambda: api.watching == 2)
         await api.down()
         await eventually(lambda: f.pods.errors.get("refused", 0) >= 8)
         assert f.synced
         assert len(f.members) == 1
-        api.put(PODS, a_pod("pod-1", seat(1)))
+        api.put(PODS, a_pod("pod-1", identity(1)))
         await api.up()
         await eventually(lambda: len(f.members) == 2)
         assert f.pods.lists == 1
@@ -252,27 +252,27 @@ async def test_after_a_compaction_whoever_went_meanwhile_is_gone_and_whoever_cam
     api: FakeApi,
 ) -> None:
     for host in range(4):
-        api.put(PODS, a_pod(f"pod-{host}", seat(host)))
+        api.put(PODS, a_pod(f"pod-{host}", identity(host)))
     async with following(api) as f:
         await eventually(lambda: api.watching == 2)
         await api.down()
         api.delete(PODS, "pod-1")
         api.delete(PODS, "pod-2")
-        api.put(PODS, a_pod("pod-5", seat(1)))
+        api.put(PODS, a_pod("pod-5", identity(1)))
         api.compact()
         await api.up()
         await eventually(lambda: f.pods.relists)
-        assert f.seats(KEY) == [seat(0), seat(1), seat(3)]
+        assert f.identities(KEY) == [identity(0), identity(1), identity(3)]
         assert f.pods.errors["expired"] == 1
 
 
 async def test_a_list_in_pages_whose_token_expires_begins_again() -> None:
     async with FakeApi(page_limit=3, continue_expires=2).serving() as api:
         for replica in range(10):
-            api.put(PODS, a_pod(f"pod-{replica}", seat(0, replica)))
+            api.put(PODS, a_pod(f"pod-{replica}", identity(0, replica)))
         async with following(api, timing=STEADY) as f:
             await eventually(lambda: f.synced)
-            assert len(f.seats(KEY)) == 10
+            assert len(f.identities(KEY)) == 10
             assert f.pods.errors == {"expired": 2}
             assert f.pods.lists == 3
 
@@ -281,7 +281,7 @@ async def test_a_list_that_is_too_slow_is_given_up_and_one_that_is_just_slow_is_
     None
 ):
     async with FakeApi(list_delay=QUICK.page_deadline * 2).serving() as api:
-        api.put(PODS, a_pod("pod-0", seat(0)))
+        api.put(PODS, a_pod("pod-0", identity(0)))
         async with following(api) as f:
             await eventually(lambda: f.pods.errors.get("timeout"))
             api.list_delay = QUICK.page_deadline / 2
@@ -306,7 +306,7 @@ async def test_bookmarks_move_the_place_to_resume_from(api: FakeApi) -> None:
 
 async def test_a_store_that_was_set_back_by_a_restore_is_listed_again(api: FakeApi) -> None:
     for host in range(4):
-        api.put(PODS, a_pod(f"pod-{host}", seat(host)))
+        api.put(PODS, a_pod(f"pod-{host}", identity(host)))
     async with following(api) as f:
         await eventually(lambda: api.watching == 2)
         await api.down()
@@ -318,24 +318,24 @@ async def test_a_store_that_was_set_back_by_a_restore_is_listed_again(api: FakeA
         await api.up()
         await eventually(lambda: f.pods.relists)
         assert len(f.members) == 3
-        api.put(PODS, terminating(a_pod("pod-2", seat(2))))
+        api.put(PODS, terminating(a_pod("pod-2", identity(2))))
         await eventually(lambda: len(f.members) == 2)
 
 
-async def test_an_object_without_labels_or_of_another_shape_holds_no_seat_and_stops_nobody(
+async def test_an_object_without_labels_or_of_another_shape_holds_no_identity_and_stops_nobody(
     api: FakeApi,
 ) -> None:
-    strange = a_pod("strange", seat(0))
+    strange = a_pod("strange", identity(0))
     strange["metadata"]["ownerReferences"] = "none"
     bare = a_pod("bare")
     del bare["metadata"]["ownerReferences"]
     bare["metadata"]["labels"] = {"ray.io/node-type": "worker"}
-    for pod in (strange, bare, a_pod("pod-1", seat(1))):
+    for pod in (strange, bare, a_pod("pod-1", identity(1))):
         api.put(PODS, pod)
     async with following(api) as f:
         await eventually(lambda: f.synced)
-        assert f.seats(KEY) == [seat(1)]
-        for pod in (strange, bare, a_pod("pod-2", seat(2))):
+        assert f.identities(KEY) == [identity(1)]
+        for pod in (strange, bare, a_pod("pod-2", identity(2))):
             api.put(PODS, pod)
         await eventually(lambda: len(f.members) == 2)
         assert f.pods.unreadable == 2  # in the list, and in an event
@@ -355,5 +355,5 @@ async def test_a_monotonic_clock_that_jumps_ahead_changes_nothing(api: FakeApi) 
     watch = ListWatch(connection, pods_in(""), PodStore(members), QUICK, Clock(clock=clock))
     async with connection, beside(watch.run()):
         await eventually(lambda: watch.synced)
-        api.put(PODS, a_pod("pod-0", seat(0)))
+        api.put(PODS, a_pod("pod-0", identity(0)))
         await eventually(lambda: len(members) == 1)

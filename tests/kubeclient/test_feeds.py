@@ -18,7 +18,7 @@ from tests.kubeclient.objects import (
     served_by_another,
     terminating,
 )
-from tests.reservation.alone import next_seat
+from tests.reservation.alone import next_identity
 from webhook.api import names
 from webhook.api.formats import mark
 from webhook.app.informers import Connected
@@ -31,7 +31,7 @@ from webhook.kubeclient.client import Api
 from webhook.kubeclient.errors import ConfigurationError
 
 
-async def test_pods_take_their_seats_when_they_come_and_free_them_when_they_terminate_or_go(
+async def test_pods_take_their_identities_when_they_come_and_free_them_when_they_terminate_or_go(
     api: FakeApi,
 ) -> None:
     async with following(api) as f:
@@ -41,10 +41,10 @@ async def test_pods_take_their_seats_when_they_come_and_free_them_when_they_term
         await eventually(lambda: len(f.members) == 3)
         api.put(PODS, terminating(a_pod("pod-1", HostIdentity(0, 1, "tpu-x"))))
         api.delete(PODS, "pod-2")
-        await eventually(lambda: f.seats(KEY) == [HostIdentity(0, 0, "tpu-x")])
+        await eventually(lambda: f.identities(KEY) == [HostIdentity(0, 0, "tpu-x")])
         api.delete(PODS, "pod-1")
         await eventually(lambda: f.pods.events == 6)
-        assert f.seats(KEY) == [HostIdentity(0, 0, "tpu-x")]
+        assert f.identities(KEY) == [HostIdentity(0, 0, "tpu-x")]
 
 
 async def test_an_event_of_a_pod_passes_four_modules_on_its_way_to_the_index(api: FakeApi) -> None:
@@ -74,7 +74,7 @@ async def test_an_event_of_a_pod_passes_four_modules_on_its_way_to_the_index(api
     ]
 
 
-async def test_no_seat_is_given_beside_a_pod_that_is_marked_but_for_a_mark_of_a_template(
+async def test_no_identity_is_given_beside_a_pod_that_is_marked_but_for_a_mark_of_a_template(
     api: FakeApi,
 ) -> None:
     template = {names.LABEL_MARKED_FOR_DELETION: LOST}
@@ -86,17 +86,17 @@ async def test_no_seat_is_given_beside_a_pod_that_is_marked_but_for_a_mark_of_a_
         labels = pod["metadata"]["labels"]
         api.put(PODS, {**pod, "metadata": {**pod["metadata"], "labels": labels | template}})
         await eventually(lambda: f.pods.events == 1)
-        assert next_seat(f.members, KEY, 2, "another").replica == 0
+        assert next_identity(f.members, KEY, 2, "another").replica == 0
         labels[names.LABEL_MARKED_FOR_DELETION] = mark(LOST, "its-uid")
         api.put(PODS, pod)
         await eventually(lambda: f.pods.events == 2)
-        assert next_seat(f.members, KEY, 2, "another").replica == 1
+        assert next_identity(f.members, KEY, 2, "another").replica == 1
 
 
 async def test_a_pod_of_a_single_host_group_carries_the_index_alone(api: FakeApi) -> None:
     async with following(api) as f:
         api.put(PODS, a_pod("pod", HostIdentity(7, 0, "")))
-        await eventually(lambda: f.seats(KEY) == [HostIdentity(7, 0, "")])
+        await eventually(lambda: f.identities(KEY) == [HostIdentity(7, 0, "")])
 
 
 async def test_pods_of_another_webhook_are_adopted_and_new_hosts_join_their_replica(
@@ -106,14 +106,14 @@ async def test_pods_of_another_webhook_are_adopted_and_new_hosts_join_their_repl
         for host in (0, 2):
             api.put(PODS, served_by_another(a_pod(f"pod-{host}"), "tpu-3", str(host)))
         await eventually(lambda: len(f.members) == 2)
-        assert f.seats(KEY) == [HostIdentity(3, 0, "tpu-3"), HostIdentity(3, 2, "tpu-3")]
-        first = next_seat(f.members, KEY, 4, "request-1")
+        assert f.identities(KEY) == [HostIdentity(3, 0, "tpu-3"), HostIdentity(3, 2, "tpu-3")]
+        first = next_identity(f.members, KEY, 4, "request-1")
         f.members.put("new", Member(KEY, first))
-        second = next_seat(f.members, KEY, 4, "request-2")
+        second = next_identity(f.members, KEY, 4, "request-2")
         assert [first, second] == [HostIdentity(3, 1, "tpu-3"), HostIdentity(3, 3, "tpu-3")]
 
 
-def test_labels_that_are_no_seat_are_counted_and_logged_once_for_each_group(
+def test_labels_that_are_no_identity_are_counted_and_logged_once_for_each_group(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     def mislabelled(name: str, **labels: str) -> dict[str, object]:
@@ -143,16 +143,17 @@ def test_labels_that_are_no_seat_are_counted_and_logged_once_for_each_group(
     )
 
 
-async def test_a_pod_whose_labels_change_moves_to_its_new_seat_or_leaves(api: FakeApi) -> None:
+async def test_a_pod_whose_labels_change_moves_to_its_new_identity_or_leaves(api: FakeApi) -> None:
     async with following(api) as f:
         api.put(PODS, a_pod("pod", HostIdentity(0, 0, "tpu-x")))
-        await eventually(lambda: f.seats(KEY) == [HostIdentity(0, 0, "tpu-x")])
+        await eventually(lambda: f.identities(KEY) == [HostIdentity(0, 0, "tpu-x")])
         api.put(PODS, a_pod("pod", HostIdentity(0, 1, "tpu-x")))
-        await eventually(lambda: f.seats(KEY) == [HostIdentity(0, 1, "tpu-x")])
+        await eventually(lambda: f.identities(KEY) == [HostIdentity(0, 1, "tpu-x")])
         api.put(PODS, a_pod("pod", HostIdentity(0, 1, "tpu-x"), group="gpu"))
         await eventually(
             lambda: (
-                f.seats(GroupKey("default", "uid-of-ray", "gpu")) == [HostIdentity(0, 1, "tpu-x")]
+                f.identities(GroupKey("default", "uid-of-ray", "gpu"))
+                == [HostIdentity(0, 1, "tpu-x")]
             )
         )
         orphan = a_pod("pod", HostIdentity(0, 1, "tpu-x"))

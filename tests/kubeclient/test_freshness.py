@@ -48,7 +48,7 @@ def a_group(hosts: int = 2, name: str = "workers", replicas: int = 4) -> Cluster
 
 def a_worker(replica: int, host: int, group: str = "workers") -> PodBuilder:
     """Return a pod with the labels of KubeRay 1.6, which asks for GPUs."""
-    return a_pod().of("x").worker(group).seat(replica, host, f"{group}-abcde").gpu(8)
+    return a_pod().of("x").worker(group).identity(replica, host, f"{group}-abcde").gpu(8)
 
 
 class Admission:
@@ -306,7 +306,7 @@ def workers(draw: st.DrawFn) -> PodBuilder:
     group = draw(st.sampled_from(["a", "b", "c"]))
     built = a_pod().of("x").worker(group).resource("cpu", 1).resource("memory", "1Gi")
     if draw(st.booleans()):
-        built.seat(draw(st.integers(0, 2)), draw(st.integers(0, 3)), f"{group}-abcde")
+        built.identity(draw(st.integers(0, 2)), draw(st.integers(0, 3)), f"{group}-abcde")
     if draw(st.booleans()):
         return built.tpu(4).topology(draw(st.sampled_from(["2x2x1", "2x2x2", "2x2x4"])))
     return built.gpu(8)

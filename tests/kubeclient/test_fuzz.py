@@ -31,7 +31,7 @@ from webhook.groups.identity_index import Member, Membership
 from webhook.kubeclient.timeouts import Clock
 from webhook.kubeclient.wire import Resource
 
-SEAT = HostIdentity(1, 2, "tpu-abcde")
+IDENTITY = HostIdentity(1, 2, "tpu-abcde")
 KINDS = ["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
 
 
@@ -96,23 +96,23 @@ def test_odd_events_of_pods_leave_the_next_good_one_right(
     adopted: bool,
 ) -> None:
     members = Membership()
-    pod = served_by_another(a_pod("a"), "tpu-1", "2") if adopted else a_pod("a", SEAT)
+    pod = served_by_another(a_pod("a"), "tpu-1", "2") if adopted else a_pod("a", IDENTITY)
     odd = [broken(pod, kind, choose, bytewise=bytewise) for kind, choose, bytewise in lines]
-    good = json.dumps(an_event("ADDED", a_pod("good", SEAT), "good", 100)).encode()
+    good = json.dumps(an_event("ADDED", a_pod("good", IDENTITY), "good", 100)).encode()
     follow(pods_in(""), PodStore(members), *odd, good)
-    assert members.get("good") == Member(KEY, SEAT)
+    assert members.get("good") == Member(KEY, IDENTITY)
 
 
 def test_variables_that_are_not_utf_8_leave_the_next_pod_right() -> None:
     members = Membership()
     odd = an_event("ADDED", served_by_another(a_pod("odd"), "tpu-1", "2"), "odd", 1)
-    good = an_event("ADDED", a_pod("good", SEAT), "good", 100)
+    good = an_event("ADDED", a_pod("good", IDENTITY), "good", 100)
     not_text = json.dumps(odd).encode().replace(b'"TPU_WORKER_ID"', b'"\x80"')
     follow(pods_in(""), PodStore(members), not_text, json.dumps(good).encode())
-    assert members.get("good") == Member(KEY, SEAT)
+    assert members.get("good") == Member(KEY, IDENTITY)
 
 
-def test_a_former_webhooks_pod_whose_variables_are_no_text_has_no_seat() -> None:
+def test_a_former_webhooks_pod_whose_variables_are_no_text_has_no_identity() -> None:
     feed = PodStore(Membership())
     pod = served_by_another(a_pod("a"), "tpu-1", "2")
     line = json.dumps(an_event("ADDED", pod, "odd", 5)).encode()

@@ -30,7 +30,7 @@ HASTY = Timing(
     first_delay=0.001,
     longest_delay=0.004,
 )
-SEATS = st.builds(
+IDENTITIES = st.builds(
     lambda replica, host: HostIdentity(replica, host, f"tpu-{replica}"),
     st.integers(0, 1),
     st.integers(0, 1),
@@ -50,12 +50,12 @@ FAULTS = st.sampled_from(
 NAMES = st.sampled_from(["a", "b", "c", "d", "e"])
 STEPS = st.lists(
     st.one_of(
-        st.tuples(st.just("put"), NAMES, SEATS),
-        st.tuples(st.just("adopt"), NAMES, SEATS),
+        st.tuples(st.just("put"), NAMES, IDENTITIES),
+        st.tuples(st.just("adopt"), NAMES, IDENTITIES),
         st.tuples(st.just("bare"), NAMES),
         st.tuples(st.just("terminate"), NAMES),
         st.tuples(st.just("delete"), NAMES),
-        st.tuples(st.just("recreate"), NAMES, SEATS),
+        st.tuples(st.just("recreate"), NAMES, IDENTITIES),
         st.tuples(st.just("watch fails"), FAULTS),
         st.tuples(
             st.just("list fails"),
@@ -72,57 +72,57 @@ STEPS = st.lists(
 
 
 class Truth:
-    """The pods as the API server has them, and the seats they hold."""
+    """The pods as the API server has them, and the identities they hold."""
 
     def __init__(self, api: FakeApi) -> None:
         self.api = api
-        self.seats: dict[str, HostIdentity | None] = {}
+        self.identities: dict[str, HostIdentity | None] = {}
 
-    def put(self, name: str, seat: HostIdentity | None, *, adopted: bool = False) -> None:
-        pod = a_pod(name, None if adopted else seat)
-        if adopted and seat:
-            pod = served_by_another(pod, seat.name, str(seat.host))
+    def put(self, name: str, identity: HostIdentity | None, *, adopted: bool = False) -> None:
+        pod = a_pod(name, None if adopted else identity)
+        if adopted and identity:
+            pod = served_by_another(pod, identity.name, str(identity.host))
         self.api.put(PODS, pod)
-        self.seats[name] = seat
+        self.identities[name] = identity
 
     def end(self, name: str, *, terminates: bool = False) -> None:
         """Delete a pod, or only begin to."""
-        if name not in self.seats:
+        if name not in self.identities:
             return
         if terminates:
-            self.api.put(PODS, terminating(a_pod(name, self.seats[name])))
-            self.seats[name] = None
+            self.api.put(PODS, terminating(a_pod(name, self.identities[name])))
+            self.identities[name] = None
         else:
             self.api.delete(PODS, name)
-            del self.seats[name]
+            del self.identities[name]
 
     def held(self) -> list[HostIdentity]:
-        """The seats that are held, one entry for each pod."""
+        """The identities that are held, one entry for each pod."""
         return sorted(
-            (seat for seat in self.seats.values() if seat),
-            key=lambda seat: (seat.replica, seat.host, seat.name),
+            (identity for identity in self.identities.values() if identity),
+            key=lambda identity: (identity.replica, identity.host, identity.name),
         )
 
 
 async def take(step: tuple[object, ...], truth: Truth, f: Following) -> None:
     match step:
-        case ("put", str(name), HostIdentity() as seat):
-            truth.put(name, seat)
-        case ("adopt", str(name), HostIdentity() as seat):
-            truth.put(name, seat, adopted=True)
+        case ("put", str(name), HostIdentity() as identity):
+            truth.put(name, identity)
+        case ("adopt", str(name), HostIdentity() as identity):
+            truth.put(name, identity, adopted=True)
         case ("bare", str(name)):
             truth.put(name, None)
         case ("terminate", str(name)):
             truth.end(name, terminates=True)
         case ("delete", str(name)):
             truth.end(name)
-        case ("recreate", str(name), HostIdentity() as seat):
+        case ("recreate", str(name), HostIdentity() as identity):
             truth.end(name)
-            truth.put(name, seat)
+            truth.put(name, identity)
         case ("read",):
             with suppress(ClusterUnreadable):  # a fault that was meant for the list may hit it
                 await f.state.reader.read(ReadGroup("ray", KEY))
-                assert f.seats(KEY) == truth.held()
+                assert f.identities(KEY) == truth.held()
         case ("wait",):
             await asyncio.sleep(0)
         case _:
@@ -152,7 +152,7 @@ async def story(steps: list[tuple[object, ...]]) -> None:
             for step in steps:
                 await take(step, truth, f)
             truth.put("last", HostIdentity(9, 0, "tpu-9"))
-            await eventually(lambda: f.synced and f.seats(KEY) == truth.held())
+            await eventually(lambda: f.synced and f.identities(KEY) == truth.held())
             assert not f.state.malformed
 
 

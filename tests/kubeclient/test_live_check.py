@@ -67,17 +67,17 @@ class Webhook:
             identities = self.lists.identities(self.members)
         self.mutation = Mutation(PodHandler(self.clusters, identities), reader)
 
-    def holds(self, *seats: HostIdentity) -> None:
-        for seat in seats:
-            self.members.put(f"pod-{seat.replica}-{seat.host}", Member(KEY, seat))
+    def holds(self, *identities: HostIdentity) -> None:
+        for identity in identities:
+            self.members.put(f"pod-{identity.replica}-{identity.host}", Member(KEY, identity))
 
     def create(self, now: float = 0.0, pod: Object | None = None) -> Object:
         self.lists.time = 1000.0 + now
         return asyncio.run(create(self.mutation, pod))
 
-    def seat(self, now: float = 0.0, pod: Object | None = None) -> tuple[int, int]:
+    def identity(self, now: float = 0.0, pod: Object | None = None) -> tuple[int, int]:
         """Return the replica and host index that a new pod gets."""
-        return seat_in(self.create(now, pod))
+        return identity_in(self.create(now, pod))
 
 
 async def create(mutation: Mutation, pod: Object | None = None) -> Object:
@@ -95,7 +95,7 @@ async def create(mutation: Mutation, pod: Object | None = None) -> Object:
     return answer
 
 
-def seat_in(answer: Object) -> tuple[int, int]:
+def identity_in(answer: Object) -> tuple[int, int]:
     """Return the indices that a patch writes into the labels."""
     assert answer["allowed"], answer
     patch = json.loads(base64.b64decode(answer["patch"]))
@@ -105,12 +105,12 @@ def seat_in(answer: Object) -> tuple[int, int]:
     )
 
 
-def test_a_deletion_that_the_watch_has_not_told_is_found_and_the_seat_reused() -> None:
+def test_a_deletion_that_the_watch_has_not_told_is_found_and_the_identity_reused() -> None:
     reader = Reader()
     webhook = Webhook(2, reader=reader)
     webhook.holds(HostIdentity(0, 0, ""), HostIdentity(1, 0, ""))
     reader.finds = lambda: webhook.members.remove("pod-0-0")
-    assert webhook.seat() == (0, 0)
+    assert webhook.identity() == (0, 0)
     assert reader.groups_read == 1
 
 
@@ -119,28 +119,30 @@ def test_a_scale_up_that_the_watch_has_not_told_is_found() -> None:
     webhook = Webhook(1, reader=reader)
     webhook.holds(HostIdentity(0, 0, ""))
     reader.finds = lambda: webhook.clusters.put(facts_of(cluster_of(2, 1)))
-    assert [webhook.seat(), reader.groups_read] == [(1, 0), 1]
+    assert [webhook.identity(), reader.groups_read] == [(1, 0), 1]
 
 
 def test_a_group_that_is_still_full_of_pods_after_the_read_gets_its_extra_replica() -> None:
     reader = Reader()
     webhook = Webhook(2, reader=reader)
     webhook.holds(HostIdentity(0, 0, ""), HostIdentity(1, 0, ""))
-    assert [webhook.seat(), reader.groups_read] == [(2, 0), 1]
+    assert [webhook.identity(), reader.groups_read] == [(2, 0), 1]
 
 
 @pytest.mark.parametrize("hosts", [1, 4])
-def test_seats_of_pods_that_never_appeared_are_waited_for_and_then_given_again(hosts: int) -> None:
+def test_identities_of_pods_that_never_appeared_are_waited_for_and_then_given_again(
+    hosts: int,
+) -> None:
     reader = Reader()
     webhook = Webhook(1, hosts, reader)
     name = "tpu-x" if hosts > 1 else ""
     webhook.holds(*(HostIdentity(0, host, name) for host in range(hosts - 1)))
-    assert webhook.seat(0.0) == (0, hosts - 1)
+    assert webhook.identity(0.0) == (0, hosts - 1)
     answer = webhook.create(1.0)
     assert not answer["allowed"]
     assert answer["status"]["details"]["causes"][0]["reason"] == "FieldValueForbidden"
     assert reader.groups_read == 1
-    assert webhook.seat(VACANT_SECONDS) == (0, hosts - 1)
+    assert webhook.identity(VACANT_SECONDS) == (0, hosts - 1)
     assert reader.groups_read == 1
 
 
@@ -155,7 +157,7 @@ def test_a_quota_that_lets_half_of_a_slice_pass_never_leaves_two_halves() -> Non
         answer = webhook.create(now)
         quota = 2 if now < 100 else 4
         if answer["allowed"] and len(taken) < quota:
-            replica, host = seat_in(answer)
+            replica, host = identity_in(answer)
             taken.append((replica, host))
             webhook.holds(HostIdentity(replica, host, "tpu-x"))
         now += 1.0 + now
@@ -163,19 +165,19 @@ def test_a_quota_that_lets_half_of_a_slice_pass_never_leaves_two_halves() -> Non
     assert sorted(taken) == [(0, 0), (0, 1), (0, 2), (0, 3)]
 
 
-def test_nobody_is_asked_while_a_desired_seat_is_free_or_the_pod_has_its_seat() -> None:
+def test_nobody_is_asked_while_a_desired_identity_is_free_or_the_pod_has_its_identity() -> None:
     reader = Reader()
     webhook = Webhook(2, 2, reader)
     webhook.holds(HostIdentity(5, 0, "tpu-x"))
-    assert webhook.seat() == (5, 1)
-    assert webhook.seat() == (0, 0)
+    assert webhook.identity() == (5, 1)
+    assert webhook.identity() == (0, 0)
     assert webhook.create(pod=a_pod("new", HostIdentity(9, 0, "tpu-z")))["allowed"]
     assert reader.groups_read == 0
 
 
 def test_without_a_cluster_to_ask_the_replica_is_opened() -> None:
     webhook = Webhook(1)
-    assert [webhook.seat(), webhook.seat(), webhook.seat()] == [(0, 0), (1, 0), (2, 0)]
+    assert [webhook.identity(), webhook.identity(), webhook.identity()] == [(0, 0), (1, 0), (2, 0)]
 
 
 def test_a_cluster_that_is_not_known_is_read_and_then_its_group_if_it_looks_full() -> None:
@@ -184,7 +186,7 @@ def test_a_cluster_that_is_not_known_is_read_and_then_its_group_if_it_looks_full
     full = webhook.clusters
     webhook.clusters.remove("default", "ray", "uid-of-ray")
     reader.finds = lambda: full.put(facts_of(cluster_of(0, 1)))
-    assert webhook.seat() == (0, 0)
+    assert webhook.identity() == (0, 0)
     assert [reader.clusters_read, reader.groups_read] == [1, 1]
 
 
@@ -197,10 +199,10 @@ def test_a_cluster_that_cannot_be_asked_is_no_denial_and_nothing_is_recorded() -
     with pytest.raises(ClusterUnreadable):
         webhook.create()
     webhook.members.remove("pod-0-0")
-    assert webhook.seat() == (0, 0)
+    assert webhook.identity() == (0, 0)
 
 
-def test_with_a_watch_that_lags_behind_a_replaced_pod_gets_the_seat_of_the_one_before() -> None:
+def test_with_a_watch_that_lags_behind_a_replaced_pod_gets_the_identity_of_the_one_before() -> None:
     async def story() -> None:
         async with FakeApi().serving() as api, following(api) as f:
             handler = PodHandler(f.clusters, Lists().identities(f.members))
@@ -214,7 +216,7 @@ def test_with_a_watch_that_lags_behind_a_replaced_pod_gets_the_seat_of_the_one_b
             api.mute()
             api.delete(PODS, "pod-1")
             before = api.count("list")
-            assert seat_in(await create(mutation)) == (0, 1)
+            assert identity_in(await create(mutation)) == (0, 1)
             assert api.count("list") == before + 1
             answers = await asyncio.gather(*(create(mutation) for _ in range(10)))
             assert not any(answer["allowed"] for answer in answers)

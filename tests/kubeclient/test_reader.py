@@ -58,7 +58,7 @@ async def test_a_group_is_read_with_its_cluster_and_older_events_do_not_undo_tha
         api.put(RAYCLUSTERS, a_raycluster(replicas=2))
         await f.state.reader.read(ReadGroup("ray", KEY))
         expected = [HostIdentity(0, 2, "tpu-x"), HostIdentity(0, 3, "tpu-x")]
-        assert f.seats(KEY) == expected
+        assert f.identities(KEY) == expected
         assert len(f.members) == 3
         assert f.clusters.get("default", "ray").groups["tpu"].desired == 2  # type: ignore[union-attr] # it is there
         api.unmute()
@@ -66,7 +66,7 @@ async def test_a_group_is_read_with_its_cluster_and_older_events_do_not_undo_tha
         await eventually(
             lambda: len(f.members) == 4 + 1
         )  # the watch also tells of the pod of the other cluster
-        assert f.seats(KEY) == expected
+        assert f.identities(KEY) == expected
 
 
 async def test_a_raycluster_that_cannot_be_read_any_more_is_not_gone_by_a_live_read(

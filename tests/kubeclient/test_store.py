@@ -38,7 +38,7 @@ class Kept(dict[str, Value]):
         self.pop(uid, None)
 
 
-def a_pod(uid: str, version: int, scope: str, value: str | None = "seat") -> Pod:
+def a_pod(uid: str, version: int, scope: str, value: str | None = "identity") -> Pod:
     return Pod(Meta(uid, str(version)), scope, value)
 
 
@@ -100,9 +100,12 @@ def test_a_store_that_was_set_back_is_believed() -> None:
 
 def test_a_list_of_one_namespace_removes_nothing_of_another() -> None:
     kept = Kept()
-    kept.put("b", ("other", "seat"))
+    kept.put("b", ("other", "identity"))
     store = Store[Pod, str, Value](
-        kept, lambda pod, _: (pod.scope, "seat"), itemgetter(0), lambda value: value[0] == "group"
+        kept,
+        lambda pod, _: (pod.scope, "identity"),
+        itemgetter(0),
+        lambda value: value[0] == "group",
     )
     for count, pods in ((1, [a_pod("a", 5, "group")]), (0, [])):
         store.begin(10)
@@ -127,17 +130,17 @@ def state_at(history: list[Pod], version: int) -> dict[str, Pod]:
 @st.composite
 def histories(draw: st.DrawFn) -> list[Pod]:
     """Return what happened, the pod at index i having version i + 1: pods come, change, move,
-    lose their seat, and go for good.
+    lose their identity, and go for good.
     """
     history: list[Pod] = []
     alive: dict[str, str] = {}
     for version in range(1, draw(st.integers(1, 25)) + 1):
         if alive and draw(st.sampled_from(["old", "new"])) == "old":
             uid = draw(st.sampled_from(sorted(alive)))
-            value = draw(st.sampled_from(["gone", "", "seat-1", "seat-2"]))
+            value = draw(st.sampled_from(["gone", "", "identity-1", "identity-2"]))
             alive[uid] = draw(st.sampled_from([alive[uid], "g1", "g2"]))
         else:
-            uid, value = f"pod-{version}", "seat-0"
+            uid, value = f"pod-{version}", "identity-0"
             alive[uid] = draw(st.sampled_from(["g1", "g2"]))
         scope = alive.pop(uid) if value == "gone" else alive[uid]
         history.append(a_pod(uid, version, "gone" if value == "gone" else scope, value or None))

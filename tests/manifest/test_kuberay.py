@@ -56,9 +56,9 @@ def test_the_head_comes_first_then_groups_replicas_and_hosts_in_order() -> None:
     ]  # fmt: skip
 
 
-def test_without_indexing_no_pod_carries_a_seat_label() -> None:
+def test_without_indexing_no_pod_carries_a_identity_label() -> None:
     pods = expanded(a_cluster("c").group("g", hosts=2))
-    assert not [pod for pod in pods if set(names.SEAT_LABELS) & set(labels(pod))]
+    assert not [pod for pod in pods if set(names.IDENTITY_LABELS) & set(labels(pod))]
 
 
 def test_hosts_of_a_replica_share_a_name_that_no_other_replica_has() -> None:

@@ -85,9 +85,9 @@ CASES = {
         {SINCE: "3000x70"},
         {"raycluster_namespace": "team", "raycluster": "llama", "group": "tpu"},
     ),
-    "RayWebhookPodsWithoutSeat": Case(
-        {f"ray_webhook_pods_without_seat{{{GROUP}}}": "2x70"},
-        {f"ray_webhook_pods_without_seat{{{GROUP}}}": "0x57 2x13"},
+    "RayWebhookPodsWithoutIdentity": Case(
+        {f"ray_webhook_pods_without_identity{{{GROUP}}}": "2x70"},
+        {f"ray_webhook_pods_without_identity{{{GROUP}}}": "0x57 2x13"},
         {"raycluster_namespace": "team", "raycluster": "llama", "group": "tpu"},
     ),
     "RayWebhookHostsMisplaced": Case(

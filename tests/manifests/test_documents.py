@@ -30,7 +30,7 @@ def test_every_variable_in_a_page_is_a_setting(page: str) -> None:
         assert f"`{setting}`" in settings or f"`ray_webhook_{setting}`" in settings
 
 
-def test_the_sample_cluster_receives_seats_and_tpu_variables(
+def test_the_sample_cluster_receives_identities_and_tpu_variables(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["preview", "-f", str(ROOT / "manifests" / "samples" / "tpu-slice.yaml")]) == 0

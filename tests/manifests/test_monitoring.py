@@ -56,7 +56,7 @@ def test_every_panel_is_below_a_row_and_what_concerns_replicas_is_chosen_by_the_
     assert dashboard["panels"][0]["type"] == "row"
     names = [each["name"] for each in dashboard["templating"]["list"]]
     assert names == ["datasource", "namespace", "raycluster"]
-    about = re.compile(r"ray_webhook_(?:replica|pods_without_seat|problems)\w*(\{[^}]*\})?")
+    about = re.compile(r"ray_webhook_(?:replica|pods_without_identity|problems)\w*(\{[^}]*\})?")
     chosen = [
         found[1]
         for panel in dashboard["panels"]

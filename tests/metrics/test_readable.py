@@ -22,7 +22,7 @@ from webhook.metrics.collector import Metrics
 from webhook.metrics.observers import ReviewCounts, ReviewObserver
 
 
-def test_a_review_is_one_line_with_the_seat_that_it_gave() -> None:
+def test_a_review_is_one_line_with_the_identity_that_it_gave() -> None:
     lines = Lines()
     observer = ReviewObserver(Log(lines, form=readable), ReviewCounts(Metrics("serve")))
     good, bad = a_pod().of("c").worker("g").build(), a_pod().of("c").worker("none").build()

@@ -41,7 +41,7 @@ def test_a_group_has_a_series_for_each_state_and_one_for_since_when() -> None:
     since = "ray_webhook_replica_incomplete_since_timestamp_seconds"
     (only,) = [name for name in found if name.startswith(since)]
     assert only == f"{since}['llama', 'team', 'tpu']"
-    assert found["ray_webhook_pods_without_seat['llama', 'team', 'tpu']"] == 2
+    assert found["ray_webhook_pods_without_identity['llama', 'team', 'tpu']"] == 2
     assert found["ray_webhook_problems['host-missing', 'llama', 'team']"] == 1
 
 

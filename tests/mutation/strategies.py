@@ -151,8 +151,8 @@ def _containers(draw: st.DrawFn, kind: str, least: int) -> list[Object]:
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    """Return a strategy of heads, and of workers with and without seat labels, most of which can be
-    admitted.
+    """Return a strategy of heads, and of workers with and without identity labels, most of which
+    can be admitted.
     """
     group, hosts = draw(GROUPS), draw(st.sampled_from([1, 2, 4]))
     head = not draw(st.integers(0, 7))
@@ -184,7 +184,7 @@ def cases(draw: st.DrawFn) -> Case:
         names.LABEL_NODE_TYPE: names.NODE_TYPE_HEAD if head else names.NODE_TYPE_WORKER,
         "a/b~c": "1",
         **draw(st.sampled_from([{}, {}, {names.LABEL_LEGACY_REPLICA_INDEX: "mine-7"}])),
-        **({} if head else draw(_seat_labels(group, hosts))),
+        **({} if head else draw(_identity_labels(group, hosts))),
     }
     owner = {
         "apiVersion": "ray.io/v1",
@@ -248,7 +248,7 @@ def _groups(draw: st.DrawFn, group: str, hosts: int, containers: list[Object]) -
 
 
 @st.composite
-def _seat_labels(draw: st.DrawFn, group: str, hosts: int) -> dict[str, str]:
+def _identity_labels(draw: st.DrawFn, group: str, hosts: int) -> dict[str, str]:
     if draw(st.booleans()):
         return {}
     index = {names.LABEL_REPLICA_INDEX: str(draw(st.integers(0, 12)))}

@@ -48,7 +48,7 @@ def asking(unit: str, template: Object = TEMPLATE) -> ClusterBuilder:
 
 def a_host() -> PodBuilder:
     """Return host 0 of replica g-xh3hf, with GPUs."""
-    return a_pod().of("c").worker("g").seat(0, 0, "g-xh3hf").gpu(4)
+    return a_pod().of("c").worker("g").identity(0, 0, "g-xh3hf").gpu(4)
 
 
 def a_single() -> PodBuilder:

@@ -57,13 +57,13 @@ def test_single_hosts_of_a_multi_slice_job_do_have_host_names(group: str) -> Non
 
 def test_a_carried_replica_name_leaves_more_room_for_the_group_name() -> None:
     group = "g" * 58
-    pod = a_pod().worker(group).of("c").seat(0, 0, "short")
+    pod = a_pod().worker(group).of("c").identity(0, 0, "short")
     assert decide(pod, a_cluster("c").group(group, hosts=2)).answer.allowed
 
 
 def test_a_replica_index_that_makes_the_host_name_too_long_is_refused_at_host_0() -> None:
     group = "g" * 57
-    pod = a_pod().worker(group).of("c").seat(100, 0, "g-xh3hf")
+    pod = a_pod().worker(group).of("c").identity(100, 0, "g-xh3hf")
     assert decide(pod, a_cluster("c").group(group, hosts=100)).fields == GROUP
 
 

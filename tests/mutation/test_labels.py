@@ -5,7 +5,7 @@ import pytest
 from tests.builders import a_cluster, a_pod, decide
 from webhook.api import names
 
-INDEX, NAME, HOST = names.SEAT_LABELS
+INDEX, NAME, HOST = names.IDENTITY_LABELS
 TPU = a_cluster("c").group("g", hosts=2)
 
 
@@ -24,7 +24,7 @@ def labels_of(pod: dict[str, object]) -> dict[str, str]:
 def test_a_multi_host_pod_gets_all_three() -> None:
     pod = a_pod().worker("g").of("c").build()
     labels = added(decide(pod, TPU).pod, pod)
-    assert labels.keys() == set(names.SEAT_LABELS)
+    assert labels.keys() == set(names.IDENTITY_LABELS)
     assert (labels[INDEX], labels[HOST]) == ("0", "0")
     assert labels[NAME].startswith("g-")
 
@@ -61,8 +61,8 @@ def test_a_group_name_too_long_for_that_label_is_a_warning_and_the_pod_passes(
     assert labels_of(decided.pod)[INDEX] == "0"
 
 
-def test_a_carried_seat_gets_no_label_at_all() -> None:
-    pod = a_pod().worker("g").of("c").tpu(4).seat(5, 1, "g-xh3hf").build()
+def test_a_carried_identity_gets_no_label_at_all() -> None:
+    pod = a_pod().worker("g").of("c").tpu(4).identity(5, 1, "g-xh3hf").build()
     assert labels_of(decide(pod, TPU).pod) == labels_of(pod)
 
 

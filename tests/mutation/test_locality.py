@@ -125,7 +125,7 @@ def test_labels_of_the_node_stand_beside_those_of_the_replica_and_asking_twice_a
 ):
     cluster = labelled().annotated(names.ANNOTATION_NODE_LABELS, f"{CLIQUE}={DOMAIN},rack=rack")
     once = decide(a_worker(), cluster).pod
-    assert override(once).keys() == {*names.SEAT_LABELS, DOMAIN, "rack"}
+    assert override(once).keys() == {*names.IDENTITY_LABELS, DOMAIN, "rack"}
     assert decide(once, cluster).patch == []
 
 

@@ -27,7 +27,7 @@ def a_slice(number: str | None = "2") -> PodBuilder:
 
 def a_host(replica: int) -> PodBuilder:
     """Return a pod of a slice whose Ray container takes part in a job over two slices."""
-    return a_slice().topology("4x4", "tpu-v6e-slice").seat(replica, 1, "g-xh3hf")
+    return a_slice().topology("4x4", "tpu-v6e-slice").identity(replica, 1, "g-xh3hf")
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def a_group(number: int, slice_id: str | None = None) -> Object:
 
 def a_member(group: str, replica: int, number: int, slice_id: str | None = None) -> PodBuilder:
     pod = a_pod().worker(group).of("c").tpu(4).topology("4x4", "tpu-v6e-slice")
-    pod.seat(replica, 1, f"{group}-xh3hf").env(names.MEGASCALE_NUM_SLICES, str(number))
+    pod.identity(replica, 1, f"{group}-xh3hf").env(names.MEGASCALE_NUM_SLICES, str(number))
     return pod if slice_id is None else pod.env(names.MEGASCALE_SLICE_ID, slice_id)
 
 

@@ -38,7 +38,7 @@ LONG = "c" * 53
 @pytest.mark.parametrize(
     ("pod", "cluster", "expected"),
     [
-        (a_host().seat(3, 1, "g-xh3hf"), CLUSTER, ("g-3-1", "c-headless")),
+        (a_host().identity(3, 1, "g-xh3hf"), CLUSTER, ("g-3-1", "c-headless")),
         (a_host(hostname="", subdomain=""), CLUSTER, ("g-0-0", "c-headless")),
         (a_host(hostname=None, subdomain=None), CLUSTER, ("g-0-0", "c-headless")),
         (a_host(hostname="g-0-0"), CLUSTER, ("g-0-0", "c-headless")),
@@ -55,7 +55,16 @@ LONG = "c" * 53
             ("g-0-0", f"{LONG}-headless"),
         ),
     ],
-    ids=["seat", "empty", "null", "right", "upper case", "single host", "slices", "not truncated"],
+    ids=[
+        "identity",
+        "empty",
+        "null",
+        "right",
+        "upper case",
+        "single host",
+        "slices",
+        "not truncated",
+    ],
 )
 def test_hosts_that_others_must_reach_are_named_and_no_others(
     pod: PodBuilder, cluster: ClusterBuilder, expected: tuple[str | None, str | None]

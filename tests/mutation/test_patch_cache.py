@@ -26,7 +26,7 @@ from webhook.groups.identity import MAX_REPLICAS, HostIdentity
 from webhook.manifest.views import as_cluster, as_pod
 from webhook.mutation.patch_template import KEPT_BYTES, PatchCache
 from webhook.mutation.pipeline import answer
-from webhook.mutation.ray_pod import HEAD_GROUP, HEAD_SEAT, Policy, read_replica
+from webhook.mutation.ray_pod import HEAD_GROUP, HEAD_IDENTITY, Policy, read_replica
 
 TPU_GROUP = a_cluster("c").group("g", hosts=4, replicas=4)
 GANG = (
@@ -42,7 +42,7 @@ class Ask(NamedTuple):
     """What a cache is asked for, and what is right."""
 
     pod: Pod
-    seat: HostIdentity
+    identity: HostIdentity
     cluster: RayClusterConfig
     group: str = "g"
     holder: str = "0123456789ab"
@@ -53,7 +53,7 @@ class Ask(NamedTuple):
         try:
             return cache.answer(
                 self.pod,
-                self.seat,
+                self.identity,
                 self.cluster,
                 self.cluster.groups[self.group],
                 self.policy,
@@ -67,15 +67,15 @@ class Ask(NamedTuple):
         group = self.cluster.groups[self.group]
         try:
             replica = read_replica(
-                self.pod, self.seat, self.cluster, group, holder=self.holder, policy=self.policy
+                self.pod, self.identity, self.cluster, group, holder=self.holder, policy=self.policy
             )
-            return answer(replica, self.seat.host)
+            return answer(replica, self.identity.host)
         except Denied as denied:
             return str(denied)
 
 
 def tpu_pod() -> PodBuilder:
-    """Return a pod whose patches differ in the seat alone."""
+    """Return a pod whose patches differ in the identity alone."""
     return a_pod().of("c").worker("g").tpu(4).topology("2x2x4")
 
 
@@ -95,8 +95,8 @@ def warm(
     """Return a cache that has seen a few pods like this one, and check what it said of them."""
     cache = PatchCache()
     for number in range(3):
-        seat = HostIdentity(number, 0, f"{name}abcd{number}" if name else "")
-        ask = Ask(read(pod), seat, cluster, group, holder)
+        identity = HostIdentity(number, 0, f"{name}abcd{number}" if name else "")
+        ask = Ask(read(pod), identity, cluster, group, holder)
         assert ask.cached(cache) == ask.alone()
     return cache
 
@@ -206,7 +206,7 @@ def test_a_replica_whose_name_is_spelt_otherwise_is_worked_out(name: str) -> Non
 @pytest.mark.parametrize(
     "group", ["g9876543", "g8765432", "zz9zz", "yy8yy", "g7654321", "g6543217"]
 )
-def test_texts_of_the_user_that_look_like_a_part_of_a_seat_do_no_harm(group: str) -> None:
+def test_texts_of_the_user_that_look_like_a_part_of_a_identity_do_no_harm(group: str) -> None:
     cluster = facts(a_cluster("c").group(group, hosts=4))
     warm(a_pod().of("c").worker(group).tpu(4).topology("2x2x4"), cluster, group, f"{group}-")
 
@@ -241,7 +241,7 @@ LONG = "g" * 57
         "names that only a short index fits",
     ],
 )
-def test_what_is_right_for_one_seat_alone_is_looked_at_for_each_pod(
+def test_what_is_right_for_one_identity_alone_is_looked_at_for_each_pod(
     pod: PodBuilder, group: str
 ) -> None:
     cluster = facts(a_cluster("c").group(group, hosts=4, replicas=4))
@@ -287,8 +287,8 @@ def test_a_worker_group_named_like_the_head_is_not_taken_for_it() -> None:
     )
     pod, cache = read(a_pod().of("c").worker(names.HEAD_GROUP)), PatchCache()
     for _ in range(3):
-        head = read_replica(pod, HEAD_SEAT, cluster, HEAD_GROUP, holder="")
-        assert cache.answer(pod, HEAD_SEAT, cluster, HEAD_GROUP, holder="") == answer(head, 0)
+        head = read_replica(pod, HEAD_IDENTITY, cluster, HEAD_GROUP, holder="")
+        assert cache.answer(pod, HEAD_IDENTITY, cluster, HEAD_GROUP, holder="") == answer(head, 0)
         ask = Ask(pod, HostIdentity(0, 1, "headgroup-abcde"), cluster, names.HEAD_GROUP)
         assert ask.cached(cache) == ask.alone()
 

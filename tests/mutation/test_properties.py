@@ -96,7 +96,7 @@ def edits_of(case: Case) -> list[Edit]:
         placed = at_once(handler.place(as_pod(manifest(case.pod)), "", "request-0", dry_run=True))
     except Denied:
         return []
-    return edits(placed.replica, placed.seat.host) if isinstance(placed, PodDecision) else []
+    return edits(placed.replica, placed.identity.host) if isinstance(placed, PodDecision) else []
 
 
 def interpret(pod: Object, edits: list[Edit]) -> Object:
@@ -216,7 +216,7 @@ def _nothing_else_changes(before: Object, after: Object) -> None:
     for label, value in old["metadata"]["labels"].items():
         assert new["metadata"]["labels"][label] == value
     assert new["metadata"]["labels"].keys() - old["metadata"]["labels"].keys() <= {
-        *names.SEAT_LABELS,
+        *names.IDENTITY_LABELS,
         names.LABEL_LEGACY_REPLICA_INDEX,
     }
     for kind in ("podAffinity", "podAntiAffinity"):
@@ -337,32 +337,34 @@ def test_any_ray_pod_is_completed_exactly_once_or_refused_untouched(case: Case) 
     max_examples=60, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
 )
 @given(cases())
-def test_pods_of_one_template_get_seats_of_their_own_and_what_each_would_get_alone(
+def test_pods_of_one_template_get_identities_of_their_own_and_what_each_would_get_alone(
     case: Case,
 ) -> None:
     labels = case.pod["metadata"]["labels"]
     assume(
         labels[names.LABEL_NODE_TYPE] == names.NODE_TYPE_WORKER
-        and not set(names.SEAT_LABELS) & labels.keys()
+        and not set(names.IDENTITY_LABELS) & labels.keys()
     )
     webhook = Webhook(case.cluster)
     admitted = [webhook.admit(copy.deepcopy(case.pod)) for _ in range(5)]
-    seats = [
-        tuple(each.pod["metadata"]["labels"].get(label) for label in names.SEAT_LABELS)
+    identities = [
+        tuple(each.pod["metadata"]["labels"].get(label) for label in names.IDENTITY_LABELS)
         for each in admitted
         if each.answer.allowed
     ]
-    assert len(set(seats)) == len(seats)
+    assert len(set(identities)) == len(identities)
     for each in admitted:
         carried = copy.deepcopy(case.pod)
         carried["metadata"]["labels"] = each.pod["metadata"]["labels"]
         assigned = each.pod["metadata"].get("annotations")
-        if assigned is not None:  # it may say whose the seat is, which the labels do not
+        if assigned is not None:  # it may say whose the identity is, which the labels do not
             carried["metadata"]["annotations"] = assigned
         assert Webhook(case.cluster).admit(carried).pod == each.pod
 
 
-@pytest.mark.parametrize("indexed", [False, True], ids=["without seat labels", "with seat labels"])
+@pytest.mark.parametrize(
+    "indexed", [False, True], ids=["without identity labels", "with identity labels"]
+)
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
 def test_every_pod_of_every_example_is_completed_exactly(path: Path, *, indexed: bool) -> None:
     for each in read_manifests([path]):
@@ -380,10 +382,10 @@ def test_every_pod_of_every_example_is_completed_exactly(path: Path, *, indexed:
             seen = check(Case(json.loads(json.dumps(pod)), known))
             assert seen.once.answer.allowed
             assert seen.once.answer.warnings == ()
-            carried = seen.before["metadata"]["labels"].keys() & set(names.SEAT_LABELS)
+            carried = seen.before["metadata"]["labels"].keys() & set(names.IDENTITY_LABELS)
             assert bool(carried) == indexed
             assert names.LABEL_REPLICA_INDEX in seen.after["metadata"]["labels"]
         head = check(Case(json.loads(json.dumps(pods[0])), known))
         assert head.once.answer.allowed
         assert head.once.answer.warnings == ()
-        assert not head.after["metadata"]["labels"].keys() & set(names.SEAT_LABELS)
+        assert not head.after["metadata"]["labels"].keys() & set(names.IDENTITY_LABELS)

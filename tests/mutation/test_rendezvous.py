@@ -18,10 +18,10 @@ NEVER = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "CUDA_VISIBLE_D
 TORCHRUN = a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_PROFILES, "torchrun")
 
 
-def a_host(*seat: int) -> PodBuilder:
+def a_host(*identity: int) -> PodBuilder:
     """Return a pod of eight GPUs of the two-host group, in a replica and host if given."""
     pod = a_pod().worker("g").of("c").gpu(8)
-    return pod.seat(seat[0], seat[1], "g-xh3hf") if seat else pod
+    return pod.identity(identity[0], identity[1], "g-xh3hf") if identity else pod
 
 
 def a_worker(group: str = "g") -> PodBuilder:

@@ -30,7 +30,7 @@ def asking(granularity: str) -> ClusterBuilder:
 
 def a_host() -> PodBuilder:
     """Return host 0 of replica g-xh3hf."""
-    return a_pod().of("c").worker("g").seat(0, 0, "g-xh3hf")
+    return a_pod().of("c").worker("g").identity(0, 0, "g-xh3hf")
 
 
 def a_head() -> PodBuilder:
@@ -160,7 +160,7 @@ def test_a_head_without_an_owner_or_of_an_ignored_cluster_passes_untouched() -> 
     assert decide(a_head(), asking("cluster").labelled(names.LABEL_IGNORE, "true")).patch == []
 
 
-def test_a_head_holds_no_seat() -> None:
+def test_a_head_holds_no_identity() -> None:
     webhook = Webhook(a_cluster("c").group("headgroup").annotated(ASK, "cluster").build())
     webhook.admit(a_head().build())
     worker = webhook.admit(a_pod().of("c").worker("headgroup").build())

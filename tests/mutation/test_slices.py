@@ -158,7 +158,7 @@ def torch(pod: PodBuilder, hosts: int = 2) -> dict[str, str]:
 
 
 def test_torch_tpu_builds_a_sub_slice_of_its_own() -> None:
-    env = torch(a_part().seat(1, 0, "g-xh3hf"))
+    env = torch(a_part().identity(1, 0, "g-xh3hf"))
     assert env[names.TORCH_TPU_TOPOLOGY] == "2,4,1"
     addresses = [f"g-1-{host}.c-headless:{port}" for host in range(2) for port in range(8471, 8475)]
     assert env[names.TORCH_TPU_SLICEBUILDER_ADDRESSES] == ",".join(addresses)

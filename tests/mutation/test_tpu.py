@@ -23,7 +23,7 @@ def a_tpu(group: str = "g", chips: str | int = 4) -> PodBuilder:
 
 def a_host(replica: int = 0, host: int = 0) -> PodBuilder:
     """Return a pod of the two-host group, on TPU v4."""
-    return a_tpu().topology("2x2x2").seat(replica, host, "g-xh3hf")
+    return a_tpu().topology("2x2x2").identity(replica, host, "g-xh3hf")
 
 
 def given(pod: PodBuilder, container: str = "ray-worker") -> dict[str, str]:
@@ -194,7 +194,7 @@ def a_v7x_host(host: int, *chips: int) -> PodBuilder:
     a sidecar.
     """
     pod = a_tpu("four", chips[0]).topology("2x2x4", "tpu7x-standard-4t")
-    pod.seat(0, host, "four-xh3hf")
+    pod.identity(0, host, "four-xh3hf")
     for number, count in enumerate(chips[1:], 1):
         pod.container(f"numa-{number}").tpu(count)
     return pod.container("sidecar").init("setup")

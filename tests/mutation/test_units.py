@@ -61,7 +61,7 @@ def test_an_assigned_index_is_the_rank() -> None:
 
 
 def test_hosts_of_several_replicas_are_counted_on() -> None:
-    pod = a_pod().worker("g").of("c").gpu(4).seat(1, 1, "g-xh3hf")
+    pod = a_pod().worker("g").of("c").gpu(4).identity(1, 1, "g-xh3hf")
     env = env_of(decide(pod, a_unit(hosts=2)).pod)
     assert (env[names.NNODES], env[names.NODE_RANK]) == ("8", "3")
     assert env[names.MASTER_ADDR].startswith("g-0-0.")

@@ -46,7 +46,7 @@ def _asked(
         yield request.param == FLAGS[0], api
 
 
-def test_its_pods_get_their_seats_unless_it_may_leave(asked: tuple[bool, ApiServer]) -> None:
+def test_its_pods_get_their_identities_unless_it_may_leave(asked: tuple[bool, ApiServer]) -> None:
     leaves, api = asked
     response = api.review(pod_review(a_pod().of("c").worker("g").build()))
     assert ("patch" not in response) is leaves

@@ -203,10 +203,10 @@ def _profile(value: Json) -> bool:
     return True
 
 
-def _seat(value: Json) -> bool:
-    """Add a group whose template claims a seat."""
-    seat = {"metadata": {"labels": {names.LABEL_REPLICA_INDEX: "0"}}}
-    return _add(value, template={**POD, **seat})
+def _identity(value: Json) -> bool:
+    """Add a group whose template claims an identity."""
+    identity = {"metadata": {"labels": {names.LABEL_REPLICA_INDEX: "0"}}}
+    return _add(value, template={**POD, **identity})
 
 
 def _hosts(value: Json) -> bool:
@@ -216,7 +216,7 @@ def _hosts(value: Json) -> bool:
 
 MISTAKES: dict[str, Callable[[Json], bool]] = {
     "annotation-value-invalid": _profile,
-    "seat-label-in-template": _seat,
+    "identity-label-in-template": _identity,
     "num-of-hosts-invalid": _hosts,
 }
 """Mistakes that can be added to most objects, by the rule that denies them."""

@@ -56,9 +56,9 @@ class Lists:
         return Identities(self.reservations(members, ClusterIndex(), store))
 
 
-def next_seat(members: Membership, key: GroupKey, hosts: int, uid: str) -> HostIdentity:
+def next_identity(members: Membership, key: GroupKey, hosts: int, uid: str) -> HostIdentity:
     """Return the identity that the next pod of a group gets, by the pods alone."""
     wanted = Request("ray", key, hosts, MAX_REPLICAS, uid)
-    found = StandaloneIdentities(members).preview(wanted, lambda seat, _: seat)
+    found = StandaloneIdentities(members).preview(wanted, lambda identity, _: identity)
     assert isinstance(found, HostIdentity)
     return found

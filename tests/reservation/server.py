@@ -37,7 +37,7 @@ class Pod(Admitted):
 
     key: GroupKey
     claimed: bool
-    seat: HostIdentity | None = None
+    identity: HostIdentity | None = None
     holder: str = ""
     attempt: int = 0
     unlabelled: bool = False
@@ -52,12 +52,12 @@ class Pod(Admitted):
 
     def document(self, version: int) -> Object:
         labels = {names.LABEL_CLUSTER: "ray", names.LABEL_GROUP: self.key.group}
-        if self.seat is not None and not self.unlabelled:
-            labels[names.LABEL_REPLICA_INDEX] = str(self.seat.replica + self.moved)
-            if self.seat.name:
+        if self.identity is not None and not self.unlabelled:
+            labels[names.LABEL_REPLICA_INDEX] = str(self.identity.replica + self.moved)
+            if self.identity.name:
                 moved = f"-moved{self.moved}" if self.moved else ""
-                labels[names.LABEL_REPLICA_NAME] = self.seat.name + moved
-                labels[names.LABEL_HOST_INDEX] = str(self.seat.host)
+                labels[names.LABEL_REPLICA_NAME] = self.identity.name + moved
+                labels[names.LABEL_HOST_INDEX] = str(self.identity.host)
         meta: Object = {
             "uid": self.uid,
             "name": self.uid,

@@ -292,7 +292,7 @@ class Model:
         if self.labelled[key]:
             if any(other.key == key and other.underway for other in self.pods):
                 return
-            pod.seat = self._free_seat(key)
+            pod.identity = self._free_identity(key)
             self.pods.append(pod)
             return
         self.pods.append(pod)
@@ -300,7 +300,9 @@ class Model:
 
     def repeat(self) -> None:
         """The connection of a review breaks, and the API server sends it to another process."""
-        waiting = [pod for pod in self.pods if pod.underway and pod.claimed and pod.seat is None]
+        waiting = [
+            pod for pod in self.pods if pod.underway and pod.claimed and pod.identity is None
+        ]
         process = self._any_process()
         if waiting and process is not None:
             pod = self.random.choice(waiting)
@@ -328,7 +330,7 @@ class Model:
             elif answer is None or self.now > pod.began + WEBHOOK_SECONDS:
                 pod.over = True
             else:
-                pod.seat, pod.holder = answer
+                pod.identity, pod.holder = answer
             return
 
     def repeat_of(self, pod: Pod) -> None:
@@ -350,7 +352,7 @@ class Model:
 
     def store(self) -> None:
         """A pod that has its identity is stored, or refused by somebody after us."""
-        ready = [pod for pod in self.pods if pod.underway and pod.seat is not None]
+        ready = [pod for pod in self.pods if pod.underway and pod.identity is not None]
         if not ready:
             return
         pod = self.random.choice(ready)
@@ -501,7 +503,7 @@ class Model:
         for task in process.tasks:
             task.cancel()
         for pod in self.pods:
-            if pod.claimed and pod.seat is None and self.random.random() < 0.3:
+            if pod.claimed and pod.identity is None and self.random.random() < 0.3:
                 pod.over = True
         self.processes[place] = Process(self, self.born)
         self.born += 1
@@ -559,17 +561,17 @@ class Model:
         held: dict[tuple[GroupKey, int, int], Pod] = {}
         called: dict[tuple[GroupKey, int], str] = {}
         for pod in self.server.pods.values():
-            seat = pod.seat
-            if not pod.live or seat is None:
+            identity = pod.identity
+            if not pod.live or identity is None:
                 continue
-            other = held.setdefault((pod.key, seat.replica, seat.host), pod)
+            other = held.setdefault((pod.key, identity.replica, identity.host), pod)
             assert other is pod, (
-                f"{pod.uid} and {other.uid} both have {seat} of {pod.key.group} at {self.now:.0f}"
+                f"{pod.uid} and {other.uid} both have {identity} of {pod.key.group}, {self.now:.0f}"
             )
-            if pod.claimed and seat.name and not seat.name.startswith(KUBERAY):
-                name = called.setdefault((pod.key, seat.replica), seat.name)
-                assert name == seat.name, (
-                    f"replica {seat.replica} of {pod.key.group} is called {name} and {seat.name}"
+            if pod.claimed and identity.name and not identity.name.startswith(KUBERAY):
+                name = called.setdefault((pod.key, identity.replica), identity.name)
+                assert name == identity.name, (
+                    f"replica {identity.replica} of {pod.key.group}: {name} and {identity.name}"
                 )
         replicas = {name: place for place, name in called.items()}
         assert len(replicas) == len(called), f"two replicas have one name: {called}"
@@ -589,14 +591,20 @@ class Model:
         awake = [process for process in self.processes if process.synced and not process.paused]
         return self.random.choice(awake) if awake else None
 
-    def _free_seat(self, key: GroupKey) -> HostIdentity:
-        live = [(pod.seat, pod) for pod in self.server.pods.values() if pod.key == key and pod.live]
-        taken = {(seat.replica, seat.host) for seat, _ in live if seat}
+    def _free_identity(self, key: GroupKey) -> HostIdentity:
+        live = [
+            (pod.identity, pod) for pod in self.server.pods.values() if pod.key == key and pod.live
+        ]
+        taken = {(identity.replica, identity.host) for identity, _ in live if identity}
         hosts, place = self.groups[key], 0
         while divmod(place, hosts) in taken:
             place += 1
         replica, host = divmod(place, hosts)
-        others = (seat.name for seat, _ in live if seat and seat.replica == replica and seat.name)
+        others = (
+            identity.name
+            for identity, _ in live
+            if identity and identity.replica == replica and identity.name
+        )
         return HostIdentity(
             replica, host, "" if hosts == 1 else next(others, f"{KUBERAY}{self.count}")
         )

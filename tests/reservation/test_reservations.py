@@ -102,8 +102,8 @@ class Simulation:
 
     def place(self, uid: str, hosts: int = 1, given: HostIdentity | None = None) -> tuple[int, int]:
         """Return replica and host of the identity that a request gets."""
-        seat, _ = self.reserve(uid, hosts, given)
-        return seat.replica, seat.host
+        identity, _ = self.reserve(uid, hosts, given)
+        return identity.replica, identity.host
 
     def table(self) -> Table:
         """Return the first table of the group."""
@@ -111,8 +111,8 @@ class Simulation:
         assert stored is not None
         return stored.table
 
-    def show(self, uid: str, seat: HostIdentity, holder: str = "") -> None:
-        self.members.put(uid, Member(KEY, seat, holder))
+    def show(self, uid: str, identity: HostIdentity, holder: str = "") -> None:
+        self.members.put(uid, Member(KEY, identity, holder))
 
 
 @pytest.fixture(name="simulation")
@@ -121,8 +121,8 @@ def _simulation() -> Simulation:
 
 
 def test_an_entry_stays_while_its_pod_lives_and_goes_with_it(simulation: Simulation) -> None:
-    seat, holder = simulation.reserve("a")
-    simulation.show("pod-a", seat, holder)
+    identity, holder = simulation.reserve("a")
+    simulation.show("pod-a", identity, holder)
     simulation.lists.time += 10 * VACANT_SECONDS
     assert simulation.place("b") == (1, 0)
     simulation.members.remove("pod-a")
@@ -140,8 +140,8 @@ def test_an_entry_without_a_pod_goes_only_after_a_list_that_began_a_minute_later
 
 
 def test_a_copy_of_a_pod_keeps_the_entry_when_the_pod_is_gone(simulation: Simulation) -> None:
-    seat, holder = simulation.reserve("a")
-    simulation.show("pod-a", seat, holder)
+    identity, holder = simulation.reserve("a")
+    simulation.show("pod-a", identity, holder)
     simulation.show("copy", HostIdentity(7, 0, ""), holder)
     simulation.members.remove("pod-a")
     assert simulation.place("b") == (1, 0)
@@ -184,8 +184,8 @@ def test_a_write_of_unknown_outcome_is_read_and_then_answered_or_repeated(
 ) -> None:
     lost = simulation.store.after if written else simulation.store.before
     lost[1] = UnknownOutcome("the response was lost")
-    seat, _ = asyncio.run(simulation.reserve_later("a"))
-    assert (seat.replica, seat.host) == (0, 0)
+    identity, _ = asyncio.run(simulation.reserve_later("a"))
+    assert (identity.replica, identity.host) == (0, 0)
     assert simulation.store.writes == 1 + (not written)
     assert len(simulation.table()) == 1
 
@@ -215,11 +215,11 @@ def test_an_entry_that_took_long_to_write_is_written_again_before_it_is_returned
 
 
 def test_hosts_of_one_replica_have_one_name_whatever_numofhosts_was(simulation: Simulation) -> None:
-    seat, holder = simulation.reserve("a", 1)
-    simulation.show("pod-a", seat, holder)
+    identity, holder = simulation.reserve("a", 1)
+    simulation.show("pod-a", identity, holder)
     grown = [simulation.reserve(f"b{number}", 4)[0] for number in range(3)]
-    assert [(seat.replica, seat.host) for seat in grown] == [(0, 1), (0, 2), (0, 3)]
-    assert len({seat.name for seat in grown}) == 1
+    assert [(identity.replica, identity.host) for identity in grown] == [(0, 1), (0, 2), (0, 3)]
+    assert len({identity.name for identity in grown}) == 1
     assert grown[0].name
     shrunk, _ = simulation.reserve("c", 1)
     assert (shrunk.replica, shrunk.host, shrunk.name) == (1, 0, "")
@@ -237,12 +237,12 @@ def test_a_replica_of_live_pods_keeps_the_first_name_that_any_of_them_has(
 
 def test_an_adopted_identity_is_reserved_once(simulation: Simulation) -> None:
     given = HostIdentity(3, 1, "g-3")
-    seat, holder = simulation.reserve("a", 2, given=given)
-    assert seat == given
+    identity, holder = simulation.reserve("a", 2, given=given)
+    assert identity == given
     assert simulation.table()[3].hosts == {1: holder}
     with pytest.raises(Denied, match="a pod that has not appeared"):
         simulation.reserve("b", 2, given=given)
-    simulation.show("pod-a", seat, holder)
+    simulation.show("pod-a", identity, holder)
     with pytest.raises(Denied, match=r"pod new .* the pod with the uid pod-a has it"):
         simulation.reserve("c", 2, given=given)
     simulation.members.remove("pod-a")
@@ -284,9 +284,9 @@ def test_a_reservation_costs_the_same_in_a_large_group(simulation: Simulation, h
         profile = Profile()
         for number in pods:
             profile.enable()
-            seat, holder = simulation.reserve(f"r{number}", hosts)
+            identity, holder = simulation.reserve(f"r{number}", hosts)
             profile.disable()
-            simulation.show(f"pod-{number}", seat, holder)
+            simulation.show(f"pod-{number}", identity, holder)
         return sum(each.callcount for each in profile.getstats())
 
     small = calls(range(BLOCK * hosts))
@@ -337,10 +337,10 @@ def test_a_repeated_review_after_numofhosts_grew_writes_the_name_that_it_returns
     simulation: Simulation,
 ) -> None:
     assert simulation.reserve("a", 1)[0].name == ""
-    seat, _ = simulation.reserve("a", 2)
-    assert (seat.replica, seat.host) == (0, 0)
-    assert simulation.table()[0].name == seat.name != ""
-    assert simulation.reserve("b", 2)[0] == HostIdentity(0, 1, seat.name)
+    identity, _ = simulation.reserve("a", 2)
+    assert (identity.replica, identity.host) == (0, 0)
+    assert simulation.table()[0].name == identity.name != ""
+    assert simulation.reserve("b", 2)[0] == HostIdentity(0, 1, identity.name)
 
 
 def test_an_entry_of_a_lost_write_by_a_machine_that_stood_still_is_written_again(

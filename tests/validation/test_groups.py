@@ -225,7 +225,7 @@ def test_the_number_of_slices_is_the_number_of_replicas(value: str, *, expected:
 @pytest.mark.parametrize("label", ["ray.io/worker-group-replica-index", "replicaIndex"])
 def test_labels_of_identities_are_refused_in_the_groups_own_labels_too(label: str) -> None:
     cluster = a_cluster().group(labels={label: "workers-0"})
-    assert found(cluster) == {("seat-label-in-template", f"{GROUP}.labels[{label}]")}
+    assert found(cluster) == {("identity-label-in-template", f"{GROUP}.labels[{label}]")}
 
 
 @pytest.mark.parametrize(

@@ -161,7 +161,7 @@ def _checked(review: _Review[T]) -> AdmissionRequest[T]:
     return request
 
 
-AUDIT_SEAT: Final = "seat"
+AUDIT_IDENTITY: Final = "identity"
 """The audit annotation with the identity of a worker: `<group>/<replica>/<host>`."""
 AUDIT_RULES: Final = "rules"
 """The audit annotation with the rules that denied an object or warned."""
@@ -190,7 +190,7 @@ def _audited(answer: Answer) -> dict[str, str]:
     """
     kept = {}
     if (place := answer.place) is not None:
-        kept[AUDIT_SEAT] = f"{place.group}/{place.replica}/{place.host}"
+        kept[AUDIT_IDENTITY] = f"{place.group}/{place.replica}/{place.host}"
     if rules := answer.rules + answer.warned:
         kept[AUDIT_RULES] = ", ".join(rules)
     return kept

@@ -29,14 +29,14 @@ from webhook.api.review import (
 )
 from webhook.groups.group_config import ClusterIndex, RayClusterConfig
 from webhook.groups.identity import MAX_HOSTS, GroupKey, HostIdentity
-from webhook.groups.identity_labels import carried_seat, seat_of
+from webhook.groups.identity_labels import carried_identity, identity_of
 from webhook.groups.required_reads import Read, ReadCluster, ReadGroup
 from webhook.mutation.patch_template import PatchCache
 from webhook.mutation.pipeline import answer, head_receives
 from webhook.mutation.ray_pod import (
     DEFAULT_POLICY,
     HEAD_GROUP,
-    HEAD_SEAT,
+    HEAD_IDENTITY,
     Policy,
     Replica,
     read_replica,
@@ -50,7 +50,7 @@ _SHOWN_GROUPS: Final = 8
 
 class RayPod(Struct, frozen=True, gc=False):
     """A Ray pod, its group in the RayCluster, and the identity from its labels, or from a previous
-    webhook, if any. A head carries HEAD_SEAT.
+    webhook, if any. A head carries HEAD_IDENTITY.
     """
 
     pod: Pod
@@ -73,18 +73,20 @@ class RayPod(Struct, frozen=True, gc=False):
             meta.name or f"{meta.generate_name or ''}*",
         )
 
-    def replica(self, seat: HostIdentity, holder: str, policy: Policy) -> Replica:
+    def replica(self, identity: HostIdentity, holder: str, policy: Policy) -> Replica:
         """Return the replica of the pod with an identity. Raises Denied."""
-        return read_replica(self.pod, seat, self.cluster, self.group, holder=holder, policy=policy)
+        return read_replica(
+            self.pod, identity, self.cluster, self.group, holder=holder, policy=policy
+        )
 
 
 class PodDecision(Struct, frozen=True, gc=False):
-    """The identity of a Ray pod, and its response. The identity of a head is HEAD_SEAT, which is
-    not reserved. `holder` is that of the reservation; empty if the pod carries its identity.
+    """The identity of a Ray pod, and its response. The identity of a head is HEAD_IDENTITY, which
+    is not reserved. `holder` is that of the reservation; empty if the pod carries its identity.
     """
 
     known: RayPod
-    seat: HostIdentity
+    identity: HostIdentity
     holder: str
     answer: Answer
     policy: Policy
@@ -94,18 +96,18 @@ class PodDecision(Struct, frozen=True, gc=False):
         """Return the response, with the identity of a worker for log and audit."""
         if not self.has_identity:
             return self.answer
-        known, seat = self.known, self.seat
-        place = Place(known.cluster.name, known.key.group, seat.replica, seat.host)
+        known, identity = self.known, self.identity
+        place = Place(known.cluster.name, known.key.group, identity.replica, identity.host)
         return Answer((), self.answer.patch, self.answer.warnings, place=place)
 
     @property
     def has_identity(self) -> bool:
         """Return whether this is a worker, which has an identity."""
-        return self.seat is not HEAD_SEAT
+        return self.identity is not HEAD_IDENTITY
 
     @property
     def replica(self) -> Replica:
-        return self.known.replica(self.seat, self.holder, self.policy)
+        return self.known.replica(self.identity, self.holder, self.policy)
 
 
 class PodHandler:
@@ -218,7 +220,7 @@ class PodHandler:
             return None
         key = GroupKey(namespace, cluster.uid, group_name)
         if head:
-            return RayPod(pod, cluster, HEAD_GROUP, key, HEAD_SEAT)
+            return RayPod(pod, cluster, HEAD_GROUP, key, HEAD_IDENTITY)
         return _known_worker(pod, labels, cluster, key)
 
     def _owner(self, pod: Pod, namespace: str) -> RayClusterConfig | None:
@@ -228,18 +230,18 @@ class PodHandler:
         return self._clusters.current(namespace, name, owner.uid, read=True) if owner else None
 
     def _complete(
-        self, known: RayPod, seat: HostIdentity, holder: str = "", *, large: bool
+        self, known: RayPod, identity: HostIdentity, holder: str = "", *, large: bool
     ) -> PodDecision:
         """Return the decision for a pod with an identity. Raises Denied if its replica cannot
         work.
         """
         policy = self.policy
         if large:
-            found = answer(known.replica(seat, holder, policy), seat.host)
+            found = answer(known.replica(identity, holder, policy), identity.host)
         else:
             pod, cluster, group = known.pod, known.cluster, known.group
-            found = self.patches.answer(pod, seat, cluster, group, policy, holder=holder)
-        return PodDecision(known, seat, holder, found, policy)
+            found = self.patches.answer(pod, identity, cluster, group, policy, holder=holder)
+        return PodDecision(known, identity, holder, found, policy)
 
 
 def _deleted(request: AdmissionRequest[Pod]) -> tuple[GroupKey, HostIdentity] | None:
@@ -250,8 +252,12 @@ def _deleted(request: AdmissionRequest[Pod]) -> tuple[GroupKey, HostIdentity] | 
     if owner is None or group is None:
         return None
     with suppress(Denied):
-        seat = seat_of(group, pod.labels, None, None)
-        return None if seat is None else (GroupKey(request.namespace or "", owner.uid, group), seat)
+        identity = identity_of(group, pod.labels, None, None)
+        return (
+            None
+            if identity is None
+            else (GroupKey(request.namespace or "", owner.uid, group), identity)
+        )
     return None
 
 
@@ -263,7 +269,7 @@ def _known_worker(pod: Pod, labels: Strings, cluster: RayClusterConfig, key: Gro
         raise Denied(_no_group(key.group, cluster.name, list(cluster.groups)))
     if not 0 < group.num_of_hosts <= MAX_HOSTS:
         raise Denied(_bad_hosts(group))
-    carried = carried_seat(labels, group.num_of_hosts)
+    carried = carried_identity(labels, group.num_of_hosts)
     if carried is not None:
         return RayPod(pod, cluster, group, key, carried)
     adopted = _adopted(pod, group)
@@ -284,7 +290,7 @@ def _adopted(pod: Pod, group: WorkerGroup) -> HostIdentity | None:
     if names.LABEL_LEGACY_REPLICA_INDEX not in pod.labels:
         return None
     with suppress(Denied, msgspec.DecodeError, UnicodeDecodeError):
-        return seat_of(group.group_name, pod.labels, lambda: pod.spec, hosts, hosts)
+        return identity_of(group.group_name, pod.labels, lambda: pod.spec, hosts, hosts)
     return None
 
 

@@ -163,7 +163,7 @@ class Mutation:
     async def _pod(self, request: AdmissionRequest[Pod], *, large: bool) -> Answer:
         deciding = decided(partial(self._pods, large=large), request, self._reader)
         labels = request.object.metadata.labels if request.object else None
-        if labels and not labels.keys().isdisjoint(names.SEAT_LABELS):
+        if labels and not labels.keys().isdisjoint(names.IDENTITY_LABELS):
             return await deciding  # without a timer, which costs as much as the template
         return await self._in_time(deciding)
 

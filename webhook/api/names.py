@@ -29,7 +29,7 @@ LABEL_HEADLESS_SERVICE: Final = "ray.io/headless-worker-svc"
 LABEL_REPLICA_INDEX: Final = "ray.io/worker-group-replica-index"
 LABEL_REPLICA_NAME: Final = "ray.io/worker-group-replica-name"
 LABEL_HOST_INDEX: Final = "ray.io/replica-host-index"
-SEAT_LABELS: Final = (LABEL_REPLICA_INDEX, LABEL_REPLICA_NAME, LABEL_HOST_INDEX)
+IDENTITY_LABELS: Final = (LABEL_REPLICA_INDEX, LABEL_REPLICA_NAME, LABEL_HOST_INDEX)
 
 # `<group>-<n>`: Ray's autoscaler (v1) reads it to delete the pods of a TPU slice together.
 # https://github.com/ray-project/ray/pull/43470
@@ -82,8 +82,8 @@ ANNOTATION_SHARD_COUNT: Final = PREFIX + "shard-count"
 
 # On worker pods of RayClusters with repair enabled: that admission assigned the identity, and why
 # the pod is about to be deleted.
-ANNOTATION_SEAT: Final = PREFIX + "seat"
-SEAT_ASSIGNED: Final = "assigned"
+ANNOTATION_IDENTITY: Final = PREFIX + "identity"
+IDENTITY_ASSIGNED: Final = "assigned"
 LABEL_MARKED_FOR_DELETION: Final = PREFIX + "marked-for-deletion"
 
 # On PodGroups of this webhook: the API server sets the default priority class if none is given.

@@ -81,7 +81,7 @@ def build(
     parts["leader"] = leader = Leader(lease, identity, works)
     metrics.expose(table.MEMBERS, lambda: len(index.members))
     metrics.expose(table.CLUSTERS, lambda: len(index.clusters))
-    metrics.expose(table.MALFORMED_SEATS, lambda: index.malformed)
+    metrics.expose(table.MALFORMED_IDENTITIES, lambda: index.malformed)
     metrics.expose(table.LEADER, lambda: leader.leading)
     watch_metrics(metrics, lambda: observing.watches)
     gate = _gate(observing, leader)
@@ -185,5 +185,5 @@ def replica_metrics(metrics: Metrics, last: Callable[[], TrackedProblems]) -> No
         },
     )
     metrics.expose(table.REPLICA_INCOMPLETE_SINCE, by_group(lambda tally: tally.incomplete_since))
-    metrics.expose(table.PODS_WITHOUT_SEAT, by_group(lambda tally: tally.unseated))
+    metrics.expose(table.PODS_WITHOUT_IDENTITY, by_group(lambda tally: tally.without_identity))
     metrics.expose(table.PROBLEMS, lambda: last().problems)

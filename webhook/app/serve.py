@@ -185,7 +185,7 @@ def _followed(settings: Settings, metrics: Metrics, seconds: float) -> _Cluster:
     watch_metrics(metrics, lambda: cluster.watches)
     metrics.expose(table.LIVE_READS, lambda: cluster.reader.reads)
     metrics.expose(table.LIVE_READ_FAILURES, lambda: cluster.reader.failures)
-    metrics.expose(table.MALFORMED_SEATS, lambda: cluster.malformed)
+    metrics.expose(table.MALFORMED_IDENTITIES, lambda: cluster.malformed)
     store = LeaseStore(api, own_namespace(settings.installation.namespace))
     reservations = Reservations(store, cluster.reader, members, clusters)
     _reservation_metrics(metrics, reservations)

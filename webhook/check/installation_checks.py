@@ -25,7 +25,7 @@ DEFINITIONS: Final = "customresourcedefinitions"
 """The source of the KubeRay release that the rules assume; optional."""
 
 LEASES: Final = "leases"
-"""The store of reservations, required for every seat."""
+"""The store of reservations, required for every identity."""
 
 PAGE: Final = "docs/troubleshooting.md"
 OLDEST_KUBERNETES: Final = (1, 30)
@@ -148,7 +148,7 @@ def after(
         ("second-webhook", _second(probed.mutating)),
         ("dry-run-denied", _denial(probed.broken)),
         ("dry-run-patched", _patch(probed)),
-        ("seats", _workers(probed)),
+        ("identities", _workers(probed)),
     )
 
 
@@ -160,7 +160,7 @@ def of_files(
     """Yield the results of the checks that need no requests to a cluster."""
     yield from _results(
         ("second-webhook", _second(configurations)),
-        ("seats", _seats(cluster_report, where(namespace), of_files=True)),
+        ("identities", _identities(cluster_report, where(namespace), of_files=True)),
     )
 
 
@@ -455,8 +455,8 @@ def _denial(tried: Tried) -> Iterator[Found]:
 
 
 def _patch(probed: Probed) -> Iterator[Found]:
-    """Yield the result of the dry run of a worker pod: the pod gets its seat, or is denied if its
-    RayCluster does not exist.
+    """Yield the result of the dry run of a worker pod: the pod gets its identity, or is denied if
+    its RayCluster does not exist.
     """
     tried = probed.worker
     what = f"a worker pod of {probed.owner}" if probed.owner else "a worker pod"
@@ -512,9 +512,9 @@ def _other_refusal(tried: Tried, what: str) -> Found:
     return "unknown", f"{text} by others: {tried.refused}", "try another namespace, with -n"
 
 
-_OF_SEATS: Final = (
-    "pod-without-seat",
-    "seat-held-twice",
+_OF_IDENTITIES: Final = (
+    "pod-without-identity",
+    "identity-held-twice",
     "worker-id-differs",
     "hostname-differs",
 )
@@ -524,12 +524,12 @@ def _workers(probed: Probed) -> Iterator[Found]:
     if probed.cluster_report is None:
         yield _unread(probed, "pods", "whether all workers have an identity is not known")
     else:
-        yield from _seats(probed.cluster_report, where(probed.scope), of_files=False)
+        yield from _identities(probed.cluster_report, where(probed.scope), of_files=False)
 
 
-def _seats(cluster_report: ClusterReport, scope: str, *, of_files: bool) -> Iterator[Found]:
+def _identities(cluster_report: ClusterReport, scope: str, *, of_files: bool) -> Iterator[Found]:
     found = cluster_report.every_problem
-    wrong = [each for each in found if each.level == ERROR and each.id in _OF_SEATS]
+    wrong = [each for each in found if each.level == ERROR and each.id in _OF_IDENTITIES]
     for each in wrong:
         text = f"{each.namespace}/{each.cluster}: {each.message}"
         yield "error", text, f"{each.remedy}: {each.command}"

@@ -99,11 +99,11 @@ def _rows(group: report.Group, cluster: report.Cluster, now: float, *, wide: boo
         what = _what(group, replica, cluster.problems, now)
         row = (*_ready(_called(replica), replica.hosts), _state(replica.state), Text(what))
         yield (*row, Text(replica.name), _nodes(replica)) if wide else row
-    if group.unseated:
-        lost = ("pod-without-seat", group.name) in {(p.id, p.group) for p in cluster.problems}
+    if group.without_identity:
+        lost = ("pod-without-identity", group.name) in {(p.id, p.group) for p in cluster.problems}
         state = _state(report.WAITS) if lost else Text("none needed", style("dim"))
-        yield Text("no identity"), "", Text(counted(len(group.unseated), "pod")), state
-    if not group.replicas and not group.unseated:
+        yield Text("no identity"), "", Text(counted(len(group.without_identity), "pod")), state
+    if not group.replicas and not group.without_identity:
         why = "" if cluster.deleting else "as asked for"
         yield Text("no replicas"), "", "", Text(why, style("dim"))
 

@@ -25,7 +25,14 @@ from webhook.diagnostics.examiner import examine
 from webhook.diagnostics.live_objects import LivePod
 from webhook.diagnostics.messages import duration
 from webhook.diagnostics.object_cache import owner_of
-from webhook.explain.pod_explanation import HAS, MISSING, Account, Given, describe_pod, seat_labels
+from webhook.explain.pod_explanation import (
+    HAS,
+    MISSING,
+    Account,
+    Given,
+    describe_pod,
+    identity_labels,
+)
 from webhook.explain.variables import given_variables
 from webhook.groups.annotations import OPT_INS
 from webhook.validation.rules import RULES
@@ -116,7 +123,7 @@ def _about(pod: LivePod, cluster: Cluster | None, now: float) -> Iterator[Render
     yield Text(f"  {what}")
     if account is None:
         return
-    for key, value in seat_labels(pod):
+    for key, value in identity_labels(pod):
         yield Text(f"  label {key}={value}", style=style("dim"))
     yield _table(account)
     yield listing((mark(each.level), Text(each.text)) for each in account.remarks)

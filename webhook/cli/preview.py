@@ -59,11 +59,11 @@ class _Result(NamedTuple):
 
     @property
     def edits(self) -> list[Edit]:
-        return edits(self.placed.replica, self.placed.seat.host) if self.placed else []
+        return edits(self.placed.replica, self.placed.identity.host) if self.placed else []
 
     @property
     def patch(self) -> list[dict[str, Any]]:
-        made = operations(self.placed.replica, self.placed.seat.host) if self.placed else []
+        made = operations(self.placed.replica, self.placed.identity.host) if self.placed else []
         patch: list[dict[str, Any]] = msgspec.to_builtins(made)
         return patch
 
@@ -193,7 +193,7 @@ def _made(manifest: Manifest) -> Manifest | None:
 def _many(results: list[_Result]) -> bool:
     """Return whether the pods belong to more than one replica."""
     placed = [each.placed for each in results if each.placed and each.placed.has_identity]
-    return len({(each.known.key, each.seat.replica) for each in placed}) > 1
+    return len({(each.known.key, each.identity.replica) for each in placed}) > 1
 
 
 async def _results(
@@ -260,8 +260,10 @@ def _explain(result: _Result) -> str:
 def _where(placed: PodDecision) -> str:
     if not placed.has_identity:
         return "head"
-    seat = placed.seat
-    text = f"replica {seat.replica}, host {seat.host}" + (f", {seat.name}" if seat.name else "")
+    identity = placed.identity
+    text = f"replica {identity.replica}, host {identity.host}" + (
+        f", {identity.name}" if identity.name else ""
+    )
     return f"{text} ({'assigned' if placed.holder else 'carried by its labels, trusted'})"
 
 

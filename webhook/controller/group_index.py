@@ -66,7 +66,7 @@ class GroupIndex:
         if pod.labels.get(names.LABEL_NODE_TYPE) != names.NODE_TYPE_WORKER:
             return None
         found = member_of(pod, self.members.get(pod.metadata.uid or ""), self._reject)
-        return found if found is not None and found.seat is not None else None
+        return found if found is not None and found.identity is not None else None
 
     def _reject(self, _key: GroupKey, _error: Exception) -> None:
         self.malformed += 1

@@ -18,7 +18,7 @@ from webhook.diagnostics.examination import DIAGNOSES
 from webhook.diagnostics.live_objects import LiveEvent, LivePod
 from webhook.diagnostics.messages import describe
 from webhook.diagnostics.object_cache import owner_of
-from webhook.explain.pod_explanation import Account, account_due, describe_pod, seat_labels
+from webhook.explain.pod_explanation import Account, account_due, describe_pod, identity_labels
 
 _NUMBER: Final = pattern(r"\d{1,6}")
 _EVENTS: Final = 10
@@ -127,7 +127,7 @@ class Panels:
         what, account = describe_pod(examiner.assigned(uid, self._live.clock()), pod)
         cluster = examiner.clusters.get(uid)
         about = (each for each in (cluster.problems if cluster else ()) if pod.name in each.pods)
-        labels, namespace = dict(seat_labels(pod)), pod.metadata.namespace or ""
+        labels, namespace = dict(identity_labels(pod)), pod.metadata.namespace or ""
         return PodStory(namespace, pod.name, _phase(pod), what, labels, account, tuple(about))
 
     def _absent(self, title: str, *, part: bool) -> str | None:

@@ -185,14 +185,14 @@ def _group(
     complete = sum(replica.state == report.COMPLETE for replica in group.replicas)
     text = f"{complete} of {counted(len(group.replicas), 'replica')} complete"
     if not group.replicas:
-        asked = not group.unseated and not cluster.deleting
+        asked = not group.without_identity and not cluster.deleting
         text = "no replicas, as asked for" if asked else "no replicas"
     several = f", of {group.hosts} hosts each" if group.hosts > 1 else ""
     note = f"{group.desired} wanted{several}"
     if group.unit:
         note += f"; one unit of {counted(len(group.every_host), 'host')}"
-    if group.unseated:
-        note += f"; {counted(len(group.unseated), 'pod')} without an identity"
+    if group.without_identity:
+        note += f"; {counted(len(group.without_identity), 'pod')} without an identity"
     return GroupView(key, group.name, text, note, rows)
 
 

@@ -14,12 +14,12 @@ from webhook.diagnostics.live_objects import LiveCluster, LivePod
 from webhook.diagnostics.object_cache import ObjectCache
 from webhook.groups.group_config import RayClusterConfig, facts_of
 from webhook.groups.identity import MAX_HOSTS, HostIdentity
-from webhook.groups.identity_labels import seat_of
+from webhook.groups.identity_labels import identity_of
 
 _REMOVED: Final = (
     "its labels were removed; its replica index stays reserved while it exists: add them again"
 )
-"""Shown for a pod without seat labels that was admitted with a seat."""
+"""Shown for a pod without identity labels that was admitted with an identity."""
 
 
 class Replica(Struct):
@@ -58,8 +58,8 @@ class Replica(Struct):
         return f"{self.index} ({self.name})" if self.name else f"{self.index}"
 
 
-class Unseated(Struct, frozen=True):
-    """A live pod without a seat, and what is wrong with its seat labels, if it has any."""
+class WithoutIdentity(Struct, frozen=True):
+    """A live pod without an identity, and what is wrong with its identity labels, if it has any."""
 
     pod: LivePod
     why: str
@@ -67,13 +67,13 @@ class Unseated(Struct, frozen=True):
 
 class Group(Struct):
     """One worker group. `replicas` does not contain missing replicas. `leaving` has the pods that
-    are being deleted, with their seats.
+    are being deleted, with their identities.
     """
 
     cluster: "Cluster"
     spec: WorkerGroup
     replicas: list[Replica] = []
-    unseated: list[Unseated] = []
+    without_identity: list[WithoutIdentity] = []
     leaving: list[tuple[HostIdentity, LivePod]] = []
 
     @property
@@ -96,10 +96,14 @@ class Group(Struct):
         return 0 if facts.suspended or facts.deleting else self.spec.desired
 
     @property
-    def lost(self) -> list[Unseated]:
-        """The pods without a seat that need one: those of multi-host replicas and of TPU slices."""
+    def lost(self) -> list[WithoutIdentity]:
+        """The pods without an identity that need one: those of multi-host replicas and of TPU
+        slices.
+        """
         return [
-            each for each in self.unseated if self.spec.num_of_hosts > 1 or asks_for_tpu(each.pod)
+            each
+            for each in self.without_identity
+            if self.spec.num_of_hosts > 1 or asks_for_tpu(each.pod)
         ]
 
     @property
@@ -107,7 +111,7 @@ class Group(Struct):
         """All live pods of the group."""
         for replica in self.replicas:
             yield from replica.everyone
-        yield from (unseated.pod for unseated in self.unseated)
+        yield from (each.pod for each in self.without_identity)
 
 
 class Cluster(Struct):
@@ -172,24 +176,24 @@ def assign(live: LiveCluster, objects: ObjectCache, now: float) -> Cluster:
     replicas: dict[tuple[str, int, str], Replica] = {}
     for pod in objects.pods.of(live.metadata.uid or ""):
         group = groups.get(pod.labels.get(names.LABEL_GROUP, ""))
-        seat, why = _seat(pod, group) if group is not None else (None, "")
+        identity, why = _identity(pod, group) if group is not None else (None, "")
         if pod.leaves:
             cluster.leaving.append(pod)
-            if group is not None and seat is not None:
-                group.leaving.append((seat, pod))
+            if group is not None and identity is not None:
+                group.leaving.append((identity, pod))
         elif is_head(pod):
             cluster.heads.append(pod)
         elif group is None:
             cluster.strays.append(pod)
-        elif seat is None:
-            group.unseated.append(Unseated(pod, why))
+        elif identity is None:
+            group.without_identity.append(WithoutIdentity(pod, why))
         else:
-            replica = replicas.get((group.name, seat.replica, seat.name))
+            replica = replicas.get((group.name, identity.replica, identity.name))
             if replica is None:
-                replica = Replica(group, seat.replica, seat.name, {})
-                replicas[group.name, seat.replica, seat.name] = replica
+                replica = Replica(group, identity.replica, identity.name, {})
+                replicas[group.name, identity.replica, identity.name] = replica
                 group.replicas.append(replica)
-            replica.pods.setdefault(seat.host, []).append(pod)
+            replica.pods.setdefault(identity.host, []).append(pod)
     for group in cluster.groups:
         group.replicas.sort(key=lambda each: (each.index, each.newest or 0.0, each.name))
     return cluster
@@ -205,14 +209,14 @@ def newest(pods: Iterable[LivePod]) -> float | None:
     return latest(pod.created for pod in pods)
 
 
-def _seat(pod: LivePod, group: Group) -> tuple[HostIdentity | None, str]:
-    """Return the seat of a pod, or what is wrong with its seat labels, if it has any."""
+def _identity(pod: LivePod, group: Group) -> tuple[HostIdentity | None, str]:
+    """Return the identity of a pod, or what is wrong with its identity labels, if it has any."""
     try:
-        seat = seat_of(group.name, pod.labels, lambda: pod.spec, group.spec.num_of_hosts)
+        identity = identity_of(group.name, pod.labels, lambda: pod.spec, group.spec.num_of_hosts)
     except (Denied, DecodeError, UnicodeDecodeError) as denied:
         return None, str(denied)
-    removed = seat is None and names.ANNOTATION_HOLDER in pod.annotations
-    return seat, _REMOVED if removed else ""
+    removed = identity is None and names.ANNOTATION_HOLDER in pod.annotations
+    return identity, _REMOVED if removed else ""
 
 
 def asks_for_tpu(pod: LivePod) -> bool:

@@ -22,8 +22,8 @@ T = TypeVar("T")
 EXPLAINS: Final[Mapping[str, tuple[str, ...]]] = {
     "pod-refused": ("head-missing", "replica-missing", "host-missing"),
     "pod-without-group": ("host-missing",),
-    "pod-without-seat": ("host-missing",),
-    "seat-held-twice": ("host-missing", "worker-id-differs", "hostname-differs"),
+    "pod-without-identity": ("host-missing",),
+    "identity-held-twice": ("host-missing", "worker-id-differs", "hostname-differs"),
     "container-waits": ("host-restarted",),
     "resize-failed": ("resize-stuck",),
     "worker-id-differs": ("hostname-differs",),
@@ -217,7 +217,9 @@ def _group(group: Group, problems: list[Problem]) -> report.Group:
     }
     replicas = [_replica(replica, affected=replica.index in wrong) for replica in group.replicas]
     hosts = group.hosts
-    lacking = group.desired - len(replicas) - (len(group.unseated) // hosts if hosts > 0 else 0)
+    lacking = (
+        group.desired - len(replicas) - (len(group.without_identity) // hosts if hosts > 0 else 0)
+    )
     empty = tuple(report.Host(host, report.MISSING) for host in range(hosts))
     late = any(
         problem.id == "replica-missing" and problem.group == group.name for problem in problems
@@ -232,7 +234,7 @@ def _group(group: Group, problems: list[Problem]) -> report.Group:
         hosts,
         group.desired,
         tuple(replicas),
-        tuple(unseated.pod.name for unseated in group.unseated),
+        tuple(each.pod.name for each in group.without_identity),
         group.in_unit,
     )
 

@@ -1,4 +1,4 @@
-"""The expected state of a pod in its seat: what the mutators set on a pod that has none of it."""
+"""The expected state of a pod with its identity: what the mutators set on a pod without any."""
 
 from msgspec import Struct, structs
 
@@ -86,10 +86,10 @@ class Expected:
         ]
 
     def places(self) -> list[Difference]:
-        """Return the variables that differ from the seat, the first of each pod.
+        """Return the variables that differ from the identity, the first of each pod.
 
-        For a pod without seat labels the variables define the seat: variables that another webhook
-        did not set, such as those of init containers, do not differ.
+        For a pod without identity labels the variables define the identity: variables that another
+        webhook did not set, such as those of init containers, do not differ.
         """
         found = []
         for host, pod in _identified(self.replica):
@@ -182,9 +182,9 @@ def _template(replica: Replica, policy: Policy) -> Template | None:
             termination_grace_period_seconds=None,
         )
         bare = structs.replace(pod, spec=spec)
-        seat = HostIdentity(replica.index, 0, replica.name)
+        identity = HostIdentity(replica.index, 0, replica.name)
         try:
-            read = read_replica(bare, seat, group.cluster.facts, group.spec, policy=policy)
+            read = read_replica(bare, identity, group.cluster.facts, group.spec, policy=policy)
         except Denied:
             continue
         for slot in read.slots:

@@ -162,7 +162,7 @@ class LivePod(Pod, frozen=True, gc=False):
 
     @property
     def leaves(self) -> bool:
-        """Return whether the pod is being deleted: then its seat is free."""
+        """Return whether the pod is being deleted: then its identity is free."""
         return self.metadata.deletion_timestamp is not None
 
     @property

@@ -38,7 +38,7 @@ https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/
 
 
 class PodSet(Struct, frozen=True):
-    """Pods that share a message: those of a replica, the head, or the unseated of a group."""
+    """Pods that share a message: those of a replica, the head, or those without an identity."""
 
     cluster: Cluster
     called: str
@@ -98,8 +98,8 @@ def parties(cluster: Cluster) -> Iterator[PodSet]:
     for group in cluster.groups:
         for replica in group.replicas:
             yield PodSet(cluster, f"replica {replica.index}", replica.everyone, replica)
-        if group.unseated:
-            pods = [unseated.pod for unseated in group.unseated]
+        if group.without_identity:
+            pods = [each.pod for each in group.without_identity]
             yield PodSet(cluster, f"group {group.name}", pods)
 
 

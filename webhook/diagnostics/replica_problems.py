@@ -58,9 +58,10 @@ def _lost(replica: Replica, missing: list[int]) -> Begin:
     """
     cluster = replica.group.cluster
     leaving = {
-        seat.host: pod.metadata.deleted
-        for seat, pod in replica.group.leaving
-        if (seat.replica, seat.name) == (replica.index, replica.name) and seat.host in missing
+        identity.host: pod.metadata.deleted
+        for identity, pod in replica.group.leaving
+        if (identity.replica, identity.name) == (replica.index, replica.name)
+        and identity.host in missing
     }
     times = [time for time in leaving.values() if time is not None]
     if len(leaving) < len(missing):
@@ -80,8 +81,8 @@ def replica_missing(group: Group) -> Iterator[Symptom]:
     https://docs.ray.io/en/master/cluster/kubernetes/user-guides/config.html
     """
     cluster, size = group.cluster, group.spec.num_of_hosts
-    unseated = -(-len(group.unseated) // size) if size > 0 else 0
-    lacking = group.desired - len({replica.index for replica in group.replicas}) - unseated
+    lost = -(-len(group.without_identity) // size) if size > 0 else 0
+    lacking = group.desired - len({replica.index for replica in group.replicas}) - lost
     if size < 1 or lacking <= 0:
         return
     meta = cluster.live.metadata
@@ -124,7 +125,7 @@ def replica_beyond_desired(group: Group) -> Iterator[Symptom]:
     )
 
 
-def seat_held_twice(group: Group) -> Iterator[Symptom]:
+def identity_held_twice(group: Group) -> Iterator[Symptom]:
     """Two pods with one identity.
 
     Both act as the same host under the same name: peers of one reach the other, and the job hangs
@@ -350,7 +351,7 @@ def _differing(replica: Replica, found: list[Difference], why: str) -> Iterator[
     )
 
 
-def pod_without_seat(group: Group) -> Iterator[Symptom]:
+def pod_without_identity(group: Group) -> Iterator[Symptom]:
     """A worker pod without an identity.
 
     The pod was created while the webhook was unavailable or not called for it, and has no labels
@@ -363,13 +364,13 @@ def pod_without_seat(group: Group) -> Iterator[Symptom]:
     lost = group.lost
     if not lost:
         return
-    pods = tuple(unseated.pod.name for unseated in lost)
-    why = next((f": {unseated.why}" for unseated in lost if unseated.why), "")
+    pods = tuple(each.pod.name for each in lost)
+    why = next((f": {each.why}" for each in lost if each.why), "")
     yield Symptom(
         f"{listed(pods)} {agreed(len(pods), 'has', 'have')} no identity{why}",
         "run `ray-webhook check`; if it finds no problem, delete the pods, so that KubeRay "
         "recreates them",
-        begin=Begin(newest(unseated.pod for unseated in lost)),
+        begin=Begin(newest(each.pod for each in lost)),
         pods=pods,
         deletes=True,
     )
@@ -436,8 +437,8 @@ def _last_words(statuses: Iterable[ContainerStatus]) -> str:
 GROUP: Final = (
     Diagnosis(replica_missing, ERROR, 60),
     Diagnosis(replica_beyond_desired, WARNING, 120),
-    Diagnosis(seat_held_twice, ERROR, 10, Event("SeatHeldTwice")),
-    Diagnosis(pod_without_seat, ERROR, event=Event("PodWithoutSeat")),
+    Diagnosis(identity_held_twice, ERROR, 10, Event("IdentityHeldTwice")),
+    Diagnosis(pod_without_identity, ERROR, event=Event("PodWithoutIdentity")),
     Diagnosis(slice_left_out, ERROR),
     Diagnosis(host_missing, ERROR, 30, Event("HostMissing", 120.0)),
 )

@@ -54,14 +54,16 @@ class Replica(Struct, frozen=True, omit_defaults=True, gc=False):
         return sum(host.state == READY for host in self.hosts)
 
 
-class Group(Struct, frozen=True, omit_defaults=True, gc=False):
-    """A worker group. `unseated`: pods without an identity. `unit`: its replicas form one job."""
+class Group(Struct, rename="camel", frozen=True, omit_defaults=True, gc=False):
+    """A worker group. `withoutIdentity`: pods without one. `unit`: its replicas form one
+    job.
+    """
 
     name: str
     hosts: int
     desired: int
     replicas: tuple[Replica, ...]
-    unseated: tuple[str, ...] = ()
+    without_identity: tuple[str, ...] = ()
     unit: bool = False
 
     @property

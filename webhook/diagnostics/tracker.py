@@ -50,7 +50,7 @@ class EventRequest(Struct, frozen=True):
 
 
 class Tally(Struct, frozen=True):
-    """Numbers of replicas of one group by state, and of its pods that lack a seat.
+    """Numbers of replicas of one group by state, and of its pods that lack an identity.
 
     `incomplete_since`: when the first of the incomplete replicas became incomplete, in seconds
     since the epoch.
@@ -60,7 +60,7 @@ class Tally(Struct, frozen=True):
     cluster: str
     group: str
     replicas: dict[str, int]
-    unseated: int
+    without_identity: int
     incomplete_since: float | None
 
 
@@ -191,13 +191,17 @@ class Tracker(Struct):
             if (since := self.incomplete.get((cluster.uid, group.name, _called(replica))))
             is not None
         ]
-        unseated = "pod-without-seat", group.name
+        without_identity = "pod-without-identity", group.name
         return Tally(
             cluster.namespace,
             cluster.name,
             group.name,
             Counter(replica.state for replica in group.replicas),
-            sum(len(each.pods) for each in cluster.problems if (each.id, each.group) == unseated),
+            sum(
+                len(each.pods)
+                for each in cluster.problems
+                if (each.id, each.group) == without_identity
+            ),
             min(times, default=None),
         )
 

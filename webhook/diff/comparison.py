@@ -11,7 +11,7 @@ from webhook.api.formats import shortened
 from webhook.api.objects import Pod
 from webhook.api.review import Denied
 from webhook.groups.group_config import facts_of
-from webhook.groups.identity_labels import carried_seat
+from webhook.groups.identity_labels import carried_identity
 from webhook.manifest.kuberay_pods import MOST_PODS, cluster_for, count_pods, expand
 from webhook.manifest.reader import Manifest
 from webhook.manifest.views import as_cluster, require_owner
@@ -224,14 +224,14 @@ def _given(
             yield (names.HEAD_GROUP, 0, 0), {}
             continue
         group = facts.groups.get(pod.labels.get(names.LABEL_GROUP, ""))
-        seat = carried_seat(pod.labels, group.num_of_hosts) if group is not None else None
-        if group is None or seat is None:
+        identity = carried_identity(pod.labels, group.num_of_hosts) if group is not None else None
+        if group is None or identity is None:
             continue
-        replica = read_replica(pod, seat, facts, group)
+        replica = read_replica(pod, identity, facts, group)
         given: dict[str, str] = {}
-        for edit in (*host_edits(Worker(replica, seat.host)), *replica_edits(replica)):
+        for edit in (*host_edits(Worker(replica, identity.host)), *replica_edits(replica)):
             if type(edit) is SetEnv:
                 given[edit.name] = str(edit.value) or f"<{edit.field_path}>"
             elif type(edit) is SetField and edit.name == "hostname":
                 given["hostname"] = str(edit.value)
-        yield (group.group_name, seat.replica, seat.host), given
+        yield (group.group_name, identity.replica, identity.host), given

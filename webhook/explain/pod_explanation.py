@@ -1,4 +1,4 @@
-"""Explanation of one pod: the edits that the mutators make to it, by seat or as a head, their
+"""Explanation of one pod: the edits that the mutators make to it, by identity or as a head, their
 reasons, and whether the pod has them.
 """
 
@@ -27,7 +27,7 @@ from webhook.mutation.edit import (
     Warn,
 )
 from webhook.mutation.pipeline import HEAD_ASKED
-from webhook.mutation.ray_pod import HEAD_GROUP, HEAD_SEAT, Policy
+from webhook.mutation.ray_pod import HEAD_GROUP, HEAD_IDENTITY, Policy
 
 Held = Literal["has it", "other", "missing"]
 
@@ -60,7 +60,7 @@ class Remark(Struct, frozen=True):
 
 
 class Account(Struct, frozen=True):
-    """The explanation of a worker in its seat, or of a head: the only host of its group."""
+    """The explanation of a worker with its identity, or of a head: the only host of its group."""
 
     group: str
     replica: int
@@ -71,13 +71,13 @@ class Account(Struct, frozen=True):
 
     @property
     def place(self) -> str:
-        """The seat in words."""
+        """The identity in words."""
         name = f" ({self.name})" if self.name else ""
         return f"host {self.host} of replica {self.replica}{name} of group {self.group}"
 
 
 def describe_pod(cluster: Cluster | None, pod: LivePod) -> tuple[str, Account | None]:
-    """Return a sentence about a Ray pod, and its explanation if it is a head or has a seat."""
+    """Return a sentence about a Ray pod, and its explanation if it is a head or has an identity."""
     if cluster is None:
         gone = "its RayCluster does not exist, or is being replaced"
         return gone if owner_of(pod) else "it has no owner of kind RayCluster", None
@@ -91,7 +91,7 @@ def describe_pod(cluster: Cluster | None, pod: LivePod) -> tuple[str, Account | 
         only = f"in heads, it sets only what is requested by {asked}"
         return f"{text}, in which the webhook sets nothing: {only}", account
     for group in cluster.groups:
-        for replica, host in _seats(group, pod):
+        for replica, host in _identities(group, pod):
             account = _account(replica, host, pod, _policy_of(pod))
             return f"{account.place} of RayCluster {cluster.name}", account
     text = f"a worker of RayCluster {cluster.name} without an identity"
@@ -110,8 +110,8 @@ def account_due(cluster: Cluster, group_name: str, index: int, host: int) -> Acc
 def _head_account(cluster: Cluster, pod: LivePod) -> Account:
     """Return the explanation of a head, which admission treats as a replica of one host."""
     group = Group(cluster, HEAD_GROUP)
-    replica = Replica(group, HEAD_SEAT.replica, HEAD_SEAT.name, {HEAD_SEAT.host: [pod]})
-    account = _account(replica, HEAD_SEAT.host, pod, _policy_of(pod))
+    replica = Replica(group, HEAD_IDENTITY.replica, HEAD_IDENTITY.name, {HEAD_IDENTITY.host: [pod]})
+    account = _account(replica, HEAD_IDENTITY.host, pod, _policy_of(pod))
     return structs.replace(account, replica=0)
 
 
@@ -137,15 +137,18 @@ def _account(replica: Replica, host: int, pod: LivePod, policy: Policy) -> Accou
     )
 
 
-def _seats(group: Group, pod: LivePod) -> Iterator[tuple[Replica, int]]:
+def _identities(group: Group, pod: LivePod) -> Iterator[tuple[Replica, int]]:
     """Yield the replica and the host of a pod, if the group has it."""
     for replica in group.replicas:
         for host, pods in replica.pods.items():
             if any(each is pod for each in pods):
                 yield replica, host
-    for seat, each in group.leaving:
+    for identity, each in group.leaving:
         if each is pod:
-            yield Replica(group, seat.replica, seat.name, {seat.host: [pod]}), seat.host
+            yield (
+                Replica(group, identity.replica, identity.name, {identity.host: [pod]}),
+                identity.host,
+            )
 
 
 def _given(expected: Expected, pod: LivePod, edit: Edit) -> Given | None:
@@ -246,7 +249,7 @@ def _resize_policy(pod: LivePod, resource: str) -> str | None:
     return next((rule.restart_policy for rule in rules if rule.resource_name == resource), None)
 
 
-def seat_labels(pod: LivePod) -> list[tuple[str, str]]:
-    """Return the seat labels of a pod."""
-    keys = (*names.SEAT_LABELS, names.LABEL_LEGACY_REPLICA_INDEX)
+def identity_labels(pod: LivePod) -> list[tuple[str, str]]:
+    """Return the identity labels of a pod."""
+    keys = (*names.IDENTITY_LABELS, names.LABEL_LEGACY_REPLICA_INDEX)
     return [(key, pod.labels[key]) for key in keys if key in pod.labels]

@@ -20,7 +20,7 @@ _DIGITS: Final = 9
 """Digits of an index; longer ones exceed any limit."""
 
 
-def adopted_seat(group: str, label: str, spec: PodSpec) -> HostIdentity | None:
+def adopted_identity(group: str, label: str, spec: PodSpec) -> HostIdentity | None:
     """Return the identity assigned by the previous webhook: `label` is `<group>-<n>`; None without
     an id.
 

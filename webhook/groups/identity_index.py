@@ -53,7 +53,7 @@ class _Replica(Struct, gc=False):
         of its identities.
         """
         _, self.name = next(iter(others))
-        for host, name in [seat for seat in others if seat[1] == self.name]:
+        for host, name in [identity for identity in others if identity[1] == self.name]:
             self._drop(host, name)
             self.mask |= 1 << host
 
@@ -91,29 +91,29 @@ class Occupancy:
     def __bool__(self) -> bool:
         return bool(self._replicas)
 
-    def take(self, seat: HostIdentity) -> None:
-        replica = self._replicas.get(seat.replica)
+    def take(self, identity: HostIdentity) -> None:
+        replica = self._replicas.get(identity.replica)
         if replica is None:
-            replica = self._replicas[seat.replica] = _Replica(seat.name)
-            if seat.replica < MAX_REPLICAS:
-                self._occupied |= 1 << seat.replica
-        replica.take(seat.host, seat.name)
-        self._names[seat.name] = self._names.get(seat.name, 0) + 1
-        self._note(seat.replica, replica)
+            replica = self._replicas[identity.replica] = _Replica(identity.name)
+            if identity.replica < MAX_REPLICAS:
+                self._occupied |= 1 << identity.replica
+        replica.take(identity.host, identity.name)
+        self._names[identity.name] = self._names.get(identity.name, 0) + 1
+        self._note(identity.replica, replica)
 
-    def release(self, seat: HostIdentity) -> None:
-        replica = self._replicas[seat.replica]
-        replica.release(seat.host, seat.name)
-        self._names[seat.name] -= 1
-        if not self._names[seat.name]:
-            del self._names[seat.name]
+    def release(self, identity: HostIdentity) -> None:
+        replica = self._replicas[identity.replica]
+        replica.release(identity.host, identity.name)
+        self._names[identity.name] -= 1
+        if not self._names[identity.name]:
+            del self._names[identity.name]
         if replica.mask:
-            self._note(seat.replica, replica)
+            self._note(identity.replica, replica)
             return
-        del self._replicas[seat.replica]
-        if seat.replica < MAX_REPLICAS:
-            self._occupied &= ~(1 << seat.replica)
-            self._lacking &= ~(1 << seat.replica)
+        del self._replicas[identity.replica]
+        if identity.replica < MAX_REPLICAS:
+            self._occupied &= ~(1 << identity.replica)
+            self._lacking &= ~(1 << identity.replica)
 
     def close(self, index: int, by: int = 1) -> None:
         """Add a holder that is marked for deletion to a replica, or remove one with `by` -1."""
@@ -172,7 +172,7 @@ class Member(Struct, frozen=True, gc=False):
     """
 
     key: GroupKey
-    seat: HostIdentity | None
+    identity: HostIdentity | None
     holder: str = ""
     marked: bool = False
 
@@ -204,11 +204,11 @@ class Membership:
         if old == value:
             return
         self._pods[uid] = value
-        if value.seat is not None:
+        if value.identity is not None:
             group = self._groups.setdefault(value.key, Occupancy())
-            group.take(value.seat)
+            group.take(value.identity)
             if value.marked:
-                group.close(value.seat.replica)
+                group.close(value.identity.replica)
         if value.holder:
             self._holders.setdefault(value.key.namespace, Counter())[value.holder] += 1
         if old is not None:
@@ -237,18 +237,18 @@ class Membership:
         Iterates over all pods.
         """
         for uid, member in self._pods.items():
-            seat = member.seat if member.key == key and member.holder != holder else None
-            if seat is not None and (seat.replica, seat.host) == (replica, host):
+            identity = member.identity if member.key == key and member.holder != holder else None
+            if identity is not None and (identity.replica, identity.host) == (replica, host):
                 return uid
         return ""
 
     def _leave(self, member: Member) -> None:
-        key, seat, holder = member.key, member.seat, member.holder
-        if seat is not None:
+        key, identity, holder = member.key, member.identity, member.holder
+        if identity is not None:
             group = self._groups[key]
             if member.marked:
-                group.close(seat.replica, -1)
-            group.release(seat)
+                group.close(identity.replica, -1)
+            group.release(identity)
             if not group:
                 del self._groups[key]
         if holder:

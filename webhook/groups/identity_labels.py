@@ -13,7 +13,7 @@ from webhook.api import names
 from webhook.api.formats import LABEL_VALUE, marked, shortened
 from webhook.api.objects import ObjectMeta, Pod, PodSpec, Strings
 from webhook.api.review import INVALID, REQUIRED, Cause, Denied
-from webhook.groups.google_labels import adopted_seat
+from webhook.groups.google_labels import adopted_identity
 from webhook.groups.identity import MAX_HOSTS, MAX_REPLICAS, GroupKey, HostIdentity
 from webhook.groups.identity_index import Member
 
@@ -42,21 +42,21 @@ def member_of(
     if meta.deletion_timestamp:
         return None
     labels, uid = meta.labels or {}, meta.uid or ""
-    key, seat, holder = _key_of(meta, labels), None, ""
+    key, identity, holder = _key_of(meta, labels), None, ""
     if key.cluster_uid:
         try:
-            seat = seat_of(key.group, labels, lambda: _spec_of(pod), None)
+            identity = identity_of(key.group, labels, lambda: _spec_of(pod), None)
         except (Denied, msgspec.DecodeError, UnicodeDecodeError) as error:
             reject(key, error)
     if known is not None:
         holder = known.holder
-        if seat is None and known.key == key:
-            seat = known.seat
+        if identity is None and known.key == key:
+            identity = known.identity
     holder = holder or (meta.annotations or {}).get(names.ANNOTATION_HOLDER, "")
-    if seat is None and not holder:
+    if identity is None and not holder:
         return None
     mark = labels.get(names.LABEL_MARKED_FOR_DELETION)
-    return Member(key, seat, holder, bool(mark and marked(mark, uid)))
+    return Member(key, identity, holder, bool(mark and marked(mark, uid)))
 
 
 def _key_of(meta: ObjectMeta, labels: Strings) -> GroupKey:
@@ -81,7 +81,7 @@ def _spec_of(pod: WorkerPod | Pod) -> PodSpec:
     return _specs.decode(pod.spec) if pod.spec else PodSpec()
 
 
-def seat_of(
+def identity_of(
     group: str,
     labels: Strings,
     spec: Callable[[], PodSpec] | None,
@@ -106,22 +106,22 @@ def seat_of(
     UnicodeDecodeError for variables that cannot be decoded.
     """
     alone = (hosts is None or hosts <= 1) and names.LABEL_HOST_INDEX not in labels
-    carried = carried_seat(labels, 1 if alone else bound)
+    carried = carried_identity(labels, 1 if alone else bound)
     previous = labels.get(names.LABEL_LEGACY_REPLICA_INDEX)
     if carried is not None or previous is None or spec is None:
         return carried
-    seat = adopted_seat(group, previous, spec())
-    if seat is None or seat.host >= bound:
+    identity = adopted_identity(group, previous, spec())
+    if identity is None or identity.host >= bound:
         return None
-    return HostIdentity(seat.replica, 0, "") if hosts == 1 and seat.host == 0 else seat
+    return HostIdentity(identity.replica, 0, "") if hosts == 1 and identity.host == 0 else identity
 
 
 def is_labelled(labels: Strings) -> bool:
     """Return whether a pod has any identity label."""
-    return not labels.keys().isdisjoint(names.SEAT_LABELS)
+    return not labels.keys().isdisjoint(names.IDENTITY_LABELS)
 
 
-def carried_seat(labels: Strings, hosts: int) -> HostIdentity | None:
+def carried_identity(labels: Strings, hosts: int) -> HostIdentity | None:
     """Return the identity in the labels of a pod of a group of `hosts` hosts, or None if there are
     no identity labels.
 
@@ -138,7 +138,7 @@ def carried_seat(labels: Strings, hosts: int) -> HostIdentity | None:
             raise Denied(*causes)
         return HostIdentity(int(index), 0, "")
     if index is None or name is None or host is None:
-        missing = [label for label in names.SEAT_LABELS if label not in labels]
+        missing = [label for label in names.IDENTITY_LABELS if label not in labels]
         raise Denied(*(_part(label, hosts) for label in missing))
     causes = [
         *_index_causes(names.LABEL_REPLICA_INDEX, index, MAX_REPLICAS),

@@ -178,8 +178,8 @@ def _admission(line: Admission) -> str:
 def _place(line: Admission) -> str:
     if not line.group:
         return ""
-    seat = f" replica {line.replica} host {line.host}" if line.replica >= 0 else ""
-    return f"{line.cluster}/{line.group}{seat}"
+    identity = f" replica {line.replica} host {line.host}" if line.replica >= 0 else ""
+    return f"{line.cluster}/{line.group}{identity}"
 
 
 def _event(line: Event) -> str:

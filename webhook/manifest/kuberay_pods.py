@@ -36,7 +36,7 @@ def expand(document: Object, cluster: RayCluster, *, indexed: bool = False) -> I
             for host in range(min(group.num_of_hosts, MAX_HOSTS)):
                 labels = {names.LABEL_NODE_TYPE: names.NODE_TYPE_WORKER}
                 if indexed:
-                    labels |= _seat_labels(cluster, group, replica, host)
+                    labels |= _identity_labels(cluster, group, replica, host)
                 yield _pod(cluster, raw, group.group_name, labels)
 
 
@@ -85,7 +85,7 @@ def cluster_for(document: Object) -> Object | None:
     }
 
 
-def _seat_labels(
+def _identity_labels(
     cluster: RayCluster, group: WorkerGroup, replica: int, host: int
 ) -> dict[str, str]:
     labels = {names.LABEL_REPLICA_INDEX: str(replica)}

@@ -12,7 +12,7 @@ from webhook.api.review import Denied
 from webhook.groups.group_config import ClusterIndex, facts_of
 from webhook.groups.identity import MAX_REPLICAS, GroupKey, ShardKey
 from webhook.groups.identity_index import Membership
-from webhook.groups.identity_labels import seat_of
+from webhook.groups.identity_labels import identity_of
 from webhook.manifest.reader import Manifest
 from webhook.manifest.views import as_cluster, as_pod, problem_in
 from webhook.reservation.allocation import Request
@@ -32,20 +32,20 @@ class Standalone:
 
 
 def load_state(
-    manifests: Sequence[Manifest], unseated: Sequence[Pod] = (), *, ignoring: bool = True
+    manifests: Sequence[Manifest], without_identity: Sequence[Pod] = (), *, ignoring: bool = True
 ) -> Standalone:
     """Return the state from RayClusters and pods; other kinds, head pods and terminating pods are
     ignored.
 
     A RayCluster of a shard group without an index receives one. If `ignoring`, the `ignore` label
-    exempts a RayCluster. Of `unseated` pods, only their owners' uids are used.
+    exempts a RayCluster. Of `without_identity` pods, only their owners' uids are used.
 
     Raises ManifestError for an object of an invalid shape, and for a pod with invalid identity
     labels.
     """
     members = Membership()
     pods = [(manifest, as_pod(manifest)) for manifest in manifests if manifest.kind == POD_KIND]
-    owned = [*(pod for _, pod in pods), *unseated]
+    owned = [*(pod for _, pod in pods), *without_identity]
     rayclusters = [as_cluster(each, owned) for each in manifests if each.kind == RAYCLUSTER_KIND]
     clusters, identities = ClusterIndex(ignoring=ignoring), StandaloneIdentities(members)
     state = Standalone(clusters, members, identities, rayclusters)
@@ -54,7 +54,7 @@ def load_state(
     _shard(clusters)
     for number, (manifest, pod) in enumerate(pods):
         try:
-            _seat(state, pod, f"state-{number}")
+            _identity(state, pod, f"state-{number}")
         except Denied as denied:
             raise problem_in(manifest, str(denied), ("metadata", "labels")) from None
     return state
@@ -71,7 +71,7 @@ def _shard(clusters: ClusterIndex) -> None:
         clusters.put(msgspec.structs.replace(facts, shard_index=str(index)))
 
 
-def _seat(state: Standalone, pod: Pod, stand_in: str) -> None:
+def _identity(state: Standalone, pod: Pod, stand_in: str) -> None:
     """Add a pod with its identity, under its uid, or `stand_in` if it was never stored."""
     if (
         pod.labels.get(names.LABEL_NODE_TYPE) != names.NODE_TYPE_WORKER
@@ -83,7 +83,7 @@ def _seat(state: Standalone, pod: Pod, stand_in: str) -> None:
     group = cluster.groups.get(pod.labels.get(names.LABEL_GROUP, "")) if cluster else None
     if cluster is None or group is None:
         return
-    seat = seat_of(group.group_name, pod.labels, lambda: pod.spec, group.num_of_hosts)
-    if seat is not None:
+    identity = identity_of(group.group_name, pod.labels, lambda: pod.spec, group.num_of_hosts)
+    if identity is not None:
         key = GroupKey(namespace, cluster.uid, group.group_name)
-        state.identities.carried(key, seat, pod.metadata.uid or stand_in)
+        state.identities.carried(key, identity, pod.metadata.uid or stand_in)

@@ -74,7 +74,7 @@ CERTIFICATE_REJECTED = _gauge(
 
 MEMBERS = _gauge("members", "Worker pods with an identity.")
 CLUSTERS = _gauge("clusters", "RayClusters in the cache.")
-MALFORMED_SEATS = _counter("malformed_seats", "Worker pods with invalid identity labels.")
+MALFORMED_IDENTITIES = _counter("malformed_identities", "Worker pods with invalid identity labels.")
 LIVE_READS = _counter("live_reads", "Live reads of RayClusters and worker groups.")
 LIVE_READ_FAILURES = _counter(
     "live_read_failures", "Failed live reads; their reviews were answered with 503."
@@ -157,8 +157,8 @@ REPLICA_INCOMPLETE_SINCE = _gauge(
     "Time since when the group has an incomplete replica; absent if all are complete.",
     _GROUP,
 )
-PODS_WITHOUT_SEAT = _gauge(
-    "pods_without_seat", "Worker pods that need an identity and have none.", _GROUP
+PODS_WITHOUT_IDENTITY = _gauge(
+    "pods_without_identity", "Worker pods that need an identity and have none.", _GROUP
 )
 PROBLEMS = _gauge(
     "problems",

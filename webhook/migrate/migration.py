@@ -48,8 +48,8 @@ class Installed(Struct, frozen=True):
 class GroupVerdict(Struct, frozen=True):
     """The migration of a worker group with TPUs.
 
-    `carried` and `adopted` count the pods whose seat is in their labels, or was set by the previous
-    webhook. `restart`: why the group has to be recreated; empty if it need not be.
+    `carried` and `adopted` count the pods whose identity is in their labels, or was set by the
+    previous webhook. `restart`: why the group has to be recreated; empty if it need not be.
     """
 
     namespace: str

@@ -48,8 +48,8 @@ def host_edits(worker: Worker) -> list[Edit]:
     if not asked:
         return []
     mapped = _mapped(replica)
-    seat = _seat_labels(worker) if cluster.replica_label else {}
-    labels = {label: value for label, value in seat.items() if label not in mapped}
+    identity = _identity_labels(worker) if cluster.replica_label else {}
+    labels = {label: value for label, value in identity.items() if label not in mapped}
     variables: list[Variable] = []
     for key, label in sorted(_of_node(replica).items()):
         name = f"{names.NODE_LABEL}{len(variables)}"
@@ -66,7 +66,7 @@ def host_edits(worker: Worker) -> list[Edit]:
     return edits
 
 
-def _seat_labels(worker: Worker) -> dict[str, str]:
+def _identity_labels(worker: Worker) -> dict[str, str]:
     replica = worker.replica
     labels = {names.LABEL_REPLICA_INDEX: str(replica.index)}
     if replica.hosts > 1:

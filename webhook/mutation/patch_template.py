@@ -58,14 +58,14 @@ class _Template(Struct, gc=False):
     suffix: str = ""
     filled: bytes = b""
 
-    def of(self, seat: HostIdentity, suffix: str, holder: str) -> bytes:
-        if seat.replica != self.index or suffix != self.suffix:
-            self.index, self.suffix = seat.replica, suffix
-            text = self.text.replace(_INDEX_HOLE, b"%d" % seat.replica)
+    def of(self, identity: HostIdentity, suffix: str, holder: str) -> bytes:
+        if identity.replica != self.index or suffix != self.suffix:
+            self.index, self.suffix = identity.replica, suffix
+            text = self.text.replace(_INDEX_HOLE, b"%d" % identity.replica)
             self.filled = text.replace(_SUFFIX_HOLE, suffix.encode())
         text = self.filled.replace(_HOLDER_HOLE, holder.encode()) if holder else self.filled
         for hole, step, first in self.numbers:
-            text = text.replace(hole, b"%d" % (seat.host * step + first))
+            text = text.replace(hole, b"%d" % (identity.host * step + first))
         return text
 
 
@@ -108,7 +108,7 @@ class PatchCache:
     def answer(
         self,
         pod: Pod,
-        seat: HostIdentity,
+        identity: HostIdentity,
         cluster: RayClusterConfig,
         group: WorkerGroup,
         policy: Policy = DEFAULT_POLICY,
@@ -118,18 +118,18 @@ class PatchCache:
         """Return the response for a pod with its identity. Raises Denied if its replica cannot
         work.
         """
-        key = (cluster.uid, group.group_name, bool(holder), bool(seat.name))
+        key = (cluster.uid, group.group_name, bool(holder), bool(identity.name))
         known = self._groups.get(key)
         if known is not None and known.like(pod, cluster, group, policy):
-            found = self._filled(known, seat, holder)
+            found = self._filled(known, identity, holder)
             if found is not None:
                 self.hits += 1
                 return found
         else:
             known = None
         self.misses += 1
-        replica = read_replica(pod, seat, cluster, group, holder=holder, policy=policy)
-        computed = answer(replica, seat.host)
+        replica = read_replica(pod, identity, cluster, group, holder=holder, policy=policy)
+        computed = answer(replica, identity.host)
         if known is None and not replica.head:
             self._groups[key] = _Group(pod, cluster, group, policy)
             self.size += 2 * len(computed.patch or b"")
@@ -138,24 +138,24 @@ class PatchCache:
                 self.size = 0
         return computed
 
-    def _filled(self, known: _Group, seat: HostIdentity, holder: str) -> Answer | None:
+    def _filled(self, known: _Group, identity: HostIdentity, holder: str) -> Answer | None:
         """Return the response for a pod of a known group, or None if it has to be computed."""
         if known.template is UNSET:
-            known.template = _template(known, seat, holder)
-        suffix = _suffix_of(seat.name, known.group.group_name)
+            known.template = _template(known, identity, holder)
+        suffix = _suffix_of(identity.name, known.group.group_name)
         if known.template is None or suffix is None:
             return None
-        return Answer((), known.template.of(seat, suffix, holder) or None)
+        return Answer((), known.template.of(identity, suffix, holder) or None)
 
 
-def _template(known: _Group, seat: HostIdentity, holder: str) -> _Template | None:
+def _template(known: _Group, identity: HostIdentity, holder: str) -> _Template | None:
     """Return the template of a group, or None if its patches differ in more than the
     identity.
     """
     if names.LABEL_REPLICA_NAME in str(known.pod.spec.affinity):
         return None  # the term may be equal to that of some replica
     cluster, group = known.cluster, known.group
-    sample = read_replica(known.pod, seat, cluster, group, holder=holder, policy=known.policy)
+    sample = read_replica(known.pod, identity, cluster, group, holder=holder, policy=known.policy)
     holders = _HOLDERS if holder else ("", "")
     one, other = [_probed(sample, *each) for each in zip(_PROBES, holders, strict=True)]
     if one is None or other is None:

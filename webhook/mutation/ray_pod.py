@@ -39,7 +39,7 @@ from webhook.mutation.edit import SetEnv, Warn
 _NO_CONTAINERS: Final = (Container(),)
 _NO_RESOURCES: Final = Resources()
 
-HEAD_SEAT: Final = HostIdentity(-1, 0, "")
+HEAD_IDENTITY: Final = HostIdentity(-1, 0, "")
 """A placeholder for the head, which is in no worker group."""
 
 HEAD_GROUP: Final = WorkerGroup(group_name=names.HEAD_GROUP, replicas=1)
@@ -200,7 +200,7 @@ def in_multi_slice(slot: Slot) -> bool:
 
 def read_replica(
     pod: Pod,
-    seat: HostIdentity,
+    identity: HostIdentity,
     cluster: RayClusterConfig,
     group: WorkerGroup,
     *,
@@ -226,7 +226,7 @@ def read_replica(
     chips = devices.get(TPU.name, 0)
     placed = cluster.kueue.places(pod.annotations, pod.gates)
     whole = read_slice(pod.annotations, spec.node_selector or {}, chips * hosts, placed=placed)
-    head, in_unit = seat.replica == HEAD_SEAT.replica, name in cluster.units
+    head, in_unit = identity.replica == HEAD_IDENTITY.replica, name in cluster.units
     multi_slice = chips > 0 and any(map(in_multi_slice, slots))
     processes = []
     if whole.v7x:
@@ -235,8 +235,8 @@ def read_replica(
             slot.ordinal = ordinal
     return Replica(
         pod=pod,
-        index=seat.replica,
-        name=seat.name,
+        index=identity.replica,
+        name=identity.name,
         holder=holder,
         head=head,
         cluster=cluster,

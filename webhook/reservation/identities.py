@@ -56,34 +56,34 @@ class StandaloneIdentities(Identities):
     async def reserve(self, request: IdentityRequest, accept: Accept[T]) -> T | ReadGroup:
         """Return the result of `accept` for an identity, once it is reserved. Raises Denied."""
 
-        def taking(seat: HostIdentity, holder: str) -> tuple[T, HostIdentity, str]:
-            return accept(seat, holder), seat, holder
+        def taking(identity: HostIdentity, holder: str) -> tuple[T, HostIdentity, str]:
+            return accept(identity, holder), identity, holder
 
         found = await super().reserve(replace(request, read=True), taking)
         if isinstance(found, ReadGroup):
             return found
-        accepted, seat, holder = found
-        self._put(request.key, seat, request.uid, holder)
+        accepted, identity, holder = found
+        self._put(request.key, identity, request.uid, holder)
         return accepted
 
     def preview(self, request: IdentityRequest, accept: Accept[T]) -> T | ReadGroup:
         return super().preview(replace(request, read=True), accept)
 
-    def carried(self, key: GroupKey, seat: HostIdentity, request_uid: str) -> None:
+    def carried(self, key: GroupKey, identity: HostIdentity, request_uid: str) -> None:
         """Record the pod of an identity; only the first one, because a reinvocation repeats it. In
         a cluster, the watch delivers it.
         """
-        self._put(key, seat, request_uid, "")
+        self._put(key, identity, request_uid, "")
 
-    def deleted(self, key: GroupKey, seat: HostIdentity) -> None:
+    def deleted(self, key: GroupKey, identity: HostIdentity) -> None:
         """Remove the pod of an identity. In a cluster, the API server may still refuse that."""
-        pod = self._pods.pop((key, seat), None)
+        pod = self._pods.pop((key, identity), None)
         if pod is not None:
             self._members.remove(pod)
 
-    def _put(self, key: GroupKey, seat: HostIdentity, request_uid: str, holder: str) -> None:
-        if self._pods.setdefault((key, seat), request_uid) == request_uid:
-            self._members.put(request_uid, Member(key, seat, holder))
+    def _put(self, key: GroupKey, identity: HostIdentity, request_uid: str, holder: str) -> None:
+        if self._pods.setdefault((key, identity), request_uid) == request_uid:
+            self._members.put(request_uid, Member(key, identity, holder))
 
 
 def _answer(request: IdentityRequest, accept: Accept[T]) -> Callable[[Found, int], T | ReadGroup]:

@@ -58,7 +58,7 @@ _SCALED: Final = {
 
 QUEUED_TEMPLATE: Final = {
     "metadata": {
-        "labels": {**dict.fromkeys(names.SEAT_LABELS), _REST: IGNORED},
+        "labels": {**dict.fromkeys(names.IDENTITY_LABELS), _REST: IGNORED},
         "annotations": IGNORED,
     },
     "spec": _ignored("nodeSelector", "tolerations", "schedulingGates"),

@@ -25,7 +25,7 @@ from webhook.manifest.kuberay_pods import MOST_PODS
 from webhook.validation.cluster import GROUPS_MAX, UNBOUNDED, Cluster
 from webhook.validation.finding import Fault
 
-_SEAT_LABELS: Final = (*names.SEAT_LABELS, names.LABEL_LEGACY_REPLICA_INDEX)
+_IDENTITY_LABELS: Final = (*names.IDENTITY_LABELS, names.LABEL_LEGACY_REPLICA_INDEX)
 
 
 def containers_missing(cluster: Cluster) -> Iterator[Fault]:
@@ -255,8 +255,8 @@ def max_replicas_unbounded(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(group.field / "maxReplicas", text)
 
 
-def seat_label_in_template(cluster: Cluster) -> Iterator[Fault]:
-    """A label of a host identity (its seat) in a pod template.
+def identity_label_in_template(cluster: Cluster) -> Iterator[Fault]:
+    """A label of a host identity in a pod template.
 
     These labels give the replica index and the host index of a pod. With a label in the template,
     every pod has the same identity, and none works. The label `replicaIndex` of Google's webhook
@@ -267,7 +267,7 @@ def seat_label_in_template(cluster: Cluster) -> Iterator[Fault]:
     """
     for group in cluster.groups:
         for labels in (group.field / "template" / "metadata" / "labels", group.field / "labels"):
-            for label in _SEAT_LABELS if labels.value else ():
+            for label in _IDENTITY_LABELS if labels.value else ():
                 if label in labels.map:
                     text = f"every pod has its own {label}: remove it from the template"
                     yield Fault(labels.key(label), text, FORBIDDEN)

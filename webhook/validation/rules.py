@@ -132,7 +132,7 @@ CLUSTER_RULES: Final = (
     deny(groups.replica_bounds_invalid, _CLUSTER, since=(1, 6)),
     warn(groups.replicas_out_of_bounds),
     warn(groups.max_replicas_unbounded),
-    deny(groups.seat_label_in_template),
+    deny(groups.identity_label_in_template),
     deny(accelerators.tpu_topology_mismatch),
     deny(accelerators.tpu_subslice_larger),
     warn(accelerators.tpu_subslice_apart),

@@ -19,6 +19,7 @@ from tests.e2e.api import PODS, RAY_CLUSTERS, ApiError
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.credentials import MASTERS
 from tests.e2e.gangs import NATIVE, counts, grouped
+from tests.e2e.identities import IDENTITY, told
 from tests.e2e.kuberay import Operator
 from tests.e2e.process import free_port
 from tests.e2e.rays import (
@@ -27,7 +28,6 @@ from tests.e2e.rays import (
     wait_for_workers,
     workers,
 )
-from tests.e2e.seats import SEAT, told
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
 from tests.manifests.prometheus import program
@@ -133,8 +133,8 @@ def happen(plane: ControlPlane, namespace: str) -> None:
         wait_for_workers(api, namespace, HOSTS, "llama")
         until(lambda: counts(api, namespace).get("gang-worker-workers"), "a PodGroup")
     pod = workers(api, namespace, "llama")[0]["metadata"]["name"]
-    api.patch(PODS, pod, {"metadata": {"labels": dict.fromkeys(SEAT)}}, namespace)
-    until(lambda: told(api, namespace, "PodWithoutSeat"), "an event")
+    api.patch(PODS, pod, {"metadata": {"labels": dict.fromkeys(IDENTITY)}}, namespace)
+    until(lambda: told(api, namespace, "PodWithoutIdentity"), "an event")
     refused = slices("refused", 1)
     refused["spec"]["workerGroupSpecs"][0]["numOfHosts"] = HOSTS + 1
     with pytest.raises(ApiError):
@@ -169,11 +169,11 @@ def test_every_panel_of_the_dashboard_shows_data(
         assert namespace in prometheus.values("raycluster_namespace", "ray_webhook_replicas")
         clusters = prometheus.values("raycluster", "ray_webhook_replicas")
         assert {"gang", "llama"} <= set(clusters)
-        query = 'ray_webhook_pods_without_seat{raycluster="llama"}'
+        query = 'ray_webhook_pods_without_identity{raycluster="llama"}'
         until_equal(
             lambda: [each["value"][1] for each in prometheus.query(query)],
             ["1"],
-            "the pod without its seat is counted",
+            "the pod without its identity is counted",
         )
     for name in ("gang", "llama", "warned"):
         gated_plane.delete_ray_cluster(name, namespace)

@@ -40,18 +40,18 @@ from tests.e2e.installation import CONTROLLER, NAMESPACE
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import (
     HOSTS,
-    in_seat,
     of_replica,
     replica_names,
     scale,
     slices,
     wait_for_workers,
+    with_identity,
     workers,
 )
 from tests.e2e.versions import chosen
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
-from tests.seats import seat_of
+from tests.identities import identity_of
 from webhook.api import names
 
 pytestmark = pytest.mark.e2e
@@ -350,7 +350,7 @@ def test_each_replica_that_an_autoscaler_adds_has_a_pod_group_of_its_own(
     assert replica_names(left) == replica_names(three) - replica_names(leaving)
     scale(api, "auto", namespace, 2)  # the autoscaler clears its list
 
-    api.delete(PODS, in_seat(left, 0, 2)["metadata"]["name"], namespace, grace=0)
+    api.delete(PODS, with_identity(left, 0, 2)["metadata"]["name"], namespace, grace=0)
     until(
         lambda: replica_names(left) - replica_names(workers(api, namespace)),
         "KubeRay deletes the replica that lost a host",
@@ -494,7 +494,10 @@ def wait_for_replicas(api: Api, namespace: str, count: int) -> Objects:
 
     until(settled, f"{count} replicas in PodGroups of their own")
     pods = workers(api, namespace)
-    assert len({(group_of(pod), seat.name) for pod in pods if (seat := seat_of(pod))}) == count
+    assert (
+        len({(group_of(pod), identity.name) for pod in pods if (identity := identity_of(pod))})
+        == count
+    )
     return pods
 
 

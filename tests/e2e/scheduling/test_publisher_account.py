@@ -18,6 +18,7 @@ from tests.e2e.gangs import (
     unused,
     workloads,
 )
+from tests.e2e.identities import IDENTITY, told
 from tests.e2e.installation import (
     CONTROLLER,
     WEBHOOK,
@@ -32,7 +33,6 @@ from tests.e2e.rays import (
     worker_of,
     workers,
 )
-from tests.e2e.seats import SEAT, told
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
 
@@ -60,18 +60,18 @@ def test_each_account_uses_every_right_it_has_and_lacks_none(
     assert {verb for _, _, verb in account_log.used(CONTROLLER)} >= {"create", "patch", "delete"}
 
 
-def lose_seat(plane: ControlPlane, webhook: Webhook, namespace: str) -> None:
-    """A pod loses its seat, which the RayCluster is told by an event; the next controller finds the
-    event, and continues with it.
+def lose_identity(plane: ControlPlane, webhook: Webhook, namespace: str) -> None:
+    """A pod loses its identity, which the RayCluster is told by an event; the next controller finds
+    the event, and continues with it.
     """
     api = plane.api
     pod = workers(api, namespace, "one")[0]["metadata"]["name"]
-    api.patch(PODS, pod, {"metadata": {"labels": dict.fromkeys(SEAT)}}, namespace)
-    until(lambda: told(api, namespace, "PodWithoutSeat"), "the RayCluster is told")
+    api.patch(PODS, pod, {"metadata": {"labels": dict.fromkeys(IDENTITY)}}, namespace)
+    until(lambda: told(api, namespace, "PodWithoutIdentity"), "the RayCluster is told")
     webhook.controller.kill()
     webhook.controller.start()
     until(
-        lambda: told(api, namespace, "PodWithoutSeat")[0].get("series"),
+        lambda: told(api, namespace, "PodWithoutIdentity")[0].get("series"),
         "the next controller continues with it",
     )
 
@@ -96,7 +96,7 @@ def live(plane: ControlPlane, webhook: Webhook) -> None:
             "the count follows",
         )
         wait_for_workers(api, namespace, 2 * HOSTS)
-        lose_seat(plane, webhook, namespace)
+        lose_identity(plane, webhook, namespace)
         api.create(
             PODS, worker_of(api.get(RAY_CLUSTERS, "one", namespace)), namespace
         )  # beyond what is desired

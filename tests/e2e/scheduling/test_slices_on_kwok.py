@@ -20,10 +20,10 @@ from tests.e2e.control_plane import ControlPlane
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import (
     HOSTS,
-    in_seat,
-    seats,
+    identities,
     slices,
     whole,
+    with_identity,
     workers,
 )
 from tests.e2e.scheduling.component import scheduler
@@ -31,7 +31,7 @@ from tests.e2e.scheduling.kwok import LABEL, Kwok
 from tests.e2e.scheduling.nodes import present
 from tests.e2e.waiting import until
 from tests.e2e.webhook_process import Webhook
-from tests.seats import seat_of
+from tests.identities import identity_of
 from webhook.api import names
 
 pytestmark = pytest.mark.e2e
@@ -68,7 +68,7 @@ def test_each_replica_runs_on_a_node_pool_of_its_own_and_a_lost_host_comes_back_
     api.create(RAY_CLUSTERS, slices("kwok", 2), namespace)
     first = until(lambda: running(api, namespace), "all workers run")
     pools = pools_of(api, first)
-    assert seats(first) == whole(0, 1)
+    assert identities(first) == whole(0, 1)
     assert sorted(map(len, pools.values())) == [1, 1], "a replica has one pool"
     assert {pool for found in pools.values() for pool in found} == {*POOLS}
     until(
@@ -76,10 +76,10 @@ def test_each_replica_runs_on_a_node_pool_of_its_own_and_a_lost_host_comes_back_
         "KubeRay says that the RayCluster is ready",
     )
 
-    lost = in_seat(first, 0, 2)
+    lost = with_identity(first, 0, 2)
     api.delete(PODS, lost["metadata"]["name"], namespace)
     again = until(lambda: running(api, namespace, without=lost), "all workers run again")
-    assert seats(again) == whole(0, 1)
+    assert identities(again) == whole(0, 1)
     assert pools_of(api, again) == pools
     plane.delete_ray_cluster("kwok", namespace)
 
@@ -100,6 +100,6 @@ def pools_of(api: Api, pods: Objects) -> dict[int, set[str]]:
     labels = {node["metadata"]["name"]: node["metadata"]["labels"] for node in api.list(NODES)}
     found: dict[int, set[str]] = defaultdict(set)
     for pod in pods:
-        if held := seat_of(pod):
+        if held := identity_of(pod):
             found[held.replica].add(labels[pod["spec"]["nodeName"]][names.NODE_POOL])
     return dict(found)

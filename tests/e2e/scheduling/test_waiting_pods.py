@@ -12,11 +12,11 @@ from tests.e2e.api import RAY_CLUSTERS
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.dashboard_process import OpenPage, token_to_look
 from tests.e2e.gangs import by, counts, grouped
+from tests.e2e.identities import told
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import HOSTS, wait_for_workers
 from tests.e2e.scheduling.component import scheduler
 from tests.e2e.scheduling.nodes import present
-from tests.e2e.seats import told
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
 from webhook.cli.main import main

@@ -57,7 +57,7 @@ def test_every_ray_pod_knows_zone_and_region_of_the_node_that_it_was_bound_to(
                 for entry in pod["spec"]["containers"][0]["env"]
                 if entry["name"] == names.RAY_OVERRIDE_LABELS
             ]
-            for label in names.SEAT_LABELS:
+            for label in names.IDENTITY_LABELS:
                 assert f'"{label}":"{pod["metadata"]["labels"][label]}"' in text
         gated_plane.delete_ray_cluster("tpu", namespace)
 

@@ -49,7 +49,7 @@ class Host(Struct, frozen=True, gc=False):
     name: str
     uid: str
     version: str
-    seat: HostIdentity
+    identity: HostIdentity
     ours: bool = False
     deleting: bool = False
     ended: bool = False
@@ -198,15 +198,17 @@ def _as_replicas(group: Group, record: Record) -> Group:
     complete = _runs(group, group.pods) and known.keys() <= {host.id for host in group.pods}
     if complete and len({known.get(host.id) for host in group.pods}) > 1:
         known = {}
-    holders = {host.seat: known[host.id] for host in group.pods if host.lives and host.id in known}
+    holders = {
+        host.identity: known[host.id] for host in group.pods if host.lives and host.id in known
+    }
     new = next(name for name in map(str, count()) if name not in {*record.whole, *record.replaced})
     pods = [
         replace(
             host,
-            seat=HostIdentity(
-                host.seat.replica,
-                host.seat.host,
-                known.get(host.id) or holders.get(host.seat) or new,
+            identity=HostIdentity(
+                host.identity.replica,
+                host.identity.host,
+                known.get(host.id) or holders.get(host.identity) or new,
             ),
         )
         for host in group.pods
@@ -217,23 +219,23 @@ def _as_replicas(group: Group, record: Record) -> Group:
 def _duplicates(group: Group, record: Record) -> list[Host]:
     """Return the unrecorded pods that have the identity of a recorded, live pod."""
     owners = {
-        host.seat
+        host.identity
         for host in group.pods
-        if host.lives and host.id in record.whole.get(host.seat.name, ())
+        if host.lives and host.id in record.whole.get(host.identity.name, ())
     }
     return [
         host
         for host in group.pods
         if group.repair
         and not host.deleting
-        and host.seat in owners
-        and host.id not in record.whole[host.seat.name]
+        and host.identity in owners
+        and host.id not in record.whole[host.identity.name]
     ]
 
 
 def _replicas(pods: Iterable[Host]) -> dict[str, list[Host]]:
-    ordered = sorted(pods, key=lambda host: (host.seat.name, host.seat.host, host.uid))
-    return {name: list(each) for name, each in groupby(ordered, lambda host: host.seat.name)}
+    ordered = sorted(pods, key=lambda host: (host.identity.name, host.identity.host, host.uid))
+    return {name: list(each) for name, each in groupby(ordered, lambda host: host.identity.name)}
 
 
 def _settled(record: Record, replicas: Mapping[str, Sequence[Host]], date: float) -> Record:
@@ -297,7 +299,7 @@ def _restarted(whole: Mapping[str, int], pods: Iterable[Host]) -> int:
 
 
 def _runs(group: Group, pods: Sequence[Host]) -> bool:
-    hosts = {host.seat.host for host in pods}
+    hosts = {host.identity.host for host in pods}
     return len(pods) == group.hosts == len(hosts) and all(host.lives and host.runs for host in pods)
 
 

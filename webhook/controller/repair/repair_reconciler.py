@@ -169,7 +169,7 @@ class RepairReconciler:
         deleted: dict[tuple[str, str], list[str]] = {}
         for action, done in zip(actions, results, strict=True):
             if done is True:
-                replica = action.host.seat.name
+                replica = action.host.identity.name
                 deleted.setdefault((replica, action.reason), []).append(action.host.name)
         if deleted:
             notices = [_notice(facts, group, *each, pods) for each, pods in deleted.items()]
@@ -191,7 +191,7 @@ class RepairReconciler:
             self.deleted[reason] = self.deleted.get(reason, 0) + 1
             text = "repair: deleted pod %s/%s of %s: %s"
             host = action.host
-            called = _called(facts, group, host.seat.name)
+            called = _called(facts, group, host.identity.name)
             _log.warning(text, facts.namespace, host.name, called, reason)
         return True
 

@@ -17,10 +17,10 @@ from webhook.diagnostics.assigned_pods import is_head
 from webhook.diagnostics.live_objects import ContainerStatus, LiveCluster, LivePod
 from webhook.groups.group_config import RayClusterConfig, facts_of
 from webhook.groups.identity import HostIdentity
-from webhook.groups.identity_labels import seat_of
+from webhook.groups.identity_labels import identity_of
 from webhook.kubeclient.client import Api
 
-POLICY: Final = "ray-webhook-seat-labels"
+POLICY: Final = "ray-webhook-identity-labels"
 """The policy and binding in `manifests/policies/tenants`: who may write identity labels."""
 _POLICY_KINDS: Final = {
     "validatingadmissionpolicies": "ValidatingAdmissionPolicy",
@@ -127,15 +127,15 @@ def _hosts_of(pods: Sequence[LivePod], group: str, hosts: int, *, unit: bool) ->
         if not worker or labels.get(names.LABEL_GROUP, "") != group:
             continue
         try:
-            seat = seat_of(group, labels, None, hosts)
+            identity = identity_of(group, labels, None, hosts)
         except Denied:
             continue
-        if seat is not None:
-            rank = HostIdentity(0, seat.replica * hosts + seat.host, "")
-            yield _host_of(pod, rank if unit else seat)
+        if identity is not None:
+            rank = HostIdentity(0, identity.replica * hosts + identity.host, "")
+            yield _host_of(pod, rank if unit else identity)
 
 
-def _host_of(pod: LivePod, seat: HostIdentity) -> Host:
+def _host_of(pod: LivePod, identity: HostIdentity) -> Host:
     meta = pod.metadata
     ray = (pod.spec.ray or Container()).name
     statuses = {each.name: each for each in pod.status.container_statuses or ()}
@@ -144,8 +144,8 @@ def _host_of(pod: LivePod, seat: HostIdentity) -> Host:
         name=pod.name,
         uid=meta.uid or "",
         version=meta.resource_version,
-        seat=seat,
-        ours=pod.annotations.get(names.ANNOTATION_SEAT) == names.SEAT_ASSIGNED,
+        identity=identity,
+        ours=pod.annotations.get(names.ANNOTATION_IDENTITY) == names.IDENTITY_ASSIGNED,
         deleting=pod.leaves,
         ended=pod.ended,
         runs=pod.status.phase == "Running" and status.state.running is not None,

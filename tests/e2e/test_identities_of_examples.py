@@ -25,10 +25,10 @@ from tests.e2e.rays import (
     EXAMPLES,
     example,
     wait_for_workers,
-    well_seated,
+    wrong_identities,
 )
 from tests.e2e.webhook_process import Webhook
-from tests.seats import Held, seat_of
+from tests.identities import Held, identity_of
 from webhook.api import names
 
 pytestmark = pytest.mark.e2e
@@ -81,8 +81,8 @@ def test_the_pods_are_stored_as_the_command_line_shows_them(
     stored: Stored, stem: str, tmp_path: Path
 ) -> None:
     cluster = example(stem)
-    shown = {identity(pod): facts(pod) for pod in mutate(cluster, stored, tmp_path)}
-    found = {identity(pod): facts(pod) for pod in stored.of(cluster)}
+    shown = {worker_index(pod): facts(pod) for pod in mutate(cluster, stored, tmp_path)}
+    found = {worker_index(pod): facts(pod) for pod in stored.of(cluster)}
     assert found.keys() == shown.keys()
     assert [
         (place, *difference)
@@ -92,11 +92,11 @@ def test_the_pods_are_stored_as_the_command_line_shows_them(
 
 
 @pytest.mark.parametrize("stem", STEMS)
-def test_no_seat_is_held_twice_and_none_is_skipped(stored: Stored, stem: str) -> None:
+def test_no_identity_is_held_twice_and_none_is_skipped(stored: Stored, stem: str) -> None:
     cluster = example(stem)
     pods = stored.of(cluster)
-    assert well_seated(pods, cluster) == []
-    assert len({seat_of(pod) for pod in pods} - {None}) == len(pods)
+    assert wrong_identities(pods, cluster) == []
+    assert len({identity_of(pod) for pod in pods} - {None}) == len(pods)
 
 
 @pytest.mark.parametrize("stem", STEMS)
@@ -104,7 +104,7 @@ def test_what_a_host_is_told_is_where_its_labels_and_its_host_name_say_it_is(
     stored: Stored, stem: str
 ) -> None:
     for pod in stored.of(example(stem)):
-        held, spec = seat(pod), pod["spec"]
+        held, spec = identity(pod), pod["spec"]
         address = f"{spec.get('hostname')}.{spec.get('subdomain')}"
         for container in spec["containers"]:
             told = {each["name"]: each.get("value", "") for each in container["env"]}
@@ -147,7 +147,7 @@ def test_the_hosts_of_a_replica_keep_together_and_apart_from_others(
     stored: Stored, stem: str
 ) -> None:
     for pod in stored.of(example(stem)):
-        held = seat(pod)
+        held = identity(pod)
         required = "requiredDuringSchedulingIgnoredDuringExecution"
         together = pod["spec"].get("affinity", {}).get("podAffinity", {}).get(required, [])
         wanted = {names.LABEL_CLUSTER: held.cluster, names.LABEL_REPLICA_NAME: held.name}
@@ -162,9 +162,9 @@ def test_the_hosts_of_a_replica_keep_together_and_apart_from_others(
             assert together == []
 
 
-def seat(pod: Json) -> Held:
-    """The seat of a pod that has one."""
-    held = seat_of(pod)
+def identity(pod: Json) -> Held:
+    """The identity of a pod that has one."""
+    held = identity_of(pod)
     assert held is not None, pod["metadata"]["name"]
     return held
 
@@ -198,9 +198,9 @@ def mutate(cluster: Json, stored: Stored, folder: Path) -> Objects:
     ]
 
 
-def identity(pod: Json) -> tuple[str, int, int]:
-    """The seat of a pod, but for the replica's name, which is drawn."""
-    held = seat(pod)
+def worker_index(pod: Json) -> tuple[str, int, int]:
+    """The identity of a pod, but for the replica's name, which is drawn."""
+    held = identity(pod)
     return held.group, held.replica, held.host
 
 
@@ -221,7 +221,7 @@ def facts(pod: Json) -> Json:
         },
     }
     text = json.dumps(found)
-    if name := seat(pod).name:
+    if name := identity(pod).name:
         text = text.replace(name, "NAME")
     decoded: Json = json.loads(text)
     return decoded

@@ -46,7 +46,7 @@ def _batch(state: Membership, key: GroupKey, hosts: int) -> float:
     started = perf_counter()
     for turn in range(turns):
         wanted = Request("c", key, hosts, MAX_REPLICAS, f"new-{turn}")
-        seat = at_once(identities.reserve(wanted, lambda seat, _: seat))
-        assert isinstance(seat, HostIdentity)
-        identities.deleted(key, seat)
+        identity = at_once(identities.reserve(wanted, lambda identity, _: identity))
+        assert isinstance(identity, HostIdentity)
+        identities.deleted(key, identity)
     return (perf_counter() - started) / turns * 1e6

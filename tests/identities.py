@@ -8,7 +8,7 @@ from webhook.api import names
 
 
 class Held(NamedTuple):
-    """The seat that a stored pod holds."""
+    """The identity that a stored pod holds."""
 
     cluster: str
     group: str
@@ -17,8 +17,8 @@ class Held(NamedTuple):
     name: str
 
 
-def seat_of(pod: dict[str, Any]) -> Held | None:
-    """Return the seat in the labels of a pod, or None for a pod without one."""
+def identity_of(pod: dict[str, Any]) -> Held | None:
+    """Return the identity in the labels of a pod, or None for a pod without one."""
     labels = pod["metadata"]["labels"]
     if names.LABEL_REPLICA_INDEX not in labels:
         return None
@@ -32,24 +32,24 @@ def seat_of(pod: dict[str, Any]) -> Held | None:
 
 
 def violations(pods: Iterable[dict[str, Any]], hosts: dict[tuple[str, str], int]) -> list[str]:
-    """Return what is wrong with live pods that came up without deletions: nothing, when seating is
+    """Return what is wrong with live pods that came up without deletions: nothing, when choosing is
     right.
 
-    `hosts` gives numOfHosts by (cluster, group). Checked: one pod a seat, one name a replica,
+    `hosts` gives numOfHosts by (cluster, group). Checked: one pod an identity, one name a replica,
     replicas filled in order.
     """
-    seats = [seat for pod in pods if (seat := seat_of(pod)) is not None]
+    identities = [identity for pod in pods if (identity := identity_of(pod)) is not None]
     found = [
-        f"{seat} is held {count} times"
-        for seat, count in Counter(seat[:4] for seat in seats).items()
+        f"{identity} is held {count} times"
+        for identity, count in Counter(identity[:4] for identity in identities).items()
         if count > 1
     ]
-    for group in {seat[:2] for seat in seats}:
+    for group in {identity[:2] for identity in identities}:
         size = hosts[group]
         replicas: dict[int, list[Held]] = {}
-        for seat in seats:
-            if seat[:2] == group:
-                replicas.setdefault(seat.replica, []).append(seat)
+        for identity in identities:
+            if identity[:2] == group:
+                replicas.setdefault(identity.replica, []).append(identity)
         if sorted(replicas) != list(range(len(replicas))):
             found.append(f"{group}: replica indices {sorted(replicas)} have holes")
         if sum(len(members) < size for members in replicas.values()) > 1:

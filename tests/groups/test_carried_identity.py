@@ -7,12 +7,12 @@ import pytest
 from webhook.api import names
 from webhook.api.review import INVALID, REQUIRED, Denied
 from webhook.groups.identity import MAX_REPLICAS, HostIdentity
-from webhook.groups.identity_labels import carried_seat
+from webhook.groups.identity_labels import carried_identity
 
-INDEX, NAME, HOST = names.SEAT_LABELS
+INDEX, NAME, HOST = names.IDENTITY_LABELS
 WHOLE = {INDEX: "2", NAME: "g-xh3hf", HOST: "1"}
 LAST = str(MAX_REPLICAS - 1)
-PARTS = [part for size in (1, 2) for part in combinations(names.SEAT_LABELS, size)]
+PARTS = [part for size in (1, 2) for part in combinations(names.IDENTITY_LABELS, size)]
 NO_NUMBERS = (
     *("", "x", "01", "+1", "-1", " 1", "1 ", "1.0", "1e0", "0x1", "\u0661", "\u00b2", "1\n"),
     *("None", "1_0", "99999999999999"),
@@ -20,7 +20,7 @@ NO_NUMBERS = (
 
 
 @pytest.mark.parametrize(
-    ("labels", "hosts", "seat"),
+    ("labels", "hosts", "identity"),
     [
         (WHOLE, 4, HostIdentity(2, 1, "g-xh3hf")),
         ({names.LABEL_GROUP: "g"}, 1, None),
@@ -30,16 +30,16 @@ NO_NUMBERS = (
         ({**WHOLE, INDEX: LAST, HOST: "3"}, 4, HostIdentity(int(LAST), 3, "g-xh3hf")),
     ],
 )
-def test_a_whole_seat_is_trusted_and_an_index_alone_is_one_of_a_single_host(
-    labels: dict[str, str], hosts: int, seat: HostIdentity | None
+def test_a_whole_identity_is_trusted_and_an_index_alone_is_one_of_a_single_host(
+    labels: dict[str, str], hosts: int, identity: HostIdentity | None
 ) -> None:
-    assert carried_seat(labels, hosts) == seat
+    assert carried_identity(labels, hosts) == identity
 
 
 def refused(labels: dict[str, str], hosts: int = 4) -> list[tuple[str, str]]:
-    """Return reason and label of each cause for which a seat is refused."""
+    """Return reason and label of each cause for which an identity is refused."""
     with pytest.raises(Denied) as caught:
-        carried_seat(labels, hosts)
+        carried_identity(labels, hosts)
     return [
         (cause.reason, cause.field.removeprefix("metadata.labels[").removesuffix("]"))
         for cause in caught.value.causes
@@ -50,10 +50,10 @@ def refused(labels: dict[str, str], hosts: int = 4) -> list[tuple[str, str]]:
     ("part", "hosts"),
     [(part, 4) for part in PARTS] + [(part, 1) for part in PARTS if part != (INDEX,)],
 )
-def test_a_part_of_a_seat_is_refused_with_every_label_that_is_missing(
+def test_a_part_of_a_identity_is_refused_with_every_label_that_is_missing(
     part: tuple[str, ...], hosts: int
 ) -> None:
-    missing = [(REQUIRED, label) for label in names.SEAT_LABELS if label not in part]
+    missing = [(REQUIRED, label) for label in names.IDENTITY_LABELS if label not in part]
     assert refused({label: WHOLE[label] for label in part}, hosts) == missing
 
 

@@ -3,7 +3,7 @@
 from tests.e2e.api import Api, Objects, Resource
 
 EVENTS = Resource("events.k8s.io/v1", "events")
-SEAT = (
+IDENTITY = (
     "ray.io/worker-group-replica-index",
     "ray.io/worker-group-replica-name",
     "ray.io/replica-host-index",

@@ -37,7 +37,7 @@ class Admitted:
 
     uid: str
     key: GroupKey
-    seat: HostIdentity
+    identity: HostIdentity
     holder: str
     since: float
     terminating: bool = False
@@ -51,7 +51,7 @@ class Simulation:
     events: list[tuple[str, Admitted]] = field(default_factory=list)
 
 
-class Seating(RuleBasedStateMachine):
+class Identities(RuleBasedStateMachine):
     """Creations, deletions, failures, dry runs, retries, restarts and watch delay, in any order."""
 
     steps = 0
@@ -88,12 +88,12 @@ class Seating(RuleBasedStateMachine):
         """KubeRay creates a pod, and the webhook gives it an identity."""
         key = list(self.groups)[number % len(self.groups)]
         wanted, before = self._wanted(key), self.api.entries(key.group)
-        seat, holder = self._reserve(wanted)
+        identity, holder = self._reserve(wanted)
         after = self.api.entries(key.group)
-        assert after[seat.replica, seat.host] == holder
+        assert after[identity.replica, identity.host] == holder
         kept = {place for place in before if after.get(place) == before[place]}
-        self._check_order(key, seat, kept)
-        return Admitted(wanted.uid, key, seat, holder, self.lists.time)
+        self._check_order(key, identity, kept)
+        return Admitted(wanted.uid, key, identity, holder, self.lists.time)
 
     @rule(number=st.integers(0, 2))
     def dry_run(self, number: int) -> None:
@@ -101,7 +101,8 @@ class Seating(RuleBasedStateMachine):
         key = list(self.groups)[number % len(self.groups)]
         before = self.api.entries(key.group)
         first, second = (
-            self.identities.preview(self._wanted(key), lambda seat, _: seat) for _ in range(2)
+            self.identities.preview(self._wanted(key), lambda identity, _: identity)
+            for _ in range(2)
         )
         assert isinstance(first, HostIdentity)
         assert isinstance(second, HostIdentity)
@@ -112,7 +113,7 @@ class Seating(RuleBasedStateMachine):
     def retry(self, pod: Admitted) -> None:
         """The API server repeats a review whose response was lost: the identity is the same."""
         if self.lists.time < pod.since + VACANT_SECONDS / 2 and pod.uid not in self.simulation.pods:
-            assert self._reserve(self._wanted(pod.key, pod.uid)) == (pod.seat, pod.holder)
+            assert self._reserve(self._wanted(pod.key, pod.uid)) == (pod.identity, pod.holder)
             pod.since = self.lists.time
 
     @rule(target=stored, pod=consumes(passed))
@@ -150,7 +151,7 @@ class Seating(RuleBasedStateMachine):
         )
         for event, pod in due:
             if event == "put":
-                self.members.put(pod.uid, Member(pod.key, pod.seat, pod.holder))
+                self.members.put(pod.uid, Member(pod.key, pod.identity, pod.holder))
             else:
                 self.members.remove(pod.uid)
 
@@ -175,49 +176,51 @@ class Seating(RuleBasedStateMachine):
         self.lists.listed_at = self.lists.time
         for pod in self.simulation.pods.values():
             if not pod.terminating:
-                self.members.put(pod.uid, Member(pod.key, pod.seat, pod.holder))
+                self.members.put(pod.uid, Member(pod.key, pod.identity, pod.holder))
 
-    def _check_order(self, key: GroupKey, seat: HostIdentity, kept: set[tuple[int, int]]) -> None:
+    def _check_order(
+        self, key: GroupKey, identity: HostIdentity, kept: set[tuple[int, int]]
+    ) -> None:
         """A replica is filled before another is opened, and the lowest free index is opened."""
         hosts, group = self.groups[key], self.members.group(key)
         places = {
             (index, host) for index in range(64) for host in range(hosts)
             if group.taken(index) >> host & 1
         }  # fmt: skip
-        held = (kept | places) - {(seat.replica, seat.host)}
+        held = (kept | places) - {(identity.replica, identity.host)}
         replicas = {replica for replica, _ in held}
         if any(replica >= BLOCK for replica in replicas):
             return  # a table that this process has not read may have more
         lacking = [i for i in replicas if len([each for each in held if each[0] == i]) < hosts]
-        if seat.replica in replicas:
-            assert seat.replica == min(lacking)
-            taken = {host for replica, host in held if replica == seat.replica}
-            assert seat.host == min(set(range(hosts)) - taken)
+        if identity.replica in replicas:
+            assert identity.replica == min(lacking)
+            taken = {host for replica, host in held if replica == identity.replica}
+            assert identity.host == min(set(range(hosts)) - taken)
         else:
             assert not lacking
-            assert seat.replica == min(set(range(len(replicas) + 1)) - replicas)
-            assert seat.host == 0
+            assert identity.replica == min(set(range(len(replicas) + 1)) - replicas)
+            assert identity.host == 0
 
     @invariant()
     def no_identity_is_held_twice(self) -> None:
         """No two live pods have one identity, and a replica has one name."""
-        Seating.steps += 1
+        Identities.steps += 1
         live = [pod for pod in self.simulation.pods.values() if not pod.terminating]
-        places = [(pod.key, pod.seat.replica, pod.seat.host) for pod in live]
+        places = [(pod.key, pod.identity.replica, pod.identity.host) for pod in live]
         assert len(places) == len(set(places))
-        called = {(pod.key, pod.seat.replica): pod.seat.name for pod in live}
-        assert all(called[pod.key, pod.seat.replica] == pod.seat.name for pod in live)
+        called = {(pod.key, pod.identity.replica): pod.identity.name for pod in live}
+        assert all(called[pod.key, pod.identity.replica] == pod.identity.name for pod in live)
 
 
 @pytest.mark.hypothesis
 def test_the_invariants_hold_under_any_interleaving() -> None:
-    Seating.steps = 0
+    Identities.steps = 0
     run_state_machine_as_test(
-        Seating,
+        Identities,
         settings=settings(
             max_examples=EXAMPLES,
             stateful_step_count=STEPS,
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
         ),
     )
-    assert Seating.steps >= ENOUGH, f"only {Seating.steps} steps were made"
+    assert Identities.steps >= ENOUGH, f"only {Identities.steps} steps were made"
