@@ -25,6 +25,7 @@ from webhook.api.objects import (
     Container,
     EnvVar,
     Pod,
+    PodSpec,
     Resources,
     WorkerGroup,
     ray_container,
@@ -211,14 +212,7 @@ def read_replica(
     decoded.
     """
     spec, hosts, name = pod.spec, group.num_of_hosts, group.group_name
-    main = [
-        _slot(f"/spec/containers/{i}", container, passing=False)
-        for i, container in enumerate(spec.containers or _NO_CONTAINERS)
-    ]
-    inits = [
-        _slot(f"/spec/initContainers/{i}", container, passing=container.restart_policy != ALWAYS)
-        for i, container in enumerate(spec.init_containers or ())
-    ]
+    main, inits = _slots_of(spec)
     slots = main + inits
     devices = devices_of_host(
         [slot.devices for slot in main], [(slot.devices, not slot.passing) for slot in inits]
@@ -228,11 +222,6 @@ def read_replica(
     whole = read_slice(pod.annotations, spec.node_selector or {}, chips * hosts, placed=placed)
     head, in_unit = identity.replica == HEAD_IDENTITY.replica, name in cluster.units
     multi_slice = chips > 0 and any(map(in_multi_slice, slots))
-    processes = []
-    if whole.v7x:
-        processes = [slot for slot in slots if slot.devices.get(TPU.name) and not slot.passing]
-        for ordinal, slot in enumerate(processes):
-            slot.ordinal = ordinal
     return Replica(
         pod=pod,
         index=identity.replica,
@@ -250,12 +239,33 @@ def read_replica(
         service=spec.subdomain or headless_service(cluster.name),
         devices=devices,
         chips=chips,
-        processes=processes,
+        processes=_number_processes(slots) if whole.v7x else [],
         slice=whole,
         multi_slice=multi_slice,
         needs_names=not head and (hosts > 1 or in_unit or cluster.host_names or multi_slice),
         policy=policy,
     )
+
+
+def _slots_of(spec: PodSpec) -> tuple[list[Slot], list[Slot]]:
+    """Return the containers and the init containers. Raises Denied."""
+    main = [
+        _slot(f"/spec/containers/{i}", container, passing=False)
+        for i, container in enumerate(spec.containers or _NO_CONTAINERS)
+    ]
+    inits = [
+        _slot(f"/spec/initContainers/{i}", container, passing=container.restart_policy != ALWAYS)
+        for i, container in enumerate(spec.init_containers or ())
+    ]
+    return main, inits
+
+
+def _number_processes(slots: list[Slot]) -> list[Slot]:
+    """Return the containers with TPUs, each with its ordinal."""
+    processes = [slot for slot in slots if slot.devices.get(TPU.name) and not slot.passing]
+    for ordinal, slot in enumerate(processes):
+        slot.ordinal = ordinal
+    return processes
 
 
 def fill(slot: Slot, variables: Iterable[Variable]) -> list[SetEnv | Warn]:

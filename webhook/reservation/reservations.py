@@ -283,19 +283,11 @@ class Reservations:
 
     def _check_unseen(self, key: Key, group: "_Group", objects: Objects) -> None:
         """Raise Denied for a group with too many entries whose objects do not appear."""
-        if group.made < self._unseen_max:
-            return
-        entries = self._unseen(objects, group.tables)
-        group.made = len(entries)
-        if group.made < self._unseen_max:
-            return
-        since = self._lists.now() - min(entries)
-        text = (
-            f"{len(entries)} pods of group {key.group} in namespace {key.namespace} were admitted "
-            f"within the last {since:.0f} s and have not appeared: see earlier events for what "
-            "refused them, such as a quota or another webhook. KubeRay tries again"
-        )
-        raise Denied(Cause(FORBIDDEN, text, ""))
+        if group.made >= self._unseen_max:
+            entries = self._unseen(objects, group.tables)
+            group.made = len(entries)
+            if group.made >= self._unseen_max:
+                raise _too_many_unseen(key, len(entries), self._lists.now() - min(entries))
 
 
 class _Group(Struct):
@@ -316,6 +308,15 @@ class _Group(Struct):
     def table(self, block: int) -> Table:
         found = self.stored.get(block)
         return found.table if found else {}
+
+
+def _too_many_unseen(key: Key, entries: int, seconds: float) -> Denied:
+    text = (
+        f"{entries} pods of group {key.group} in namespace {key.namespace} were admitted within "
+        f"the last {seconds:.0f} s and have not appeared: see earlier events for what refused "
+        "them, such as a quota or another webhook. KubeRay tries again"
+    )
+    return Denied(Cause(FORBIDDEN, text, ""))
 
 
 def _start(objects: Objects, request: AnyRequest, group: _Group) -> int:
