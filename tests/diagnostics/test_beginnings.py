@@ -2,11 +2,14 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.builders import a_cluster
 from tests.diagnostics.scenes import NOW, Scene, instant, llama
 from webhook.api.names import LABEL_HOST_INDEX
+from webhook.diagnostics.live_objects import LiveEvent
+from webhook.diagnostics.object_cache import Live, ObjectCache, Table
 
 HEAD = "llama-head"
 HOST = "llama-tpu-worker-0-3"
@@ -200,3 +203,21 @@ def test_an_absurd_grace_period_says_nothing_of_when_a_deletion_began(grace: int
     deletion = {"deletionTimestamp": instant(60), "deletionGracePeriodSeconds": grace}
     found = Scene().changed(HOST, metadata=deletion).examined().every_problem
     assert [each.since for each in found if each.id == "host-missing"] == [None]
+
+
+def test_the_end_of_a_pod_concerns_its_raycluster_without_a_search_of_all_pods(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scene = ended(Scene().without(HOST), HOST, 0)
+    objects = scene.observed().load(ObjectCache())
+    objects.begin()
+    objects.take_changed()
+
+    def every(table: Table[Live]) -> list[Live]:
+        assert table is not objects.pods
+        return [each for _, each in table.items()]
+
+    monkeypatch.setattr(Table, "all", property(every))
+    scene.events[0]["involvedObject"]["name"] = "llama-tpu-worker-x7k2p"
+    objects.events.put("later", msgspec.convert(scene.events[0], LiveEvent))
+    assert objects.take_changed() == {scene.cluster["metadata"]["uid"]}

@@ -2,9 +2,13 @@
 Kueue exchanged.
 """
 
+import pytest
+
 from tests.diagnostics.scenes import Scene, job, llama, llama_of
 from webhook.api import names
+from webhook.diagnostics.assigned_pods import asks_for_tpu
 from webhook.diagnostics.diagnosis import Problem
+from webhook.diagnostics.live_objects import LivePod
 
 LEVEL = "cloud.google.com/gce-topology-block"
 
@@ -52,6 +56,20 @@ def test_while_a_replica_is_too_many_it_is_the_one_with_the_highest_id() -> None
     (found,) = of(scene, "replica-beyond-desired")
     assert set(found.pods) == {f"llama-tpu-0-worker-2-{host}" for host in range(4)}
     assert "the highest ids" in found.remedy
+
+
+def test_the_slices_of_a_job_are_counted_once_for_all_groups(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    groups, read = 12, []
+
+    def asks(pod: LivePod) -> bool:
+        read.append(pod)
+        return asks_for_tpu(pod)
+
+    monkeypatch.setattr("webhook.diagnostics.replica_problems.asks_for_tpu", asks)
+    assert of(job(*[1] * groups, told=groups)) == []
+    assert len(read) == 3 * groups
 
 
 def test_groups_that_are_no_job_and_those_that_are_to_go_have_no_slices() -> None:

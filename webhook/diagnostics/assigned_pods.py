@@ -127,6 +127,8 @@ class Cluster(Struct):
     groups: list[Group] = []
     strays: list[LivePod] = []
     leaving: list[LivePod] = []
+    slices: int | None = None
+    """The number of slices of its job over several TPU slices, once counted."""
     _ends: dict[str, list[float]] = {}
 
     def ends(self, name: str) -> list[float]:

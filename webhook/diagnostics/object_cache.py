@@ -156,9 +156,9 @@ class ObjectCache:
         self._examined = False
         self._changed: set[str] = set()
         self._places: set[str] = set()
-        """Changed nodes by name; changed PodGroups and Services, and pods that have ended, by
-        namespace and name.
-        """
+        """Changed nodes by name, and changed PodGroups and Services by namespace and name."""
+        self._ends: set[str] = set()
+        """Pods that have ended, by namespace and name."""
         self.clusters: Table[LiveCluster] = Table(
             _namespace, lambda cluster: self._mark([cluster.metadata.uid or ""])
         )
@@ -186,12 +186,14 @@ class ObjectCache:
     def take_changed(self) -> set[str]:
         """Return the uids of RayClusters whose report may have changed since the last call."""
         places, self._places = self._places, set()
+        named, self._ends = places | self._ends, set()
         if places:
             self._mark(owner_of(pod) for pod in self.pods.all if not places.isdisjoint(_uses(pod)))
+        if named:
             self._mark(
                 each.metadata.uid or ""
                 for each in self.clusters.all
-                if not places.isdisjoint(_own_names(each))
+                if not named.isdisjoint(_own_names(each))
             )
         changed, self._changed = self._changed, set()
         return changed
@@ -235,8 +237,8 @@ class ObjectCache:
         """Mark the RayCluster of a rejection. The end of a pod counts once the pod is deleted."""
         if event.reason in REFUSALS:
             self._mark(_subjects(event))
-        elif self.pods.get(event.involved_object.uid) is None:
-            self._touch(_subjects(event))
+        elif self._examined and self.pods.get(event.involved_object.uid) is None:
+            self._ends.update(_subjects(event))
 
     def _namespace_changed(self, namespace: Bare) -> None:
         found = self.clusters.of(namespace.metadata.name or "")
@@ -295,7 +297,7 @@ def _uses(pod: LivePod) -> Iterable[str]:
 
 def _own_names(cluster: LiveCluster) -> Iterable[str]:
     """Yield the headless Service of a RayCluster, the `generateName` of all its pods, and the name
-    that its head may have without a suffix, as in `_places`.
+    that its head may have without a suffix, as in `_places` and `_ends`.
     """
     namespace, name = cluster.metadata.namespace or "", cluster.metadata.name or ""
     yield f"{namespace}/{headless_service(name)}"

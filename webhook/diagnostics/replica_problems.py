@@ -7,7 +7,7 @@ from typing import Final
 from webhook.api import names
 from webhook.api.formats import shortened
 from webhook.api.times import seconds_of
-from webhook.diagnostics.assigned_pods import Group, Replica, asks_for_tpu, newest
+from webhook.diagnostics.assigned_pods import Cluster, Group, Replica, asks_for_tpu, newest
 from webhook.diagnostics.diagnosis import (
     ERROR,
     WARNING,
@@ -259,7 +259,7 @@ def slice_left_out(group: Group) -> Iterator[Symptom]:
     number = group.desired
     if not number or len(group.replicas) > number or not _in_slice_job(group):
         return
-    total = sum(each.desired for each in group.cluster.groups if _in_slice_job(each))
+    total = _slices(group.cluster)
     name, job = names.MEGASCALE_NUM_SLICES, group.cluster.facts.slices.get(group.name)
     first_id = job.first if job else 0
     for replica in group.replicas:
@@ -284,6 +284,13 @@ def slice_left_out(group: Group) -> Iterator[Symptom]:
             replica=replica.index,
             deletes=True,
         )
+
+
+def _slices(cluster: Cluster) -> int:
+    """Return the number of slices of a job over several TPU slices, counted once for all groups."""
+    if cluster.slices is None:
+        cluster.slices = sum(each.desired for each in cluster.groups if _in_slice_job(each))
+    return cluster.slices
 
 
 def _in_slice_job(group: Group) -> bool:
