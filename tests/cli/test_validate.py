@@ -5,6 +5,7 @@ import json
 import re
 import sys
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -561,6 +562,23 @@ def test_several_processes_print_what_one_prints(validate: Run, many: Path) -> N
     assert "demo-1 is in" in one[2]
 
 
+@pytest.mark.parametrize(("jobs", "started"), [(1, []), (3, [3]), (200, [4])])
+def test_no_process_is_started_without_files_for_it(
+    many: Path, monkeypatch: pytest.MonkeyPatch, jobs: int, started: list[int]
+) -> None:
+    pools: list[int] = []
+
+    def pool(processes: int, **_: object) -> ThreadPoolExecutor:
+        pools.append(processes)
+        return ThreadPoolExecutor(1)
+
+    monkeypatch.setattr("webhook.cli.file_checks.ProcessPoolExecutor", pool)
+    check_files([str(many)], RuleSettings(), jobs)
+    assert pools == started
+    check_files([str(many / "000.yaml")], RuleSettings(), jobs)
+    assert pools == started, "one file needs no pool, which lacks semaphores in some containers"
+
+
 def test_a_terminal_shows_progress_after_a_second(
     many: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -572,6 +590,14 @@ def test_a_terminal_shows_progress_after_a_second(
         capsys.readouterr().err
         == "\r\x1b[K64 of 128 files\r\x1b[K96 of 128 files\r\x1b[K128 of 128 files\r\x1b[K"
     )
+
+
+def test_a_run_below_a_second_leaves_a_terminal_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    check_files([str(tmp_path)], RuleSettings(), 1)
+    assert capsys.readouterr().err == ""
 
 
 def test_no_progress_is_shown_in_a_file(many: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,9 +1,10 @@
 """Checks of documents by the validation rules, in several processes for many files."""
 
+import os
 import signal
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from math import inf
@@ -27,6 +28,7 @@ _QUIET: Final = 1.0
 _PERIOD: Final = 0.2
 """The delay before the first progress line and between updates, in seconds."""
 _VPA: Final = "VerticalPodAutoscaler"
+_Files = Sequence[str | ManifestError]
 
 
 def check_files(paths: Iterable[str], settings: RuleSettings, jobs: int) -> Report:
@@ -37,19 +39,33 @@ def check_files(paths: Iterable[str], settings: RuleSettings, jobs: int) -> Repo
     files = [*listed(paths)]
     chunks = [files[at : at + CHUNK] for at in range(0, len(files), CHUNK)]
     check = partial(_check_chunk, settings=settings)
-    apart = len(chunks) >= _APART_FROM and jobs != 1 and STDIN not in files
+    apart = len(chunks) >= _APART_FROM and STDIN not in files
+    jobs = min(jobs or os.cpu_count() or 1, len(chunks)) if apart else 1
     next_line = time.monotonic() + _QUIET if sys.stderr.isatty() else inf
+    shown = False
     report = Report()
-    with ProcessPoolExecutor(jobs or None, initializer=_ignore_interrupts) as pool:
-        for checked, part in enumerate(pool.map(check, chunks) if apart else map(check, chunks), 1):
-            report.add(part)
-            if time.monotonic() >= next_line:
-                next_line = time.monotonic() + _PERIOD
-                _show(f"{min(checked * CHUNK, len(files))} of {len(files)} files")
-    if next_line < inf:
+    for checked, part in enumerate(_reports(check, chunks, jobs), 1):
+        report.add(part)
+        if time.monotonic() >= next_line:
+            next_line, shown = time.monotonic() + _PERIOD, True
+            _show(f"{min(checked * CHUNK, len(files))} of {len(files)} files")
+    if shown:
         _show("")
     report.note_duplicates()
     return report
+
+
+def _reports(
+    check: Callable[[_Files], Report], chunks: Sequence[_Files], jobs: int
+) -> Iterator[Report]:
+    """Yield the report of each chunk, in order. One job needs no pool, which is not available where
+    semaphores are not.
+    """
+    if jobs == 1:
+        yield from map(check, chunks)
+        return
+    with ProcessPoolExecutor(jobs, initializer=_ignore_interrupts) as pool:
+        yield from pool.map(check, chunks)
 
 
 def check_documents(found: Iterable[Manifest | ManifestError], settings: RuleSettings) -> Report:
@@ -70,7 +86,7 @@ def check_documents(found: Iterable[Manifest | ManifestError], settings: RuleSet
     return report
 
 
-def _check_chunk(files: Sequence[str | ManifestError], settings: RuleSettings) -> Report:
+def _check_chunk(files: _Files, settings: RuleSettings) -> Report:
     return check_documents(read_listed(files), settings)
 
 
