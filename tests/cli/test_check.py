@@ -285,9 +285,9 @@ def test_a_lease_that_cannot_be_written_is_found(
 @pytest.mark.parametrize(
     ("cause", "advice"),
     [
-        ("context deadline exceeded", "a NetworkPolicy or firewall"),
+        ("context deadline exceeded", "NetworkPolicies and firewalls"),
         ("dial tcp 10.0.0.1:443: connect: connection refused", "no pod listens"),
-        ("x509: certificate signed by unknown authority", "do not fit"),
+        ("x509: certificate signed by unknown authority", "do not match"),
     ],
 )
 def test_a_failed_call_has_its_cause(printed: Printed, cause: str, advice: str) -> None:
@@ -378,9 +378,9 @@ def test_workers_of_all_namespaces_are_checked_unless_one_is_named(
 @pytest.mark.parametrize(
     ("arguments", "refused", "said"),
     [
-        ((), "", "nothing is wrong in all namespaces"),
-        ((), "/api/v1/pods", "nothing is wrong in namespace team"),
-        (("-n", "team"), "", "nothing is wrong in namespace team"),
+        ((), "", "no check failed, in all namespaces"),
+        ((), "/api/v1/pods", "no check failed, in namespace team"),
+        (("-n", "team"), "", "no check failed, in namespace team"),
     ],
 )
 def test_the_last_line_names_the_namespaces(
@@ -403,7 +403,7 @@ def test_it_can_wait_until_all_checks_pass(printed: Printed) -> None:
         server.found = late  # type: ignore[method-assign] # the server gets ready meanwhile
 
     status, out = printed("--wait", "1m", change=change)
-    assert (status, "nothing is wrong" in out) == (0, True)
+    assert (status, "no check failed" in out) == (0, True)
 
 
 def test_the_worker_that_is_sent_is_that_of_kuberay_without_an_identity() -> None:
@@ -522,7 +522,7 @@ def test_a_state_in_a_file_is_checked_without_a_cluster(at: At, run: Run, write:
     verdicts = {each["id"]: each["verdict"] for each in found["checks"]}
     assert verdicts == {"second-webhook": "error", "identities": "error"}
     ended = run("check", "--state", state, "-n", "other")
-    last = "1 of the checks failed in namespace other of the files"
+    last = "1 check failed, in namespace other of the files"
     assert (ended.status, last in ended.out) == (1, True)
     ended = run("check", "--state", state, "--pre")
     assert (ended.status, "leave out --pre and --wait" in ended.err) == (2, True)

@@ -176,7 +176,7 @@ def _fine(text: str) -> Found:
 
 def _unread(probed: Probed, resource: str, text: str) -> Found:
     why = probed.unread.get(resource, "it could not be read")
-    return "unknown", f"{text}: {resource} ({why})", "ask somebody who may read them"
+    return "unknown", f"{text}: {resource} ({why})", f"use an account that may read {resource}"
 
 
 def where(namespace: str) -> str:
@@ -188,8 +188,8 @@ def _kubernetes(probed: Probed) -> Iterator[Found]:
     text = str(probed.version.get("gitVersion", ""))
     found = _release(text)
     if found is None:
-        what = f"Kubernetes says its version is {text!r}"
-        yield "unknown", what, "see that this is Kubernetes"
+        what = f"the API server has version {text!r}, which is no release of Kubernetes"
+        yield "unknown", what, "check that the context is a Kubernetes cluster"
     else:
         yield _recent(f"Kubernetes {text}", found, OLDEST_KUBERNETES)
 
@@ -214,7 +214,8 @@ def _operators(probed: Probed) -> Iterator[Found]:
         yield _unread(probed, "deployments", "KubeRay's version is not known")
     elif not probed.operators:
         advice = (
-            "see that the operator runs; it may be outside of this cluster, or under another label"
+            "check that the operator is running; it may be outside of this cluster, or have other "
+            "labels"
         )
         yield "warning", "no KubeRay operator was found", advice
     for image, gates in map(_started, probed.operators or ()):
@@ -293,13 +294,13 @@ def _account(deployment: Object) -> str:
 
 def _cert_manager(probed: Probed) -> Iterator[Found]:
     if probed.cert_manager:
-        yield _fine("cert-manager is installed, to issue the certificate")
+        yield _fine("cert-manager is installed")
         return
     advice = (
         "install cert-manager, or the webhook with its own certificate: "
         "certificates.source=self-signed of the chart"
     )
-    yield "warning", "cert-manager is not there; the webhook can do without", advice
+    yield "warning", "cert-manager is not installed; it is optional", advice
 
 
 def _registered(probed: Probed, ours: Container[str]) -> Iterator[Found]:
@@ -308,11 +309,11 @@ def _registered(probed: Probed, ours: Container[str]) -> Iterator[Found]:
         (CLUSTERS_WEBHOOK, probed.validating, "validatingwebhookconfigurations"),
     ):
         if known is None:
-            yield _unread(probed, what, f"whether {name} is registered is not known")
+            yield _unread(probed, what, f"it is not known whether {name} is registered")
         elif name in ours:
             yield _fine(f"{name} is registered")
         else:
-            text = f"no configuration has {name}"
+            text = f"no webhook configuration contains {name}"
             yield "error", text, "install the webhook: docs/install.md"
 
 
@@ -325,14 +326,22 @@ def _bundles(
         called = f"the caBundle of {webhook.name}"
         if not bundle:
             advice = (
-                "see why no one writes it: cert-manager's cainjector, or in self-signed mode the "
+                "check what writes it: cert-manager's cainjector, or in self-signed mode the "
                 "webhook itself"
             )
             yield "error", f"{webhook.name} (of {configuration}) has no caBundle", advice
         elif until is None:
-            yield "error", f"{called} holds no certificate", "remove it: it is written again"
+            yield (
+                "error",
+                f"{called} contains no certificate",
+                "remove it, so that it is written again",
+            )
         elif until <= now:
-            yield "error", f"{called} has expired", "see why no one renews it"
+            yield (
+                "error",
+                f"{called} has expired",
+                "check the Certificate ray-webhook-tls, or the log event webhook.certs",
+            )
         else:
             yield _fine(f"{called} is valid for {counted(int((until - now) // 86400), 'day')}")
 
@@ -359,14 +368,16 @@ def _policies(ours: Iterable[Webhook]) -> Iterator[Found]:
 def _endpoints(probed: Probed) -> Iterator[Found]:
     for service, count in probed.ready.items():
         if count is None:
-            yield _unread(probed, "endpointslices", f"who is ready behind {service} is not known")
+            yield _unread(
+                probed, "endpointslices", f"it is not known whether {service} has endpoints"
+            )
         elif count:
             are = "is" if count == 1 else "are"
             yield _fine(f"{counted(count, 'endpoint')} {are} ready behind service {service}")
         else:
             advice = (
-                f"see why: kubectl get pods -n {service.partition('/')[0]}; its /readyz?verbose "
-                "says what it waits for"
+                f"check its pods: kubectl get pods -n {service.partition('/')[0]}; /readyz?verbose "
+                "shows the unmet conditions of a pod"
             )
             yield "error", f"no pod is ready behind service {service}", advice
 
@@ -375,15 +386,15 @@ _WITHOUT_RIGHT: Final[tuple[tuple[str, Verdict, str, str], ...]] = (
     (
         DEFINITIONS,
         "warning",
-        ", to see which KubeRay the rules speak for",
+        ", to read the release of KubeRay for the rules",
         "apply the ClusterRole of the chart, or set validation.kuberay",
     ),
     (
         f" {LEASES} in ",
         "error",
-        ", by which identities are reserved",
+        ", to reserve identities",
         (
-            "apply the Role of the chart there; where the setting installation.namespace names "
+            "apply the Role of the chart there; if the setting installation.namespace names "
             "another namespace, give it to `check` as well"
         ),
     ),
@@ -398,7 +409,7 @@ def _rights(probed: Probed) -> Iterator[Found]:
     account = probed.accounts[0]
     for right, allowed in probed.rights.items():
         if allowed is None:
-            what = f"whether {account} may {right} is not known"
+            what = f"it is not known whether {account} may {right}"
             yield _unread(probed, "subjectaccessreviews", what)
         elif not allowed:
             found = next(row for row in _WITHOUT_RIGHT if row[0] in right)
@@ -408,10 +419,10 @@ def _rights(probed: Probed) -> Iterator[Found]:
 
 
 _LACKS_RIGHT: Final = re.compile(r'User "[^"]*" cannot ')
-_UNREADABLE: Final = "do what the message says; until then its worker groups get no new pods"
+_UNREADABLE: Final = "fix what the message names; until then its worker groups get no new pods"
 _UNWRITABLE: Final = (
-    "remove what refuses it: an admission webhook, a policy or a quota of that namespace; until "
-    "then no pod without an identity of KubeRay is admitted"
+    "allow it in the admission webhook, policy or quota that refuses it; until then pods without "
+    "an identity from KubeRay are denied"
 )
 
 
@@ -420,8 +431,8 @@ def _reservations(probed: Probed) -> Iterator[Found]:
     refused = {name: tried for name, tried in probed.reservations.items() if tried.refused}
     own = [tried.refused for tried in refused.values() if _LACKS_RIGHT.search(tried.refused)]
     if own:
-        text = f"dry runs of Leases are not allowed to you: {own[0]}"
-        yield "unknown", text, "ask somebody who may create and update Leases there"
+        text = f"you may not make dry runs of Leases: {own[0]}"
+        yield "unknown", text, "use an account that may create and update Leases there"
     for name, tried in refused.items():
         if tried.refused not in own:
             text = f"Lease {name} cannot be written, so nothing can be reserved: {tried.refused}"
@@ -437,21 +448,21 @@ def _second(mutating: Collection[WebhookConfiguration] | None) -> Iterator[Found
     for other in others:
         yield "error", other.message, f"{other.remedy}: {other.command}"
     if not others:
-        yield _fine("no other webhook is made for the pods of Ray")
+        yield _fine("no second webhook for Ray pods is registered")
 
 
 def _denial(tried: Tried) -> Iterator[Found]:
     """Yield the result of the dry run of a RayCluster that has to be denied."""
     if tried.stored is not None:
         advice = (
-            "see the namespaceSelector of its configuration, and whether its pods are ready: with "
-            "Ignore no one asks twice"
+            "check the namespaceSelector of its configuration, and that its pods are ready: with "
+            "failurePolicy Ignore, a failed call is no denial"
         )
-        yield "error", "a broken RayCluster passes: the webhook is not asked", advice
+        yield "error", "an invalid RayCluster is accepted: the webhook is not called", advice
     elif _denied_by(tried, CLUSTERS_WEBHOOK):
-        yield _fine("a broken RayCluster is denied, in a dry run")
+        yield _fine("an invalid RayCluster is denied, in a dry run")
     else:
-        yield _other_refusal(tried, "a broken RayCluster")
+        yield _other_refusal(tried, "an invalid RayCluster")
 
 
 def _patch(probed: Probed) -> Iterator[Found]:
@@ -465,11 +476,11 @@ def _patch(probed: Probed) -> Iterator[Found]:
     if probed.owner and index is not None:
         yield _fine(f"{what} gets its identity, in a dry run: replica {index}")
     elif _denied_by(tried, PODS_WEBHOOK) and probed.owner:
-        yield "warning", f"{what} is denied: {tried.refused}", "do what the message says"
+        yield "warning", f"{what} is denied: {tried.refused}", "fix what the message names"
     elif _denied_by(tried, PODS_WEBHOOK):
-        yield _fine("a worker pod of no RayCluster is denied, in a dry run")
+        yield _fine("a worker pod without a RayCluster is denied, in a dry run")
     elif tried.stored is not None:
-        advice = "see the selectors of its configuration, and whether its pods are ready"
+        advice = "check the selectors of its configuration, and that its pods are ready"
         yield "error", f"{what} is unchanged: the webhook is not called", advice
     else:
         yield _other_refusal(tried, what)
@@ -483,15 +494,18 @@ _FAILED: Final = re.compile(r"failed calling webhook \"([^\"]+)\"")
 _CAUSES: Final = (
     (
         r"deadline exceeded|i/o timeout|timed out|no route to host",
-        "a NetworkPolicy or firewall between API server and pods?",
+        "check the NetworkPolicies and firewalls between API server and pods",
     ),
-    (r"connection refused|no endpoints available", "no pod listens: see whether they run"),
-    (r"x509|certificate", "caBundle and certificate do not fit: see ca-bundle above"),
+    (
+        r"connection refused|no endpoints available",
+        "no pod listens: check that the pods of the webhook are running",
+    ),
+    (r"x509|certificate", "caBundle and certificate do not match: check ca-bundle above"),
     (
         r"service \"[^\"]*\" not found|no such host",
         "the Service does not exist: apply the manifests again",
     ),
-    ("", "see the log of the webhook"),
+    ("", "check the log of the webhook"),
 )
 """Causes of a failed call, by the text of the API server."""
 
@@ -508,8 +522,12 @@ def _other_refusal(tried: Tried, what: str) -> Found:
         return "unknown", f"no dry run of {what} was made", "name a namespace with -n"
     text = f"a dry run of {what} is refused"
     if tried.reason == "forbidden" and "admission webhook" not in tried.refused:
-        return "unknown", f"{text}: {tried.refused}", "ask somebody who may create it"
-    return "unknown", f"{text} by others: {tried.refused}", "try another namespace, with -n"
+        return "unknown", f"{text}: {tried.refused}", "use an account that may create it"
+    return (
+        "unknown",
+        f"{text}, but not by this webhook: {tried.refused}",
+        "try another namespace, with -n",
+    )
 
 
 _OF_IDENTITIES: Final = (
@@ -522,7 +540,7 @@ _OF_IDENTITIES: Final = (
 
 def _workers(probed: Probed) -> Iterator[Found]:
     if probed.cluster_report is None:
-        yield _unread(probed, "pods", "whether all workers have an identity is not known")
+        yield _unread(probed, "pods", "it is not known whether all workers have an identity")
     else:
         yield from _identities(probed.cluster_report, where(probed.scope), of_files=False)
 
@@ -548,7 +566,7 @@ def _identities(cluster_report: ClusterReport, scope: str, *, of_files: bool) ->
                 "add those of `kubectl get pods -o yaml`",
             )
         else:
-            yield _fine(f"{counted(workers, 'worker')} with as many identities, in {scope}")
+            yield _fine(f"{counted(workers, 'worker')}, each with its own identity, in {scope}")
 
 
 def _release(text: str) -> tuple[int, int] | None:

@@ -23,6 +23,7 @@ from webhook.cli.connection import Cluster, add_state, look_until, state_in
 from webhook.cli.parsing import add_connection, add_ignoring, add_output, add_wait
 from webhook.cli.terminal import Text, listing, mark, show, style
 from webhook.diagnostics.examiner import examine
+from webhook.diagnostics.messages import counted
 from webhook.groups.group_config import facts_of
 from webhook.manifest.kuberay_pods import expand
 from webhook.manifest.reader import Manifest, read
@@ -50,15 +51,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "examples:\n"
         "  ray-webhook check --pre        before the installation\n"
-        "  ray-webhook check --wait 2m    after it: until all is right, or two minutes are over\n"
+        "  ray-webhook check --wait 2m    after it: until no check fails, at most two minutes\n"
         "  ray-webhook check -n team      of the pods and RayClusters of one namespace\n"
         "  ray-webhook check --state FILE of `status -o state`: webhooks and identities\n\n"
         "Nothing is stored: objects are sent in dry runs only, to the namespace of -n, else to\n"
         "that of the context.\n\n"
-        "exit status: 0 nothing is wrong, 1 something is, 2 the cluster cannot be looked at"
+        "exit status: 0 no check failed, 1 a check failed, 2 the cluster cannot be reached"
     )
-    parser.add_argument("--pre", action="store_true", help="only what an installation needs")
-    add_wait(parser, "all is right")
+    parser.add_argument("--pre", action="store_true", help="only check what an installation needs")
+    add_wait(parser, "no check fails")
     add_output(parser)
     add_connection(parser, all_namespaces=False, namespaces="all that you may read")
     add_ignoring(parser)
@@ -180,8 +181,8 @@ def _show(found: _Found) -> None:
                 text = f"{each.remedy}; more: {each.page}"
                 rows.append(("", Text(text, style=style("info"))))
         parts += [Text(title, style="bold"), listing(rows), Text()]
-    scope = f" in {found.scope}" if found.scope else ""
-    level, last = ("fine", "nothing is wrong")
+    scope = f", in {found.scope}" if found.scope else ""
+    level, last = ("fine", "no check failed")
     if found.wrong:
-        level, last = ("error", f"{found.wrong} of the checks failed")
+        level, last = ("error", f"{counted(found.wrong, 'check')} failed")
     show(*parts, Text.assemble(mark(level), f" {last}{scope}"))

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "  ray-webhook dashboard --in-cluster  as a Deployment runs it, with settings\n\n"
         "`ray-webhook dashboard --in-cluster --help` lists these.\n"
         "It listens on 127.0.0.1 and prints an address that lets one browser in.\n\n"
-        "exit status: 0 ended by Ctrl-C, 2 the cluster cannot be looked at"
+        "exit status: 0 ended by Ctrl-C, 2 the cluster cannot be reached"
     )
     parser.add_argument(
         "--port",

@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"  ray-webhook migrate --from {PREVIOUS}             what is done, and what to do next\n"
         f"  ray-webhook migrate --from {PREVIOUS} --wait 2m   after a step, until it is done\n\n"
         "Nothing is changed: it prints the commands. docs/install.md describes each step.\n\n"
-        "exit status: 0 nothing is left to do, 1 something is, 2 the cluster cannot be looked at"
+        "exit status: 0 nothing is left to do, 1 something is, 2 the cluster cannot be reached"
     )
     parser.add_argument(
         "--from",
