@@ -249,7 +249,7 @@ def test_an_open_host_whose_raycluster_goes_says_so(page: Page, shown: Shown) ->
     for resource in ("rayclusters", "pods"):
         for each in other[resource]:
             shown.cluster.delete(resource, each["metadata"]["name"], "other")
-    expect(panel).to_contain_text("It is not there")
+    expect(panel).to_contain_text("It does not exist")
     expect(page.locator("#panel-title")).to_have_text("other/qwen-tpu-worker-0-0")
     for resource in ("rayclusters", "pods"):
         shown.cluster.put(resource, *other[resource])

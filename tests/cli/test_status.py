@@ -152,7 +152,7 @@ def test_the_ignore_label_has_no_effect_where_the_setting_says_so(status: Run) -
 
 def test_errors_of_the_connection_have_a_fix(status: Run, run: Run, tmp_path: Path) -> None:
     code, _, err = status(Scene(), refused="/api/v1/namespaces/team/pods")
-    assert (code, "ask for the right, or look at one namespace with -n" in err) == (2, True)
+    assert (code, "ask for the permission, or choose a namespace with -n" in err) == (2, True)
     code, _, err = status(Scene(), "--context", "there")
     assert (code, "has no context 'there': it has here" in err) == (2, True)
     code, out, err = run("status", "--kubeconfig", tmp_path / "none")
@@ -207,7 +207,7 @@ def test_a_kind_that_cannot_be_read_is_named_of_cluster_and_file(
             "status", "--state", write(status(Scene(), "-o", "state", refused="/api/v1/nodes").out)
         ),
     ):
-        assert (ended.status, "not looked at: nodes (forbidden)" in ended.out) == (0, True)
+        assert (ended.status, "not read: nodes (forbidden)" in ended.out) == (0, True)
 
 
 def test_one_namespace_and_one_raycluster_of_a_state_are_shown(

@@ -212,7 +212,7 @@ async def test_an_open_page_is_told_of_what_is_gone_as_of_what_another_has() -> 
             answer = await client.get(path, headers={"hx-request": "true"})
             assert answer.status_code == 200
             gone.append(answer.text.replace(name, ""))
-        assert "It is not there, or you may not see it." in gone[0]
+        assert "It does not exist, or you may not see it." in gone[0]
         assert gone[0] == gone[1]
         path = "/host?namespace=team&cluster=llama&group=tpu&replica=0&host=3"
         assert "TPU" not in (await client.get(path, headers={"hx-request": "true"})).text

@@ -28,7 +28,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="issue|inspect")
     issue = actions.add_parser("issue", help="write ca.crt, tls.crt and tls.key into a directory")
     issue.add_argument(
-        "--dir", type=Path, required=True, help="directory to write to; made if it is not there"
+        "--dir",
+        type=Path,
+        required=True,
+        help="directory to write to; created if it does not exist",
     )
     issue.add_argument(
         "--name",

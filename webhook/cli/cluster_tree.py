@@ -61,7 +61,7 @@ def drawing(cluster_report: report.ClusterReport, *, wide: bool = False) -> Line
         ]
     lines += shown_problems(cluster_report.problems, cluster_report.now)
     for name, why in cluster_report.unread.items():
-        lines.append(Text(f"not looked at: {name} ({why})", style=style("dim")))
+        lines.append(Text(f"not read: {name} ({why})", style=style("dim")))
     lines.append(_summary(cluster_report))
     return Lines(*lines)
 

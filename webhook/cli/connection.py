@@ -34,7 +34,7 @@ _ADVICE: Final = {
     "timeout": "is a firewall or a VPN between here and the API server?",
     "tls": "is the certificate authority in the kubeconfig that of this cluster?",
     "unauthorized": "log in again: the kubeconfig's credentials are not accepted",
-    "forbidden": "ask for the right, or look at one namespace with -n",
+    "forbidden": "ask for the permission, or choose a namespace with -n",
     "missing": "is KubeRay installed? `ray-webhook check --pre` looks",
 }
 

@@ -85,7 +85,7 @@ def _show(way: Migration, unread: dict[str, str]) -> None:
     steps: list[tuple[Text | str, Text]] = []
     for number, step in enumerate(way.steps, 1):
         steps.append((_mark(step), Text(f"{number}. {step.text}")))
-        then = [f"then look: {step.check}"] if step.state == "next" and step.check else []
+        then = [f"then check: {step.check}"] if step.state == "next" and step.check else []
         more = (Text(f"   {each}", style=style("info")) for each in (*step.commands, *then))
         steps += (("", each) for each in more)
     left = len(way.steps) - _done(way)

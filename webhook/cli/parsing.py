@@ -122,7 +122,11 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 def add_wait(parser: argparse.ArgumentParser, until: str) -> None:
     """Add the argument to repeat the command until a condition is met."""
     parser.add_argument(
-        "--wait", type=span, default=0.0, metavar="TIME", help=f"look again until {until}: 90s, 2m"
+        "--wait",
+        type=span,
+        default=0.0,
+        metavar="TIME",
+        help=f"repeat until {until}, for at most this time: 90s, 2m",
     )
 
 
@@ -154,7 +158,7 @@ def add_connection(
     namespaces: str = "the context's",
 ) -> None:
     """Add the arguments for kubeconfig, context and namespace. `namespaces` names the default."""
-    where = parser.add_argument_group("where to look")
+    where = parser.add_argument_group("the cluster to read")
     where.add_argument(
         "-n", "--namespace", default="", metavar="NAME", help=f"a namespace (default: {namespaces})"
     )

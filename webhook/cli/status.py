@@ -150,7 +150,7 @@ def _chosen(cluster_report: ClusterReport, name: str) -> ClusterReport:
     chosen = only(cluster_report, name)
     if name and not chosen.clusters:
         near = meant(name, [each.name for each in cluster_report.clusters])
-        raise InputError(f"there is no RayCluster {name}{near or '; -A looks in all namespaces'}")
+        raise InputError(f"there is no RayCluster {name}{near or '; use -A for all namespaces'}")
     return chosen
 
 

@@ -127,8 +127,8 @@ def run(arguments: argparse.Namespace) -> int:
     settings, problems = _settings(arguments)
     if bool(paths) == arguments.cluster:
         problems.append(
-            "name at least one file, folder, or - for standard input; or look at a --cluster, but "
-            "not both"
+            "name at least one file, folder, or - for standard input; or read a --cluster, but not "
+            "both"
         )
     if not arguments.cluster and any(getattr(arguments, name) for name in _OF_CLUSTER):
         problems.append(

@@ -134,7 +134,7 @@ class Panels:
         """Return the panel for a deleted object in an open page; a separate page is not found."""
         if not part:
             return None
-        return self._panel(title, part=True, lines=["It is not there, or you may not see it."])
+        return self._panel(title, part=True, lines=["It does not exist, or you may not see it."])
 
     def _panel(self, title: str, *, part: bool, **values: Any) -> str:  # noqa: ANN401 - as below
         empty = {"heading": "", "due": False, "created": None}
