@@ -113,6 +113,16 @@ def test_one_more_problem_of_a_field_that_had_one_is_new() -> None:
     assert ("deny", *problem) not in found_in_update(new, old)
 
 
+def test_a_warning_that_an_update_turns_into_a_denial_is_new() -> None:
+    problem = ("group-resource-unreadable", f"{GROUP}.resources[CPU]")
+    before, after, later = (
+        each.group(resources={"CPU": "many"})
+        for each in (a_cluster(), a_cluster().autoscaled(), a_cluster().autoscaled())
+    )
+    assert ("deny", *problem) in found_in_update(before, after)
+    assert ("warn", *problem) in found_in_update(after, later.annotation("a", "b"))
+
+
 def test_an_object_that_is_being_deleted_has_no_findings() -> None:
     new = a_cluster().group("headgroup", hosts=0).meta(deletionTimestamp="2026-01-01T00:00:00Z")
     assert found_in_update(a_cluster(), new) == set()

@@ -144,16 +144,18 @@ def _left_behind(kind: str, old: object, new: object, settings: RuleSettings) ->
 
 
 def _new(old: RayObject, new: RayObject, settings: RuleSettings, find: Find) -> list[Finding]:
-    """Return the findings in the new object; those that the old object had too become warnings."""
+    """Return the findings in the new object; denials that the old object had too become warnings.
+    A warning that the update makes a denial is new.
+    """
     found = list(find(new, settings))
-    if all(finding.level != DENY for finding in found):
+    places = Counter(each.place for each in found if each.level == DENY)
+    if not places:
         return found
     before: dict[tuple[object, ...], list[Finding]] = {}
     previous: dict[tuple[object, ...], list[Finding]] = {}
-    for each in find(old, settings):
+    for each in (each for each in find(old, settings) if each.level == DENY):
         before.setdefault(each.place, []).append(each)
         previous.setdefault((each.rule, each.field.tokens), []).append(each)
-    places = Counter(each.place for each in found)
 
     def known(finding: Finding) -> bool:
         """Return whether the old object had this finding, or as many of the rule at the field: the
