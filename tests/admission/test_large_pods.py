@@ -49,11 +49,21 @@ class Service:
         return asyncio.run(self._mutation.review(body)).body
 
 
+def crowded(containers: int) -> PodBuilder:
+    """Return a pod with so many containers."""
+    pod = a_pod().worker("g").of("c")
+    for number in range(containers - 1):
+        pod.container(f"c{number}")
+    return pod
+
+
 PODS = {
     "labels": lambda: a_pod().worker("g").of("c").identity(0, 1, "g-xh3hf").tpu(4),
     "no labels": lambda: a_pod().worker("g").of("c").tpu(4),
     "denied": lambda: a_pod().worker("g").of("c").tpu("0.5"),
     "head": lambda: a_pod().head().of("c"),
+    "as many containers as can have variables": lambda: crowded(500),
+    "more containers": lambda: crowded(501),
 }
 
 
@@ -74,3 +84,9 @@ def test_a_large_pod_is_decoded_beside_the_event_loop() -> None:
     for large in (True, False):
         service.review(PODS["labels"](), "review", large=large)
         assert service.beside.calls == 1
+
+
+def test_a_large_pod_with_too_many_containers_is_denied_before_their_variables_are_read() -> None:
+    pod = crowded(501).spec(initContainers=[{"name": "init", "env": "no list"}])
+    for large, problem in ((True, b"[variables-too-large]"), (False, b"not a list of variables")):
+        assert problem in Service().review(pod, "review", large=large)

@@ -33,6 +33,7 @@ from webhook.groups.identity_labels import carried_identity, identity_of
 from webhook.groups.required_reads import Read, ReadCluster, ReadGroup
 from webhook.mutation.patch_template import PatchCache
 from webhook.mutation.pipeline import answer, head_receives
+from webhook.mutation.preconditions import require_few_containers
 from webhook.mutation.ray_pod import (
     DEFAULT_POLICY,
     HEAD_GROUP,
@@ -237,6 +238,7 @@ class PodHandler:
         """
         policy = self.policy
         if large:
+            require_few_containers(known.pod.spec, known.group.group_name)
             found = answer(known.replica(identity, holder, policy), identity.host)
         else:
             pod, cluster, group = known.pod, known.cluster, known.group

@@ -25,9 +25,7 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 LARGE: Final = 64 * 1024
-"""Bytes of a body; a larger one is decoded and checked outside of the event loop. To compute the
-patch of the largest pod takes 4 ms.
-"""
+"""Bytes of a body; a larger one is decoded and checked outside of the event loop."""
 
 
 class Apart(Protocol):

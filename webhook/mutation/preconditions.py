@@ -6,10 +6,13 @@ replica starts.
 See docs/contributing/decisions/0011-topology-mismatch-refuses-the-pod.md.
 """
 
+from typing import Final
+
 from webhook.accelerators.slices import TopologyError, advice, hosts_of
 from webhook.api import names
 from webhook.api.formats import DNS_LABEL_MAX, is_dns_label
-from webhook.api.review import INVALID, Cause
+from webhook.api.objects import PodSpec
+from webhook.api.review import INVALID, Cause, Denied
 from webhook.groups.naming import (
     ADDED_MAX,
     REPLICA_NAME_GROUP_MAX,
@@ -21,21 +24,37 @@ from webhook.groups.naming import (
 )
 from webhook.mutation.ray_pod import Replica
 
+_SIZE: Final = "variables-too-large"
+
+
+def require_few_containers(spec: PodSpec, group: str) -> None:
+    """Raise Denied for a pod with more containers than can have variables, before any is read: a
+    pod of 3 MB may have 100,000, which would hold the event loop for a second.
+    """
+    containers = len(spec.containers or ()) + len(spec.init_containers or ())
+    problem = _excess(added_size(0, 1, containers, 0), 1, containers, 0)
+    if problem is not None:
+        raise Denied(_cause(_SIZE, group, problem), rules=(_SIZE,))
+
 
 def unmet_preconditions(replica: Replica) -> dict[str, Cause]:
     """Return every unmet precondition of a replica, by the validation rule that reports the same
     problem for its RayCluster.
     """
-    found = {"variables-too-large": _size(replica)}
+    found = {_SIZE: _size(replica)}
     if replica.needs_names:
         own = {"group-name-no-host-name": _names(replica), "tpu-topology-mismatch": _slice(replica)}
         found = own | found
-    group = f'worker group "{replica.group_name[:40]}"'
     return {
-        rule: Cause(INVALID, f"{group}: {problem[0]} [{rule}]", problem[1])
+        rule: _cause(rule, replica.group_name, problem)
         for rule, problem in found.items()
         if problem is not None
     }
+
+
+def _cause(rule: str, group: str, problem: tuple[str, str]) -> Cause:
+    text, field = problem
+    return Cause(INVALID, f'worker group "{group[:40]}": {text} [{rule}]', field)
 
 
 def _names(replica: Replica) -> tuple[str, str] | None:
@@ -101,7 +120,10 @@ def _size(replica: Replica) -> tuple[str, str] | None:
     hosts, endpoints = listed(replica.slice, replica.hosts, chips, processes, profiles)
     containers = len(replica.slots)
     address = address_size(replica.group_name, replica.cluster.name, hosts, replica.service)
-    size = added_size(address, hosts, containers, endpoints)
+    return _excess(added_size(address, hosts, containers, endpoints), hosts, containers, endpoints)
+
+
+def _excess(size: int, hosts: int, containers: int, endpoints: int) -> tuple[str, str] | None:
     if size <= ADDED_MAX:
         return None
     return too_large(size, hosts, containers, endpoints), "spec.containers"
