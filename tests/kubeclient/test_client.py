@@ -114,7 +114,7 @@ async def test_a_kubeconfig_may_say_which_name_the_certificate_has(
 
 
 async def test_an_authority_that_is_replaced_is_trusted_from_the_next_request_on(
-    pki: Path, tmp_path: Path
+    pki: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     token, bundle = tmp_path / "token", tmp_path / "ca.crt"
     token.write_text("it")
@@ -138,8 +138,10 @@ async def test_an_authority_that_is_replaced_is_trusted_from_the_next_request_on
         async with fake.serving(server_tls(pki)):
             api = await stack.enter_async_context(Api(in_pod(fake, token, bundle)))
             assert await asked(api) == ""
-            write("")  # which is no bundle
-            assert await asked(api) == "unauthorized"
+            write("")  # which is no bundle, so the one from before counts
+            assert await asked(api) == ""
+            assert await asked(api) == ""
+            assert caplog.text.count("the previous is used") == 1
         async with fake.serving(server_tls(pki, "other-server")):
             write("ca.crt")
             assert await asked(api) == "tls"
@@ -148,7 +150,7 @@ async def test_an_authority_that_is_replaced_is_trusted_from_the_next_request_on
             write("ca.crt")  # and a connection that is open is not trusted for what it was
             assert await asked(api) == "tls"
             bundle.unlink()
-            assert await asked(api) == "unauthorized"
+            assert await asked(api) == "tls"
 
 
 @pytest.mark.parametrize(
@@ -340,17 +342,31 @@ async def test_in_a_pod_the_token_is_read_again_when_its_file_changes(
         FakeApi(accepts="Bearer it").serving(server_tls(pki)) as fake,
         Api(in_pod(fake, token, pki / "ca.crt")) as api,
     ):
-        token.write_text(" ")
-        with pytest.raises(ApiError, match=r"credentials .*token is empty") as caught:
+        for write in (lambda: token.write_text(" "), token.unlink):
+            write()  # which is no token, so the one from before counts
+            assert await api.get("/api/v1/pods", [], 1.0)
+        fake.accepts = "Bearer second"
+        with pytest.raises(ApiError, match=r"cannot be loaded again: .*No such file") as caught:
             await api.get("/api/v1/pods", [], 1.0)
         assert caught.value.reason == "unauthorized"
-        token.unlink()
-        with pytest.raises(ApiError, match=r"credentials .*No such file"):
-            await api.get("/api/v1/pods", [], 1.0)
         token.write_text("second")
-        fake.accepts = "Bearer second"
         assert await api.get("/api/v1/pods", [], 1.0)
-    assert len(fake.requests) == 1
+    assert len(fake.requests) == 4
+
+
+async def test_a_kubeconfig_is_used_after_the_temporary_file_of_its_authority_was_deleted(
+    pki: Path, tmp_path: Path
+) -> None:
+    async with FakeApi().serving(server_tls(pki)) as fake:
+        data = base64.b64encode((pki / "ca.crt").read_bytes()).decode()
+        named = {"certificate-authority-data": data}
+        load = kubeconfig(write_kubeconfig(tmp_path / "config", fake.url, {}, cluster=named))
+        async with Api(load) as api:
+            (path,) = (await load()).files
+            file = tmp_path / path  # which is absolute
+            file.unlink()
+            for _ in range(2):
+                assert await api.get("/api/v1/pods", [], 1.0)
 
 
 async def test_a_refusal_of_the_credentials_creates_no_other_tls_context(pki: Path) -> None:

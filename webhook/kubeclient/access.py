@@ -2,6 +2,7 @@
 The `kubernetes` package is imported only for a kubeconfig.
 """
 
+import logging
 import os
 import ssl
 from base64 import b64encode
@@ -19,6 +20,7 @@ from yarl import URL
 
 from webhook.kubeclient.errors import ApiError, ConfigurationError
 
+_log: Final = logging.getLogger("webhook.kubeclient")
 _UNUSABLE: Final = (OSError, ValueError)
 """Errors of an access that cannot be read."""
 _ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -92,11 +94,14 @@ def _token(path: str) -> str:
 
 
 class Connection:
-    """The access of a client, loaded again when one of its files was replaced."""
+    """The access of a client, loaded again when one of its files was replaced. If that fails, the
+    previous one is used: the system may delete the temporary files of a kubeconfig's data.
+    """
 
     def __init__(self, load: Load) -> None:
         self._load = load
         self._files: list[Stamp] | None = None
+        self._tried: list[Stamp] | None = None
         self._access: Access  # these are set by `load`
         self._basic: str
         self.tls: ssl.SSLContext
@@ -112,10 +117,10 @@ class Connection:
         self.prefix = str(url.with_user(None)).rstrip("/")
         user = f"{url.user}:{url.password or ''}"
         self._basic = "" if url.user is None else f"Basic {b64encode(user.encode()).decode()}"
-        files = [_stamp(path) for path in access.files]
+        self.tls_name, self._access = access.tls_name or None, access
+        self._tried = files = [_stamp(path) for path in access.files]
         if files != self._files:
             self.tls, self._files = access.tls(), files
-        self.tls_name, self._access = access.tls_name or None, access
 
     async def renew(self) -> None:
         """Load the access again: the output of an exec plugin may have changed. Raises ApiError."""
@@ -128,11 +133,20 @@ class Connection:
             )
             raise ApiError("unauthorized", text) from error
 
+    async def _try(self, files: list[Stamp]) -> None:
+        try:
+            await self.load()
+        except _UNUSABLE as error:
+            self._tried = files
+            text = "the access to the API server cannot be loaded again, the previous is used: %s"
+            _log.warning(text, error)
+
     async def authorization(self) -> Mapping[str, str]:
         """Return the header of the current credentials. Raises ApiError."""
         try:
-            if self._files != [_stamp(path) for path in self._access.files]:
-                await self.load()
+            files = [_stamp(path) for path in self._access.files]
+            if files != self._tried:
+                await self._try(files)
             value = await self._access.authorization() or self._basic
             if not value.isprintable():
                 raise ValueError("the token is not one line")
