@@ -37,9 +37,9 @@ class Lengths:
         raise error
 
 
-def application(lengths: Lengths) -> Any:  # noqa: ANN401 - an application
+def application(lengths: Lengths, gate: Readiness | None = None) -> Any:  # noqa: ANN401 - an application
     """Return an endpoint whose large bodies have 400,000 bytes together."""
-    endpoint = ReviewEndpoint(lengths, Readiness(), lengths, BodyBudget(400_000))
+    endpoint = ReviewEndpoint(lengths, gate or Readiness(), lengths, BodyBudget(400_000))
     return review_application({"/mutate": endpoint})
 
 
@@ -94,3 +94,22 @@ def test_what_a_client_left_unfinished_counts_no_longer() -> None:
         with server.client() as connection:
             post(connection, 300_000, 300_000)
             assert answer(connection).endswith(b"\r\n\r\n300000")
+
+
+def test_reviews_are_503_until_the_process_has_been_ready_once() -> None:
+    conditions = {"Leases": False}
+    gate = Readiness({"Leases": lambda: conditions["Leases"]})
+    app = application(Lengths(), gate)
+    with served(app=app) as server, server.clients(*["127.0.0.1"] * 3) as (small, large, later):
+        for connection, length in ((small, 9), (large, 300_000)):
+            post(connection, length, length)
+            head, _, text = answer(connection).partition(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 503 ")
+            assert {b"retry-after: 1", b"connection: close"} <= {*head.split(b"\r\n")}
+            assert text == b"not ready: waiting for Leases; try again"
+        for ready, draining in ((True, False), (False, False), (False, True)):
+            conditions["Leases"], gate.draining = ready, draining
+            post(later, 9, 9)
+            head, _, text = answer(later).partition(b"\r\n\r\n")
+            assert (head[:12], text) == (b"HTTP/1.1 200", b"9")
+            assert (b"connection: close" in head) is draining
