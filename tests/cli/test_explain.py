@@ -142,6 +142,9 @@ def test_a_head_without_values_has_a_reason(annotations: dict[str, str], said: S
     assert all(each in out for each in HEAD_ASKED)
 
 
+OWNERLESS = {"ownerReferences": None}
+OWNER = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "controller": True}
+OWNED = {"ownerReferences": [OWNER | {"name": "llama", "uid": "former"}]}
 IDENTITYLESS = {"labels": dict.fromkeys((*names.IDENTITY_LABELS, names.LABEL_LEGACY_REPLICA_INDEX))}
 DELETED = {"deletionTimestamp": "2026-11-21T11:59:00Z"}
 UNNUMBERED = asking(SHARD_GROUP="search")
@@ -156,6 +159,8 @@ IGNORED = asking(**SHARD).labelled(names.LABEL_IGNORE, "true")
     (Scene().changed(HEAD, metadata=DELETED), HEAD, "the head of RayCluster llama"),
     (Scene().changed(WORKER, metadata=DELETED), WORKER, "host 3 of replica 0"),
     (Scene().changed(WORKER, metadata=IDENTITYLESS), WORKER, "without an identity"),
+    (Scene().changed(WORKER, metadata=OWNERLESS), WORKER, "no owner of kind RayCluster"),
+    (Scene().changed(WORKER, metadata=OWNED), WORKER, "its RayCluster does not exist, or is being"),
 ])  # fmt: skip
 def test_the_state_of_a_pod_and_warnings_are_explained(
     scene: Scene, pod: str, text: str, said: Said

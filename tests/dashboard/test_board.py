@@ -252,6 +252,7 @@ def test_of_many_rayclusters_a_page_has_some_and_a_query_finds_any() -> None:
         (Query(q="C0149"), ["team-2/c0149"]),
         (Query(q="team-1 host-missing c004"), ["team-1/c0040"]),
         (Query(q="c0007-node-0-1"), ["team-1/c0007"]),
+        (Query(q="c0007-node-head"), ["team-1/c0007"]),
         (Query(q="no such thing"), []),
         (Query(state="degraded", sort="name", namespace="team-1"), None),
         (Query(problem="host-missing", namespace="team-1"), None),

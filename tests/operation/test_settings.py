@@ -112,6 +112,12 @@ def test_an_invalid_file_stops_the_start(tmp_path: Path, text: str, complaint: s
     assert str(error.value).count("settings.yaml") <= 1
 
 
+def test_a_flag_below_an_invalid_section_of_the_file_leaves_its_error(tmp_path: Path) -> None:
+    file = written(tmp_path, "serving: 5")
+    with pytest.raises(InputError, match="setting serving is 5, and has to be a map"):
+        read_settings(["--config", str(file), "--serving.port", "80"])
+
+
 @pytest.mark.parametrize("text", [
     "log: {}",
     "apiVersion: v1\nkind: Configuration\nlog: {}",
