@@ -162,6 +162,20 @@ async def test_a_pod_whose_labels_change_moves_to_its_new_identity_or_leaves(api
         await eventually(lambda: not len(f.members))
 
 
+async def test_a_live_pod_keeps_the_holder_of_its_reservation_after_any_edit(api: FakeApi) -> None:
+    async with following(api) as f:
+        await eventually(lambda: f.synced)
+        pod = a_pod("pod", HostIdentity(0, 0, "tpu-x"))
+        annotated = pod["metadata"] | {"annotations": {names.ANNOTATION_HOLDER: "it"}}
+        api.put(PODS, pod | {"metadata": annotated})
+        bare = {"labels": {names.LABEL_NODE_TYPE: names.NODE_TYPE_WORKER}, "annotations": {}}
+        api.put(PODS, pod | {"metadata": annotated | bare})
+        await eventually(lambda: f.pods.events == 2)
+        assert [*f.members.holders("default")] == ["it"]
+        api.delete(PODS, "pod")
+        await eventually(lambda: f.members.is_gone("default", "it"))
+
+
 async def test_a_raycluster_recreated_under_its_name_is_another_cluster(api: FakeApi) -> None:
     async with following(api) as f:
         api.put(RAYCLUSTERS, a_raycluster(uid="first", replicas=2))
