@@ -21,7 +21,10 @@ from webhook.validation.schema import pruned
 
 Json = dict[str, Any]
 
-NOT_CARRIED = (("must set both minReplicas and maxReplicas", "the CRD's defaults fill both in"),)
+NOT_CARRIED = (
+    ("must set both minReplicas and maxReplicas", "the CRD's defaults fill both in"),
+    ("conditions should not be both true", "no user writes a status"),
+)
 """Answers that no stored object gets, and why."""
 CLUSTERS = ("rayClusterSpec", "rayClusterConfig")
 CLUSTERS_CHECKED = (1, 4)
