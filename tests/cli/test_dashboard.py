@@ -132,7 +132,7 @@ async def test_in_a_cluster_a_user_sees_his_namespaces_and_nobody_else_anything(
 def test_an_unreachable_cluster_is_an_error_before_the_start(at: At) -> None:
     command = ("dashboard", "-A", "--port", "0")
     ended = at(Scene(), *command, change=lambda server: server.refused.add("/api/v1/pods"))
-    assert (ended.status, "ask for the right" in ended.err) == (2, True)
+    assert (ended.status, "ask for the permission" in ended.err) == (2, True)
 
 
 def test_wrong_arguments_are_named(run: Run, write: Write) -> None:

@@ -141,7 +141,7 @@ async def test_an_authority_that_is_replaced_is_trusted_from_the_next_request_on
             write("")  # which is no bundle, so the one from before counts
             assert await asked(api) == ""
             assert await asked(api) == ""
-            assert caplog.text.count("the previous is used") == 1
+            assert caplog.text.count("the previous stay in use") == 1
         async with fake.serving(server_tls(pki, "other-server")):
             write("ca.crt")
             assert await asked(api) == "tls"

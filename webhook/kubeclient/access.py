@@ -138,7 +138,7 @@ class Connection:
             await self.load()
         except _UNUSABLE as error:
             self._tried = files
-            text = "the access to the API server cannot be loaded again, the previous is used: %s"
+            text = "credentials for the API server cannot be read; the previous stay in use: %s"
             _log.warning(text, error)
 
     async def authorization(self) -> Mapping[str, str]:
