@@ -240,6 +240,15 @@ _LARGE = 69_000
 """Bytes of a review of a large pod."""
 
 
+def state() -> Object:
+    """Return the RayCluster of workers, and those of heads."""
+    heads = [
+        {**CLUSTER, "metadata": {**CLUSTER["metadata"], "name": f"bench-{n}", "uid": f"{n:036}"}}
+        for n in range(_HEADS)
+    ]
+    return {"apiVersion": "v1", "kind": "List", "items": [CLUSTER, *heads]}
+
+
 def head_bodies() -> Iterator[bytes]:
     """Yield the reviews of the heads of RayClusters in turn, each with a uid of its own."""
     pod = worker_pod()

@@ -18,12 +18,12 @@ from typing import NamedTuple
 
 from tests.bench.load import Result, drive, posts
 from tests.bench.reviews import (
-    CLUSTER,
     Body,
     head_bodies,
     large_bodies,
     ray_bodies,
     review_bodies,
+    state,
 )
 from tests.server import (
     PROGRAM,
@@ -171,11 +171,11 @@ def cpu_seconds(pid: int) -> float:
 def webhook(
     directory: Path, pin: tuple[str, ...], program: Sequence[str] = PROGRAM
 ) -> AbstractContextManager[Running]:
-    """Serve the bench's RayCluster on the cores of `pin`."""
+    """Serve the RayClusters of all reviews on the cores of `pin`."""
     directory.mkdir()
-    state = directory / "state.json"
-    state.write_text(json.dumps(CLUSTER))
-    return serving(directory, [state], launcher=pin, program=program)
+    path = directory / "state.json"
+    path.write_text(json.dumps(state()))
+    return serving(directory, [path], launcher=pin, program=program)
 
 
 @contextmanager
