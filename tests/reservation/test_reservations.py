@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from tests.reservation.alone import Lists
+from tests.reservation.alone import Lists, next_identity
 from tests.reservation.leases import Direct, lease_store
 from webhook.api.review import Denied, NotNow
 from webhook.cache.live import LiveReader, Stores
@@ -420,3 +420,13 @@ def test_a_group_that_many_others_follow_is_read_again(simulation: Simulation) -
         simulation.reserve("a", key=GroupKey("ns", "uid", f"g{number}"))
     reads = simulation.store.reads
     assert (simulation.place("b"), simulation.store.reads) == ((1, 0), reads + 1)
+
+
+def test_a_group_whose_indices_are_all_taken_gets_no_more_pods() -> None:
+    members = Membership()
+    for index in range(MAX_REPLICAS - 1):
+        members.put(f"pod-{index}", Member(KEY, HostIdentity(index, 0, "")))
+    assert next_identity(members, KEY, 1, "last").replica == MAX_REPLICAS - 1
+    members.put("last", Member(KEY, HostIdentity(MAX_REPLICAS - 1, 0, "")))
+    with pytest.raises(Denied, match="all 65536 replica indices of group g are taken"):
+        next_identity(members, KEY, 1, "one too many")

@@ -14,10 +14,10 @@ from typing import Final, Generic, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from webhook.api.review import NotNow
+from webhook.api.review import FORBIDDEN, Cause, Denied, NotNow
 from webhook.groups.annotations import read_index
 from webhook.groups.group_config import ClusterIndex
-from webhook.groups.identity import GroupKey, HostIdentity, Key, ShardKey
+from webhook.groups.identity import MAX_REPLICAS, GroupKey, HostIdentity, Key, ShardKey
 from webhook.groups.identity_index import Membership, Occupancy, lowest_bit
 from webhook.groups.naming import replica_name
 from webhook.reservation.stores import Reserved, Table
@@ -159,8 +159,12 @@ def allocate(
     table: Table, objects: Objects, request: AnyRequest, block: int, now: float
 ) -> Place | Taken | None:
     """Return the identity for a request in a block, or None if the block has none that is free.
-    Raises NotNow if another pod has the identity in the request's own entry.
+    Raises NotNow if another pod has the identity in the request's own entry, and Denied if all
+    indices are taken.
     """
+    if not request.index and block >= block_of(MAX_REPLICAS):
+        text = f"all {MAX_REPLICAS} replica indices of group {request.key.group} are taken"
+        raise Denied(Cause(FORBIDDEN, f"{text}: use more worker groups", ""))
     holder, given = holder_of(request.uid, block), request.given
     own = own_entry(table, request, block)
     if own is not None and not objects.other(*own, holder):

@@ -195,7 +195,7 @@ class Reservations:
         self, request: AnyRequest, objects: Objects, now: float, tried: tuple[int, ...]
     ) -> tuple[Found, int, list[Table]]:
         """Return the indices, their block, and the tables of all blocks that were searched (steps 1
-        to 4). `tried` are blocks that may have an entry of this request. Raises NotNow.
+        to 4). `tried` are blocks that may have an entry of this request. Raises NotNow and Denied.
         """
         group = self._groups.get(request.key) or _Group()
         mine = (block for block in tried if own_entry(group.table(block), request, block))
