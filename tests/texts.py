@@ -1,6 +1,7 @@
-"""All texts for users on one page: output of the program, of the chart and of its alerts.
+"""All texts for users: output of the program, of the chart and of its alerts.
 
-`python -m tests.texts` writes docs/contributing/texts.md. A reviewer reads it in ten minutes.
+`python -m tests.texts` prints them by module, to be read in ten minutes. `PRIVATE` are words that
+none of them may contain.
 """
 
 import ast
@@ -11,37 +12,30 @@ from typing import Final
 
 import yaml
 
-from tests.pages import folded
-
-PAGE: Final = Path("docs/contributing/texts.md")
-_HEAD: Final = """# Texts
-
-Every text that the program shows, by module, with `…` for a value. A text that no one would say to
-a colleague is a defect. `python -m tests.texts` writes this page; a test holds it up to date.
-"""
 _WORDS: Final = re.compile(r"[A-Za-z]{2,}[,:;]? +[A-Za-z`'(…]+[,:;]? +[A-Za-z`'(…0-9]+")
 """Three words in a row: a text, and not a pattern or a path."""
+PRIVATE: Final = re.compile(
+    r"\b(told|tell|tells|telling|heard|whoever|nobody|anew|underway|forestall\w*|strangers?"
+    r"|condemned|torn|sealed|ledger|floors?|rooms?|mend(?:s|ed)?|what stands|for ever|seats?)\b",
+    re.IGNORECASE,
+)
 _CHART: Final = Path("manifests/chart")
 
 
-def page() -> str:
-    parts = [_HEAD]
-    parts += [
-        f"## `{path}`\n\n" + "\n".join(f"- {text}" for text in texts) + "\n"
-        for path in sorted(Path("webhook").rglob("*.py"))
-        if (texts := [*dict.fromkeys(_texts(ast.parse(path.read_text())))])
-    ]
-    notes = (_CHART / "templates/NOTES.txt").read_text().rstrip()
-    parts.append(f"## Notes of the chart\n\n```text\n{notes}\n```\n")
-    alerts = yaml.safe_load((_CHART / "files/alerts.yaml").read_text())
-    lines = [
-        f"- {rule['alert']}: {' '.join(rule['annotations'][part].split())}"
-        for group in alerts["groups"]
+def texts_by_source() -> dict[str, list[str]]:
+    """Return the texts of each module and of each file of the chart, with `…` for a value."""
+    modules = sorted(Path("webhook").rglob("*.py"))
+    texts = {str(path): [*dict.fromkeys(_texts(ast.parse(path.read_text())))] for path in modules}
+    notes = _CHART / "templates/NOTES.txt"
+    texts[str(notes)] = notes.read_text().splitlines()
+    alerts = _CHART / "files/alerts.yaml"
+    texts[str(alerts)] = [
+        f"{rule['alert']}: {' '.join(text.split())}"
+        for group in yaml.safe_load(alerts.read_text())["groups"]
         for rule in group["rules"]
-        for part in ("summary", "action")
+        for text in rule["annotations"].values()
     ]
-    parts.append("## Alerts\n\n" + "\n".join(lines) + "\n")
-    return folded("\n".join(parts))
+    return {source: lines for source, lines in texts.items() if lines}
 
 
 def _texts(tree: ast.AST) -> Iterator[str]:
@@ -69,8 +63,8 @@ def _texts(tree: ast.AST) -> Iterator[str]:
 
 
 def main() -> None:
-    PAGE.parent.mkdir(exist_ok=True)
-    PAGE.write_text(page())
+    for source, lines in texts_by_source().items():
+        print(f"{source}\n" + "".join(f"  {line}\n" for line in lines))
 
 
 if __name__ == "__main__":
