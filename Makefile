@@ -157,9 +157,8 @@ ray-readers: $(READY) newest-ray  ## Compare the rules with the autoscalers of t
 	.cache/ray-$(OLDEST_RAY)/bin/python -m pip install --quiet --disable-pip-version-check ray==$(OLDEST_RAY)
 	$(BIN)/python -m tests.readers ray ray-$(OLDEST_RAY)
 
-rules: $(READY)  ## Write docs/rules.md, docs/rules and tests/conformance/rules from the rules and their examples
+rules: $(READY)  ## Write docs/rules.md and docs/rules from the rules and their examples
 	$(BIN)/python -m tests.validation.page
-	$(BIN)/python -m tests.validation.conformance
 
 schema: $(READY)  ## Write the table of KubeRay's fields from CRDS: VERSION=FOLDER of each release
 	$(BIN)/python -m tests.schema.generate $(CRDS)

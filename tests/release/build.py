@@ -1,8 +1,8 @@
 """Build a release into dist/: `python -m tests.release.build [TAG]`.
 
-The release consists of the wheel, the source distribution, the chart and its rendered manifests,
-each built twice with equal results, their checksums and the release notes. Exit code 1: versions
-differ or are invalid.
+The release consists of the wheel, the source distribution, the chart, its rendered manifests and
+the examples of all rules, each built twice with equal results, their checksums and the release
+notes. Exit code 1: versions differ or are invalid.
 """
 
 import gzip
@@ -22,6 +22,7 @@ import yaml
 
 from tests.manifests.render import template
 from tests.release.image import committed
+from tests.validation.conformance import suite
 from webhook import __version__
 
 ROOT: Final = Path(__file__).parents[2]
@@ -70,6 +71,7 @@ def build(folder: Path, epoch: int) -> list[Path]:
     chart.write_bytes(packed(CHART, epoch))
     for name, mode in INSTALLED.items():
         (folder / name).write_text(manifests(mode))
+    (folder / "rules.yaml").write_text(suite(), encoding="utf-8")
     return sorted(folder.iterdir())
 
 

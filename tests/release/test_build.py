@@ -64,6 +64,7 @@ def test_two_builds_are_alike_and_what_they_should_be(tmp_path: Path) -> None:
         f"ray-webhook-{__version__}.tgz",
         f"ray_webhook-{__version__}-py3-none-any.whl",
         f"ray_webhook-{__version__}.tar.gz",
+        "rules.yaml",
     ]
     assert list(wrong(one[3])) == []
     with zipfile.ZipFile(one[3]) as wheel:

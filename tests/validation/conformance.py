@@ -1,8 +1,8 @@
-"""Write tests/conformance/rules, the examples of all rules for programs in any language: `make
-rules`.
+"""The conformance suite: the examples of all rules as whole objects, for programs in any language.
+
+A release contains it as `rules.yaml`.
 """
 
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -13,31 +13,27 @@ from tests.validation.samples import Sample, assigned, samples
 from webhook.validation.finding import ALWAYS, Finding
 from webhook.validation.rules import Rule
 
-FOLDER = Path(__file__).parents[1] / "conformance" / "rules"
 WITHOUT_CASES = {"too-many-groups"}
 """Rules whose examples are too large for a file that people read."""
 
 
-class _Dumper(yaml.SafeDumper):
+class _Dumper(yaml.CSafeDumper):
     """Writes whole objects: readers in other languages need no anchors."""
 
     def ignore_aliases(self, _: Any) -> bool:  # noqa: ANN401 - JSON
         return True
 
 
-def files() -> dict[Path, str]:
-    """Return the text of each file."""
+def suite() -> str:
+    """Return the suite as YAML: a list of rules with their cases, as docs/rules.md says."""
     examples = samples()
-    return {
-        FOLDER / f"{family.name}.yaml": yaml.dump(
-            [_exported(rule, examples[rule.id]) for rule in family.rules],
-            Dumper=_Dumper,
-            sort_keys=False,
-            width=120,
-            default_flow_style=None,
-        )
-        for family in FAMILIES
-    }
+    return yaml.dump(
+        [_exported(rule, examples[rule.id]) for family in FAMILIES for rule in family.rules],
+        Dumper=_Dumper,
+        sort_keys=False,
+        width=120,
+        default_flow_style=None,
+    )
 
 
 def findings(found: list[Finding]) -> list[Json]:
@@ -80,17 +76,3 @@ def _exported(rule: Rule[Any], sample: Sample) -> Json:
 
 def _release(release: tuple[int, int]) -> str:
     return ".".join(map(str, release))
-
-
-def write() -> None:
-    """Write all files, and remove those of families that do not exist."""
-    every = files()
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    for path in {*FOLDER.glob("*.yaml")} - every.keys():
-        path.unlink()
-    for path, text in every.items():
-        path.write_text(text, encoding="utf-8")
-
-
-if __name__ == "__main__":
-    write()

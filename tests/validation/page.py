@@ -36,7 +36,7 @@ WITHOUT_RULES = (
 
 
 class Family(NamedTuple):
-    """Rules of one subject, which share a page and a file of the conformance suite."""
+    """Rules of one subject, which share a page."""
 
     name: str
     title: str
@@ -142,8 +142,27 @@ operator.
 
 The examples on the pages show only the fields that matter; the rest is a minimal valid object,
 below. `null` removes a field, and every worker group extends the one shown here. All examples are
-run as tests, and `tests/conformance/rules` contains them as whole objects, with the expected
-findings, for programs in any language.
+run as tests. A release contains them as whole objects with the expected findings, for programs in
+any language, in `rules.yaml`. That file is a list of rules; `too-many-groups` has no cases, because
+its object has 1,001 worker groups:
+
+| field | meaning |
+|---|---|
+| `rule`, `action`, `since`, `refusedBy` | as in the table above |
+| `cases` | each with a `name`, an `object` and the expected `findings` |
+
+Fields of a case that are absent have no value:
+
+| field | meaning |
+|---|---|
+| `object` | the object, as the API server stores it; with `source: file`, as a person writes it |
+| `old` | the previous version: the case is an update |
+| `kuberay` | the release of KubeRay; without it, the newest |
+| `featureGates` | gates of the KubeRay operator that differ from its defaults |
+| `podGroups` | whether the API server serves PodGroups |
+| `noComputeDomains` | why the webhook creates no ComputeDomains |
+| `nodeLabels` | the labels of nodes that pods may receive; without it, all |
+| `findings` | all findings, each with `rule`, `action` (`deny`, `warn`) and `field`, in no order |
 """
 
 
