@@ -3,11 +3,13 @@ requests.
 """
 
 import json
+import tracemalloc
 from typing import NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from tests.builders import (
     Object,
@@ -24,7 +26,7 @@ from webhook.api.review import Answer, Denied
 from webhook.groups.group_config import RayClusterConfig, facts_of
 from webhook.groups.identity import MAX_REPLICAS, HostIdentity
 from webhook.manifest.views import as_cluster, as_pod
-from webhook.mutation.patch_template import KEPT_BYTES, PatchCache
+from webhook.mutation.patch_template import BYTES_MAX, PatchCache
 from webhook.mutation.pipeline import answer
 from webhook.mutation.ray_pod import HEAD_GROUP, HEAD_IDENTITY, Policy, read_replica
 
@@ -308,12 +310,59 @@ def test_new_facts_of_the_raycluster_and_a_new_policy_count_at_once() -> None:
         assert ask.cached(cache) == ask.alone()
 
 
-def test_only_so_much_is_kept() -> None:
-    cluster = facts(a_cluster("c").group("g", hosts=4, replicas=4))
-    cache = warm(tpu_pod(), cluster)
+def many_groups(namespace: str, number: int) -> RayClusterConfig:
+    """Return the configuration of a RayCluster of as many groups."""
+    cluster = a_cluster("c")
+    for index in range(number):
+        cluster.group(f"g{index}", hosts=64)
+    return structs.replace(facts(cluster), namespace=namespace, uid=f"uid-of-{namespace}")
+
+
+def fill(cache: PatchCache, cluster: RayClusterConfig, size: int = 0) -> None:
+    """Admit two pods of each group, with as many bytes in variables."""
+    pod = read(a_pod().of("c").worker("g").gpu(8).env("TEXT", "x" * size))
+    for group in cluster.groups:
+        for index in range(2):
+            identity = HostIdentity(index, 0, f"{group}-abcd{index}")
+            Ask(pod, identity, cluster, group, "").cached(cache)
+
+
+def test_the_templates_of_a_namespace_and_of_all_are_bounded_in_bytes() -> None:
+    cache = PatchCache()
+    clusters = [many_groups(f"team-{number}", 300) for number in range(6)]
+    first = many_groups("first", 1)
+    fill(cache, first)
+    for cluster in clusters:
+        before = cache.groups.size
+        fill(cache, cluster, 7 * 1024)
+        assert cache.groups.size - before <= cache.groups.namespace_bytes_max
+    assert BYTES_MAX // 2 < cache.groups.size <= BYTES_MAX
     hits = cache.hits
-    for index in range(KEPT_BYTES // 3000):
-        ask = Ask(read(tpu_pod()), HostIdentity(index % MAX_REPLICAS, 0, f"g-{index:05}"), cluster)
-        ask.cached(cache)
-    assert cache.hits > hits
-    assert cache.size <= KEPT_BYTES
+    fill(cache, first)
+    assert cache.hits == hits + 2  # a small namespace is not evicted by large ones
+
+
+def test_the_templates_of_a_raycluster_go_with_it() -> None:
+    cache, cluster = PatchCache(), many_groups("team", 3)
+    fill(cache, cluster)
+    assert cache.groups.size
+    del cluster
+    assert cache.groups.size == 0
+
+
+def test_the_bytes_of_a_large_pod_are_not_kept() -> None:
+    cache, cluster = PatchCache(), many_groups("team", 100)
+    tracemalloc.start()
+    try:
+        fill(cache, cluster, 64 * 1024)
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert cache.hits == 100
+    assert kept < 2 * cache.groups.size < 2 * 1024 * 1024
+
+
+def test_a_patch_of_very_many_hosts_is_worked_out() -> None:
+    cluster = facts(a_cluster("c").group("g", hosts=4096, replicas=4))
+    cache = warm(a_pod().of("c").worker("g").tpu(4), cluster)
+    assert (cache.hits, cache.groups.size < 4096) == (0, True)

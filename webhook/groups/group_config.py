@@ -42,7 +42,7 @@ from webhook.groups.slice_jobs import (
 _HEAD: HeadGroup = HeadGroup()
 
 
-class RayClusterConfig(Struct, frozen=True, gc=False):
+class RayClusterConfig(Struct, frozen=True, weakref=True):
     """The fields of a RayCluster that identity assignment and mutation need."""
 
     namespace: str

@@ -6,15 +6,21 @@ needs filling the holes. A template is used only if filling in a second impossib
 exactly the bytes that `pipeline.answer` computes for it.
 """
 
+from functools import partial
+from hashlib import sha256
 from string import ascii_lowercase, digits
+from sys import getsizeof
 from typing import Final
+from weakref import ref
 
+import msgspec
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from webhook.api import names
 from webhook.api.objects import Pod, WorkerGroup
 from webhook.api.review import Answer, Denied
+from webhook.api.tenant_cache import TenantCache
 from webhook.groups.group_config import RayClusterConfig
 from webhook.groups.identity import HostIdentity
 from webhook.groups.naming import SUFFIX_LENGTH
@@ -23,10 +29,14 @@ from webhook.mutation.fold import encode, fold
 from webhook.mutation.pipeline import answer, edits
 from webhook.mutation.ray_pod import DEFAULT_POLICY, Policy, Replica, read_replica
 
-KEPT_BYTES: Final = 16 * 1024 * 1024
-"""Bytes of all templates together; the cache is cleared when they are exceeded. A group has about
-10 KiB.
-"""
+BYTES_MAX: Final = 16 * 1024 * 1024
+"""Bytes of all templates together, with the inputs that they apply to. A group has about 10 KiB."""
+_TEMPLATE_BYTES_MAX: Final = 64 * 1024
+"""A longer patch, of a replica of more than 512 hosts, is computed for each pod."""
+_INPUT_BYTES_MAX: Final = 8 * 1024
+"""A longer input is represented by its digest."""
+_GROUP_BYTES: Final = 1024
+"""Bytes of the objects of a group, in addition to its texts."""
 
 _PROBES: Final = (HostIdentity(9876543, 7654321, "zz9zz"), HostIdentity(8765432, 6543217, "yy8yy"))
 """Impossible identities, with the suffixes of names. No index is longer: if the probes fit,
@@ -35,6 +45,7 @@ all do.
 _HOLDERS: Final = ("zzholderzzzz", "yyholderyyyy")
 """Impossible holders of these identities."""
 
+_encode: Final = msgspec.json.Encoder().encode
 _LETTERS: Final = ascii_lowercase + digits
 _PROCESSES_MAX: Final = 16
 
@@ -46,64 +57,57 @@ _NUMBER_HOLES: Final = 3
 
 
 class _Template(Struct, gc=False):
-    """The JSON text of the patches of a group, with holes for index, suffix and `numbers`: those
-    that depend on the host, as (hole, step, first) for `host` * step + first.
-
-    Pods of a replica are admitted consecutively, so index and suffix remain `filled` in.
+    """The JSON text of the patches of a group, with holes for index, suffix, holder and `numbers`:
+    those that depend on the host, as (hole, step, first) for `host` * step + first.
     """
 
     text: bytes
     numbers: list[tuple[bytes, int, int]]
-    index: int = -1
-    suffix: str = ""
-    filled: bytes = b""
 
     def of(self, identity: HostIdentity, suffix: str, holder: str) -> bytes:
-        if identity.replica != self.index or suffix != self.suffix:
-            self.index, self.suffix = identity.replica, suffix
-            text = self.text.replace(_INDEX_HOLE, b"%d" % identity.replica)
-            self.filled = text.replace(_SUFFIX_HOLE, suffix.encode())
-        text = self.filled.replace(_HOLDER_HOLE, holder.encode()) if holder else self.filled
+        text = self.text.replace(_INDEX_HOLE, b"%d" % identity.replica)
+        text = text.replace(_SUFFIX_HOLE, suffix.encode())
+        if holder:
+            text = text.replace(_HOLDER_HOLE, holder.encode())
         for hole, step, first in self.numbers:
             text = text.replace(hole, b"%d" % (identity.host * step + first))
         return text
 
 
+Key = tuple[str, str, bool, bool]
+"""The uid of the RayCluster, the worker group, and whether the pod has a holder, and a replica
+name.
+"""
+
+
 class _Group(Struct):
-    """A worker group as of its last pod, with the template for similar pods.
+    """A worker group as of its last pod: the inputs of the mutators except for the identity, with
+    the template for pods with the same inputs.
 
     `template` is created for the second such pod; None if the patches of this group have to be
-    computed individually.
+    computed individually. The configuration of the RayCluster is not kept alive.
     """
 
-    pod: Pod
-    cluster: RayClusterConfig
-    group: WorkerGroup
+    cluster: ref[RayClusterConfig]
     policy: Policy
+    pod_input: bytes
     template: _Template | UnsetType | None = UNSET
 
-    def like(self, pod: Pod, cluster: RayClusterConfig, group: WorkerGroup, policy: Policy) -> bool:
-        """Return whether all inputs of the mutators equal those of the last pod, except for the
-        identity.
-        """
-        if self.cluster is not cluster or self.group is not group or self.policy != policy:
-            return False
-        mine, meta, label = self.pod.metadata, pod.metadata, names.LABEL_LEGACY_REPLICA_INDEX
-        return (
-            self.pod.spec == pod.spec
-            and mine.annotations == meta.annotations
-            and (mine.labels or {}).get(label) == (meta.labels or {}).get(label)
-        )
+    def applies(self, pod_input: bytes, cluster: RayClusterConfig, policy: Policy) -> bool:
+        """Return whether all inputs equal those of the last pod, except for the identity."""
+        return self.cluster() is cluster and self.policy == policy and self.pod_input == pod_input
 
 
 class PatchCache:
-    """Computes the same response as `pipeline.answer`, from a template if possible."""
+    """Computes the same response as `pipeline.answer`, from a template if possible.
+
+    The templates of a RayCluster are removed when its configuration changes, or it is deleted.
+    """
 
     def __init__(self) -> None:
         self.hits = 0
         self.misses = 0
-        self._groups: dict[tuple[str, str, bool, bool], _Group] = {}
-        self.size = 0
+        self.groups: TenantCache[Key, _Group] = TenantCache(BYTES_MAX)
 
     def answer(
         self,
@@ -118,47 +122,77 @@ class PatchCache:
         """Return the response for a pod with its identity. Raises Denied if its replica cannot
         work.
         """
+        is_worker = cluster.groups.get(group.group_name) is group
         key = (cluster.uid, group.group_name, bool(holder), bool(identity.name))
-        known = self._groups.get(key)
-        if known is not None and known.like(pod, cluster, group, policy):
-            found = self._filled(known, identity, holder)
-            if found is not None:
+        pod_input = _input_of(pod) if is_worker else b""
+        known = self.groups.get(cluster.namespace, key) if is_worker else None
+        if known is not None and known.applies(pod_input, cluster, policy):
+            if known.template is UNSET:
+                known.template = _template(pod, identity, cluster, group, policy, holder)
+                self._put(cluster.namespace, key, known)
+            if (filled := _filled(known.template, identity, group, holder)) is not None:
                 self.hits += 1
-                return found
-        else:
-            known = None
+                return filled
+            is_worker = False
         self.misses += 1
         replica = read_replica(pod, identity, cluster, group, holder=holder, policy=policy)
         computed = answer(replica, identity.host)
-        if known is None and not replica.head:
-            self._groups[key] = _Group(pod, cluster, group, policy)
-            self.size += 2 * len(computed.patch or b"")
-            if self.size > KEPT_BYTES:
-                self._groups.clear()
-                self.size = 0
+        if is_worker:
+            gone = partial(self._drop, cluster.namespace, key)
+            self._put(cluster.namespace, key, _Group(ref(cluster, gone), policy, pod_input))
         return computed
 
-    def _filled(self, known: _Group, identity: HostIdentity, holder: str) -> Answer | None:
-        """Return the response for a pod of a known group, or None if it has to be computed."""
-        if known.template is UNSET:
-            known.template = _template(known, identity, holder)
-        suffix = _suffix_of(identity.name, known.group.group_name)
-        if known.template is None or suffix is None:
-            return None
-        return Answer((), known.template.of(identity, suffix, holder) or None)
+    def _put(self, namespace: str, key: Key, group: _Group) -> None:
+        size = _GROUP_BYTES + sum(map(getsizeof, (*key[:2], group.pod_input)))
+        if isinstance(group.template, _Template):
+            size += getsizeof(group.template.text)
+        self.groups.put(namespace, key, group, size)
+
+    def _drop(self, namespace: str, key: Key, cluster: ref[RayClusterConfig]) -> None:
+        """Remove a group whose RayCluster has another configuration, or was deleted."""
+        known = self.groups.get(namespace, key)
+        if known is not None and known.cluster is cluster:
+            self.groups.remove(namespace, key)
 
 
-def _template(known: _Group, identity: HostIdentity, holder: str) -> _Template | None:
-    """Return the template of a group, or None if its patches differ in more than the
-    identity.
+def _input_of(pod: Pod) -> bytes:
+    """Return the fields of a pod that mutators read, except for its identity: as JSON, or the
+    digest of it.
     """
-    if names.LABEL_REPLICA_NAME in str(known.pod.spec.affinity):
+    legacy = pod.labels.get(names.LABEL_LEGACY_REPLICA_INDEX)
+    text = _encode((pod.spec, pod.metadata.annotations, legacy))
+    return text if len(text) <= _INPUT_BYTES_MAX else sha256(text).digest()
+
+
+def _filled(
+    template: _Template | UnsetType | None, identity: HostIdentity, group: WorkerGroup, holder: str
+) -> Answer | None:
+    """Return the response for a pod of a group with a template, or None if it has to be
+    computed.
+    """
+    suffix = _suffix_of(identity.name, group.group_name)
+    if not isinstance(template, _Template) or suffix is None:
+        return None
+    return Answer((), template.of(identity, suffix, holder) or None)
+
+
+def _template(
+    pod: Pod,
+    identity: HostIdentity,
+    cluster: RayClusterConfig,
+    group: WorkerGroup,
+    policy: Policy,
+    holder: str,
+) -> _Template | None:
+    """Return the template of a group, or None if its patches differ in more than the
+    identity, or are too long.
+    """
+    if names.LABEL_REPLICA_NAME in str(pod.spec.affinity):
         return None  # the term may be equal to that of some replica
-    cluster, group = known.cluster, known.group
-    sample = read_replica(known.pod, identity, cluster, group, holder=holder, policy=known.policy)
+    sample = read_replica(pod, identity, cluster, group, holder=holder, policy=policy)
     holders = _HOLDERS if holder else ("", "")
     one, other = [_probed(sample, *each) for each in zip(_PROBES, holders, strict=True)]
-    if one is None or other is None:
+    if one is None or other is None or len(one) > _TEMPLATE_BYTES_MAX:
         return None
     template = _opened(one, len(sample.processes))
     return template if template.of(_PROBES[1], _PROBES[1].name, holders[1]) == other else None
