@@ -141,7 +141,29 @@ def memory_of_ten_groups() -> int:
 
 
 def test_a_pod_takes_little_memory_whatever_its_index() -> None:
-    assert alone(memory_of_ten_groups) < 200_000
+    assert alone(memory_of_ten_groups) < 20_000
+
+
+@given(st.lists(st.integers(0, 2000) | st.integers(0, MAX_REPLICAS - 1), max_size=60))
+def test_the_lowest_free_index_is_that_of_a_set(indices: list[int]) -> None:
+    group = occupied(1)
+    for index in indices:
+        group.take(HostIdentity(index, 0, "A"))
+    for index in indices[::2]:
+        group.release(HostIdentity(index, 0, "A"))
+    remaining = [*indices]
+    for index in indices[::2]:
+        remaining.remove(index)
+    taken = set(remaining)
+    assert group.lowest(1) == (min(set(range(len(taken) + 1)) - taken), None)
+    assert group.lowest(2)[1] == min(taken, default=None)
+
+
+def test_a_whole_block_of_indices_can_be_taken() -> None:
+    group = occupied(1, *(HostIdentity(index, 0, "A") for index in range(1500)))
+    assert group.lowest(1) == (1500, None)
+    group.release(HostIdentity(1024, 0, "A"))
+    assert group.lowest(1) == (1024, None)
 
 
 def test_names_are_known_as_long_as_anyone_bears_them() -> None:

@@ -5,9 +5,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 MAX_REPLICAS: Final = 1 << 16
-"""Replica indices are less than this number; it bounds the memory for a pod, 17 KB, against labels
-such as `2000000000`.
-"""
+"""Replica indices are less than this number."""
 
 MAX_HOSTS: Final = 4096
 """Maximum hosts of a replica. The largest TPU slices have about 2,300 hosts; a longer host list

@@ -7,10 +7,13 @@ from collections.abc import Collection, Iterable
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from webhook.groups.identity import MAX_REPLICAS, GroupKey, HostIdentity
 
 _GONE_MAX: Final = 1 << 14
+_BLOCK: Final = 512
+_FULL_BLOCK: Final = (1 << _BLOCK) - 1
 
 
 def lowest_bit(bits: int) -> int:
@@ -73,18 +76,55 @@ class _Replica(Struct, gc=False):
         return mask
 
 
+class _Indices:
+    """Replica indices less than MAX_REPLICAS, as bit masks of blocks: a large index does not take
+    the memory of all lower ones.
+    """
+
+    __slots__ = ("_blocks",)
+
+    def __init__(self) -> None:
+        self._blocks: dict[int, int] = {}
+
+    def add(self, index: int) -> None:
+        block, bit = divmod(index, _BLOCK)
+        self._blocks[block] = self._blocks.get(block, 0) | 1 << bit
+
+    def discard(self, index: int) -> None:
+        block, bit = divmod(index, _BLOCK)
+        mask = self._blocks.pop(block, 0) & ~(1 << bit)
+        if mask:
+            self._blocks[block] = mask
+
+    @property
+    def lowest(self) -> int | None:
+        if not self._blocks:
+            return None
+        block = min(self._blocks)
+        return block * _BLOCK + lowest_bit(self._blocks[block])
+
+    @property
+    def lowest_absent(self) -> int:
+        block = 0
+        while self._blocks.get(block) == _FULL_BLOCK:
+            block += 1
+        return block * _BLOCK + lowest_bit(~self._blocks.get(block, 0))
+
+
 class Occupancy:
     """Taken identities of a group. An identity may have several holders; it is free when its last
     holder is deleted.
     """
 
-    __slots__ = ("_full", "_lacking", "_names", "_occupied", "_replicas", "hosts")
+    __slots__ = ("_full", "_lacking", "_names", "_occupied", "_replicas", "hosts", "key")
 
-    def __init__(self) -> None:
+    def __init__(self, key: GroupKey | None = None) -> None:
+        self.key = key
+        """The group, so that its members share one object."""
         self._replicas: dict[int, _Replica] = {}
         self._names: dict[str, int] = {}
-        self._occupied = 0
-        self._lacking = 0
+        self._occupied = _Indices()
+        self._lacking = _Indices()
         self.hosts = 1
         self._full = 1
 
@@ -96,7 +136,7 @@ class Occupancy:
         if replica is None:
             replica = self._replicas[identity.replica] = _Replica(identity.name)
             if identity.replica < MAX_REPLICAS:
-                self._occupied |= 1 << identity.replica
+                self._occupied.add(identity.replica)
         replica.take(identity.host, identity.name)
         self._names[identity.name] = self._names.get(identity.name, 0) + 1
         self._note(identity.replica, replica)
@@ -112,8 +152,8 @@ class Occupancy:
             return
         del self._replicas[identity.replica]
         if identity.replica < MAX_REPLICAS:
-            self._occupied &= ~(1 << identity.replica)
-            self._lacking &= ~(1 << identity.replica)
+            self._occupied.discard(identity.replica)
+            self._lacking.discard(identity.replica)
 
     def close(self, index: int, by: int = 1) -> None:
         """Add a holder that is marked for deletion to a replica, or remove one with `by` -1."""
@@ -130,11 +170,8 @@ class Occupancy:
             self._full = (1 << hosts) - 1
             for index, replica in self._replicas.items():
                 self._note(index, replica)
-        free = lowest_bit(~self._occupied)
-        if not self._lacking:
-            return free, None
-        lacking = lowest_bit(self._lacking)
-        return min(free, lacking), lacking
+        free, lacking = self._occupied.lowest_absent, self._lacking.lowest
+        return free if lacking is None else min(free, lacking), lacking
 
     def taken(self, index: int) -> int:
         """Return the taken hosts of a replica as a bit mask; -1 if it is marked for deletion."""
@@ -163,7 +200,7 @@ class Occupancy:
         if lacking == replica.lacking or index >= MAX_REPLICAS:
             return
         replica.lacking = lacking
-        self._lacking ^= 1 << index
+        (self._lacking.add if lacking else self._lacking.discard)(index)
 
 
 class Member(Struct, frozen=True, gc=False):
@@ -203,12 +240,17 @@ class Membership:
         old = self._pods.get(uid)
         if old == value:
             return
-        self._pods[uid] = value
-        if value.identity is not None:
-            group = self._groups.setdefault(value.key, Occupancy())
-            group.take(value.identity)
+        identity = value.identity
+        if identity is not None:
+            group = self._groups.get(value.key)
+            if group is None:
+                group = self._groups[value.key] = Occupancy(value.key)
+            elif group.key is not value.key:
+                value = replace(value, key=group.key or value.key)
+            group.take(identity)
             if value.marked:
-                group.close(value.identity.replica)
+                group.close(identity.replica)
+        self._pods[uid] = value
         if value.holder:
             self._holders.setdefault(value.key.namespace, Counter())[value.holder] += 1
         if old is not None:

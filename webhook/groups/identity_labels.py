@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
 from sys import intern
 from typing import Final
 
@@ -18,6 +17,8 @@ from webhook.groups.identity import MAX_HOSTS, MAX_REPLICAS, GroupKey, HostIdent
 from webhook.groups.identity_index import Member
 
 _INDEX: Final = re.compile(r"0|[1-9][0-9]{0,9}")
+_TEXT_MAX: Final = 63
+"""Maximum characters of uids and holders; nobody but users writes longer ones."""
 _specs: Final = msgspec.json.Decoder(PodSpec)
 
 
@@ -53,6 +54,8 @@ def member_of(
         if identity is None and known.key == key:
             identity = known.identity
     holder = holder or (meta.annotations or {}).get(names.ANNOTATION_HOLDER, "")
+    if len(holder) > _TEXT_MAX:
+        holder = ""
     if identity is None and not holder:
         return None
     mark = labels.get(names.LABEL_MARKED_FOR_DELETION)
@@ -66,13 +69,9 @@ def _key_of(meta: ObjectMeta, labels: Strings) -> GroupKey:
     cluster, group = labels.get(names.LABEL_CLUSTER), labels.get(names.LABEL_GROUP)
     if cluster and group:
         for owner in meta.owner_references or ():
-            if owner.controller and owner.name == cluster:
-                return _shared_key(meta.namespace or "", owner.uid, group)
-    return _shared_key(meta.namespace or "", "", "")
-
-
-_shared_key: Final = lru_cache(maxsize=1 << 14)(GroupKey)
-"""Returns the same object for equal keys, which pods share."""
+            if owner.controller and owner.name == cluster and len(owner.uid) <= _TEXT_MAX:
+                return GroupKey(meta.namespace or "", owner.uid, group)
+    return GroupKey(meta.namespace or "", "", "")
 
 
 def _spec_of(pod: WorkerPod | Pod) -> PodSpec:
