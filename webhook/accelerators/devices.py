@@ -4,7 +4,6 @@ To add an accelerator, add its names to `webhook/api/names.py` and a row to `DEV
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, TypeVar
 
@@ -90,7 +89,6 @@ DEVICES: Final = [*SHIPPED]
 def add_device(device: Device) -> None:
     """Add a device, or replace the device with the same name."""
     DEVICES[:] = [*(each for each in DEVICES if each.name != device.name), device]
-    device_of.cache_clear()
 
 
 def own_device(name: str, keys: Iterable[str]) -> Device:
@@ -129,13 +127,9 @@ Each with the placeholder value in images and templates, which counts as unset.
 """
 
 
-@lru_cache(maxsize=1024)
 def device_of(resource: str) -> Device | None:
     """Return the device of a resource, or None if it is none, such as cores and memory."""
-    for device in DEVICES:
-        if device.named_by(resource):
-            return device
-    return None
+    return next((device for device in DEVICES if device.named_by(resource)), None)
 
 
 def count_devices(

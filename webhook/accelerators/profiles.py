@@ -4,7 +4,7 @@ To add a profile, add its variables to `webhook/api/names.py` and a row to `PROF
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Final
 
@@ -176,6 +176,11 @@ _OF_PROCESSES: Final = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "CUDA_VISIBLE_DEVICE
 def allowed() -> tuple[str, ...]:
     """Return the valid values of the annotation."""
     return (*sorted(BY_NAME), NONE)
+
+
+def choose_valid(chosen: Iterable[str]) -> tuple[str, ...]:
+    """Return the valid values among the chosen ones, once for each."""
+    return tuple(dict.fromkeys([name for name in chosen if name in BY_NAME or name == NONE]))
 
 
 def add_profile(profile: Profile) -> None:

@@ -3,7 +3,6 @@ and markers with the uid of a pod.
 """
 
 import re
-from functools import lru_cache
 from typing import Final
 
 # https://github.com/kubernetes/apimachinery/blob/master/pkg/util/validation/validation.go
@@ -52,7 +51,6 @@ def is_qualified_name(text: str) -> bool:
     return match is not None and len(match["prefix"] or "") <= 253 and len(match["name"]) <= 63  # noqa: PLR2004
 
 
-@lru_cache(maxsize=256)
 def escape(token: str) -> str:
     """Return a reference token of a JSON Pointer, with `~` and `/` escaped."""
     return token.replace("~", "~0").replace("/", "~1")

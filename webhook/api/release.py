@@ -1,7 +1,6 @@
 """Versions of Ray: from `rayVersion` and from image tags."""
 
 import re
-from functools import lru_cache
 from typing import Final
 
 Release = tuple[int, ...]
@@ -28,7 +27,6 @@ def parse_release(text: str) -> Release | None:
     return numbers if numbers and max(numbers) <= _LARGEST else None
 
 
-@lru_cache(maxsize=256)
 def image_release(image: str) -> tuple[Release | None, str]:
     """Return the Ray release and the Python version (`py310`) in the tag of an image, if any."""
     match = _IMAGE.fullmatch(image)

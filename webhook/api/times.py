@@ -6,18 +6,21 @@ from functools import lru_cache
 from typing import Final
 
 _INSTANT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z", re.ASCII)
+_LENGTH_MAX: Final = 30
 _END: Final = 253402300800
 """The year 10000, in seconds since the epoch."""
 
 
-@lru_cache(
-    maxsize=1 << 13
-)  # pods of a replica are created within few seconds, and their times are parsed often
 def seconds_of(text: str | None) -> float | None:
     """Return the seconds since the epoch, or None for an invalid timestamp, such as one of the year
     0, which the API server accepts in Events.
     """
-    if not text or not _INSTANT.fullmatch(text):
+    return _seconds(text) if text and len(text) <= _LENGTH_MAX else None
+
+
+@lru_cache(maxsize=1 << 13)  # pods of a replica are created within few seconds
+def _seconds(text: str) -> float | None:
+    if not _INSTANT.fullmatch(text):
         return None
     try:
         return datetime.fromisoformat(text).timestamp()

@@ -4,29 +4,32 @@ The pods of a worker group differ in a few labels and variables. Objects are rea
 can share the rest.
 """
 
-from collections.abc import Callable, Iterable
-from functools import lru_cache
+from collections.abc import Iterable
+from functools import partial
 from sys import intern
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec.structs import astuple, replace
 
-from webhook.api.objects import Affinity, Bare, EnvVar, OwnerReference, Strings
+from webhook.api.objects import Bare, Strings
+from webhook.api.tenant_cache import TenantCache
 from webhook.diagnostics.live_objects import Condition, LiveContainer, LivePod
 
 T = TypeVar("T")
 
-_SHARED: Final = 1 << 13
-"""Maximum number of distinct parts of one kind in a cache; pods with other parts share less memory.
-"""
+_PART_SIZE: Final = 6
+"""Bytes of a part in memory, with its key, to those of its JSON text."""
 
 _encode: Final = msgspec.json.Encoder().encode
+_parts: Final[TenantCache[tuple[str, bytes], Any]] = TenantCache(32 * 1024 * 1024)
+"""Parts of pods; pods with other parts share less memory."""
 
 
 def kept(pod: LivePod) -> LivePod:
     """Return an equal pod that takes less memory."""
     meta, spec, status = pod.metadata, pod.spec, pod.status
+    share = partial(_share, meta.namespace or "")
     return replace(
         pod,
         metadata=replace(
@@ -35,14 +38,14 @@ def kept(pod: LivePod) -> LivePod:
             namespace=meta.namespace and intern(meta.namespace),
             generate_name=meta.generate_name and intern(meta.generate_name),
             creation_timestamp=meta.creation_timestamp and intern(meta.creation_timestamp),
-            owner_references=_owners(meta.owner_references),
+            owner_references=share(meta.owner_references),
         ),
         spec=replace(
             spec,
-            containers=_containers(spec.containers),
-            init_containers=_containers(spec.init_containers),
-            node_selector=_selector(spec.node_selector),
-            affinity=_affinity(spec.affinity),
+            containers=_containers(meta.namespace or "", spec.containers),
+            init_containers=_containers(meta.namespace or "", spec.init_containers),
+            node_selector=share(spec.node_selector),
+            affinity=share(spec.affinity),
         ),
         status=replace(status, conditions=_conditions(status.conditions)),
     )
@@ -54,35 +57,28 @@ def kept_node(node: Bare) -> Bare:
     return Bare(replace(meta, labels=_strings(meta.labels), annotations=None))
 
 
-def _sharing(kind: type[T]) -> Callable[[T | None], T | None]:
-    """Return a function that maps equal values to one object."""
-    decode = msgspec.json.Decoder(kind).decode
-
-    @lru_cache(maxsize=_SHARED)
-    def shared(text: bytes) -> T:
-        return decode(text)
-
-    return lambda value: None if value is None else shared(_encode(value))
-
-
-_owners: Final = _sharing(list[OwnerReference])
-_selector: Final = _sharing(Strings)
-_affinity: Final = _sharing(Affinity)
-_container: Final = _sharing(LiveContainer)
+def _share(namespace: str, value: T) -> T:
+    """Return the object of an equal value in the namespace, if there is one."""
+    if value is None:
+        return value
+    text = _encode(value)
+    key = type(value).__name__, text  # no types, which the garbage collector would traverse
+    shared: T | None = _parts.get(namespace, key)
+    if shared is None:
+        _parts.put(namespace, key, value, _PART_SIZE * len(text))
+        return value
+    return shared
 
 
-@lru_cache(maxsize=_SHARED)
-def _variable(value: EnvVar) -> EnvVar:
-    return value
-
-
-def _containers(values: Iterable[LiveContainer] | None) -> tuple[LiveContainer, ...] | None:
+def _containers(
+    namespace: str, values: Iterable[LiveContainer] | None
+) -> tuple[LiveContainer, ...] | None:
     if values is None:
         return None
     found = []
     for each in values:
-        shell = _container(replace(each, env=None)) or each
-        env = None if each.env is None else tuple(map(_variable, each.env))
+        shell = _share(namespace, replace(each, env=None))
+        env = None if each.env is None else tuple(_share(namespace, entry) for entry in each.env)
         found.append(replace(shell, env=env))
     return tuple(found)
 

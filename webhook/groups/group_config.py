@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from msgspec import Struct, structs
 
+from webhook.accelerators import profiles
 from webhook.accelerators.devices import TPU, devices_of_container
 from webhook.api import names
 from webhook.api.objects import HeadGroup, LabelMapping, RayCluster, Strings, Template, WorkerGroup
@@ -53,6 +54,8 @@ class RayClusterConfig(Struct, frozen=True, weakref=True):
     deleting: bool = False
     topology_key: str = ""
     profiles: tuple[str, ...] = ()
+    """The valid ones of the annotation."""
+    profiles_problem: str = ""
     head: HeadGroup = _HEAD
     suspended: bool = False
     gang: Gang = NO_GANG
@@ -97,6 +100,7 @@ def facts_of(cluster: RayCluster, *, ignoring: bool = True) -> RayClusterConfig:
     slices: list[SliceGroup] = []
     meta = cluster.metadata
     annotations = meta.annotations or {}
+    chosen = PROFILES.read(annotations)
     asked, units = UNIT.read(annotations), set()
     for group in cluster.groups:
         if group.group_name not in groups:
@@ -113,7 +117,8 @@ def facts_of(cluster: RayCluster, *, ignoring: bool = True) -> RayClusterConfig:
         ignored=ignoring and is_ignored(meta.labels),
         deleting=meta.deletion_timestamp is not None,
         topology_key=TOPOLOGY_KEY.read(annotations),
-        profiles=PROFILES.read(annotations),
+        profiles=profiles.choose_valid(chosen),
+        profiles_problem=PROFILES.fault(chosen),
         head=HeadGroup(_kept(cluster.spec.head_group_spec.template)),
         suspended=bool(cluster.spec.suspend),
         gang=read_gang(cluster),

@@ -5,7 +5,6 @@ https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-ippr.ht
 """
 
 import json
-from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -21,12 +20,11 @@ class Maxima(Struct, rename="kebab", frozen=True, gc=False):
     max_memory: Amount | None = None
 
 
-@lru_cache(maxsize=64)
 def parse_ippr(text: str) -> tuple[Any, str]:
     """Return the value of the annotation, and the problem of its JSON, or an empty text.
 
     Ray parses it with `json.loads`, so `NaN` and lone surrogates are accepted. Without a text,
-    resizing is off. The value is shared and must not be modified.
+    resizing is off.
     """
     if not text:
         return {}, ""

@@ -1,6 +1,5 @@
 """YAML in a string field of an object, as Go parses it."""
 
-from functools import lru_cache
 from typing import Any, Final
 
 import yaml
@@ -31,11 +30,8 @@ class Inline(Struct, frozen=True, eq=False):
     twice: str = ""
 
 
-@lru_cache(maxsize=8)  # several rules, and both sides of an update, read the same text
 def read_map(text: str, example: str) -> Inline:
-    """Return the YAML map in the first document of a text, the only one that Go reads. The result
-    is shared, and must not be changed.
-    """
+    """Return the YAML map in the first document of a text, the only one that Go reads."""
     try:
         _check_version(text)
         node = first_node(text)

@@ -8,7 +8,6 @@ Shard variables: the shard group and index of a RayCluster.
 """
 
 from collections.abc import Iterator
-from functools import lru_cache
 
 from webhook.accelerators import profiles
 from webhook.accelerators.devices import DEVICES
@@ -23,7 +22,7 @@ def replica_edits(replica: Replica) -> list[Edit]:
     """Return the common variables of all hosts of a unit, for all containers."""
     if not _meets(replica):
         return []
-    problem = PROFILES.fault(replica.cluster.profiles)
+    problem = replica.cluster.profiles_problem
     edits: list[Edit] = [Warn(f"{PROFILES.annotation}: {problem}")] if problem else []
     master = f"{replica.first_host}.{replica.service}.{replica.cluster.namespace}.svc"
     settings, _ = _settings(profiles.of_hosts(replica.cluster.profiles))
@@ -57,7 +56,6 @@ def _meets(replica: Replica) -> bool:
     )
 
 
-@lru_cache(maxsize=64)
 def _settings(chosen: tuple[Profile, ...]) -> tuple[tuple[Setting, ...], tuple[Setting, ...]]:
     """Return the settings that are the same for all hosts, and those with a rank, of the chosen
     profiles.

@@ -3,6 +3,7 @@ values of wrong types.
 """
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from itertools import islice
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ from webhook.api import names
 from webhook.api.objects import ALWAYS, ResourceClaim, WorkerGroup
 from webhook.api.release import Release, image_release, parse_release
 from webhook.groups.annotations import HOST_NAMES, UNIT, is_unit
+from webhook.groups.ippr import parse_ippr
 from webhook.groups.kueue import NO_KUEUE, Kueue, read_kueue
 from webhook.validation.field import Field
 from webhook.validation.rule_settings import RuleSettings
@@ -179,7 +181,7 @@ class Group(Struct):
         return (self.field / "rayStartParams").key(name)
 
 
-class Cluster(Struct):
+class Cluster(Struct, dict=True):
     """A RayCluster spec with the annotations and labels of the object that contains it."""
 
     field: Field
@@ -192,6 +194,11 @@ class Cluster(Struct):
     groups: list[Group]
     kueue: Kueue
     settings: RuleSettings
+
+    @cached_property
+    def ippr(self) -> tuple[Any, str]:
+        """The value of the annotation of in-place resize, and the problem of its JSON."""
+        return parse_ippr(self.annotations.get(names.ANNOTATION_IPPR, ""))
 
     @property
     def everyone(self) -> list[Group]:

@@ -8,7 +8,6 @@ from webhook.api import names
 from webhook.api.quantity import read_quantity
 from webhook.api.release import shown
 from webhook.api.review import FORBIDDEN, INVALID, NOT_FOUND, REQUIRED
-from webhook.groups.ippr import parse_ippr
 from webhook.validation.cluster import Cluster, Group
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
@@ -40,7 +39,7 @@ def ippr_malformed(cluster: Cluster) -> Iterator[Fault]:
 
     https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-ippr.html
     """
-    value, problem = _parsed(cluster)
+    value, problem = cluster.ippr
     if problem:
         yield _fault(cluster, f"not JSON: {problem}")
     elif not isinstance(value, dict) or not isinstance(value.get("groups", {}), dict):
@@ -162,10 +161,6 @@ def ippr_without_effect(cluster: Cluster) -> Iterator[Fault]:
             yield _fault(cluster, text)
 
 
-def _parsed(cluster: Cluster) -> tuple[Any, str]:
-    return parse_ippr(cluster.annotations.get(names.ANNOTATION_IPPR, ""))
-
-
 def _read(cluster: Cluster) -> bool:
     """Return whether an autoscaler reads the annotation."""
     old = cluster.release is not None and cluster.release < RAY_SINCE
@@ -181,7 +176,7 @@ def _entries(cluster: Cluster) -> Iterator[_Entry]:
     """Yield each group of the annotation that can be parsed, with the group of the cluster that it
     names.
     """
-    value = _parsed(cluster)[0]
+    value = cluster.ippr[0]
     listed = value.get("groups") if isinstance(value, dict) else None
     if not isinstance(listed, dict):
         return

@@ -1,11 +1,13 @@
 """View of the object under review, of any Ray kind, with the cluster in it."""
 
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Final
 
 from msgspec import UNSET, Struct, UnsetType
 
 from webhook.api import names
+from webhook.manifest.inline import Inline, read_map
 from webhook.validation.cluster import Cluster, read_cluster
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
@@ -15,10 +17,14 @@ from webhook.validation.rule_settings import RuleSettings
 
 SIDECAR: Final = "SidecarMode"
 K8S_JOB: Final = "K8sJobMode"
+_YAML_MAX: Final = 65536
+"""Maximum characters of YAML in a field that are parsed; parsing more would take too long in a
+review.
+"""
 _NOWHERE: Final = Field(None)
 
 
-class Job(Struct):
+class Job(Struct, dict=True):
     """The spec of a RayJob, or of the RayJobs that a RayCronJob creates."""
 
     field: Field
@@ -30,6 +36,11 @@ class Job(Struct):
     def mode(self) -> str:
         """The submission mode."""
         return (self.field / "submissionMode").text
+
+    @cached_property
+    def runtime_env(self) -> Inline:
+        """The parsed runtime environment; without value if it is absent or too long."""
+        return _read_inline(self.field / "runtimeEnvYAML", "pip: [requests]")
 
     @property
     def submitter(self) -> Field:
@@ -58,11 +69,17 @@ class Job(Struct):
         return self.cluster is not None and self.cluster.autoscaling
 
 
-class Service(Struct):
+class Service(Struct, dict=True):
     """The spec of a RayService."""
 
     field: Field
     cluster: Cluster
+
+    @cached_property
+    def config(self) -> Inline:
+        """The parsed configuration of Serve; without value if it is absent or too long."""
+        example = "applications: [{import_path: 'module:app'}]"
+        return _read_inline(self.field / "serveConfigV2", example)
 
 
 class RayObject(Struct):
@@ -103,6 +120,10 @@ class RayObject(Struct):
 
     def annotation(self, name: str) -> Field:
         return (self.meta / "annotations").key(name)
+
+
+def _read_inline(field: Field, example: str) -> Inline:
+    return read_map(field.text, example) if 0 < len(field.text) <= _YAML_MAX else Inline(None)
 
 
 def read_ray_object(kind: str, value: object, settings: RuleSettings) -> RayObject:

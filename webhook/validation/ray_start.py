@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 from difflib import get_close_matches
-from functools import lru_cache
 from typing import Final
 
 from webhook.api import names
@@ -107,7 +106,6 @@ def ray_start_param_unknown(cluster: Cluster) -> Iterator[Fault]:
                 yield Fault(group.param(name), text, NOT_SUPPORTED)
 
 
-@lru_cache(maxsize=256)
 def _suggestion(name: str) -> str:
     close = get_close_matches(name.lower().replace("_", "-").lstrip("-"), KNOWN, 1)
     return f": write {close[0]}" if close else ""

@@ -10,8 +10,6 @@ from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import K8S_JOB, SIDECAR, Job
 from webhook.validation.runtime_env import (
-    YAML_MAX,
-    read_runtime_env,
     runtime_env_keys,
     runtime_env_values,
 )
@@ -145,9 +143,8 @@ def job_runtime_env_unreadable(job: Job) -> Iterator[Fault]:
 
     KubeRay sends it to Ray as JSON, and refuses a RayJob with a text that it cannot parse.
     """
-    field = job.field / "runtimeEnvYAML"
-    if 0 < len(field.text) <= YAML_MAX and (problem := read_runtime_env(field.text).problem):
-        yield Fault(field, problem)
+    if problem := job.runtime_env.problem:
+        yield Fault(job.field / "runtimeEnvYAML", problem)
 
 
 def job_waiting_not_interactive(job: Job) -> Iterator[Fault]:
@@ -237,6 +234,4 @@ def job_runtime_env_key_unknown(job: Job) -> Iterator[Fault]:
 
 def _runtime_env(job: Job) -> Field:
     """Return the runtime environment as a field whose path continues that of its text."""
-    text = (job.field / "runtimeEnvYAML").text
-    value = read_runtime_env(text).value if 0 < len(text) <= YAML_MAX else None
-    return Field(value, job.field, "runtimeEnvYAML")
+    return Field(job.runtime_env.value, job.field, "runtimeEnvYAML")

@@ -8,14 +8,9 @@ from difflib import get_close_matches
 from typing import Final
 
 from webhook.api.review import FORBIDDEN, NOT_SUPPORTED
-from webhook.manifest.inline import Inline, read_map
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 
-YAML_MAX: Final = 65536
-"""Maximum characters of YAML in a field that are parsed; parsing more would take too long in a
-review.
-"""
 KEYS: Final = frozenset({
     "working_dir", "py_modules", "py_executable", "excludes", "pip", "uv", "conda", "env_vars",
     "container", "image_uri", "java_jars", "config", "eager_install", "worker_process_setup_hook",
@@ -23,11 +18,6 @@ KEYS: Final = frozenset({
     "_nsight", "_rocprof_sys", "_ray_release", "_ray_commit", "_inject_current_ray",
 })  # fmt: skip
 _INSTALLERS: Final = ("pip", "conda", "uv")
-
-
-def read_runtime_env(text: str) -> Inline:
-    """Return the runtime environment parsed from a text."""
-    return read_map(text, "pip: [requests]")
 
 
 def runtime_env_keys(env: Field) -> Iterator[Fault]:

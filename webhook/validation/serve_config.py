@@ -13,12 +13,10 @@ from msgspec import Struct
 
 from webhook.api.release import Release, shown
 from webhook.api.review import DUPLICATE, FORBIDDEN, NOT_SUPPORTED, REQUIRED
-from webhook.manifest.inline import Inline, read_map
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import Service
 from webhook.validation.runtime_env import (
-    YAML_MAX,
     runtime_env_keys,
     runtime_env_values,
     unknown_key,
@@ -182,7 +180,7 @@ def serve_config_unreadable(service: Service) -> Iterator[Fault]:
 
     https://docs.ray.io/en/latest/serve/production-guide/config.html
     """
-    field, read = _field(service), _read(service)
+    field, read = _field(service), service.config
     if read.problem:
         yield Fault(field, read.problem)
     if read.twice:
@@ -305,15 +303,9 @@ def _field(service: Service) -> Field:
     return service.field / "serveConfigV2"
 
 
-def _read(service: Service) -> Inline:
-    text = _field(service).text
-    known = 0 < len(text) <= YAML_MAX
-    return read_map(text, "applications: [{import_path: 'module:app'}]") if known else Inline(None)
-
-
 def _config(service: Service) -> Field:
     """Return the configuration as a field whose path continues that of the text."""
-    return Field(_read(service).value, service.field, "serveConfigV2")
+    return Field(service.config.value, service.field, "serveConfigV2")
 
 
 def _applications(service: Service) -> Iterator[Field]:

@@ -17,6 +17,7 @@ _STANDARD: Final = ("cpu", "memory", "ephemeral-storage")
 _COMPUTE: Final = frozenset(("cpu", "memory"))
 _KINDS: Final = ("limits", "requests")
 _PAGES: Final = "hugepages-"
+_SHORT: Final = 64
 _MILLI: Final = Decimal("0.001")
 
 
@@ -54,9 +55,14 @@ def limits(resources: Field, _: Pod) -> Iterator[Fault]:
         yield Fault(resources, text, FORBIDDEN)
 
 
-@lru_cache(maxsize=4096)
 def _problem(name: str, value: str | float) -> str:
     """Return the problem of an amount of a resource, or an empty string."""
+    if type(value) is str and len(value) + len(name) <= _SHORT:
+        return _short_problem(name, value)
+    return _find_problem(name, value)
+
+
+def _find_problem(name: str, value: str | float) -> str:
     if not _known(name):
         hint = suggestion(name, _STANDARD, "write cpu, memory or prefix/name")
         return f"there is no resource {shown(name)}: {hint}"
@@ -72,6 +78,10 @@ def _problem(name: str, value: str | float) -> str:
         if not size or size < 1 or amount.to_integral_value(ROUND_CEILING) % size:
             return f"{name} is {shown(value)}: write a multiple of the page's size"
     return ""
+
+
+_short_problem: Final = lru_cache(maxsize=1024)(_find_problem)
+"""Most containers have the same few amounts."""
 
 
 def _known(name: str) -> bool:
@@ -105,7 +115,6 @@ def _overcommitted(name: str) -> bool:
     return _native(name) and not name.startswith(_PAGES)
 
 
-@lru_cache(maxsize=4096)
 def _parse(value: str | float) -> Decimal | None:
     amount = read_quantity(value)
     if amount is None or abs(amount) >= 10**15:
