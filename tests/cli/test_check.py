@@ -13,7 +13,7 @@ from tests.cli.running import At, Run, Write
 from tests.diagnostics.samples import samples
 from tests.diagnostics.scenes import Object, Scene
 from tests.diagnostics.served import Server, identified
-from tests.manifests.render import installation
+from tests.manifests.render import helm, installation, one
 from webhook.api import names
 from webhook.certs.issue import issue_authority
 from webhook.cli.check import worker_of
@@ -56,7 +56,6 @@ def installed(server: Server, bundle: str) -> None:
     configuration: Object = server.scene.webhooks[0]
     for webhook in configuration["webhooks"]:
         webhook["clientConfig"]["caBundle"] = bundle
-        webhook["failurePolicy"] = "Fail"  # the base has Ignore, until the webhook answers
     service = {"service": {"name": "ray-webhook", "namespace": "ray-webhook"}, "caBundle": bundle}
     validating = {
         "name": "clusters.admission.ray.io",
@@ -187,16 +186,6 @@ def not_called(server: Server) -> None:
     server.answers[f"POST {PODS}"] = {"metadata": {"labels": {}}}
 
 
-def with_policy(name: str) -> Change:
-    """Return a change of the failure policy of a webhook to Ignore."""
-
-    def change(server: Server) -> None:
-        (webhook,) = (each for each in server.scene.webhooks[0]["webhooks"] if each["name"] == name)
-        webhook["failurePolicy"] = "Ignore"
-
-    return change
-
-
 def with_bundle(value: str) -> Change:
     def change(server: Server) -> None:
         server.scene.webhooks[0]["webhooks"][0]["clientConfig"]["caBundle"] = value
@@ -253,14 +242,36 @@ GOOGLE = {
     (with_another("ray-webhook-again"), "second-webhook", "error"),
     (with_another("kuberay-tpu-webhook", **GOOGLE), "second-webhook", "error"),
     (lambda server: server.scene.webhooks.clear(), "registered", "error"),
-    (with_policy("pods.admission.ray.io"), "failure-policy", "warning"),
-    (with_policy("shards.admission.ray.io"), "failure-policy", "warning"),
 ])  # fmt: skip
 def test_a_defect_of_an_installation_is_found(
     check: Check, change: Change, name: str, verdict: str
 ) -> None:
     status, found = check(change=change)
     assert (status, found[name]) == (int(verdict == "error"), verdict)
+
+
+@pytest.mark.parametrize(
+    ("values", "consequence"),
+    [
+        ("", "new workers that would hang without it are rejected, and other Ray pods are created"),
+        ("mutating.failClosed=all", "new Ray pods are rejected"),
+        (
+            "mutating.failurePolicy=Ignore",
+            "new Ray pods are created without it, and multi-host replicas hang",
+        ),
+    ],
+)
+def test_without_a_process_that_answers_the_effect_on_pods_is_named(
+    printed: Printed, values: str, consequence: str
+) -> None:
+    def change(server: Server) -> None:
+        server.scene.webhooks[:] = [one(helm("--set", values), "MutatingWebhookConfiguration")]
+        server.answers[SLICES] = {"items": []}
+
+    status, out = printed(change=change)
+    assert status == 1
+    text = f"no pod is ready behind service ray-webhook/ray-webhook: {consequence}"
+    assert text in " ".join(out.split())
 
 
 FORBIDDEN = 'leases is forbidden: User "me" cannot create resource "leases"'
@@ -333,7 +344,7 @@ def test_the_rights_of_the_manifests_are_checked_and_all_else_is_a_dry_run(
     }
     granted = {
         (group, resource, verb, role["metadata"].get("namespace"))
-        for role in installation("cert-manager", "mutating.failurePolicy=Ignore")
+        for role in installation("cert-manager")
         if "controller" not in role["metadata"]["name"]
         for rule in role.get("rules", ())
         for group in rule["apiGroups"]

@@ -107,9 +107,6 @@ class Scene:
         self.services = [_named(f"{name}-headless"), _named(f"{name}-head-svc")]
         self.namespaces = [_named(NAMESPACE)]
         self.webhooks = [yaml.safe_load(MUTATING.read_text())]
-        for entry in self.webhooks[0]["webhooks"]:
-            if entry["name"] != names.PROBE_WEBHOOK:  # as the webhook leaves it
-                entry["failurePolicy"] = "Fail"
         self._start(policy, indexed=indexed)
 
     def without(self, *pods: str) -> Self:

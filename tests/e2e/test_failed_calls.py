@@ -58,7 +58,7 @@ CALLS: dict[str, tuple[dict[str, Any], Answer]] = {
     "Pod NAMESPACE/NAME: a live read failed: ...": ({}, told(READ)),
     "... the API server did not answer a live read within 3 s": ({}, told(LATE)),
     "Pod NAMESPACE/NAME: the reservations of group ... cannot be ...": ({}, told(TABLE)),
-    "Pod NAMESPACE/NAME: the reads and writes that this review needs took more than 8 s": (
+    "Pod NAMESPACE/NAME: the reads and writes that this review needs took more than ... s": (
         {},
         told(SLOW),
     ),

@@ -46,8 +46,6 @@ def test_every_annotation_of_ours_that_people_write_has_a_row() -> None:
         names.ANNOTATION_RESERVATIONS,
         names.ANNOTATION_HOLDER,
         names.ANNOTATION_IDENTITY,
-        names.ANNOTATION_ADMITTED,
-        names.ANNOTATION_FAILURE_POLICY,
     }
     assert ours - written_here == set(ANNOTATIONS)
 

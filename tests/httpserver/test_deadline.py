@@ -8,7 +8,7 @@ import pytest
 from tests.apiserver import object_review, pod_review
 from tests.builders import Object, a_cluster, a_pod
 from webhook.admission.pod_handler import PodHandler
-from webhook.admission.reviewer import Mutation
+from webhook.admission.reviewer import REVIEW_SECONDS, Mutation
 from webhook.admission.shard_handler import ShardHandler
 from webhook.api.review import NotNow
 from webhook.groups.group_config import ClusterIndex
@@ -29,16 +29,15 @@ class Silence:
 
 SHARD = a_cluster("c").annotated("admission.ray.io/shard-group", "s").group("g").build()
 REVIEWS = {
-    "Pod team/c-worker-": pod_review(a_pod().worker("g").of("c").build()),
-    "RayCluster team/c": object_review(SHARD),
+    "a worker": pod_review(a_pod().worker("g").of("c").build()),
+    "a head": pod_review(a_pod().head().of("c").build()),
+    "a worker of KubeRay 1.6": pod_review(a_pod().worker("g").of("c").identity(0, 0, "").build()),
+    "a shard": object_review(SHARD),
 }
 
 
 @pytest.mark.parametrize("subject", REVIEWS)
-def test_a_review_that_cannot_be_decided_in_time_says_so_and_names_its_object(
-    monkeypatch: pytest.MonkeyPatch, subject: str
-) -> None:
-    monkeypatch.setattr(endpoint, "REVIEW_SECONDS", 0.01)
+def test_a_review_that_cannot_be_decided_in_time_says_so_and_names_its_object(subject: str) -> None:
     known, clusters = load_state(()), ClusterIndex()
     clusters.freshness = lambda *_: False  # a watch that is silent
     pods = PodHandler(clusters, known.identities)
@@ -47,7 +46,26 @@ def test_a_review_that_cannot_be_decided_in_time_says_so_and_names_its_object(
 
     async def story(review: Object) -> str:
         with pytest.raises(NotNow, match="took more than ") as refused:
-            await mutation.review(json.dumps(review).encode())
+            await mutation.review(json.dumps(review).encode(), 0.01)
         return refused.value.subject
 
-    assert asyncio.run(story(REVIEWS[subject])).startswith(subject)
+    review = REVIEWS[subject]
+    kind = review["request"]["kind"]["kind"]
+    assert asyncio.run(story(review)).startswith(f"{kind} team/c")
+
+
+@pytest.mark.parametrize(
+    ("query", "seconds"),
+    [
+        (b"timeout=2s", 1.6),
+        (b"dryRun=All&timeout=30s", 24.0),
+        (b"", REVIEW_SECONDS),
+        (b"timeout=1m", REVIEW_SECONDS),
+        (b"timeout=-5s", REVIEW_SECONDS),
+        (b"timeout=999s", REVIEW_SECONDS),
+    ],
+)
+def test_the_time_of_a_review_is_below_the_timeout_that_the_api_server_names(
+    query: bytes, seconds: float
+) -> None:
+    assert endpoint.review_seconds({"query_string": query}) == pytest.approx(seconds)

@@ -53,6 +53,7 @@ DEFAULTS = Settings()
 RESIZES = "resizeCheck.enabled=true"
 PUBLISHING = "schedulingGroups.publish=true"
 PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
+BINDINGS = "bindings.admission.ray.io"
 LEASE = f"{DEFAULTS.installation.name}-controller"
 
 
@@ -80,7 +81,6 @@ def test_every_variable_of_the_pods_is_a_setting_and_its_value_is_valid(
             "self-signed" if (name, mode) == ("ray-webhook", "self-signed") else "files"
         )
         assert settings.installation.name == DEFAULTS.installation.name
-        assert settings.installation.fail_closed == (name == "ray-webhook")
 
 
 @pytest.mark.parametrize("name", ["ray-webhook", "ray-webhook-controller"])
@@ -146,6 +146,7 @@ def test_pods_are_selected_by_labels_that_kuberay_protects_and_only_where_they_a
     found = webhooks(installation("self-signed", RESIZES))
     rules = {
         "pods.admission.ray.io": ("pods", ["CREATE"]),
+        "optional-pods.admission.ray.io": ("pods", ["CREATE"]),
         "resizes.admission.ray.io": ("pods/resize", ["UPDATE"]),
     }
     for name, (resource, operations) in rules.items():
@@ -158,7 +159,6 @@ def test_pods_are_selected_by_labels_that_kuberay_protects_and_only_where_they_a
         (rule,) = found[name]["rules"]
         assert (rule["apiGroups"], rule["resources"]) == ([""], [resource])
         assert rule["operations"] == operations
-    del found[names.PROBE_WEBHOOK]
     for entry in found.values():
         namespace, ignore = entry["namespaceSelector"]["matchExpressions"]
         assert namespace["values"] == ["ray-webhook", "kube-system"]
@@ -211,36 +211,39 @@ def test_the_resize_check_is_an_entry_more_that_the_same_certificate_serves(mode
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_entries_fail_open_until_the_webhook_sets_what_their_annotation_says(mode: str) -> None:
-    objects = installation(mode, RESIZES)
-    assert {webhook["failurePolicy"] for webhook in webhooks(objects).values()} == {"Ignore"}
-    asked = [
-        found["metadata"]["annotations"][names.ANNOTATION_FAILURE_POLICY]
-        for found in webhook_configurations(objects)
-    ]
-    assert asked == ["Fail", "Ignore"]
-    assert variables(objects)[variable("installation.failClosed")] == "true"
+def test_entries_fail_closed_for_what_cannot_run_without_the_webhook(mode: str) -> None:
+    def policies(*values: str) -> dict[str, str]:
+        entries = webhooks(installation(mode, "nodeLabels={rack}", *values))
+        assert entries.pop(BINDINGS)["failurePolicy"] == "Ignore"
+        return {name.partition(".")[0]: entry["failurePolicy"] for name, entry in entries.items()}
+
+    optional, clusters = {"optional-pods": "Ignore"}, {"clusters": "Ignore"}
+    needed = {"pods": "Fail", "shards": "Fail"}
+    assert policies() == needed | optional | clusters
+    assert policies("mutating.failClosed=all") == needed | clusters
+    assert policies("validating.failurePolicy=Fail") == needed | optional | {"clusters": "Fail"}
+    trial = dict.fromkeys(needed, "Ignore")
+    assert policies("mutating.failurePolicy=Ignore") == trial | optional | clusters
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_where_nothing_fails_closed_there_is_neither_a_probe_nor_a_right_to_change_it(
-    mode: str,
-) -> None:
-    objects = installation(mode, "mutating.failurePolicy=Ignore")
-    assert names.PROBE_WEBHOOK not in webhooks(objects)
-    assert variable("installation.failClosed") not in variables(objects)
-    rights = {what for _, what, _ in named_permissions(objects)}
-    assert ("mutatingwebhookconfigurations" in rights) == (mode == "self-signed")
-
-
-def test_the_probe_is_asked_about_its_own_lease_in_the_own_namespace_and_about_nothing_else() -> (
-    None
-):
-    probe = webhooks(installation("self-signed"))[names.PROBE_WEBHOOK]
-    assert probe["objectSelector"] == {"matchLabels": {names.LABEL_PROBE: "true"}}
-    assert probe["namespaceSelector"] == {
-        "matchLabels": {"kubernetes.io/metadata.name": "ray-webhook"}
-    }
+def test_a_pod_is_asked_about_by_one_entry_and_waits_longer_where_it_has_to() -> None:
+    found = webhooks(helm("--set", "mutating.timeoutSeconds=20"))
+    needed, optional = found["pods.admission.ray.io"], found["optional-pods.admission.ray.io"]
+    differing = {"name", "matchConditions", "failurePolicy", "timeoutSeconds"}
+    assert {key for key in needed if needed[key] != optional[key]} == differing
+    (condition,), (negated,) = (each["matchConditions"] for each in (needed, optional))
+    assert negated["expression"] == f"!({condition['expression']})"
+    assert (needed["timeoutSeconds"], optional["timeoutSeconds"]) == (20, 2)
+    for name in (
+        names.LABEL_NODE_TYPE,
+        names.LABEL_REPLICA_INDEX,
+        names.LABEL_HOST_INDEX,
+        names.ANNOTATION_HOLDER,
+        names.RESOURCE_TPU,
+    ):
+        assert f'"{name}"' in condition["expression"]
+    every = webhooks(helm("--set", "mutating.failClosed=all"))["pods.admission.ray.io"]
+    assert "matchConditions" not in every
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -323,8 +326,7 @@ def test_the_self_signed_mode_may_do_what_it_does_and_nothing_else(tmp_path: Pat
     definition = ("get", *kuberay_release.PATH.split("/")[-2:])
     leased = {(verb, "leases", LEASE) for verb in ("get", "patch")}
     assert {*wanted, definition} | leased == set(named_permissions(installation("self-signed")))
-    closing = {each for each in wanted if each[1].endswith("webhookconfigurations")}
-    assert {definition, *closing} | leased == set(named_permissions(installation("cert-manager")))
+    assert {definition} | leased == set(named_permissions(installation("cert-manager")))
 
 
 def named_permissions(objects: list[Object]) -> Iterator[tuple[str, str, str]]:
@@ -484,9 +486,9 @@ def test_with_compute_domains_the_controller_may_do_what_it_does_and_nothing_els
 
 def test_bindings_are_asked_about_only_where_labels_of_nodes_are_passed_on() -> None:
     plain = installation("self-signed")
-    assert names.BINDINGS_WEBHOOK not in webhooks(plain)
+    assert BINDINGS not in webhooks(plain)
     objects = installation("self-signed", "nodeLabels={rack,nvidia.com/gpu.clique}")
-    entry = webhooks(objects)[names.BINDINGS_WEBHOOK]
+    entry = webhooks(objects)[BINDINGS]
     assert (entry["failurePolicy"], entry["timeoutSeconds"]) == ("Ignore", 2)
     (rule,) = entry["rules"]
     assert (rule["resources"], rule["operations"]) == (["pods/binding"], ["CREATE"])

@@ -66,9 +66,7 @@ def _read(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     for tls in (Tls(cert_dir=folder), Tls(source="self-signed")):
         settings = Settings(
             tls=tls,
-            installation=Installation(
-                namespace="ray-webhook", fail_closed=True, components=[*get_args(Component)]
-            ),
+            installation=Installation(namespace="ray-webhook", components=[*get_args(Component)]),
             listen=Listen(host="127.0.0.1", admin_port=0),
             serving=Serving(port=0),
             dashboard=Dashboard(port=0),

@@ -18,7 +18,7 @@ from tests.httpserver.test_limits import answer, served
 from tests.kubeclient.fake_api import FakeApi, Request
 from tests.operation.following_process import following, is_ready, trust
 from tests.server import SECONDS, ready
-from webhook.admission.reviewer import Outcome
+from webhook.admission.reviewer import REVIEW_SECONDS, Outcome
 from webhook.httpserver.application import Readiness, review_application
 from webhook.httpserver.body_budget import BodyBudget
 from webhook.httpserver.endpoint import ReviewEndpoint
@@ -56,7 +56,8 @@ class Endless(Lengths):
         super().__init__()
         self.asked = threading.Event()
 
-    async def review(self, _body: bytes) -> Outcome:
+    async def review(self, body: bytes, seconds: float = REVIEW_SECONDS) -> Outcome:
+        del body, seconds
         self.asked.set()
         return await asyncio.Future()
 

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar, TypeVarTuple
 
-import msgspec
 from msgspec import Struct
 
 from webhook.admission.codec import decode_bare, decode_object, decode_pod, encode
@@ -35,14 +34,20 @@ class Apart(Protocol):
         """Return an awaitable of the result."""
 
 
-class InTime(Protocol):
-    """Limits the time of reads and writes to the API server's timeout for the review."""
+REVIEW_SECONDS: Final = 8.0
+"""Time for reads and writes where the API server has its default timeout, 10 s."""
 
-    def __call__(self, work: Awaitable[T]) -> Awaitable[T]:
+
+class InTime(Protocol):
+    """Limits the time of reads and writes, so that the API server gets an answer before its timeout
+    for the review.
+    """
+
+    def __call__(self, work: Awaitable[T], seconds: float) -> Awaitable[T]:
         """Return an awaitable of the result. Raises NotNow."""
 
 
-async def _whenever(work: Awaitable[T]) -> T:
+async def _whenever(work: Awaitable[T], seconds: float) -> T:  # noqa: ARG001 - an InTime
     return await work
 
 
@@ -88,27 +93,10 @@ _POD: Final = ("", "pods", "")
 _RAYCLUSTER: Final = (names.RAY_GROUP, "rayclusters", "")
 _BINDING: Final = ("", "pods", "binding")
 _RESIZE: Final = ("", "pods", "resize")
-_LEASE: Final = ("coordination.k8s.io", "leases", "")
 
 
 def _target(request: AdmissionRequest[Any]) -> tuple[str, str, str]:
     return request.resource.group, request.resource.resource, request.sub_resource or ""
-
-
-_ADMITTED: Final = Answer(
-    patch=msgspec.json.encode(
-        [
-            {
-                "op": "add",
-                "path": "/metadata/annotations",
-                "value": {names.ANNOTATION_ADMITTED: "true"},
-            }
-        ]
-    )
-)
-"""The response to a dry run of a Lease, which proves to `serve` that the API server reaches the
-webhook.
-"""
 
 
 class Mutation:
@@ -133,8 +121,10 @@ class Mutation:
         self._in_time = in_time
         self._ignoring = ignoring
 
-    async def review(self, body: bytes) -> Outcome:
-        """Return the outcome of a review. Raises BadReview or ClusterUnreadable."""
+    async def review(self, body: bytes, seconds: float = REVIEW_SECONDS) -> Outcome:
+        """Return the outcome of a review, whose reads and writes may take `seconds`. Raises
+        BadReview or NotNow.
+        """
         large = len(body) > LARGE
         request: AdmissionRequest[Any] = (
             await self._apart(decode_pod, body) if large else decode_pod(body)
@@ -142,15 +132,15 @@ class Mutation:
         target = _target(request)
         try:
             if target == _POD:
-                answer = await self._pod(request, large=large)
+                answer = await self._pod(request, seconds, large=large)
             elif self._shards is not None and target == _RAYCLUSTER:
                 request = await self._apart(decode_bare, body) if large else decode_bare(body)
-                answer = await self._cluster(self._shards, request, body, large=large)
+                answer = await self._cluster(self._shards, request, body, seconds, large=large)
             elif self.bindings is not None and target == _BINDING:
                 request = decode_object(body)
                 answer = await self.bindings(request)
             else:
-                answer = _ADMITTED if target == _LEASE and request.dry_run else ALLOWED
+                answer = ALLOWED
         except Denied as denied:
             answer = Answer(denied.causes, rules=denied.rules)
         except NotNow as reason:
@@ -158,19 +148,27 @@ class Mutation:
             raise
         return Outcome(request, answer, encode(request, answer))
 
-    async def _pod(self, request: AdmissionRequest[Pod], *, large: bool) -> Answer:
-        deciding = decided(partial(self._pods, large=large), request, self._reader)
+    async def _pod(self, request: AdmissionRequest[Pod], seconds: float, *, large: bool) -> Answer:
+        handler = partial(self._pods, large=large)
         labels = request.object.metadata.labels if request.object else None
         if labels and not labels.keys().isdisjoint(names.IDENTITY_LABELS):
-            return await deciding  # without a timer, which costs as much as the template
-        return await self._in_time(deciding)
+            # A timer costs as much as the template, so it is set only for a read.
+            in_time = partial(self._in_time, seconds=seconds)
+            return await decided(handler, request, self._reader, in_time)
+        return await self._in_time(decided(handler, request, self._reader), seconds)
 
     async def _cluster(
-        self, shards: ShardHandler, request: AdmissionRequest[Bare], body: bytes, *, large: bool
+        self,
+        shards: ShardHandler,
+        request: AdmissionRequest[Bare],
+        body: bytes,
+        seconds: float,
+        *,
+        large: bool,
     ) -> Answer:
         if self._ignoring and request.object and is_ignored(request.object.metadata.labels):
             return ALLOWED
-        answer = await self._in_time(decided(shards, request, self._reader))
+        answer = await self._in_time(decided(shards, request, self._reader), seconds)
         apart = self._apart if large else _here
         return await apart(with_slices, answer, request, body)
 
@@ -191,7 +189,7 @@ class Validation:
         self._reader = reader
         self._apart = apart
 
-    async def review(self, body: bytes) -> Outcome:
+    async def review(self, body: bytes, seconds: float = REVIEW_SECONDS) -> Outcome:  # noqa: ARG002
         """Return the outcome of a review. Raises BadReview or ClusterUnreadable."""
         large = len(body) > LARGE
         outcome = await self._apart(self._checked, body) if large else self._checked(body)
@@ -212,15 +210,23 @@ class Validation:
         return Outcome(request, answer, encode(request, answer))
 
 
+async def _at_once(work: Awaitable[None]) -> None:
+    await work
+
+
 async def decided(
-    handler: Handler, request: AdmissionRequest[Any], reader: ClusterReader | None = None
+    handler: Handler,
+    request: AdmissionRequest[Any],
+    reader: ClusterReader | None = None,
+    in_time: Callable[[Awaitable[None]], Awaitable[None]] = _at_once,
 ) -> Answer:
     """Return the response of a handler, after reading the objects that it needs. Without a reader,
-    no more objects are available. Raises Denied, BadReview or ClusterUnreadable.
+    no more objects are available. `in_time` limits the time of a read. Raises Denied, BadReview or
+    NotNow.
     """
     read: list[Read] = []
     while not isinstance(answer := await handler(request, read), Answer):
         if reader is not None:
-            await reader.read(answer)
+            await in_time(reader.read(answer))
         read.append(answer)
     return answer

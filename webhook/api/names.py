@@ -48,17 +48,6 @@ LABEL_CLAIMS: Final = PREFIX + "claims"
 """On Leases of versions up to 0.9, which are deleted."""
 ANNOTATION_HOLDER: Final = PREFIX + "holder"
 """On a worker pod: the holder of its reservation."""
-LABEL_PROBE: Final = PREFIX + "probe"
-PROBE_WEBHOOK: Final = "probe.admission.ray.io"
-BINDINGS_WEBHOOK: Final = "bindings.admission.ray.io"
-OPEN_WEBHOOKS: Final = (PROBE_WEBHOOK, BINDINGS_WEBHOOK)
-"""Webhooks that never fail closed. The second one receives the binding of every pod."""
-ANNOTATION_ADMITTED: Final = PREFIX + "admitted"
-"""On dry runs of a Lease: the label that the webhook of this name selects, and the annotation that
-this webhook adds, which proves that the API server reached it.
-"""
-ANNOTATION_FAILURE_POLICY: Final = PREFIX + "failure-policy"
-"""On a webhook configuration: the failurePolicy of its webhooks once the server is reachable."""
 ANNOTATION_UNIT: Final = PREFIX + "unit"
 LABEL_UNIT: Final = ANNOTATION_UNIT
 """On pods whose scheduling unit is their worker group."""

@@ -48,7 +48,6 @@ from webhook.kubeclient.kuberay_release import KubeRayStored
 from webhook.kubeclient.reservation_leases import LeaseStore
 from webhook.kubeclient.secrets import SecretStore
 from webhook.kubeclient.timeouts import DISCOVERY_SECONDS
-from webhook.kubeclient.webhook_configurations import FailurePolicy
 from webhook.logging.log import Output
 from webhook.manifest.reader import Manifest
 from webhook.manifest.standalone import load_state
@@ -126,7 +125,7 @@ def build(
         await asyncio.sleep(settings.serving.drain_seconds)
 
     servers = {"reviews": reviews, "admin": admin}
-    runnables = {**servers, **keepers, **_closing(settings), **cluster.runnables}
+    runnables = {**servers, **keepers, **cluster.runnables}
     return Process(runnables, (reviews, admin), drain, log, observer.flush)
 
 
@@ -262,15 +261,6 @@ def _reservation_metrics(metrics: Metrics, reservations: Reservations) -> None:
     metrics.expose(table.RESERVATION_CONFLICTS, lambda: counts["conflicts"])
     metrics.expose(table.RESERVATION_LISTS, lambda: counts["lists"])
     metrics.expose(table.RESERVATIONS_UNSEEN, lambda: reservations.unseen)
-
-
-def _closing(settings: Settings) -> dict[str, Runnable]:
-    own = settings.installation
-    if not own.fail_closed:
-        return {}
-    api = Api(connection(settings.kubeconfig))
-    policy = FailurePolicy(api, own_namespace(own.namespace), own.name)
-    return {"failure policy": Connected(api, {"failure policy": policy})}
 
 
 def _keepers(settings: Settings, context: SwappingContext, metrics: Metrics) -> dict[str, Runnable]:

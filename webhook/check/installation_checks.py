@@ -1,7 +1,7 @@
 """Checks of an installation, based on responses of the API server, with remedies."""
 
 import re
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Sequence
 from typing import Any, Final, Literal
 
 from msgspec import Struct
@@ -11,15 +11,12 @@ from webhook.diagnostics.diagnosis import ERROR
 from webhook.diagnostics.installation_problems import OURS, second_webhook
 from webhook.diagnostics.live_objects import Webhook, WebhookConfiguration
 from webhook.diagnostics.messages import counted
-from webhook.diagnostics.object_cache import PODS_WEBHOOK
+from webhook.diagnostics.object_cache import OPTIONAL_PODS_WEBHOOK, PODS_WEBHOOK
 from webhook.diagnostics.report import ClusterReport
 from webhook.validation.rule_settings import GATES, OPERATORS, RuleSettings
 
 CLUSTERS_WEBHOOK: Final = f"clusters{OURS}"
 """The webhook for RayClusters."""
-
-SHARDS_WEBHOOK: Final = f"shards{OURS}"
-"""The webhook that assigns the indices of shard groups."""
 
 DEFINITIONS: Final = "customresourcedefinitions"
 """The source of the KubeRay release that the rules assume; optional."""
@@ -139,8 +136,7 @@ def after(
     yield from _results(
         ("registered", _registered(probed, {webhook.name for _, webhook in ours})),
         ("ca-bundle", _bundles(ours, expiry, now)),
-        ("failure-policy", _policies(webhook for _, webhook in ours)),
-        ("endpoints", _endpoints(probed)),
+        ("endpoints", _endpoints(probed, [webhook for _, webhook in ours])),
         ("rights", _rights(probed)),
         ("feature-gates", _gates(probed, assumed)),
         ("operator-account", _accounts(probed, assumed)),
@@ -346,26 +342,17 @@ def _bundles(
             yield _fine(f"{called} is valid for {counted(int((until - now) // 86400), 'day')}")
 
 
-_LOST: Final = {
-    PODS_WEBHOOK: "a pod that is created while the webhook is away never gets its identity",
-    SHARDS_WEBHOOK: (
-        "a RayCluster of a shard group that is created while the webhook is away gets no index"
-    ),
-}
-"""Permanent effect of a failed call, by webhook."""
+def _without_webhook(ours: Sequence[Webhook]) -> str:
+    """Return what happens to new Ray pods while no process answers."""
+    policies = {webhook.name: webhook.failure_policy for webhook in ours}
+    if policies.get(PODS_WEBHOOK) != "Fail":
+        return "new Ray pods are created without it, and multi-host replicas hang"
+    if OPTIONAL_PODS_WEBHOOK not in policies:
+        return "new Ray pods are rejected"
+    return "new workers that would hang without it are rejected, and other Ray pods are created"
 
 
-def _policies(ours: Iterable[Webhook]) -> Iterator[Found]:
-    for webhook in ours:
-        lost = _LOST.get(webhook.name)
-        text = f"failurePolicy of {webhook.name} is {webhook.failure_policy}"
-        if lost is not None and webhook.failure_policy != "Fail":
-            yield "warning", text, f"set it to Fail: with Ignore, {lost}"
-        else:
-            yield _fine(text)
-
-
-def _endpoints(probed: Probed) -> Iterator[Found]:
+def _endpoints(probed: Probed, ours: Sequence[Webhook]) -> Iterator[Found]:
     for service, count in probed.ready.items():
         if count is None:
             yield _unread(
@@ -379,7 +366,8 @@ def _endpoints(probed: Probed) -> Iterator[Found]:
                 f"check its pods: kubectl get pods -n {service.partition('/')[0]}; /readyz?verbose "
                 "shows the unmet conditions of a pod"
             )
-            yield "error", f"no pod is ready behind service {service}", advice
+            text = f"no pod is ready behind service {service}: {_without_webhook(ours)}"
+            yield "error", text, advice
 
 
 _WITHOUT_RIGHT: Final[tuple[tuple[str, Verdict, str, str], ...]] = (

@@ -112,12 +112,6 @@ class Installation(_Section):
     namespace: Annotated[str, AfterValidator(lambda text: text and _label(text))] = ""
     """Namespace of the Service, the Secret and the Leases; empty means that of the pod."""
 
-    fail_closed: bool = False
-    """Whether `serve` sets `failurePolicy: Fail` in both webhook configurations after a dry run
-    through the API server has reached it. Applies to configurations whose annotation
-    `admission.ray.io/failure-policy` requests it. The manifests set this.
-    """
-
     components: list[Component] = ["events"]
     """What `controller` does: record problems of replicas as `events` on RayClusters
     (`docs/status.md`), and count replicas in metrics; create `pod-groups` for RayClusters that

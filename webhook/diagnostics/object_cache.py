@@ -19,6 +19,8 @@ from webhook.groups.naming import headless_service, pod_prefix
 
 PODS_WEBHOOK: Final = f"pods.{names.PREFIX.rstrip('/')}"
 """Name of the webhook of this program for pods, in each configuration."""
+OPTIONAL_PODS_WEBHOOK: Final = f"optional-{PODS_WEBHOOK}"
+"""Name of the one for pods that run without it, unless the first one is called for all."""
 
 REFUSALS: Final = ("FailedToCreateWorkerPod", "FailedToCreateHeadPod")
 """Reasons of KubeRay's events for rejected pods.

@@ -3,6 +3,7 @@ response.
 """
 
 import asyncio
+import re
 import sys
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +13,7 @@ from typing import Final, Protocol, TypeVar, TypeVarTuple
 from msgspec.json import encode
 from starlette.types import Message, Receive, Scope, Send
 
-from webhook.admission.reviewer import Outcome
+from webhook.admission.reviewer import REVIEW_SECONDS, Outcome
 from webhook.api.review import BadReview, NotNow
 from webhook.httpserver.application import Readiness
 from webhook.httpserver.body_budget import BodyBudget, OverBudget
@@ -40,8 +41,10 @@ _CLOSE: Final = (b"connection", b"close")
 class Reviewer(Protocol):
     """Answers the reviews of one route."""
 
-    async def review(self, body: bytes) -> Outcome:
-        """Return the outcome of a review. Raises BadReview."""
+    async def review(self, body: bytes, seconds: float = REVIEW_SECONDS) -> Outcome:
+        """Return the outcome of a review, whose reads and writes may take `seconds`. Raises
+        BadReview or NotNow.
+        """
 
 
 class Observer(Protocol):
@@ -100,7 +103,7 @@ class ReviewEndpoint:
                 outcome = await self._review_large(scope, message, receive)
             else:
                 self._require_ready()
-                outcome = await self._reviewer.review(body)
+                outcome = await self._reviewer.review(body, review_seconds(scope))
             if outcome is None:
                 return
         except Refusal as refusal:
@@ -172,7 +175,7 @@ class ReviewEndpoint:
                 count(size, not more)
                 if not more:
                     self._require_ready()
-                    return await self._reviewer.review(b"".join(parts))
+                    return await self._reviewer.review(b"".join(parts), review_seconds(scope))
                 await asyncio.sleep(self._budget.pause)
                 message = await receive()
         return None
@@ -199,18 +202,26 @@ def status_of(text: str) -> bytes:
     )
 
 
-REVIEW_SECONDS: Final = 8.0
-"""The API server's default timeout for a webhook is 10 s. After a timeout, it reports no reason."""
+_TIMEOUT: Final = re.compile(rb"(?:^|&)timeout=([0-9]{1,2})s(?:&|$)")
 
 
-async def in_time(work: Awaitable[T]) -> T:
-    """Return the result of work with I/O. Raises NotNow before the API server's timeout."""
+def review_seconds(scope: Scope) -> float:
+    """Return the time for the reads and writes of a review: four fifths of the API server's timeout
+    for it, which is in the query, such as `timeout=10s`. After a timeout, the API server reports no
+    reason.
+    """
+    timeout = _TIMEOUT.search(scope.get("query_string", b""))
+    return 0.8 * int(timeout[1]) if timeout else REVIEW_SECONDS
+
+
+async def in_time(work: Awaitable[T], seconds: float) -> T:
+    """Return the result of work with I/O. Raises NotNow if it takes longer."""
     try:
-        async with asyncio.timeout(REVIEW_SECONDS):
+        async with asyncio.timeout(seconds):
             return await work
     except TimeoutError as error:
         msg = (
-            f"the reads and writes that this review needs took more than {REVIEW_SECONDS:g} s: "
+            f"the reads and writes that this review needs took more than {seconds:g} s: "
             "the API server or etcd is slow, or many pods of this group wait; KubeRay tries again"
         )
         raise NotNow(msg) from error

@@ -4,18 +4,35 @@ contain it.
 
 import base64
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 from urllib.parse import quote
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from webhook.api.objects import ObjectMeta
 from webhook.kubeclient.client import Api, Operation
 from webhook.kubeclient.errors import ApiError
-from webhook.kubeclient.webhook_configurations import Configuration, patch, paths
+
+_GROUP: Final = "/apis/admissionregistration.k8s.io/v1"
+_KINDS: Final = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 
 _log: Final = logging.getLogger("webhook.kubeclient")
+
+
+class _ClientConfig(Struct, rename="camel"):
+    ca_bundle: str = ""
+
+
+class _Webhook(Struct, rename="camel"):
+    client_config: _ClientConfig = field(default_factory=_ClientConfig)
+
+
+class _Configuration(Struct):
+    """A MutatingWebhookConfiguration or ValidatingWebhookConfiguration."""
+
+    metadata: ObjectMeta
+    webhooks: list[_Webhook] | None = None
 
 
 class _Secret(Struct):
@@ -33,7 +50,7 @@ class SecretStore:
         self._api = api
         self._absent: set[str] = set()
         self._secret = f"/api/v1/namespaces/{quote(namespace)}/secrets/{quote(name)}-tls"
-        self._configurations = paths(name)
+        self._configurations = [f"{_GROUP}/{kind}/{quote(name)}" for kind in _KINDS]
 
     async def read(self) -> tuple[Mapping[str, bytes], str]:
         """Return the data of the Secret and its resourceVersion. Raises ApiError."""
@@ -52,7 +69,7 @@ class SecretStore:
         """Replace the data, and return True, unless the Secret has changed since `version`."""
         encoded = {name: base64.b64encode(content).decode() for name, content in data.items()}
         operations = [{"op": "add", "path": "/data", "value": encoded}]
-        return await patch(self._api, self._secret, version, operations)
+        return await self._patch(self._secret, version, operations)
 
     async def publish(self, bundle: bytes) -> bool:
         """Set the `caBundle` of the configurations to `bundle`; return whether all of them had it
@@ -63,7 +80,7 @@ class SecretStore:
         """
         wanted, unchanged = base64.b64encode(bundle).decode(), True
         for path in self._configurations:
-            found = await self._api.find(path, Configuration)
+            found = await self._api.find(path, _Configuration)
             if found is None:
                 if path not in self._absent:
                     self._absent.add(path)
@@ -80,8 +97,18 @@ class SecretStore:
             ]
             if operations:
                 unchanged = False
-                await patch(self._api, path, found.metadata.resource_version, operations)
+                await self._patch(path, found.metadata.resource_version, operations)
         return unchanged
+
+    async def _patch(self, path: str, version: str, operations: Sequence[Operation]) -> bool:
+        """Patch this version of an object, and return whether it still had that version."""
+        try:
+            await self._api.patch(path, operations, version)
+        except ApiError as error:
+            if error.reason == "conflict":
+                return False
+            raise
+        return True
 
 
 def _trust(place: int, bundle: str) -> Operation:

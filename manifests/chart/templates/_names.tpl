@@ -80,9 +80,18 @@ RAY_WEBHOOK_TOPOLOGY__NODE_LABELS: {{ toJson . | quote }}
 {{- end }}
 {{- end }}
 
-{{/* Not empty if an entry gets failurePolicy Fail after the installation. */}}
-{{- define "ray-webhook.failClosed" -}}
-{{- if or (eq .Values.mutating.failurePolicy "Fail") (eq .Values.validating.failurePolicy "Fail") }}yes{{ end }}
+{{/*
+Whether a Ray pod cannot run without the webhook, in CEL: a worker without a replica index, of several hosts, or with TPUs.
+Conditions are evaluated again on the patched pod, which has an index: the annotation keeps it with the entry that assigned it.
+*/}}
+{{- define "ray-webhook.needed" -}}
+object.metadata.?labels[?"ray.io/node-type"].orValue("") == "worker"
+&& (!object.metadata.?labels[?"ray.io/worker-group-replica-index"].hasValue()
+|| object.metadata.?labels[?"ray.io/replica-host-index"].hasValue()
+|| object.metadata.?annotations[?"admission.ray.io/holder"].hasValue()
+|| [object.spec.?containers, object.spec.?initContainers].exists(some, some.hasValue() && some.value() != null
+&& some.value().exists(c, [c.?resources.?requests, c.?resources.?limits].exists(r, r.hasValue() && r.value() != null
+&& "google.com/tpu" in r.value()))))
 {{- end }}
 
 {{- define "ray-webhook.image" -}}
@@ -111,33 +120,17 @@ namespaceSelector:
   {{- end }}
 {{- end }}
 
-{{/* The metadata of a webhook configuration, from `root` and from the values `of` its kind. */}}
+{{/* The metadata of a webhook configuration: (list . values), with the values of its kind. */}}
 {{- define "ray-webhook.registration" -}}
-{{- $name := include "ray-webhook.name" .root -}}
+{{- $root := index . 0 -}}
+{{- $name := include "ray-webhook.name" $root -}}
 metadata:
   name: {{ $name }}
-  labels: {{- include "ray-webhook.labels" .root | nindent 4 }}
+  labels: {{- include "ray-webhook.labels" $root | nindent 4 }}
   annotations:
-    # The webhook sets this policy on the entries below once the API server reaches it: docs/contributing/decisions/0020-nothing-fails-closed-at-first.md
-    admission.ray.io/failure-policy: {{ .of.failurePolicy }}
     argocd.argoproj.io/sync-wave: "1"
-    {{- if eq .root.Values.certificates.source "cert-manager" }}
-    cert-manager.io/inject-ca-from: {{ .root.Release.Namespace }}/{{ $name }}-tls
+    {{- if eq $root.Values.certificates.source "cert-manager" }}
+    cert-manager.io/inject-ca-from: {{ $root.Release.Namespace }}/{{ $name }}-tls
     {{- end }}
-    {{- with .of.annotations }}{{ toYaml . | nindent 4 }}{{ end }}
-{{- end }}
-
-{{/*
-The failurePolicy of `entry`: Ignore, unless Fail is requested and the entry is Fail in the cluster
-already. An upgrade keeps what the webhook has set.
-*/}}
-{{- define "ray-webhook.failurePolicy" -}}
-{{- $policy := "Ignore" -}}
-{{- if eq .of.failurePolicy "Fail" -}}
-{{- $live := lookup "admissionregistration.k8s.io/v1" .kind "" (include "ray-webhook.name" .root) -}}
-{{- range ($live.webhooks | default list) -}}
-{{- if eq .name $.entry }}{{ $policy = .failurePolicy }}{{ end -}}
-{{- end -}}
-{{- end -}}
-{{ $policy }}
+    {{- with (index . 1).annotations }}{{ toYaml . | nindent 4 }}{{ end }}
 {{- end }}
