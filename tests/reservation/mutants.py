@@ -62,10 +62,11 @@ def _before_the_first_response(self: ServerTime) -> float:
 
 async def _sweep_by_age(self: LeaseStore) -> None:
     now = self._api.server_time.now()
-    for meta in await self._list("admission.ray.io/reservations"):
-        content = reservation_leases._content(meta)
-        if content and all(entry.made + 60 <= now for entry in content.entries.values()):
-            await self._delete(meta)
+    async for page in self._pages("admission.ray.io/reservations"):
+        for meta in page:
+            content = reservation_leases._content(meta)
+            if content and all(entry.made + 60 <= now for entry in content.entries.values()):
+                await self._delete(meta)
 
 
 def _lease_without_uid(self: LeaseStore, name: str, meta: Any) -> Any:  # noqa: ANN401

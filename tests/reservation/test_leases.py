@@ -1,6 +1,7 @@
 """Tables in Leases of an API server: their content, their deletion, and the required rights."""
 
 import asyncio
+import gc
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -22,7 +23,7 @@ from webhook.api import names
 from webhook.api.review import Denied, NotNow
 from webhook.groups.identity import GroupKey, ShardKey
 from webhook.kubeclient.client import Api
-from webhook.kubeclient.reservation_leases import LeaseStore
+from webhook.kubeclient.reservation_leases import LeaseStore, _Content
 from webhook.reservation.stores import (
     Conflict,
     Reserved,
@@ -44,10 +45,16 @@ async def stored() -> AsyncIterator[tuple[FakeApi, LeaseStore]]:
         yield fake, LeaseStore(api, HOME)
 
 
+def contents(fake: FakeApi) -> list[str]:
+    """Return the contents of all Leases."""
+    annotation = names.ANNOTATION_RESERVATIONS
+    return [each["metadata"]["annotations"][annotation] for each in fake.objects(LEASES).values()]
+
+
 def content(fake: FakeApi) -> Object:
     """Return the content of the only Lease."""
-    (lease,) = fake.objects(LEASES).values()
-    found: Object = json.loads(lease["metadata"]["annotations"][names.ANNOTATION_RESERVATIONS])
+    (text,) = contents(fake)
+    found: Object = json.loads(text)
     return found
 
 
@@ -214,6 +221,27 @@ async def test_a_table_that_stays_unreadable_from_one_sweep_to_the_next_is_delet
             assert {*fake.objects(LEASES)} == {name, "of-another-program"}
         await store.clean_up()
         assert {*fake.objects(LEASES)} == {"of-another-program"}
+
+
+async def test_tables_are_swept_page_by_page() -> None:
+    async with stored() as (fake, store):
+        fake.put(RAYCLUSTERS, a_raycluster())
+        for block in range(130):
+            for key in (KEY, GONE):
+                await store.write(key._replace(block=block), TABLE, "ray")
+        alive: list[int] = []
+
+        def count(_: Request) -> int:
+            alive.append(sum(isinstance(each, _Content) for each in gc.get_objects()))
+            return 0
+
+        fake.before = count
+        await store.clean_up()
+        lists = [request for request in fake.requests if request.verb == "list"]
+        assert [each.resource for each in lists].count(RAYCLUSTERS) == 1
+        assert max(alive) <= 100
+        assert {json.loads(text)["uid"] for text in contents(fake)} == {"uid-of-ray"}
+        assert len(contents(fake)) == 130
 
 
 @pytest.mark.parametrize(("processes", "reads"), [(1, 0), (2, 1)])

@@ -5,12 +5,12 @@ group.
 import asyncio
 import logging
 import random
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from hashlib import blake2b
 from typing import Final
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from webhook.api import names
 from webhook.api.objects import Bare, ObjectMeta
@@ -20,7 +20,7 @@ from webhook.groups.identity import GroupKey
 from webhook.kubeclient.client import DRY_RUN, Api, decoded
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.timeouts import Backoff
-from webhook.kubeclient.wire import Codec, Resource, path_of, read_list
+from webhook.kubeclient.wire import Codec, Resource, check_complete, pages, path_of
 from webhook.reservation.allocation import BLOCK, VACANT_SECONDS
 from webhook.reservation.stores import Conflict, Stored, Table, TableKey, UnknownOutcome
 
@@ -33,6 +33,8 @@ _FIRST_CLEANUP_SECONDS: Final = 60.0
 _READ_SECONDS: Final = 3.0
 _WRITE_SECONDS: Final = 2.0
 _LIST_SECONDS: Final = 30.0
+_PAGE_LEASES: Final = 100
+_NOT_SWEPT: Final = "reservations: those of %s cannot be swept: %s"
 _PREFIX: Final = "ray-webhook-reservations-"
 _FINAL: Final = frozenset({"forbidden", "invalid", "unauthorized", "missing", "status"})
 """Failures that changed nothing, and for which a retry would fail too."""
@@ -51,9 +53,30 @@ class _Content(Struct):
     entries: Table
 
 
+class _Clusters(Struct):
+    """The uids and shard groups of the RayClusters of a namespace, listed at the server's time
+    `begun`.
+    """
+
+    begun: float
+    uids: set[str | None] = field(default_factory=set)
+    groups: set[str] = field(default_factory=set)
+
+    def use(self, content: _Content) -> bool:
+        """Return whether a table is of one of them, or of a shard group that may get one."""
+        if content.uid:
+            return content.uid in self.uids
+        newest = max((entry.made for entry in content.entries.values()), default=0.0)
+        return content.group in self.groups or newest + VACANT_SECONDS > self.begun
+
+
 _OBJECTS: Final = Codec(Bare)
 _contents: Final = msgspec.json.Decoder(_Content)
 _encode: Final = msgspec.json.Encoder().encode
+
+
+_State = tuple[str | None, ...]
+"""Name, uid and version of a Lease."""
 
 
 class LeaseStore:
@@ -62,8 +85,8 @@ class LeaseStore:
     def __init__(self, api: Api, namespace: str) -> None:
         self.accepted = False
         """Whether the API server has accepted the dry run of a new Lease."""
-        self._unreadable: set[tuple[str | None, ...]] = set()
-        """Leases of this webhook that the last resync could not decode, by name, uid and version.
+        self._unreadable: set[_State] = set()
+        """Leases of this webhook that the last resync could not decode.
         Such a table gets no new entries, and the pods of its entries appear before the next resync,
         or never.
         """
@@ -138,12 +161,32 @@ class LeaseStore:
         """Delete the tables of RayClusters that do not exist, those that two resyncs could not
         decode and that did not change in between, and the Leases of versions up to 0.9. Raises
         ApiError.
+
+        All pages are of one state, and a RayCluster is created before its tables. So the
+        RayClusters of a namespace that are listed after the first page include those of every page.
         """
-        for meta in await self._list(names.LABEL_CLAIMS):
-            await self._delete(meta)
+        async for page in self._pages(names.LABEL_CLAIMS):
+            for meta in page:
+                await self._delete(meta)
+        unreadable: set[_State] = set()
+        clusters: dict[str, _Clusters | None] = {}
+        async for page in self._pages(names.LABEL_RESERVATIONS):
+            tables = await self._read_tables(page, unreadable)
+            for namespace, listed in tables.items():
+                if namespace not in clusters:
+                    clusters[namespace] = await self._list_clusters(namespace)
+                if (known := clusters[namespace]) is not None:
+                    await self._clean_up(namespace, listed, known)
+        self._unreadable = unreadable
+
+    async def _read_tables(
+        self, page: list[ObjectMeta], unreadable: set[_State]
+    ) -> dict[str, list[tuple[ObjectMeta, _Content]]]:
+        """Return the tables of a page by namespace. Those that cannot be decoded are added to
+        `unreadable`, or deleted if the last resync could not decode them either.
+        """
         tables: dict[str, list[tuple[ObjectMeta, _Content]]] = {}
-        unreadable: set[tuple[str | None, ...]] = set()
-        for meta in await self._list(names.LABEL_RESERVATIONS):
+        for meta in page:
             content, state = _content(meta), (meta.name, meta.uid, meta.resource_version)
             if content is not None:
                 tables.setdefault(content.namespace, []).append((meta, content))
@@ -152,31 +195,41 @@ class LeaseStore:
                 await self._delete(meta)
             elif (meta.name or "").startswith(_PREFIX):
                 unreadable.add(state)
-        self._unreadable = unreadable
-        for namespace, found in tables.items():
-            try:
-                await self._clean_up(namespace, found)
-            except ApiError as error:  # other namespaces are still resynced
-                _log.warning("reservations: those of %s cannot be swept: %s", namespace, error)
+        return tables
 
-    async def _clean_up(self, namespace: str, tables: list[tuple[ObjectMeta, _Content]]) -> None:
-        begun = self._api.server_time.now()
+    async def _clean_up(
+        self, namespace: str, tables: list[tuple[ObjectMeta, _Content]], clusters: _Clusters
+    ) -> None:
+        try:
+            for meta, content in tables:
+                if not clusters.use(content):
+                    await self._delete(meta)
+        except ApiError as error:  # other namespaces are still resynced
+            _log.warning(_NOT_SWEPT, namespace, error)
+
+    async def _list_clusters(self, namespace: str) -> _Clusters | None:
+        """Return the RayClusters of a namespace, or None if they cannot be listed."""
+        listed = _Clusters(self._api.server_time.now())
         path = path_of(f"/apis/{names.RAY_GROUP}/v1", namespace, "rayclusters")
         rays = Resource("rayclusters", namespace, path, _OBJECTS, metadata_only=True)
-        clusters, _ = await read_list(self._api, rays, _LIST_SECONDS)
-        uids = {cluster.metadata.uid for cluster in clusters}
-        groups = {SHARD_GROUP.read(cluster.metadata.annotations or {}) for cluster in clusters}
-        for meta, content in tables:
-            newest = max((entry.made for entry in content.entries.values()), default=0.0)
-            unused = content.group not in groups and newest + VACANT_SECONDS <= begun
-            if content.uid not in uids if content.uid else unused:
-                await self._delete(meta)
+        try:
+            async for meta, page in pages(self._api, rays, _LIST_SECONDS):
+                check_complete(meta)
+                for cluster in page:
+                    listed.uids.add(cluster.metadata.uid)
+                    listed.groups.add(SHARD_GROUP.read(cluster.metadata.annotations or {}))
+        except ApiError as error:
+            _log.warning(_NOT_SWEPT, namespace, error)
+            return None
+        return listed
 
-    async def _list(self, label: str) -> list[ObjectMeta]:
+    async def _pages(self, label: str) -> AsyncIterator[list[ObjectMeta]]:
+        """Yield the pages of Leases with a label; a table has up to BYTES_MAX bytes."""
         selector = [("labelSelector", f"{label}=true")]
-        leases = Resource("leases", self._namespace, self._path, _OBJECTS, selector)
-        found, _ = await read_list(self._api, leases, _LIST_SECONDS)
-        return [lease.metadata for lease in found]
+        resource = Resource("leases", self._namespace, self._path, _OBJECTS, selector)
+        async for meta, page in pages(self._api, resource, _LIST_SECONDS, _PAGE_LEASES):
+            check_complete(meta)
+            yield [lease.metadata for lease in page]
 
     async def _delete(self, meta: ObjectMeta) -> None:
         try:

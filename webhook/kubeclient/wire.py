@@ -172,12 +172,18 @@ async def read_list(
     found: list[T] = []
     version = ""
     async for meta, items in pages(api, resource, deadline):
-        if meta.unreadable and not partial:
-            text = f"{len(meta.unreadable)} objects of a list are not of the expected shape"
-            raise ApiError("garbled", text)
+        if not partial:
+            check_complete(meta)
         version = version or meta.resource_version
         found += items
     return found, version
+
+
+def check_complete(meta: ListMeta) -> None:
+    """Raise ApiError for a page with objects that cannot be decoded."""
+    if meta.unreadable:
+        text = f"{len(meta.unreadable)} objects of a list are not of the expected shape"
+        raise ApiError("garbled", text)
 
 
 def garbled(what: str, data: bytes) -> ApiError:
