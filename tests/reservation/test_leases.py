@@ -229,10 +229,14 @@ async def test_tables_are_swept_page_by_page() -> None:
         for block in range(130):
             for key in (KEY, GONE):
                 await store.write(key._replace(block=block), TABLE, "ray")
-        alive: list[int] = []
+
+        def decoded() -> int:
+            return sum(isinstance(each, _Content) for each in gc.get_objects())
+
+        alive, before = list[int](), decoded()
 
         def count(_: Request) -> int:
-            alive.append(sum(isinstance(each, _Content) for each in gc.get_objects()))
+            alive.append(decoded() - before)
             return 0
 
         fake.before = count

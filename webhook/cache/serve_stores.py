@@ -3,7 +3,7 @@ RayClusters that of their configuration.
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import partial
 from operator import attrgetter
 from typing import Final
@@ -40,8 +40,12 @@ class PodStore(Store[WorkerPod, GroupKey, Member]):
             attrgetter("key"),
             lambda member: namespace in ("", member.key.namespace),
         )
+        self._members = members
         self.malformed = 0
         self._logged: set[GroupKey] = set()
+
+    def _uids_in(self, scope: GroupKey) -> Collection[str]:
+        return self._members.uids_in(scope)
 
     def _reject(self, key: GroupKey, error: Exception) -> None:
         self.malformed += 1
@@ -69,17 +73,32 @@ class _Clusters:
     def __init__(self, index: ClusterIndex) -> None:
         self._index = index
         self._all: dict[str, RayClusterConfig] = {}
+        self._uids: dict[str, dict[str, set[str]]] = {}
+        """The uids by namespace and name."""
         self.get = self._all.get
         self.items = self._all.items
 
     def put(self, uid: str, value: RayClusterConfig) -> None:
         self._all[uid] = value
+        self._uids.setdefault(value.namespace, {}).setdefault(value.name, set()).add(uid)
         self._index.put(value)
 
     def remove(self, uid: str) -> None:
         facts = self._all.pop(uid, None)
         if facts is not None:
+            named = self._uids[facts.namespace]
+            named[facts.name].discard(uid)
+            if not named[facts.name]:
+                del named[facts.name]
+            if not named:
+                del self._uids[facts.namespace]
             self._index.remove(facts.namespace, facts.name, uid)
+
+    def names_in(self, namespace: str) -> Collection[str]:
+        return self._uids.get(namespace, {}).keys()
+
+    def uids_in(self, name: Name) -> Collection[str]:
+        return self._uids.get(name[0], {}).get(name[1], ())
 
 
 class RayClusterStore(Store[RayCluster, Name, RayClusterConfig]):
@@ -91,16 +110,18 @@ class RayClusterStore(Store[RayCluster, Name, RayClusterConfig]):
             self._known, lambda cluster, _: facts_of(cluster), attrgetter("namespace", "name")
         )
 
+    def _uids_in(self, scope: Name) -> Collection[str]:
+        return self._known.uids_in(scope)
+
     def read_all(
         self, namespace: str, clusters: Iterable[RayCluster], version: int, begun: float
     ) -> None:
         """Handle a live read of all RayClusters of a namespace at `version`, which began at the
         server's time `begun`. The scope of the namespace has an empty name.
         """
-        listed = {(namespace, cluster.metadata.name or ""): cluster for cluster in clusters}
-        known = {(each.namespace, each.name) for _, each in self._known.items()}
-        for name in listed.keys() | {each for each in known if each[0] == namespace}:
-            self.read(name, [listed[name]] if name in listed else [], version, begun)
+        listed = {cluster.metadata.name or "": cluster for cluster in clusters}
+        for name in listed.keys() | self._known.names_in(namespace):
+            self._compare((namespace, name), [listed[name]] if name in listed else [], version)
         self.note_read((namespace, ""), begun)
 
 

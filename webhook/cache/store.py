@@ -17,6 +17,8 @@ See docs/contributing/decisions/0003-list-and-watch.md.
 """
 
 from collections.abc import Callable, Hashable, Iterable
+from heapq import heappop, heappush
+from itertools import count
 from math import inf
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -29,8 +31,6 @@ V = TypeVar("V")
 _DIGITS: Final = 20
 """Of a resourceVersion: etcd's revisions have 64 bits."""
 _READS_MAX: Final = 4096
-_READ_SECONDS: Final = 5.0
-"""An older live read is dropped if there are many, at the cost of another read."""
 
 
 class Objects(Protocol[V]):
@@ -47,6 +47,38 @@ class Objects(Protocol[V]):
 
     def items(self) -> Iterable[tuple[str, V]]:
         """Return all objects with their uids."""
+
+
+class _Versions(Generic[S]):
+    """Versions that the watch has not reached, by uid or scope. Those that it has reached are
+    dropped in the order of versions: a watch may be thousands of events behind as many live reads.
+    """
+
+    def __init__(self) -> None:
+        self._versions: dict[S, int] = {}
+        self._order: list[tuple[int, int, S]] = []
+        self._number = count()
+
+    def __bool__(self) -> bool:
+        return bool(self._versions)
+
+    def get(self, key: S, default: int) -> int:
+        return self._versions.get(key, default)
+
+    def set(self, key: S, version: int) -> None:
+        self._versions[key] = version
+        heappush(self._order, (version, next(self._number), key))
+
+    def remove(self, key: S) -> None:
+        self._versions.pop(key, None)
+        if not self._versions:
+            self._order = []
+
+    def drop(self, version: int) -> None:
+        while self._order and self._order[0][0] <= version:
+            at, _, key = heappop(self._order)
+            if self._versions.get(key) == at:
+                self.remove(key)
 
 
 class Store(Generic[T, S, V]):
@@ -73,8 +105,8 @@ class Store(Generic[T, S, V]):
         self._keep = keep
         self._scope = scope
         self._own = own
-        self._ahead: dict[str, int] = {}
-        self._horizons: dict[S, int] = {}
+        self._ahead: _Versions[str] = _Versions()
+        self._horizons: _Versions[S] = _Versions()
         self._read_at: dict[S, float] = {}
         self._listing = 0
         self._listed: set[str] = set()
@@ -93,23 +125,20 @@ class Store(Generic[T, S, V]):
                 return
             if old is None and new is not None and version <= self._horizon(new):
                 return
-            self._ahead.pop(uid, None)
+            self._ahead.remove(uid)
         self._set(uid, old, new)
 
     def remove(self, uid: str) -> None:
         """Handle the deletion of an object, the last event of its uid."""
-        self._ahead.pop(uid, None)
+        self._ahead.remove(uid)
         self._objects.remove(uid)
 
     def reach(self, version: int) -> None:
         """Record that the watch has delivered all events up to `version`."""
-        if version <= self.reached:
-            return
-        self.reached = version
-        if self._ahead:
-            self._ahead = {uid: at for uid, at in self._ahead.items() if at > version}
-        if self._horizons:
-            self._horizons = {scope: at for scope, at in self._horizons.items() if at > version}
+        if version > self.reached:
+            self.reached = version
+            self._ahead.drop(version)
+            self._horizons.drop(version)
 
     def begin(self, version: int) -> None:
         """Begin a full list, which contains the state at `version`.
@@ -121,8 +150,7 @@ class Store(Generic[T, S, V]):
         self._listed = set()
         if version < self.reached:
             self.reached = 0
-            self._horizons = {}
-            self._ahead = {}
+            self._ahead, self._horizons = _Versions(), _Versions()
 
     def item(self, value: T) -> None:
         self._listed.add(value.metadata.uid or "")
@@ -154,6 +182,10 @@ class Store(Generic[T, S, V]):
         """Handle a live read of all objects of `scope` at `version`, which began at the server's
         time `begun`.
         """
+        self._compare(scope, values, version)
+        self.note_read(scope, begun)
+
+    def _compare(self, scope: S, values: Iterable[T], version: int) -> None:
         shown = set()
         horizon = max(self.reached, self._horizons.get(scope, 0))
         for value in values:
@@ -167,28 +199,24 @@ class Store(Generic[T, S, V]):
             next_version = self._ahead.get(uid, max(horizon, self._reached_of(uid)) + 1)
             if at < next_version:
                 continue
-            self._ahead.pop(uid, None)
+            self._ahead.remove(uid)
             if new is not None and at > self.reached:
-                self._ahead[uid] = at
+                self._ahead.set(uid, at)
             self._set(uid, old, new)
-        missing = [
-            uid
-            for uid, value in self._objects.items()
-            if self._scope(value) == scope and uid not in shown
-        ]
-        for uid in missing:
+        for uid in [uid for uid in self._uids_in(scope) if uid not in shown]:
             if self._ahead.get(uid, self._reached_of(uid)) <= version:
                 self.remove(uid)
         if version > horizon:
-            self._horizons[scope] = version
-        self.note_read(scope, begun)
+            self._horizons.set(scope, version)
 
     def note_read(self, scope: S, begun: float) -> None:
-        """Record a live read of a whole scope, which began at the server's time `begun`."""
-        if len(self._read_at) >= _READS_MAX:
-            oldest = begun - _READ_SECONDS
-            self._read_at = {each: at for each, at in self._read_at.items() if at > oldest}
+        """Record a live read of a whole scope, which began at the server's time `begun`. The oldest
+        of many is dropped, at the cost of another read.
+        """
+        self._read_at.pop(scope, None)
         self._read_at[scope] = begun
+        if len(self._read_at) > _READS_MAX:
+            del self._read_at[next(iter(self._read_at))]
 
     def contacted(self, server_time: float) -> None:
         """Record a contact with the API server: the watch is current as of `server_time`, except
@@ -203,6 +231,10 @@ class Store(Generic[T, S, V]):
     def listed(self, scope: S) -> float:
         """Return the start time of the newest list that contains a whole scope."""
         return max(self.listed_at, self._read_at.get(scope, -inf))
+
+    def _uids_in(self, scope: S) -> Iterable[str]:
+        """Return the uids of all objects of a scope."""
+        return [uid for uid, value in self._objects.items() if self._scope(value) == scope]
 
     def _reached_of(self, uid: str) -> int:
         """Return the version up to which an object that is not ahead is known."""

@@ -1,6 +1,7 @@
 """Assigned pods: the pods of each RayCluster, by group, replica and host."""
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import Final
 
 from msgspec import DecodeError, Struct
@@ -65,7 +66,7 @@ class WithoutIdentity(Struct, frozen=True):
     why: str
 
 
-class Group(Struct):
+class Group(Struct, dict=True):
     """One worker group. `replicas` does not contain missing replicas. `leaving` has the pods that
     are being deleted, with their identities.
     """
@@ -75,6 +76,17 @@ class Group(Struct):
     replicas: list[Replica] = []
     without_identity: list[WithoutIdentity] = []
     leaving: list[tuple[HostIdentity, LivePod]] = []
+
+    @cached_property
+    def deleted(self) -> dict[tuple[int, str], dict[int, float | None]]:
+        """The times of the deletion requests of the pods that are being deleted, by replica and
+        host.
+        """
+        found: dict[tuple[int, str], dict[int, float | None]] = {}
+        for identity, pod in self.leaving:
+            hosts = found.setdefault((identity.replica, identity.name), {})
+            hosts[identity.host] = pod.metadata.deleted
+        return found
 
     @property
     def name(self) -> str:

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import Any, Final, TypeVar
 
+from msgspec import Struct
+
 from webhook.api import names
 from webhook.diagnostics import report
 from webhook.diagnostics.assigned_pods import Cluster, Group, Replica
@@ -38,26 +40,43 @@ def causes(problems: Sequence[Problem]) -> Iterator[Problem]:
     about pods explains the problems of these pods, and as many missing hosts as it has surplus
     pods.
     """
-    found = [problem for problem in problems if problem.id in EXPLAINS]
-    surplus = [len(cause.pods) - len(cause.hosts) for cause in found]
+    places: dict[_Place, list[_Cause]] = {}
+    for number, problem in enumerate(problems):
+        for explained in EXPLAINS.get(problem.id, ()):
+            place = explained, problem.group, problem.replica
+            cause = _Cause(number, frozenset(problem.pods), len(problem.pods) - len(problem.hosts))
+            places.setdefault(place, []).append(cause)
     for problem in problems:
-        for number, cause in enumerate(found):
-            if problem.id not in EXPLAINS[cause.id] or not _within(cause, problem):
-                continue
-            if problem.id == "host-missing" and cause.pods:
-                if len(problem.hosts) > surplus[number]:
-                    continue
-                surplus[number] -= len(problem.hosts)
-            elif not set(problem.pods) <= set(cause.pods):
-                continue
-            break
-        else:
+        candidates = [
+            cause
+            for group in {"", problem.group}
+            for replica in {None, problem.replica}
+            for cause in places.get((problem.id, group, replica), ())
+        ]
+        if not any(cause.explains(problem) for cause in sorted(candidates)):
             yield problem
 
 
-def _within(cause: Problem, problem: Problem) -> bool:
-    same_group = cause.group in ("", problem.group)
-    return same_group and cause.replica in (None, problem.replica)
+_Place = tuple[str, str, int | None]
+"""What a cause explains: a problem, in a group or in all, and in a replica or in all."""
+
+
+class _Cause(Struct, order=True):
+    """A problem that explains others: its number, its pods, and their surplus over the hosts that
+    it has itself; -1 if it is not about pods.
+    """
+
+    number: int
+    pods: frozenset[str]
+    surplus: int
+
+    def explains(self, problem: Problem) -> bool:
+        if problem.id != "host-missing" or not self.pods:
+            return self.pods.issuperset(problem.pods)
+        if len(problem.hosts) > self.surplus:
+            return False
+        self.surplus -= len(problem.hosts)
+        return True
 
 
 DIAGNOSES: Final[tuple[Diagnosis[Any], ...]] = (
@@ -171,13 +190,21 @@ def report_of(
         ),
         key=lambda problem: problem.rank,
     )
+    wrong: dict[str, set[int | None]] = {}
+    for problem in problems:
+        if problem.level == ERROR:
+            wrong.setdefault(problem.group, set()).add(problem.replica)
+    late = {problem.group for problem in problems if problem.id == "replica-missing"}
     meta = cluster.live.metadata
     owner = meta.controller
     cluster_report = report.Cluster(
         cluster.namespace,
         cluster.name,
         _host(0, cluster.heads),
-        tuple(_group(group, problems) for group in cluster.groups),
+        tuple(
+            _group(group, wrong.get(group.name, set()), late=group.name in late)
+            for group in cluster.groups
+        ),
         tuple(causes(problems)),
         cluster.facts.suspended,
         len(cluster.leaving),
@@ -209,21 +236,14 @@ def _pod_groups(cluster: Cluster) -> Iterator[report.PodGroup]:
         )
 
 
-def _group(group: Group, problems: list[Problem]) -> report.Group:
-    wrong = {
-        problem.replica
-        for problem in problems
-        if problem.group == group.name and problem.level == ERROR
-    }
+def _group(group: Group, wrong: set[int | None], *, late: bool) -> report.Group:
+    """Return a group; `wrong` are its replicas with an error, `late` is whether one is missing."""
     replicas = [_replica(replica, affected=replica.index in wrong) for replica in group.replicas]
     hosts = group.hosts
     lacking = (
         group.desired - len(replicas) - (len(group.without_identity) // hosts if hosts > 0 else 0)
     )
     empty = tuple(report.Host(host, report.MISSING) for host in range(hosts))
-    late = any(
-        problem.id == "replica-missing" and problem.group == group.name for problem in problems
-    )
     state: report.ReplicaState = "missing" if late else "coming"
     replicas += [
         report.Replica(None, "", state, empty)

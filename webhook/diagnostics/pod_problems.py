@@ -73,7 +73,10 @@ class PodSet(Struct, frozen=True):
         """
         called = tuple(pod.name for pod in self.pods)
         by_host = sorted(self.replica.pods.items()) if self.replica else ()
-        affected = tuple(host for host, held in by_host if any(pod in self.pods for pod in held))
+        uids = {pod.metadata.uid for pod in self.pods}
+        affected = tuple(
+            host for host, held in by_host if any(pod.metadata.uid in uids for pod in held)
+        )
         several = self.replica is not None and self.replica.group.spec.num_of_hosts > 1
         who = (
             f"{hosts(affected)} of {self.called}"

@@ -1,6 +1,7 @@
 """Diagnoses of replicas: missing or duplicate hosts, split replicas, wrong values in pods."""
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -57,19 +58,16 @@ def _lost(replica: Replica, missing: list[int]) -> Begin:
     the number of missing hosts, any of these pods may have been a missing host.
     """
     cluster = replica.group.cluster
-    leaving = {
-        identity.host: pod.metadata.deleted
-        for identity, pod in replica.group.leaving
-        if (identity.replica, identity.name) == (replica.index, replica.name)
-        and identity.host in missing
-    }
+    deleted = replica.group.deleted.get((replica.index, replica.name), {})
+    leaving = {host: deleted[host] for host in missing if host in deleted}
     times = [time for time in leaving.values() if time is not None]
     if len(leaving) < len(missing):
         ends = cluster.ends(pod_prefix(cluster.name, replica.group.name))
-        ends = ends[bisect_left(ends, replica.newest or 0.0) :]
-        if len(ends) != len(missing) - len(leaving):
-            return Begin(None, earliest((*times, ends[0] if ends else replica.newest)))
-        times += ends
+        first = bisect_left(ends, replica.newest or 0.0)
+        if len(ends) - first != len(missing) - len(leaving):
+            end = ends[first] if first < len(ends) else replica.newest
+            return Begin(None, earliest((*times, end)))
+        times += ends[first:]
     return Begin(min(times, default=None), replica.newest)
 
 
@@ -143,7 +141,7 @@ def identity_held_twice(group: Group) -> Iterator[Symptom]:
             for host, found in replica.pods.items()
             for pod in found
         ]
-        double = {host for host, _ in pods if sum(host == other for other, _ in pods) > 1}
+        double = {host for host, number in Counter(host for host, _ in pods).items() if number > 1}
         if not double and len(replicas) == 1:
             continue
         held = [pod for host, pod in pods if host in double or not double]

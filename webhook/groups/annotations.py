@@ -4,6 +4,7 @@ To add an annotation, add its name to `webhook/api/names.py` and a row to `OPT_I
 configuration of a RayCluster, the mutators, the rules and `docs/annotations.md` use that row.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Generic, TypeVar
 
@@ -106,7 +107,7 @@ def _no_pairs(chosen: tuple[str, ...]) -> str:
     labels = [each.map_to for each in read_pairs(chosen)]
     if why := reserved(labels):
         return why
-    twice = next((label for label in labels if labels.count(label) > 1), "")
+    twice = next((label for label, number in Counter(labels).items() if number > 1), "")
     return f"two node labels become {twice[:_SHOWN]}: remove one" if twice else ""
 
 

@@ -220,6 +220,8 @@ class Membership:
     def __init__(self) -> None:
         self._groups: dict[GroupKey, Occupancy] = {}
         self._pods: dict[str, Member] = {}
+        self._uids: dict[GroupKey, set[str]] = {}
+        """The uids of the pods of each group."""
         self._holders: dict[str, Counter[str]] = {}
         """Numbers of pods by namespace and holder; copied manifests have the same holder."""
         self._gone: dict[tuple[str, str], None] = {}
@@ -253,8 +255,12 @@ class Membership:
         self._pods[uid] = value
         if value.holder:
             self._holders.setdefault(value.key.namespace, Counter())[value.holder] += 1
+        if old is None or old.key != value.key:
+            self._uids.setdefault(value.key, set()).add(uid)
         if old is not None:
             self._leave(old)
+            if old.key != value.key:
+                self._forget(uid, old.key)
 
     def get(self, uid: str) -> Member | None:
         return self._pods.get(uid)
@@ -266,6 +272,7 @@ class Membership:
         found = self._pods.pop(uid, None)
         if found is not None:
             self._leave(found)
+            self._forget(uid, found.key)
 
     def holders(self, namespace: str) -> Collection[str]:
         return self._holders.get(namespace, ())
@@ -274,15 +281,26 @@ class Membership:
         """Return whether the pod of this holder was observed, and then its deletion."""
         return (namespace, holder) in self._gone and holder not in self.holders(namespace)
 
+    def uids_in(self, key: GroupKey) -> Collection[str]:
+        """Return the uids of the pods of a group."""
+        return self._uids.get(key, ())
+
     def pod_in(self, key: GroupKey, replica: int, host: int, holder: str) -> str:
         """Return the uid of a pod of another holder that has an identity, or an empty text.
-        Iterates over all pods.
+        Iterates over the pods of the group.
         """
-        for uid, member in self._pods.items():
-            identity = member.identity if member.key == key and member.holder != holder else None
+        for uid in self.uids_in(key):
+            member = self._pods[uid]
+            identity = member.identity if member.holder != holder else None
             if identity is not None and (identity.replica, identity.host) == (replica, host):
                 return uid
         return ""
+
+    def _forget(self, uid: str, key: GroupKey) -> None:
+        uids = self._uids[key]
+        uids.discard(uid)
+        if not uids:
+            del self._uids[key]
 
     def _leave(self, member: Member) -> None:
         key, identity, holder = member.key, member.identity, member.holder

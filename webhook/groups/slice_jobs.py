@@ -63,8 +63,10 @@ def slice_jobs(groups: Sequence[SliceGroup]) -> Mapping[str, SliceJob]:
     has the coordinator.
     """
     found: dict[str, SliceJob] = {}
-    for number in dict.fromkeys(group.number for group in groups):
-        members = [group for group in groups if group.number == number]
+    jobs: dict[str, list[SliceGroup]] = {}
+    for group in groups:
+        jobs.setdefault(group.number, []).append(group)
+    for number, members in jobs.items():
         if len(members) > 1 and all(group.replicas != int(number) for group in members):
             found |= _job(number, members)
     return found

@@ -5,6 +5,7 @@ those of `deletionStrategy` are separate rules, and the others compare an object
 version.
 """
 
+import json
 import re
 from collections.abc import Iterator
 from difflib import get_close_matches
@@ -149,22 +150,23 @@ def _faults(field: Field, part: Part) -> Iterator[Fault]:
 def _list(field: Field, part: Part) -> Iterator[Fault]:
     if part.min_items is not None and field.size < part.min_items:
         yield Fault(field, f"{field.size} entries: write at least {part.min_items}")
-    seen: list[Any] = []
+    seen: set[str] = set()
     for item in field.items():
         key = _identity(item, part)
-        if key is not None and key in seen:
+        if key and key in seen:
             yield Fault(item, "another entry of the list has the same name or key", DUPLICATE)
-        seen.append(key)
+        seen.add(key)
 
 
-def _identity(item: Field, part: Part) -> Any:  # noqa: ANN401 - JSON
-    """Return the value that must be unique among the entries, or None."""
-    if part.set:
-        return item.value
-    if not part.keys or type(item.value) is not dict:
-        return None
-    defaults = {"protocol": "TCP"} if "protocol" in part.keys else {}
-    return [item.value.get(key, defaults.get(key)) for key in part.keys]
+def _identity(item: Field, part: Part) -> str:
+    """Return the value that must be unique among the entries as JSON, or an empty text."""
+    value = item.value
+    if not part.set:
+        if not part.keys or type(value) is not dict:
+            return ""
+        defaults = {"protocol": "TCP"} if "protocol" in part.keys else {}
+        value = [value.get(key, defaults.get(key)) for key in part.keys]
+    return json.dumps(value, sort_keys=True)
 
 
 def _has_type(value: Any, kind: str) -> bool:  # noqa: ANN401 - JSON has values of every type
