@@ -37,6 +37,7 @@ not pinned.
 """
 KUBERAY_MODULE = "github.com/ray-project/kuberay/ray-operator"
 FORMER_KUBECTL = "kubectl-two-minors-back"
+HELM, HELM_4 = "helm", "helm-4"
 CRDS = "crds"
 
 Say = Callable[[str], None]
@@ -103,7 +104,8 @@ TOOLS = (
     Tool("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok", manifests="kustomize/stage/fast"),
     Tool(FORMER_KUBECTL, f"kubernetes/{FORMER_KUBERNETES}", "k8s.io/kubernetes/cmd/kubectl"),
     Tool("actionlint", "actionlint", "github.com/rhysd/actionlint/cmd/actionlint"),
-    Tool("helm", "helm", "helm.sh/helm/v3/cmd/helm"),
+    Tool(HELM, "helm", "helm.sh/helm/v3/cmd/helm"),
+    Tool(HELM_4, "helm-4", "helm.sh/helm/v4/cmd/helm"),
     Tool("kustomize", "kustomize", "sigs.k8s.io/kustomize/kustomize/v5"),
 )
 BY_NAME = {tool.name: tool for tool in TOOLS}
@@ -127,7 +129,7 @@ def required() -> tuple[str, ...]:
         *SERVING,
         *operator,
         *scheduling,
-        *((KUEUE, CERT_MANAGER, KWOK, FORMER_KUBECTL) if pair.others else ()),
+        *((KUEUE, CERT_MANAGER, KWOK, FORMER_KUBECTL, HELM_4) if pair.others else ()),
     )
 
 

@@ -66,10 +66,10 @@ WITH_DASHBOARD = "dashboard.enabled=true"
 
 def rendered(values: Sequence[str] = ()) -> list[Object]:
     """Return the objects of the chart with some values, for processes whose certificate a story
-    makes: without the controller unless a value adds it, and open to failures.
+    makes: without the controller unless a value adds it.
     """
-    base = ("controller.events=false", "mutating.failurePolicy=Ignore")
-    found = helm("--set", ",".join(["certificates.source=cert-manager", *base, *values]))
+    base = ("certificates.source=cert-manager", "controller.events=false")
+    found = helm("--set", ",".join([*base, *values]))
     return [each for each in found if not each["apiVersion"].startswith("cert-manager.io/")]
 
 

@@ -104,6 +104,10 @@ FORMER_KUBECTL: Final = Need(
     lambda pair: pair.others,
     "no kubectl of two minors back, which is tried on the newest pair alone",
 )
+HELM_4: Final = Need(
+    lambda pair: pair.others,
+    "no Helm 4, which is tried on the newest pair alone",
+)
 
 ALL: Final = (
     OPERATOR,
@@ -119,4 +123,5 @@ ALL: Final = (
     KWOK,
     SCHEDULER,
     FORMER_KUBECTL,
+    HELM_4,
 )

@@ -1,16 +1,17 @@
-"""From `helm install` to fail-closed operation, an upgrade and `helm uninstall`: one command each,
-and no Ray pod is refused before the webhook has answered or after it is removed.
+"""From `helm install` to `helm uninstall`: workers that cannot run without the webhook are refused
+while it does not answer, other Ray pods are not, and each command of Helm works during an outage.
 """
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from threading import Event, Thread
 
 import pytest
 import yaml
 
-from tests.e2e import needs
+from tests.e2e import build, needs
 from tests.e2e.api import (
     MUTATING_WEBHOOKS,
     PODS,
@@ -32,7 +33,7 @@ from tests.e2e.installation import NAMESPACE
 from tests.e2e.rays import slices, worker_of
 from tests.e2e.waiting import until
 from tests.manifests.render import CHART
-from tests.release import build
+from tests.release.build import packed
 from webhook import __version__
 
 pytestmark = pytest.mark.e2e
@@ -48,9 +49,17 @@ def plane() -> Iterator[ControlPlane]:
         yield found
 
 
-def run(plane: ControlPlane, *words: str) -> None:
-    """Run helm, which has to succeed."""
-    done = helm(plane, *words)
+@pytest.fixture(params=[build.HELM, build.HELM_4])
+def program(request: pytest.FixtureRequest) -> str:
+    """Helm 3 and Helm 4, whose default is to apply on the server's side."""
+    if request.param == build.HELM_4:
+        needs.HELM_4.ask()
+    return str(request.param)
+
+
+def run(plane: ControlPlane, *words: str, program: str = build.HELM) -> None:
+    """Run Helm, which has to succeed."""
+    done = helm(plane, *words, program=program)
     assert done.returncode == 0, done.stderr
 
 
@@ -64,16 +73,22 @@ def closed(plane: ControlPlane) -> set[str]:
     }
 
 
-def refused(plane: ControlPlane, namespace: str) -> bool:
-    """Return whether a Ray pod is refused, by a dry run."""
-    head = {
-        "metadata": {"name": "head", "labels": {"ray.io/node-type": "head"}},
+HEAD = {"ray.io/node-type": "head"}
+WORKER = {"ray.io/node-type": "worker"}
+
+
+def refused(plane: ControlPlane, namespace: str, labels: Mapping[str, str] = WORKER) -> bool:
+    """Return whether the webhook cannot be called for a pod with these labels and the pod is
+    therefore refused, by a dry run.
+    """
+    pod = {
+        "metadata": {"name": "pod", "labels": labels},
         "spec": {"containers": [{"name": "ray", "image": "ray"}]},
     }
     try:
-        plane.api.create(PODS, head, namespace, dryRun="All")
-    except ApiError:
-        return True
+        plane.api.create(PODS, pod, namespace, dryRun="All")
+    except ApiError as error:
+        return "failed calling webhook" in str(error)
     return False
 
 
@@ -82,29 +97,52 @@ def exists(plane: ControlPlane, kind: Resource, namespace: str | None = None) ->
     return plane.api.ok(kind.path(namespace, "ray-webhook"))
 
 
-def test_one_command_installs_and_fails_closed_once_the_webhook_answers(
-    plane: ControlPlane,
+def image(plane: ControlPlane) -> str:
+    """Return the image of the process that answers reviews."""
+    deployment = plane.api.get(DEPLOYMENTS, "ray-webhook", NAMESPACE)
+    return str(deployment["spec"]["template"]["spec"]["containers"][0]["image"])
+
+
+def test_each_command_of_helm_works_with_the_webhook_and_without_it(
+    plane: ControlPlane, program: str
 ) -> None:
+    def call(command: str, *words: str) -> None:
+        run(plane, command, "ray-webhook", *words, program=program)
+
+    def upgrade(values: str) -> None:
+        call("upgrade", str(CHART), "--reset-then-reuse-values", "--set", values)
+
     team = plane.namespace("team")
-    run(plane, "install", "ray-webhook", str(CHART), "--create-namespace")
-    assert closed(plane) == set()
-    assert not refused(plane, team)
+    call("install", str(CHART), "--create-namespace")
+    assert closed(plane) == CLOSED
+    until(lambda: refused(plane, team), "nothing answers")
+    assert not refused(plane, team, HEAD)
 
     with Deployed(plane):
-        until(lambda: closed(plane) == CLOSED, "the webhook has closed its entries")
+        until(lambda: not refused(plane, team), "the API server trusts the webhook")
         worker = worker_of(plane.api.create(RAY_CLUSTERS, slices("llama", 1), team))
         stored = plane.api.create(PODS, worker, team, dryRun="All")
         assert "ray.io/replica-host-index" in stored["metadata"]["labels"]
-        broken = ("--reset-then-reuse-values", "--set", "image.tag=does-not-exist")
-        run(plane, "upgrade", "ray-webhook", str(CHART), *broken)
-        assert closed(plane) == CLOSED
-        assert not refused(plane, team)
+        first = image(plane)
+        upgrade("image.tag=does-not-exist")
+        assert image(plane) != first
 
     until(lambda: refused(plane, team), "nothing answers")
-    wanted = ("--reset-then-reuse-values", "--set", "mutating.failurePolicy=Ignore")
-    run(plane, "upgrade", "ray-webhook", str(CHART), *wanted)
+    call("rollback", "1")
+    assert image(plane) == first
+    assert closed(plane) == CLOSED
+    upgrade("mutating.failClosed=all")
+    until(lambda: refused(plane, team, HEAD), "every Ray pod is refused")
+    upgrade("mutating.failurePolicy=Ignore")
     assert closed(plane) == set()
     until(lambda: not refused(plane, team), "the API server has taken the entries in")
+    call("rollback", "1")
+    until(lambda: refused(plane, team), "the API server has taken the entries in")
+    assert not refused(plane, team, HEAD)
+    call("uninstall")
+    assert not exists(plane, MUTATING_WEBHOOKS)
+    assert not exists(plane, VALIDATING_WEBHOOKS)
+    until(lambda: not refused(plane, team), "the API server has taken in that nothing is asked")
 
 
 def chart_of_before(folder: Path) -> Path:
@@ -120,9 +158,9 @@ def chart_of_before(folder: Path) -> Path:
     del older["decodablePolicy"]
     values.write_text(yaml.safe_dump(older))
     (chart / "templates" / "decodable.yaml").unlink()
-    packed = folder / "before.tgz"
-    packed.write_bytes(build.packed(chart, 0))
-    return packed
+    archive = folder / "before.tgz"
+    archive.write_bytes(packed(chart, 0))
+    return archive
 
 
 def test_an_upgrade_from_the_release_before_keeps_values_takes_new_defaults_and_refuses_nothing(
@@ -133,7 +171,7 @@ def test_an_upgrade_from_the_release_before_keeps_values_takes_new_defaults_and_
     run(plane, "install", "ray-webhook", str(chart_of_before(tmp_path)), *own)
     assert not plane.api.ok(POLICY)
     with Deployed(plane):
-        until(lambda: closed(plane) == CLOSED, "the webhook has closed its entries")
+        until(lambda: not refused(plane, team), "the API server trusts the webhook")
         refusals, ended = list[bool](), Event()
 
         def watch() -> None:
@@ -158,29 +196,32 @@ def test_an_upgrade_from_the_release_before_keeps_values_takes_new_defaults_and_
     assert "admissions: denied" in settings["settings.yaml"]
 
 
-def test_an_uninstall_removes_the_configurations_before_the_webhook(plane: ControlPlane) -> None:
+@pytest.mark.parametrize("running", [True, False])
+def test_an_uninstall_removes_the_configurations_before_the_webhook(
+    plane: ControlPlane, program: str, *, running: bool
+) -> None:
     team = plane.namespace("team")
-    run(plane, "install", "ray-webhook", str(CHART), "--create-namespace")
-    with Deployed(plane):
-        until(lambda: closed(plane) == CLOSED, "the webhook has closed its entries")
-    until(lambda: refused(plane, team), "nothing answers")
+    run(plane, "install", "ray-webhook", str(CHART), "--create-namespace", program=program)
+    with ExitStack() as stack:
+        if running:
+            stack.enter_context(Deployed(plane))
+        until(lambda: refused(plane, team) != running, "the API server has taken the entries in")
+        left, ended = list[str](), Event()
 
-    left, ended = list[str](), Event()
+        def watch() -> None:
+            while not ended.is_set():
+                gone = not exists(plane, DEPLOYMENTS, NAMESPACE)
+                for kind in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS):
+                    if gone and exists(plane, kind):
+                        left.append(kind.plural)
 
-    def watch() -> None:
-        while not ended.is_set():
-            gone = not exists(plane, DEPLOYMENTS, NAMESPACE)
-            for kind in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS):
-                if gone and exists(plane, kind):
-                    left.append(kind.plural)
-
-    watching = Thread(target=watch)
-    watching.start()
-    try:
-        run(plane, "uninstall", "ray-webhook")
-    finally:
-        ended.set()
-        watching.join()
+        watching = Thread(target=watch)
+        watching.start()
+        try:
+            run(plane, "uninstall", "ray-webhook", program=program)
+        finally:
+            ended.set()
+            watching.join()
     assert left == []
     assert not exists(plane, MUTATING_WEBHOOKS)
     assert not exists(plane, VALIDATING_WEBHOOKS)
@@ -197,11 +238,12 @@ def test_without_cert_manager_its_mode_is_refused_in_one_sentence(plane: Control
     assert "no matches for kind" not in done.stderr
 
 
-def test_with_cert_manager_the_entries_are_closed_as_well(plane: ControlPlane) -> None:
+def test_with_cert_manager_the_webhook_answers_as_well(plane: ControlPlane) -> None:
     needs.CERT_MANAGER.ask()
+    team = plane.namespace("team")
     with CertManager(plane):
         values = ("--set", "certificates.source=cert-manager,validating.failurePolicy=Fail")
         run(plane, "install", "ray-webhook", str(CHART), "--create-namespace", *values)
+        assert closed(plane) == {*CLOSED, "clusters.admission.ray.io"}
         with Deployed(plane):
-            everything = {*CLOSED, "clusters.admission.ray.io"}
-            until(lambda: closed(plane) == everything, "the webhook has closed its entries")
+            until(lambda: not refused(plane, team), "the API server trusts the webhook")

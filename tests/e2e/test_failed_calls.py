@@ -2,7 +2,6 @@
 
 import base64
 import datetime as dt
-import ipaddress
 import re
 import ssl
 from collections.abc import Iterator
@@ -13,14 +12,11 @@ from threading import Event, Thread
 from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from tests.e2e.api import MUTATING_WEBHOOKS, PODS, ApiError
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.process import free_port
+from tests.e2e.stub_webhook import HOUR, certificate
 from tests.e2e.waiting import until
 from webhook.httpserver.endpoint import status_of
 
@@ -28,7 +24,6 @@ pytestmark = pytest.mark.e2e
 
 NAME = "failing"
 PAGE = Path(__file__).parents[2] / "docs" / "troubleshooting.md"
-HOUR = dt.timedelta(hours=1)
 READ = "Pod team/ray-worker-: a live read failed: 403"
 LATE = "Pod team/ray-worker-: the API server did not answer a live read within 3 s"
 TABLE = "Pod team/ray-worker-: the reservations of group tpu cannot be written: 403"
@@ -182,29 +177,3 @@ def pod() -> dict[str, Any]:
     """Return a pod whose creation is asked about."""
     spec = {"containers": [{"name": "c", "image": "c"}]}
     return {"metadata": {"generateName": "p-", "labels": {NAME: "true"}}, "spec": spec}
-
-
-def certificate(path: Path, address: str, ends: dt.timedelta) -> bytes:
-    """Write a certificate of its own authority with its key, and return it."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, path.stem)])
-    now = dt.datetime.now(dt.UTC)
-    address_of = x509.IPAddress(ipaddress.ip_address(address))
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - 2 * HOUR)
-        .not_valid_after(now + ends)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .add_extension(x509.SubjectAlternativeName([address_of]), critical=False)
-        .sign(key, hashes.SHA256())
-        .public_bytes(serialization.Encoding.PEM)
-    )
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    path.write_bytes(private + made)
-    return made

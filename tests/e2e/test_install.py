@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import copy
 import json
 import os
 import ssl
@@ -11,7 +10,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -50,6 +48,7 @@ from tests.manifests.render import (
     one,
 )
 from tests.server import ready
+from webhook.api import names
 from webhook.certs.issue import Pair
 from webhook.certs.self_signed import SelfSigned
 from webhook.kubeclient.client import Api as Client
@@ -61,6 +60,8 @@ pytestmark = pytest.mark.e2e
 WAYS = ("kubectl apply", "kubectl apply --server-side")
 """In which kubectl installs."""
 
+HEAD, WORKER = {names.LABEL_NODE_TYPE: "head"}, {names.LABEL_NODE_TYPE: "worker"}
+INDEXED = WORKER | {names.LABEL_REPLICA_INDEX: "0"}
 NAMES = [f"ray-webhook.{NAMESPACE}.svc", f"ray-webhook.{NAMESPACE}.svc.cluster.local"]
 
 
@@ -268,46 +269,27 @@ def get(plane: ControlPlane, *words: str) -> Object:
 
 
 @pytest.mark.parametrize("release", ["ray-webhook", "team"])
-def test_an_installation_whose_image_never_runs_refuses_no_ray_pod(
+def test_an_installation_whose_image_never_runs_refuses_only_workers_that_need_it(
     control_plane: ControlPlane, release: str
 ) -> None:
     """No image is ever pulled here, so the webhook does not run."""
     namespace = control_plane.namespace(NAMESPACE if release == "ray-webhook" else "elsewhere")
     target = control_plane.namespace("before-the-webhook")
-    first = render.helm(release=release, namespace=namespace)
-    closed = copy.deepcopy(first)
-    for entry in one(closed, "MutatingWebhookConfiguration")["webhooks"]:
-        entry["failurePolicy"] = "Fail"
-    with removed(control_plane, first):
-        apply(control_plane, closed, "--force-conflicts")
-        wait_until(
-            lambda: refuses(control_plane, target), SECONDS
-        )  # so the API server has taken the entries in, which would refuse every pod
-        apply(control_plane, first, "--force-conflicts")
-        wait_until(lambda: not refuses(control_plane, target), SECONDS)
-        for node_type in ("head", "worker"):
-            create(control_plane, target, pod(node_type=node_type))
+    objects = render.helm(release=release, namespace=namespace)
+    with removed(control_plane, objects):
+        apply(control_plane, objects, "--force-conflicts")
+        wait_until(lambda: refuses(control_plane, target, WORKER), SECONDS)
+        assert refuses(control_plane, target, INDEXED | {names.LABEL_HOST_INDEX: "0"})
+        assert not refuses(control_plane, target, INDEXED)
+        assert not refuses(control_plane, target, HEAD)
 
 
-def refuses(plane: ControlPlane, namespace: str) -> bool:
-    """Return whether a worker pod is refused."""
+def refuses(plane: ControlPlane, namespace: str, labels: dict[str, str]) -> bool:
+    """Return whether a pod with labels is refused, by a dry run."""
+    meta = {"name": "probe", "labels": labels}
+    body = {"metadata": meta, "spec": {"containers": [{"name": "ray", "image": "ray"}]}}
     try:
-        create(plane, namespace, pod())
+        plane.api.create(PODS, body, namespace, dryRun="All")
     except ApiError:
         return True
     return False
-
-
-def create(plane: ControlPlane, namespace: str, body: Object) -> None:
-    """Create a pod, for show. Raises ApiError."""
-    plane.api.create(PODS, body, namespace, dryRun="All")
-
-
-def pod(*, node_type: str = "worker") -> dict[str, Any]:
-    """Return a pod of Ray."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "probe", "labels": {"ray.io/node-type": node_type}},
-        "spec": {"containers": [{"name": "ray", "image": "ray"}]},
-    }

@@ -77,7 +77,7 @@ def test_what_a_pair_needs_is_pinned(pair: Pair, choose: Choose) -> None:
 def test_programs_of_other_versions_do_not_lie_where_those_of_the_newest_do(
     pair: Pair, choose: Choose
 ) -> None:
-    shared = ("etcd", "kueue", "kwok", build.FORMER_KUBECTL, "helm", "kustomize")
+    shared = ("etcd", "kueue", "kwok", build.FORMER_KUBECTL, build.HELM, build.HELM_4, "kustomize")
     choose(NEWEST)
     newest = {name: build.binary(name) for name in build.BY_NAME}
     choose(pair)

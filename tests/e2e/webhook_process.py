@@ -247,8 +247,9 @@ class Webhook:
         }
 
     def _rewritten(self, registration: Object) -> Object:
-        """The registration with a URL in place of the Service, which nothing here would route, and
-        closed where users close it.
+        """The registration with a URL in place of the Service, which nothing here would route.
+        Whatever changes objects fails closed, with time for a busy machine, so that no story
+        goes on without it.
         """
         found = copy.deepcopy(registration)
         authority = base64.b64encode((self._folder / "ca.crt").read_bytes()).decode()
@@ -259,7 +260,7 @@ class Webhook:
                 "caBundle": authority,
             }
             if registration["kind"] == "MutatingWebhookConfiguration":
-                webhook["failurePolicy"] = "Fail"
+                webhook |= {"failurePolicy": "Fail", "timeoutSeconds": 10}
         return found
 
     def _refuses(self, probe: tuple[Resource, Callable[[], Json]]) -> bool:

@@ -1,0 +1,243 @@
+"""The two entries for pods, in a real API server: one of them is called for each pod, and it is the
+same one after a later webhook has changed the pod.
+"""
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.api import MUTATING_WEBHOOKS, PODS, RAY_CLUSTERS, ApiError, Json
+from tests.e2e.control_plane import ControlPlane
+from tests.e2e.installation import Object, rendered
+from tests.e2e.rays import example
+from tests.e2e.stub_webhook import StubWebhook
+from tests.e2e.waiting import until
+from tests.e2e.webhook_process import Webhook
+from tests.manifests.entries import corpus, needs_webhook
+from tests.manifests.render import one
+from webhook.api import names
+from webhook.manifest.kuberay_pods import expand
+from webhook.manifest.reader import Manifest
+from webhook.manifest.views import as_cluster
+
+pytestmark = pytest.mark.e2e
+
+ENTRIES = ("pods.admission.ray.io", "optional-pods.admission.ray.io")
+NEEDED, OPTIONAL = ENTRIES
+SHAPES = "shapes"
+LATER = "zz-sidecar"
+"""A configuration that is called after all others."""
+
+RULE = {
+    "apiGroups": [""],
+    "apiVersions": ["v1"],
+    "operations": ["CREATE"],
+    "resources": ["pods"],
+}
+
+HEAD, WORKER = {names.LABEL_NODE_TYPE: "head"}, {names.LABEL_NODE_TYPE: "worker"}
+INDEXED = WORKER | {names.LABEL_REPLICA_INDEX: "0"}
+LABELS: Sequence[Json] = (
+    {},
+    {"labels": None},
+    {"labels": {}},
+    {"labels": {"app": "other"}},
+    {"labels": HEAD},
+    {"labels": HEAD | {names.LABEL_HOST_INDEX: "0"}},
+    {"labels": WORKER},
+    {"labels": INDEXED},
+    {"labels": INDEXED | {names.LABEL_HOST_INDEX: "0"}},
+    {"labels": WORKER | {names.LABEL_HOST_INDEX: "0"}},
+)
+ANNOTATIONS: Sequence[Json] = (
+    {},
+    {"annotations": None},
+    {"annotations": {}},
+    {"annotations": {names.ANNOTATION_HOLDER: "uid"}},
+)
+CPU, TPU = {"cpu": "1"}, {names.RESOURCE_TPU: 4}
+RESOURCES: Sequence[Json] = (
+    {},
+    {"resources": None},
+    {"resources": {}},
+    {"resources": {"requests": None, "limits": None}},
+    {"resources": {"limits": {}}},
+    {"resources": {"requests": CPU}},
+    {"resources": {"limits": CPU}},
+    {"resources": {"requests": CPU, "limits": TPU}},
+    {"resources": {"requests": {names.RESOURCE_TPU: "4"}}},
+    {"resources": {"requests": None, "limits": TPU | CPU}},
+)
+
+
+def container(number: int, fields: Json) -> Json:
+    return {"name": f"c{number}", "image": "ray", **fields}
+
+
+def specs() -> Iterator[Json]:
+    """Yield specs of pods: lists of containers that are absent, null or empty, and containers with
+    each form of resources, as the only container, as an init container, and as one of sixty.
+    """
+    yield from ({}, {"containers": None}, {"containers": []}, {"initContainers": None})
+    for fields in RESOURCES:
+        one_container = [container(0, fields)]
+        plain = [container(1, {})]
+        yield {"containers": one_container}
+        yield {"containers": one_container, "initContainers": None}
+        yield {"containers": plain, "initContainers": one_container}
+        sixty = [container(number, {}) for number in range(60)]
+        yield {"containers": [*sixty, container(60, fields)]}
+
+
+def shapes() -> Iterator[Json]:
+    for labels, annotations, spec in itertools.product(LABELS, ANNOTATIONS, specs()):
+        yield {"metadata": {"name": "p", **labels, **annotations}, "spec": spec}
+    for manifest in corpus():
+        for indexed in (True, False):
+            for pod in expand(manifest.document, as_cluster(manifest), indexed=indexed):
+                pod["metadata"] = {
+                    "name": "p",
+                    "labels": pod["metadata"]["labels"],
+                    "annotations": pod["metadata"]["annotations"],
+                }
+                yield pod
+
+
+def pod_entries() -> list[Object]:
+    configuration = one(rendered(), "MutatingWebhookConfiguration")
+    return [entry for entry in configuration["webhooks"] if entry["name"] in ENTRIES]
+
+
+@contextmanager
+def registered(plane: ControlPlane, name: str, webhooks: Sequence[Json]) -> Iterator[None]:
+    plane.api.create(MUTATING_WEBHOOKS, {"metadata": {"name": name}, "webhooks": [*webhooks]})
+    try:
+        yield
+    finally:
+        plane.api.delete(MUTATING_WEBHOOKS, name)
+
+
+def create(plane: ControlPlane, pod: Json, namespace: str) -> str:
+    """Create a pod in a dry run, and return why it is refused."""
+    try:
+        plane.api.create(PODS, pod, namespace, dryRun="All")
+    except ApiError as error:
+        return str(error)
+    return ""
+
+
+def test_each_shape_of_a_pod_is_seen_by_exactly_one_entry(
+    control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    """Without the selector of objects, so that pods without labels are seen as well. An error of
+    the evaluation rejects the pod.
+    """
+    namespace = control_plane.namespace(SHAPES)
+    with StubWebhook(tmp_path) as stub:
+        entries = [
+            {**entry, "clientConfig": stub.client_config(entry["name"]), "failurePolicy": "Fail"}
+            for entry in pod_entries()
+        ]
+        for entry in entries:
+            del entry["objectSelector"]
+        with registered(control_plane, SHAPES, entries):
+            first = next(shapes())
+            until(lambda: create(control_plane, first, namespace) and stub.reviews, "it is called")
+            count = 0
+            for pod in shapes():
+                stub.reviews.clear()
+                refusal = create(control_plane, pod, namespace)
+                assert "webhook" not in refusal, (pod, refusal)
+                called = [path for path, _ in stub.reviews]
+                assert called == [NEEDED if needs_webhook(pod) else OPTIONAL], pod
+                count += 1
+            assert count > 1000
+
+
+class Reversed(Webhook):
+    """An installation that calls the optional entry first."""
+
+    def _rewritten(self, registration: Object) -> Object:
+        found = super()._rewritten(registration)
+        entries = {entry["name"]: entry for entry in found["webhooks"]}
+        if entries.keys() >= {*ENTRIES}:
+            first = [entries.pop(name) for name in reversed(ENTRIES)]
+            found["webhooks"] = [*first, *entries.values()]
+        return found
+
+
+def sidecar(pod: Json) -> list[Json]:
+    """Return a patch that adds a container, once."""
+    if any(each["name"] == "sidecar" for each in pod["spec"]["containers"]):
+        return []
+    value = {"name": "sidecar", "image": "sidecar"}
+    return [{"op": "add", "path": "/spec/containers/-", "value": value}]
+
+
+def cpu_cluster() -> Json:
+    """Return a RayCluster with single-host workers without accelerators."""
+    cluster = example("tpu-three-replicas")
+    cluster["metadata"]["name"] = "cpus"
+    (group,) = cluster["spec"]["workerGroupSpecs"]
+    group |= {"replicas": 2, "numOfHosts": 1}
+    spec = group["template"]["spec"]
+    spec.pop("nodeSelector", None)
+    for each in spec["containers"]:
+        each["resources"] = {"limits": {"cpu": "1", "memory": "1Gi"}}
+    return cluster
+
+
+@pytest.mark.parametrize("installation", [Webhook, Reversed])
+@pytest.mark.parametrize("indexed", [True, False])
+def test_a_pod_is_reviewed_once_and_once_more_after_a_later_webhook_has_changed_it(
+    control_plane: ControlPlane,
+    tmp_path: Path,
+    installation: type[Webhook],
+    *,
+    indexed: bool,
+) -> None:
+    name = f"{installation.__name__}-{indexed}".lower()
+    alone, beside = (control_plane.namespace(f"{name}-{each}") for each in ("alone", "beside"))
+    with installation(control_plane) as webhook, StubWebhook(tmp_path, sidecar) as stub:
+
+        def create_all(namespace: str) -> int:
+            """Create all pods of two RayClusters, and return their number."""
+            pods = [
+                pod
+                for cluster in (cpu_cluster(), example("tpu-three-replicas"))
+                for stored in [control_plane.api.create(RAY_CLUSTERS, cluster, namespace)]
+                for pod in expand(stored, as_cluster(Manifest("stored", stored)), indexed=indexed)
+            ]
+            assert {needs_webhook(pod) for pod in pods} == {True, False}
+            for pod in pods:
+                control_plane.api.create(PODS, pod, namespace)
+            return len(pods)
+
+        number = create_all(alone)
+        later = {
+            "name": "sidecar.example.com",
+            "clientConfig": stub.client_config("sidecar"),
+            "rules": [RULE],
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": beside}},
+            "failurePolicy": "Fail",
+            "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+        }
+        with registered(control_plane, LATER, [later]):
+            other = {"metadata": {"name": "other"}, "spec": {"containers": [container(0, {})]}}
+            until(
+                lambda: create(control_plane, other, beside) or stub.reviews,
+                "the later webhook is called",
+            )
+            assert create_all(beside) == number
+        webhook.stop()  # which writes its log
+        reviews = Counter(line["namespace"] for line in webhook.admissions())
+        assert (reviews[alone], reviews[beside]) == (number, 2 * number)
+    for namespace in (alone, beside):
+        control_plane.delete_pods(namespace)
+        for cluster in control_plane.api.list(RAY_CLUSTERS, namespace):
+            control_plane.api.delete(RAY_CLUSTERS, cluster["metadata"]["name"], namespace)

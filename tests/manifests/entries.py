@@ -1,0 +1,47 @@
+"""Which pods fail closed, as the condition of `pods.admission.ray.io` says in CEL."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from webhook.api import names
+from webhook.cli.files import read_manifests
+from webhook.manifest.reader import Manifest
+
+Object = dict[str, Any]
+
+TESTS = Path(__file__).parents[1]
+CORPUS = (
+    *sorted(TESTS.glob("scenarios/*/input.yaml")),
+    *sorted(TESTS.glob("scenarios/*/state.yaml")),
+    *sorted((TESTS.parent / "examples").glob("*.yaml")),
+)
+
+
+def needs_webhook(pod: Object) -> bool:
+    """Return whether a pod is a worker that cannot run without the webhook. Any field may be null
+    or absent.
+    """
+    meta, spec = pod.get("metadata") or {}, pod.get("spec") or {}
+    labels, annotations = meta.get("labels") or {}, meta.get("annotations") or {}
+    if labels.get(names.LABEL_NODE_TYPE) != names.NODE_TYPE_WORKER:
+        return False
+    if names.LABEL_REPLICA_INDEX not in labels or names.LABEL_HOST_INDEX in labels:
+        return True
+    resources = [
+        container.get("resources") or {}
+        for kind in ("containers", "initContainers")
+        for container in spec.get(kind) or ()
+    ]
+    return names.ANNOTATION_HOLDER in annotations or any(
+        names.RESOURCE_TPU in (found.get(kind) or {})
+        for found in resources
+        for kind in ("requests", "limits")
+    )
+
+
+def corpus() -> Iterator[Manifest]:
+    """Yield the RayClusters of the scenarios and of the examples."""
+    for manifest in read_manifests(CORPUS):
+        if manifest.kind == names.RAYCLUSTER_KIND:
+            yield manifest
