@@ -202,8 +202,8 @@ image: $(READY)  ## Build the image with docker or buildah; without them, run th
 base: $(READY)  ## Print the digest of the base image and the time of the commit, for the image
 	@$(BIN)/python -m tests.release.image base
 
-# The registry of the release workflow. USER_NAME and PASSWORD are its credentials.
-REGISTRY ?= ghcr.io/OWNER
+# The registry of the release workflow, for the chart and for the image of dist/install.yaml. USER_NAME and PASSWORD are its credentials.
+export REGISTRY
 push-chart: tools  ## Push the chart in dist/ to REGISTRY, as OCI
 	@printf %s "$$PASSWORD" | .cache/e2e/bin/helm registry login $(firstword $(subst /, ,$(REGISTRY))) --username "$$USER_NAME" --password-stdin
 	.cache/e2e/bin/helm push dist/ray-webhook-[0-9]*.tgz oci://$(REGISTRY)/charts

@@ -6,6 +6,7 @@ import subprocess
 from tests.e2e import build
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import NAMESPACE
+from tests.manifests.render import REGISTRY
 
 
 def helm(
@@ -13,6 +14,8 @@ def helm(
 ) -> subprocess.CompletedProcess[str]:
     """Run Helm in the namespace of the webhook."""
     command = [str(build.binary(program)), *words, "--namespace", NAMESPACE]
+    if words[0] in {"install", "upgrade"}:
+        command += ["--set", f"image.registry={REGISTRY}"]
     environment = {**os.environ, "KUBECONFIG": str(plane.admin_kubeconfig)}
     return subprocess.run(
         command, env=environment, capture_output=True, text=True, check=False, timeout=240

@@ -19,7 +19,8 @@ for each choice. What has no value, such as the security context, is what every 
 works with: nothing has to be weakened.
 
 ```
-helm install ray-webhook manifests/chart --namespace ray-webhook --create-namespace
+helm install ray-webhook manifests/chart --namespace ray-webhook --create-namespace \\
+  --set image.registry=REGISTRY
 ```
 
 | value | default | |

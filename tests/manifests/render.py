@@ -18,7 +18,8 @@ Identity = tuple[str, str]
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "manifests" / "chart"
 MODES = ("cert-manager", "self-signed")
-IMAGE = "ghcr.io/ray-webhook/ray-webhook"
+REGISTRY = "registry.example.com"
+IMAGE = f"{REGISTRY}/ray-webhook"
 """The image of the chart, without its tag."""
 KUBE_VERSION = "1.36.0"
 _CHART_ONLY = ("app.kubernetes.io/managed-by", "app.kubernetes.io/version", "helm.sh/chart")
@@ -46,7 +47,8 @@ def template(
 ) -> subprocess.CompletedProcess[str]:
     """Render the chart. Raises CalledProcessError when Helm refuses."""
     where = ("--namespace", namespace, "--kube-version", KUBE_VERSION)
-    return run("helm", "template", release, str(CHART), *where, *flags)
+    registry = ("--set", f"image.registry={REGISTRY}")
+    return run("helm", "template", release, str(CHART), *where, *registry, *flags)
 
 
 def refusal(*flags: str) -> str:

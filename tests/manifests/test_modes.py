@@ -216,6 +216,12 @@ def test_values_reach_the_objects() -> None:
     assert not {"NetworkPolicy", "PriorityClass"} & {found["kind"] for found in objects}
 
 
+def test_without_a_registry_the_chart_says_what_to_set() -> None:
+    text = refusal("--set", "image.registry=")
+    assert "set image.registry to the registry that has the image of ray-webhook" in text
+    assert helm("--set", "image.registry=,global.imageRegistry=mirror.example.com")
+
+
 def test_the_image_may_have_another_registry_for_all_charts_and_a_digest() -> None:
     assert "repository" in refusal("--set", "image.repository=null")
     digest = f"sha256:{'0' * 64}"
@@ -227,7 +233,7 @@ def test_the_image_may_have_another_registry_for_all_charts_and_a_digest() -> No
     assert container["image"] == f"registry.example.com/tools/ray-webhook@{digest}"
     everywhere = template("--set", "global.imageRegistry=mirror.example.com").stdout
     assert set(re.findall(r"image: (.+)", everywhere)) == {
-        f"mirror.example.com/ray-webhook/ray-webhook:{__version__}"
+        f"mirror.example.com/ray-webhook:{__version__}"
     }
 
 

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import tomllib
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +21,7 @@ from typing import Final
 
 import yaml
 
-from tests.manifests.render import template
+from tests.manifests.render import REGISTRY, template
 from tests.release.image import committed
 from tests.validation.conformance import suite
 from webhook import __version__
@@ -29,6 +30,7 @@ ROOT: Final = Path(__file__).parents[2]
 CHART: Final = ROOT / "manifests" / "chart"
 CHANGELOG: Final = ROOT / "CHANGELOG.md"
 DIST: Final = ROOT / "dist"
+REGISTRY_VARIABLE: Final = "REGISTRY"
 INSTALLED: Final = {
     "install.yaml": "self-signed",
     "install-cert-manager.yaml": "cert-manager",
@@ -59,8 +61,18 @@ def problems(tag: str = "") -> Iterator[str]:
     for name in ("version", "appVersion"):
         if str(chart[name]) != __version__:
             yield f"Chart.yaml has {name} {chart[name]}, and the package is {__version__}"
+    if tag and not os.environ.get(REGISTRY_VARIABLE):
+        yield f"{REGISTRY_VARIABLE} is not set: name the registry that install.yaml pulls from"
+    if tag and "example.com" in repository():
+        yield "pyproject.toml has a placeholder in project.urls: write the URL of the repository"
     if f"\n## {__version__}" not in CHANGELOG.read_text():
         yield f"CHANGELOG.md has no section {__version__}: give Unreleased that name, and a date"
+
+
+def repository() -> str:
+    """Return the URL of the repository, which other files have from here."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return str(project["urls"]["Repository"])
 
 
 def build(folder: Path, epoch: int) -> list[Path]:
@@ -77,7 +89,8 @@ def build(folder: Path, epoch: int) -> list[Path]:
 
 def manifests(mode: str) -> str:
     """Return what `kubectl apply -f` installs: the objects of the chart, and their namespace."""
-    flags = ("--set", f"certificates.source={mode}")
+    registry = os.environ.get(REGISTRY_VARIABLE) or REGISTRY
+    flags = ("--set", f"certificates.source={mode},image.registry={registry}")
     return NAMESPACE + template("--skip-tests", *flags).stdout
 
 

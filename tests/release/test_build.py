@@ -1,5 +1,6 @@
 """A release: one version everywhere, and the same bytes from the same sources."""
 
+import re
 import tarfile
 import tomllib
 import zipfile
@@ -19,6 +20,7 @@ from tests.release.build import (
     notes,
     packed,
     problems,
+    repository,
     wrong,
 )
 from webhook import __version__
@@ -43,6 +45,40 @@ def test_a_release_without_its_section_in_the_changelog_is_refused(
 def test_a_tag_of_another_version_is_refused() -> None:
     assert any("the tag is v99.0.0" in each for each in problems("v99.0.0"))
     assert not any("tag" in each for each in problems(f"v{__version__}"))
+
+
+def test_a_tag_needs_a_registry_and_the_url_of_the_repository(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("REGISTRY", raising=False)
+    said = list(problems(f"v{__version__}"))
+    assert any("REGISTRY is not set" in each for each in said)
+    assert any("placeholder in project.urls" in each for each in said) == (
+        "example.com" in repository()
+    )
+    assert not any("REGISTRY" in each for each in problems())
+
+
+def test_the_url_of_the_repository_is_that_of_the_package_everywhere() -> None:
+    url = repository()
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert (chart["home"], chart["sources"]) == (url, [url])
+    for path in (
+        *sorted((ROOT / "docs").rglob("*.md")),
+        *sorted(path for path in (ROOT / ".github").rglob("*") if path.is_file()),
+        CHART / "values.yaml",
+    ):
+        for other in re.findall(r"https://[\w./-]*/ray-webhook\b", path.read_text("utf-8")):
+            assert other == url, f"{path} has {other}; pyproject.toml has {url}"
+
+
+def test_the_image_of_the_manifests_is_in_the_given_registry(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("REGISTRY", "registry.example.org/team")
+    assert f"image: registry.example.org/team/ray-webhook:{__version__}\n" in manifests(
+        "self-signed"
+    )
 
 
 def test_release_notes_are_the_section_of_the_version() -> None:

@@ -96,7 +96,8 @@ object.metadata.?labels[?"ray.io/node-type"].orValue("") == "worker"
 
 {{- define "ray-webhook.image" -}}
 {{- $image := .Values.image -}}
-{{- with .Values.global.imageRegistry | default $image.registry }}{{ . }}/{{ end }}{{ $image.repository }}
+{{- with .Values.global.imageRegistry | default $image.registry }}{{ . }}/{{ $image.repository }}
+{{- else }}{{ fail "set image.registry to the registry that has the image of ray-webhook, such as registry.example.com/team" }}{{ end }}
 {{- if $image.digest }}@{{ $image.digest }}{{ else }}:{{ $image.tag | default .Chart.AppVersion }}{{ end }}
 {{- end }}
 
