@@ -8,9 +8,9 @@ import jsonpatch
 import pytest
 
 from tests.builders import Webhook
+from webhook.admission.binding_handler import BindingHandler
 from webhook.admission.codec import decode_object
 from webhook.admission.reviewer import Mutation
-from webhook.admission.subresource_handlers import BindingHandler
 from webhook.api.objects import Strings
 
 CLIQUE = "nvidia.com/gpu.clique"

@@ -75,7 +75,6 @@ def test_values_that_the_pod_lacks_or_that_differ_are_marked(said: Said) -> None
                 "terminationGracePeriodSeconds=",
             ],
         ),
-        (Policy(resize="all"), ["resizePolicy cpu=NotRequired", "resizePolicy memory"]),
     ],
 )
 def test_values_of_every_setting_are_explained(
@@ -110,7 +109,6 @@ SHARD = {"SHARD_GROUP": "search", "SHARD_INDEX": "3", "SHARD_COUNT": "8"}
         ({"SCHEDULING_GROUP": "cluster"}, Policy(), ["schedulingGroup=llama"]),
         ({"SCHEDULING_GROUP": "worker-group"}, Policy(), ["schedulingGroup=llama"]),
         ({"IPPR": IPPR}, Policy(), ["resizePolicy cpu=NotRequired", "resizePolicy memory"]),
-        ({}, Policy(resize="all"), ["resizePolicy cpu=NotRequired # it can be resized in place"]),
         ({}, Policy(zones=True), ["RAY_NODE_ZONE=<metadata", "RAY_NODE_REGION=<metadata"]),
     ],
 )

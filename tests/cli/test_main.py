@@ -79,7 +79,7 @@ def test_help_and_version_are_commands_too(words: list[str], flags: list[str], r
         (["serve", "--prot", "1"], "there is no argument --prot; did you mean --port?"),
         (["serve", "--tls.sorce=x"], "--tls.sorce=x; did you mean --tls.source?"),
         (["dashboard", "--in-cluster", "--dashboard.prot", "1"], "did you mean --dashboard.port?"),
-        (["controller", "--repair.per-hours", "x"], "did you mean --repair.per-hour?"),
+        (["controller", "--ignore.rayclustrs", "x"], "did you mean --ignore.rayclusters?"),
         (["preview", "--sumary", "-f", "x"], "--sumary; did you mean --summary?"),
     ],
 )
@@ -95,7 +95,7 @@ def test_a_mistyped_word_is_refused_with_a_similar_one(
 def test_a_shell_can_complete_every_command_and_its_flags(shell: str, run: Run) -> None:
     script = run("completion", shell).out
     flags = ("--watch", "--all-namespaces", "--pre", "--multi-host-indexing", "--tls.source")
-    for word in (*COMMANDS, *flags, "--repair.per-hour", "--summary"):
+    for word in (*COMMANDS, *flags, "--affinity.apart", "--summary"):
         assert word in script
 
 

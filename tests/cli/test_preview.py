@@ -255,25 +255,6 @@ def test_a_raycluster_with_a_duplicate_index_is_refused_without_its_pods(
     assert "b has index 7" in err
 
 
-def test_a_raycluster_with_slices_of_kueue_shows_them_and_its_pods_have_them(
-    run: Run, write: Write
-) -> None:
-    selector = {names.NODE_TPU_ACCELERATOR: "tpu-v6e-slice", names.NODE_TPU_TOPOLOGY: "2x4"}
-    container = {"name": "ray-worker", "image": "rayproject/ray:2.54.0"}
-    template = {"spec": {"containers": [container], "nodeSelector": selector}}
-    cluster = a_cluster("c").annotated(names.ANNOTATION_KUEUE_SLICES, "true")
-    cluster.labelled(names.LABEL_KUEUE_QUEUE, "tpus")
-    cluster.group("g", hosts=2, template=template).group("other", hosts=2)
-    path = write(cluster.build())
-    status, out, _ = run("preview", path, "--explain")
-    assert status == 0
-    assert f"workerGroupSpecs[0] {names.KUEUE_SLICE_REQUIRED_TOPOLOGY}={names.NODE_POOL}" in out
-    assert "! no slices for Kueue in group other" in out
-    pods = json.loads(run("preview", path, "-o", "json").out)["items"]
-    sizes = [pod["metadata"]["annotations"].get(names.KUEUE_SLICE_SIZE) for pod in pods]
-    assert sizes == [None, "2", "2", None, None]
-
-
 def wrapped(kind: str, **more: object) -> Object:
     """Return a RayJob, RayService or RayCronJob with the RayCluster of two replicas."""
     spec = a_cluster("c").group("g", hosts=2, replicas=2).build()["spec"]

@@ -62,18 +62,6 @@ def rechecks(group: Group, record: Record = EMPTY, times: Sequence[float] = (0.0
     return found[-1]
 
 
-def a_unit(*pods: Host, **fields: Any) -> Group:  # noqa: ANN401 - those of Group
-    """Return a group of N single hosts that is one job, with the identities of KubeRay."""
-    return a_group(
-        [
-            replace(host, identity=HostIdentity(0, host.identity.host, ""), ours=False)
-            for host in pods
-        ],
-        unit=True,
-        **fields,
-    )
-
-
 def recreated(pods: Sequence[Host]) -> list[Host]:
     return [
         replace(host, name=f"{host.name}-x", uid=f"{host.uid}-x", marked=False) for host in pods

@@ -28,7 +28,7 @@ GROUP = f"ray-worker-gpu-{digest('uid-of-ray')}"
 REPLICA = "ray-worker-gpu-bcdfg"
 
 
-def asking(unit: str) -> Object:
+def asking(scope: str) -> Object:
     gpu = {"limits": {"nvidia.com/gpu": 4}}
     group = {
         "groupName": "gpu",
@@ -40,7 +40,7 @@ def asking(unit: str) -> Object:
         "name": "ray",
         "namespace": "default",
         "uid": "uid-of-ray",
-        "annotations": {names.ANNOTATION_COMPUTE_DOMAIN: unit},
+        "annotations": {names.ANNOTATION_COMPUTE_DOMAIN: scope},
     }
     return {"kind": "RayCluster", "metadata": meta, "spec": {"workerGroupSpecs": [group]}}
 

@@ -7,11 +7,9 @@ from tests.controller.groups import (
     N,
     a_group,
     a_replica,
-    a_unit,
     look,
     rechecks,
     recorded,
-    recreated,
 )
 from webhook.controller.repair.plan import (
     CHANGING,
@@ -296,83 +294,3 @@ def test_hosts_that_restart_one_after_the_other_within_the_delay_are_not_broken(
 def test_restarts_before_the_replica_was_whole_do_not_count() -> None:
     pods = [replace(host, restarts=3) for host in a_replica("a")]
     assert rechecks(a_group(pods, restart=True), recorded(pods), SOON).actions == []
-
-
-def test_a_unit_is_replaced_with_all_its_pods_though_kuberay_replaced_the_lost_one() -> None:
-    pods = a_replica("0")
-    found = rechecks(a_unit(*pods))
-    assert (found.record, found.actions) == (recorded(pods), [])
-    held = [*recreated(pods[:1]), *pods[1:]]
-    going = rechecks(a_unit(*held), found.record, SOON)
-    assert going.record.going == {"0": LOST}
-    assert kinds(going.actions) == marks("0", 1, 2, 3)
-    marked = [held[0], *(replace(host, marked=True) for host in held[1:])]
-    assert kinds(rechecks(a_unit(*marked), going.record).actions) == ["mark 0-0-x"]
-    marked = [replace(host, marked=True) for host in held]
-    deleting = rechecks(a_unit(*marked), going.record)
-    assert kinds(deleting.actions) == ["delete 0-0-x", *(f"delete 0-{n}" for n in (1, 2, 3))]
-
-
-def test_pods_that_follow_a_unit_that_goes_are_left_alone_and_are_the_next_one() -> None:
-    pods = a_replica("0")
-    going = recorded(pods, going={"0": LOST})
-    old = [*(replace(host, deleting=True) for host in pods[1:]), replace(pods[0], marked=True)]
-    early = recreated(pods[1:])
-    assert kinds(rechecks(a_unit(*old, *early), going).actions) == ["delete 0-0"]
-    gone = [replace(host, deleting=True) for host in pods]
-    new = recreated(pods)
-    found = rechecks(a_unit(*gone, *new), going, SOON)
-    assert (found.actions, found.waiting, [*found.record.replaced]) == ([], {}, ["0"])
-    found = rechecks(a_unit(*new), found.record, SOON)
-    assert {*found.record.whole["1"]} == {host.id for host in new}
-    assert (found.actions, [*found.record.whole]) == ([], ["1"])
-
-
-def test_a_unit_that_is_deleted_by_hand_or_grows_is_not_replaced() -> None:
-    pods = a_replica("0")
-    gone = [replace(host, deleting=True) for host in pods]
-    found = rechecks(a_unit(*gone, *recreated(pods)[:2]), recorded(pods), SOON)
-    assert (found.actions, found.waiting) == ([], {})
-    further = replace(pods[0], name="further", uid="further", identity=HostIdentity(0, N, ""))
-    found = rechecks(a_unit(*pods, further, hosts=N + 1), recorded(pods), SOON)
-    assert (found.actions, found.waiting) == ([], {})
-
-
-def test_a_unit_that_has_grown_is_recorded_with_its_new_hosts() -> None:
-    pods = a_replica("0")
-    further = replace(pods[0], name="further", uid="further", identity=HostIdentity(0, N, ""))
-    found = rechecks(a_unit(*pods, further, hosts=N + 1), recorded(pods), SOON)
-    (whole,) = found.record.whole.values()
-    assert {*whole} == {host.id for host in (*pods, further)}
-    lost = rechecks(a_unit(*pods, hosts=N + 1), found.record, SOON)
-    assert len(lost.actions) == N
-
-
-def test_a_unit_that_was_recorded_by_replica_is_replaced_whole() -> None:
-    pods = a_replica("0")
-    first, second = recorded(pods[:2]).whole["0"], recorded(pods[2:]).whole["0"]
-    record = Record({"a": first, "b": second})
-    assert len(rechecks(a_unit(*pods), record, SOON).record.whole) == 1
-    lost = rechecks(a_unit(*recreated(pods[:1]), *pods[1:]), record, SOON)
-    assert (lost.record.going, len(lost.record.whole)) == ({"a": LOST}, 1)
-    marked = [*recreated(pods[:1]), *pods[1:]]
-    for _ in range(2):
-        found = rechecks(a_unit(*marked), lost.record, SOON)
-        uids = {action.host.uid for action in found.actions}
-        marked = [replace(host, marked=host.marked or host.uid in uids) for host in marked]
-    found = rechecks(a_unit(*marked), lost.record, SOON)
-    assert {action.host.uid for action in found.actions} == {host.uid for host in marked}
-
-
-def test_a_container_that_restarts_takes_its_unit_with_it_where_that_is_asked_for() -> None:
-    pods = a_replica("0")
-    held = [replace(pods[0], restarts=1), *pods[1:]]
-    found = rechecks(a_unit(*held, repair=False, restart=True), recorded(pods), SOON)
-    assert reasons(found.actions) == {RESTARTED}
-    assert kinds(found.actions) == marks("0", 0, 1, 2, 3)
-
-
-def test_a_duplicate_in_a_unit_is_deleted_alone() -> None:
-    pods = a_replica("0")
-    found = rechecks(a_unit(*pods, *recreated(pods[:1])), recorded(pods), SOON)
-    assert (kinds(found.actions), reasons(found.actions)) == (["delete 0-0-x"], {DUPLICATE})

@@ -7,13 +7,15 @@ import pytest
 
 from tests.controller.publishing import a_cluster, counts, publishing
 from tests.controller.scheduling_rules import PODGROUPS, WORKLOADS
-from tests.kubeclient.fake_api import RAYCLUSTERS, FakeApi
+from tests.kubeclient.fake_api import PODS, RAYCLUSTERS, FakeApi
 from tests.kubeclient.following import eventually, plain
+from tests.kubeclient.objects import a_pod
 from webhook.api import names
 from webhook.api.objects import RayCluster
 from webhook.controller.podgroups.podgroup_store import PodGroupStore
 from webhook.groups.annotations import REPLICA, WORKER_GROUP
 from webhook.groups.group_config import facts_of
+from webhook.groups.identity import HostIdentity
 from webhook.kubeclient.client import Api
 
 
@@ -64,12 +66,10 @@ def test_a_topology_constraint_that_the_api_server_drops_is_warned_of_once(
         async with FakeApi(served={"v1beta1"}, topology_aware=aware).serving() as api:
             for name in ("ray", "other"):
                 cluster = a_cluster(REPLICA, name)
-                cluster["metadata"]["annotations"] |= {
-                    names.ANNOTATION_UNIT: WORKER_GROUP,
-                    names.ANNOTATION_TOPOLOGY_KEY: "rack",
-                }
-                cluster["spec"]["workerGroupSpecs"][0]["template"] = {"spec": {}}
+                cluster["metadata"]["annotations"][names.ANNOTATION_TOPOLOGY_KEY] = "rack"
                 api.put(RAYCLUSTERS, cluster)
+                identity = HostIdentity(0, 0, "tpu-bcdfg")
+                api.put(PODS, a_pod(f"{name}-0", identity, cluster=name))
             async with publishing(api):
                 await eventually(lambda: len(counts(api)) == 2 and (aware or warnings(caplog)))
             for each in api.objects(PODGROUPS).values():

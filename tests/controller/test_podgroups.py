@@ -69,13 +69,6 @@ def test_each_worker_group_waits_for_its_own_and_the_head_for_nobody() -> None:
     assert found.workload.name == "c.gang"
 
 
-def test_a_worker_group_that_is_a_unit_is_scheduled_as_one_replica() -> None:
-    cluster = asking(REPLICA).annotated(names.ANNOTATION_UNIT, "a=worker-group")
-    found = desired(cluster.group("a", replicas=4).group("b", hosts=2).group("single"))
-    assert counts(found) == {"c-worker-a": 4}
-    assert templates(found) == {"worker-a": 4, "worker-b": 2}
-
-
 def test_a_worker_group_that_autoscales_waits_for_the_pods_that_it_has_at_least() -> None:
     cluster = asking(WORKER_GROUP).spec(enableInTreeAutoscaling=True)
     cluster.group("a", hosts=4, replicas=3, minReplicas=2).group("b", replicas=2, minReplicas=0)
@@ -89,18 +82,16 @@ def test_a_worker_group_that_autoscales_waits_for_the_pods_that_it_has_at_least(
     }
 
 
-def test_units_are_preempted_together_and_placed_within_their_domain() -> None:
-    cluster = asking(REPLICA).annotated(names.ANNOTATION_UNIT, "a=worker-group")
-    cluster.annotated(names.ANNOTATION_TOPOLOGY_KEY, "rack").group("a", replicas=4)
+def test_replicas_are_preempted_together_and_placed_within_their_domain() -> None:
+    cluster = asking(REPLICA).annotated(names.ANNOTATION_TOPOLOGY_KEY, "rack")
     members = with_pods(("b", HostIdentity(0, 0, "b-xxxxx")))
     found = desired(cluster.group("b", hosts=2), members).pod_groups
-    assert [(each.name, each.unit, each.topology_key) for each in found] == [
-        ("c-worker-a", True, "rack"),
+    assert [(each.name, each.replica, each.topology_key) for each in found] == [
         ("c-worker-b-xxxxx", True, "rack"),
     ]
     grouped = asking(WORKER_GROUP).annotated(names.ANNOTATION_TOPOLOGY_KEY, "rack")
     for each in desired(grouped.group("b", hosts=2)).pod_groups:
-        assert (each.unit, each.topology_key) == (False, "")
+        assert (each.replica, each.topology_key) == (False, "")
 
 
 @pytest.mark.parametrize("fields", [{"replicas": 0}, {"suspend": True}, {"maxReplicas": 0}])

@@ -477,24 +477,3 @@ def test_a_proxy_in_front_of_ray_may_restart_and_ray_behind_it_may_not() -> None
     proxy["restartCount"], ray["restartCount"] = 0, 1
     looked(server, 0.0, 31.0)
     assert server.events != []
-
-
-def test_a_unit_of_single_hosts_is_replaced_and_reported_as_one() -> None:
-    server = Server()
-    server.cluster.annotated(names.ANNOTATION_UNIT, "worker-group")
-    server.document = server.cluster.build()
-    server.document["metadata"]["generation"] = 1
-    (group,) = server.document["spec"]["workerGroupSpecs"]
-    group |= {"numOfHosts": 1, "replicas": 2}
-    server.pods.clear()
-    for index in range(2):
-        built = a_pod().of("c").worker("g").label(names.LABEL_REPLICA_INDEX, str(index)).build()
-        server.add_built(f"p{index}", built)
-    looked(server, 0.0)
-    assert [*server.kept().whole] == ["0"]
-    del server.pods["p0"]
-    looked(server, 0.0, 31.0)
-    assert not server.pods
-    assert [(event.key.reason, event.note) for event in server.events] == [
-        ("ReplicaReplaced", "unit g is replaced, host-lost: deleted p1")
-    ]

@@ -22,14 +22,14 @@ GPU = {
 }
 
 
-def asking(unit: str) -> ClusterBuilder:
+def asking(scope: str) -> ClusterBuilder:
     """Return a RayCluster with GPUs in a group of two hosts and in one of single hosts."""
     return (
         a_cluster("c")
         .group("g", hosts=2, replicas=2, template=GPU)
         .group("single", replicas=16, template=GPU)
         .group("cpu", hosts=2)
-        .annotated(names.ANNOTATION_COMPUTE_DOMAIN, unit)
+        .annotated(names.ANNOTATION_COMPUTE_DOMAIN, scope)
     )
 
 
@@ -44,7 +44,7 @@ def domains(cluster: ClusterBuilder, *identities: tuple[str, HostIdentity]) -> l
 
 
 @pytest.mark.parametrize(
-    ("unit", "expected"),
+    ("scope", "expected"),
     [
         ("cluster", [f"c-all-{UID}"]),
         ("worker-group", [f"c-worker-g-{UID}", f"c-worker-single-{UID}"]),
@@ -54,9 +54,9 @@ def domains(cluster: ClusterBuilder, *identities: tuple[str, HostIdentity]) -> l
     ],
 )
 def test_domains_of_groups_and_clusters_exist_as_long_as_they_are_asked_for(
-    unit: str, expected: list[str]
+    scope: str, expected: list[str]
 ) -> None:
-    assert domains(asking(unit)) == expected
+    assert domains(asking(scope)) == expected
 
 
 def test_a_replica_of_several_hosts_has_a_domain_from_its_first_pod_on() -> None:

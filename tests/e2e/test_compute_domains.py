@@ -49,12 +49,12 @@ def driver(plane: ControlPlane) -> Iterator[Driver]:
         yield running
 
 
-def a_rack(unit: str, hosts: int = 1, replicas: int = 2) -> Json:
+def a_rack(scope: str, hosts: int = 1, replicas: int = 2) -> Json:
     """A RayCluster with two groups of GPU pods, that asks for ComputeDomains."""
     cluster = example("gpu-2x8")
     cluster["metadata"] = {
         "name": "rack",
-        "annotations": {names.ANNOTATION_COMPUTE_DOMAIN: unit},
+        "annotations": {names.ANNOTATION_COMPUTE_DOMAIN: scope},
     }
     (pattern,) = cluster["spec"]["workerGroupSpecs"]
     counted = {"replicas": replicas, "minReplicas": 0, "maxReplicas": 8, "numOfHosts": hosts}

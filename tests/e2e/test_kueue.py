@@ -213,15 +213,17 @@ def slices(name: str, *replicas: int, **annotations: str) -> Json:
 
 
 def asking(cluster: Json) -> Json:
-    """The same RayCluster, which leaves its slices to the webhook."""
-    cluster["metadata"]["annotations"] |= {
-        names.ANNOTATION_KUEUE_SLICES: "true",
-        names.ANNOTATION_TOPOLOGY_KEY: LEVEL,
-    }
+    """The same RayCluster, whose templates ask Kueue for slices."""
     for group in cluster["spec"]["workerGroupSpecs"]:
         group["template"] = {
             **group["template"],
-            "metadata": {"annotations": {names.ANNOTATION_SLICE_TOPOLOGY: "2x2x2"}},
+            "metadata": {
+                "annotations": {
+                    names.ANNOTATION_SLICE_TOPOLOGY: "2x2x2",
+                    names.KUEUE_SLICE_REQUIRED_TOPOLOGY: LEVEL,
+                    names.KUEUE_SLICE_SIZE: str(HOSTS),
+                }
+            },
         }
     return cluster
 

@@ -32,7 +32,6 @@ from tests.e2e.kubelet import Kubelet
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import (
     HOSTS,
-    example,
     of_replica,
     replica_names,
     scale,
@@ -48,7 +47,6 @@ from tests.manifests.render import kustomize
 from webhook.api import names
 from webhook.api.formats import mark
 from webhook.controller.repair.plan import EMPTY, LOST, SPENT, Host, Record
-from webhook.groups.annotations import WORKER_GROUP
 from webhook.groups.identity import HostIdentity
 
 pytestmark = pytest.mark.e2e
@@ -211,62 +209,6 @@ def test_a_replica_that_lost_a_host_is_replaced_and_the_others_stay(
                 "the RayCluster is told",
             )
     control_plane.delete_ray_cluster("one", namespace)
-
-
-def test_a_worker_group_that_is_one_unit_is_replaced_whole_and_has_the_same_ranks(
-    control_plane: ControlPlane, repair: Webhook, *, indexing: bool
-) -> None:
-    assert repair.controller.ready
-    api, namespace = control_plane.api, control_plane.namespace(f"unit-{indexing}".lower())
-    with Operator(control_plane, multi_host_indexing=indexing), Kubelet(api, namespace):
-        api.create(RAY_CLUSTERS, unit_of_single_hosts("one"), namespace)
-        before = whole_unit(api, namespace)
-        delete(api, namespace, with_identity(before, 1, 0))
-        gone(api, namespace, before)
-        after = whole_unit(api, namespace)
-        expected = {
-            rank: (str(rank), str(RANKS), f"gpu-0-0.one-headless.{namespace}.svc")
-            for rank in range(RANKS)
-        }
-        assert (ranks(before), ranks(after)) == (expected, expected)
-        assert replicas_of(api, "one", namespace) == RANKS
-        until(
-            lambda: any("unit gpu is replaced" in note for note in notes(api, namespace)),
-            "the RayCluster has an event",
-        )
-        control_plane.delete_ray_cluster("one", namespace)
-
-
-def unit_of_single_hosts(name: str) -> Json:
-    """Return a RayCluster with one job on a worker group of single GPU hosts, with repair."""
-    cluster = example("gpu-2x8")
-    cluster["metadata"] = {
-        "name": name,
-        "annotations": {
-            names.ANNOTATION_UNIT: WORKER_GROUP,
-            names.ANNOTATION_REPAIR: "true",
-        },
-    }
-    cluster["spec"]["workerGroupSpecs"][0] |= {
-        "groupName": "gpu",
-        "numOfHosts": 1,
-        "replicas": RANKS,
-        "minReplicas": RANKS,
-        "maxReplicas": RANKS,
-    }
-    return cluster
-
-
-def whole_unit(api: Api, namespace: str) -> Objects:
-    """Return the workers, once the controller has recorded just them as one complete unit."""
-
-    def found() -> Objects:
-        pods = workers(api, namespace)
-        recorded = [hosts.keys() for hosts in record(api, namespace).whole.values()]
-        whole = len(pods) == RANKS and recorded == [{*map(host_id, uids(pods))}]
-        return pods if whole else []
-
-    return until(found, f"{RANKS} workers of a complete unit", SECONDS)
 
 
 def ranks(pods: Objects) -> dict[int, tuple[str, ...]]:

@@ -47,18 +47,6 @@ def test_a_cluster_gets_the_granularity_that_it_asks_for(granularity: str) -> No
     assert gang_of(asking(granularity)).active
 
 
-def test_the_annotation_of_kuberays_proposal_asks_for_worker_groups() -> None:
-    assert (
-        gang_of(a_cluster("c").annotated(names.ANNOTATION_NATIVE_SCHEDULING, "True")).granularity
-        == WORKER_GROUP
-    )
-    assert gang_of(a_cluster("c").annotated(names.ANNOTATION_NATIVE_SCHEDULING, "no")) == Gang()
-    assert (
-        gang_of(asking(REPLICA).annotated(names.ANNOTATION_NATIVE_SCHEDULING, "true")).granularity
-        == REPLICA
-    )
-
-
 def test_a_cluster_that_asks_for_nothing_has_no_gang() -> None:
     assert not gang_of(a_cluster("c").group("g")).active
 

@@ -60,7 +60,6 @@ def test_an_annotation_that_is_absent_or_empty_says_nothing_and_is_no_problem(
 
 
 VALUES = {
-    names.ANNOTATION_UNIT: "worker-group",
     names.ANNOTATION_TOPOLOGY_KEY: "rack",
     names.ANNOTATION_PROFILES: "vllm",
     names.ANNOTATION_SCHEDULING_GROUP: "cluster",

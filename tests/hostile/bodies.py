@@ -29,7 +29,6 @@ from webhook.admission.pod_handler import PodHandler
 from webhook.admission.ray_handler import RayHandler
 from webhook.admission.reviewer import Mutation, Outcome, Validation
 from webhook.admission.shard_handler import ShardHandler
-from webhook.admission.subresource_handlers import ResizeHandler
 from webhook.api import names
 from webhook.groups.identity_index import Membership
 from webhook.httpserver.application import Readiness
@@ -97,16 +96,13 @@ def reviews() -> list[tuple[str, Object]]:
     ]
     gone = pod_review(pods[1].build(), operation="DELETE")
     gone["request"] |= {"object": None, "oldObject": pods[1].build()}
-    resize = pod_review(pods[5].build(), operation="UPDATE")
-    smaller = a_pod().of("sized").worker("g").resource("cpu", 1).build()
-    resize["request"] |= {"subResource": "resize", "oldObject": smaller}
-    found += [(MUTATE, gone), (VALIDATE, resize)]
+    found += [(MUTATE, gone)]
     for document in [*examples(), *state()]:
         if document.get("kind") in names.RAY_KINDS:
             document["metadata"].setdefault("namespace", NAMESPACE)
             old = copy.deepcopy(document)
             shard = document["metadata"].setdefault("annotations", {})
-            shard |= {names.ANNOTATION_SHARD_GROUP: "x", names.ANNOTATION_KUEUE_SLICES: "true"}
+            shard[names.ANNOTATION_SHARD_GROUP] = "x"
             labels = document["metadata"].setdefault("labels", {})
             labels[names.LABEL_KUEUE_QUEUE] = "tpus"
             asked = object_review(document), object_review(document, old=old)
@@ -244,13 +240,10 @@ class Service:
         gate = Readiness({}, {})
         pods = PodHandler(known.clusters, known.identities)
         shards = ShardHandler(known.clusters, standalone(Membership(), known.clusters))
-        resize = ResizeHandler(known.clusters)
         self._pods = pods
         self._endpoints = {
             MUTATE: ReviewEndpoint(Mutation(pods, None, shards), gate, self.observer, BodyBudget()),
-            VALIDATE: ReviewEndpoint(
-                Validation(RayHandler(), resize), gate, self.observer, BodyBudget()
-            ),
+            VALIDATE: ReviewEndpoint(Validation(RayHandler()), gate, self.observer, BodyBudget()),
         }
 
     @property

@@ -1,6 +1,4 @@
-"""Shards and resizes over HTTPS, standalone: a RayCluster that received its index counts as
-created.
-"""
+"""Shards over HTTPS, standalone: a RayCluster that received its index counts as created."""
 
 import base64
 import copy
@@ -15,24 +13,15 @@ from tests.apiserver import (
     ApiServer,
     Object,
     object_review,
-    pod_review,
 )
 from tests.builders import (
     a_cluster,
-    a_pod,
 )
 from tests.server import serving
 from webhook.api import names
 
 GROUP, INDEX = names.ANNOTATION_SHARD_GROUP, names.ANNOTATION_SHARD_INDEX
-IPPR = json.dumps({"groups": {"g": {"max-cpu": 4, "max-memory": "8Gi", "resize-timeout": 60}}})
-THERE = (
-    a_cluster("there")
-    .group("g")
-    .annotated(GROUP, "search")
-    .annotated(INDEX, "1")
-    .annotated(names.ANNOTATION_IPPR, IPPR)
-)
+THERE = a_cluster("there").group("g").annotated(GROUP, "search").annotated(INDEX, "1")
 
 
 @pytest.fixture(name="client", scope="module")
@@ -42,7 +31,7 @@ def _client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     state = folder / "state.yaml"
     state.write_text(yaml.safe_dump(THERE.build()))
     with (
-        serving(folder, [state], "--resize.enforcement-action", "deny") as running,
+        serving(folder, [state]) as running,
         ApiServer(running.url, running.authority) as api,
     ):
         yield api
@@ -72,15 +61,3 @@ def test_an_index_that_is_taken_is_refused(client: ApiServer) -> None:
     status = client.review(object_review(taken))["status"]
     assert (status["reason"], status["code"]) == ("Invalid", 422)
     assert "there has index 1" in status["message"]
-
-
-def test_a_resize_beyond_the_maxima_is_refused(client: ApiServer) -> None:
-    for cpu, allowed in (("4", True), ("5", False)):
-        review = pod_review(
-            a_pod().worker("g").of("there").resource("cpu", cpu).build(), operation="UPDATE"
-        )
-        review["request"] |= {
-            "subResource": "resize",
-            "oldObject": a_pod().worker("g").of("there").resource("cpu", "1").build(),
-        }
-        assert client.review(review, "/validate")["allowed"] is allowed

@@ -27,10 +27,8 @@ from tests.builders import (
 from tests.kubeclient.fake_api import RAYCLUSTERS, FakeApi
 from tests.kubeclient.following import Following, eventually, following
 from webhook.admission.pod_handler import PodHandler
-from webhook.admission.ray_handler import RayHandler
-from webhook.admission.reviewer import Mutation, Validation
+from webhook.admission.reviewer import Mutation
 from webhook.admission.shard_handler import ShardHandler
-from webhook.admission.subresource_handlers import ResizeHandler
 from webhook.api import names
 from webhook.api.review import ClusterUnreadable
 from webhook.groups.identity_index import Membership
@@ -62,9 +60,6 @@ class Admission:
             followed.state.reader,
             ShardHandler(followed.clusters, standalone(Membership(), followed.clusters)),
         )
-        self.validation = Validation(
-            RayHandler(), ResizeHandler(followed.clusters, "deny"), followed.state.reader
-        )
 
     @property
     def reads(self) -> int:
@@ -95,14 +90,6 @@ class Admission:
         self.wait(silent)
         outcome = await self.mutation.review(body)
         return [cause.message for cause in outcome.answer.causes]
-
-    async def resize(self, pod: PodBuilder, old: PodBuilder, silent: float) -> bool:
-        """Return whether a resize is allowed, after a time without events."""
-        review = pod_review(pod.build(), operation="UPDATE")
-        review["request"] |= {"oldObject": old.build(), "subResource": "resize", "name": "it"}
-        body = json.dumps(review).encode()
-        self.wait(silent)
-        return (await self.validation.review(body)).answer.allowed
 
 
 @asynccontextmanager
@@ -164,33 +151,6 @@ async def test_a_pod_of_a_raycluster_that_was_recreated_gets_what_that_says(
 @pytest.mark.parametrize("pod", [a_worker(0, 0), a_pod().of("x").head()], ids=["worker", "head"])
 def test_a_pod_of_a_raycluster_that_is_gone_by_now_is_denied(pod: PodBuilder) -> None:
     assert "it was deleted or recreated" in str(admitted(a_group(2), None, pod, SILENT))
-
-
-def resizable(cpu: int) -> ClusterBuilder:
-    return a_group(2).annotated(names.ANNOTATION_IPPR, ippr("workers", cpu))
-
-
-def ippr(group: str, cpu: int) -> str:
-    maxima = {"max-cpu": cpu, "max-memory": "16Gi", "resize-timeout": 60}
-    return json.dumps({"groups": {group: maxima}})
-
-
-@pytest.mark.parametrize("silent", [PUNCTUAL, SILENT])
-async def test_a_resize_is_denied_by_the_maxima_as_they_are_by_now(silent: float) -> None:
-    async with admitting(resizable(8)) as webhook:
-        old, new = (a_worker(0, 0).resource("cpu", amount) for amount in (4, 12))
-        webhook.api.put(RAYCLUSTERS, resizable(16).build())
-        assert await webhook.resize(new, old, silent)
-        webhook.api.put(RAYCLUSTERS, resizable(8).build())
-        larger = a_worker(0, 0).resource("cpu", 17)
-        assert not await webhook.resize(larger, old, silent)
-
-
-async def test_a_resize_is_denied_by_maxima_that_are_new() -> None:
-    async with admitting(resizable(16)) as webhook:
-        old, new = (a_worker(0, 0).resource("cpu", amount) for amount in (4, 12))
-        webhook.api.put(RAYCLUSTERS, resizable(8).build())
-        assert not await webhook.resize(new, old, SILENT)
 
 
 def a_shard(name: str, index: str = "", count: str = "") -> ClusterBuilder:
@@ -294,7 +254,10 @@ def rayclusters(draw: st.DrawFn) -> ClusterBuilder:
     if draw(st.booleans()):
         built.annotated("admission.ray.io/profiles", "torchrun")
     if draw(st.booleans()):
-        built.annotated(names.ANNOTATION_IPPR, ippr("a", 8))
+        built.annotated(
+            names.ANNOTATION_IPPR,
+            '{"groups": {"a": {"max-cpu": 8, "max-memory": "16Gi", "resize-timeout": 60}}}',
+        )
     if draw(st.integers(0, 3)) == 0:
         built.labelled(names.LABEL_IGNORE, "true")
     return built

@@ -20,7 +20,6 @@ ELSEWHERE: Final = (
     "tls.source",
     "tls.certDir",
     "topology.nodeLabels",
-    "resize.enforcementAction",
     "dashboard.port",
     "standalone",
     "state",

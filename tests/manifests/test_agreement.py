@@ -50,7 +50,6 @@ from webhook.httpserver.server import GRACE_SECONDS
 from webhook.kubeclient import kuberay_release
 
 DEFAULTS = Settings()
-RESIZES = "resizeCheck.enabled=true"
 PUBLISHING = "schedulingGroups.publish=true"
 PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
 BINDINGS = "bindings.admission.ray.io"
@@ -125,7 +124,7 @@ def test_the_configuration_of_the_tests_of_diagnoses_is_that_of_the_chart() -> N
 
 
 def test_paths_of_webhooks_are_routes(server: Running) -> None:
-    found = webhooks(installation("self-signed", RESIZES)).values()
+    found = webhooks(installation("self-signed")).values()
     paths = {webhook["clientConfig"]["service"]["path"] for webhook in found}
     with httpx.Client(verify=False) as client:  # noqa: S501 - only whether the path is there
         assert {client.get(server.url + path).status_code for path in paths} == {
@@ -143,11 +142,10 @@ def test_paths_of_probes_and_metrics_are_routes(server: Running) -> None:
 
 
 def test_pods_are_selected_by_labels_that_kuberay_protects_and_only_where_they_are_wanted() -> None:
-    found = webhooks(installation("self-signed", RESIZES))
+    found = webhooks(installation("self-signed"))
     rules = {
         "pods.admission.ray.io": ("pods", ["CREATE"]),
         "optional-pods.admission.ray.io": ("pods", ["CREATE"]),
-        "resizes.admission.ray.io": ("pods/resize", ["UPDATE"]),
     }
     for name, (resource, operations) in rules.items():
         (label,) = found[name]["objectSelector"]["matchExpressions"]
@@ -167,7 +165,7 @@ def test_pods_are_selected_by_labels_that_kuberay_protects_and_only_where_they_a
 
 def test_no_entry_leaves_a_ray_object_out_by_its_own_label() -> None:
     """Else the setting `ignore.rayclusters` could not take that away."""
-    for entry in webhooks(helm("--set", RESIZES)).values():
+    for entry in webhooks(helm()).values():
         conditions = [each["expression"] for each in entry.get("matchConditions", ())]
         selectors = entry.get("objectSelector", {}).get("matchExpressions", ())
         assert not any(names.LABEL_IGNORE in text for text in conditions)
@@ -183,31 +181,11 @@ def test_shards_are_asked_about_where_a_ray_cluster_names_the_annotation_that_th
     assert rule["operations"] == ["CREATE", "UPDATE"]
     grouped, unsettled = (condition["expression"] for condition in found["matchConditions"])
     assert f'"{names.ANNOTATION_SHARD_GROUP}" in' in grouped
-    assert (
-        "(oldObject == null && has(object.metadata.annotations) && "
-        f'"{names.ANNOTATION_KUEUE_SLICES}" in'
-    ) in grouped
     assert f'["{names.ANNOTATION_SHARD_GROUP}", "{names.ANNOTATION_SHARD_INDEX}"]' in unsettled
     assert found["sideEffects"] == "NoneOnDryRun"
     assert found["reinvocationPolicy"] == "Never", (
         "an index that is to be generated a name for cannot be told from another's"
     )
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_the_resize_check_is_an_entry_more_that_the_same_certificate_serves(mode: str) -> None:
-    with_it, without = installation(mode, RESIZES), installation(mode)
-    (added,) = webhooks(with_it).keys() - webhooks(without).keys()
-    entry = webhooks(with_it)[added]
-    assert entry["clientConfig"]["service"]["path"] == "/validate"
-    assert (entry["failurePolicy"], entry["sideEffects"]) == ("Ignore", "None")
-    assert [found["kind"] for found in webhook_configurations(with_it)] == [
-        found["kind"] for found in webhook_configurations(without)
-    ]
-    assert variables(with_it) == variables(without) | {
-        variable("resize.enforcementAction"): DEFAULTS.resize.enforcement_action
-    }
-    assert list(named_permissions(with_it)) == list(named_permissions(without))
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -44,18 +44,11 @@ def test_the_values_for_chart_testing_render(file: Path) -> None:
     assert helm("--values", str(file))
 
 
-def test_a_resize_beyond_the_maxima_is_refused_where_the_values_say_so() -> None:
-    objects = helm("--set", "resizeCheck.enabled=true,resizeCheck.enforcementAction=deny")
-    assert variables(objects)["RAY_WEBHOOK_RESIZE__ENFORCEMENT_ACTION"] == "deny"
-    assert "RAY_WEBHOOK_RESIZE__ENFORCEMENT_ACTION" not in variables(helm())
-
-
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
     ("value", "component", "roles"),
     [
         ("schedulingGroups.publish=true", "pod-groups", ["ClusterRole"]),
-        ("headlessServices.create=true", "services", ["ClusterRole"]),
         ("computeDomains.enabled=true", "compute-domains", ["ClusterRole"]),
         ("repair.enabled=true", "repair", ["ClusterRole", "Role"]),
     ],
@@ -133,7 +126,7 @@ def test_every_object_of_a_namespace_names_it() -> None:
 def test_a_release_of_another_name_in_another_namespace_is_consistent(tmp_path: Path) -> None:
     objects = helm(
         "--set",
-        "certificates.source=self-signed,resizeCheck.enabled=true",
+        "certificates.source=self-signed",
         release="second",
         namespace="elsewhere",
     )
@@ -167,8 +160,6 @@ def references(objects: list[Object]) -> list[str]:
         ("mutating.failurePolicy=Maybe", "mutating/failurePolicy"),
         ("mutating.timeoutSeconds=31", "mutating/timeoutSeconds"),
         ("replicas=0", "replicas"),
-        ("resizeCheck.enforcementAction=refuse", "resizeCheck/enforcementAction"),
-        ("config.resize.enforcementAction=deny", "config/resize"),
         ("config.tls.source=files", "config/tls"),
         ("config.serving.port=1", "config/serving"),
         ("config.installation.components={repair}", "config"),

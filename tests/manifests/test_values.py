@@ -67,10 +67,10 @@ def test_a_control_plane_that_reaches_few_ports_or_no_pods_reaches_the_webhook()
 
 
 def test_a_trial_looks_after_namespaces_that_ask_for_it() -> None:
-    objects = helm("--set", "optIn.enabled=true,resizeCheck.enabled=true")
+    objects = helm("--set", "optIn.enabled=true")
     asked = {"key": "admission.ray.io/enabled", "operator": "In", "values": ["true"]}
     entries = webhooks(objects)
-    assert len(entries) == 5
+    assert len(entries) == 4
     for entry in entries.values():
         assert asked in entry["namespaceSelector"]["matchExpressions"]
 

@@ -1,5 +1,5 @@
 """Start a real Ray on the pods of `groups.yaml` as the webhook completes them, each on a separate
-host, and connect the hosts of each replica, and of the worker group that is a unit.
+host, and connect the hosts of each replica.
 """
 
 import json
@@ -45,7 +45,7 @@ def main() -> int:
     for host in hosts:
         print(f"{host['host']}: process {host['number']}, met {host['came']}")
     faults = list(_faults(hosts))
-    print(*faults or ["all hosts met those of their replica or unit"], sep="\n")
+    print(*faults or ["all hosts met those of their replica"], sep="\n")
     return 1 if faults else 0
 
 
@@ -100,7 +100,7 @@ def _wrong_domains(hosts: list[Json]) -> Iterator[str]:
 
 def _faults(hosts: list[Json]) -> Iterator[str]:
     everybody = list(range(HOSTS))
-    for group in ("slices", "gpus", "ranks"):
+    for group in ("slices", "gpus"):
         found = sorted(
             (host for host in hosts if host["group"] == group), key=lambda host: int(host["number"])
         )
@@ -110,7 +110,7 @@ def _faults(hosts: list[Json]) -> Iterator[str]:
             if host["came"] != everybody:
                 yield f"{host['host']}: met {host['came']}"
             rank = host["number"]
-            if host["host"] != (f"ranks-{rank}-0" if group == "ranks" else f"{group}-0-{rank}"):
+            if host["host"] != f"{group}-0-{rank}":
                 yield f"{host['host']}: is process {host['number']}"
     yield from _wrong_domains(hosts)
     slices = [host for host in hosts if host["group"] == "slices"]

@@ -30,9 +30,8 @@ def meet() -> dict[str, Any]:
         address = tpu.GkeTpuCluster.get_coordinator_address(SECONDS, None)
         count, number = tpu.GkeTpuCluster.get_process_count(), tpu.GkeTpuCluster.get_process_id()
     else:
-        own = "PET_" if told["RAY_NODE_TYPE_NAME"] == "ranks" else ""  # those of torchrun
-        address = f"{told[f'{own}MASTER_ADDR']}:{told[f'{own}MASTER_PORT']}"
-        count, number = int(told[f"{own}NNODES"]), int(told[f"{own}NODE_RANK"])
+        address = f"{told['MASTER_ADDR']}:{told['MASTER_PORT']}"
+        count, number = int(told["NNODES"]), int(told["NODE_RANK"])
     jax.config.update("jax_platforms", "cpu")
     jax.distributed.initialize(address, count, number, initialization_timeout=SECONDS)
     came = multihost_utils.process_allgather(jnp.array(number))

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import jsonpatch
 
-from webhook.admission.subresource_handlers import BindingHandler
+from webhook.admission.binding_handler import BindingHandler
 from webhook.api.objects import Strings
 from webhook.api.review import AdmissionRequest, GroupVersionKind, GroupVersionResource
 

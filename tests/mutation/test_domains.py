@@ -32,7 +32,7 @@ NODE_TERM = {
 }
 
 
-def asking(unit: str, template: Object = TEMPLATE) -> ClusterBuilder:
+def asking(scope: str, template: Object = TEMPLATE) -> ClusterBuilder:
     """Return a RayCluster with a group of two hosts and one of single hosts, all with GPUs, and one
     without, that asks for ComputeDomains.
     """
@@ -42,7 +42,7 @@ def asking(unit: str, template: Object = TEMPLATE) -> ClusterBuilder:
         .group("g", hosts=2, replicas=2, template=template)
         .group("single", replicas=16, template=template)
         .group("cpu")
-        .annotated(ASK, unit)
+        .annotated(ASK, scope)
     )
 
 
@@ -87,7 +87,7 @@ def apart(decided: Decided) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    ("unit", "head", "host", "single"),
+    ("scope", "head", "host", "single"),
     [
         ("cluster", f"c-all-{UID}", f"c-all-{UID}", f"c-all-{UID}"),
         ("worker-group", None, f"c-worker-g-{UID}", f"c-worker-single-{UID}"),
@@ -95,10 +95,10 @@ def apart(decided: Decided) -> list[Any]:
     ],
 )
 def test_the_pods_of_a_unit_claim_a_channel_of_one_domain(
-    unit: str, head: str | None, host: str, single: str | None
+    scope: str, head: str | None, host: str, single: str | None
 ) -> None:
     pods = a_head(), a_host(), a_single()
-    assert [template_of(decide(pod, asking(unit))) for pod in pods] == [head, host, single]
+    assert [template_of(decide(pod, asking(scope))) for pod in pods] == [head, host, single]
 
 
 def test_a_cluster_that_is_made_anew_has_other_domains() -> None:
@@ -110,10 +110,10 @@ def test_a_cluster_that_is_made_anew_has_other_domains() -> None:
     assert template_of(decide(a_single(), old)) != template_of(decide(pod, new))
 
 
-@pytest.mark.parametrize("unit", ["cluster", "worker-group", "replica", "pods", ""])
-def test_pods_without_gpus_are_in_no_domain(unit: str) -> None:
+@pytest.mark.parametrize("scope", ["cluster", "worker-group", "replica", "pods", ""])
+def test_pods_without_gpus_are_in_no_domain(scope: str) -> None:
     pod = a_pod().of("c").worker("cpu")
-    assert template_of(decide(pod, asking(unit))) is None
+    assert template_of(decide(pod, asking(scope))) is None
 
 
 def test_containers_with_gpus_have_the_claim_and_others_do_not() -> None:

@@ -27,11 +27,6 @@ def a_worker() -> PodBuilder:
     return a_pod().of("c").worker("g")
 
 
-def mapped(key: str, label: str) -> Object:
-    """Return a mapping of a Node's label, as KubeRay 1.8 plans it."""
-    return {"nodeLabel": key, "mapTo": label} if label else {"nodeLabel": key}
-
-
 def labelled(**group: Any) -> ClusterBuilder:  # noqa: ANN401 - fields of a group, as they are
     """Return a RayCluster that asks for replica and host as labels."""
     cluster = a_cluster("c").group("g", hosts=2, **group)
@@ -66,20 +61,6 @@ def test_a_zone_of_the_user_stays() -> None:
     assert not decided.answer.warnings
 
 
-@pytest.mark.parametrize("place", ["topology", "labelMappings"])
-@pytest.mark.parametrize(
-    "mapping", [mapped(names.LABEL_ZONE, ""), mapped("rack.example.com/zone", names.RAY_LABEL_ZONE)]
-)
-def test_what_kuberay_maps_is_not_said_twice(place: str, mapping: Object) -> None:
-    fields: dict[str, Any] = {
-        place: {"labelMappings": [mapping]} if place == "topology" else [mapping]
-    }
-    cluster = a_cluster("c").group("g", **fields)
-    found = env_of(decide(a_worker(), cluster, ZONES).pod)
-    assert names.RAY_NODE_ZONE not in found
-    assert found[names.RAY_NODE_REGION] == REGION
-
-
 def test_a_group_of_single_hosts_has_the_index_alone() -> None:
     cluster = a_cluster("c").group("g").annotated(names.ANNOTATION_REPLICA_LABEL, "true")
     assert override(decide(a_worker(), cluster).pod) == {names.LABEL_REPLICA_INDEX: "0"}
@@ -89,30 +70,19 @@ def test_a_head_has_no_replica() -> None:
     assert decide(a_pod().of("c").head(), labelled()).patch == []
 
 
-def test_a_label_that_kuberay_delivers_is_left_to_it() -> None:
-    cluster = labelled(labelMappings=[mapped("rack", names.LABEL_REPLICA_NAME)])
-    cluster.annotated(names.ANNOTATION_NODE_LABELS, f"zone=z,rack={names.LABEL_REPLICA_NAME}")
-    pod = a_worker().env(names.KUBERAY_NODE_LABELS, "{}")
-    assert override(decide(pod, cluster).pod) == {
-        names.LABEL_REPLICA_INDEX: "0",
-        names.LABEL_HOST_INDEX: "0",
-        "z": f"$({names.NODE_LABEL}0)",
-    }
+def test_where_kuberay_delivers_labels_of_nodes_the_webhook_adds_none() -> None:
+    cluster = labelled().annotated(names.ANNOTATION_NODE_LABELS, "zone=z")
+    decided = decide(a_worker().env(names.KUBERAY_NODE_LABELS, "{}"), cluster, ZONES)
+    assert not {names.RAY_OVERRIDE_LABELS, names.RAY_NODE_ZONE} & {*env_names(decided.pod)}
+    assert names.KUBERAY_NODE_LABELS in decided.answer.warnings[0]
 
 
 CLIQUE, DOMAIN = "nvidia.com/gpu.clique", "ray.io/gpu-domain"
 
 
-@pytest.mark.parametrize("place", ["topology", "labelMappings", "annotation"])
-def test_a_label_of_the_node_is_one_of_ray_however_it_is_asked_for(place: str) -> None:
-    mapping = mapped(CLIQUE, DOMAIN)
-    groups: dict[str, Any] = {
-        "topology": {"topology": {"labelMappings": [mapping]}},
-        "labelMappings": {"labelMappings": [mapping]},
-    }
-    cluster = a_cluster("c").group("g", **groups.get(place, {}))
-    if place == "annotation":
-        cluster.annotated(names.ANNOTATION_NODE_LABELS, f"{CLIQUE}={DOMAIN}")
+def test_a_label_of_the_node_becomes_a_label_of_the_ray_node() -> None:
+    cluster = a_cluster("c").group("g")
+    cluster.annotated(names.ANNOTATION_NODE_LABELS, f"{CLIQUE}={DOMAIN}")
     found = decide(a_worker(), cluster).pod
     assert override(found) == {DOMAIN: f"$({names.NODE_LABEL}0)"}
     assert env_of(found)[f"{names.NODE_LABEL}0"] == f"<metadata.annotations['{CLIQUE}']>"
@@ -129,22 +99,13 @@ def test_labels_of_the_node_stand_beside_those_of_the_replica_and_asking_twice_a
     assert decide(once, cluster).patch == []
 
 
-@pytest.mark.parametrize("asked", ["annotation", "labelMappings"])
-def test_a_label_that_is_not_allowed_is_not_passed_on(asked: str) -> None:
-    cluster = a_cluster("c").group("g", labelMappings=[mapped(CLIQUE, DOMAIN)])
-    if asked == "annotation":
-        cluster = a_cluster("c").group("g")
-        cluster.annotated(names.ANNOTATION_NODE_LABELS, f"{CLIQUE}={DOMAIN}")
+def test_a_label_that_is_not_allowed_is_not_passed_on() -> None:
+    cluster = a_cluster("c").group("g")
+    cluster.annotated(names.ANNOTATION_NODE_LABELS, f"{CLIQUE}={DOMAIN}")
     policy = Policy(node_labels=frozenset({"rack"}))
     found = decide(a_worker(), cluster, policy)
     assert names.RAY_OVERRIDE_LABELS not in env_names(found.pod)
-    assert bool(found.answer.warnings) == (asked == "annotation")
-
-
-def test_a_zone_that_is_mapped_and_not_passed_on_is_said_as_usual() -> None:
-    cluster = a_cluster("c").group("g", labelMappings=[mapped(names.LABEL_ZONE, "")])
-    policy = Policy(zones=True, node_labels=frozenset())
-    assert env_of(decide(a_worker(), cluster, policy).pod)[names.RAY_NODE_ZONE] == (ZONE)
+    assert found.answer.warnings
 
 
 def test_labels_of_the_user_stay_with_a_warning() -> None:
@@ -159,17 +120,3 @@ def test_asking_twice_adds_nothing() -> None:
     again = decide(once, labelled(), ZONES)
     assert again.patch == []
     assert not again.answer.warnings
-
-
-@pytest.mark.parametrize(
-    "group",
-    [
-        {"topology": "rack"},
-        {"topology": {"labelMappings": {"a": "b"}}},
-        {"labelMappings": {"zone": names.RAY_LABEL_ZONE}},
-        {"labelMappings": ["zone", 1]},
-    ],
-)
-def test_mappings_of_another_shape_count_as_absent_and_the_pod_is_admitted(group: Object) -> None:
-    decided = decide(a_worker(), a_cluster("c").group("g", **group), ZONES)
-    assert env_of(decided.pod)[names.RAY_NODE_ZONE] == ZONE

@@ -18,7 +18,7 @@ from webhook.groups.annotations import ANNOTATIONS
 from webhook.groups.group_config import facts_of
 from webhook.manifest.views import as_cluster, as_pod
 from webhook.mutation.pipeline import HEAD_ASKED, head_receives, replica_edits
-from webhook.mutation.ray_pod import HEAD_GROUP, HEAD_IDENTITY, Policy, ResizeScope, read_replica
+from webhook.mutation.ray_pod import HEAD_GROUP, HEAD_IDENTITY, Policy, read_replica
 
 VALUES = {
     names.ANNOTATION_TOPOLOGY_KEY: "nvidia.com/gpu.clique",
@@ -44,14 +44,13 @@ def test_a_head_receives_something_by_the_annotations_that_say_so(annotation: st
 
 
 @settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
-@given(cases(), st.booleans(), st.sampled_from(["listed", "all", "none"]))
+@given(cases(), st.booleans())
 def test_a_head_that_is_not_read_would_have_received_nothing(
     case: Case,
     zones: bool,  # noqa: FBT001
-    resize: ResizeScope,
 ) -> None:
     facts = facts_of(as_cluster(manifest(case.cluster)))
-    policy = Policy(zones=zones, resize=resize)
+    policy = Policy(zones=zones)
     head = as_pod(manifest(case.pod))
     replica = read_replica(head, HEAD_IDENTITY, facts, HEAD_GROUP, policy=policy)
     assert head_receives(facts, policy) or not replica_edits(replica)

@@ -14,7 +14,6 @@ from tests.builders import (
     decide,
 )
 from webhook.api import names
-from webhook.mutation.ray_pod import Policy
 
 BOTH = [
     {"resourceName": "cpu", "restartPolicy": "NotRequired"},
@@ -81,24 +80,14 @@ def test_a_restart_that_ray_refuses_stays_with_a_warning() -> None:
     assert "cpu" in decided.answer.warnings[0]
 
 
-def test_a_restart_that_kubernetes_refuses_has_a_warning_whoever_resizes() -> None:
-    decided = decide(
-        with_rules(RESTART_CPU, restartPolicy="Never"), listing(), Policy(resize="all")
-    )
+def test_a_restart_that_kubernetes_refuses_has_a_warning() -> None:
+    decided = decide(with_rules(RESTART_CPU, restartPolicy="Never"), listing("g"))
     assert "restartPolicy Never" in decided.answer.warnings[0]
-    assert not decide(with_rules(RESTART_CPU), listing(), Policy(resize="all")).answer.warnings
 
 
-@pytest.mark.parametrize(
-    ("scope", "listed", "unlisted"),
-    [("listed", BOTH, None), ("all", BOTH, BOTH), ("none", None, None)],
-)
-def test_the_setting_says_which_pods(
-    scope: str, listed: list[Object] | None, unlisted: list[Object] | None
-) -> None:
-    policy = Policy(resize=scope)  # type: ignore[arg-type] # the parameters above are the allowed ones
-    assert rules_of(decide(a_worker("g"), listing("g"), policy)) == listed
-    assert rules_of(decide(a_worker("other"), listing("g"), policy)) == unlisted
+def test_only_pods_of_listed_groups_get_a_resize_policy() -> None:
+    assert rules_of(decide(a_worker("g"), listing("g"))) == BOTH
+    assert rules_of(decide(a_worker("other"), listing("g"))) is None
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"groups": []}', '{"groups": {"g": 1}}'])

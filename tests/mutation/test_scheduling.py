@@ -58,19 +58,6 @@ def test_each_granularity_names_its_pod_groups(
     assert [group_of(decide(pod, cluster)) for pod in pods] == [head, host, single]
 
 
-def test_the_annotation_of_kubray_s_proposal_asks_for_a_gang_per_group() -> None:
-    cluster = (
-        a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_NATIVE_SCHEDULING, "true")
-    )
-    assert group_of(decide(a_host(), cluster)) == "c-worker-g"
-    assert group_of(decide(a_head(), cluster)) == "c-head"
-
-
-def test_our_annotation_counts_before_it() -> None:
-    cluster = asking("replica").annotated(names.ANNOTATION_NATIVE_SCHEDULING, "true")
-    assert group_of(decide(a_host(), cluster)) == "c-worker-g-xh3hf"
-
-
 def test_hosts_of_an_assigned_replica_share_a_pod_group_that_no_other_replica_has() -> None:
     webhook = Webhook(asking("replica").build())
     found = [group_of(webhook.admit(a_pod().of("c").worker("g").build())) for _ in range(4)]

@@ -119,25 +119,6 @@ def test_a_gate_of_kueue_says_that_it_chooses_the_nodes_whatever_the_raycluster_
     assert keys_of(decide(a_whole().gated(gate), CLUSTER).pod) == keys
 
 
-@pytest.mark.parametrize(
-    ("labels", "key"),
-    [
-        ({}, "rack"),
-        ({names.LABEL_KUEUE_QUEUE: "tpus"}, None),
-        ({names.LABEL_KUEUE_QUEUE: "tpus", names.LABEL_ORIGIN_KIND: "RayJob"}, "rack"),
-    ],
-)
-def test_a_topology_key_is_kueues_level_only_where_the_webhook_writes_slices(
-    labels: dict[str, str], key: str | None
-) -> None:
-    cluster = a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_TOPOLOGY_KEY, "rack")
-    cluster.annotated(names.ANNOTATION_KUEUE_SLICES, "true")
-    for label, value in labels.items():
-        cluster.labelled(label, value)
-    pod = a_whole().annotated(names.KUEUE_SLICE_REQUIRED_TOPOLOGY, "rack")
-    assert keys_of(decide(pod, cluster).pod) == ({key} if key else set())
-
-
 def test_the_user_may_want_affinity_beside_kueue() -> None:
     asking = (
         a_cluster("c")

@@ -19,7 +19,7 @@ from webhook.api import names
 from webhook.groups.group_config import ClusterIndex
 
 FLAGS = ["--ignore.rayclusters", "--ignore.rayclusters=false"]
-ANNOTATIONS = {names.ANNOTATION_SHARD_GROUP: "search", names.ANNOTATION_KUEUE_SLICES: "true"}
+ANNOTATIONS = {names.ANNOTATION_SHARD_GROUP: "search"}
 
 
 def a_labelled_cluster() -> Object:

@@ -137,14 +137,9 @@ def _admit(value: Json) -> None:
         spec["suspend"] = not spec.get("suspend", False)
 
 
-def _is_unit(value: Json) -> bool:
-    """Return whether the groups of an object are units, whose minReplicas equal maxReplicas."""
-    return names.ANNOTATION_UNIT in (value["metadata"].get("annotations") or {})
-
-
 def _raise(value: Json) -> None:
-    """Let groups grow further, which fixes bounds by a part; a unit has one number of hosts."""
-    for group in [] if _is_unit(value) else groups_of(value):
+    """Let groups grow further, which fixes bounds by a part."""
+    for group in groups_of(value):
         most = group.get("maxReplicas")
         if most is not None and most < 2**31 - 1:
             group["maxReplicas"] = most + 1
@@ -153,7 +148,7 @@ def _raise(value: Json) -> None:
 def _add(value: Json, **fields: object) -> bool:
     """Add a worker group, with fields of its own."""
     spec = cluster_of(value)
-    if spec is None or not isinstance(spec.get("workerGroupSpecs"), list) or _is_unit(value):
+    if spec is None or not isinstance(spec.get("workerGroupSpecs"), list):
         return False
     group = {"groupName": "added", "minReplicas": 0, "maxReplicas": 1, "rayStartParams": {}}
     spec["workerGroupSpecs"].append({**group, "template": copy.deepcopy(POD), **fields})

@@ -193,13 +193,9 @@ def test_lists_and_maps_are_plain_or_json(
 
 @pytest.mark.parametrize("written_as", ["off", '"off"', "false"])
 def test_off_without_quotes_is_off_and_not_a_boolean(tmp_path: Path, written_as: str) -> None:
-    text = (
-        f"validation: {{levels: {{tpu-topology-mismatch: {written_as}}}}}\n"
-        f"resize: {{enforcementAction: {written_as}}}"
-    )
+    text = f"validation: {{levels: {{tpu-topology-mismatch: {written_as}}}}}"
     settings = read_settings(["--config", str(written(tmp_path, text))])
     assert settings.validation.levels == {"tpu-topology-mismatch": "off"}
-    assert settings.resize.enforcement_action == "off"
 
 
 def test_a_tag_of_yaml_is_read(tmp_path: Path) -> None:

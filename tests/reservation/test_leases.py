@@ -257,15 +257,6 @@ def test_a_table_that_others_write_too_is_read_before_it_is_written(
     assert a_pod["get"] == pytest.approx(reads, abs=0.1)
 
 
-async def test_leases_of_the_former_format_are_deleted_and_the_leader_lease_is_not() -> None:
-    async with stored() as (fake, store):
-        for name, labels in (("ray-webhook-claims-00", {names.LABEL_CLAIMS: "true"}), ("lead", {})):
-            meta = {"name": name, "namespace": HOME, "labels": labels}
-            fake.put(LEASES, {"kind": "Lease", "metadata": meta})
-        await store.clean_up()
-        assert [*fake.objects(LEASES)] == ["lead"]
-
-
 async def test_a_process_is_ready_once_a_lease_may_be_created_and_says_why_it_may_not(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

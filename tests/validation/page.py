@@ -68,7 +68,7 @@ FAMILIES = (
     Family(
         "scheduling", "Pod groups, ComputeDomains, Kueue and labels of Nodes", _of("scheduling")
     ),
-    Family("units", "Units, and annotations without effect", _of("units")),
+    Family("annotations", "Annotations of the webhook", _of("opt_ins")),
     Family("shards", "Shard groups", _of("shard_groups")),
     Family("jobs", "RayJob and RayCronJob", _of("rayjob", "deletion", "raycronjob")),
     Family("services", "RayService", _of("rayservice", "serve_config")),

@@ -13,18 +13,12 @@ from webhook.api import names
 from webhook.groups.annotations import OPT_INS, RULE, OptIn
 
 WRONG = {
-    names.ANNOTATION_UNIT: (
-        *("group", "Worker-Group", "ranks=", "replica,g=cluster", "=worker-group"),
-        *("replica,worker-group", "g=replica,g=worker-group", "replica, = replica"),
-    ),
-    names.ANNOTATION_HOST_NAMES: ("yes", "replica"),
     names.ANNOTATION_PROFILES: ("torchrunn", "vllm,Torch", "None", "none,vllm", "vllm, none"),
     names.ANNOTATION_TOPOLOGY_KEY: ("not a key!", "a/b/c", "-x"),
     names.ANNOTATION_SCHEDULING_GROUP: ("pods", "Replica"),
     names.ANNOTATION_SHARD_GROUP: ("no value!", "x" * 64),
     names.ANNOTATION_SHARD_INDEX: ("one", "-1", "007"),
     names.ANNOTATION_SHARD_COUNT: ("0", "-1", "08", "1048577", "eight"),
-    names.ANNOTATION_KUEUE_SLICES: ("yes", "True"),
     names.ANNOTATION_REPAIR: ("yes", "replica"),
     names.ANNOTATION_RESTART: ("true", "pod"),
     names.ANNOTATION_REPLICA_LABEL: ("yes", "replica"),
@@ -33,18 +27,12 @@ WRONG = {
     names.ANNOTATION_DRAIN_SECONDS: ("2m", "1.5", "-1", "030", "86401", "٣"),
 }
 RIGHT = {
-    names.ANNOTATION_UNIT: (
-        *("worker-group", "replica", "replica, workers=worker-group"),
-        *("replica,replica", "a=replica,b=replica,worker-group"),
-    ),
-    names.ANNOTATION_HOST_NAMES: ("true", "false"),
     names.ANNOTATION_PROFILES: ("torchrun", "torch-tpu", " vllm , mnnvl,", "none", "none,none"),
     names.ANNOTATION_TOPOLOGY_KEY: ("nvidia.com/gpu.clique", "rack"),
     names.ANNOTATION_SCHEDULING_GROUP: ("worker-group",),
     names.ANNOTATION_SHARD_GROUP: ("search",),
     names.ANNOTATION_SHARD_INDEX: ("0", "12"),
     names.ANNOTATION_SHARD_COUNT: ("1", "1048576"),
-    names.ANNOTATION_KUEUE_SLICES: ("true", "false"),
     names.ANNOTATION_REPAIR: ("true", "false"),
     names.ANNOTATION_RESTART: ("replica",),
     names.ANNOTATION_REPLICA_LABEL: ("true", "false"),

@@ -143,20 +143,10 @@ def test_a_group_of_single_hosts_needs_no_slices() -> None:
     assert found(a_cluster().label(names.LABEL_KUEUE_QUEUE, "q").group()) == set()
 
 
-def test_who_has_the_webhook_write_them_or_keeps_all_pods_together_need_not() -> None:
-    one, other = (a_cluster().label(names.LABEL_KUEUE_QUEUE, "q").group(hosts=2) for _ in "ab")
-    assert rules(one) == {"kueue-slices-missing"}
-    assert found(one.annotation(names.ANNOTATION_KUEUE_SLICES, "true")) == set()
-    assert found(other.pod_annotation(names.KUEUE_REQUIRED_TOPOLOGY, LEVEL)) == set()
-
-
-@pytest.mark.parametrize("embed", [a_job, a_service])
-def test_nobody_writes_them_into_the_cluster_of_a_job_or_service(
-    embed: Callable[[ClusterBuilder], Built],
-) -> None:
-    queued = embed(a_cluster().group(hosts=2)).label(names.LABEL_KUEUE_QUEUE, "q")
-    asking = queued.annotation(names.ANNOTATION_KUEUE_SLICES, "true")
-    assert {"kueue-slices-missing", "annotation-without-effect"} <= rules(asking)
+def test_a_group_whose_pods_are_all_kept_together_needs_no_slices() -> None:
+    cluster = a_cluster().label(names.LABEL_KUEUE_QUEUE, "q").group(hosts=2)
+    assert rules(cluster) == {"kueue-slices-missing"}
+    assert found(cluster.pod_annotation(names.KUEUE_REQUIRED_TOPOLOGY, LEVEL)) == set()
 
 
 def test_a_group_of_0_replicas_is_not_told_what_kueue_would_refuse() -> None:
@@ -167,12 +157,6 @@ def test_a_group_of_0_replicas_is_not_told_what_kueue_would_refuse() -> None:
 @pytest.mark.parametrize(("size", "wrong"), [("2", {"kueue-replicas-mixed"}), ("4", set())])
 def test_replicas_that_one_domain_holds_are_not_mixed(size: str, wrong: set[str]) -> None:
     assert rules(a_queued(size=size, replicas=2)) == wrong
-
-
-def test_replicas_may_be_mixed_where_the_webhook_writes_the_slices_too() -> None:
-    cluster = a_cluster().label(names.LABEL_KUEUE_QUEUE, "q").group(hosts=2, replicas=2)
-    asking = cluster.annotation(names.ANNOTATION_KUEUE_SLICES, "true")
-    assert rules(asking) == {"kueue-replicas-mixed"}
 
 
 def test_a_group_may_be_named_head_where_there_is_no_queue() -> None:

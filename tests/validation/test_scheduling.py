@@ -68,13 +68,6 @@ def test_pods_of_one_group_of_the_whole_cluster_agree(fields: dict[str, object])
     assert found(asking("worker-group").pod(**fields)) == set()
 
 
-def test_kuberays_annotation_that_was_not_merged_is_read_alike() -> None:
-    native = names.ANNOTATION_NATIVE_SCHEDULING
-    cluster = a_cluster().annotation(native, "true").label("kai.scheduler/queue", "q").group()
-    assert ("scheduling-group-obstacle", f"metadata.annotations[{native}]") in found(cluster)
-    assert found(a_cluster().annotation(native, "false").group(), HAS_NONE) == set()
-
-
 def test_replicas_of_one_host_need_no_group() -> None:
     assert found(a_cluster().annotation(OURS, "replica").group()) == {
         ("annotation-without-effect", AT)

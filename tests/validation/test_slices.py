@@ -102,18 +102,6 @@ def test_what_a_resource_flavor_may_select_is_only_warned_of(
     assert [each.level for each in selectors] == [WARN, WARN]
 
 
-@pytest.mark.parametrize(("key", "replicas", "missing"), [
-    ("cloud.google.com/gke-tpu-partition-2x2x4-id", 1, False), ("", 1, True), ("rack", 0, True),
-])  # fmt: skip
-def test_a_file_lacks_the_annotations_that_the_webhook_writes_on_creation(
-    key: str, replicas: int, *, missing: bool
-) -> None:
-    cluster = a_dynamic_slice(replicas=replicas)
-    cluster.annotation(names.ANNOTATION_KUEUE_SLICES, "true")
-    cluster.annotation(names.ANNOTATION_TOPOLOGY_KEY, key)
-    assert ("tpu-node-selector-missing" in rules(cluster)) is missing
-
-
 def test_without_a_queue_or_a_placer_the_topology_has_to_be_selected() -> None:
     cluster = a_cluster().group(hosts=4).device("google.com/tpu", 4)
     assert found(cluster.pod(nodeSelector={names.NODE_TPU_ACCELERATOR: "tpu7x"})) == {

@@ -76,9 +76,9 @@ RENDEZVOUS: Final = Profile(
     "",
     "where the hosts of a replica meet",
     (
-        Setting(names.NNODES, "{hosts}", "hosts of the unit", identity=True),
-        Setting(names.NODE_RANK, "{rank}", "this host's rank in its unit"),
-        Setting(names.MASTER_ADDR, "{master}", "host 0 of the unit"),
+        Setting(names.NNODES, "{hosts}", "hosts of the replica", identity=True),
+        Setting(names.NODE_RANK, "{rank}", "this host's rank in its replica"),
+        Setting(names.MASTER_ADDR, "{master}", "host 0 of the replica"),
         Setting(names.MASTER_PORT, MASTER_PORT, "torchrun's default port"),
     ),
 )

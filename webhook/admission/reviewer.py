@@ -8,12 +8,11 @@ from typing import Any, Final, Protocol, TypeVar, TypeVarTuple
 
 from msgspec import Struct
 
+from webhook.admission.binding_handler import BindingHandler
 from webhook.admission.codec import decode_bare, decode_object, decode_pod, encode
-from webhook.admission.kueue_slices import with_slices
 from webhook.admission.pod_handler import PodHandler
 from webhook.admission.ray_handler import RayHandler
 from webhook.admission.shard_handler import ShardHandler
-from webhook.admission.subresource_handlers import BindingHandler, ResizeHandler
 from webhook.api import names
 from webhook.api.objects import Bare, Pod
 from webhook.api.review import ALLOWED, AdmissionRequest, Answer, Denied, NotNow
@@ -92,7 +91,6 @@ def _name(request: AdmissionRequest[Any]) -> str:
 _POD: Final = ("", "pods", "")
 _RAYCLUSTER: Final = (names.RAY_GROUP, "rayclusters", "")
 _BINDING: Final = ("", "pods", "binding")
-_RESIZE: Final = ("", "pods", "resize")
 
 
 def _target(request: AdmissionRequest[Any]) -> tuple[str, str, str]:
@@ -135,7 +133,7 @@ class Mutation:
                 answer = await self._pod(request, seconds, large=large)
             elif self._shards is not None and target == _RAYCLUSTER:
                 request = await self._apart(decode_bare, body) if large else decode_bare(body)
-                answer = await self._cluster(self._shards, request, body, seconds, large=large)
+                answer = await self._cluster(self._shards, request, seconds)
             elif self.bindings is not None and target == _BINDING:
                 request = decode_object(body)
                 answer = await self.bindings(request)
@@ -158,54 +156,27 @@ class Mutation:
         return await self._in_time(decided(handler, request, self._reader), seconds)
 
     async def _cluster(
-        self,
-        shards: ShardHandler,
-        request: AdmissionRequest[Bare],
-        body: bytes,
-        seconds: float,
-        *,
-        large: bool,
+        self, shards: ShardHandler, request: AdmissionRequest[Bare], seconds: float
     ) -> Answer:
         if self._ignoring and request.object and is_ignored(request.object.metadata.labels):
             return ALLOWED
-        answer = await self._in_time(decided(shards, request, self._reader), seconds)
-        apart = self._apart if large else _here
-        return await apart(with_slices, answer, request, body)
+        return await self._in_time(decided(shards, request, self._reader), seconds)
 
 
 class Validation:
     """Answers `POST /validate`."""
 
-    def __init__(
-        self,
-        rays: RayHandler,
-        resize: ResizeHandler | None = None,
-        reader: ClusterReader | None = None,
-        *,
-        apart: Apart = _here,
-    ) -> None:
+    def __init__(self, rays: RayHandler, *, apart: Apart = _here) -> None:
         self._rays = rays
-        self._resize = resize
-        self._reader = reader
         self._apart = apart
 
     async def review(self, body: bytes, seconds: float = REVIEW_SECONDS) -> Outcome:  # noqa: ARG002
-        """Return the outcome of a review. Raises BadReview or ClusterUnreadable."""
+        """Return the outcome of a review. Raises BadReview."""
         large = len(body) > LARGE
-        outcome = await self._apart(self._checked, body) if large else self._checked(body)
-        if isinstance(outcome, Outcome):
-            return outcome
-        request = await self._apart(decode_pod, body) if large else decode_pod(body)
-        answer = await decided(outcome, request, self._reader)
-        return Outcome(request, answer, encode(request, answer))
+        return await self._apart(self._checked, body) if large else self._checked(body)
 
-    def _checked(self, body: bytes) -> Outcome | ResizeHandler:
-        """Return the outcome of a review that depends only on its body, or the handler that needs
-        more.
-        """
+    def _checked(self, body: bytes) -> Outcome:
         request = decode_object(body)
-        if self._resize is not None and _target(request) == _RESIZE:
-            return self._resize
         answer = self._rays(request)
         return Outcome(request, answer, encode(request, answer))
 

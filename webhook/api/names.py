@@ -21,9 +21,6 @@ https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/
 # `"true"` on the workers of a RayService, whose readiness probe checks Ray Serve.
 LABEL_SERVE: Final = "ray.io/serve"
 
-LABEL_HEADLESS_SERVICE: Final = "ray.io/headless-worker-svc"
-"""On the headless service of a RayCluster: the name of the RayCluster."""
-
 # The identity of a worker pod. KubeRay 1.5+ sets these behind its feature gate
 # RayMultiHostIndexing.
 LABEL_REPLICA_INDEX: Final = "ray.io/worker-group-replica-index"
@@ -44,14 +41,8 @@ ANNOTATION_RESERVATIONS: Final = PREFIX + "reservations"
 """On Leases that contain reservations: the label that selects them, and the annotation with the
 content.
 """
-LABEL_CLAIMS: Final = PREFIX + "claims"
-"""On Leases of versions up to 0.9, which are deleted."""
 ANNOTATION_HOLDER: Final = PREFIX + "holder"
 """On a worker pod: the holder of its reservation."""
-ANNOTATION_UNIT: Final = PREFIX + "unit"
-LABEL_UNIT: Final = ANNOTATION_UNIT
-"""On pods whose scheduling unit is their worker group."""
-ANNOTATION_HOST_NAMES: Final = PREFIX + "host-names"
 ANNOTATION_TOPOLOGY_KEY: Final = PREFIX + "topology-key"
 ANNOTATION_PROFILES: Final = PREFIX + "profiles"
 ANNOTATION_DRAIN_SECONDS: Final = PREFIX + "drain-seconds"
@@ -60,7 +51,6 @@ ANNOTATION_RESTART: Final = PREFIX + "restart"
 RESTART_REPLICA: Final = "replica"
 ANNOTATION_REPLICA_LABEL: Final = PREFIX + "replica-label"
 ANNOTATION_NODE_LABELS: Final = PREFIX + "node-labels"
-ANNOTATION_KUEUE_SLICES: Final = PREFIX + "kueue-slices"
 ANNOTATION_SCHEDULING_GROUP: Final = PREFIX + "scheduling-group"
 ANNOTATION_COMPUTE_DOMAIN: Final = PREFIX + "compute-domain"
 LABEL_COMPUTE_DOMAIN: Final = ANNOTATION_COMPUTE_DOMAIN
@@ -81,10 +71,6 @@ ANNOTATION_PRIORITY_CLASS: Final = PREFIX + "priority-class"
 # https://kubernetes.io/docs/concepts/overview/working-with-objects/common-labels/
 LABEL_MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 MANAGER: Final = "ray-webhook"
-
-# The opt-in of a KubeRay proposal that was not merged; existing manifests contain it.
-# https://github.com/ray-project/kuberay/pull/4723
-ANNOTATION_NATIVE_SCHEDULING: Final = "ray.io/native-workload-scheduling"
 
 # The shard group and shard index of a RayCluster, for deployments with one cluster per shard.
 RAY_SHARD_GROUP: Final = "RAY_SHARD_GROUP"
@@ -201,7 +187,6 @@ KUEUE_UNCONSTRAINED_TOPOLOGY: Final = KUEUE_PREFIX + "podset-unconstrained-topol
 KUEUE_SLICE_REQUIRED_TOPOLOGY: Final = KUEUE_PREFIX + "podset-slice-required-topology"
 KUEUE_SLICE_CONSTRAINTS: Final = KUEUE_PREFIX + "podset-slice-required-topology-constraints"
 KUEUE_SLICE_SIZE: Final = KUEUE_PREFIX + "podset-slice-size"
-KUEUE_GROUP_NAME: Final = KUEUE_PREFIX + "podset-group-name"
 KUEUE_TOPOLOGIES: Final = (
     KUEUE_REQUIRED_TOPOLOGY,
     KUEUE_PREFERRED_TOPOLOGY,
@@ -245,8 +230,6 @@ to.
 """
 KUBERAY_NODE_LABELS: Final = "RAY_NODE_LABELS_JSON"
 """KubeRay's variable for labels of Nodes: https://github.com/ray-project/kuberay/pull/5300"""
-RAY_LABEL_ZONE: Final = "ray.io/availability-zone"
-RAY_LABEL_REGION: Final = "ray.io/availability-region"
 LABEL_ZONE: Final = "topology.kubernetes.io/zone"
 LABEL_REGION: Final = "topology.kubernetes.io/region"
 

@@ -288,21 +288,8 @@ class Template(Struct, frozen=True, gc=False):
     spec: TemplateSpec = field(default_factory=TemplateSpec)
 
 
-class LabelMapping(Struct, rename="camel", frozen=True, gc=False):
-    """A Node label that KubeRay copies to the Ray node, under the same name unless `map_to` is set.
-
-    Planned for KubeRay 1.8: https://github.com/ray-project/kuberay/pull/5260
-    """
-
-    node_label: str = ""
-    map_to: str = ""
-
-
 class WorkerGroup(Struct, rename="camel", frozen=True, gc=False):
-    """An entry of `spec.workerGroupSpecs`, with the defaults of the RayCluster CRD.
-
-    `topology` and `label_mappings` are not in a released CRD, so they may have any type.
-    """
+    """An entry of `spec.workerGroupSpecs`, with the defaults of the RayCluster CRD."""
 
     group_name: str = ""
     num_of_hosts: int = 1
@@ -311,20 +298,6 @@ class WorkerGroup(Struct, rename="camel", frozen=True, gc=False):
     max_replicas: int | None = 2147483647
     suspend: bool | None = None
     template: Template = field(default_factory=Template)
-    topology: Any = None
-    label_mappings: Any = None
-
-    @property
-    def mappings(self) -> list[LabelMapping]:
-        """Return the label mappings from either location that KubeRay has used; invalid ones are
-        skipped.
-        """
-        inner = self.topology.get("labelMappings") if isinstance(self.topology, dict) else None
-        found: list[LabelMapping] = []
-        for listed in (inner, self.label_mappings):
-            with suppress(msgspec.ValidationError):
-                found += msgspec.convert(listed or [], list[LabelMapping])
-        return found
 
     @property
     def desired(self) -> int:

@@ -15,12 +15,10 @@ from webhook.cache.cluster_cache import INSTALLATION, Observing
 from webhook.config.configuration import Settings
 from webhook.controller.events import EventRecorder, ProblemReporter
 from webhook.controller.group_index import GroupIndex
-from webhook.controller.headless_services import HeadlessServices
 from webhook.controller.leader import Leader, Lease
 from webhook.controller.podgroups.domains import COMPUTE_DOMAINS
 from webhook.controller.podgroups.podgroup_api import POD_GROUPS
 from webhook.controller.podgroups.podgroup_reconciler import TIMING, PodGroupReconciler
-from webhook.controller.repair.plan import Limits
 from webhook.controller.repair.repair_reconciler import RepairReconciler
 from webhook.controller.repair.repair_records import RepairRecords
 from webhook.controller.repair.repair_store import RepairStore
@@ -50,7 +48,7 @@ def build(
     publishing: QueueTiming = TIMING,
 ) -> Process:
     """Return the process: while it is the leader, it records events on RayClusters and manages
-    PodGroups, ComputeDomains, headless Services and repairs, as configured.
+    PodGroups, ComputeDomains and repairs, as configured.
 
     Raises ConfigurationError if the namespace of its Lease is unknown.
     """
@@ -72,8 +70,6 @@ def build(
     if "compute-domains" in components:
         parts["ComputeDomains"] = served = Discovery(DomainsServed(api), discovery)
         works.append(_domain_keeper(observing, index, metrics, publishing, served))
-    if "services" in components:
-        works.append(HeadlessServices(observing, index).queue.run)
     if "events" in components:
         works.append(_reporter(observing, object_cache, metrics, identity))
     if "repair" in components:
@@ -154,9 +150,8 @@ def _repairer(
     own, api = settings.installation, observing.api
     records = RepairRecords(api, own_namespace(own.namespace), f"{own.name}-controller")
     store = RepairStore(api, records, ignoring=settings.ignore.rayclusters)
-    limits = Limits(per_hour=settings.repair.per_hour)
     record = EventRecorder(api, identity).record
-    repairer = RepairReconciler(lambda: observing.synced, index.clusters, store, record, limits)
+    repairer = RepairReconciler(lambda: observing.synced, index.clusters, store, record)
     metrics.expose(table.REPAIR_DELETED_PODS, lambda: repairer.deleted)
     metrics.expose(table.REPAIR_FAILURES, lambda: repairer.queue.failures)
     metrics.expose(

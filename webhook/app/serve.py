@@ -9,11 +9,11 @@ from typing import Any
 
 from msgspec import structs
 
+from webhook.admission.binding_handler import BindingHandler
 from webhook.admission.pod_handler import PodHandler
 from webhook.admission.ray_handler import RayHandler
 from webhook.admission.reviewer import Mutation, Validation
 from webhook.admission.shard_handler import ShardHandler
-from webhook.admission.subresource_handlers import BindingHandler, ResizeHandler
 from webhook.app.informers import Connected, connection, own_namespace, watch_metrics
 from webhook.app.runtime import Process, Runnable, admin_server, configured
 from webhook.cache.live import ClusterState, LiveReader
@@ -143,11 +143,9 @@ def _endpoints(
     policy = Policy(
         cluster.inform is None,
         kept,
-        settings.resize.policy,
         settings.affinity.apart,
         settings.termination.drain_seconds,
         settings.topology.zones == "on",
-        "services" in components,
         node_labels=None if settings.standalone else frozenset(settings.topology.node_labels),
     )
     pods = PodHandler(cluster.clusters, cluster.identities, policy)
@@ -158,13 +156,12 @@ def _endpoints(
     if cluster.inform is not None:
         cluster.inform(pods, rays)
     shards = ShardHandler(cluster.clusters, cluster.reservations)
-    resize = ResizeHandler(cluster.clusters, settings.resize.enforcement_action)
     metrics.expose(table.CACHE_HITS, lambda: {"patches": pods.patches.hits})
     metrics.expose(table.CACHE_MISSES, lambda: {"patches": pods.patches.misses})
     apart, budget, reader = ReviewThread(), BodyBudget(), cluster.reader
     mutation = Mutation(pods, reader, shards, apart=apart, in_time=in_time, ignoring=ignoring)
     mutation.bindings = cluster.bindings
-    validation = Validation(rays, resize, reader, apart=apart)
+    validation = Validation(rays, apart=apart)
     return {
         "/mutate": ReviewEndpoint(mutation, gate, observer, budget),
         "/validate": ReviewEndpoint(validation, gate, observer, budget),

@@ -89,8 +89,6 @@ def _table(cluster: report.Cluster, now: float, *, wide: bool) -> Table:
 
 def _rows(group: report.Group, cluster: report.Cluster, now: float, *, wide: bool) -> Iterator[Row]:
     """Yield the rows of a group. Replicas of a large group share rows, unless `wide`."""
-    if group.unit:
-        yield _unit(group)
     shown, shared = _parted(group, wide=wide)
     for common, replicas in shared.items():
         called = Text(f"{len(replicas)} replicas{_between(replicas)}")
@@ -120,16 +118,6 @@ def _ready(called: str, hosts: tuple[report.Host, ...]) -> Row:
 
 def _state(state: report.ReplicaState) -> Text:
     return Text(state, style=style(_STATES[state]))
-
-
-def _unit(group: report.Group) -> Row:
-    """Return the row of a group whose replicas are one job."""
-    state: report.ReplicaState = report.COMPLETE
-    if any(host.state != report.READY for host in group.every_host):
-        state = report.COMING
-    if any(replica.state in (report.WAITS, report.GONE) for replica in group.replicas):
-        state = report.WAITS
-    return *_ready("unit", group.every_host), _state(state), Text("all replicas are one job")
 
 
 def _pod_groups(cluster: report.Cluster, *, wide: bool) -> Iterator[RenderableType]:

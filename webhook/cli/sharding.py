@@ -1,16 +1,13 @@
-"""The review of a RayCluster in a file at its creation: its shard index, and slices for Kueue."""
+"""The review of a RayCluster in a file at its creation: its shard index."""
 
 import json
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, NamedTuple
 
 import jsonpatch
-import msgspec
 from msgspec.structs import replace
 
-from webhook.admission.kueue_slices import Templates, asks, joined, operations
 from webhook.admission.reviewer import decided
-from webhook.admission.shard_handler import PATH as SHARD_INDEX
 from webhook.admission.shard_handler import ShardHandler
 from webhook.api import names
 from webhook.api.objects import Bare
@@ -50,9 +47,7 @@ class Sharded(NamedTuple):
             return ""
         annotations = self.manifest.document["metadata"]["annotations"]
         index = annotations.get(names.ANNOTATION_SHARD_INDEX)
-        place = (
-            f"shard {index} of {annotations[names.ANNOTATION_SHARD_GROUP]}" if index else "created"
-        )
+        place = f"shard {index} of {annotations[names.ANNOTATION_SHARD_GROUP]}"
         lines = [
             f"{self.name}: {place}",
             *(f"  {f'+ {what}':<74} # {why}" for what, why in self.additions),
@@ -96,8 +91,6 @@ async def sharded(
         except Denied as denied:
             yield Sharded(manifest, refused=reason_of(denied))
             continue
-        if old is None and not alone and asks(meta):
-            answer = joined(answer, *operations(msgspec.convert(manifest.document, Templates)))
         patch = json.loads(answer.patch or b"[]")
         stored = replace(manifest, document=jsonpatch.apply_patch(manifest.document, patch))
         yield Sharded(stored, tuple(map(_addition, patch)), answer.warnings)
@@ -110,16 +103,5 @@ def reason_of(denied: Denied) -> str:
 
 def _addition(operation: dict[str, Any]) -> tuple[str, str]:
     """Return the value that is written into a RayCluster, and the reason."""
-    path, value = operation["path"], operation["value"]
-    if path == SHARD_INDEX:
-        return f"annotation {names.ANNOTATION_SHARD_INDEX}={value}", "its place in its shard group"
-    values = (
-        value.get("annotations", value)
-        if isinstance(value, dict)
-        else {path.rpartition("/")[2].replace("~1", "/"): value}
-    )
-    where = ".".join(path.split("/")[2:4]).replace(".", "[", 1) + "]"
-    return (
-        f"{where} {' '.join(f'{key}={text}' for key, text in values.items())}",
-        "Kueue keeps the hosts of a replica together",
-    )
+    text = f"annotation {names.ANNOTATION_SHARD_INDEX}={operation['value']}"
+    return text, "its index in its shard group"

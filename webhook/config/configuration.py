@@ -65,7 +65,7 @@ Level = Annotated[
 ]
 """YAML reads `off` without quotes as false."""
 
-Component = Literal["events", "pod-groups", "compute-domains", "services", "repair"]
+Component = Literal["events", "pod-groups", "compute-domains", "repair"]
 """A part of the controller."""
 
 
@@ -116,11 +116,9 @@ class Installation(_Section):
     """What `controller` does: record problems of replicas as `events` on RayClusters
     (`docs/status.md`), and count replicas in metrics; create `pod-groups` for RayClusters that
     request gang scheduling (`docs/scheduling.md#gang-scheduling`); create `compute-domains` of
-    NVIDIA's DRA driver for those that request them (`docs/scheduling.md#computedomains`); create
-    the headless `services` of RayClusters whose single-host groups need host names, since KubeRay
-    creates it only for multi-host groups (`docs/units.md`); `repair` replicas that lost a host
-    (`docs/lifecycle.md#repair`). Each requires its permissions. `serve` adds what depends on them
-    to pods, and warns where a component is missing that a pod needs.
+    NVIDIA's DRA driver for those that request them (`docs/scheduling.md#computedomains`); `repair`
+    replicas that lost a host (`docs/lifecycle.md#repair`). Each requires its permissions. `serve`
+    adds what depends on them to pods, and warns where a component is missing that a pod needs.
     """
 
 
@@ -248,20 +246,6 @@ class Dashboard(_Section):
     """Host names by which browsers may request the page, besides `localhost` and loopback."""
 
 
-class Resize(_Section):
-    """In-place resize of pods; see `docs/lifecycle.md#in-place-resize`."""
-
-    policy: Literal["listed", "all", "none"] = "listed"
-    """Ray pods that get a resize policy: those of the groups `listed` in the annotation
-    `ray.io/ippr`, `all`, or `none`.
-    """
-
-    enforcement_action: Level = "warn"
-    """Enforcement action for a resize that exceeds the maxima of `ray.io/ippr`, if the webhook
-    configuration covers `pods/resize`.
-    """
-
-
 class Affinity(_Section):
     """Placement of the replicas of worker groups."""
 
@@ -279,15 +263,6 @@ class Termination(_Section):
     """Seconds for which terminating workers may finish their tasks, in RayClusters without the
     annotation `admission.ray.io/drain-seconds`; 0 leaves their pods unchanged.
     """
-
-
-class Repair(_Section):
-    """Repair of multi-host replicas that lost a host, in RayClusters that request it; see
-    `docs/lifecycle.md#repair`.
-    """
-
-    per_hour: Annotated[int, Field(ge=1, le=1000)] = 6
-    """Maximum number of replicas of one worker group that are replaced per hour."""
 
 
 class Topology(_Section):
@@ -326,11 +301,9 @@ class Settings(_Section):
     tls: Tls = Tls()
     log: Log = Log()
     validation: Validation = Validation()
-    resize: Resize = Resize()
     affinity: Affinity = Affinity()
     termination: Termination = Termination()
     topology: Topology = Topology()
-    repair: Repair = Repair()
     ignore: Ignore = Ignore()
     dashboard: Dashboard = Dashboard()
 

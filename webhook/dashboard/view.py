@@ -189,8 +189,6 @@ def _group(
         text = "no replicas, as asked for" if asked else "no replicas"
     several = f", of {group.hosts} hosts each" if group.hosts > 1 else ""
     note = f"{group.desired} wanted{several}"
-    if group.unit:
-        note += f"; one unit of {counted(len(group.every_host), 'host')}"
     if group.without_identity:
         note += f"; {counted(len(group.without_identity), 'pod')} without an identity"
     return GroupView(key, group.name, text, note, rows)

@@ -37,13 +37,6 @@ class Replica(Struct):
         return [pod for host in sorted(self.pods) for pod in self.pods[host]]
 
     @property
-    def peers(self) -> list[LivePod]:
-        """The pods of its unit: its own, or those of its group if that is one job."""
-        if not self.group.in_unit:
-            return self.everyone
-        return [pod for replica in self.group.replicas for pod in replica.everyone]
-
-    @property
     def missing(self) -> list[int]:
         """The hosts without a pod."""
         return [host for host in range(self.group.hosts) if host not in self.pods]
@@ -96,11 +89,6 @@ class Group(Struct, dict=True):
     def hosts(self) -> int:
         """Number of hosts of a replica, at most MAX_HOSTS."""
         return min(self.spec.num_of_hosts, MAX_HOSTS)
-
-    @property
-    def in_unit(self) -> bool:
-        """Return whether its replicas form one job."""
-        return self.name in self.cluster.facts.units
 
     @property
     def desired(self) -> int:

@@ -99,7 +99,7 @@ class Examiner:
         def find(replica: Replica) -> ReplicaProblems:
             """Memoize `find_again`, most of an examination."""
             key, node = (replica.group.name, replica.index, replica.name), cluster.objects.nodes.one
-            pods = replica.peers
+            pods = replica.everyone
             reasons: tuple[object, ...] = (*pods, *(node(pod.spec.node_name or "") for pod in pods))
             before, found = known.get(key, ((), None))
             if found is None or not _identical(before, reasons):

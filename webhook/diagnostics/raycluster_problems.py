@@ -110,9 +110,8 @@ def headless_service_missing(cluster: Cluster) -> Iterator[Symptom]:
     """A RayCluster without the Service that resolves the names of its hosts.
 
     KubeRay 1.4 and later create `<cluster>-headless` if a group has several hosts; earlier releases
-    use another name, and none creates it for single hosts, whose names are needed by a unit of a
-    worker group and by a job over several slices. With `services` in the setting
-    `installation.components` the controller creates it. Without it hosts cannot find their peers.
+    use another name, and none creates it for single hosts, whose names are needed by a job over
+    several slices. Without it hosts cannot find their peers.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/service.go
     """

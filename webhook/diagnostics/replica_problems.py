@@ -203,15 +203,14 @@ def hosts_changed(expected: Expected) -> Iterator[Symptom]:
     """A replica created when its group had another number of hosts.
 
     KubeRay keeps replicas with too many hosts, and running pods keep outdated host names and
-    counts. In a worker group that is one job, hosts have the number of replicas at their creation.
+    counts.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/raycluster_controller.go
     """
     replica = expected.replica
     cluster, count = replica.group.cluster, replica.group.spec.num_of_hosts
     extra = [host for host in replica.pods if host >= count]
-    in_unit = replica.group.in_unit
-    declared = expected.sizes() if (count > 1 or in_unit) and not extra else []
+    declared = expected.sizes() if count > 1 and not extra else []
     if not extra and not declared:
         return
     says, command = f"was created with another numOfHosts than {count}", ""
@@ -228,9 +227,6 @@ def hosts_changed(expected: Expected) -> Iterator[Symptom]:
                 "recreated pods have the same value"
             )
             command = show("raycluster", cluster.namespace, cluster.name)
-        elif in_unit:
-            says = f"was created for another number of hosts of its unit than {first.expected}"
-            remedy = "delete all pods of the group, so that the job starts with its new size"
     pods = tuple(pod.name for pod in replica.everyone)
     yield Symptom(f"replica {replica.called} {says}: {what}", remedy, command, pods=pods)
 
@@ -395,7 +391,7 @@ def host_restarted(expected: Expected) -> Iterator[Symptom]:
     https://docs.jax.dev/en/latest/multi_process.html
     """
     replica = expected.replica
-    pods = replica.peers
+    pods = replica.everyone
     if len(pods) <= 1:
         return
     statuses = {pod.name: pod.ray_status or ContainerStatus() for pod in pods}
@@ -411,11 +407,11 @@ def host_restarted(expected: Expected) -> Iterator[Symptom]:
         return
     which = [host for host, held in replica.pods.items() if any(pod.name in found for pod in held)]
     count = max(each.restart_count for each in found.values())
-    cluster, whole = replica.group.cluster, "group" if replica.group.in_unit else "replica"
+    cluster = replica.group.cluster
     yield Symptom(
         f"{hosts(which)} of replica {replica.called} restarted ({counted(count, 'restart')}), "
         f"and the other hosts did not{_last_words(found.values())}",
-        f"if the job does not continue, restart all hosts of the {whole}: delete its pods. "
+        "if the job does not continue, restart all hosts of the replica: delete its pods. "
         "The logs of the container that ended (`kubectl logs --previous`) have the cause",
         describe("pod", cluster.namespace, next(iter(found))),
         Begin(earliest(map(_last_end, found.values())), newest(pods)),

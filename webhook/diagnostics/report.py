@@ -55,16 +55,13 @@ class Replica(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Group(Struct, rename="camel", frozen=True, omit_defaults=True, gc=False):
-    """A worker group. `withoutIdentity`: pods without one. `unit`: its replicas form one
-    job.
-    """
+    """A worker group. `withoutIdentity`: pods without one."""
 
     name: str
     hosts: int
     desired: int
     replicas: tuple[Replica, ...]
     without_identity: tuple[str, ...] = ()
-    unit: bool = False
 
     @property
     def every_host(self) -> tuple[Host, ...]:

@@ -220,12 +220,10 @@ def _policy_of(pod: LivePod) -> Policy:
     variables = {each.name: each for each in container.variables()}
     apart = (pod.spec.affinity or Affinity()).apart
     grace = pod.spec.termination_grace_period_seconds or 0
-    resized = {rule.resource_name for rule in container.resize_policy or ()}
     drain = variables.get(names.RAY_DRAIN_TIMEOUT)
     seconds = read_seconds((drain and drain.value) or "") or 0
     zones = (variables.get(name) for name in (names.RAY_NODE_ZONE, names.RAY_NODE_REGION))
     return Policy(
-        resize="all" if {"cpu", "memory"} <= resized else "listed" if resized else "none",
         apart="own" if any(map(_within_namespace, apart)) else "all",
         drain_seconds=seconds if grace >= seconds + MARGIN else 0,
         zones=any(each is not None and each.value_from is not None for each in zones),

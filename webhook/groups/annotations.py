@@ -13,7 +13,7 @@ from msgspec import Struct
 from webhook.accelerators import profiles
 from webhook.api import names
 from webhook.api.formats import LABEL_VALUE_ADVICE, is_label_value, is_qualified_name
-from webhook.api.objects import LabelMapping, Strings
+from webhook.api.objects import Strings
 from webhook.api.quantity import read_number
 from webhook.groups.drain_timeout import SECONDS_MAX, read_seconds
 
@@ -42,9 +42,6 @@ WORKER_GROUP: Final = "worker-group"
 REPLICA: Final = "replica"
 GRANULARITIES: Final = (CLUSTER, WORKER_GROUP, REPLICA)
 """Values of the annotations of pod groups and ComputeDomains: which pods share one."""
-
-UNITS: Final = (REPLICA, WORKER_GROUP)
-"""Values of the annotation of units: the pods of a distributed job."""
 
 _SHOWN: Final = 40
 """Characters of an invalid value that a message repeats."""
@@ -83,11 +80,18 @@ def _listed(text: str) -> tuple[str, ...]:
     return tuple(name for part in text.split(",") if (name := part.strip()))
 
 
-def read_pairs(chosen: tuple[str, ...]) -> list[LabelMapping]:
-    """Return the mappings of pairs such as `nvidia.com/gpu.clique=ray.io/gpu-domain`."""
+class NodeLabel(Struct, frozen=True, gc=False):
+    """A label of the Node, and the label of the Ray node that gets its value."""
+
+    node: str
+    ray: str
+
+
+def read_pairs(chosen: tuple[str, ...]) -> list[NodeLabel]:
+    """Return the labels of pairs such as `nvidia.com/gpu.clique=ray.io/gpu-domain`."""
     pairs = [pair.partition("=") for pair in chosen]
     return [
-        LabelMapping(key, label)
+        NodeLabel(key, label)
         for key, _, label in pairs
         if is_qualified_name(key) and is_qualified_name(label)
     ]
@@ -104,7 +108,7 @@ def _no_pairs(chosen: tuple[str, ...]) -> str:
     wrong = next((pair for pair in chosen if not read_pairs((pair,))), "")
     if wrong:
         return f"{wrong[:_SHOWN]!r}: write <node label>=<Ray label>"
-    labels = [each.map_to for each in read_pairs(chosen)]
+    labels = [each.ray for each in read_pairs(chosen)]
     if why := reserved(labels):
         return why
     twice = next((label for label, number in Counter(labels).items() if number > 1), "")
@@ -130,35 +134,6 @@ _GRANULARITY: Final = _unless(
     GRANULARITIES.__contains__, f" is unknown: write {CLUSTER}, {WORKER_GROUP} or {REPLICA}"
 )
 _SWITCH: Final = _unless(("true", "false").__contains__, " is unknown: write true, or remove it")
-
-
-Units = tuple[tuple[str | None, str], ...]
-"""Worker groups and their units; None is the default of the other groups."""
-
-
-def _units(text: str) -> Units:
-    pairs = (each.rpartition("=") for each in _listed(text))
-    return tuple((group.strip() if equal else None, unit.strip()) for group, equal, unit in pairs)
-
-
-def is_unit(units: Units, group: str) -> bool:
-    """Return whether a worker group is a unit according to the annotation."""
-    chosen = dict(units)
-    return chosen.get(group, chosen.get(None)) == WORKER_GROUP
-
-
-def _wrong_units(units: Units) -> str:
-    unknown = next((unit for _, unit in units if unit not in UNITS), None)
-    if unknown is not None:
-        return f"{unknown[:_SHOWN]!r} is unknown: write {' or '.join(UNITS)}, or group={UNITS[1]}"
-    nameless = next((unit for group, unit in units if group == ""), "")
-    if nameless:
-        return f"'={nameless}' names no group: write group={nameless}, or {nameless} for all"
-    several = next((group for group, unit in units if dict(units)[group] != unit), "")
-    if several == "":
-        return ""
-    called = "the default" if several is None else f"group {several[:_SHOWN]}"
-    return f"{called} is both {' and '.join(UNITS)}: remove one"
 
 
 TOPOLOGY_KEY: Final = OptIn(
@@ -229,24 +204,6 @@ SHARD_COUNT: Final = OptIn(
     page="shards.md",
 )
 
-UNIT: Final = OptIn(
-    names.ANNOTATION_UNIT,
-    means="the pods of one distributed job: those of a replica, or of a worker group of GPUs",
-    values=f"{', '.join(f'`{unit}`' for unit in UNITS)}; pairs such as `ranks={WORKER_GROUP}`",
-    parse=_units,
-    fault=_wrong_units,
-    page="units.md",
-)
-
-HOST_NAMES: Final = OptIn(
-    names.ANNOTATION_HOST_NAMES,
-    means="workers of groups of single hosts have stable host names, too",
-    values="`true`",
-    parse=str,
-    fault=_SWITCH,
-    page="units.md",
-)
-
 NODE_LABELS: Final = OptIn(
     names.ANNOTATION_NODE_LABELS,
     means="labels of the Node that become labels of the Ray node",
@@ -256,18 +213,9 @@ NODE_LABELS: Final = OptIn(
     page="scheduling.md#labels-of-ray-nodes",
 )
 
-KUEUE_SLICES: Final = OptIn(
-    names.ANNOTATION_KUEUE_SLICES,
-    means="Kueue keeps the hosts of a replica together; read when the RayCluster is created",
-    values="`true`",
-    parse=str,
-    fault=_SWITCH,
-    page="scheduling.md#kueue",
-)
-
 DRAIN_SECONDS: Final = OptIn(
     names.ANNOTATION_DRAIN_SECONDS,
-    means="how long a worker that is being deleted may finish what runs on it",
+    means="time that a deleted worker has to finish its tasks",
     values=f"whole seconds, 0 to {SECONDS_MAX}; 0 for not at all",
     parse=str,
     fault=_unless(
@@ -278,7 +226,7 @@ DRAIN_SECONDS: Final = OptIn(
 
 REPAIR: Final = OptIn(
     names.ANNOTATION_REPAIR,
-    means="a unit of several hosts that has lost one is replaced whole",
+    means="if a multi-host replica loses a host, all its pods are recreated",
     values="`true`",
     parse=str,
     fault=_SWITCH,
@@ -287,8 +235,8 @@ REPAIR: Final = OptIn(
 
 RESTART: Final = OptIn(
     names.ANNOTATION_RESTART,
-    means="what restarts with Ray's container of a host of several",
-    values=f"`{names.RESTART_REPLICA}`: its replica, or its worker group if that is the unit",
+    means="what restarts with Ray's container of a multi-host replica",
+    values=f"`{names.RESTART_REPLICA}`",
     parse=str,
     fault=_unless(
         names.RESTART_REPLICA.__eq__, f" is unknown: write {names.RESTART_REPLICA}, or remove it"
@@ -315,15 +263,12 @@ REPLICA_LABEL: Final = OptIn(
 )
 
 OPT_INS: Final[tuple[OptIn[Any], ...]] = (
-    UNIT,
-    HOST_NAMES,
     TOPOLOGY_KEY,
     PROFILES,
     SCHEDULING_GROUP,
     SHARD_GROUP,
     SHARD_INDEX,
     SHARD_COUNT,
-    KUEUE_SLICES,
     DRAIN_SECONDS,
     COMPUTE_DOMAIN,
     NODE_LABELS,

@@ -16,11 +16,11 @@ from webhook.groups.annotations import CLUSTER, COMPUTE_DOMAIN, GRANULARITIES, R
 
 
 class Domains(Struct, frozen=True, gc=False):
-    """The ComputeDomains of a RayCluster: one for each `unit`, with the pods of `groups` and, if
-    the unit is the whole cluster, a head with GPUs.
+    """The ComputeDomains of a RayCluster: one for each `scope`, with the pods of `groups` and, if
+    the scope is the whole cluster, a head with GPUs.
     """
 
-    unit: str = ""
+    scope: str = ""
     groups: tuple[str, ...] = ()
     head: bool = False
 
@@ -29,24 +29,24 @@ NO_DOMAINS: Final = Domains()
 
 
 def read_domains(cluster: RayCluster) -> Domains:
-    """Return the ComputeDomains that a RayCluster requests; none for an unknown unit.
+    """Return the ComputeDomains that a RayCluster requests; none for an unknown scope.
 
     Replicas of 1 host need no domain.
     """
-    unit = COMPUTE_DOMAIN.read(cluster.metadata.annotations or {})
-    if unit not in GRANULARITIES:
+    scope = COMPUTE_DOMAIN.read(cluster.metadata.annotations or {})
+    if scope not in GRANULARITIES:
         return NO_DOMAINS
     return Domains(
-        unit,
+        scope,
         tuple(
             [
                 group.group_name
                 for group in cluster.groups
-                if (unit != REPLICA or group.num_of_hosts > 1)
+                if (scope != REPLICA or group.num_of_hosts > 1)
                 and _takes_domain(group.template.spec)
             ]
         ),
-        unit == CLUSTER and _takes_domain(cluster.spec.head_group_spec.template.spec),
+        scope == CLUSTER and _takes_domain(cluster.spec.head_group_spec.template.spec),
     )
 
 
@@ -69,17 +69,17 @@ def has_own(claims: list[ResourceClaim]) -> bool:
     return any(word in text for text in texts for word in words)
 
 
-def domain_name(unit: str, cluster: str, uid: str, group: str = "", replica: str = "") -> str:
-    """Return the name of the ComputeDomain of a unit, and of its ResourceClaimTemplate.
+def domain_name(scope: str, cluster: str, uid: str, group: str = "", replica: str = "") -> str:
+    """Return the name of the ComputeDomain of a scope, and of its ResourceClaimTemplate.
 
     Names are never reused, so that no pod can claim a channel of a domain that is being deleted:
     the name of a replica is unique, and the other names depend on the uid of the RayCluster.
     """
-    if unit == REPLICA:
+    if scope == REPLICA:
         return scheduling_groups.replica_pod_group(cluster, group, replica)
     start = (
         scheduling_groups.cluster_pod_group(cluster)
-        if unit == CLUSTER
+        if scope == CLUSTER
         else scheduling_groups.group_pod_group(cluster, group)
     )
     return f"{start}-{scheduling_groups.digest(uid)}"

@@ -9,10 +9,9 @@ from msgspec import Struct, structs
 from webhook.accelerators import profiles
 from webhook.accelerators.devices import TPU, devices_of_container
 from webhook.api import names
-from webhook.api.objects import HeadGroup, LabelMapping, RayCluster, Strings, Template, WorkerGroup
+from webhook.api.objects import HeadGroup, RayCluster, Strings, Template, WorkerGroup
 from webhook.groups.annotations import (
     DRAIN_SECONDS,
-    HOST_NAMES,
     NODE_LABELS,
     PROFILES,
     REPAIR,
@@ -22,8 +21,7 @@ from webhook.groups.annotations import (
     SHARD_GROUP,
     SHARD_INDEX,
     TOPOLOGY_KEY,
-    UNIT,
-    is_unit,
+    NodeLabel,
     read_pairs,
 )
 from webhook.groups.compute_domains import NO_DOMAINS, Domains, read_domains
@@ -60,7 +58,7 @@ class RayClusterConfig(Struct, frozen=True, weakref=True):
     suspended: bool = False
     gang: Gang = NO_GANG
     domains: Domains = NO_DOMAINS
-    node_labels: tuple[LabelMapping, ...] = ()
+    node_labels: tuple[NodeLabel, ...] = ()
     resizable: dict[str, Maxima] = {}
     shard_group: str = ""
     shard_index: str = ""
@@ -72,12 +70,7 @@ class RayClusterConfig(Struct, frozen=True, weakref=True):
     repair: bool = False
     restart: bool = False
     slices: Mapping[str, SliceJob] = NO_JOBS
-    units: frozenset[str] = frozenset()
-    """The worker groups that are units."""
-    host_names: bool = False
     autoscaling: bool = False
-    job_of_slices: bool = False
-    """Whether a group takes part in a multi-slice TPU job."""
 
     @property
     def multi_host(self) -> bool:
@@ -85,11 +78,6 @@ class RayClusterConfig(Struct, frozen=True, weakref=True):
         creates the headless service.
         """
         return any(group.num_of_hosts > 1 for group in self.groups.values())
-
-    @property
-    def lacks_service(self) -> bool:
-        """Return whether pods need the headless service, and KubeRay does not create it."""
-        return not self.multi_host and bool(self.units or self.host_names or self.job_of_slices)
 
 
 def facts_of(cluster: RayCluster, *, ignoring: bool = True) -> RayClusterConfig:
@@ -101,11 +89,8 @@ def facts_of(cluster: RayCluster, *, ignoring: bool = True) -> RayClusterConfig:
     meta = cluster.metadata
     annotations = meta.annotations or {}
     chosen = PROFILES.read(annotations)
-    asked, units = UNIT.read(annotations), set()
     for group in cluster.groups:
         if group.group_name not in groups:
-            if asked and is_unit(asked, group.group_name) and not _has_tpus(group):
-                units.add(group.group_name)
             if (found := _slice_group(group)) is not None:
                 slices.append(found)
             groups[group.group_name] = structs.replace(group, template=_kept(group.template))
@@ -128,22 +113,19 @@ def facts_of(cluster: RayCluster, *, ignoring: bool = True) -> RayClusterConfig:
         shard_group=SHARD_GROUP.read(annotations),
         shard_count=SHARD_COUNT.read(annotations),
         shard_index=SHARD_INDEX.read(annotations),
-        kueue=read_kueue(annotations, meta.labels or {}),
+        kueue=read_kueue(meta.labels or {}),
         drain_seconds=DRAIN_SECONDS.read(annotations),
         repair=REPAIR.read(annotations) == "true",
         restart=RESTART.read(annotations) == names.RESTART_REPLICA,
         replica_label=REPLICA_LABEL.read(annotations) == "true",
         ray_version=cluster.spec.ray_version or "",
         slices=slice_jobs(slices),
-        units=frozenset(units),
-        host_names=HOST_NAMES.read(annotations) == "true",
-        job_of_slices=bool(slices),
         autoscaling=bool(cluster.spec.enable_in_tree_autoscaling),
     )
 
 
 def _has_tpus(group: WorkerGroup) -> bool:
-    """Return whether a group has TPU slices; its unit is always the replica."""
+    """Return whether a group has TPU slices."""
     containers = group.template.spec.containers or ()
     return any(devices_of_container(each).get(TPU.name) for each in containers)
 

@@ -1,6 +1,4 @@
-"""Kueue: whether it queues a RayCluster, whether the webhook writes slices into the templates, and
-whether Kueue chooses the nodes of the pods.
-"""
+"""Kueue: whether it queues a RayCluster, and whether it chooses the nodes of the pods."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -9,7 +7,6 @@ from msgspec import Struct
 
 from webhook.api import names
 from webhook.api.objects import Strings
-from webhook.groups.annotations import KUEUE_SLICES
 
 
 def kueue_level(annotations: Mapping[str, str]) -> str:
@@ -28,32 +25,10 @@ class Kueue(Struct, frozen=True, gc=False):
     """The effects of Kueue on a RayCluster.
 
     `queued`: Kueue admits the RayCluster, or the RayJob or RayService that owns it, whose labels
-    and annotations KubeRay copies. `owner` is the kind of that owner, or empty. `asked`: the
-    RayCluster has the annotation for slices.
+    and annotations KubeRay copies.
     """
 
     queued: bool = False
-    owner: str = ""
-    asked: bool = False
-
-    @property
-    def slices(self) -> bool:
-        """Return whether the webhook writes slices into the templates when the RayCluster is
-        created.
-        """
-        return self.asked and not self.unmet
-
-    @property
-    def unmet(self) -> str:
-        """Return why the annotation has no effect, and how to fix it, or an empty text."""
-        if not self.asked:
-            return ""
-        if self.owner:
-            why = f"Kueue reads the templates of a {self.owner} before its RayCluster exists"
-            return f"{why}: write Kueue's annotations into them"
-        if not self.queued:
-            return f"Kueue queues what has the label {names.LABEL_KUEUE_QUEUE}: add it"
-        return ""
 
     def places(self, annotations: Mapping[str, str], gates: Iterable[str]) -> bool:
         """Return whether Kueue's topology-aware scheduling chooses the nodes of pods with these
@@ -72,12 +47,6 @@ class Kueue(Struct, frozen=True, gc=False):
 NO_KUEUE: Final = Kueue()
 
 
-def read_kueue(annotations: Strings, labels: Strings, owner: str = "") -> Kueue:
-    """Return the effects of Kueue on an object with these annotations and labels, which is part of
-    an object of kind `owner`, or was created for one according to its label.
-    """
-    queued = bool(labels.get(names.LABEL_KUEUE_QUEUE))
-    asked = KUEUE_SLICES.read(annotations) == "true"
-    if not (queued or asked):
-        return NO_KUEUE
-    return Kueue(queued, owner or labels.get(names.LABEL_ORIGIN_KIND, ""), asked)
+def read_kueue(labels: Strings) -> Kueue:
+    """Return the effects of Kueue on an object with these labels."""
+    return Kueue(queued=True) if labels.get(names.LABEL_KUEUE_QUEUE) else NO_KUEUE

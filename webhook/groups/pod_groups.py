@@ -45,7 +45,7 @@ class Workload(Struct, frozen=True, gc=False):
 class PodGroup(Struct, frozen=True, gc=False):
     """A PodGroup with at least `min_count` pods, or BASIC, and the name of its template.
 
-    The pods of a `unit` are preempted together, and are scheduled within one value of the node
+    The pods of a `replica` are preempted together, and are scheduled within one value of the node
     label `topology_key`, if it is set.
     """
 
@@ -53,7 +53,7 @@ class PodGroup(Struct, frozen=True, gc=False):
     template: str
     min_count: int
     priority_class: str
-    unit: bool = False
+    replica: bool = False
     topology_key: str = ""
 
 
@@ -79,7 +79,7 @@ class _Kind(Struct, gc=False):
     pod_groups: list[str]
     live: bool
     head: bool = False
-    unit: bool = False
+    replica: bool = False
 
 
 def occupied(facts: RayClusterConfig, members: Membership) -> Occupied:
@@ -110,8 +110,8 @@ def desired_of(facts: RayClusterConfig, taken: Occupied) -> Desired:
                     kind.template.name,
                     kind.template.min_count,
                     kind.priority_class,
-                    kind.unit,
-                    _topology_key(facts) if kind.unit else "",
+                    kind.replica,
+                    _topology_key(facts) if kind.replica else "",
                 )
                 for kind in kinds
                 for name in kind.pod_groups
@@ -167,35 +167,29 @@ def _group(
     """Return the kind of a worker group whose pods are scheduled together. With autoscaling, the
     minimum number of pods is scheduled together, and later pods individually.
     """
-    unit = name in facts.units
     count = _bounded(_pods(group))
     least = count
-    if facts.autoscaling and not unit and count:
+    if facts.autoscaling and count:
         least = _bounded(min(group.min_replicas or 0, group.desired) * group.num_of_hosts) or BASIC
     return _Kind(
         Template(scheduling_groups.template_name(name), least if count else 1),
         _priority(group),
         [scheduling_groups.group_pod_group(facts.name, name)] if count else [],
         bool(replicas),
-        unit=unit,
     )
 
 
 def _by_replica(facts: RayClusterConfig, taken: Occupied) -> Iterator[_Kind]:
-    """Yield each group that is a unit, and each multi-host group, with a PodGroup for each replica
-    with a taken identity.
-    """
+    """Yield each multi-host group, with a PodGroup for each replica with a taken identity."""
     for (name, group), replicas in zip(facts.groups.items(), taken, strict=True):
-        if name in facts.units:
-            yield _group(facts, name, group, replicas)
-        elif group.num_of_hosts > 1:
+        if group.num_of_hosts > 1:
             template = Template(scheduling_groups.template_name(name), _bounded(group.num_of_hosts))
             named = [
                 scheduling_groups.replica_pod_group(facts.name, name, replica)
                 for replica in sorted(replicas)
                 if replica
             ]
-            yield _Kind(template, _priority(group), named, live=True, unit=True)
+            yield _Kind(template, _priority(group), named, live=True, replica=True)
 
 
 _KINDS: Final = {
@@ -206,11 +200,9 @@ _KINDS: Final = {
 
 
 def _topology_key(facts: RayClusterConfig) -> str:
-    """Return the node label that the RayCluster requests, or an empty text if Kueue uses that
-    level.
-    """
+    """Return the node label that the RayCluster requests, or an empty text."""
     key = facts.topology_key
-    return "" if facts.kueue.slices or annotations.TOPOLOGY_KEY.problem(key) else key
+    return "" if annotations.TOPOLOGY_KEY.problem(key) else key
 
 
 def _pods(group: WorkerGroup) -> int:

@@ -42,14 +42,8 @@ NO_GANG: Final = Gang()
 
 
 def read_gang(cluster: RayCluster) -> Gang:
-    """Return the gang scheduling of a RayCluster by its annotations; this webhook's annotation
-    takes precedence over KubeRay's.
-    """
-    annotations = cluster.metadata.annotations or {}
-    asked = SCHEDULING_GROUP.read(annotations)
-    if SCHEDULING_GROUP.annotation not in annotations:
-        native = annotations.get(names.ANNOTATION_NATIVE_SCHEDULING, "").lower() == "true"
-        asked = WORKER_GROUP if native else ""
+    """Return the gang scheduling of a RayCluster by its annotation."""
+    asked = SCHEDULING_GROUP.read(cluster.metadata.annotations or {})
     return Gang(asked, _unmet(cluster, asked)) if asked else NO_GANG
 
 

@@ -159,15 +159,11 @@ class LeaseStore:
 
     async def clean_up(self) -> None:
         """Delete the tables of RayClusters that do not exist, those that two resyncs could not
-        decode and that did not change in between, and the Leases of versions up to 0.9. Raises
-        ApiError.
+        decode and that did not change in between. Raises ApiError.
 
         All pages are of one state, and a RayCluster is created before its tables. So the
         RayClusters of a namespace that are listed after the first page include those of every page.
         """
-        async for page in self._pages(names.LABEL_CLAIMS):
-            for meta in page:
-                await self._delete(meta)
         unreadable: set[_State] = set()
         clusters: dict[str, _Clusters | None] = {}
         async for page in self._pages(names.LABEL_RESERVATIONS):

@@ -1,4 +1,4 @@
-"""Affinity: the hosts of a unit share a slice or NVLink domain, exclusively.
+"""Affinity: the hosts of a replica share a slice or NVLink domain, exclusively.
 
 See docs/contributing/decisions/0009-anti-affinity-over-namespaces.md.
 """
@@ -8,49 +8,38 @@ from typing import Any
 from webhook.accelerators.devices import DEVICES
 from webhook.api import names
 from webhook.api.objects import Affinity
-from webhook.groups.annotations import TOPOLOGY_KEY, WORKER_GROUP
-from webhook.mutation.edit import APART, TOGETHER, AppendTerm, Edit, Note, SetLabel, Warn
+from webhook.groups.annotations import TOPOLOGY_KEY
+from webhook.mutation.edit import APART, TOGETHER, AppendTerm, Edit, Note, Warn
 from webhook.mutation.ray_pod import Replica
 
 
 def replica_edits(replica: Replica) -> list[Edit]:
-    """Return the required affinity terms of a multi-host unit, unless the pod has them already.
+    """Return the required affinity terms of a multi-host replica, unless the pod has them already.
 
-    Affinity: pods of this unit. Anti-affinity: pods of any other unit, in all clusters and
+    Affinity: pods of this replica. Anti-affinity: pods of any other, in all clusters and
     namespaces, because they share node pools; the policy may restrict it to the pod's namespace.
     Replica names may be equal by chance, so the terms match the cluster too.
     """
-    if replica.unit_hosts == 1:
+    if replica.hosts == 1:
         return []
     placed = replica.slice.placed
-    key = (
-        not (placed and replica.cluster.kueue.slices) and replica.cluster.topology_key
-    ) or _usual_key(replica)
+    key = replica.cluster.topology_key or _usual_key(replica)
     if not key:
         return [Note(f"no affinity: {_why_none(replica)}")] if placed or replica.chips else []
     if problem := TOPOLOGY_KEY.problem(key):
         return [Warn(f"{TOPOLOGY_KEY.annotation}: {problem}")]
-    own = (names.LABEL_REPLICA_NAME, replica.name)
-    if replica.in_unit:
-        own = (names.LABEL_GROUP, replica.group_name)
-    mine = dict((own, (names.LABEL_CLUSTER, replica.cluster.name)))  # of exactly this unit's pods
+    mine = {names.LABEL_REPLICA_NAME: replica.name, names.LABEL_CLUSTER: replica.cluster.name}
     present = replica.pod.spec.affinity or Affinity()
     together = {"labelSelector": {"matchLabels": mine}, "topologyKey": key}
     edits: list[Edit] = []
-    if replica.in_unit:
-        edits.append(SetLabel(names.LABEL_UNIT, WORKER_GROUP, "other units keep apart by it"))
     if together not in present.together:
-        why = "the hosts of this unit share one topology domain"
+        why = "the hosts of this replica share one topology domain"
         edits.append(AppendTerm(TOGETHER, together, why))
     if replica.slice.parent and key == names.NODE_POOL:
         return edits  # sub-slices share the pool
     everywhere = replica.policy.apart == "all"
-    apart = [
-        _other(label, value, key, marker, everywhere=everywhere)
-        for marker in (names.LABEL_REPLICA_NAME, *([names.LABEL_UNIT] if replica.in_unit else ()))
-        for label, value in mine.items()
-    ]
-    why = "no host of another unit in that domain"
+    apart = [_other(label, value, key, everywhere=everywhere) for label, value in mine.items()]
+    why = "no host of another replica in that domain"
     return [*edits, *(AppendTerm(APART, each, why) for each in apart if each not in present.apart)]
 
 
@@ -72,9 +61,9 @@ def _why_none(replica: Replica) -> str:
     )
 
 
-def _other(label: str, value: str, key: str, marker: str, *, everywhere: bool) -> dict[str, Any]:
+def _other(label: str, value: str, key: str, *, everywhere: bool) -> dict[str, Any]:
     expressions: list[dict[str, Any]] = [{"key": label, "operator": "NotIn", "values": [value]}]
-    # NotIn also matches pods without the label, so the term requires the marker of units.
-    expressions.append({"key": marker, "operator": "Exists"})
+    # NotIn also matches pods without the label, so the term requires a replica name.
+    expressions.append({"key": names.LABEL_REPLICA_NAME, "operator": "Exists"})
     scope: dict[str, Any] = {"namespaceSelector": {}} if everywhere else {}
     return {"labelSelector": {"matchExpressions": expressions}, **scope, "topologyKey": key}

@@ -41,14 +41,14 @@ def compute_domain(replica: Replica) -> list[Edit]:
         slots = replica.slots[: len(pod.spec.containers or ())]
     cluster = replica.cluster
     template = domain_name(
-        domains.unit, cluster.name, cluster.uid, replica.group_name, replica.name
+        domains.scope, cluster.name, cluster.uid, replica.group_name, replica.name
     )
     why = "the GPUs of the ComputeDomain share memory over NVLink"
     paths = tuple([slot.path for slot in slots])
     edits: list[Edit] = [AddClaim(names.CLAIM_COMPUTE_DOMAIN, template, paths, why)]
     if names.LABEL_COMPUTE_DOMAIN not in pod.labels:
         edits.append(
-            SetLabel(names.LABEL_COMPUTE_DOMAIN, domains.unit, "pods of ComputeDomains find it")
+            SetLabel(names.LABEL_COMPUTE_DOMAIN, domains.scope, "pods of ComputeDomains find it")
         )
     term: dict[str, Any] = {"labelSelector": _PODS, "topologyKey": names.LABEL_HOSTNAME}
     if replica.policy.apart == "all":
@@ -97,7 +97,7 @@ def _pod_group(replica: Replica) -> str:
     cluster, granularity = replica.cluster, replica.cluster.gang.granularity
     if granularity == annotations.CLUSTER:
         return scheduling_groups.cluster_pod_group(cluster.name)
-    if granularity == annotations.WORKER_GROUP or replica.in_unit:
+    if granularity == annotations.WORKER_GROUP:
         return (
             scheduling_groups.head_pod_group(cluster.name)
             if replica.head
@@ -114,26 +114,22 @@ _RESTART: Final = "RestartContainer"
 
 
 def resize_policy(replica: Replica) -> list[Edit]:
-    """Return the missing entries of Ray's container, if `ray.io/ippr` lists its group or the
-    setting is all.
+    """Return the missing entries of Ray's container, if `ray.io/ippr` lists its group.
 
     Entries of the user are kept. Kubernetes rejects a restart policy for a pod with `restartPolicy:
     Never`, and Ray rejects it for any resize.
     """
-    listed = replica.group_name in replica.cluster.resizable
-    scope = replica.policy.resize
-    if scope == "none" or not (listed or scope == "all"):
+    if replica.group_name not in replica.cluster.resizable:
         return []
     ray = replica.ray
     rules = {rule.resource_name: rule.restart_policy for rule in ray.container.resize_policy or ()}
-    why = "Ray resizes it in place" if listed else "it can be resized in place"
-    problem = f"Ray resizes nothing with {_RESTART}" if listed else ""
+    problem = f"Ray resizes nothing with {_RESTART}"
     if replica.pod.spec.restart_policy == "Never":
         problem = f"{_RESTART} cannot be with restartPolicy Never"
     edits: list[Edit] = []
     for resource in ("cpu", "memory"):
         if resource not in rules:
-            edits.append(AppendResizeRule(ray.path, resource, why))
-        elif rules[resource] == _RESTART and problem:
+            edits.append(AppendResizeRule(ray.path, resource, "Ray resizes it in place"))
+        elif rules[resource] == _RESTART:
             edits.append(Warn(f"resizePolicy {resource}: {problem}: remove it from the template"))
     return edits

@@ -69,9 +69,9 @@ def subdomain(replica: Replica) -> list[Edit]:
         return edits
     why = "KubeRay's headless service resolves it"
     edits.append(SetField("subdomain", replica.service, why))
-    if replica.hosts == 1 and not (replica.cluster.multi_host or replica.policy.services):
+    if replica.hosts == 1 and not replica.cluster.multi_host:
         text = f"service {replica.service} is needed, and KubeRay creates none without numOfHosts"
-        edits.append(Warn(f"{text} > 1: see installation.components"))
+        edits.append(Warn(f"{text} > 1: create it"))
     return edits
 
 

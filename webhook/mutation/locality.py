@@ -1,7 +1,7 @@
 """Locality: labels of Ray nodes for label selectors: zone and region, and by opt-ins replica, host
 and any label of the Node.
 
-A label that KubeRay maps to the same label of Ray is not set again.
+Where KubeRay itself delivers labels of the Node, the webhook delivers none.
 """
 
 from typing import Final
@@ -19,8 +19,8 @@ https://github.com/kubernetes/enhancements/tree/master/keps/sig-node/4742-node-t
 """
 
 _PLACES: Final = (
-    (names.RAY_NODE_ZONE, names.LABEL_ZONE, names.RAY_LABEL_ZONE, "the zone"),
-    (names.RAY_NODE_REGION, names.LABEL_REGION, names.RAY_LABEL_REGION, "the region"),
+    (names.RAY_NODE_ZONE, names.LABEL_ZONE, "the zone"),
+    (names.RAY_NODE_REGION, names.LABEL_REGION, "the region"),
 )
 
 
@@ -30,36 +30,35 @@ def replica_edits(replica: Replica) -> list[Edit]:
 
     If the pod has no such label, the value is empty, which Ray ignores.
     """
-    if not replica.policy.zones:
+    if not replica.policy.zones or _delivered(replica):
         return []
-    mapped = _mapped(replica)
     variables = [
         Variable(name, "", f"{what} of the Node, for Ray", field_path=f"metadata.labels['{key}']")
-        for name, key, label, what in _PLACES
-        if label not in mapped and key not in mapped
+        for name, key, what in _PLACES
     ]
     return [*fill(replica.ray, variables)]
 
 
 def host_edits(worker: Worker) -> list[Edit]:
     """Return replica, host and labels of the Node as labels of Ray."""
-    replica, cluster, group = worker.replica, worker.replica.cluster, worker.replica.group
-    asked = cluster.replica_label or cluster.node_labels or group.topology or group.label_mappings
-    if not asked:
+    replica, cluster = worker.replica, worker.replica.cluster
+    if not (cluster.replica_label or cluster.node_labels):
         return []
-    mapped = _mapped(replica)
-    identity = _identity_labels(worker) if cluster.replica_label else {}
-    labels = {label: value for label, value in identity.items() if label not in mapped}
+    if _delivered(replica):
+        text = f"KubeRay sets {names.KUBERAY_NODE_LABELS}; use its labels"
+        return [Warn(f"no labels for Ray by annotations: {text}")]
+    labels = _identity_labels(worker) if cluster.replica_label else {}
     variables: list[Variable] = []
-    for key, label in sorted(_of_node(replica).items()):
+    allowed = [each for each in cluster.node_labels if _allowed(replica, each.node)]
+    for key, label in sorted({each.node: each.ray for each in allowed}.items()):
         name = f"{names.NODE_LABEL}{len(variables)}"
         path, why = f"metadata.annotations['{key}']", "the Node's label, for Ray"
         variables.append(Variable(name, "", why, field_path=path))
         labels[label] = f"$({name})"
     edits: list[Edit] = [
-        Warn(f"{each.node_label} is not passed on: the webhook's topology.nodeLabels lacks it")
+        Warn(f"{each.node} is not passed on: the webhook's topology.nodeLabels lacks it")
         for each in cluster.node_labels
-        if not _allowed(replica, each.node_label)
+        if each not in allowed
     ]
     if labels:
         edits += _override(replica.ray, variables, labels)
@@ -75,26 +74,12 @@ def _identity_labels(worker: Worker) -> dict[str, str]:
     return labels
 
 
-def _of_node(replica: Replica) -> dict[str, str]:
-    """Return Ray labels by Node label: those that the RayCluster lists, and those of the group
-    unless KubeRay delivers them.
-    """
-    native = _native(replica)
-    mappings = [*replica.cluster.node_labels, *([] if native else replica.group.mappings)]
-    taken = _mapped(replica) if native else set()
-    return {
-        each.node_label: each.map_to or each.node_label
-        for each in mappings
-        if _allowed(replica, each.node_label) and (each.map_to or each.node_label) not in taken
-    }
-
-
 def _allowed(replica: Replica, key: str) -> bool:
     allowed = replica.policy.node_labels
-    return bool(key) and (allowed is None or key in allowed)
+    return allowed is None or key in allowed
 
 
-def _native(replica: Replica) -> bool:
+def _delivered(replica: Replica) -> bool:
     """Return whether KubeRay itself delivers labels of Nodes to this pod."""
     return replica.ray.variable(names.KUBERAY_NODE_LABELS) is not None
 
@@ -114,15 +99,3 @@ def _override(slot: Slot, variables: list[Variable], labels: dict[str, str]) -> 
         ]
     why = "label selectors of Ray place work by these"
     return [*fill(slot, [*variables, Variable(names.RAY_OVERRIDE_LABELS, text, why)])]
-
-
-def _mapped(replica: Replica) -> set[str]:
-    """Return the labels in the mappings of the group: keys of Nodes, and of Ray."""
-    native = _native(replica)
-    return {
-        name
-        for mapping in replica.group.mappings
-        if native or _allowed(replica, mapping.node_label)
-        for name in (mapping.node_label, mapping.map_to)
-        if name
-    }

@@ -56,8 +56,7 @@ HEAD_ASKED: Final = (
     COMPUTE_DOMAIN.annotation,
     names.ANNOTATION_IPPR,
 )
-"""The annotations of a RayCluster that have edits of its head. Zone and region, and the resize
-policy for all pods, are settings.
+"""The annotations of a RayCluster that have edits of its head. Zone and region are a setting.
 """
 
 
@@ -69,7 +68,6 @@ def head_receives(cluster: RayClusterConfig, policy: Policy) -> bool:
         or cluster.domains.head
         or names.HEAD_GROUP in cluster.resizable
         or policy.zones
-        or policy.resize == "all"
     )
 
 

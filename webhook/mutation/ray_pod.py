@@ -47,8 +47,6 @@ HEAD_GROUP: Final = WorkerGroup(group_name=names.HEAD_GROUP, replicas=1)
 """The group of a head according to its label, in the form of a worker group."""
 
 
-ResizeScope = Literal["listed", "all", "none"]
-
 ApartFrom = Literal["all", "own"]
 
 
@@ -56,23 +54,19 @@ class Policy(Struct, frozen=True, gc=False):
     """Settings for all pods.
 
     `pod_groups`: the API server serves PodGroups; otherwise it drops `spec.schedulingGroup`
-    silently. `published`: this webhook creates the PodGroups. `resize`: which pods get a resize
-    policy: those of groups in `ray.io/ippr`, all, or none. `apart`: the namespaces of replicas from
-    which a pod has exclusive placement: all, or its own. `drain_seconds`: the drain timeout of
+    silently. `published`: this webhook creates the PodGroups. `apart`: the namespaces of replicas
+    from which a pod has exclusive placement: all, or its own. `drain_seconds`: the drain timeout of
     workers of RayClusters without the annotation; 0 disables the drain. `zones`: Ray nodes get zone
-    and region, which are labels of pods on Kubernetes 1.35 and later. `services`: this webhook
-    creates the headless services that KubeRay does not. `no_domains`: why ComputeDomains are not
-    created, so that pods that refer to one would stay pending; empty if they are. `node_labels`:
-    the labels of Nodes that are copied to pods; None for all.
+    and region, which are labels of pods on Kubernetes 1.35 and later. `no_domains`: why
+    ComputeDomains are not created, so that pods that refer to one would stay pending; empty if they
+    are. `node_labels`: the labels of Nodes that are copied to pods; None for all.
     """
 
     pod_groups: bool = True
     published: bool = True
-    resize: ResizeScope = "listed"
     apart: ApartFrom = "all"
     drain_seconds: int = 0
     zones: bool = False
-    services: bool = False
     no_domains: str = ""
     node_labels: frozenset[str] | None = None
 
@@ -129,8 +123,8 @@ class Replica(Struct, gc=False):
 
     `holder` is that of the reservation, if the identity is new to the pod, not in its labels; only
     this field differs between hosts. A head is a replica of 1 host in a group of its own, without
-    an identity. `in_unit`: its worker group is one unit, of `unit_hosts` hosts. `ray` is Ray's
-    container. `service` is the headless service under which the pod's host name resolves. `devices`
+    an identity. `ray` is Ray's container. `service` is the headless service under which the pod's
+    host name resolves. `devices`
     are those of a host, `chips` the TPU chips among them; `processes` are the containers of a v7x
     host that each run a TPU process. `slice` is the TPU slice of its hosts. `multi_slice`: it is a
     slice of a job over several. `needs_names`: other hosts must reach these by host name.
@@ -145,8 +139,6 @@ class Replica(Struct, gc=False):
     group: WorkerGroup
     group_name: str
     hosts: int
-    in_unit: bool
-    unit_hosts: int
     slots: list[Slot]
     ray: Slot
     service: str
@@ -160,8 +152,8 @@ class Replica(Struct, gc=False):
 
     @property
     def first_host(self) -> str:
-        """Return the host name of rank 0 of the unit."""
-        return host_name(self.group_name, 0 if self.in_unit else self.index, 0)
+        """Return the host name of host 0."""
+        return host_name(self.group_name, self.index, 0)
 
     def count(self, device: Device) -> int:
         return self.devices.get(device.name, 0)
@@ -179,12 +171,6 @@ class Worker(Struct, frozen=True, gc=False):
 
     replica: Replica
     host: int
-
-    @property
-    def rank(self) -> int:
-        """Return the rank of the host in its unit."""
-        first = self.replica.index * self.replica.hosts if self.replica.in_unit else 0
-        return first + self.host
 
     @property
     def host_name(self) -> str:
@@ -220,7 +206,7 @@ def read_replica(
     chips = devices.get(TPU.name, 0)
     placed = cluster.kueue.places(pod.annotations, pod.gates)
     whole = read_slice(pod.annotations, spec.node_selector or {}, chips * hosts, placed=placed)
-    head, in_unit = identity.replica == HEAD_IDENTITY.replica, name in cluster.units
+    head = identity.replica == HEAD_IDENTITY.replica
     multi_slice = chips > 0 and any(map(in_multi_slice, slots))
     return Replica(
         pod=pod,
@@ -232,8 +218,6 @@ def read_replica(
         group=group,
         group_name=name,
         hosts=hosts,
-        in_unit=in_unit,
-        unit_hosts=hosts * group.desired if in_unit else hosts,
         slots=slots,
         ray=main[ray_container((slot.name, slot.env) for slot in main)],
         service=spec.subdomain or headless_service(cluster.name),
@@ -242,7 +226,7 @@ def read_replica(
         processes=_number_processes(slots) if whole.v7x else [],
         slice=whole,
         multi_slice=multi_slice,
-        needs_names=not head and (hosts > 1 or in_unit or cluster.host_names or multi_slice),
+        needs_names=not head and (hosts > 1 or multi_slice),
         policy=policy,
     )
 

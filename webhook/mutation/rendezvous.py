@@ -1,5 +1,5 @@
-"""Rendezvous variables: the address where the hosts of a unit meet, for torchrun, Lightning, vLLM
-and NCCL.
+"""Rendezvous variables: the address where the hosts of a replica meet, for torchrun, Lightning,
+vLLM and NCCL.
 
 RANK, WORLD_SIZE, LOCAL_RANK and CUDA_VISIBLE_DEVICES are never set: they are specific to a process,
 and Ray sets them.
@@ -19,7 +19,7 @@ from webhook.mutation.ray_pod import Replica, Slot, Variable, Worker, fill
 
 
 def replica_edits(replica: Replica) -> list[Edit]:
-    """Return the common variables of all hosts of a unit, for all containers."""
+    """Return the common variables of all hosts of a replica, for all containers."""
     if not _meets(replica):
         return []
     problem = replica.cluster.profiles_problem
@@ -32,25 +32,21 @@ def replica_edits(replica: Replica) -> list[Edit]:
 
 
 def host_edits(worker: Worker) -> list[Edit]:
-    """Return the rank of a host in its unit, for all containers."""
+    """Return the rank of a host in its replica, for all containers."""
     replica = worker.replica
     if not _meets(replica):
         return []
     _, settings = _settings(profiles.of_hosts(replica.cluster.profiles))
-    rank = {profiles.RANK: str(worker.rank)}
+    rank = {profiles.RANK: str(worker.host)}
     variables = [
         Variable(setting.variable, setting.filled(rank) or "", setting.why) for setting in settings
     ]
-    edits: list[Edit] = [edit for slot in replica.slots for edit in fill(slot, variables)]
-    if replica.in_unit and worker.rank >= replica.unit_hosts:
-        text = f"rank {worker.rank} is not below the {replica.unit_hosts} hosts of the unit"
-        edits.append(Warn(f"{text}: delete this pod once a lower index is free"))
-    return edits
+    return [edit for slot in replica.slots for edit in fill(slot, variables)]
 
 
 def _meets(replica: Replica) -> bool:
     return (
-        replica.unit_hosts > 1
+        replica.hosts > 1
         and profiles.NONE not in replica.cluster.profiles
         and any(replica.devices.get(each.name) for each in DEVICES if each.rendezvous)
     )
@@ -68,7 +64,7 @@ def _settings(chosen: tuple[Profile, ...]) -> tuple[tuple[Setting, ...], tuple[S
 def _variables(
     settings: tuple[Setting, ...], replica: Replica, slot: Slot, master: str
 ) -> Iterator[Variable]:
-    known = {profiles.HOSTS: str(replica.unit_hosts), profiles.MASTER: master}
+    known = {profiles.HOSTS: str(replica.hosts), profiles.MASTER: master}
     asked = [device for device in DEVICES if device.rendezvous and slot.devices.get(device.name)]
     if asked and all(device.processes for device in asked):
         known[profiles.DEVICES] = str(sum(slot.devices[device.name] for device in asked))

@@ -163,14 +163,9 @@ def _lists(generation: Generation, topology: str, chips: int) -> bool:
 
 def _sliced_later(cluster: Cluster, group: Group) -> bool:
     """Return whether the slice is formed from nodes that Kueue chooses, so that no node has its
-    topology yet. A file lacks the annotations that the webhook adds on creation.
+    topology yet.
     """
-    written = cluster.kueue.slices and bool(TOPOLOGY_KEY.read(cluster.annotations))
-    return (
-        group.slice.placed
-        or (group.slice.annotated and cluster.kueue.queued)
-        or (written and group.hosts > 1 and bool(group.replicas))
-    )
+    return group.slice.placed or (group.slice.annotated and cluster.kueue.queued)
 
 
 def _affinity_keys(group: Group) -> set[str]:
@@ -323,7 +318,7 @@ def identity_by_hand(cluster: Cluster) -> Iterator[Fault]:
     https://github.com/ray-project/ray/blob/master/python/ray/_private/accelerators/tpu.py
     """
     for group in cluster.everyone:
-        hosts = group.unit_hosts
+        hosts = group.hosts
         field = group.pod / "hostname"
         if group is not cluster.head and field.text and group.needs_names:
             yield Fault(field, f"hostname is {field.text[:20]} on {hosts} hosts: remove it")

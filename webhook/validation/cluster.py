@@ -23,7 +23,6 @@ from webhook.accelerators.slices import Slice, read_slice
 from webhook.api import names
 from webhook.api.objects import ALWAYS, ResourceClaim, WorkerGroup
 from webhook.api.release import Release, image_release, parse_release
-from webhook.groups.annotations import HOST_NAMES, UNIT, is_unit
 from webhook.groups.ippr import parse_ippr
 from webhook.groups.kueue import NO_KUEUE, Kueue, read_kueue
 from webhook.validation.field import Field
@@ -94,10 +93,6 @@ class Group(Struct):
     """The devices of a pod, as counted for the variables of its slice."""
     slice: Slice
     """The TPU slice of each replica."""
-    is_unit: bool = False
-    """Whether the group is one job, by the annotation of units."""
-    named: bool = False
-    """Whether its hosts have names by the annotation of host names."""
 
     @property
     def first(self) -> Container:
@@ -139,17 +134,11 @@ class Group(Struct):
         return sum(bool(each.devices.get(TPU.name)) for each in (*self.containers, *lasting))
 
     @property
-    def unit_hosts(self) -> int:
-        """The number of hosts of one distributed job: those of a replica, or of the group."""
-        return self.hosts * self.scale.desired if self.is_unit else self.hosts
-
-    @property
     def needs_names(self) -> bool:
-        """Return whether other hosts must resolve these hosts by name: several hosts, a group that
-        is a unit, several slices of one job, or host names by annotation.
+        """Return whether other hosts must resolve these hosts by name: several hosts, or
+        several slices of one job.
         """
-        several = self.hosts > 1 or self.is_unit or self.named
-        return several or (self.count(TPU) > 0 and self.multi_slice)
+        return self.hosts > 1 or (self.count(TPU) > 0 and self.multi_slice)
 
     @property
     def multi_slice(self) -> bool:
@@ -267,12 +256,8 @@ def read_cluster(field: Field, meta: Field, settings: RuleSettings, owner: str =
     entries = [entry for entry in islice(listed.items(), GROUPS_MAX) if type(entry.value) is dict]
     name = (meta / "name").text or (meta / "generateName").text + "xxxxx"
     annotations = (meta / "annotations").strings
-    kueue = read_kueue(annotations, labels, owner)
-    units, named = UNIT.read(annotations), HOST_NAMES.read(annotations) == "true"
+    kueue = read_kueue(labels)
     groups = [_group(entry, (entry / "groupName").text, kueue) for entry in entries]
-    for group in groups if units or named else ():
-        group.is_unit = is_unit(units, group.name) and not group.count(TPU)
-        group.named = named
     return Cluster(
         field=field,
         meta=meta,

@@ -71,8 +71,7 @@ def ray_label_invalid(cluster: Cluster) -> Iterator[Fault]:
 
 
 def ray_label_reserved(cluster: Cluster) -> Iterator[Fault]:
-    """A label of a Ray node that only Ray may set, among the labels or the label mappings of a
-    group.
+    """A label of a Ray node that only Ray may set, among the labels of a group.
 
     The raylet ends when it starts, so the pods restart repeatedly.
 
@@ -80,15 +79,9 @@ def ray_label_reserved(cluster: Cluster) -> Iterator[Fault]:
     """
     for group in cluster.everyone:
         labels = group.field / "labels"
-        found = [(key, labels.key(key)) for key in labels.strings]
-        for holder in (group.field, group.field / "topology"):
-            for mapping in (holder / "labelMappings").items():
-                target = mapping / "mapTo"
-                field = target if target.text else mapping / "nodeLabel"
-                found.append((field.text, field))
-        for key, field in found:
+        for key in labels.strings:
             if why := reserved([key]):
-                yield Fault(field, why, FORBIDDEN)
+                yield Fault(labels.key(key), why, FORBIDDEN)
 
 
 def ray_start_param_unknown(cluster: Cluster) -> Iterator[Fault]:

@@ -18,6 +18,7 @@ from webhook.validation import (
     lifecycle,
     metadata,
     multislice,
+    opt_ins,
     ray_start,
     raycronjob,
     rayjob,
@@ -27,7 +28,6 @@ from webhook.validation import (
     security,
     serve_config,
     shard_groups,
-    units,
     updates,
 )
 from webhook.validation.finding import ALWAYS, DENY, WARN, Fault, KubeRay, Level
@@ -207,8 +207,7 @@ CLUSTER_RULES: Final = (
     warn(scheduling.scheduling_group_in_template),
     warn(scheduling.scheduling_group_obstacle),
     warn(scheduling.scheduling_group_not_served),
-    deny(units.unit_autoscaled),
-    warn(units.annotation_without_effect),
+    warn(opt_ins.annotation_without_effect),
     warn(scheduling.compute_domain_not_kept),
     warn(scheduling.compute_domain_head_outside),
     warn(scheduling.compute_domain_claimed),
@@ -264,7 +263,7 @@ CRON_RULES: Final = (
     deny(raycronjob.cron_schedule_invalid, "ValidateRayCronJobSpec"),
     deny(raycronjob.cron_time_zone_invalid, "ValidateRayCronJobSpec", since=(1, 7)),
 )
-SCALE_RULES: Final = (warn(multislice.slices_renumbered), warn(units.unit_resized))
+SCALE_RULES: Final = (warn(multislice.slices_renumbered),)
 """Rules that also apply to an update that only scales."""
 
 UPDATE_RULES: Final = (
@@ -275,7 +274,7 @@ UPDATE_RULES: Final = (
     warn(updates.recreate_deletes_pods),
     warn(updates.service_starts_new_cluster),
     *SCALE_RULES,
-    warn(units.annotation_for_new_pods),
+    warn(opt_ins.annotation_for_new_pods),
     deny(shard_groups.shard_index_changed),
 )
 FILE_RULES: Final = (

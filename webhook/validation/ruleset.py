@@ -29,7 +29,6 @@ from webhook.validation.rules import (
     Rule,
 )
 from webhook.validation.schema import pruned
-from webhook.validation.units import has_units
 
 T = TypeVar("T")
 
@@ -95,8 +94,7 @@ def check_update(
     counts = replicas_of(kind, new) if moved else []
     if moved and all(map(count_fits, counts)):
         fewer = scaled and any(map(_fewer, replicas_of(kind, old), counts))
-        left = fewer or (scaled and has_units(new))
-        return _left_behind(kind, old, new, settings) if left else []
+        return _left_behind(kind, old, new, settings) if fewer else []
     before, after = (read_ray_object(kind, each, settings) for each in (old, new))
     if moved or being_deleted(new):
         return _new(before, after, settings, partial(_run, DECODING_RULES))

@@ -131,8 +131,7 @@ def scheduling_group_not_served(cluster: Cluster) -> Iterator[Fault]:
 
 def _gang(cluster: Cluster) -> Gang:
     """Return the gang that pod mutation derives from the same object."""
-    asking = {names.ANNOTATION_SCHEDULING_GROUP, names.ANNOTATION_NATIVE_SCHEDULING}
-    if asking.isdisjoint(cluster.annotations):
+    if names.ANNOTATION_SCHEDULING_GROUP not in cluster.annotations:
         return NO_GANG
     groups = [WorkerGroup(group.name, template=_template(group)) for group in cluster.groups]
     head = HeadGroup(_template(cluster.head))
@@ -149,11 +148,8 @@ def _template(group: Group) -> Template:
 
 
 def _annotation(cluster: Cluster) -> Field:
-    """Return the annotation that enables scheduling groups: the webhook's, else the one that was
-    proposed for KubeRay and never added.
-    """
-    own = cluster.annotation(names.ANNOTATION_SCHEDULING_GROUP)
-    return own if own.given else cluster.annotation(names.ANNOTATION_NATIVE_SCHEDULING)
+    """Return the annotation that enables scheduling groups."""
+    return cluster.annotation(names.ANNOTATION_SCHEDULING_GROUP)
 
 
 def _asked(cluster: Cluster) -> bool:
@@ -187,7 +183,7 @@ def kueue_slices_missing(cluster: Cluster) -> Iterator[Fault]:
     https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/
     """
     for group in _queued(cluster):
-        if not group.replicas or _sliced(cluster, group):
+        if not group.replicas or _sliced(group):
             continue
         if names.KUEUE_REQUIRED_TOPOLOGY not in group.annotations.strings:
             text = "where the queue's flavor has a topology: set this to a level of it"
@@ -207,7 +203,7 @@ def kueue_replicas_mixed(cluster: Cluster) -> Iterator[Fault]:
     """
     for group in _queued(cluster):
         replicas = group.scale.desired
-        several = replicas > 1 and _sliced(cluster, group)
+        several = replicas > 1 and _sliced(group)
         if several and replicas * group.hosts > _slice_size(group):
             text = "whose hosts Kueue may mix: use a group for each replica"
             yield Fault(group.field / "replicas", f"replicas is {replicas}, {text}")
@@ -264,10 +260,10 @@ def _queued(cluster: Cluster) -> list[Group]:
     return [group for group in cluster.groups if cluster.kueue.queued and group.hosts > 1]
 
 
-def _sliced(cluster: Cluster, group: Group) -> bool:
+def _sliced(group: Group) -> bool:
     """Return whether Kueue has the topology level that keeps the pods of a slice together."""
     levels = (names.KUEUE_SLICE_REQUIRED_TOPOLOGY, names.KUEUE_SLICE_CONSTRAINTS)
-    return cluster.kueue.slices or any(level in group.annotations.strings for level in levels)
+    return any(level in group.annotations.strings for level in levels)
 
 
 def _slice_size(group: Group) -> int:
@@ -352,6 +348,6 @@ def node_label_not_allowed(cluster: Cluster) -> Iterator[Fault]:
     """
     allowed = cluster.settings.node_labels
     for each in read_pairs(NODE_LABELS.read(cluster.annotations)):
-        if allowed is not None and each.node_label not in allowed:
-            text = f"{each.node_label[:40]} is not passed on: add it to the webhook's node labels"
+        if allowed is not None and each.node not in allowed:
+            text = f"{each.node[:40]} is not passed on: add it to the webhook's node labels"
             yield Fault(cluster.annotation(NODE_LABELS.annotation), text)

@@ -12,7 +12,6 @@
 {{- if .Values.controller.events }}{{ $parts = append $parts "events" }}{{ end -}}
 {{- if .Values.schedulingGroups.publish }}{{ $parts = append $parts "pod-groups" }}{{ end -}}
 {{- if .Values.computeDomains.enabled }}{{ $parts = append $parts "compute-domains" }}{{ end -}}
-{{- if .Values.headlessServices.create }}{{ $parts = append $parts "services" }}{{ end -}}
 {{- if .Values.repair.enabled }}{{ $parts = append $parts "repair" }}{{ end -}}
 {{ join "," $parts }}
 {{- end }}
@@ -60,9 +59,6 @@ RAY_WEBHOOK_LISTEN__ADMIN_PORT: {{ .Values.webhook.adminPort | quote }}
 {{- if or .configMap .secret }}
 RAY_WEBHOOK_TLS__CLIENT_CA: /etc/ray-webhook/clients/{{ .key }}
 {{- end }}
-{{- end }}
-{{- if .Values.resizeCheck.enabled }}
-RAY_WEBHOOK_RESIZE__ENFORCEMENT_ACTION: {{ .Values.resizeCheck.enforcementAction | quote }}
 {{- end }}
 {{- if ne (include "ray-webhook.components" .) "events" }}
 RAY_WEBHOOK_INSTALLATION__COMPONENTS: {{ include "ray-webhook.components" . | quote }}

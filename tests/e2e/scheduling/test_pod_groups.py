@@ -13,7 +13,6 @@ from tests.e2e.api import (
     POD_GROUPS,
     PODS,
     RAY_CLUSTERS,
-    SERVICES,
     WORKLOADS,
     Api,
     Json,
@@ -48,7 +47,6 @@ from tests.e2e.rays import (
     with_identity,
     workers,
 )
-from tests.e2e.versions import chosen
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
 from tests.identities import identity_of
@@ -375,37 +373,6 @@ def test_a_cluster_that_an_autoscaler_scales_is_no_gang_as_a_whole(
     assert set(map(group_of, wait_for_pods(api, namespace, 1 + HOSTS))) == {None}
     assert [*pod_groups(api, namespace), *workloads(api, namespace)] == []
     gated_plane.delete_ray_cluster("auto", namespace)
-
-
-def test_single_hosts_of_a_unit_are_the_ranks_of_one_job_in_one_pod_group(
-    gated_plane: ControlPlane,
-) -> None:
-    api, namespace = gated_plane.api, gated_plane.namespace("unit")
-    asked = {names.ANNOTATION_UNIT: "worker-group", names.ANNOTATION_TOPOLOGY_KEY: "rack"}
-    cluster = grouped("one", {"ranks": (3, 1)}, by("replica") | asked)
-    (group,) = cluster["spec"]["workerGroupSpecs"]
-    group["template"]["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "1"}}
-    api.create(RAY_CLUSTERS, cluster, namespace)
-
-    await_counts(api, namespace, {"one-worker-ranks": 3})
-    wait_for_pods(api, namespace, 4)
-    found = {}
-    for pod in workers(api, namespace):
-        env = {each["name"]: each.get("value") for each in pod["spec"]["containers"][0]["env"]}
-        assert group_of(pod) == "one-worker-ranks"
-        assert env[names.NNODES] == "3"
-        assert env[names.MASTER_ADDR] == f"ranks-0-0.one-headless.{namespace}.svc"
-        index = pod["metadata"]["labels"][names.LABEL_REPLICA_INDEX]
-        assert pod["spec"]["hostname"] == f"ranks-{index}-0"
-        found[env[names.NODE_RANK]] = index
-    assert found == {"0": "0", "1": "1", "2": "2"}
-    (pod_group,) = pod_groups(api, namespace)
-    if chosen().pod_groups == "v1beta1":
-        assert pod_group["spec"]["disruptionMode"] == {"all": {}}
-    assert "schedulingConstraints" not in pod_group["spec"]  # without its feature gate
-    until(lambda: "one-headless" in uids(api.list(SERVICES, namespace)), "the headless service")
-    gated_plane.delete_ray_cluster("one", namespace)
-    await_nothing(api, namespace)
 
 
 def test_a_worker_group_that_autoscales_waits_for_the_pods_that_it_has_at_least(

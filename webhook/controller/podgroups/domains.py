@@ -66,18 +66,18 @@ def desired_domains(facts: RayClusterConfig, taken: Occupied) -> Desired:
 
 def _names(facts: RayClusterConfig, taken: Occupied) -> Iterator[str]:
     domains, ids = facts.domains, (facts.name, facts.uid)
-    if domains.unit == CLUSTER and (domains.groups or domains.head):
+    if domains.scope == CLUSTER and (domains.groups or domains.head):
         yield domain_name(CLUSTER, *ids)
-    elif domains.unit == WORKER_GROUP:
+    elif domains.scope == WORKER_GROUP:
         for group in domains.groups:
             yield domain_name(WORKER_GROUP, *ids, group)
     else:
         for group, replicas in zip(facts.groups, taken, strict=True):
             for replica in sorted(replicas if group in domains.groups else ()):
                 if replica:
-                    yield domain_name(domains.unit, *ids, group, replica)
+                    yield domain_name(domains.scope, *ids, group, replica)
 
 
 COMPUTE_DOMAINS: Final = Subject(
-    "ComputeDomains", lambda facts: bool(facts.domains.unit), desired_domains, DomainStore
+    "ComputeDomains", lambda facts: bool(facts.domains.scope), desired_domains, DomainStore
 )

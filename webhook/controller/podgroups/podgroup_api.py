@@ -150,7 +150,7 @@ def pod_group_spec(wanted: PodGroup, workload: str, *, newest: bool) -> Body:
     v1beta1 on.
     """
     spec = {**_priority(wanted.priority_class), "schedulingPolicy": _policy(wanted.min_count)}
-    if newest and wanted.unit:
+    if newest and wanted.replica:
         spec["disruptionMode"] = {"all": {}}
     if newest and wanted.topology_key:
         spec["schedulingConstraints"] = {"topology": [{"key": wanted.topology_key}]}

@@ -5,14 +5,11 @@ one of them has lost a host, even if another pod has its identity; a replica tha
 has lost nothing. A replica to delete is recorded first, then its pods are marked, so that admission
 assigns no further host of it, and then deleted. Another process continues from the record; nothing
 that other users can write on a pod is a reason to delete a pod.
-
-A worker group that is one job is planned as one replica after another: the recorded pods are one,
-and the pods that KubeRay has created since are the next.
 """
 
 from binascii import crc32
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import count, groupby
+from itertools import groupby
 from typing import Final
 
 from msgspec import Struct, field
@@ -84,8 +81,7 @@ EMPTY: Final = Record()
 
 
 class Group(Struct, frozen=True):
-    """A worker group of one RayCluster: its desired size, and its pods. If it is a `unit`, one job
-    spans the group, and its hosts are those of all its replicas.
+    """A worker group of one RayCluster: its desired size, and its pods.
 
     `version` changes with the spec of the RayCluster. `leaving` are the names in `workersToDelete`,
     which may remain there after their pods are deleted. `repair` and `restart` are the opt-ins of
@@ -100,7 +96,6 @@ class Group(Struct, frozen=True):
     repair: bool = False
     restart: bool = False
     suspended: bool = False
-    unit: bool = False
     leaving: frozenset[str] = frozenset()
 
 
@@ -124,6 +119,9 @@ class Limits(Struct, frozen=True, gc=False):
 
     wait: float = 30.0
     per_hour: int = 6
+
+
+LIMITS: Final = Limits()
 
 
 class Memory(Struct):
@@ -152,8 +150,6 @@ def plan(
     """
     if memory.version != group.version:
         memory.version, memory.since = group.version, now
-    if group.unit:
-        group = _as_replicas(group, record)
     extra = [Action(DELETE, host, DUPLICATE) for host in _duplicates(group, record)]
     if extra:
         others = {deletion.host.uid for deletion in extra}
@@ -182,38 +178,8 @@ def plan(
         ),
     )
     record = replace(record, going={first: broken[first]})
-    if group.unit:
-        pods = {host.id: host.restarts for host in group.pods}
-        record = replace(record, whole={first: pods})
     waiting = {name: GOING if name in ripe else TOO_NEW for name in broken if name != first}
     return Plan(record, _actions(record, replicas), waiting)
-
-
-def _as_replicas(group: Group, record: Record) -> Group:
-    """Return a unit with the names of its replicas: the recorded one of a pod, or of the live pod
-    with its identity; otherwise a new one. A complete unit that has grown, or was recorded by
-    replica before it was a unit, gets a new name as a whole.
-    """
-    known = {host: name for name, hosts in record.whole.items() for host in hosts}
-    complete = _runs(group, group.pods) and known.keys() <= {host.id for host in group.pods}
-    if complete and len({known.get(host.id) for host in group.pods}) > 1:
-        known = {}
-    holders = {
-        host.identity: known[host.id] for host in group.pods if host.lives and host.id in known
-    }
-    new = next(name for name in map(str, count()) if name not in {*record.whole, *record.replaced})
-    pods = [
-        replace(
-            host,
-            identity=HostIdentity(
-                host.identity.replica,
-                host.identity.host,
-                known.get(host.id) or holders.get(host.identity) or new,
-            ),
-        )
-        for host in group.pods
-    ]
-    return replace(group, pods=tuple(pods))
 
 
 def _duplicates(group: Group, record: Record) -> list[Host]:
@@ -321,9 +287,9 @@ def _fault(group: Group, whole: Mapping[str, int] | None, pods: Sequence[Host]) 
     live = {host.id: host for host in pods if host.lives}
     if _all_deleting(pods):
         return ""
-    asked = group.repair and (group.unit or all(host.ours for host in pods))
+    asked = group.repair and all(host.ours for host in pods)
     if whole is None:
-        lacks = not group.unit and 0 < len(live) < group.hosts
+        lacks = 0 < len(live) < group.hosts
         return INCOMPLETE if asked and lacks and _full(group) else ""
     if group.restart and 0 < _restarted(whole, live.values()) < len(live):
         return RESTARTED

@@ -11,6 +11,7 @@ from webhook.controller.repair.plan import (
     DELETE,
     DUPLICATE,
     EMPTY,
+    LIMITS,
     UNMARK,
     Action,
     Group,
@@ -56,7 +57,7 @@ class RepairReconciler:
         clusters: ClusterIndex,
         store: RepairStore,
         record: Callable[[Iterable[EventRequest], float], Awaitable[None]],
-        limits: Limits,
+        limits: Limits = LIMITS,
         time_source: Clock | None = None,
     ) -> None:
         self.deleted: dict[str, int] = {}
@@ -154,7 +155,7 @@ class RepairReconciler:
             await self._store.records.write(facts.uid, {**records, name: found.record})
         for action in found.actions:
             if action.kind != DELETE:
-                await self._perform(facts, name, action)
+                await self._perform(facts, action)
         await self._delete(facts, name, [each for each in found.actions if each.kind == DELETE])
         return any(action.kind != UNMARK for action in found.actions)
 
@@ -164,7 +165,7 @@ class RepairReconciler:
         Raises ApiError.
         """
         results = await asyncio.gather(
-            *(self._perform(facts, group, action) for action in actions), return_exceptions=True
+            *(self._perform(facts, action) for action in actions), return_exceptions=True
         )
         deleted: dict[tuple[str, str], list[str]] = {}
         for action, done in zip(actions, results, strict=True):
@@ -178,7 +179,7 @@ class RepairReconciler:
             if isinstance(error, BaseException):
                 raise error
 
-    async def _perform(self, facts: RayClusterConfig, group: str, action: Action) -> bool:
+    async def _perform(self, facts: RayClusterConfig, action: Action) -> bool:
         """Perform an action, and return whether it succeeded: False on a conflict."""
         try:
             await self._store.perform(facts, action)
@@ -191,7 +192,7 @@ class RepairReconciler:
             self.deleted[reason] = self.deleted.get(reason, 0) + 1
             text = "repair: deleted pod %s/%s of %s: %s"
             host = action.host
-            called = _called(facts, group, host.identity.name)
+            called = f"replica {host.identity.name}"
             _log.warning(text, facts.namespace, host.name, called, reason)
         return True
 
@@ -202,12 +203,7 @@ class RepairReconciler:
         for replica, why in now.items():
             if before.get(replica) != why:
                 text = "repair: %s of group %s of RayCluster %s/%s is broken, and waits: %s"
-                called = _called(facts, group, replica)
-                _log.info(text, called, group, facts.namespace, facts.name, why)
-
-
-def _called(facts: RayClusterConfig, group: str, replica: str) -> str:
-    return f"unit {group}" if group in facts.units else f"replica {replica}"
+                _log.info(text, f"replica {replica}", group, facts.namespace, facts.name, why)
 
 
 def _asked(facts: RayClusterConfig) -> bool:
@@ -217,7 +213,7 @@ def _asked(facts: RayClusterConfig) -> bool:
 def _notice(
     facts: RayClusterConfig, group: str, replica: str, reason: str, pods: list[str]
 ) -> EventRequest:
-    names, called = ", ".join(pods), _called(facts, group, replica)
+    names, called = ", ".join(pods), f"replica {replica}"
     kind, text = REPLACED, f"{called} is replaced, {reason}: deleted {names}"
     if reason == DUPLICATE:
         kind = DUPLICATED

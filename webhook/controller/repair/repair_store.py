@@ -61,8 +61,8 @@ class RepairStore:
         return ""
 
     async def groups(self, known: RayClusterConfig) -> dict[str, Group]:
-        """Return the current worker groups of a RayCluster whose replicas have several hosts, or
-        that are units, by name; none if the RayCluster was deleted, recreated, or is ignored.
+        """Return the current worker groups of a RayCluster whose replicas have several hosts, by
+        name; none if the RayCluster was deleted, recreated, or is ignored.
         """
         path = f"/apis/{names.RAY_GROUP}/v1/namespaces/{quote(known.namespace)}/rayclusters"
         selection = [("fieldSelector", f"metadata.name={known.name}")]
@@ -79,18 +79,16 @@ class RepairStore:
         groups: dict[str, Group] = {}
         for group in cluster.spec.worker_group_specs or ():
             name, hosts = group.group_name, group.num_of_hosts
-            unit = name in facts.units
-            if unit or hosts > 1:
+            if hosts > 1:
                 groups[name] = Group(
                     version,
-                    hosts * group.desired if unit else hosts,
-                    1 if unit else group.desired,
-                    tuple(_hosts_of(pods, name, hosts, unit=unit)),
+                    hosts,
+                    group.desired,
+                    tuple(_hosts_of(pods, name, hosts)),
                     head=head,
                     repair=facts.repair,
                     restart=facts.restart,
                     suspended=facts.suspended or bool(group.suspend),
-                    unit=unit,
                     leaving=group.leaving,
                 )
         return groups
@@ -119,8 +117,8 @@ class RepairStore:
         ]
 
 
-def _hosts_of(pods: Sequence[LivePod], group: str, hosts: int, *, unit: bool) -> Iterator[Host]:
-    """Yield the workers of a group with an identity; in a unit, the host index is the rank."""
+def _hosts_of(pods: Sequence[LivePod], group: str, hosts: int) -> Iterator[Host]:
+    """Yield the workers of a group with an identity."""
     for pod in pods:
         labels = pod.labels
         worker = labels.get(names.LABEL_NODE_TYPE) == names.NODE_TYPE_WORKER
@@ -131,8 +129,7 @@ def _hosts_of(pods: Sequence[LivePod], group: str, hosts: int, *, unit: bool) ->
         except Denied:
             continue
         if identity is not None:
-            rank = HostIdentity(0, identity.replica * hosts + identity.host, "")
-            yield _host_of(pod, rank if unit else identity)
+            yield _host_of(pod, identity)
 
 
 def _host_of(pod: LivePod, identity: HostIdentity) -> Host:
