@@ -16,11 +16,13 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from msgspec.structs import replace
 
 from tests.reservation.alone import Lists
 from tests.reservation.leases import Direct, lease_store
 from webhook.groups.identity import MAX_REPLICAS, GroupKey, HostIdentity
 from webhook.groups.identity_index import Member, Membership
+from webhook.groups.required_reads import ReadGroup
 from webhook.reservation.allocation import BLOCK, VACANT_SECONDS, Request
 from webhook.reservation.identities import IdentityRequest
 from webhook.reservation.stores import at_once
@@ -80,6 +82,11 @@ class Identities(RuleBasedStateMachine):
 
     def _reserve(self, wanted: IdentityRequest) -> tuple[HostIdentity, str]:
         found = at_once(self.identities.reserve(wanted, lambda *found: found))
+        if isinstance(found, ReadGroup):
+            at_once(self.lists.relist(wanted.key, wanted.cluster))
+            found = at_once(
+                self.identities.reserve(replace(wanted, read=True), lambda *found: found)
+            )
         assert isinstance(found, tuple)
         return found
 
@@ -101,7 +108,9 @@ class Identities(RuleBasedStateMachine):
         key = list(self.groups)[number % len(self.groups)]
         before = self.api.entries(key.group)
         first, second = (
-            self.identities.preview(self._wanted(key), lambda identity, _: identity)
+            self.identities.preview(
+                replace(self._wanted(key), read=True), lambda identity, _: identity
+            )
             for _ in range(2)
         )
         assert isinstance(first, HostIdentity)
@@ -193,7 +202,8 @@ class Identities(RuleBasedStateMachine):
             return  # a table that this process has not read may have more
         lacking = [i for i in replicas if len([each for each in held if each[0] == i]) < hosts]
         if identity.replica in replicas:
-            assert identity.replica == min(lacking)
+            opened = {replica for replica, _ in places}.intersection(lacking)
+            assert identity.replica == min(opened or lacking)
             taken = {host for replica, host in held if replica == identity.replica}
             assert identity.host == min(set(range(hosts)) - taken)
         else:

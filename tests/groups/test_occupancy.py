@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from tests.alone import alone
 from tests.reservation.alone import next_identity
 from webhook.groups.identity import MAX_REPLICAS, GroupKey, HostIdentity
-from webhook.groups.identity_index import Member, Membership, Occupancy, lowest_bit
+from webhook.groups.identity_index import Member, Membership, Occupancy
+from webhook.groups.indices import lowest_bit
 
 HOSTS = 2
 IDENTITIES = st.builds(
@@ -20,7 +21,7 @@ IDENTITIES = st.builds(
 def occupied(hosts: int, *identities: HostIdentity) -> Occupancy:
     """Return a group of which these identities are taken."""
     group = Occupancy()
-    group.lowest(hosts)
+    group.incomplete(hosts)
     for identity in identities:
         group.take(identity)
     return group
@@ -34,9 +35,10 @@ def following(group: Occupancy, hosts: int = 0) -> HostIdentity:
     """Return the place to fill next, with the known number of hosts; the name of a new replica is
     empty.
     """
-    vacant, index = group.lowest(hosts or group.hosts)
-    if index is None:
-        return HostIdentity(vacant, 0, "")
+    incomplete = group.incomplete(hosts or group.hosts)
+    if not incomplete:
+        return HostIdentity(group.occupied.lowest_absent, 0, "")
+    index = next(iter(incomplete))
     return HostIdentity(index, lowest_bit(~group.taken(index)), group.name_of(index))
 
 
@@ -155,15 +157,16 @@ def test_the_lowest_free_index_is_that_of_a_set(indices: list[int]) -> None:
     for index in indices[::2]:
         remaining.remove(index)
     taken = set(remaining)
-    assert group.lowest(1) == (min(set(range(len(taken) + 1)) - taken), None)
-    assert group.lowest(2)[1] == min(taken, default=None)
+    assert place(group, 1) == (min(set(range(len(taken) + 1)) - taken), 0)
+    assert [*group.incomplete(2)] == [*group.occupied] == sorted(taken)
+    assert len(group.occupied) == len(taken)
 
 
 def test_a_whole_block_of_indices_can_be_taken() -> None:
     group = occupied(1, *(HostIdentity(index, 0, "A") for index in range(1500)))
-    assert group.lowest(1) == (1500, None)
+    assert place(group, 1) == (1500, 0)
     group.release(HostIdentity(1024, 0, "A"))
-    assert group.lowest(1) == (1024, None)
+    assert place(group, 1) == (1024, 0)
 
 
 def test_names_are_known_as_long_as_anyone_bears_them() -> None:

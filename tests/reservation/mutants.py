@@ -18,6 +18,7 @@ from tests.reservation.server import EPOCH, Server
 from tests.reservation.stories import story
 from webhook.cache.live import LiveReader, Stores
 from webhook.groups.identity_index import Membership, Occupancy
+from webhook.groups.indices import Indices
 from webhook.groups.naming import replica_name
 from webhook.kubeclient import reservation_leases
 from webhook.kubeclient.reservation_leases import LeaseStore
@@ -26,9 +27,9 @@ from webhook.reservation import (
     allocation,
     reservations,
 )
-from webhook.reservation.allocation import AnyRequest
+from webhook.reservation.allocation import AnyRequest, Choice, Tables
 from webhook.reservation.reservations import Reservations
-from webhook.reservation.stores import Reserved, Table
+from webhook.reservation.stores import Reserved
 
 SEEDS: Final = 300
 
@@ -82,12 +83,12 @@ _OWN: Final = allocation.own_entry
 _ALLOCATE: Final = allocation.allocate
 
 
-def _index_not_renewed(table: Table, objects: Any, request: AnyRequest, *more: Any) -> Any:  # noqa: ANN401
-    found = _ALLOCATE(table, objects, request, *more)
-    own = _OWN(table, request, 0)
-    if own and request.index and isinstance(found, allocation.Place):
-        return replace(found, table=None)
-    return found
+def _index_not_renewed(tables: Tables, objects: Any, request: AnyRequest, now: float) -> Choice:  # noqa: ANN401
+    choice = _ALLOCATE(tables, objects, request, now)
+    own = _OWN(tables.table(0), request, 0)
+    if own and request.index and isinstance(choice.found, allocation.Place):
+        return replace(choice, found=replace(choice.found, table=None))
+    return choice
 
 
 MUTANTS: Final[dict[str, Mutation]] = {
@@ -110,12 +111,8 @@ MUTANTS: Final[dict[str, Mutation]] = {
     "a list is dated when it ended": _patched(LiveReader, "_pods", _read_dated_late),
     "tables are deleted by age": _patched(LeaseStore, "clean_up", _sweep_by_age),
     "a write names no uid": _patched(LeaseStore, "_lease", _lease_without_uid),
-    "entries hold no place": _patched(
-        allocation,
-        "_mask",
-        lambda _, objects, index: objects.taken(index),
-    ),
-    "pods hold no place": _patched(Occupancy, "taken", lambda *_: 0),
+    "entries hold no place": _patched(allocation, "without_vacant", lambda *_: (Reserved(), 0)),
+    "pods hold no place": _patched(Occupancy, "occupied", property(lambda _: Indices())),
     "an index entry is returned as it is": _patched(reservations, "allocate", _index_not_renewed),
     "an index is free when its RayCluster is gone": _patched(
         allocation.Shards, "gone", lambda *_: True

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from email.utils import formatdate
 from random import Random
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
@@ -32,11 +32,13 @@ from webhook.groups.required_reads import ReadGroup
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.reservation_leases import LeaseStore
 from webhook.kubeclient.timeouts import ServerTime
-from webhook.reservation.allocation import Place, Request
+from webhook.reservation.allocation import Found, Place, Request
 from webhook.reservation.identities import Identities
-from webhook.reservation.reservations import Found, Reservations
+from webhook.reservation.reservations import Reservations
 
 T = TypeVar("T", WorkerPod, RayCluster)
+
+Step = tuple[Callable[[Any], None], float]
 
 WEBHOOK_SECONDS = 10.0
 """An answer that comes later goes nowhere."""
@@ -236,6 +238,9 @@ class Model:
     by chance.
     """
 
+    chances: ClassVar[Sequence[Step]]
+    """The steps, and how often one is taken."""
+
     def __init__(self, seed: int, processes: int) -> None:
         self.random = Random(seed)  # noqa: S311 - a story, not a secret
         self.loop = asyncio.new_event_loop()
@@ -275,8 +280,8 @@ class Model:
 
     def step(self) -> None:
         """Let one thing happen, and check what must hold."""
-        happening = self.random.choices(_HAPPENINGS, _WEIGHTS)[0]
-        happening(self)
+        happenings, weights = zip(*self.chances, strict=True)
+        self.random.choices(happenings, weights)[0](self)
         self.settle()
         self.check()
 
@@ -309,9 +314,13 @@ class Model:
             pod.attempt += 1
             process.start(self._admit(process, pod))
 
+    def desired(self, key: GroupKey) -> int:
+        """Return the desired replicas of a group, as the RayCluster in the cache has it."""
+        del key
+        return self.random.choice([0, 1, 2, 4, 1 << 10])
+
     async def _admit(self, process: Process, pod: Pod) -> None:
-        read, attempt = False, pod.attempt
-        desired = self.random.choice([0, 1, 2, 4, 1 << 10])
+        read, attempt, desired = False, pod.attempt, self.desired(pod.key)
         while True:
             hosts = self.groups[pod.key]
             wanted = Request("ray", pod.key, hosts, desired, pod.uid, read)
@@ -463,6 +472,17 @@ class Model:
             request.answer.set_exception(request.result)
         else:
             request.answer.set_result(request.result)
+
+    def answer_all(self) -> None:
+        """Carry out and answer all requests, also those that follow."""
+        self.settle()
+        while self.requests:
+            for request in self.requests:
+                if not request.done:
+                    self.carry_out(request)
+                self.answer(request)
+            self.requests = []
+            self.settle()
 
     def pods_watched(self) -> None:
         """A watch of pods receives some of what happened, or all."""
@@ -620,7 +640,7 @@ class Model:
         for request in [request for request in self.requests if request.deadline <= self.now]:
             if not request.process.paused and not request.answer.done() and request.process.alive:
                 request.answer.set_exception(ApiError("timeout", "no answer in time"))
-            if request.since + 60.0 <= self.now:
+            if request.since + 60.0 <= self.now and not request.process.paused:
                 self.requests.remove(request)
 
     def settle(self) -> None:
@@ -635,7 +655,7 @@ class Model:
             await asyncio.sleep(0)
 
 
-_CHANCES: Sequence[tuple[Callable[[Model], None], float]] = [
+Model.chances = [
     (Model.create, 40),
     (Model.repeat, 3),
     (Model.cancel, 0.5),
@@ -656,5 +676,3 @@ _CHANCES: Sequence[tuple[Callable[[Model], None], float]] = [
     (Model.change_ray, 4),
     (Model.rays_watched, 10),
 ]
-_HAPPENINGS = [happening for happening, _ in _CHANCES]
-_WEIGHTS = [weight for _, weight in _CHANCES]

@@ -1,5 +1,5 @@
 """Random histories of several processes: `python -m tests.reservation.stories [--seed N] [STEPS]`.
-Exit code 1: a history ended with two pods of the same identity.
+Exit code 1: a history ended with two pods of the same identity, or with an incomplete replica.
 """
 
 import argparse
@@ -8,6 +8,7 @@ import random
 import sys
 from unittest.mock import patch
 
+from tests.reservation.scaling import ScalingModel
 from tests.reservation.simulated import Model
 from webhook.reservation import allocation
 
@@ -31,6 +32,24 @@ def story(seed: int, steps: int = EACH) -> str:
         return ""
 
 
+def scaling(seed: int, steps: int = EACH) -> str:
+    """Return what is wrong in a story in which whole replicas are scaled away and pods of others
+    are lost, of several blocks; nothing when nothing is.
+    """
+    block, replicas = ((BLOCK, 4), (allocation.BLOCK, 18))[seed % 8 == 0]
+    with patch.object(allocation, "BLOCK", block):
+        model = ScalingModel(seed, 1 + seed % 3, replicas)
+        try:
+            for _ in range(steps):
+                model.step()
+            model.end()
+        except AssertionError as error:
+            return str(error)
+        finally:
+            model.close()
+        return ""
+
+
 def main() -> int:
     """Play them, and print what is wrong and how many there were."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -41,10 +60,11 @@ def main() -> int:
     chosen, wrong = random.Random(arguments.seed), 0  # noqa: S311 - stories, no secrets
     for _ in range(0, arguments.steps, EACH):
         seed = chosen.randrange(1 << 32)
-        if said := story(seed, EACH):
-            print(f"story {seed}: {said}", flush=True)
-            wrong += 1
-    print(f"{arguments.steps} steps of seed {arguments.seed}: {wrong} stories went wrong")
+        for play in (story, scaling):
+            if said := play(seed, EACH):
+                print(f"{play.__name__} {seed}: {said}", flush=True)
+                wrong += 1
+    print(f"{arguments.steps} steps of seed {arguments.seed}, twice: {wrong} stories went wrong")
     return int(wrong > 0)
 
 

@@ -15,6 +15,7 @@ from webhook.cache.serve_stores import PodStore, RayClusterStore
 from webhook.groups.group_config import ClusterIndex
 from webhook.groups.identity import MAX_REPLICAS, GroupKey, HostIdentity
 from webhook.groups.identity_index import Member, Membership
+from webhook.groups.required_reads import ReadGroup
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.timeouts import ServerTime
 from webhook.reservation.allocation import (
@@ -305,6 +306,54 @@ def test_an_entry_whose_pod_is_gone_blocks_no_new_replica(
     simulation.members.remove("pod-1")
     found, _ = simulation.reserve("r2", 2, desired=1)
     assert (found.replica, found.host) == (1, 0)
+
+
+def _fill(simulation: Simulation, replicas: int) -> None:
+    for number in range(2 * replicas):
+        identity, holder = simulation.reserve(f"r{number}", 2)
+        simulation.show(f"pod-{number}", identity, holder)
+
+
+def test_a_host_that_was_lost_is_replaced_before_the_index_of_a_replica_that_was_scaled_away(
+    simulation: Simulation,
+) -> None:
+    _fill(simulation, 20)
+    for pod in (2 * 3, 2 * 3 + 1, 2 * 17 + 1):
+        simulation.members.remove(f"pod-{pod}")
+    assert simulation.place("new", 2) == (17, 1)
+    assert simulation.place("newer", 2) == (3, 0)
+
+
+def test_a_pending_entry_hides_no_replica_that_lacks_a_host_in_another_block(
+    simulation: Simulation,
+) -> None:
+    _fill(simulation, 36)
+    for pod in (2 * 3, 2 * 3 + 1, 2 * 17 + 1, 2 * 33):
+        simulation.members.remove(f"pod-{pod}")
+    places = [simulation.place(f"new-{number}", 2) for number in range(3)]
+    assert places == [(17, 1), (33, 0), (3, 0)]
+
+
+@pytest.mark.parametrize(("lost", "desired"), [((7,), 4), ((6,), 3)])
+def test_a_replica_that_lost_a_host_is_filled_after_a_live_list(
+    simulation: Simulation, lost: tuple[int, ...], desired: int
+) -> None:
+    _fill(simulation, 4)
+    for pod in lost:
+        simulation.members.remove(f"pod-{pod}")
+    request = Request("ray", KEY, 2, desired, "new")
+    found = at_once(simulation.identities.reserve(request, lambda *found: found))
+    assert found == ReadGroup("ray", KEY)
+
+
+def test_an_entry_without_a_pod_is_no_replica_to_fill_beyond_the_desired_number(
+    simulation: Simulation,
+) -> None:
+    _fill(simulation, 3)
+    identity, _ = simulation.reserve("refused", 2)
+    assert identity.replica == 3
+    with pytest.raises(Denied, match="1 of them for pods"):
+        simulation.reserve("new", 2, desired=3)
 
 
 def test_a_table_that_was_deleted_by_hand_is_written_again_with_what_is_known() -> None:

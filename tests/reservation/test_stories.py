@@ -18,7 +18,7 @@ from tests.reservation.mutants import (
     catch,
     mutated,
 )
-from tests.reservation.stories import story
+from tests.reservation.stories import scaling, story
 
 SHARE = 100
 """Stories of the fixed share, of 800 steps each. `make fuzz` plays others."""
@@ -62,6 +62,11 @@ def _quiet() -> Iterator[None]:
 @pytest.mark.parametrize("seed", range(SHARE))
 def test_no_story_of_the_fixed_share_ends_with_two_pods_of_one_identity(seed: int) -> None:
     assert story(seed) == ""
+
+
+@pytest.mark.parametrize("seed", range(SHARE // 2))
+def test_no_replica_is_opened_while_another_stays_incomplete(seed: int) -> None:
+    assert scaling(seed) == ""
 
 
 @settings(max_examples=12)

@@ -37,8 +37,8 @@ from webhook.groups.group_config import ClusterIndex, RayClusterConfig
 from webhook.groups.identity import HostIdentity, ShardKey
 from webhook.groups.required_reads import Read, ReadClusters
 from webhook.mutation.fold import Operation, encode
-from webhook.reservation.allocation import Request, Taken
-from webhook.reservation.reservations import Found, Reservations
+from webhook.reservation.allocation import Found, Request, Taken
+from webhook.reservation.reservations import Reservations
 
 PATH: Final = pointer("metadata", "annotations", SHARD_INDEX.annotation)
 

@@ -12,7 +12,7 @@ from msgspec import structs
 from webhook.admission.binding_handler import BindingHandler
 from webhook.admission.pod_handler import PodHandler
 from webhook.admission.ray_handler import RayHandler
-from webhook.admission.reviewer import Mutation, Validation
+from webhook.admission.reviewer import InTime, Mutation, Validation
 from webhook.admission.shard_handler import ShardHandler
 from webhook.app.informers import Connected, connection, own_namespace, watch_metrics
 from webhook.app.runtime import Process, Runnable, admin_server, configured
@@ -159,7 +159,9 @@ def _endpoints(
     metrics.expose(table.CACHE_HITS, lambda: {"patches": pods.patches.hits})
     metrics.expose(table.CACHE_MISSES, lambda: {"patches": pods.patches.misses})
     apart, budget, reader = ReviewThread(), BodyBudget(), cluster.reader
-    mutation = Mutation(pods, reader, shards, apart=apart, in_time=in_time, ignoring=ignoring)
+    # Without a cluster, no review waits, and a timer costs as much as the template.
+    timer: dict[str, InTime] = {} if settings.standalone else {"in_time": in_time}
+    mutation = Mutation(pods, reader, shards, apart=apart, ignoring=ignoring, **timer)
     mutation.bindings = cluster.bindings
     validation = Validation(rays, apart=apart)
     return {

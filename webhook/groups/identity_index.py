@@ -2,7 +2,7 @@
 are taken, which replicas are incomplete, and which index is free.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
 from typing import Final
 
@@ -10,15 +10,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from webhook.groups.identity import MAX_REPLICAS, GroupKey, HostIdentity
+from webhook.groups.indices import Indices
 
 _GONE_MAX: Final = 1 << 14
-_BLOCK: Final = 512
-_FULL_BLOCK: Final = (1 << _BLOCK) - 1
-
-
-def lowest_bit(bits: int) -> int:
-    """Return the position of the lowest bit that is set."""
-    return (bits & -bits).bit_length() - 1
 
 
 class _Replica(Struct, gc=False):
@@ -26,14 +20,15 @@ class _Replica(Struct, gc=False):
 
     KubeRay may reuse an index while pods of the failed replica still exist, so a second generation,
     or a second holder of an identity, is counted in `others` by (host, name). `lacking`: the index
-    is in the set of incomplete replicas. `closed` counts the holders that are marked for deletion:
-    while there are any, no identity is assigned.
+    is in the set of incomplete replicas. `lost`: a holder was released. `closed` counts the holders
+    that are marked for deletion: while there are any, no identity is assigned.
     """
 
     name: str
     mask: int = 0
     others: dict[tuple[int, str], int] | None = None
     lacking: bool = False
+    lost: bool = False
     closed: int = 0
 
     def take(self, host: int, name: str) -> None:
@@ -76,41 +71,6 @@ class _Replica(Struct, gc=False):
         return mask
 
 
-class _Indices:
-    """Replica indices less than MAX_REPLICAS, as bit masks of blocks: a large index does not take
-    the memory of all lower ones.
-    """
-
-    __slots__ = ("_blocks",)
-
-    def __init__(self) -> None:
-        self._blocks: dict[int, int] = {}
-
-    def add(self, index: int) -> None:
-        block, bit = divmod(index, _BLOCK)
-        self._blocks[block] = self._blocks.get(block, 0) | 1 << bit
-
-    def discard(self, index: int) -> None:
-        block, bit = divmod(index, _BLOCK)
-        mask = self._blocks.pop(block, 0) & ~(1 << bit)
-        if mask:
-            self._blocks[block] = mask
-
-    @property
-    def lowest(self) -> int | None:
-        if not self._blocks:
-            return None
-        block = min(self._blocks)
-        return block * _BLOCK + lowest_bit(self._blocks[block])
-
-    @property
-    def lowest_absent(self) -> int:
-        block = 0
-        while self._blocks.get(block) == _FULL_BLOCK:
-            block += 1
-        return block * _BLOCK + lowest_bit(~self._blocks.get(block, 0))
-
-
 class Occupancy:
     """Taken identities of a group. An identity may have several holders; it is free when its last
     holder is deleted.
@@ -123,8 +83,8 @@ class Occupancy:
         """The group, so that its members share one object."""
         self._replicas: dict[int, _Replica] = {}
         self._names: dict[str, int] = {}
-        self._occupied = _Indices()
-        self._lacking = _Indices()
+        self._occupied = Indices()
+        self._lacking = Indices()
         self.hosts = 1
         self._full = 1
 
@@ -148,6 +108,7 @@ class Occupancy:
         if not self._names[identity.name]:
             del self._names[identity.name]
         if replica.mask:
+            replica.lost = True
             self._note(identity.replica, replica)
             return
         del self._replicas[identity.replica]
@@ -161,22 +122,31 @@ class Occupancy:
         replica.closed += by
         self._note(index, replica)
 
-    def lowest(self, hosts: int) -> tuple[int, int | None]:
-        """Return the lowest index without a complete replica, and that of an incomplete replica, or
-        None. Another number of hosts than before iterates over all replicas.
+    @property
+    def occupied(self) -> Indices:
+        """Return the indices of all replicas below MAX_REPLICAS."""
+        return self._occupied
+
+    def incomplete(self, hosts: int) -> Indices:
+        """Return the indices of the replicas that lack a host, without those marked for deletion.
+        Another number of hosts than before iterates over all replicas.
         """
         if hosts != self.hosts:
             self.hosts = hosts
             self._full = (1 << hosts) - 1
             for index, replica in self._replicas.items():
                 self._note(index, replica)
-        free, lacking = self._occupied.lowest_absent, self._lacking.lowest
-        return free if lacking is None else min(free, lacking), lacking
+        return self._lacking
 
     def taken(self, index: int) -> int:
         """Return the taken hosts of a replica as a bit mask; -1 if it is marked for deletion."""
         replica = self._replicas.get(index)
         return 0 if replica is None else -1 if replica.closed else replica.taken
+
+    def has_lost(self, index: int) -> bool:
+        """Return whether a replica has lost a host since its first one was observed."""
+        replica = self._replicas.get(index)
+        return replica is not None and replica.lost
 
     def name_of(self, index: int) -> str:
         """Return the name of a replica: the first one that any of its pods has."""
@@ -222,7 +192,7 @@ class Membership:
         self._pods: dict[str, Member] = {}
         self._uids: dict[GroupKey, set[str]] = {}
         """The uids of the pods of each group."""
-        self._holders: dict[str, Counter[str]] = {}
+        self._holders: defaultdict[str, Counter[str]] = defaultdict(Counter)
         """Numbers of pods by namespace and holder; copied manifests have the same holder."""
         self._gone: dict[tuple[str, str], None] = {}
         """Holders whose pod was observed, and then its deletion; the oldest are dropped."""
@@ -254,7 +224,7 @@ class Membership:
                 group.close(identity.replica)
         self._pods[uid] = value
         if value.holder:
-            self._holders.setdefault(value.key.namespace, Counter())[value.holder] += 1
+            self._holders[value.key.namespace][value.holder] += 1
         if old is None or old.key != value.key:
             self._uids.setdefault(value.key, set()).add(uid)
         if old is not None:

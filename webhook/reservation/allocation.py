@@ -11,16 +11,17 @@ from hashlib import blake2b
 from itertools import count, filterfalse
 from typing import Final, Generic, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from webhook.api.review import FORBIDDEN, Cause, Denied, NotNow
 from webhook.groups.annotations import read_index
 from webhook.groups.group_config import ClusterIndex
 from webhook.groups.identity import MAX_REPLICAS, GroupKey, HostIdentity, Key, ShardKey
-from webhook.groups.identity_index import Membership, Occupancy, lowest_bit
+from webhook.groups.identity_index import Membership
+from webhook.groups.indices import Indices, lowest_bit
 from webhook.groups.naming import replica_name
-from webhook.reservation.stores import Reserved, Table
+from webhook.reservation.stores import Reserved, Stored, Table
 
 K_co = TypeVar("K_co", bound=Key, covariant=True)
 
@@ -57,6 +58,10 @@ class Request(Struct, Generic[K_co], frozen=True, gc=False):
         """Return whether the request is for a shard index."""
         return isinstance(self.key, ShardKey)
 
+    def block_of(self, index: int) -> int:
+        """Return the block of an index; a shard group has only block 0."""
+        return 0 if self.index else index // BLOCK
+
 
 AnyRequest = Request[Key]
 
@@ -64,14 +69,15 @@ AnyRequest = Request[Key]
 class Place(Struct, frozen=True, gc=False):
     """A replica and host index, and the table to write first; None if it is written already.
 
-    `opens`: the replica has no other object or entry.
+    `unconfirmed`: by the cached objects, KubeRay lacks no such pod, so a live list has to confirm
+    that it does.
     """
 
     index: int
     host: int
     name: str
     holder: str
-    opens: bool = False
+    unconfirmed: bool = False
     table: Table | None = None
 
 
@@ -85,18 +91,54 @@ class Taken(Struct, frozen=True, gc=False):
     holder: str
 
 
+Found = Place | Taken
+
+
+class Choice(Struct, frozen=True, gc=False):
+    """The indices for a request, and the block of their table.
+
+    `waiting`: the indices are those of a replica beyond the desired number, and this many entries
+    have no object yet. `overdue`: a list that begins now can prove that entries are vacant.
+    """
+
+    found: Found
+    block: int
+    waiting: int = 0
+    overdue: bool = False
+
+
 class Pods:
     """The pods of a worker group. `listed` is the start time of the newest complete list."""
 
     def __init__(self, members: Membership, key: GroupKey, listed: float) -> None:
         self.listed = listed
-        self.group = members.group(key)
+        self._group = members.group(key)
         self._members = members
         self._key = key
 
+    @property
+    def occupied(self) -> Indices:
+        """Return the indices with an object."""
+        return self._group.occupied
+
+    def incomplete(self, hosts: int) -> Indices:
+        """Return those of them that lack an object, and may get it."""
+        return self._group.incomplete(hosts)
+
     def taken(self, index: int) -> int:
-        """Return the hosts with an object as a bit mask; -1 for all."""
-        return self.group.taken(index)
+        """Return the hosts with an object as bits; -1 for all."""
+        return self._group.taken(index)
+
+    def has_lost(self, index: int) -> bool:
+        """Return whether an object of a replica was deleted, while others of it exist."""
+        return self._group.has_lost(index)
+
+    def name_of(self, index: int) -> str:
+        """Return the name of a replica, or an empty text."""
+        return self._group.name_of(index)
+
+    def has_name(self, name: str) -> bool:
+        return self._group.has_name(name)
 
     def absent(self, index: int, entry: Reserved) -> Collection[str]:
         """Return the holders in the entry of an index whose object does not exist."""
@@ -112,7 +154,7 @@ class Pods:
         """Return the object of a host other than the request's, a pod by its uid and a RayCluster
         by its name; empty if there is none.
         """
-        taken = self.group.taken(index) >> host & 1
+        taken = self._group.taken(index) >> host & 1
         return self._members.pod_in(self._key, index, host, holder) if taken else ""
 
 
@@ -123,15 +165,34 @@ class Shards:
 
     def __init__(self, clusters: ClusterIndex, key: ShardKey, cluster: str, listed: float) -> None:
         self.listed = listed
-        self.group = Occupancy()
         self._cluster = cluster
         self._holders: dict[int, list[str]] = {}
         for facts in clusters.shards(key):
             if (index := read_index(facts.shard_index)) is not None:
                 self._holders.setdefault(index, []).append(facts.name)
 
+    @property
+    def occupied(self) -> Indices:
+        return Indices(filter(self.taken, self._holders))
+
+    def incomplete(self, hosts: int) -> Indices:
+        del hosts
+        return Indices()
+
     def taken(self, index: int) -> int:
         return int(bool(self.other(index, 0, "")))
+
+    def has_lost(self, index: int) -> bool:
+        del index
+        return False
+
+    def name_of(self, index: int) -> str:
+        del index
+        return ""
+
+    def has_name(self, name: str) -> bool:
+        del name
+        return False
 
     def absent(self, index: int, entry: Reserved) -> Collection[str]:
         holders = self._holders.get(index, ())  # RayClusters are identified by name
@@ -150,39 +211,202 @@ class Shards:
 Objects = Pods | Shards
 
 
+class Tables(Struct):
+    """Copies of the tables of a group by block, and the indices with an entry."""
+
+    stored: dict[int, Stored] = field(default_factory=dict)
+    indices: Indices = field(default_factory=Indices)
+
+    def table(self, block: int) -> Table:
+        stored = self.stored.get(block)
+        return stored.table if stored else {}
+
+    def put(self, block: int, stored: Stored) -> None:
+        self.pop(block)
+        self.stored[block] = stored
+        for index in stored.table:
+            self.indices.add(index)
+
+    def pop(self, block: int) -> Stored | None:
+        """Remove and return a copy."""
+        stored = self.stored.pop(block, None)
+        for index in stored.table if stored else ():
+            self.indices.discard(index)
+        return stored
+
+
+class _Replica(Struct, gc=False):
+    """A replica: its entry without what is vacant, the number of entries whose object has not
+    appeared, and the hosts with an entry or object as bits. `opened`: one of its objects exists.
+    """
+
+    entry: Reserved
+    pending: int
+    mask: int
+    opened: bool
+
+
+class Replicas:
+    """The replicas of a group by its objects and tables, for a request. Those that lack an object
+    are walked, once; the others are complete.
+    """
+
+    def __init__(self, tables: Tables, objects: Objects, request: AnyRequest) -> None:
+        self.walked: dict[int, _Replica] = {}
+        self._tables = tables
+        self._objects = objects
+        self._request = request
+        occupied, full = objects.occupied, (1 << request.hosts) - 1
+        self._used = used = occupied | tables.indices
+        missing, best, incomplete = 0, 2, None
+        for index in objects.incomplete(request.hosts) | tables.indices - occupied:
+            replica = self.walked[index] = self._read(index)
+            lacking = full & ~replica.mask
+            if not replica.mask:
+                used.discard(index)
+            elif lacking:
+                missing += lacking.bit_count()
+                if best > (rank := 0 if replica.opened else 1):
+                    best, incomplete = rank, (index, lowest_bit(lacking))
+        self._identities = len(used) * request.hosts - missing
+        self._free = incomplete or (used.lowest_absent, 0)
+
+    def _read(self, index: int) -> _Replica:
+        entry = self._tables.table(self._request.block_of(index)).get(index)
+        mask = taken = self._objects.taken(index)
+        if entry is None:
+            return _Replica(Reserved(), 0, mask, mask != 0)
+        entry, pending = without_vacant(entry, self._objects, index)
+        for host in entry.hosts:
+            mask |= 1 << host
+        return _Replica(entry, pending, mask, taken != 0 or pending < len(entry.hosts))
+
+    def read(self, index: int) -> _Replica:
+        return self.walked.get(index) or self._read(index)
+
+    @property
+    def pending(self) -> int:
+        """Return the number of entries whose object has not appeared."""
+        return sum(replica.pending for replica in self.walked.values())
+
+    def overdue(self, now: float) -> bool:
+        """Return whether a list that begins now can prove that entries are vacant."""
+        return any(
+            replica.pending and replica.entry.made + VACANT_SECONDS <= now
+            for replica in self.walked.values()
+        )
+
+    def free(self) -> tuple[int, int]:
+        """Return the lowest free host of the lowest incomplete replica, of those with an object
+        before those with entries only; otherwise of the lowest index without a replica. Raises
+        Denied if all indices are taken.
+        """
+        if self._free[0] >= MAX_REPLICAS and not self._request.index:
+            text = (
+                f"all {MAX_REPLICAS} replica indices of group {self._request.key.group} are taken"
+            )
+            raise Denied(Cause(FORBIDDEN, f"{text}: use more worker groups", ""))
+        return self._free
+
+    def own(self) -> tuple[int, int] | None:
+        """Return the indices in an entry of this request, in the blocks of the walked replicas and
+        of the free one.
+        """
+        request, given = self._request, self._request.given
+        if not self._tables.stored:
+            return None
+        indices = [*self.walked, given.replica if given else self._free[0]]
+        for block in sorted(set(map(request.block_of, indices))):
+            own = own_entry(self._tables.table(block), request, block)
+            if own is not None:
+                return own
+        return None
+
+    def _others(self, index: int) -> int:
+        return len(self._used) - (index in self._used)
+
+    def exceeds(self, index: int) -> bool:
+        """Return whether a replica without objects is beyond the desired number."""
+        return self._others(index) >= self._request.desired and not self.read(index).opened
+
+    def unconfirmed(self, index: int) -> bool:
+        """Return whether the cached objects may be too old to choose a replica by them: none of its
+        pods is lacking; it has lost one, and may be losing the others; or it is the last of several
+        tables, and other processes may have opened it.
+        """
+        hosts, desired = self._request.hosts, self._request.desired
+        if self.read(index).opened:
+            return self._identities >= desired * hosts or self._objects.has_lost(index)
+        several = hosts > 1 and desired > BLOCK
+        return self._others(index) >= desired - several
+
+    def place(self, index: int, host: int) -> Place:
+        """Return the indices with the name of the replica, which is the same for all hosts: that of
+        its entries, otherwise of its objects, otherwise a new one.
+        """
+        request, objects, block = self._request, self._objects, self._request.block_of(index)
+        given = request.given
+        if request.index:
+            name = request.cluster
+        else:
+            name = self.read(index).entry.name or objects.name_of(index) or (given or _NONE).name
+            if not name and request.hosts > 1:
+                name = _new_name(self._tables.table(block), objects, request, block)
+        unconfirmed = given is None and self.unconfirmed(index)
+        return Place(index, host, name, holder_of(request.uid, block), unconfirmed)
+
+    def written(self, place: Place, now: float) -> Place:
+        """Return a place with the next table, which has an entry for it, and no vacant ones of the
+        walked replicas.
+        """
+        index, block_of = place.index, self._request.block_of
+        table = dict(self._tables.table(block_of(index)))
+        for other, replica in self.walked.items():
+            if other in table:
+                table[other] = replica.entry
+                if not replica.entry.hosts:
+                    del table[other]
+        entry = self.read(index).entry
+        hosts = {**entry.hosts, place.host: place.holder}
+        table[index] = Reserved(place.name, max(now, entry.made), hosts)
+        return replace(place, table=table)
+
+
+_NONE: Final = HostIdentity(0, 0, "")
+
+
 def holder_of(uid: str, block: int) -> str:
     """Return the holder of the entries of a request in a block: 12 characters."""
     return blake2b(f"{uid}/{block}".encode(), digest_size=6).hexdigest()
 
 
-def allocate(
-    table: Table, objects: Objects, request: AnyRequest, block: int, now: float
-) -> Place | Taken | None:
-    """Return the identity for a request in a block, or None if the block has none that is free.
-    Raises NotNow if another pod has the identity in the request's own entry, and Denied if all
-    indices are taken.
+def allocate(tables: Tables, objects: Objects, request: AnyRequest, now: float) -> Choice:
+    """Return the indices for a request. Raises NotNow if another pod has the identity in the
+    request's own entry, and Denied if all indices are taken.
     """
-    if not request.index and block >= block_of(MAX_REPLICAS):
-        text = f"all {MAX_REPLICAS} replica indices of group {request.key.group} are taken"
-        raise Denied(Cause(FORBIDDEN, f"{text}: use more worker groups", ""))
-    holder, given = holder_of(request.uid, block), request.given
-    own = own_entry(table, request, block)
-    if own is not None and not objects.other(*own, holder):
-        place, entry = _place(table, objects, request, own, block), table[own[0]]
-        fresh = now - entry.made <= RENEW_SECONDS and entry.name == place.name and not request.index
-        return place if fresh else _written(table, place, now)
-    table = without_vacant(table, objects)
-    if own is not None and own_entry(table, request, block) == own:
+    replicas, given = Replicas(tables, objects, request), request.given
+    own = replicas.own()
+    if own is not None:
         index, host = own
+        block = request.block_of(index)
+        holder, entry = holder_of(request.uid, block), tables.table(block)[index]
         other = objects.other(*own, holder)
-        raise NotNow(f"replica {index} host {host} of this request is {other}'s")
-    found = (given.replica, given.host) if given else vacancy(table, objects, request, block)
-    if found is None:
-        return None
-    if given and _mask(table, objects, given.replica) >> given.host & 1:
-        name = table[given.replica].name if request.index and given.replica in table else ""
-        return Taken(*found, objects.other(*found, holder) or name)
-    return _written(table, _place(table, objects, request, found, block), now)
+        if not other:
+            place = replace(replicas.place(*own), unconfirmed=False)
+            fresh = now - entry.made <= RENEW_SECONDS and entry.name == place.name
+            written = fresh and not request.index
+            return Choice(place if written else replicas.written(place, now), block)
+        if host in replicas.read(index).entry.hosts:
+            raise NotNow(f"replica {index} host {host} of this request is {other}'s")
+    index, host = (given.replica, given.host) if given else replicas.free()
+    block, overdue = request.block_of(index), replicas.overdue(now)
+    if given and (replica := replicas.read(index)).mask >> host & 1:
+        name = replica.entry.name if request.index else ""
+        other = objects.other(index, host, holder_of(request.uid, block)) or name
+        return Choice(Taken(index, host, other), block, overdue=overdue)
+    waiting = replicas.pending if replicas.exceeds(index) else 0
+    place = replicas.written(replicas.place(index, host), now)
+    return Choice(place, block, waiting, overdue)
 
 
 def own_entry(table: Table, request: AnyRequest, block: int) -> tuple[int, int] | None:
@@ -205,94 +429,25 @@ def pending(objects: Objects, index: int, entry: Reserved) -> list[str]:
     return [each for each in objects.absent(index, entry) if not objects.gone(each)]
 
 
-def overdue(table: Table, objects: Objects, now: float) -> bool:
-    """Return whether a list that begins now can prove that entries are vacant."""
-    return any(
-        objects.listed < entry.made + VACANT_SECONDS <= now and pending(objects, index, entry)
-        for index, entry in table.items()
-    )
-
-
-def without_vacant(table: Table, objects: Objects) -> Table:
-    """Return the table without its vacant entries: those whose object was observed and then
-    deleted, or is absent from a list that began late enough.
+def without_vacant(entry: Reserved, objects: Objects, index: int) -> tuple[Reserved, int]:
+    """Return an entry without its vacant hosts: those whose object was observed and then deleted,
+    or is absent from a list that began late enough; and the number of the other hosts without an
+    object.
     """
-    kept = {}
-    for index, entry in table.items():
-        hosts = entry.hosts
-        if absent := objects.absent(index, entry):
-            late = entry.made + VACANT_SECONDS <= objects.listed
-            vacant = {each for each in absent if late or objects.gone(each)}
-            hosts = {host: each for host, each in hosts.items() if each not in vacant}
-        if hosts:
-            kept[index] = entry if hosts is entry.hosts else replace(entry, hosts=hosts)
-    return kept
-
-
-def vacancy(
-    table: Table, objects: Objects, request: AnyRequest, block: int, *, open_new: bool = True
-) -> tuple[int, int] | None:
-    """Return the lowest free host of the lowest incomplete replica of a block; with `open_new`,
-    otherwise the lowest index without a replica.
-    """
-    everything, hosts = (1 << request.hosts) - 1, frozenset(range(request.hosts))
-    opened: int | None = None
-    # A shard group has only 1 block.
-    for index in count() if request.index else range(block * BLOCK, (block + 1) * BLOCK):
-        if index in table and hosts.issubset(table[index].hosts):
-            continue
-        mask = _mask(table, objects, index)
-        if not mask:
-            if opened is None:
-                opened = index
-            if request.index:
-                break
-        elif mask & everything != everything:
-            return index, lowest_bit(~mask)
-    return (opened, 0) if open_new and opened is not None else None
-
-
-def block_of(index: int) -> int:
-    """Return the block of a replica index."""
-    return index // BLOCK
-
-
-def _mask(table: Table, objects: Objects, index: int) -> int:
-    """Return the hosts of an index with an entry or an object, as a bit mask."""
-    mask = objects.taken(index)
-    for host in table[index].hosts if index in table else ():
-        mask |= 1 << host
-    return mask
-
-
-def _place(
-    table: Table, objects: Objects, request: AnyRequest, place: tuple[int, int], block: int
-) -> Place:
-    """Return the indices with the name of the replica, which is the same for all hosts: that of its
-    entries, otherwise of its objects, otherwise a new one.
-    """
-    index, _ = place
-    if request.index:
-        name = request.cluster
-    else:
-        known = table[index].name if index in table else ""
-        name = (
-            known or objects.group.name_of(index) or (request.given.name if request.given else "")
-        )
-        if not name and request.hosts > 1:
-            name = _new_name(table, objects, request, block)
-    opens = not _mask(table, objects, index)
-    return Place(*place, name, holder_of(request.uid, block), opens)
-
-
-def _written(table: Table, place: Place, now: float) -> Place:
-    entry = table.get(place.index) or Reserved()
-    hosts = {**entry.hosts, place.host: place.holder}
-    made = Reserved(place.name, max(now, entry.made), hosts)
-    return replace(place, table={**table, place.index: made})
+    absent = objects.absent(index, entry)
+    if not absent:
+        return entry, 0
+    late = entry.made + VACANT_SECONDS <= objects.listed
+    vacant = {holder for holder in absent if late or objects.gone(holder)}
+    if not vacant:
+        return entry, len(absent)
+    hosts = {host: holder for host, holder in entry.hosts.items() if holder not in vacant}
+    if not hosts:
+        return Reserved(), 0
+    return replace(entry, hosts=hosts), len(absent) - len(vacant)
 
 
 def _new_name(table: Table, objects: Objects, request: AnyRequest, block: int) -> str:
     known = {entry.name for entry in table.values()}
     names = (replica_name(request.key.group, f"{request.uid}/{block}", each) for each in count())
-    return next(each for each in names if each not in known and not objects.group.has_name(each))
+    return next(each for each in names if each not in known and not objects.has_name(each))

@@ -11,8 +11,8 @@ from webhook.groups.group_config import ClusterIndex
 from webhook.groups.identity import GroupKey, HostIdentity
 from webhook.groups.identity_index import Member, Membership
 from webhook.groups.required_reads import ReadGroup
-from webhook.reservation.allocation import VACANT_SECONDS, Request, Taken
-from webhook.reservation.reservations import Found, Reservations, standalone
+from webhook.reservation.allocation import VACANT_SECONDS, Found, Request, Taken
+from webhook.reservation.reservations import Reservations, standalone
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ class Identities:
 
 class StandaloneIdentities(Identities):
     """Assigns identities if an admitted pod, or a pod of a file, counts as created until it is
-    deleted.
+    deleted. The pods are all that is known, so no table is written.
     """
 
     def __init__(self, members: Membership) -> None:
@@ -54,16 +54,21 @@ class StandaloneIdentities(Identities):
         self._pods: dict[tuple[GroupKey, HostIdentity], str] = {}
 
     async def reserve(self, request: IdentityRequest, accept: Accept[T]) -> T | ReadGroup:
-        """Return the result of `accept` for an identity, once it is reserved. Raises Denied."""
+        """Return the result of `accept` for an identity, and record its pod. A repeated review gets
+        the same identity. Raises Denied.
+        """
+        own, key, hosts = self._members.get(request.uid), request.key, request.hosts
+        if own and own.holder and own.key == key and own.identity and own.identity.host < hosts:
+            return accept(own.identity, own.holder)
 
         def taking(identity: HostIdentity, holder: str) -> tuple[T, HostIdentity, str]:
             return accept(identity, holder), identity, holder
 
-        found = await super().reserve(replace(request, read=True), taking)
+        found = super().preview(replace(request, read=True), taking)
         if isinstance(found, ReadGroup):
             return found
         accepted, identity, holder = found
-        self._put(request.key, identity, request.uid, holder)
+        self._put(key, identity, request.uid, holder)
         return accepted
 
     def preview(self, request: IdentityRequest, accept: Accept[T]) -> T | ReadGroup:
@@ -92,11 +97,10 @@ def _answer(request: IdentityRequest, accept: Accept[T]) -> Callable[[Found, int
     def answer(found: Found, waiting: int) -> T | ReadGroup:
         if isinstance(found, Taken):
             raise Denied(_taken(request, found))
-        if found.opens and found.index >= request.desired and request.given is None:
-            if not request.read:
-                return ReadGroup(request.cluster, request.key)
-            if waiting:
-                raise Denied(_all_reserved(request, waiting))
+        if found.unconfirmed and not request.read:
+            return ReadGroup(request.cluster, request.key)
+        if waiting and request.given is None:
+            raise Denied(_all_reserved(request, waiting))
         name = found.name if request.hosts > 1 else ""
         return accept(HostIdentity(found.index, found.host, name), found.holder)
 

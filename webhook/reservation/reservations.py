@@ -6,7 +6,7 @@ docs/contributing/reservation.md numbers the steps, like the comments here.
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from itertools import takewhile
 from math import inf
 from time import monotonic
@@ -24,17 +24,14 @@ from webhook.reservation.allocation import (
     RENEW_SECONDS,
     VACANT_SECONDS,
     AnyRequest,
+    Found,
     Objects,
-    Place,
     Pods,
     Shards,
+    Tables,
     Taken,
     allocate,
-    block_of,
-    overdue,
-    own_entry,
     pending,
-    vacancy,
 )
 from webhook.reservation.stores import (
     Conflict,
@@ -80,10 +77,9 @@ class Lists(Protocol):
         """List the objects of a group of a RayCluster live. Raises NotNow."""
 
 
-Found = Place | Taken
 Accept = Callable[[Found, int], T]
-"""Creates a response from indices, and if they are beyond the desired number, from the number of
-entries below it whose objects have not appeared. It has no side effects, and may be called again.
+"""Creates a response from indices, and if their replica is beyond the desired number, from the
+number of entries whose objects have not appeared. It has no side effects, and may be called again.
 Nothing is reserved for Taken indices, and if it returns a ReadGroup. It may raise Denied.
 """
 
@@ -151,8 +147,8 @@ class Reservations:
         and NotNow.
         """
         objects = self._objects(request.key, request.cluster)
-        found, _, searched = self._search(request, objects, -inf, ())
-        return accept(found, self._waiting(request, found, objects, searched))
+        choice = allocate(self._tables(request.key), objects, request, -inf)
+        return accept(choice.found, choice.waiting)
 
     async def _reserve(self, request: AnyRequest, accept: Accept[T], deadline: float) -> T:
         key = request.key
@@ -163,12 +159,12 @@ class Reservations:
                 await self._list(request)
                 continue
             objects = self._objects(key, request.cluster)
-            found, block, searched = self._search(request, objects, now, tried)
-            old = any(overdue(table, objects, now) for table in searched)
-            if old and own_entry(searched[-1], request, block) is None:
+            choice = allocate(self._tables(key), objects, request, now)
+            found, block = choice.found, choice.block
+            if choice.overdue:
                 await self._list(request)
                 continue
-            answer = accept(found, self._waiting(request, found, objects, searched))
+            answer = accept(found, choice.waiting)
             if isinstance(found, Taken) or isinstance(answer, ReadGroup):
                 return answer
             if found.table is None:
@@ -191,45 +187,28 @@ class Reservations:
         )
         raise NotNow(msg)
 
-    def _search(
-        self, request: AnyRequest, objects: Objects, now: float, tried: tuple[int, ...]
-    ) -> tuple[Found, int, list[Table]]:
-        """Return the indices, their block, and the tables of all blocks that were searched (steps 1
-        to 4). `tried` are blocks that may have an entry of this request. Raises NotNow and Denied.
-        """
-        group = self._groups.get(request.key) or _Group()
-        mine = (block for block in tried if own_entry(group.table(block), request, block))
-        first = next(mine, None)
-        block = _start(objects, request, group) if first is None else first
-        searched: list[Table] = []
-        while True:
-            searched.append(group.table(block))
-            found = allocate(searched[-1], objects, request, block, now)
-            if found is not None:
-                return found, block, searched
-            block += 1
-
     async def _write(self, key: TableKey, group: "_Group", table: Table, cluster: str) -> bool:
         """Write a table, and return whether that is certain (step 5). Otherwise read it. Raises
         NotNow.
         """
-        known = group.stored.pop(key.block, None)  # a cancelled review leaves no copy
+        known = group.tables.pop(key.block)  # a cancelled review leaves no copy
         self.counts["writes"] += 1
         try:
-            group.stored[key.block] = await self._store.write(key, table, cluster, known)
+            stored = await self._store.write(key, table, cluster, known)
         except Conflict:
             self.counts["conflicts"] += 1
             group.contended = True
         except UnknownOutcome:
             await self.sleep(_PAUSE_SECONDS)
         else:
+            group.tables.put(key.block, stored)
             return True
         await self._read(key, group, known)
         return False
 
     async def _read(self, key: TableKey, group: "_Group", known: Stored | None = None) -> None:
         """Read a table again. Raises NotNow."""
-        copy = group.stored.get(key.block)
+        copy = group.tables.stored.get(key.block)
         try:
             found = await self._store.get(key)
         except UnknownOutcome:
@@ -238,9 +217,9 @@ class Reservations:
         if found is None or (copy and copy.version == found.version):
             group.contended = False
         if found is not None:
-            group.stored[key.block] = found
+            group.tables.put(key.block, found)
         elif known := copy or known:  # deleted by hand: the known entries are kept
-            group.stored[key.block] = Stored(known.table)
+            group.tables.put(key.block, Stored(known.table))
 
     async def _list(self, request: AnyRequest) -> None:
         self.counts["lists"] += 1
@@ -252,6 +231,10 @@ class Reservations:
             return Pods(self._members, key, listed)
         return Shards(self._clusters, key, cluster, listed)
 
+    def _tables(self, key: Key) -> Tables:
+        group = self._groups.get(key)
+        return group.tables if group else Tables()
+
     def _latest(self, key: Key) -> "_Group":
         group = self._groups[key] = self._groups.pop(key) if key in self._groups else _Group()
         group.at = self._lists.now()
@@ -259,25 +242,16 @@ class Reservations:
             del self._groups[next(iter(self._groups))]
         return group
 
-    def _waiting(
-        self, request: AnyRequest, found: Found, objects: Objects, tables: list[Table]
-    ) -> int:
-        """Return the number of entries of desired replicas whose objects have not appeared, if
-        found is not one of them.
-        """
-        desired = request.desired
-        return 0 if found.index < desired else len(self._unseen(objects, tables, desired))
-
-    def _unseen(self, objects: Objects, tables: Iterable[Table], below: float = inf) -> list[float]:
-        """Return the times of the entries of lower indices that are less than 60 s old and whose
-        objects have not appeared.
+    def _unseen(self, objects: Objects, tables: Tables) -> list[float]:
+        """Return the times of the entries that are less than 60 s old and whose objects have not
+        appeared.
         """
         since = self._lists.now() - VACANT_SECONDS
         return [
             entry.made
-            for table in tables
-            for index, entry in table.items()
-            if entry.made > since and index < below
+            for stored in tables.stored.values()
+            for index, entry in stored.table.items()
+            if entry.made > since
             for _ in pending(objects, index, entry)
         ]
 
@@ -291,23 +265,15 @@ class Reservations:
 
 
 class _Group(Struct):
-    """Copies of the tables of a group by block. `contended`: other processes write, so a table is
-    read before it is written. `made` is at least the number of entries of this process whose
-    objects have not appeared. `at` is the time of the latest write.
+    """The tables of a group. `contended`: other processes write, so a table is read before it is
+    written. `made` is at least the number of entries of this process whose objects have not
+    appeared. `at` is the time of the latest write.
     """
 
-    stored: dict[int, Stored] = field(default_factory=dict)
+    tables: Tables = field(default_factory=Tables)
     contended: bool = False
     made: int = 0
     at: float = -inf
-
-    @property
-    def tables(self) -> list[Table]:
-        return [each.table for each in self.stored.values()]
-
-    def table(self, block: int) -> Table:
-        found = self.stored.get(block)
-        return found.table if found else {}
 
 
 def _too_many_unseen(key: Key, entries: int, seconds: float) -> Denied:
@@ -317,21 +283,6 @@ def _too_many_unseen(key: Key, entries: int, seconds: float) -> Denied:
         "them, such as a quota or another webhook. KubeRay tries again"
     )
     return Denied(Cause(FORBIDDEN, text, ""))
-
-
-def _start(objects: Objects, request: AnyRequest, group: _Group) -> int:
-    """Return the lowest block with an incomplete replica, otherwise the block of the lowest vacant
-    index (step 1).
-    """
-    if request.given is not None:
-        return 0 if request.index else block_of(request.given.replica)
-    vacant, lacking = objects.group.lowest(request.hosts)
-    if request.hosts > 1:
-        begun = {block for block, each in group.stored.items() if each.lacking < request.hosts}
-        for block in sorted(begun if lacking is None else begun | {block_of(lacking)}):
-            if vacancy(group.table(block), objects, request, block, open_new=False):
-                return block
-    return block_of(vacant)
 
 
 class _Alone:

@@ -1,7 +1,7 @@
 """Reservation tables and their stores. Each write contains the version that it replaces."""
 
 from collections.abc import Coroutine
-from itertools import count, filterfalse
+from itertools import count
 from typing import Annotated, Any, Final, NamedTuple, Protocol, TypeVar
 
 from msgspec import Meta, Struct
@@ -35,18 +35,12 @@ class TableKey(NamedTuple):
 
 class Stored(Struct, gc=False):
     """A stored table: uid and version identify the object and its state; they are empty for a table
-    that has to be created. `lacking` is the lowest host that any replica in the table lacks.
+    that has to be created.
     """
 
     table: Table
     uid: str = ""
     version: str = ""
-    lacking: int = MAX_HOSTS
-
-    def __post_init__(self) -> None:
-        for entry in self.table.values():
-            lacking = next(filterfalse(entry.hosts.__contains__, count()))
-            self.lacking = min(self.lacking, lacking)
 
 
 class Conflict(Exception):  # noqa: N818 - named for what happened
