@@ -222,6 +222,11 @@ GOOGLE = {
     "name": "kuberay-tpu-webhook.default.svc",
     "objectSelector": {"matchLabels": {"app.kubernetes.io/name": "kuberay"}},
 }
+GOOGLE_BY_SERVICE = {
+    "name": "tpu.example.com",
+    "objectSelector": {},
+    "clientConfig": {"service": {"name": "kuberay-tpu-webhook", "namespace": "default"}},
+}
 
 
 @pytest.mark.parametrize(("change", "name", "verdict"), [
@@ -241,6 +246,7 @@ GOOGLE = {
     *((with_reservations(text), "reservations", "error") for text in UNREADABLE),
     (with_another("ray-webhook-again"), "second-webhook", "error"),
     (with_another("kuberay-tpu-webhook", **GOOGLE), "second-webhook", "error"),
+    (with_another("tpu", **GOOGLE_BY_SERVICE), "second-webhook", "error"),
     (lambda server: server.scene.webhooks.clear(), "registered", "error"),
 ])  # fmt: skip
 def test_a_defect_of_an_installation_is_found(

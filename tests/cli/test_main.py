@@ -217,7 +217,7 @@ def test_validate_does_not_load_what_few_files_need() -> None:
 
 @pytest.mark.parametrize("command", [*EXTRAS, "validate"])
 def test_the_other_commands_say_what_to_install(command: str) -> None:
-    arguments = {"validate": ["--cluster"], "migrate": ["--from", "x"]}.get(command, [])
+    arguments = {"validate": ["--cluster"]}.get(command, [])
     done = light(command, *arguments)
     assert done.returncode == 2
     assert f"pip install '.[{EXTRAS[command]}]' in a checkout" in done.stderr

@@ -102,7 +102,6 @@ def test_the_last_line_counts_problems_of_the_installation(
 
 @pytest.mark.parametrize("arguments", [
     ("status",), ("status", "-o", "wide"), ("explain", "pod", "llama-tpu-worker-0-2"),
-    ("migrate", "--from", "kuberay-tpu-webhook"),
 ])  # fmt: skip
 def test_no_printed_line_ends_with_spaces(arguments: tuple[str, ...], at: At) -> None:
     lines = at(Scene().without(HOST), *arguments).out.splitlines()

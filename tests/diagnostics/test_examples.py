@@ -68,7 +68,7 @@ def test_a_deletion_is_marked_and_says_what_it_takes_with_it() -> None:
 
 def test_the_second_webhook_is_migrated_from_and_not_deleted() -> None:
     (found,) = SAMPLES["second-webhook"].scene().examined().every_problem
-    assert "`ray-webhook migrate --from kuberay-tpu-webhook`" in found.remedy
+    assert "docs/install.md#migrate-from-googles-tpu-webhook" in found.remedy
     assert found.change is None
 
 

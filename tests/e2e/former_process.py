@@ -15,11 +15,11 @@ from tests.e2e.installation import apply, removed
 from tests.e2e.waiting import until
 from webhook.api import names
 from webhook.cli.main import main
-from webhook.diagnostics.installation_problems import PREVIOUS
 
 NAMESPACE = "ray-system"
 CONFIGURATION = "kuberay-tpu-mutating-webhook-cfg"
 HOST = "127.0.0.1"
+NAME = "kuberay-tpu-webhook"
 
 
 class FormerWebhook:
@@ -66,18 +66,13 @@ class FormerWebhook:
         return self.asked > before
 
     def unregister(self) -> None:
-        """Do what `migrate` says."""
         self._plane.api.delete(MUTATING_WEBHOOKS, CONFIGURATION)
-
-    def remove(self) -> None:
-        """Do what `migrate` says, but for the objects that only a kubelet would have."""
-        self._plane.kubectl("delete", "-n", NAMESPACE, "deployment", PREVIOUS)
 
     def _objects(self) -> list[Json]:
         authority = base64.b64encode((self._folder / "ca.crt").read_bytes()).decode()
         url = f"https://{HOST}:{self._server.server_port}/mutate"
         webhook = {
-            "name": f"{PREVIOUS}.{NAMESPACE}.svc",
+            "name": f"{NAME}.{NAMESPACE}.svc",
             "admissionReviewVersions": ["v1"],
             "sideEffects": "NoneOnDryRun",
             "clientConfig": {"url": url, "caBundle": authority},
@@ -92,21 +87,12 @@ class FormerWebhook:
             ],
             "objectSelector": {"matchLabels": {"app.kubernetes.io/name": "kuberay"}},
         }
-        labels = {"app": PREVIOUS}
-        container = {"name": PREVIOUS, "image": "example.com/tpu-webhook:v1.3.1"}
-        template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
         return [
             {
                 "apiVersion": "admissionregistration.k8s.io/v1",
                 "kind": "MutatingWebhookConfiguration",
                 "metadata": {"name": CONFIGURATION},
                 "webhooks": [webhook],
-            },
-            {
-                "apiVersion": "apps/v1",
-                "kind": "Deployment",
-                "metadata": {"name": PREVIOUS, "namespace": NAMESPACE, "labels": labels},
-                "spec": {"selector": {"matchLabels": labels}, "template": template},
             },
         ]
 

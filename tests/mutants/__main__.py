@@ -29,7 +29,6 @@ ELSEWHERE: Final = {
     "diff": "cli",
     "explain": "cli",
     "logging": "operation",
-    "migrate": "cli",
 }
 """The folder of the tests of a package, where it has another name."""
 ABOVE: Final = (

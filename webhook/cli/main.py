@@ -23,7 +23,6 @@ COMMANDS: Final = {
     "explain": "explain a pod, a rule, a variable, a diagnosis or an annotation",
     "dashboard": "serve a web page with the same content as status, kept up to date",
     "check": "check an installation, or the cluster before one",
-    "migrate": "migrate from another webhook, step by step",
     "diff": "compare Ray objects in files with the cluster: fields, findings, pods that restart",
     "validate": "check RayClusters, RayJobs, RayServices and RayCronJobs in files",
     "preview": "show what the pods of a Ray object, or one pod, would receive",
@@ -36,7 +35,7 @@ _PROCESSES: Final = ("serve", "controller")
 
 EXTRAS: Final = {
     **dict.fromkeys(("serve", "controller", "dashboard", "settings", "certs"), "serve"),
-    **dict.fromkeys(("status", "explain", "check", "diff", "migrate"), "cluster"),
+    **dict.fromkeys(("status", "explain", "check", "diff"), "cluster"),
     "validate": "cluster",
 }
 """The extra that a command requires; for `validate`, only to read from a cluster."""

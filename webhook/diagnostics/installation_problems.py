@@ -12,8 +12,10 @@ from webhook.diagnostics.object_cache import PODS_WEBHOOK
 OURS: Final = f".{names.PREFIX.rstrip('/')}"
 """Suffix of the names of webhooks of this program."""
 
-PREVIOUS: Final = "kuberay-tpu-webhook"
-"""Name of the Deployment and Service of Google's TPU webhook, contained in its webhooks' names."""
+_PREVIOUS: Final = "kuberay-tpu-webhook"
+"""Name of the Service of Google's TPU webhook, contained in its webhooks' names."""
+
+_MIGRATION: Final = "docs/install.md#migrate-from-googles-tpu-webhook"
 
 _NAME: Final = "app.kubernetes.io/name"
 _KUBERAY: Final = "kuberay"
@@ -48,13 +50,22 @@ def second_webhook(configurations: Collection[WebhookConfiguration]) -> Iterator
 
 
 def made_for_ray(webhook: Webhook) -> bool:
-    """Return whether another program's webhook mutates pods selected by a KubeRay or Ray label."""
+    """Return whether another program's webhook mutates pods selected by a KubeRay or Ray label,
+    or is Google's.
+    """
     if webhook.name.endswith(OURS) or not webhook.asked("", "pods", "CREATE"):
         return False
     wanted = webhook.object_selector.wanted
-    return _KUBERAY in wanted.get(_NAME, ()) or any(
-        key.startswith(f"{names.RAY_GROUP}/") for key in wanted
+    return (
+        _is_previous(webhook)
+        or _KUBERAY in wanted.get(_NAME, ())
+        or any(key.startswith(f"{names.RAY_GROUP}/") for key in wanted)
     )
+
+
+def _is_previous(webhook: Webhook) -> bool:
+    service = webhook.client_config.service
+    return _PREVIOUS in webhook.name or (service is not None and service.name == _PREVIOUS)
 
 
 def _deletion(configurations: Sequence[str]) -> Change:
@@ -66,16 +77,14 @@ def _deletion(configurations: Sequence[str]) -> Change:
 
 
 def _second(configuration: WebhookConfiguration, webhook: Webhook) -> Symptom:
-    name = configuration.metadata.name or ""
+    name, previous = configuration.metadata.name or "", _is_previous(webhook)
     return Symptom(
         f"{webhook.name} (of {name}) also changes the pods of Ray: it may set other indices and "
         "host names than this webhook",
-        f"`ray-webhook migrate --from {PREVIOUS}` shows the steps"
-        if PREVIOUS in webhook.name
-        else "remove one of the two",
+        f"follow the steps of {_MIGRATION}" if previous else "remove one of the two",
         f"kubectl get mutatingwebhookconfiguration {name} -o yaml",
         Begin(configuration.metadata.created),
-        change=None if PREVIOUS in webhook.name else _deletion([name]),
+        change=None if previous else _deletion([name]),
     )
 
 

@@ -1,1 +1,0 @@
-"""Migration from another webhook."""
