@@ -33,6 +33,8 @@ class Registry:
         self.admit: Callable[[Object], Object] = lambda lease: lease
         """Return what the webhooks make of a Lease that is created in a dry run."""
         self.url = ""
+        self.date = ""
+        """The time of the API server; empty for that of the machine."""
         self._lock = threading.Lock()
         self._number = 0
         self.put(SECRET, {"data": None})
@@ -116,6 +118,9 @@ def registry() -> Iterator[Registry]:
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)
+
+        def date_time_string(self, timestamp: float | None = None) -> str:
+            return objects.date or super().date_time_string(timestamp)
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name upstream
             pass

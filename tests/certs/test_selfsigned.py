@@ -210,6 +210,43 @@ def test_after_a_long_sleep_everything_is_issued_afresh() -> None:
     assert trusted_by(vault.bundle, again, clock.now)
 
 
+@pytest.mark.parametrize("days", [1, 59, 61, 400, 3000, 4000])
+def test_what_a_process_issued_whose_clock_was_ahead_is_replaced(days: int) -> None:
+    vault, clock = MemoryVault(), Clock()
+    sources = [replica(vault, clock), replica(vault, clock)]
+    before = asyncio.run(sources[0].fetch())
+    fast = replica(vault, clock, timedelta(days=days))
+    for turn in range(3):
+        asyncio.run(fast.fetch())
+        for source in sources:
+            pair = asyncio.run(source.fetch())
+            assert trusted_by(vault.bundle, pair, clock.now)
+            if days < 4000 and not turn:
+                assert trusted_by(vault.bundle, before, clock.now), "served until the next poll"
+        assert asyncio.run(sources[0].fetch()) == pair
+        clock.now += timedelta(seconds=10)
+    writes = vault.writes
+    clock.now += timedelta(days=30)
+    assert asyncio.run(sources[0].fetch()) == pair
+    assert vault.writes == writes
+
+
+def test_an_authority_whose_start_is_after_now_is_replaced_with_its_leaf() -> None:
+    held = advance(None, NAMES, START + timedelta(days=400))
+    renewed = advance(held, NAMES, START)
+    assert renewed.bundle == renewed.authority.certificate
+    assert trusted_by(renewed.bundle, renewed.server, START)
+    assert advance(renewed, NAMES, START) == renewed
+
+
+@pytest.mark.parametrize("ahead", [timedelta(minutes=9), timedelta(minutes=-9)])
+def test_processes_whose_clocks_differ_little_replace_nothing(ahead: timedelta) -> None:
+    vault, clock = MemoryVault(), Clock()
+    asyncio.run(replica(vault, clock, ahead).fetch())
+    asyncio.run(replica(vault, clock).fetch())
+    assert vault.writes == 1
+
+
 def test_an_unreachable_vault_is_a_complaint_and_no_end() -> None:
     class Unreachable(MemoryVault):
         async def read(self) -> tuple[Mapping[str, bytes], str]:

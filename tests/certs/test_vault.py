@@ -20,7 +20,7 @@ from tests.certs.registry import (
     registry,
 )
 from tests.server import serving
-from webhook.certs.context import CertificateError
+from webhook.certs.context import CertificateError, read_validity
 from webhook.certs.issue import Pair
 from webhook.certs.self_signed import SelfSigned
 from webhook.kubeclient.client import Api
@@ -137,3 +137,10 @@ def test_a_process_without_configurations_is_ready_and_publishes_when_they_appea
             for path, configuration in kept.items():
                 objects.put(path, configuration)
             until(lambda: objects.bundles() == {objects.objects[SECRET]["data"]["ca.crt"]}, 60)
+
+
+def test_certificates_are_dated_by_the_api_server(tmp_path: Path) -> None:
+    with registry() as objects:
+        objects.date = "Tue, 24 Nov 2020 10:00:00 GMT"
+        pair = with_vault(objects, tmp_path, lambda vault: source(vault).fetch())
+    assert f"{read_validity(pair.certificate).start:%Y-%m-%d}" == "2020-11-24"

@@ -4,13 +4,13 @@ A leaf is renewed after two thirds of its lifetime, signed by the authority that
 already trusts. An authority is renewed after two thirds of its own lifetime: the new authority is
 first published together with the old one, and signs its first leaf after the bundle has been
 published for `PUBLISHED_FIRST`. The authority of each pair that a replica serves is therefore in
-every bundle.
+every bundle. A certificate that is not valid yet is replaced like an expired one.
 
 See docs/contributing/decisions/0008-self-signed-certificates.md.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from time import monotonic
 from typing import Final, NamedTuple
 
@@ -18,7 +18,7 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
 from webhook.certs.context import CertificateError, read_validity
-from webhook.certs.issue import Pair, issue_authority, issue_server
+from webhook.certs.issue import CLOCK_SKEW, Pair, issue_authority, issue_server
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.secrets import SecretStore
 
@@ -74,9 +74,10 @@ def advance(
     `published` is the time since when this process has observed the bundle of `held` in the
     configurations, not a time in certificates, which are from another clock.
     """
-    if held is None or _expired(held.authority.certificate, now):
+    if held is None or _unusable(held.authority.certificate, now):
         authority = issue_authority(names[0], AUTHORITY_DAYS, now)
-        return Holdings(authority, _leaf(authority, names, now))
+        previous = held.previous if held and not _unusable(held.previous, now) else b""
+        return Holdings(authority, _leaf(authority, names, now), previous)
     if read_validity(held.authority.certificate).worn(now):
         return held._replace(
             authority=issue_authority(names[0], AUTHORITY_DAYS, now),
@@ -84,7 +85,7 @@ def advance(
         )
     if _server_due(held, names, now, published):
         return held._replace(server=_leaf(held.authority, names, now))
-    if held.previous and _expired(held.previous, now):
+    if held.previous and _unusable(held.previous, now):
         return held._replace(previous=b"")
     return held
 
@@ -101,7 +102,7 @@ def _leaf(authority: Pair, names: Sequence[str], now: datetime) -> Pair:
 
 def _server_due(held: Holdings, names: Sequence[str], now: datetime, published: timedelta) -> bool:
     """Return whether to issue a leaf now; an unusable leaf is replaced without a new authority."""
-    if _expired(held.server.certificate, now) or _names(held.server.certificate) != set(names):
+    if _unusable(held.server.certificate, now) or _names(held.server.certificate) != set(names):
         return True
     trusted = published >= PUBLISHED_FIRST or _signed(held.authority, held.server)
     return trusted and read_validity(held.server.certificate).worn(now)
@@ -116,8 +117,14 @@ def _signed(authority: Pair, server: Pair) -> bool:
     return True
 
 
-def _expired(pem: bytes, now: datetime) -> bool:
-    return now >= read_validity(pem).end
+def _unusable(pem: bytes, now: datetime) -> bool:
+    """Return whether a certificate has expired, is missing, or is from a clock that was ahead: it
+    starts later than clocks of machines differ.
+    """
+    if not pem:
+        return True
+    start, end = read_validity(pem)
+    return now >= end or start > now + CLOCK_SKEW
 
 
 def _names(pem: bytes) -> set[str]:
@@ -134,18 +141,20 @@ _TRIES: Final = 5
 
 
 class SelfSigned:
-    """Reads, renews and publishes certificates. The first replica to write wins."""
+    """Reads, renews and publishes certificates. The first replica to write wins. The time is that
+    of the API server, which verifies them, whatever the clocks of the replicas are.
+    """
 
     def __init__(
         self,
         vault: SecretStore,
         names: Sequence[str],
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        clock: Callable[[], datetime] | None = None,
         timer: Callable[[], float] = monotonic,
     ) -> None:
         self._vault = vault
         self._names = names
-        self._clock = clock
+        self._clock = clock or vault.now
         self._timer = timer
         self._bundle = b""
         self._since = 0.0

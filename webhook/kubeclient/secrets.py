@@ -5,6 +5,8 @@ contain it.
 import base64
 import logging
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from math import inf
 from typing import Final
 from urllib.parse import quote
 
@@ -51,6 +53,11 @@ class SecretStore:
         self._absent: set[str] = set()
         self._secret = f"/api/v1/namespaces/{quote(namespace)}/secrets/{quote(name)}-tls"
         self._configurations = [f"{_GROUP}/{kind}/{quote(name)}" for kind in _KINDS]
+
+    def now(self) -> datetime:
+        """Return the time of the API server; that of this machine if its responses have none."""
+        seconds = self._api.server_time.now()
+        return datetime.now(UTC) if seconds == -inf else datetime.fromtimestamp(seconds, UTC)
 
     async def read(self) -> tuple[Mapping[str, bytes], str]:
         """Return the data of the Secret and its resourceVersion. Raises ApiError."""
