@@ -184,11 +184,20 @@ def test_helm_test_checks_from_a_namespace_that_is_looked_after_with_rights_that
     shown = template("--set", "test.namespace=team", "--show-only", "templates/test.yaml").stdout
     objects = [found for found in yaml.safe_load_all(shown) if found]
     assert {found["metadata"]["annotations"]["helm.sh/hook"] for found in objects} == {"test"}
-    for found in objects:
-        policy = found["metadata"]["annotations"]["helm.sh/hook-delete-policy"]
-        assert policy == "before-hook-creation,hook-succeeded"
-    pod = one(objects, "Pod")
-    assert pod["spec"]["serviceAccountName"] == one(objects, "ServiceAccount")["metadata"]["name"]
+    policies = {
+        found["kind"]: found["metadata"]["annotations"]["helm.sh/hook-delete-policy"]
+        for found in objects
+    }
+    assert policies == {
+        "List": "before-hook-creation,hook-succeeded",
+        "Pod": "before-hook-creation",
+    }
+    pod, rights = one(objects, "Pod"), one(objects, "List")
+    assert pod["metadata"]["name"] == rights["metadata"]["name"], (
+        "Helm 3 reads the log of a pod for each hook of a test"
+    )
+    account = one(rights["items"], "ServiceAccount")
+    assert pod["spec"]["serviceAccountName"] == account["metadata"]["name"]
     (container,) = pod["spec"]["containers"]
     assert container["args"][-2:] == ["--namespace", "team"]
     service = one(helm(), "Service", "ray-webhook")["spec"]["selector"]
