@@ -1,6 +1,6 @@
 """The report of a cluster as text: a row for each replica, then problems and fixes."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from rich.console import Group as Lines
@@ -79,26 +79,36 @@ def _title(cluster: report.Cluster) -> RenderableType:
 
 def _table(cluster: report.Cluster, now: float, *, wide: bool) -> Table:
     table = grid(*(_WIDE if wide else _COLUMNS), padding=2)
+    problems: _Problems = {}
+    for problem in cluster.problems:
+        problems.setdefault((problem.group, problem.replica), []).append(problem)
     for group in cluster.groups:
         name = group.name
-        for row in _rows(group, cluster, now, wide=wide):
+        for row in _rows(group, cluster, problems, now, wide=wide):
             table.add_row("", Text(name), *row)
             name = ""
     return table
 
 
-def _rows(group: report.Group, cluster: report.Cluster, now: float, *, wide: bool) -> Iterator[Row]:
+_Problems = dict[tuple[str, int | None], list[Problem]]
+"""Problems by group and replica index."""
+
+
+def _rows(
+    group: report.Group, cluster: report.Cluster, problems: _Problems, now: float, *, wide: bool
+) -> Iterator[Row]:
     """Yield the rows of a group. Replicas of a large group share rows, unless `wide`."""
     shown, shared = _parted(group, wide=wide)
     for common, replicas in shared.items():
         called = Text(f"{len(replicas)} replicas{_between(replicas)}")
         yield called, "", "", _state(common)
     for replica in shown:
-        what = _what(group, replica, cluster.problems, now)
+        what = _what(replica, problems.get((group.name, replica.index), ()), now)
         row = (*_ready(_called(replica), replica.hosts), _state(replica.state), Text(what))
         yield (*row, Text(replica.name), _nodes(replica)) if wide else row
     if group.without_identity:
-        lost = ("pod-without-identity", group.name) in {(p.id, p.group) for p in cluster.problems}
+        found = problems.get((group.name, None), ())
+        lost = any(each.id == "pod-without-identity" for each in found)
         state = _state(report.WAITS) if lost else Text("none needed", style("dim"))
         yield Text("no identity"), "", Text(counted(len(group.without_identity), "pod")), state
     if not group.replicas and not group.without_identity:
@@ -150,17 +160,10 @@ def _between(replicas: list[report.Replica]) -> str:
     return f" of {known[0]}-{known[-1]}" if known else ""
 
 
-def _what(
-    group: report.Group, replica: report.Replica, problems: tuple[Problem, ...], now: float
-) -> str:
+def _what(replica: report.Replica, problems: Sequence[Problem], now: float) -> str:
     """Return a summary of a replica's problems, or since when it starts."""
-    found = [
-        f"{each.brief}{_since(each, now)}"
-        for each in problems
-        if replica.state != report.COMPLETE
-        and replica.index is not None
-        and (each.group, each.replica) == (group.name, replica.index)
-    ]
+    shown = replica.state != report.COMPLETE and replica.index is not None
+    found = [f"{each.brief}{_since(each, now)}" for each in problems if shown]
     if not found and replica.state == report.COMING and replica.since is not None:
         return f"for {duration(now - replica.since)}"
     return ", ".join(found)

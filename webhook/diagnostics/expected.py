@@ -49,8 +49,11 @@ class Expected:
         self.replica = replica
         self._template = _template(replica, policy)
         self._shared = replica_edits(self._template) if self._template is not None else []
+        slots = self._template.slots if self._template is not None else ()
+        self._names = {slot.path: slot.name for slot in slots}
         self._edits: dict[int, list[Edit]] = {}
-        self._variables: dict[tuple[str, str], dict[str, EnvVar]] = {}
+        self._variables: dict[str, dict[str, dict[str, EnvVar]]] = {}
+        """By pod, container and name."""
 
     @property
     def service(self) -> str:
@@ -129,7 +132,7 @@ class Expected:
 
     def name_of(self, path: str) -> str:
         """Return the name of the container at a path in a pod."""
-        return self._template.slot(path).name if self._template is not None else ""
+        return self._names.get(path, "")
 
     def _own(self, host: int) -> list[Edit]:
         if self._template is None:
@@ -141,11 +144,10 @@ class Expected:
 
     def actual(self, pod: LivePod, edit: SetEnv) -> str | None:
         """Return the value of an edit's variable; None if unset. A field counts as expected."""
-        key = pod.name, self.name_of(edit.container)
-        variables = self._variables.get(key)
+        variables = self._variables.get(pod.name)
         if variables is None:
-            variables = self._variables[key] = _variables(pod, key[1])
-        found = variables.get(edit.name)
+            variables = self._variables[pod.name] = _variables(pod)
+        found = variables.get(self.name_of(edit.container), {}).get(edit.name)
         if found is None:
             return None
         return str(edit.value) if found.value_from is not None else found.value
@@ -200,12 +202,12 @@ def _strip(slot: Slot) -> None:
     slot.env = {asked.name: 0} if asked else {}
 
 
-def _variables(pod: LivePod, container: str) -> dict[str, EnvVar]:
-    """Return the variables of a container by name; kubelet uses the last of duplicates."""
-    for each in (*(pod.spec.containers or ()), *(pod.spec.init_containers or ())):
-        if each.name == container:
-            return {variable.name: variable for variable in each.variables()}
-    return {}
+def _variables(pod: LivePod) -> dict[str, dict[str, EnvVar]]:
+    """Return the variables of a pod by container and name; kubelet uses the last of duplicates."""
+    return {
+        each.name: {variable.name: variable for variable in each.variables()}
+        for each in (*(pod.spec.containers or ()), *(pod.spec.init_containers or ()))
+    }
 
 
 def _size(name: str, value: str) -> int | str:

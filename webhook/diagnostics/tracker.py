@@ -104,9 +104,7 @@ class Tracker(Struct):
             if notice.key.uid not in left_alone
         )
         tallies = tuple(
-            self._tally(cluster, group)
-            for cluster in cluster_report.clusters
-            for group in cluster.groups
+            tally for cluster in cluster_report.clusters for tally in self._tallies(cluster)
         )
         problems = Counter(
             (each.namespace, each.cluster, each.id) for each in cluster_report.every_problem
@@ -184,24 +182,27 @@ class Tracker(Struct):
             note = f"all {group.hosts} hosts of replica {_called(replica)} are ready{rest}"
             yield EventRequest(series, "Normal", cluster.namespace, cluster.name, note)
 
-    def _tally(self, cluster: report.Cluster, group: report.Group) -> Tally:
+    def _tallies(self, cluster: report.Cluster) -> Iterator[Tally]:
+        without_identity = Counter[str]()
+        for problem in cluster.problems:
+            if problem.id == "pod-without-identity":
+                without_identity[problem.group] += len(problem.pods)
+        for group in cluster.groups:
+            yield self._tally(cluster, group, without_identity[group.name])
+
+    def _tally(self, cluster: report.Cluster, group: report.Group, without_identity: int) -> Tally:
         times = [
             since
             for replica in group.replicas
             if (since := self.incomplete.get((cluster.uid, group.name, _called(replica))))
             is not None
         ]
-        without_identity = "pod-without-identity", group.name
         return Tally(
             cluster.namespace,
             cluster.name,
             group.name,
             Counter(replica.state for replica in group.replicas),
-            sum(
-                len(each.pods)
-                for each in cluster.problems
-                if (each.id, each.group) == without_identity
-            ),
+            without_identity,
             min(times, default=None),
         )
 
@@ -224,13 +225,11 @@ def _at_once(keys: Iterable[Key]) -> dict[Key, Key]:
     groups: dict[Key, list[Key]] = {}
     for key in keys:
         groups.setdefault(_of_group(key), []).append(key)
-    return {
-        key: of_group._replace(
-            place=(of_group.place[0], " ".join(each.place[1] for each in together))
-        )
-        for of_group, together in groups.items()
-        for key in together
-    }
+    series: dict[Key, Key] = {}
+    for of_group, together in groups.items():
+        place = of_group.place[0], " ".join(each.place[1] for each in together)
+        series |= dict.fromkeys(together, of_group._replace(place=place))
+    return series
 
 
 def _called(replica: report.Replica) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count, filterfalse
 
 import msgspec
 
@@ -9,15 +10,14 @@ from webhook.api import names
 from webhook.api.names import POD_KIND, RAYCLUSTER_KIND
 from webhook.api.objects import Pod, RayCluster
 from webhook.api.review import Denied
+from webhook.groups.annotations import read_index
 from webhook.groups.group_config import ClusterIndex, facts_of
-from webhook.groups.identity import MAX_REPLICAS, GroupKey, ShardKey
+from webhook.groups.identity import GroupKey, ShardKey
 from webhook.groups.identity_index import Membership
 from webhook.groups.identity_labels import identity_of
 from webhook.manifest.reader import Manifest
 from webhook.manifest.views import as_cluster, as_pod, problem_in
-from webhook.reservation.allocation import Request
 from webhook.reservation.identities import StandaloneIdentities
-from webhook.reservation.reservations import standalone
 
 
 @dataclass(frozen=True)
@@ -61,13 +61,17 @@ def load_state(
 
 
 def _shard(clusters: ClusterIndex) -> None:
-    """Assign RayClusters of shard groups the indexes that they would receive at creation."""
-    reservations = standalone(Membership(), clusters)
+    """Assign RayClusters of shard groups the indexes that they would receive at creation: the
+    lowest free ones.
+    """
+    taken: dict[ShardKey, set[int | None]] = {}
+    for facts in clusters:
+        key = ShardKey(facts.namespace, facts.shard_group)
+        taken.setdefault(key, set()).add(read_index(facts.shard_index))
+    free = {key: filterfalse(indices.__contains__, count()) for key, indices in taken.items()}
     lacking = [facts for facts in clusters if facts.shard_group and not facts.shard_index]
     for facts in lacking:
-        key = ShardKey(facts.namespace, facts.shard_group)
-        wanted = Request(facts.name, key, 1, MAX_REPLICAS, facts.name)
-        index = reservations.preview(wanted, lambda found, _: found.index)
+        index = next(free[ShardKey(facts.namespace, facts.shard_group)])
         clusters.put(msgspec.structs.replace(facts, shard_index=str(index)))
 
 

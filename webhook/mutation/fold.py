@@ -83,8 +83,9 @@ def _field(_: Replica, edit: SetField) -> list[Operation]:
 def _claim(replica: Replica, edit: AddClaim) -> list[Operation]:
     entry, name = {"name": edit.name, "resourceClaimTemplateName": edit.template}, edit.name
     operations = [_appended("/spec/resourceClaims", replica.pod.spec.resource_claims, entry)]
+    slots = {slot.path: slot for slot in replica.slots}
     for path in edit.containers:
-        present = replica.slot(path).container.resources
+        present = slots[path].container.resources
         if present is None:
             operations.append(Operation("add", f"{path}/resources", {"claims": [{"name": name}]}))
         else:

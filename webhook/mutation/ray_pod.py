@@ -158,9 +158,6 @@ class Replica(Struct, gc=False):
     def count(self, device: Device) -> int:
         return self.devices.get(device.name, 0)
 
-    def slot(self, path: str) -> Slot:
-        return next(slot for slot in self.slots if slot.path == path)
-
     def addresses(self) -> list[str]:
         prefix, service = host_prefix(self.group_name, self.index), self.service
         return [f"{prefix}{host}.{service}" for host in range(self.hosts)]

@@ -1,0 +1,693 @@
+"""The public entries, each with the parts of its input that can be repeated."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from tests.apiserver import object_review, pod_review
+from tests.builders import (
+    NAMESPACE,
+    ClusterBuilder,
+    Object,
+    a_cluster,
+    a_pod,
+    facts,
+    manifest,
+    uid_of,
+)
+from tests.diagnostics.scenes import NOW, Observed, Scene, llama
+from tests.growth.parts import ANY, ENTRY, Part, Path, filled, kind_part, repeated, type_part
+from tests.growth.work import Build, Call
+from webhook.admission.pod_handler import PodHandler
+from webhook.admission.ray_handler import RayHandler
+from webhook.admission.reviewer import Mutation, Validation
+from webhook.admission.shard_handler import ShardHandler
+from webhook.admission.subresource_handlers import BindingHandler
+from webhook.api import names
+from webhook.api.objects import Bare, Pod, RayCluster
+from webhook.api.review import BadReview
+from webhook.cache import serve_stores
+from webhook.cache.serve_stores import PodStore, RayClusterStore
+from webhook.cli.cluster_tree import drawing
+from webhook.controller.podgroups import lifecycle
+from webhook.controller.repair import plan
+from webhook.dashboard import view
+from webhook.diagnostics.document import encoded
+from webhook.diagnostics.examiner import Examiner
+from webhook.diagnostics.live_objects import (
+    LiveCluster,
+    LiveEvent,
+    LivePod,
+    LivePodGroup,
+    WebhookConfiguration,
+)
+from webhook.diagnostics.object_cache import ObjectCache
+from webhook.diagnostics.tracker import Tracker
+from webhook.groups.annotations import OPT_INS
+from webhook.groups.group_config import ClusterIndex
+from webhook.groups.identity import GroupKey, HostIdentity
+from webhook.groups.identity_index import Member, Membership
+from webhook.groups.pod_groups import desired_of, occupied
+from webhook.kubeclient.wire import Codec
+from webhook.manifest.kuberay_pods import expand
+from webhook.manifest.standalone import load_state
+from webhook.manifest.views import as_cluster
+from webhook.reservation.reservations import standalone
+from webhook.reservation.stores import at_once
+from webhook.validation.ruleset import check_file
+
+_OBJECT_BYTES: Final = 1_500_000
+"""Bytes of an object that the API server stores."""
+_ANNOTATION_BYTES: Final = 256 * 1024
+_YAML_BYTES: Final = 65536
+_POPULATION: Final = 10_000
+
+Change = Callable[[int], Object]
+
+
+class Case(NamedTuple):
+    """A repeated part of the input of an entry; up to `limit` of them."""
+
+    entry: str
+    part: str
+    build: Build
+    limit: int
+
+
+# Objects
+
+_CLUSTER: Final = a_cluster("c").group("g", hosts=4, replicas=4).build()
+_SPEC: Final = _CLUSTER["spec"]
+_META: Final = {"name": "c", "namespace": NAMESPACE, "uid": uid_of("c")}
+_JOB: Final = {"entrypoint": "python x.py", "rayClusterSpec": _SPEC}
+_SERVE: Final = "applications: [{name: a, import_path: 'm:a', route_prefix: /a}]"
+OBJECTS: Final[dict[str, Object]] = {
+    "RayCluster": _CLUSTER,
+    "RayJob": {"spec": _JOB},
+    "RayService": {"spec": {"rayClusterConfig": _SPEC, "serveConfigV2": _SERVE}},
+    "RayCronJob": {"spec": {"schedule": "0 0 * * *", "jobTemplate": _JOB}},
+}
+_ELSEWHERE: Final = ("rayClusterSpec", "rayClusterConfig", "jobTemplate", "submitterPodTemplate")
+"""Fields with the schema of another kind, or of the template of workers."""
+
+
+def _object(kind: str) -> Object:
+    return {"apiVersion": "ray.io/v1", "kind": kind, "metadata": _META, **OBJECTS[kind]}
+
+
+def _paths(kind: str) -> Iterator[Path]:
+    for path in repeated(kind_part(kind)):
+        inside = next((path.index(each) for each in _ELSEWHERE if each in path), len(path))
+        in_head = "headGroupSpec" in path and len(path) > path.index("headGroupSpec") + 4
+        if len(path) <= inside + 2 and not in_head and path[0] != "status":
+            yield path
+
+
+def _changes(kind: str) -> Iterator[tuple[str, Change, int]]:
+    """Yield the name of each repeated part, objects with as many of them, and the limit."""
+    part, document = kind_part(kind), _object(kind)
+    for path in _paths(kind):
+        yield _repetition(document, part, path)
+    for name, text in TEXTS.items():
+        yield name, _annotated(document, *text), _ANNOTATION_BYTES // len(text[1](1000))
+    for name, (where, field, entry, start) in YAML.items():
+        if where == kind:
+            yield name, _embedded(document, field, entry, start), _YAML_BYTES // len(entry(1000))
+
+
+def _repetition(document: Object, part: Part, path: Path) -> tuple[str, Change, int]:
+    def change(number: int) -> Object:
+        changed: Object = filled(document, part, path, number)
+        return changed
+
+    sizes = [len(json.dumps(change(number))) for number in (10, 20)]
+    size = max((sizes[1] - sizes[0]) // 10, 1)
+    return _shown(path), change, max(_OBJECT_BYTES // size, 1)
+
+
+def _shown(path: Path) -> str:
+    return ".".join("[]" if each == ENTRY else str(each) for each in path if each != ANY)
+
+
+Text = tuple[str, Callable[[int], str], Callable[[Sequence[str]], str]]
+"""An annotation, the text of an entry, and of all."""
+
+
+def _ippr(entries: Sequence[str]) -> str:
+    return f'{{"groups": {{{", ".join(entries)}}}}}'
+
+
+_MAXIMA: Final = '{"max-cpu": "8", "max-memory": "8Gi", "resize-timeout": 60}'
+_FORMS: Final[dict[str, Callable[[int], str]]] = {
+    "names": lambda number: f"name-{number:06}",
+    "pairs": lambda number: f"node/key-{number:06}=ray/label-{number:06}",
+    "one value": lambda _: "jax",
+    "one pair": lambda number: f"node/key-{number:06}=ray/label",
+}
+TEXTS: Final[dict[str, Text]] = {
+    f"{row.annotation}, {form}": (row.annotation, entry, ",".join)
+    for row in OPT_INS
+    for form, entry in _FORMS.items()
+} | {
+    "ippr, groups": (names.ANNOTATION_IPPR, lambda each: f'"group-{each:06}": {_MAXIMA}', _ippr),
+    "ippr, keys": (names.ANNOTATION_IPPR, lambda each: f'"key-{each:06}": 1', _ippr),
+}
+
+
+YAML: Final[dict[str, tuple[str, str, Callable[[int], str], str]]] = {
+    "applications": (
+        "RayService",
+        "serveConfigV2",
+        lambda each: f"- {{name: a{each}, import_path: 'm:a', route_prefix: /a{each}}}",
+        "applications:\n",
+    ),
+    "deployments": (
+        "RayService",
+        "serveConfigV2",
+        lambda each: f"  - {{name: d{each}, num_replicas: 2, user_config: {{}}}}",
+        "applications:\n- import_path: 'm:a'\n  deployments:\n",
+    ),
+    "keys of a deployment": (
+        "RayService",
+        "serveConfigV2",
+        lambda each: f"    key-{each:06}: 1",
+        "applications:\n- import_path: 'm:a'\n  deployments:\n  - name: a\n",
+    ),
+    "variables of the runtime environment": (
+        "RayJob",
+        "runtimeEnvYAML",
+        lambda each: f"  X{each:06}: 1",
+        "env_vars:\n",
+    ),
+    "keys of the runtime environment": (
+        "RayJob",
+        "runtimeEnvYAML",
+        lambda each: f"key-{each:06}: 1",
+        "",
+    ),
+}
+"""Lists in YAML: the kind, the field, the text of an entry, and the lines before them."""
+
+
+def _embedded(document: Object, field: str, entry: Callable[[int], str], start: str) -> Change:
+    def change(number: int) -> Object:
+        text = start + "\n".join([entry(each) for each in range(number)])
+        return {**document, "spec": {**document["spec"], field: text}}
+
+    return change
+
+
+def _annotated(
+    document: Object, annotation: str, entry: Callable[[int], str], join: Callable[..., str]
+) -> Change:
+    def change(number: int) -> Object:
+        text = join([entry(each) for each in range(number)])
+        return _merged(document, {annotation: text})
+
+    return change
+
+
+def _merged(document: Object, annotations: Object) -> Object:
+    meta = document["metadata"]
+    return {**document, "metadata": {**meta, "annotations": annotations}}
+
+
+# Reviews
+
+
+def _bytes(review: Object) -> bytes:
+    return json.dumps(review).encode()
+
+
+def _validation(review: Object) -> Call:
+    body = _bytes(review)
+    return lambda: at_once(Validation(RayHandler()).review(body))
+
+
+def _mutation(review: Object, *state: Object) -> Call:
+    loaded, body = load_state([manifest(each) for each in state]), _bytes(review)
+    pods = PodHandler(loaded.clusters, loaded.identities)
+    shards = ShardHandler(loaded.clusters, standalone(Membership(), loaded.clusters))
+    mutation = Mutation(pods, None, shards)
+
+    def review_twice() -> None:
+        for _ in range(2):  # the second answer is from a template
+            try:
+                at_once(mutation.review(body))
+            except BadReview:
+                return
+
+    return review_twice
+
+
+def _updated(old: Object) -> Object:
+    new: Object = json.loads(
+        json.dumps(old).replace("rayproject/ray:2.54.0", "rayproject/ray:2.55.0")
+    )
+    return new
+
+
+def _reviews_of_ray_objects() -> Iterator[Case]:
+    for kind in OBJECTS:
+        for name, change, limit in _changes(kind):
+            yield Case(f"check a file of {kind}", name, _checking(kind, change), limit)
+            yield Case(f"validate {kind} UPDATE", name, _updating(change), limit)
+            if "template" not in name:  # the rules are those for files
+                yield Case(f"validate {kind} CREATE", name, _creating(_validation, change), limit)
+            if "template" not in name and kind == "RayCluster":
+                yield Case("mutate RayCluster", name, _creating(_mutation, change), limit)
+
+
+def _checking(kind: str, change: Change) -> Build:
+    def build(number: int) -> Call:
+        document = change(number)
+        return lambda: check_file(kind, document)
+
+    return build
+
+
+def _creating(reviewing: Callable[[Object], Call], change: Change) -> Build:
+    return lambda number: reviewing(object_review(change(number)))
+
+
+def _updating(change: Change) -> Build:
+    def build(number: int) -> Call:
+        old = change(number)
+        return _validation(object_review(_updated(old), old=old))
+
+    return build
+
+
+def _a_worker() -> Object:
+    return a_pod().of("c").worker("g").gpu(8).build()
+
+
+def _reviews_of_pods() -> Iterator[Case]:
+    fresh, labelled = (
+        _a_worker(),
+        a_pod().of("c").worker("g").gpu(8).identity(1, 2, "g-abcde").build(),
+    )
+    part = type_part(Pod)
+    for path in repeated(part):
+        for entry, pod in (("fresh", fresh), ("labelled", labelled)):
+            name, change, limit = _repetition(pod, part, path)
+
+            def build(number: int, change: Change = change) -> Call:
+                return _mutation(pod_review(change(number)), _CLUSTER)
+
+            yield Case(f"mutate a {entry} pod", name, build, limit)
+    for name, change, limit in _changes("RayCluster"):
+        if "template" not in name:  # the configuration does not contain the templates
+
+            def of_cluster(number: int, change: Change = change) -> Call:
+                return _mutation(pod_review(fresh), change(number))
+
+            yield Case("mutate a pod of the RayCluster", name, of_cluster, limit)
+
+
+def _bindings() -> Iterator[Case]:
+    def build(number: int) -> Call:
+        labels = {f"key-{each}": f"x-{each}" for each in range(number)}
+
+        async def read(_: str) -> dict[str, str]:
+            return labels
+
+        mutation = Mutation(PodHandler(ClusterIndex(), load_state([]).identities))
+        mutation.bindings = BindingHandler(read)
+        binding = {
+            "kind": "Binding",
+            "metadata": {"name": "p"},
+            "target": {"kind": "Node", "name": "n"},
+        }
+        review = pod_review(binding | {"apiVersion": "v1"})
+        review["request"] |= {"subResource": "binding"}
+        return lambda: at_once(mutation.review(_bytes(review)))
+
+    yield Case("mutate a binding", "labels of the Node", build, 1000)
+
+
+# Watch events
+
+
+def _event(codec: Codec[Any], document: Object, put: Callable[[Any], object]) -> Call:
+    text = json.dumps({"type": "MODIFIED", "object": document}).encode()
+    return lambda: put(codec.events.decode(text).object)
+
+
+def _watched(
+    kind: type, document: Object, put: Callable[[], Callable[[Any], object]]
+) -> Iterator[tuple[str, Build, int]]:
+    part, codec = type_part(kind), Codec[Any](kind)
+    for path in repeated(part):
+        name, change, limit = _repetition(document, part, path)
+
+        def build(number: int, change: Change = change) -> Call:
+            return _event(codec, change(number), put())
+
+        yield name, build, limit
+
+
+def _put_cluster() -> Callable[[Any], object]:
+    return RayClusterStore(ClusterIndex()).put
+
+
+def _events_of_serve() -> Iterator[Case]:
+    worker = a_pod().of("c").worker("g").gpu(8).identity(1, 2, "g-abcde").build()
+    worker["metadata"] |= {"uid": "u", "resourceVersion": "5", "namespace": NAMESPACE}
+    for name, build, limit in _watched(Pod, worker, lambda: PodStore(Membership()).put):
+        yield Case("watch event of a pod", name, build, limit)
+    for name, build, limit in _watched(RayCluster, _CLUSTER, _put_cluster):
+        yield Case("watch event of a RayCluster", name, build, limit)
+    codec = serve_stores.rayclusters_in("").codec
+    for name, text in TEXTS.items():
+        change = _annotated(_CLUSTER, *text)
+        limit = _ANNOTATION_BYTES // len(text[1](1000))
+
+        def of_text(number: int, change: Change = change) -> Call:
+            return _event(codec, change(number), _put_cluster())
+
+        yield Case("watch event of a RayCluster", name, of_text, limit)
+
+
+def _observing(scene: Scene, table: str) -> Callable[[], Callable[[Any], object]]:
+    """Return a function that creates one that puts an object and examines what changed."""
+
+    def create() -> Callable[[Any], object]:
+        examiner = Examiner(scene.observed().load(ObjectCache()))
+        examiner.catch_up(NOW)
+
+        def put(value: Any) -> None:  # noqa: ANN401 - an object
+            getattr(examiner.object_cache, table).put(value.metadata.uid or "u", value)
+            examiner.catch_up(NOW)
+
+        return put
+
+    return create
+
+
+def _events_of_the_controller() -> Iterator[Case]:
+    scene = Scene()
+    pod = scene.pods["llama-tpu-worker-0-0"]
+    event = {
+        "metadata": {"name": "e", "namespace": NAMESPACE, "uid": "e"},
+        "involvedObject": {"uid": uid_of("llama"), "kind": "RayCluster", "name": "llama"},
+        "reason": "FailedToCreateWorkerPod",
+        "message": "x",
+    }
+    documents: list[tuple[type, str, Object]] = [
+        (LivePod, "pods", pod),
+        (LiveCluster, "clusters", scene.cluster),
+        (LiveEvent, "events", event),
+        (LivePodGroup, "pod_groups", {"metadata": {"name": "llama-all", "namespace": NAMESPACE}}),
+        (WebhookConfiguration, "configurations", scene.webhooks[0]),
+        (Bare, "nodes", {"metadata": {"name": "node-0-0", "labels": {}}}),
+        (Bare, "services", {"metadata": {"name": "llama-headless", "namespace": NAMESPACE}}),
+        (Bare, "namespaces", {"metadata": {"name": NAMESPACE}}),
+    ]
+    for kind, table, document in documents:
+        for name, build, limit in _watched(kind, document, _observing(scene, table)):
+            yield Case(f"controller, event of {table}", name, build, limit)
+
+
+# Populations
+
+
+def _groups(number: int) -> ClusterBuilder:
+    cluster = a_cluster("llama")
+    for each in range(number):
+        cluster.group(f"g{each}", hosts=2, replicas=1)
+    return cluster
+
+
+def _scene_of_groups(number: int) -> Scene:
+    return Scene(_groups(number))
+
+
+def _without_pods(number: int) -> Scene:
+    scene = _scene_of_groups(number)
+    scene.pods = {}
+    return scene
+
+
+def _scenes() -> Iterator[tuple[str, Callable[[int], Scene], int]]:
+    yield "groups", _scene_of_groups, 1000
+    yield "replicas", lambda number: Scene(llama(replicas=number)), 2500
+    yield "groups without pods", _without_pods, 1000
+    yield "lost hosts", lambda number: _damaged(number, _lost), 2500
+    yield "pods that are being deleted", lambda number: _damaged(number, _leaving), 2500
+    yield "pods that do not run", lambda number: _damaged(number, _waiting), 2500
+    yield "pods without identity", lambda number: _damaged(number, _unnamed), 2500
+    yield "identities held twice", lambda number: _damaged(number, _twice), 2500
+    yield "restarted hosts", lambda number: _damaged(number, _restarted), 2500
+    yield "rejections", _rejected, 2500
+    yield "strays", lambda number: _damaged(number, _stray), 2500
+
+
+def _damaged(number: int, damage: Callable[[str, Object], Object | None]) -> Scene:
+    scene = Scene(llama(replicas=number))
+    scene.pods = {
+        name: changed
+        for name, pod in scene.pods.items()
+        if (changed := damage(name, pod)) is not None
+    }
+    for name, pod in [*scene.pods.items()]:
+        if damage is _twice and "worker" in name:
+            meta = {**pod["metadata"], "name": f"{name}-b", "uid": f"uid-of-{name}-b"}
+            scene.pods[f"{name}-b"] = {**pod, "metadata": meta}
+    return scene
+
+
+def _lost(name: str, pod: Object) -> Object | None:
+    return None if name.endswith("-1") else pod
+
+
+def _leaving(name: str, pod: Object) -> Object:
+    gone = {"deletionTimestamp": "2026-11-21T11:30:00Z"} if name.endswith("-1") else {}
+    return {**pod, "metadata": {**pod["metadata"], **gone}}
+
+
+def _waiting(name: str, pod: Object) -> Object:
+    state = {"waiting": {"reason": "ImagePullBackOff", "message": f"no image for {name}"}}
+    status = {"name": "ray-worker", "state": state, "restartCount": 3}
+    return {**pod, "status": {"phase": "Pending", "containerStatuses": [status]}}
+
+
+def _unnamed(name: str, pod: Object) -> Object:
+    labels = {key: text for key, text in pod["metadata"]["labels"].items() if "replica" not in key}
+    return {**pod, "metadata": {**pod["metadata"], "labels": labels}} if "worker" in name else pod
+
+
+def _twice(_: str, pod: Object) -> Object:
+    return pod
+
+
+def _stray(name: str, pod: Object) -> Object:
+    labels = {**pod["metadata"]["labels"], names.LABEL_GROUP: f"other-{name}"}
+    return {**pod, "metadata": {**pod["metadata"], "labels": labels}} if "worker" in name else pod
+
+
+def _restarted(name: str, pod: Object) -> Object:
+    ended = {"terminated": {"exitCode": 1, "reason": "Error", "finishedAt": "2026-11-21T11:40:00Z"}}
+    count = 2 if name.endswith("-1") else 0
+    status = {"name": "ray-worker", "ready": True, "restartCount": count, "lastState": ended}
+    state = {"conditions": [{"type": "Ready", "status": "True"}], "containerStatuses": [status]}
+    return {**pod, "status": {"phase": "Running", **state}}
+
+
+def _rejected(number: int) -> Scene:
+    scene = Scene()
+    for each in range(number):
+        scene.events.append(
+            {
+                "metadata": {"name": f"e{each}", "namespace": NAMESPACE, "uid": f"e{each}"},
+                "involvedObject": {"uid": uid_of("llama"), "kind": "RayCluster", "name": "llama"},
+                "reason": "FailedToCreateWorkerPod",
+                "message": f'denied: worker group "g{each}" [{each}]',
+                "lastTimestamp": "2026-11-21T11:59:00Z",
+            }
+        )
+    return scene
+
+
+def _reports() -> Iterator[Case]:
+    for name, scene, limit in _scenes():
+
+        def examined(number: int, scene: Callable[[int], Scene] = scene) -> Call:
+            observed = scene(number).observed()
+            return lambda: observed.examined(NOW)
+
+        def shown(number: int, scene: Callable[[int], Scene] = scene) -> Call:
+            report = scene(number).examined()
+
+            def show() -> None:
+                drawing(report)
+                sum(map(len, encoded(report)))
+                Tracker().track(report)
+                for cluster in report.clusters:
+                    view.listed(cluster)
+                    for page in range(view.pages_of(cluster)):
+                        view.whole(cluster, page)
+
+            return show
+
+        yield Case("examine", name, examined, limit)
+        yield Case("show a report", name, shown, limit)
+    yield Case("examine", "RayClusters", _many_examined, 2000)
+
+
+def _many_examined(number: int) -> Call:
+    cluster = json.dumps(Scene().cluster)
+    texts = [cluster.replace("llama", f"llama-{each}") for each in range(number)]
+    views = [msgspec.json.decode(text, type=LiveCluster) for text in texts]
+    return lambda: Observed(clusters=views, pods=[]).examined(NOW)
+
+
+def _populations() -> Iterator[Case]:
+    yield Case("live read of a namespace", "RayClusters", _read_all, _POPULATION)
+    yield Case("live read of a group", "pods", _read_pods, _POPULATION)
+    yield Case("live reads while the watch is behind", "RayClusters", _read_behind, _POPULATION)
+    yield Case("list", "RayClusters", _list_all, _POPULATION)
+    yield Case("assign shard indices", "RayClusters", _sharded, 2000)
+    yield Case("repair", "replicas", _planned, _POPULATION)
+    yield Case("repair", "pods of one identity", _planned_twice, _POPULATION)
+    for granularity in ("replica", "worker-group", "cluster"):
+        for part in ("groups", "replicas"):
+
+            def build(number: int, part: str = part, granularity: str = granularity) -> Call:
+                return _grouped(number, part, granularity)
+
+            yield Case(f"pod groups of each {granularity}", part, build, 2000)
+    yield Case("expand", "groups", lambda number: _expanded(_groups(number).build()), 1000)
+    yield Case("expand", "replicas", lambda number: _expanded(llama(number).build()), 5000)
+
+
+def _clusters(number: int) -> list[RayCluster]:
+    text = json.dumps(_CLUSTER)
+    return [
+        msgspec.json.decode(
+            text.replace('"c"', f'"c{each}"').replace("uid-of-c", f"u{each}"), type=RayCluster
+        )
+        for each in range(number)
+    ]
+
+
+def _read_all(number: int) -> Call:
+    store, clusters = RayClusterStore(ClusterIndex()), _clusters(number)
+    for cluster in clusters:
+        store.put(cluster)
+    return lambda: store.read_all(NAMESPACE, clusters[: number // 2], 9, 1.0)
+
+
+def _read_behind(number: int) -> Call:
+    store, clusters = RayClusterStore(ClusterIndex()), _clusters(number)
+
+    def read() -> None:
+        for version, cluster in enumerate(clusters, 10):
+            store.read((NAMESPACE, cluster.metadata.name or ""), [cluster], version, version)
+        for version in range(number + 10):
+            store.reach(version)
+
+    return read
+
+
+def _list_all(number: int) -> Call:
+    store, clusters = RayClusterStore(ClusterIndex()), _clusters(number)
+
+    def listed() -> None:
+        for version in (5, 6):
+            store.begin(version)
+            for cluster in clusters[: number // version]:
+                store.item(cluster)
+            store.end(1.0)
+
+    return listed
+
+
+def _read_pods(number: int) -> Call:
+    members, key = Membership(), GroupKey(NAMESPACE, "u", "g")
+    store = PodStore(members)
+    for each in range(number):
+        members.put(f"p{each}", Member(key, HostIdentity(each // 4, each % 4, f"g-{each // 4}")))
+    return lambda: store.read(key, [], 9, 1.0)
+
+
+def _sharded(number: int) -> Call:
+    documents = [
+        a_cluster(f"c{each}").group("g").annotated(names.ANNOTATION_SHARD_GROUP, "s").build()
+        for each in range(number)
+    ]
+    manifests = [manifest(each) for each in documents]
+    return lambda: load_state(manifests)
+
+
+def _hosts(number: int, *, twice: bool = False) -> tuple[plan.Host, ...]:
+    return tuple(
+        plan.Host(
+            f"p{each}",
+            f"u{each}",
+            "1",
+            HostIdentity(0 if twice else each // 4, each % 4, "g-0" if twice else f"g-{each // 4}"),
+            ours=True,
+            runs=True,
+        )
+        for each in range(number * 4)
+        if twice or each % 8
+    )
+
+
+def _planned(number: int) -> Call:
+    group = plan.Group("1", 4, number, _hosts(number), head=True, repair=True, restart=True)
+    whole = {f"g-{each}": dict.fromkeys("abcd", 0) for each in range(number)}
+    return _plan(group, plan.Record(whole=whole))
+
+
+def _planned_twice(number: int) -> Call:
+    hosts = _hosts(number, twice=True)
+    group = plan.Group("1", 4, 1, hosts, head=True, repair=True, restart=True)
+    return _plan(group, plan.Record(whole={"g-0": {host.id: 0 for host in hosts}}))
+
+
+def _plan(group: plan.Group, record: plan.Record) -> Call:
+    return lambda: plan.plan(group, record, plan.Memory("1", 0.0), plan.Limits(), 1e3, 1e9)
+
+
+def _grouped(number: int, part: str, granularity: str) -> Call:
+    cluster = a_cluster("c").annotated(names.ANNOTATION_SCHEDULING_GROUP, granularity)
+    cluster.annotated(names.ANNOTATION_COMPUTE_DOMAIN, granularity)
+    for each in range(number if part == "groups" else 1):
+        cluster.group(f"g{each}", hosts=4, replicas=number if part == "replicas" else 1)
+    config, members = facts(cluster), Membership()
+    for each in range(number):
+        key = GroupKey(config.namespace, config.uid, f"g{each}" if part == "groups" else "g0")
+        members.put(f"p{each}", Member(key, HostIdentity(each, 0, f"g-{each}")))
+
+    def decide() -> None:
+        desired = desired_of(config, occupied(config, members))
+        lifecycle.decide(desired, lifecycle.Actual(), resizable=True, live=frozenset())
+
+    return decide
+
+
+def _expanded(document: Object) -> Call:
+    view = as_cluster(manifest(document))
+
+    def play() -> None:
+        for _ in expand(document, view):
+            pass
+
+    return play
+
+
+def cases() -> list[Case]:
+    """Return all cases."""
+    return [
+        *_reviews_of_ray_objects(),
+        *_reviews_of_pods(),
+        *_bindings(),
+        *_events_of_serve(),
+        *_events_of_the_controller(),
+        *_reports(),
+        *_populations(),
+    ]

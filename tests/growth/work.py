@@ -1,0 +1,90 @@
+"""The work of a call: the executed lines, which are the same on every machine."""
+
+import gc
+import sys
+from collections.abc import Callable
+from time import process_time
+from types import FrameType
+from typing import Any, Final, NamedTuple
+
+Call = Callable[[], object]
+Build = Callable[[int], Call]
+"""Returns a call whose input has a part as many times."""
+
+RATIO_MAX: Final = 2.3
+_LEAST: Final = 24
+_LARGER: Final = 8
+
+
+class Growth(NamedTuple):
+    """The work for one number of parts, twice and four times as many."""
+
+    number: int
+    work: tuple[float, float, float]
+
+    def ratio_at(self, number: int) -> float:
+        """Return the ratio of the work for twice as many parts as `number`, by the polynomial of
+        second degree through the three points.
+        """
+        one, two, four = self.work
+        if not one <= two <= four:  # more of them are denied, or not read
+            return 0
+        square = (four - 3 * two + 2 * one) / (6 * self.number**2)
+        slope = (two - one) / self.number - 3 * square * self.number
+        base = one - slope * self.number - square * self.number**2
+
+        def work(parts: int) -> float:
+            return base + slope * parts + square * parts**2
+
+        return work(2 * number) / max(work(number), 1.0)
+
+
+def lines(call: Call) -> int:
+    """Return the number of lines that a call executes."""
+    count = 0
+
+    def trace(_frame: FrameType, event: str, _argument: object) -> Any:  # noqa: ANN401 - itself
+        nonlocal count
+        if event == "line":
+            count += 1
+        return trace
+
+    before = sys.gettrace()
+    gc.disable()
+    sys.settrace(trace)
+    try:
+        call()
+    finally:
+        sys.settrace(before)
+        gc.enable()
+    return count
+
+
+def seconds(call: Call, turns: int = 5) -> float:
+    """Return the least CPU time of several turns, which includes what C functions do."""
+
+    def turn() -> float:
+        gc.collect()
+        begun = process_time()
+        call()
+        return process_time() - begun
+
+    return min(turn() for _ in range(turns))
+
+
+def grown(build: Build, number: int, measure: Callable[[Call], float] = lines) -> Growth:
+    """Return the work for a number of parts, twice and four times as many."""
+    calls = [build(number * factor) for factor in (1, 2, 4)]
+    return Growth(number, tuple(measure(call) for call in calls))  # type: ignore[arg-type]
+
+
+def excess(build: Build, limit: int) -> float:
+    """Return the ratio of the work for twice as many parts, at the limit of the API server, if it
+    exceeds the maximum; otherwise 0. Few parts show whether the work is linear, and where they
+    leave a doubt, more do.
+    """
+    build(1)()  # what is loaded or compiled once does not count
+    ratio = grown(build, min(_LEAST, limit)).ratio_at(limit)
+    if ratio > RATIO_MAX:
+        ratio = grown(build, min(_LEAST * _LARGER, limit)).ratio_at(limit)
+    return ratio if ratio > RATIO_MAX else 0
