@@ -20,11 +20,11 @@ from tests.builders import (
 from tests.diagnostics.scenes import NOW, Observed, Scene, llama
 from tests.growth.parts import ANY, ENTRY, Part, Path, filled, kind_part, repeated, type_part
 from tests.growth.work import Build, Call
+from webhook.admission.binding_handler import BindingHandler
 from webhook.admission.pod_handler import PodHandler
 from webhook.admission.ray_handler import RayHandler
 from webhook.admission.reviewer import Mutation, Validation
 from webhook.admission.shard_handler import ShardHandler
-from webhook.admission.subresource_handlers import BindingHandler
 from webhook.api import names
 from webhook.api.objects import Bare, Pod, RayCluster
 from webhook.api.review import BadReview
