@@ -1,5 +1,6 @@
 """Fixtures that several packages share."""
 
+import gc
 import signal
 import threading
 from collections.abc import Iterator
@@ -39,6 +40,8 @@ def _no_thread_is_left() -> Iterator[None]:
     before = threading.enumerate()
     yield
     left = [each for each in threading.enumerate() if each not in before]
+    if left:
+        gc.collect()  # a thread of an executor ends when the executor is collected
     for each in left:
         each.join(60)
     assert not any(each.is_alive() for each in left), f"the test left {left}"

@@ -28,9 +28,12 @@ class Beside:
     def __init__(self) -> None:
         self.calls = 0
 
-    async def __call__(self, function: Callable[..., object], *arguments: object) -> object:
+    async def __call__(
+        self, client: str, body: bytes, function: Callable[..., object], *arguments: object
+    ) -> object:
+        del client
         self.calls += 1
-        return function(*arguments)
+        return function(body, *arguments)
 
 
 class Service:
@@ -40,7 +43,7 @@ class Service:
         known = load_state([manifest(CLUSTER.build())])
         self.beside = Beside()
         pods = PodHandler(known.clusters, known.identities)
-        self._mutation = Mutation(pods, apart=self.beside)  # type: ignore[arg-type]
+        self._mutation = Mutation(pods, in_thread=self.beside)  # type: ignore[arg-type]
 
     def review(self, pod: PodBuilder, uid: str, *, large: bool, dry_run: bool = False) -> bytes:
         """Return the answer to a review, whose body is made larger by something unknown."""

@@ -4,11 +4,10 @@ slower: `python -m tests.bench.without WHAT serve …`.
 
 import asyncio
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, Final
 
-from starlette.types import Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from webhook.admission.pod_handler import PodDecision
@@ -16,8 +15,9 @@ from webhook.api.objects import Pod
 from webhook.api.review import Answer
 from webhook.cli.main import main
 from webhook.groups.identity import HostIdentity
-from webhook.httpserver import endpoint, protocol, server
-from webhook.httpserver.protocol import LimitedProtocol, Limits, send_json
+from webhook.httpserver import one_write, server
+from webhook.httpserver.one_write import OneWrite
+from webhook.httpserver.protocol import LimitedProtocol, Limits
 from webhook.metrics import observers
 from webhook.mutation.patch_template import PatchCache
 from webhook.mutation.pipeline import answer
@@ -44,18 +44,14 @@ def _batches() -> None:
 
 
 def _one_write() -> None:
-    def in_two(send: Send, body: bytes, *, last: bool) -> Coroutine[Any, Any, None]:
-        # Whose it is shows no longer
-        return send_json(lambda message: send(message), body, last=last)  # noqa: PLW0108
-
-    vars(endpoint)[send_json.__name__] = in_two
+    vars(server)[OneWrite.__name__] = lambda app: app
 
 
 def _together() -> None:
     async def go_on(_seconds: float) -> None:
         pass
 
-    vars(protocol)[asyncio.__name__] = SimpleNamespace(sleep=go_on)
+    vars(one_write)[asyncio.__name__] = SimpleNamespace(sleep=go_on)
 
 
 def _nothing() -> None:

@@ -18,7 +18,7 @@ from tests.certs.listener import (
 )
 from webhook.certs.context import CertificateError, SwappingContext
 from webhook.certs.issue import Pair, issue_server
-from webhook.httpserver.protocol import names_of
+from webhook.httpserver.connections import names_of
 
 VERSIONS = [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]
 

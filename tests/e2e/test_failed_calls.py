@@ -18,7 +18,7 @@ from tests.e2e.control_plane import ControlPlane
 from tests.e2e.process import free_port
 from tests.e2e.stub_webhook import HOUR, certificate
 from tests.e2e.waiting import until
-from webhook.httpserver.endpoint import status_of
+from webhook.httpserver.review_routes import status_of
 
 pytestmark = pytest.mark.e2e
 

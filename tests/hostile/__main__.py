@@ -19,8 +19,8 @@ from tests.hostile.beside import STATES, Beside, beside
 from tests.pages import folded
 from tests.server import Running, serving
 from webhook.httpserver.body_budget import IN_FLIGHT_MAX
-from webhook.httpserver.endpoint import BODY_MAX
 from webhook.httpserver.protocol import Limits
+from webhook.httpserver.review_routes import BODY_MAX
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "contributing" / "hardening.md"
 _QUIET: Final = "(nothing)"

@@ -32,8 +32,7 @@ from webhook.admission.shard_handler import ShardHandler
 from webhook.api import names
 from webhook.groups.identity_index import Membership
 from webhook.httpserver.application import Readiness
-from webhook.httpserver.body_budget import BodyBudget
-from webhook.httpserver.endpoint import ReviewEndpoint
+from webhook.httpserver.review_routes import Reviewer, review_application
 from webhook.manifest.reader import Manifest, read
 from webhook.manifest.standalone import load_state
 from webhook.reservation.reservations import standalone
@@ -232,7 +231,7 @@ class Observer:
 
 
 class Service:
-    """The endpoints of a standalone service, asked without a wire."""
+    """The application of a standalone service, asked without a wire."""
 
     def __init__(self, documents: Sequence[Object]) -> None:
         known = load_state([Manifest("state", document) for document in documents])
@@ -241,10 +240,11 @@ class Service:
         pods = PodHandler(known.clusters, known.identities)
         shards = ShardHandler(known.clusters, standalone(Membership(), known.clusters))
         self._pods = pods
-        self._endpoints = {
-            MUTATE: ReviewEndpoint(Mutation(pods, None, shards), gate, self.observer, BodyBudget()),
-            VALIDATE: ReviewEndpoint(Validation(RayHandler()), gate, self.observer, BodyBudget()),
+        reviewers: dict[str, Reviewer] = {
+            MUTATE: Mutation(pods, None, shards),
+            VALIDATE: Validation(RayHandler()),
         }
+        self._application = review_application(reviewers, gate, self.observer)
 
     @property
     def hits(self) -> int:
@@ -262,8 +262,14 @@ class Service:
             sent.append(message)
 
         headers = [(b"content-type", b"application/json")]
-        scope: Scope = {"type": "http", "method": "POST", "path": body.path, "headers": headers}
-        await self._endpoints[body.path](scope, receive, send)
+        scope: Scope = {
+            "type": "http",
+            "method": "POST",
+            "path": body.path,
+            "query_string": b"",
+            "headers": headers,
+        }
+        await self._application(scope, receive, send)
         return int(sent[0]["status"]), bytes(sent[1]["body"])
 
 

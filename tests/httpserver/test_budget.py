@@ -7,9 +7,9 @@ from tests.certs.listener import until
 from tests.httpserver.test_limits import answer, asked, served
 from webhook.admission.reviewer import REVIEW_SECONDS, Outcome
 from webhook.api.review import ALLOWED
-from webhook.httpserver.application import Readiness, review_application
+from webhook.httpserver.application import Readiness
 from webhook.httpserver.body_budget import BodyBudget
-from webhook.httpserver.endpoint import ReviewEndpoint
+from webhook.httpserver.review_routes import review_application
 
 POST = b"POST /mutate HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
 
@@ -20,8 +20,10 @@ class Lengths:
     def __init__(self) -> None:
         self.refusals: list[int] = []
 
-    async def review(self, body: bytes, seconds: float = REVIEW_SECONDS) -> Outcome:
-        del seconds
+    async def review(
+        self, body: bytes, seconds: float = REVIEW_SECONDS, client: str = ""
+    ) -> Outcome:
+        del seconds, client
         return Outcome(cast("Any", None), ALLOWED, b"%d" % len(body))
 
     def reviewed(self, outcome: Outcome, seconds: float) -> None:
@@ -40,8 +42,9 @@ class Lengths:
 
 def application(lengths: Lengths, gate: Readiness | None = None) -> Any:  # noqa: ANN401 - an application
     """Return an endpoint whose large bodies have 400,000 bytes together."""
-    endpoint = ReviewEndpoint(lengths, gate or Readiness(), lengths, BodyBudget(400_000))
-    return review_application({"/mutate": endpoint})
+    return review_application(
+        {"/mutate": lengths}, gate or Readiness(), lengths, BodyBudget(400_000)
+    )
 
 
 def post(connection: socket.socket, length: int, sent: int) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import json
 
 import pytest
+from fastapi import Request
 
 from tests.apiserver import object_review, pod_review
 from tests.builders import Object, a_cluster, a_pod
@@ -14,7 +15,7 @@ from webhook.api.review import NotNow
 from webhook.groups.group_config import ClusterIndex
 from webhook.groups.identity_index import Membership
 from webhook.groups.required_reads import Read
-from webhook.httpserver import endpoint
+from webhook.httpserver import review_routes
 from webhook.manifest.standalone import load_state
 from webhook.reservation.reservations import standalone
 
@@ -42,7 +43,7 @@ def test_a_review_that_cannot_be_decided_in_time_says_so_and_names_its_object(su
     clusters.freshness = lambda *_: False  # a watch that is silent
     pods = PodHandler(clusters, known.identities)
     shards = ShardHandler(clusters, standalone(Membership(), clusters))
-    mutation = Mutation(pods, Silence(), shards, in_time=endpoint.in_time)
+    mutation = Mutation(pods, Silence(), shards, in_time=review_routes.in_time)
 
     async def story(review: Object) -> str:
         with pytest.raises(NotNow, match="took more than ") as refused:
@@ -68,4 +69,6 @@ def test_a_review_that_cannot_be_decided_in_time_says_so_and_names_its_object(su
 def test_the_time_of_a_review_is_below_the_timeout_that_the_api_server_names(
     query: bytes, seconds: float
 ) -> None:
-    assert endpoint.review_seconds({"query_string": query}) == pytest.approx(seconds)
+    assert review_routes.review_seconds(
+        Request({"type": "http", "query_string": query})
+    ) == pytest.approx(seconds)

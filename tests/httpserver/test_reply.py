@@ -2,15 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
-from typing import cast
 
 import pytest
-from starlette.types import Message, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-from webhook.httpserver.protocol import send_json
+from webhook.httpserver.one_write import JSON, OneWrite
 
 BODY = b'{"kind":"AdmissionReview"}'
 
@@ -19,9 +17,6 @@ class Connection(asyncio.Protocol):
     """May be proven by an answer."""
 
     proven = False
-
-    def prove(self) -> None:
-        self.proven = True
 
 
 class Transport(asyncio.Transport):
@@ -83,41 +78,65 @@ class Sent:
             cycle.message_event.is_set(),
         )
 
-    async def by_uvicorn(self, message: Message) -> None:
-        """Send as uvicorn does; no one sees whose it is."""
-        await self.cycle.send(message)  # type: ignore[arg-type]  # of its own type
+    async def answer(self, *, last: bool = False) -> None:
+        """Answer through OneWrite."""
+        await OneWrite(respond(last=last))(self.cycle.scope, self.cycle.receive, self.cycle.send)  # type: ignore[arg-type]  # of its own types
+
+    async def answer_by_uvicorn(self, *, last: bool) -> None:
+        await respond(last=last)(self.cycle.scope, self.cycle.receive, self.cycle.send)  # type: ignore[arg-type]  # of its own types
+
+
+def respond(*, last: bool) -> ASGIApp:
+    """Return an application that answers as a review is answered."""
+    close = [(b"connection", b"close")] if last else []
+    headers = [JSON, (b"content-length", b"%d" % len(BODY)), *close]
+
+    async def application(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": BODY})
+
+    return application
 
 
 @pytest.mark.parametrize("last", [False, True])
 @pytest.mark.parametrize("keep_alive", [False, True])
-def test_one_write_is_what_uvicorn_makes_of_two(*, keep_alive: bool, last: bool) -> None:
-    async def sent(by: Callable[[Sent], Send]) -> Sent:
-        answer = Sent(keep_alive=keep_alive)
-        await send_json(by(answer), BODY, last=last)
-        return answer
-
-    one = asyncio.run(sent(lambda answer: cast("Send", answer.cycle.send)))
-    two = asyncio.run(sent(lambda answer: answer.by_uvicorn))
+async def test_one_write_is_what_uvicorn_makes_of_two(*, keep_alive: bool, last: bool) -> None:
+    one, two = Sent(keep_alive=keep_alive), Sent(keep_alive=keep_alive)
+    await one.answer(last=last)
+    await two.answer_by_uvicorn(last=last)
     assert (len(one.transport.writes), len(two.transport.writes)) == (1, 2)
     assert one.state == two.state
     assert one.completed == 1
     assert one.transport.closed is (last or not keep_alive)
+    assert one.transport.protocol.proven
 
 
-def test_nothing_is_written_to_a_client_that_has_gone() -> None:
-    async def sent() -> Sent:
-        answer = Sent(keep_alive=True)
-        answer.cycle.disconnected = True
-        await send_json(cast("Send", answer.cycle.send), BODY, last=False)
-        return answer
+async def test_a_response_in_parts_and_one_to_head_are_those_of_uvicorn() -> None:
+    async def parts(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": BODY, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
 
-    assert not asyncio.run(sent()).transport.writes
+    for method, app in (("POST", parts), ("HEAD", respond(last=False))):
+        one, two = Sent(keep_alive=True), Sent(keep_alive=True)
+        for sent, application in ((one, OneWrite(app)), (two, app)):
+            sent.cycle.scope["method"] = method
+            await application(sent.cycle.scope, sent.cycle.receive, sent.cycle.send)  # type: ignore[arg-type]  # of its own types
+        assert one.state == two.state
+
+
+async def test_nothing_is_written_to_a_client_that_has_gone() -> None:
+    answer = Sent(keep_alive=True)
+    answer.cycle.disconnected = True
+    await answer.answer()
+    assert not answer.transport.writes
 
 
 async def test_a_client_that_takes_nothing_is_waited_for() -> None:
     answer = Sent(keep_alive=True)
     answer.cycle.flow.pause_writing()
-    task = asyncio.create_task(send_json(cast("Send", answer.cycle.send), BODY, last=False))
+    task = asyncio.create_task(answer.answer())
+    await asyncio.sleep(0)
     await asyncio.sleep(0)
     assert not answer.transport.writes
     answer.cycle.flow.resume_writing()
@@ -128,36 +147,15 @@ async def test_a_client_that_takes_nothing_is_waited_for() -> None:
 
 async def test_a_request_is_answered_once() -> None:
     answer = Sent(keep_alive=True)
-    await send_json(cast("Send", answer.cycle.send), BODY, last=False)
+    await answer.answer()
     with pytest.raises(RuntimeError):
-        await send_json(cast("Send", answer.cycle.send), BODY, last=False)
+        await answer.answer()
     assert (len(answer.transport.writes), answer.completed) == (1, 1)
-
-
-def test_answers_of_one_round_are_sent_when_all_of_them_are_there() -> None:
-    async def answered() -> list[str]:
-        seen: list[str] = []
-        cases = {name: Sent(keep_alive=True) for name in ("one", "other")}
-
-        async def answer(name: str) -> None:
-            seen.append(f"{name} is there")
-            await send_json(cast("Send", cases[name].cycle.send), BODY, last=False)
-            seen.append(f"{name} is sent: {len(cases[name].transport.writes)}")
-
-        await asyncio.gather(*map(answer, cases))
-        return seen
-
-    assert asyncio.run(answered()) == [
-        "one is there",
-        "other is there",
-        "one is sent: 1",
-        "other is sent: 1",
-    ]
 
 
 async def test_a_client_that_goes_while_its_answer_waits_finds_nothing_begun() -> None:
     answer = Sent(keep_alive=True)
-    task = asyncio.create_task(send_json(cast("Send", answer.cycle.send), BODY, last=False))
+    task = asyncio.create_task(answer.answer())
     await asyncio.sleep(0)
     assert not answer.cycle.response_started
     answer.cycle.disconnected = True

@@ -6,7 +6,6 @@ import asyncio
 import signal
 import threading
 from pathlib import Path
-from typing import Any
 
 import httpx
 
@@ -19,9 +18,8 @@ from tests.kubeclient.fake_api import FakeApi, Request
 from tests.operation.following_process import following, is_ready, trust
 from tests.server import SECONDS, ready
 from webhook.admission.reviewer import REVIEW_SECONDS, Outcome
-from webhook.httpserver.application import Readiness, review_application
-from webhook.httpserver.body_budget import BodyBudget
-from webhook.httpserver.endpoint import ReviewEndpoint
+from webhook.httpserver.application import Readiness
+from webhook.httpserver.review_routes import review_application
 
 
 async def test_a_review_that_waits_for_a_live_read_is_answered_by_a_process_that_stops(
@@ -56,17 +54,18 @@ class Endless(Lengths):
         super().__init__()
         self.asked = threading.Event()
 
-    async def review(self, body: bytes, seconds: float = REVIEW_SECONDS) -> Outcome:
-        del body, seconds
+    async def review(
+        self, body: bytes, seconds: float = REVIEW_SECONDS, client: str = ""
+    ) -> Outcome:
+        del body, seconds, client
         self.asked.set()
         return await asyncio.Future()
 
 
 def test_what_is_not_answered_within_the_grace_period_is_503_and_may_be_repeated() -> None:
     reviewer = Endless()
-    endpoint: Any = ReviewEndpoint(reviewer, Readiness(), reviewer, BodyBudget())
     with (
-        served(app=review_application({"/mutate": endpoint})) as server,
+        served(app=review_application({"/mutate": reviewer}, Readiness(), reviewer)) as server,
         server.client() as waiting,
     ):
         waiting.sendall(POST + b"content-length: 2\r\n\r\n{}")

@@ -23,13 +23,17 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 LARGE: Final = 64 * 1024
-"""Bytes of a body; a larger one is decoded and checked outside of the event loop."""
+"""Bytes of the body of a pod's review; a larger one is decoded outside of the event loop."""
 
 
-class Apart(Protocol):
-    """Calls a function without side effects, concurrently with other reviews."""
+class InThread(Protocol):
+    """Calls a function of a body without side effects, concurrently with other reviews and in turns
+    between clients.
+    """
 
-    def __call__(self, function: Callable[[*Ts], T], *arguments: *Ts) -> Awaitable[T]:
+    def __call__(
+        self, client: str, body: bytes, function: Callable[[bytes, *Ts], T], *arguments: *Ts
+    ) -> Awaitable[T]:
         """Return an awaitable of the result."""
 
 
@@ -50,8 +54,13 @@ async def _whenever(work: Awaitable[T], seconds: float) -> T:  # noqa: ARG001 - 
     return await work
 
 
-async def _here(function: Callable[[*Ts], T], *arguments: *Ts) -> T:
-    return function(*arguments)
+async def _here(
+    client: str,  # noqa: ARG001 - an InThread
+    body: bytes,
+    function: Callable[[bytes, *Ts], T],
+    *arguments: *Ts,
+) -> T:
+    return function(body, *arguments)
 
 
 class ClusterReader(Protocol):
@@ -106,7 +115,7 @@ class Mutation:
         reader: ClusterReader | None = None,
         shards: ShardHandler | None = None,
         *,
-        apart: Apart = _here,
+        in_thread: InThread = _here,
         in_time: InTime = _whenever,
         ignoring: bool = True,
     ) -> None:
@@ -115,27 +124,27 @@ class Mutation:
         self._shards = shards
         self.bindings: BindingHandler | None = None
         """Answers reviews of `pods/binding`; None allows them unchanged."""
-        self._apart = apart
+        self._in_thread = in_thread
         self._in_time = in_time
         self._ignoring = ignoring
 
-    async def review(self, body: bytes, seconds: float = REVIEW_SECONDS) -> Outcome:
-        """Return the outcome of a review, whose reads and writes may take `seconds`. Raises
-        BadReview or NotNow.
+    async def review(
+        self, body: bytes, seconds: float = REVIEW_SECONDS, client: str = ""
+    ) -> Outcome:
+        """Return the outcome of a review that a client sent, whose reads and writes may take
+        `seconds`. Raises BadReview or NotNow.
         """
         large = len(body) > LARGE
-        request: AdmissionRequest[Any] = (
-            await self._apart(decode_pod, body) if large else decode_pod(body)
-        )
+        request: AdmissionRequest[Any] = await self._decoded(decode_pod, body, client)
         target = _target(request)
         try:
             if target == _POD:
                 answer = await self._pod(request, seconds, large=large)
             elif self._shards is not None and target == _RAYCLUSTER:
-                request = await self._apart(decode_bare, body) if large else decode_bare(body)
+                request = await self._decoded(decode_bare, body, client)
                 answer = await self._cluster(self._shards, request, seconds)
             elif self.bindings is not None and target == _BINDING:
-                request = decode_object(body)
+                request = await self._decoded(decode_object, body, client)
                 answer = await self.bindings(request)
             else:
                 answer = ALLOWED
@@ -145,6 +154,9 @@ class Mutation:
             reason.subject = f"{request.kind.kind} {request.namespace or ''}/{_name(request)}"
             raise
         return Outcome(request, answer, encode(request, answer))
+
+    async def _decoded(self, decode: Callable[[bytes], T], body: bytes, client: str) -> T:
+        return await self._in_thread(client, body, decode) if len(body) > LARGE else decode(body)
 
     async def _pod(self, request: AdmissionRequest[Pod], seconds: float, *, large: bool) -> Answer:
         handler = partial(self._pods, large=large)
@@ -164,16 +176,22 @@ class Mutation:
 
 
 class Validation:
-    """Answers `POST /validate`."""
+    """Answers `POST /validate`, outside of the event loop: the time of a review depends on the
+    number of rules for the parts of the object, more than on its size.
+    """
 
-    def __init__(self, rays: RayHandler, *, apart: Apart = _here) -> None:
+    def __init__(self, rays: RayHandler, *, in_thread: InThread = _here) -> None:
         self._rays = rays
-        self._apart = apart
+        self._in_thread = in_thread
 
-    async def review(self, body: bytes, seconds: float = REVIEW_SECONDS) -> Outcome:  # noqa: ARG002
-        """Return the outcome of a review. Raises BadReview."""
-        large = len(body) > LARGE
-        return await self._apart(self._checked, body) if large else self._checked(body)
+    async def review(
+        self,
+        body: bytes,
+        seconds: float = REVIEW_SECONDS,  # noqa: ARG002 - as in Mutation
+        client: str = "",
+    ) -> Outcome:
+        """Return the outcome of a review that a client sent. Raises BadReview."""
+        return await self._in_thread(client, body, self._checked)
 
     def _checked(self, body: bytes) -> Outcome:
         request = decode_object(body)

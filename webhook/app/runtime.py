@@ -10,7 +10,7 @@ from webhook.config.configuration import Settings
 from webhook.httpserver.application import Readiness, admin_application
 from webhook.httpserver.server import HttpServer
 from webhook.logging.log import Log, Output, follow_logs, form_of
-from webhook.metrics.collector import Metrics
+from webhook.metrics.collector import Metrics, PacedScrapes
 
 
 class Runnable(Protocol):
@@ -52,8 +52,8 @@ def admin_server(
     exposition: Callable[[], tuple[bytes, str]],
     refused: Callable[[int, str], None] = lambda _status, _reason: None,
 ) -> HttpServer:
-    """Return the server of probes and metrics."""
-    application, own = admin_application(gate, exposition), settings.listen
+    """Return the server of probes and metrics; it makes expositions at a limited rate."""
+    application, own = admin_application(gate, PacedScrapes(exposition)), settings.listen
     return HttpServer(application, own.host, own.admin_port, refused=refused)
 
 

@@ -31,11 +31,10 @@ from webhook.groups.identity_index import Membership
 from webhook.httpserver.application import (
     Condition,
     Readiness,
-    review_application,
 )
-from webhook.httpserver.body_budget import BodyBudget
-from webhook.httpserver.endpoint import ReviewEndpoint, ReviewThread, in_time
 from webhook.httpserver.protocol import Limits
+from webhook.httpserver.review_routes import Reviewer, in_time, review_application
+from webhook.httpserver.review_threads import ReviewThreads
 from webhook.httpserver.server import HttpServer
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.discovery import (
@@ -52,7 +51,7 @@ from webhook.logging.log import Output
 from webhook.manifest.reader import Manifest
 from webhook.manifest.standalone import load_state
 from webhook.metrics import table
-from webhook.metrics.collector import Metrics, PacedScrapes
+from webhook.metrics.collector import Metrics
 from webhook.metrics.observers import ReviewCounts, ReviewObserver
 from webhook.mutation.locality import ZONES_SINCE
 from webhook.mutation.ray_pod import Policy
@@ -105,8 +104,9 @@ def build(
         {"certificate": lambda: tls.valid(time()), **cluster.conditions},
         {"certificate": tls.expiry, "undecided reviews": observer.undecided_reviews},
     )
+    threads = ReviewThreads()
     reviews = HttpServer(
-        review_application(_endpoints(settings, cluster, metrics, gate, observer)),
+        review_application(_reviewers(settings, cluster, metrics, threads), gate, observer),
         settings.listen.host,
         settings.serving.port,
         tls.listening,
@@ -118,24 +118,20 @@ def build(
         observer.flush()
         return metrics.exposition()
 
-    admin = admin_server(settings, gate, PacedScrapes(exposition), observer.refused)
+    admin = admin_server(settings, gate, exposition, observer.refused)
 
     async def drain() -> None:
         await gate.drain()
         await asyncio.sleep(settings.serving.drain_seconds)
 
-    servers = {"reviews": reviews, "admin": admin}
-    runnables = {**servers, **keepers, **cluster.runnables}
+    servers: dict[str, Runnable] = {"reviews": reviews, "admin": admin}
+    runnables = {**servers, "review threads": threads, **keepers, **cluster.runnables}
     return Process(runnables, (reviews, admin), drain, log, observer.flush)
 
 
-def _endpoints(
-    settings: Settings,
-    cluster: _Cluster,
-    metrics: Metrics,
-    gate: Readiness,
-    observer: ReviewObserver,
-) -> dict[str, ReviewEndpoint]:
+def _reviewers(
+    settings: Settings, cluster: _Cluster, metrics: Metrics, threads: ReviewThreads
+) -> dict[str, Reviewer]:
     ignoring = settings.ignore.rayclusters
     components = settings.installation.components
     kept = "pod-groups" in components or settings.standalone
@@ -158,16 +154,11 @@ def _endpoints(
     shards = ShardHandler(cluster.clusters, cluster.reservations)
     metrics.expose(table.CACHE_HITS, lambda: {"patches": pods.patches.hits})
     metrics.expose(table.CACHE_MISSES, lambda: {"patches": pods.patches.misses})
-    apart, budget, reader = ReviewThread(), BodyBudget(), cluster.reader
     # Without a cluster, no review waits, and a timer costs as much as the template.
     timer: dict[str, InTime] = {} if settings.standalone else {"in_time": in_time}
-    mutation = Mutation(pods, reader, shards, apart=apart, ignoring=ignoring, **timer)
+    mutation = Mutation(pods, cluster.reader, shards, in_thread=threads, ignoring=ignoring, **timer)
     mutation.bindings = cluster.bindings
-    validation = Validation(rays, apart=apart)
-    return {
-        "/mutate": ReviewEndpoint(mutation, gate, observer, budget),
-        "/validate": ReviewEndpoint(validation, gate, observer, budget),
-    }
+    return {"/mutate": mutation, "/validate": Validation(rays, in_thread=threads)}
 
 
 def _standalone(settings: Settings, manifests: Sequence[Manifest]) -> _Cluster:

@@ -1,21 +1,10 @@
-"""The two FastAPI applications: reviews over HTTPS, probes and metrics over plain HTTP; and the
-readiness that both report.
-"""
+"""The FastAPI application of probes and metrics over plain HTTP, and the readiness of a process."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import PlainTextResponse
-from fastapi.telemetry import TelemetryConfig
-from starlette.types import ASGIApp, Receive, Scope, Send
-
-_NO_TELEMETRY: Final[TelemetryConfig] = {"tracing": False, "metrics": False, "logs": False}
-"""FastAPI would search for OpenTelemetry providers on each request; `webhook.metrics` provides
-metrics and log.
-"""
-
 
 Condition = Callable[[], bool]
 
@@ -62,34 +51,6 @@ class Readiness:
         return None
 
 
-class _ReviewApplication(FastAPI):
-    """FastAPI without its middleware: endpoints handle their own errors, and no route has
-    dependencies to close.
-
-    Each middleware, and each attempt to match another route, would cost several microseconds per
-    review.
-    """
-
-    endpoints: Mapping[str, ASGIApp] = {}
-
-    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:  # type: ignore[override]  # one coroutine less
-        """Call the endpoint of the path; the router answers requests for other paths."""
-        return self.endpoints.get(scope.get("path", ""), self.router)(scope, receive, send)
-
-
-def review_application(endpoints: Mapping[str, ASGIApp]) -> FastAPI:
-    """Return the application that serves `endpoints` by path, for every method: endpoints
-    themselves refuse all but POST.
-    """
-    app = _ReviewApplication(
-        docs_url=None, redoc_url=None, openapi_url=None, telemetry=_NO_TELEMETRY
-    )
-    app.endpoints = endpoints
-    app.router.redirect_slashes = False
-    app.router.default = _not_found(tuple(endpoints))
-    return app
-
-
 def admin_application(gate: Readiness, metrics: Callable[[], tuple[bytes, str]]) -> FastAPI:
     """Return the application of the plain HTTP port. `metrics` returns the exposition and its
     content type.
@@ -112,13 +73,3 @@ def admin_application(gate: Readiness, metrics: Callable[[], tuple[bytes, str]])
         return Response(body, media_type=kind)
 
     return app
-
-
-def _not_found(paths: tuple[str, ...]) -> ASGIApp:
-    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        response = PlainTextResponse(
-            f"no such path; reviews are served at {' and '.join(paths)}", 404
-        )
-        await response(scope, receive, send)
-
-    return answer

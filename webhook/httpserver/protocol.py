@@ -1,30 +1,20 @@
-"""uvicorn's HTTP/1.1 protocol with limits: this module counts and times, and parses nothing. A
-response is a single write.
+"""uvicorn's HTTP/1.1 protocol with limits: this module counts and times, and parses nothing.
 
 See docs/contributing/decisions/0026-uvicorn-with-bounds-of-our-own.md.
 """
 
 import asyncio
-import socket
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from httptools import HttpParserError, HttpParserUpgrade
 from starlette.exceptions import HTTPException
-from starlette.types import Send
-from uvicorn.protocols.http.httptools_impl import (
-    STATUS_LINE,
-    HttpToolsProtocol,
-    RequestResponseCycle,
-)
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-JSON: Final = (b"content-type", b"application/json")
-_CLOSE: Final = (b"connection", b"close")
-_OK: Final = 200
-_JSON_HEAD: Final = b"%b: %b\r\n" % JSON + b"content-length: %d\r\n"
+from webhook.httpserver.connections import excess_connections, names_of
+
 _HEAD: Final = b"content-type: text/plain\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%b"
 
 
@@ -39,8 +29,6 @@ class Limits:
     unsent: int = 64 * 1024 * 1024  # responses of all connections
     buffer: int = 64 * 1024  # responses of a connection
     receive_buffer: int = 16 * 1024  # in the kernel, and in TLS while reading is paused
-    wide: int = 64  # proven clients with a larger receive buffer
-    wide_buffer: int = 64 * 1024
     first_seconds: float = 15  # for the handshake, and then to the first byte of a request
     request_seconds: float = (
         30  # to the last byte of a request, and for the client to read a response
@@ -56,6 +44,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     `pending` counts bytes since the last header block or part of a body, and `busy` requests
     without a response. `last` is a refusal: it is sent after earlier responses, and reading stops.
+    `proven`: the client has a certificate, or a review of it was answered.
     """
 
     connections: "set[LimitedProtocol]"  # type: ignore[assignment]  # one kind alone
@@ -76,22 +65,16 @@ class LimitedProtocol(HttpToolsProtocol):
         if self.scheme == "https":
             transport.set_read_buffer_limits(self.limits.receive_buffer)  # type: ignore[attr-defined]
         certificate, wanted = transport.get_extra_info("peercert"), self.limits.client_names
-        if certificate:
-            self.prove()
-        unknown = wanted and names_of(certificate or {}).isdisjoint(wanted)
-        for each in (self,) if unknown else _excess(self, self.limits.connections):
+        self.proven = bool(certificate)
+        limit = self.limits.connections
+        excess = excess_connections(self, self.connections, limit)
+        if wanted and names_of(certificate or {}).isdisjoint(wanted):
+            excess = (self,)
+        elif excess:
+            self.refused(503, f"more than {limit} connections, or {limit // 2} of one address")
+        for each in excess:
             self.connections.discard(each)
             each.transport.abort()
-
-    def prove(self) -> None:
-        """Mark the client as proven. The kernel's receive buffer is larger for a limited number of
-        proven clients.
-        """
-        self.proven = True
-        few = sum(each.proven for each in self.connections) <= self.limits.wide
-        if few and not self.transport.is_closing():
-            connection = self.transport.get_extra_info("socket")
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self.limits.wide_buffer)
 
     def data_received(self, data: bytes) -> None:
         if self.last is not None:
@@ -228,70 +211,3 @@ def _check(
         raise HTTPException(431, f"the request has more than {limits.headers} headers")
     if queued >= limits.queue:
         raise HTTPException(503, f"more than {limits.queue} requests wait for an answer")
-
-
-def _excess(new: LimitedProtocol, limit: int) -> Sequence[LimitedProtocol]:
-    """Return the connections to close because of `new`: unproven ones with pending client timeouts,
-    of the address with most connections, by age; otherwise the one that is idle longest.
-    """
-    addresses = {each: each.client and each.client[0] for each in new.connections}
-    counts = Counter(addresses.values())
-    crowded = len(addresses) > limit
-    if not crowded and counts[addresses[new]] <= limit // 2:
-        return ()
-    new.refused(503, f"more than {limit} connections, or {limit // 2} of one address")
-    crowd = [each for each in addresses if crowded or addresses[each] == addresses[new]]
-    waiting = [each for each in crowd if each is not new and each.idle_limit() < inf]
-    unproven = [each for each in waiting if not each.proven]
-    unproven.sort(key=lambda each: (-counts[addresses[each]], each.born))
-    idle = sorted(waiting, key=lambda each: each.since)
-    return unproven[: 1 + limit // 50] or idle[:1] or [new]
-
-
-def names_of(certificate: dict[str, Any]) -> set[str]:
-    """Return the common and DNS names of a certificate, in the form of `SSLSocket.getpeercert`."""
-    subject = {
-        value
-        for relative in certificate.get("subject", ())
-        for key, value in relative
-        if key == "commonName"
-    }
-    alternatives = certificate.get("subjectAltName", ())
-    return subject | {value for kind, value in alternatives if kind == "DNS"}
-
-
-async def send_json(send: Send, body: bytes, *, last: bool) -> None:
-    """Answer 200 with JSON in a single write. With `last`, close the connection afterwards.
-
-    See docs/contributing/decisions/0027-an-answer-is-one-write.md.
-
-    uvicorn sends head and body each in a TLS record and a system call of their own, and checks
-    every header twice, which takes a tenth of a review's time. If `send` is uvicorn's, and its
-    client reads the response, both are sent at once. With many concurrent requests, delaying the
-    writes until all responses are computed saves another tenth: encryption evicts the code for
-    reviews from the CPU's caches.
-    """
-    await asyncio.sleep(0)
-    cycle = getattr(send, "__self__", None)
-    if (
-        not isinstance(cycle, RequestResponseCycle)
-        or cycle.flow.write_paused
-        or cycle.disconnected
-        or cycle.response_started
-    ):
-        headers = [JSON, (b"content-length", b"%d" % len(body)), *([_CLOSE] if last else [])]
-        await send({"type": "http.response.start", "status": _OK, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
-        return
-    cycle.keep_alive = cycle.keep_alive and not last
-    lines = [b"%b: %b\r\n" % header for header in cycle.default_headers]
-    end = b"\r\n" if cycle.keep_alive else b"connection: close\r\n\r\n"
-    cycle.waiting_for_100_continue = False
-    cycle.response_started = cycle.response_complete = True
-    cycle.transport.write(b"".join((STATUS_LINE[_OK], *lines, _JSON_HEAD % len(body), end, body)))
-    cycle.message_event.set()
-    if not (connection := cast("LimitedProtocol", cycle.transport.get_protocol())).proven:
-        connection.prove()
-    if not cycle.keep_alive:
-        cycle.transport.close()
-    cycle.on_response()

@@ -12,6 +12,7 @@ from typing import Final, cast
 import uvicorn
 from fastapi import FastAPI
 
+from webhook.httpserver.one_write import OneWrite
 from webhook.httpserver.protocol import LimitedProtocol, Limits
 
 GRACE_SECONDS: Final = 5
@@ -36,7 +37,7 @@ class HttpServer(uvicorn.Server):
     ) -> None:
         super().__init__(
             uvicorn.Config(
-                app,
+                OneWrite(app),
                 interface="asgi3",
                 http=LimitedProtocol,
                 ws="none",

@@ -1,0 +1,96 @@
+"""Reviews that are too long for the event loop: turns between clients and namespaces."""
+
+import asyncio
+import threading
+from collections.abc import Iterable
+
+import pytest
+
+from webhook.httpserver.review_threads import (
+    WAITING_MAX,
+    QueueFull,
+    ReviewThreads,
+    namespace_of,
+)
+
+LARGE = b" " * 200_000
+
+
+def body_of(namespace: str, padding: bytes = b"") -> bytes:
+    return (
+        b'{"request": {"uid": "u", "namespace": "%b", "object": {}}}' % namespace.encode() + padding
+    )
+
+
+async def order_of(calls: Iterable[tuple[str, str]]) -> list[str]:
+    """Return the order in which reviews of (client, namespace) are computed that wait together."""
+    threads, gate, computed = ReviewThreads(), threading.Event(), list[str]()
+
+    def compute(_body: bytes, name: str) -> None:
+        computed.append(name)
+
+    first = threads("first", body_of("first"), lambda _: gate.wait())
+    waiting = [
+        threads(client, body_of(namespace), compute, f"{client}/{namespace}")
+        for client, namespace in calls
+    ]
+    gate.set()
+    await asyncio.gather(first, *waiting)
+    return computed
+
+
+async def test_namespaces_take_turns_whoever_came_first() -> None:
+    order = await order_of([*[("api", "busy")] * 3, ("api", "other"), ("api", "third")])
+    assert order == ["api/busy", "api/other", "api/third", "api/busy", "api/busy"]
+
+
+async def test_clients_take_turns_whatever_namespaces_they_write() -> None:
+    forged = [("pod", f"n{number}") for number in range(3)]
+    order = await order_of([*forged, ("api", "team")])
+    assert order == ["pod/n0", "api/team", "pod/n1", "pod/n2"]
+
+
+async def test_a_small_review_does_not_wait_for_a_large_one() -> None:
+    threads, gate = ReviewThreads(), threading.Event()
+    large = threads("api", body_of("a", LARGE), lambda _: gate.wait())
+    assert await threads("api", body_of("a"), len) == len(body_of("a"))
+    gate.set()
+    await large
+
+
+async def test_a_namespace_with_too_many_reviews_is_told_its_place_and_others_are_served() -> None:
+    threads, gate = ReviewThreads(), threading.Event()
+    first = threads("api", body_of("first"), lambda _: gate.wait())
+    waiting = [threads("api", body_of("busy"), len) for _ in range(WAITING_MAX)]
+    with pytest.raises(QueueFull, match=f"{WAITING_MAX} reviews of namespace busy wait before"):
+        threads("api", body_of("busy"), len)
+    waiting.append(threads("api", body_of("other"), len))
+    gate.set()
+    await asyncio.gather(first, *waiting)
+    assert await threads("api", body_of("busy"), len)
+
+
+async def test_a_review_whose_caller_has_gone_is_not_computed_and_an_error_is_its_own() -> None:
+    threads, gate, computed = ReviewThreads(), threading.Event(), list[bytes]()
+    first = threads("api", body_of("first"), lambda _: gate.wait())
+    gone = threads("api", body_of("gone"), computed.append)
+    wrong = threads("api", body_of("wrong"), lambda _: 1 / 0)
+    gone.cancel()
+    gate.set()
+    with pytest.raises(ZeroDivisionError):
+        await wrong
+    assert (await first, computed) == (True, [])
+
+
+@pytest.mark.parametrize(
+    ("body", "namespace"),
+    [
+        (b"", ""),
+        (b'{"request":{"namespace":"team-a","object":{"metadata":{"namespace":"b"}}}}', "team-a"),
+        (b'{"request": {"namespace" : "x"}}', "x"),
+        (b'{"request":{"object":' + b" " * 10_000 + b'"namespace":"late"}}', ""),
+        (b'{"namespace":"' + b"a" * 5000 + b'"}', ""),
+    ],
+)
+def test_the_namespace_of_a_body_is_read_from_its_beginning(body: bytes, namespace: str) -> None:
+    assert namespace_of(body) == namespace

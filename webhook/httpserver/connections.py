@@ -1,0 +1,55 @@
+"""Which connections a port closes for a new one, and which clients it accepts."""
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from math import inf
+from typing import Any, Protocol, TypeVar
+
+ClientAddress = tuple[str, int]
+
+
+class Connection(Protocol):
+    """A connection as this module reads it."""
+
+    client: ClientAddress | None
+    born: float
+    since: float
+    proven: bool
+
+    def idle_limit(self) -> float:
+        """Return the client timeout in seconds, infinite while a response is being computed."""
+
+
+ConnectionT = TypeVar("ConnectionT", bound=Connection)
+
+
+def excess_connections(
+    new: ConnectionT, connections: Collection[ConnectionT], limit: int
+) -> Sequence[ConnectionT]:
+    """Return the connections to close because of `new`, which is one of `connections`: unproven
+    ones with pending client timeouts, of the address with most connections, by age; otherwise the
+    one that is idle longest. Half of `limit` is for one address.
+    """
+    addresses = {each: each.client and each.client[0] for each in connections}
+    counts = Counter(addresses.values())
+    crowded = len(addresses) > limit
+    if not crowded and counts[addresses[new]] <= limit // 2:
+        return ()
+    crowd = [each for each in addresses if crowded or addresses[each] == addresses[new]]
+    waiting = [each for each in crowd if each is not new and each.idle_limit() < inf]
+    unproven = [each for each in waiting if not each.proven]
+    unproven.sort(key=lambda each: (-counts[addresses[each]], each.born))
+    idle = sorted(waiting, key=lambda each: each.since)
+    return unproven[: 1 + limit // 50] or idle[:1] or [new]
+
+
+def names_of(certificate: dict[str, Any]) -> set[str]:
+    """Return the common and DNS names of a certificate, in the form of `SSLSocket.getpeercert`."""
+    subject = {
+        value
+        for relative in certificate.get("subject", ())
+        for key, value in relative
+        if key == "commonName"
+    }
+    alternatives = certificate.get("subjectAltName", ())
+    return subject | {value for kind, value in alternatives if kind == "DNS"}

@@ -1,0 +1,274 @@
+"""The routes of reviews: from the bytes of a request to those of the response."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Mapping
+from time import perf_counter
+from typing import Final, Protocol, TypeVar
+
+from fastapi import FastAPI, HTTPException, Request, Response
+from fastapi.responses import PlainTextResponse
+from fastapi.telemetry import TelemetryConfig
+from msgspec.json import encode
+from starlette.exceptions import HTTPException as StarletteHTTPException
+from starlette.requests import ClientDisconnect
+from starlette.types import Message
+
+from webhook.admission.reviewer import REVIEW_SECONDS, Outcome
+from webhook.api.review import BadReview, NotNow
+from webhook.httpserver.application import Readiness
+from webhook.httpserver.body_budget import BodyBudget, OverBudget
+from webhook.httpserver.review_threads import QueueFull
+
+T = TypeVar("T")
+
+_DIGITS: Final = 20
+"""Digits of a Content-Length; no number of bytes has more."""
+
+BODY_MAX: Final = 7 * 1024 * 1024
+"""Bytes: two objects of at most 3 MiB and the review around them, which is also the limit of
+controller-runtime.
+"""
+
+_RETRY: Final = {"retry-after": "1"}
+_CLOSE: Final = {"connection": "close"}
+_LAST: Final = {**_RETRY, **_CLOSE}
+_JSON: Final = "application/json"
+_NO_TELEMETRY: Final[TelemetryConfig] = {"tracing": False, "metrics": False, "logs": False}
+"""FastAPI would search for OpenTelemetry providers on each request; `webhook.metrics` provides
+metrics and log.
+"""
+
+
+class Reviewer(Protocol):
+    """Answers the reviews of one route."""
+
+    async def review(
+        self, body: bytes, seconds: float = REVIEW_SECONDS, client: str = ""
+    ) -> Outcome:
+        """Return the outcome of a review that a client sent, whose reads and writes may take
+        `seconds`. Raises BadReview, NotNow or QueueFull.
+        """
+
+
+class Observer(Protocol):
+    """Records every review."""
+
+    def reviewed(self, outcome: Outcome, seconds: float) -> None:
+        """Record a review that was answered."""
+
+    def undecided(self, reason: str) -> None:
+        """Record a review that could not be decided, in addition to its refusal."""
+
+    def refused(self, status: int, reason: str) -> None:
+        """Record a request that got a response other than a review."""
+
+    def failed(self, error: Exception) -> None:
+        """Record an internal error."""
+
+
+_HANDLED: Final = (
+    StarletteHTTPException,
+    BadReview,
+    NotNow,
+    OverBudget,
+    QueueFull,
+    ClientDisconnect,
+)
+"""Exceptions for which the application has handlers."""
+
+
+class ReviewRoute:
+    """Answers a request with the verdict of `reviewer`.
+
+    While draining, it still answers, and closes each connection after its response.
+    """
+
+    def __init__(
+        self, reviewer: Reviewer, gate: Readiness, observer: Observer, budget: BodyBudget
+    ) -> None:
+        self._reviewer = reviewer
+        self._budget = budget
+        self._gate = gate
+        self._open = False
+        self._observer = observer
+
+    async def __call__(self, request: Request) -> Response:
+        """Return the response to a review. Raises an exception for which the application has a
+        handler.
+        """
+        started = perf_counter()
+        _require_json(request)
+        try:
+            outcome = await self._review(request)
+        except asyncio.CancelledError:  # the server stops, after its grace period
+            raise HTTPException(503, "this process stops; try again", _LAST) from None
+        except _HANDLED:
+            raise
+        # Catch everything: an internal error must not close the connection.
+        except Exception as error:  # noqa: BLE001
+            self._observer.failed(error)
+            text = "ray-webhook failed to review this object; its log has the traceback"
+            raise HTTPException(500, text) from None
+        self._observer.reviewed(outcome, perf_counter() - started)
+        headers = _CLOSE if self._gate.draining else None
+        return Response(outcome.body, headers=headers, media_type=_JSON)
+
+    async def _review(self, request: Request) -> Outcome:
+        message = await request.receive()
+        body = message.get("body", b"")
+        if message.get("more_body", True) or len(body) > BODY_MAX:
+            return await self._review_large(request, message)
+        return await self._decide(request, body)
+
+    async def _decide(self, request: Request, body: bytes) -> Outcome:
+        self._require_ready()
+        client = request.client.host if request.client else ""
+        return await self._reviewer.review(body, review_seconds(request), client)
+
+    async def _review_large(self, request: Request, message: Message) -> Outcome:
+        """Review a body that begins with `message`, within the budget."""
+        length = request.headers.get("content-length", "").lstrip("0")
+        if length.isdigit() and (len(length) > _DIGITS or int(length) > BODY_MAX):
+            raise _too_large()
+        parts: list[bytes] = []
+        size = 0
+        with self._budget.body() as count:
+            while message["type"] != "http.disconnect":
+                parts.append(message.get("body", b""))
+                size += len(parts[-1])
+                if size > BODY_MAX:
+                    raise _too_large()
+                more = message.get("more_body", False)
+                count(size, not more)
+                if not more:
+                    return await self._decide(request, b"".join(parts))
+                await asyncio.sleep(self._budget.pause)
+                message = await request.receive()
+        raise ClientDisconnect
+
+    def _require_ready(self) -> None:
+        """Raise HTTPException until the gate has been open once; not before the body is read,
+        because closing the connection early could discard the response.
+
+        Afterwards only an expired certificate could close the gate, with which no API server
+        connects.
+        """
+        if self._open:
+            return
+        reason = self._gate.closed()
+        if reason is not None:
+            raise HTTPException(503, f"{reason}; try again", _LAST)
+        self._open = True
+
+
+def review_application(
+    reviewers: Mapping[str, Reviewer],
+    gate: Readiness,
+    observer: Observer,
+    budget: BodyBudget | None = None,
+) -> FastAPI:
+    """Return the application that answers reviews by path."""
+    app = FastAPI(
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        redirect_slashes=False,
+        telemetry=_NO_TELEMETRY,
+    )
+    budget = budget or BodyBudget()
+    for path, reviewer in reviewers.items():
+        route = ReviewRoute(reviewer, gate, observer, budget)
+        app.add_api_route(path, route.__call__, methods=["POST"])
+    _handle_errors(app, observer, " and ".join(reviewers))
+    return app
+
+
+def _handle_errors(app: FastAPI, observer: Observer, paths: str) -> None:
+    def refuse(status: int, text: str, headers: Mapping[str, str] | None = None) -> Response:
+        observer.refused(status, text)
+        return PlainTextResponse(text, status, headers)
+
+    @app.exception_handler(StarletteHTTPException)
+    async def refused(_: Request, error: StarletteHTTPException) -> Response:
+        known = {
+            404: f"no such path; reviews are served at {paths}",
+            405: "send an AdmissionReview by POST",
+        }
+        return refuse(error.status_code, known.get(error.status_code, error.detail), error.headers)
+
+    @app.exception_handler(BadReview)
+    async def bad_review(_: Request, error: BadReview) -> Response:
+        return refuse(400, str(error))
+
+    @app.exception_handler(OverBudget)
+    async def over_budget(_: Request, _error: OverBudget) -> Response:
+        return refuse(503, "too many large bodies are in flight; try again", _RETRY)
+
+    @app.exception_handler(QueueFull)
+    async def queue_full(_: Request, error: QueueFull) -> Response:
+        return refuse(503, str(error), _RETRY)
+
+    @app.exception_handler(NotNow)
+    async def not_now(_: Request, error: NotNow) -> Response:
+        text = f"{error.subject}: {error}"
+        observer.undecided(text)
+        observer.refused(503, text)
+        return Response(status_of(text), 503, media_type=_JSON)
+
+    @app.exception_handler(ClientDisconnect)
+    async def disconnected(_: Request, _error: ClientDisconnect) -> Response:
+        return Response()  # nobody reads it
+
+
+def _too_large() -> HTTPException:
+    text = (
+        f"the body is larger than {BODY_MAX} bytes, which no AdmissionReview of kube-apiserver is"
+    )
+    return HTTPException(413, text)
+
+
+def _require_json(request: Request) -> None:
+    """Raise HTTPException for a request that cannot be a review, before its body is read."""
+    kind = request.headers.get("content-type", "")
+    if kind != _JSON and kind.partition(";")[0].strip().lower() != _JSON:
+        raise HTTPException(415, "send an AdmissionReview as Content-Type: application/json")
+
+
+def status_of(text: str) -> bytes:
+    """Return the Status of a review that cannot be decided: kubectl prints only its message."""
+    return encode(
+        {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "status": "Failure",
+            "message": text,
+            "reason": "ServiceUnavailable",
+            "code": 503,
+        }
+    )
+
+
+_TIMEOUT: Final = re.compile(rb"(?:^|&)timeout=([0-9]{1,2})s(?:&|$)")
+
+
+def review_seconds(request: Request) -> float:
+    """Return the time for the reads and writes of a review: four fifths of the API server's timeout
+    for it, which is in the query, such as `timeout=10s`. After a timeout, the API server reports no
+    reason.
+    """
+    timeout = _TIMEOUT.search(request.scope.get("query_string", b""))
+    return 0.8 * int(timeout[1]) if timeout else REVIEW_SECONDS
+
+
+async def in_time(work: Awaitable[T], seconds: float) -> T:
+    """Return the result of work with I/O. Raises NotNow if it takes longer."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await work
+    except TimeoutError as error:
+        msg = (
+            f"the reads and writes that this review needs took more than {seconds:g} s: "
+            "the API server or etcd is slow, or many pods of this group wait; KubeRay tries again"
+        )
+        raise NotNow(msg) from error
