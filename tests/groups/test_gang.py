@@ -1,9 +1,10 @@
 """Gangs: the groups that a RayCluster requests, unmet preconditions, and derived names."""
 
+from collections.abc import Callable
 from itertools import product
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.builders import ClusterBuilder, a_cluster, facts
@@ -145,6 +146,48 @@ def test_two_replicas_of_a_cluster_never_share_a_name(
             assert scheduling_groups.replica_pod_group(
                 "c", *first
             ) != scheduling_groups.replica_pod_group("c", *second)
+
+
+PARTS = st.lists(
+    st.sampled_from(["a", "b", "worker", "all", "head", "cluster", "bcdfg", "1234abcd"]),
+    min_size=1,
+    max_size=4,
+).map("-".join)
+KEYS = st.one_of(
+    st.tuples(st.just(scheduling_groups.cluster_pod_group), st.tuples(PARTS)),
+    st.tuples(st.just(scheduling_groups.head_pod_group), st.tuples(PARTS)),
+    st.tuples(st.just(scheduling_groups.group_pod_group), st.tuples(PARTS, PARTS)),
+    st.tuples(st.just(scheduling_groups.replica_pod_group), st.tuples(PARTS, PARTS, PARTS)),
+)
+
+
+@settings(max_examples=1000)
+@given(KEYS, KEYS)
+@example(
+    (scheduling_groups.group_pod_group, ("a", "b-worker-c")),
+    (scheduling_groups.group_pod_group, ("a-worker-b", "c")),
+)
+@example(
+    (scheduling_groups.group_pod_group, ("a", "b-bcdfg")),
+    (scheduling_groups.replica_pod_group, ("a", "b", "b-bcdfg")),
+)
+@example(
+    (scheduling_groups.head_pod_group, ("a-worker",)),
+    (scheduling_groups.group_pod_group, ("a", "head")),
+)
+def test_no_two_pod_groups_of_a_namespace_share_a_name(
+    one: tuple[Callable[..., str], tuple[str, ...]],
+    other: tuple[Callable[..., str], tuple[str, ...]],
+) -> None:
+    (first, key), (second, keys) = one, other
+    assert (first(*key) == second(*keys)) == (one == other)
+
+
+def test_names_of_long_clusters_with_the_same_beginning_differ() -> None:
+    one, other = ("x" * 240 + end for end in ("a", "b"))
+    assert scheduling_groups.group_pod_group(one, "g") != scheduling_groups.group_pod_group(
+        other, "g"
+    )
 
 
 def test_names_that_people_see_every_day_are_plain() -> None:

@@ -11,6 +11,7 @@ from webhook.api.formats import LABEL_VALUE_MAX
 # The letters of Kubernetes' generated suffixes: no vowels, and no similar letters.
 # https://github.com/kubernetes/apimachinery/blob/master/pkg/util/rand/rand.go
 _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
+_SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxyz0123456789"
 SUFFIX_LENGTH: Final = 5
 """Characters of a replica name after the name of the group and a hyphen."""
 
@@ -42,6 +43,13 @@ def replica_name(group: str, request_uid: str, attempt: int = 0) -> str:
         digest, letter = divmod(digest, len(_ALPHABET))
         letters.append(_ALPHABET[letter])
     return f"{group}-{''.join(letters)}"
+
+
+def is_suffix(text: str) -> bool:
+    """Return whether a text has the format of the end of a replica name: letters without vowels,
+    and digits.
+    """
+    return len(text) == SUFFIX_LENGTH and not text.strip(_SUFFIX_LETTERS)
 
 
 def host_prefix(group: str, replica: int) -> str:

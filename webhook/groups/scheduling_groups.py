@@ -4,6 +4,7 @@ PodGroup.
 See docs/contributing/decisions/0016-pod-groups.md.
 """
 
+import re
 from hashlib import blake2b
 from typing import Final
 
@@ -13,11 +14,13 @@ from webhook.api import names
 from webhook.api.formats import DNS_LABEL_MAX, is_dns_label
 from webhook.api.objects import RayCluster, TemplateSpec
 from webhook.groups.annotations import CLUSTER, REPLICA, SCHEDULING_GROUP, WORKER_GROUP
+from webhook.groups.naming import is_suffix
 
 _DIGEST_LENGTH: Final = 8
-_OPERATORS_ENDING: Final = "-cluster"
-"""KubeRay's own PodGroup is `<cluster>-cluster`; names of this webhook never end with it, so that
-they cannot conflict with those of any cluster in the namespace.
+_DIGEST: Final = re.compile(rf"[0-9a-f]{{{_DIGEST_LENGTH}}}\Z")
+_WORKER: Final = re.compile("(?=-worker-)")
+"""Where the name of a RayCluster may end and that of a group begin. KubeRay's own PodGroup is
+`<cluster>-cluster`, an ending that no name of this webhook has.
 """
 
 _POD_GROUP_MAX: Final = 253 - 1 - _DIGEST_LENGTH
@@ -90,38 +93,44 @@ def _agreed(template: TemplateSpec) -> tuple[str, str]:
 
 def cluster_pod_group(cluster: str) -> str:
     """Return the name of the PodGroup of a whole RayCluster."""
-    return f"{cluster}-all"
+    return _name_of(cluster, "all")
 
 
 def head_pod_group(cluster: str) -> str:
     """Return the name of the PodGroup of the head."""
-    return f"{cluster}-head"
+    return _name_of(cluster, "head")
+
+
+def _name_of(cluster: str, ending: str) -> str:
+    name = f"{cluster}-{ending}"
+    if len(name) <= _POD_GROUP_MAX and not _WORKER.search(name):
+        return name
+    return _unique(name, _POD_GROUP_MAX, cluster, ending)
 
 
 def group_pod_group(cluster: str, group: str) -> str:
     """Return the name of the PodGroup of a worker group: a DNS subdomain with room for the suffix
     of a replica.
 
-    A group name that is not a valid part of a subdomain, or with which the name would end like
-    KubeRay's, is made unique by a digest.
+    No other RayCluster, group or replica of the namespace has the same name: a name that is not
+    valid, that can be read in two ways, or that ends like KubeRay's, a replica's or a digest, ends
+    with a digest.
     """
     name = f"{cluster}-worker-{group}"
-    if is_dns_label(group) and len(name) <= _POD_GROUP_MAX and not name.endswith(_OPERATORS_ENDING):
+    last = name.rpartition("-")[2]
+    plain = is_dns_label(group) and len(name) <= _POD_GROUP_MAX and last != CLUSTER
+    if plain and len(_WORKER.findall(name)) == 1 and not (is_suffix(last) or _DIGEST.match(last)):
         return name
-    return _unique(f"{cluster}-worker-{_clean(group)}", _POD_GROUP_MAX, group)
+    return _unique(f"{cluster}-worker-{_clean(group)}", _POD_GROUP_MAX, cluster, group, "")
 
 
 def replica_pod_group(cluster: str, group: str, replica_name: str) -> str:
     """Return the name of the PodGroup of a multi-host replica: that of its group, and the suffix of
-    the replica name.
-
-    The suffix has no hyphen, so that replica `b-c` of group `a` and replica `c` of group `a-b` have
-    different names.
+    the replica name, or a digest if it has not KubeRay's format.
     """
     suffix = replica_name.removeprefix(f"{group}-")
-    plain = suffix != replica_name and "-" not in suffix and is_dns_label(suffix)
-    if not plain or len(suffix) > _DIGEST_LENGTH or suffix == CLUSTER:
-        suffix = digest(replica_name)
+    if suffix == replica_name or not is_suffix(suffix):
+        suffix = _digest(cluster, group, replica_name)
     return f"{group_pod_group(cluster, group)}-{suffix}"
 
 
@@ -139,7 +148,7 @@ CLUSTER_TEMPLATE: Final = "cluster"
 def template_name(group: str) -> str:
     """Return the name of a worker group's template in the Workload: a DNS label."""
     name = f"worker-{group}"
-    if is_dns_label(name):
+    if is_dns_label(name) and not _DIGEST.match(name.rpartition("-")[2]):
         return name
     return _unique(_clean(name), DNS_LABEL_MAX, group)
 
@@ -148,9 +157,13 @@ def _clean(text: str) -> str:
     return "".join(each if each.isascii() and each.isalnum() else "-" for each in text.lower())
 
 
-def _unique(name: str, limit: int, group: str) -> str:
-    """Return a name of at most `limit` characters that ends with a digest of the group."""
-    return f"{name[: limit - _DIGEST_LENGTH - 1].rstrip('-')}-{digest(group)}"
+def _unique(name: str, limit: int, *key: str) -> str:
+    """Return a name of at most `limit` characters that ends with the digest of its key."""
+    return f"{name[: limit - _DIGEST_LENGTH - 1].rstrip('-.')}-{_digest(*key)}"
+
+
+def _digest(*key: str) -> str:
+    return digest("\0".join(key))
 
 
 def digest(text: str) -> str:

@@ -8,7 +8,6 @@ exactly the bytes that `pipeline.answer` computes for it.
 
 from functools import partial
 from hashlib import sha256
-from string import ascii_lowercase, digits
 from sys import getsizeof
 from typing import Final
 from weakref import ref
@@ -23,7 +22,7 @@ from webhook.api.review import Answer, Denied
 from webhook.api.tenant_cache import TenantCache
 from webhook.groups.group_config import RayClusterConfig
 from webhook.groups.identity import HostIdentity
-from webhook.groups.naming import SUFFIX_LENGTH
+from webhook.groups.naming import is_suffix
 from webhook.mutation.edit import SetEnv, Warn
 from webhook.mutation.fold import encode, fold
 from webhook.mutation.pipeline import answer, edits
@@ -46,7 +45,6 @@ _HOLDERS: Final = ("zzholderzzzz", "yyholderyyyy")
 """Impossible holders of these identities."""
 
 _encode: Final = msgspec.json.Encoder().encode
-_LETTERS: Final = ascii_lowercase + digits
 _PROCESSES_MAX: Final = 16
 
 # Holes are control characters, which JSON escapes, so that they do not occur in texts.
@@ -205,8 +203,7 @@ def _suffix_of(name: str, group: str) -> str | None:
     if not name:
         return ""
     start, _, suffix = name.rpartition("-")
-    whole = start == group and len(suffix) == SUFFIX_LENGTH and not suffix.strip(_LETTERS)
-    return suffix if whole else None
+    return suffix if start == group and is_suffix(suffix) else None
 
 
 def _probed(sample: Replica, probe: HostIdentity, holder: str) -> bytes | None:
