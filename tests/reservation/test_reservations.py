@@ -346,6 +346,17 @@ def test_a_replica_that_lost_a_host_is_filled_after_a_live_list(
     assert found == ReadGroup("ray", KEY)
 
 
+@pytest.mark.parametrize(("index", "read"), [(1, False), (BLOCK, True)])
+def test_the_last_replica_of_several_tables_is_opened_after_a_live_list(
+    simulation: Simulation, index: int, *, read: bool
+) -> None:
+    for host in range(2):
+        simulation.show(f"pod-{host}", HostIdentity(index, host, "g-x"))
+    request = Request("ray", KEY, 2, 2, "new")
+    found = at_once(simulation.identities.reserve(request, lambda *found: found))
+    assert isinstance(found, ReadGroup) is read
+
+
 def test_an_entry_without_a_pod_is_no_replica_to_fill_beyond_the_desired_number(
     simulation: Simulation,
 ) -> None:

@@ -63,6 +63,14 @@ class Indices:
         return difference
 
     @property
+    def highest(self) -> int:
+        """Return the highest index, or -1."""
+        if not self._blocks:
+            return -1
+        block = max(self._blocks)
+        return block * _BLOCK + self._blocks[block].bit_length() - 1
+
+    @property
     def lowest_absent(self) -> int:
         block = 0
         while self._blocks.get(block) == _FULL_BLOCK:

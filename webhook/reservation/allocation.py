@@ -337,8 +337,8 @@ class Replicas:
         hosts, desired = self._request.hosts, self._request.desired
         if self.read(index).opened:
             return self._identities >= desired * hosts or self._objects.has_lost(index)
-        several = hosts > 1 and desired > BLOCK
-        return self._others(index) >= desired - several
+        last = max(desired - 1, index, self._used.highest, self._tables.indices.highest)
+        return self._others(index) >= desired - (hosts > 1 and last >= BLOCK)
 
     def place(self, index: int, host: int) -> Place:
         """Return the indices with the name of the replica, which is the same for all hosts: that of
