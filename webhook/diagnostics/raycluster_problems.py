@@ -22,6 +22,7 @@ from webhook.diagnostics.diagnosis import (
 from webhook.diagnostics.expected import Expected
 from webhook.diagnostics.live_objects import LivePod, find
 from webhook.diagnostics.messages import agreed, counted, describe, in_line, listed, show
+from webhook.diagnostics.object_cache import PODS_WEBHOOK
 from webhook.groups.naming import pod_prefix
 
 _REPLICA_FAILURE: Final = "ReplicaFailure"
@@ -39,7 +40,8 @@ def pod_refused(cluster: Cluster) -> Iterator[Symptom]:
     """A RayCluster with a pod that the API server rejects.
 
     The message is that of the rejection, by this webhook, another one, or a quota. KubeRay creates
-    no further pod of the RayCluster before this one, and retries with increasing delays.
+    no further pod of the RayCluster before this one, and retries with increasing delays. While this
+    webhook is unavailable, workers that cannot run without it are rejected.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/raycluster_controller.go
     """
@@ -48,13 +50,19 @@ def pod_refused(cluster: Cluster) -> Iterator[Symptom]:
         words, since = failure.message, failure.since
     else:
         words, since = _last_refusal(cluster)
-    if words:
-        yield Symptom(
-            f"KubeRay cannot create a pod: {in_line(words, _REFUSAL_MAX)}",
-            "fix what the message names; KubeRay then creates the pod by itself",
-            show("raycluster", cluster.namespace, cluster.name),
-            Begin(since),
-        )
+    if not words:
+        return
+    if f'failed calling webhook "{PODS_WEBHOOK}"' in words:
+        remedy, command = "make the webhook answer", "ray-webhook check"
+    else:
+        remedy = "fix what the message names"
+        command = show("raycluster", cluster.namespace, cluster.name)
+    yield Symptom(
+        f"KubeRay cannot create a pod: {in_line(words, _REFUSAL_MAX)}",
+        f"{remedy}; KubeRay then creates the pod by itself",
+        command,
+        Begin(since),
+    )
 
 
 def _last_refusal(cluster: Cluster) -> tuple[str, float | None]:
