@@ -191,6 +191,38 @@ def cpu_cluster() -> Json:
     return cluster
 
 
+@contextmanager
+def called_later(plane: ControlPlane, stub: StubWebhook, namespace: str) -> Iterator[None]:
+    """Have another webhook called for the pods of a namespace, after that of the chart."""
+    later = {
+        "name": "later.example.com",
+        "clientConfig": stub.client_config("later"),
+        "rules": [RULE],
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+        "failurePolicy": "Fail",
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+    other = {"metadata": {"name": "other"}, "spec": {"containers": [container(0, {})]}}
+    with registered(plane, LATER, [later]):
+        until(
+            lambda: create(plane, other, namespace) or stub.reviews, "the later webhook is called"
+        )
+        yield
+
+
+def pods_of(plane: ControlPlane, namespace: str, cluster: Json, *, indexed: bool) -> list[Json]:
+    """Create a RayCluster, and return the pods that KubeRay would create."""
+    stored = plane.api.create(RAY_CLUSTERS, cluster, namespace)
+    return list(expand(stored, as_cluster(Manifest("stored", stored)), indexed=indexed))
+
+
+def remove_all(plane: ControlPlane, namespace: str) -> None:
+    plane.delete_pods(namespace)
+    for cluster in plane.api.list(RAY_CLUSTERS, namespace):
+        plane.api.delete(RAY_CLUSTERS, cluster["metadata"]["name"], namespace)
+
+
 @pytest.mark.parametrize("installation", [Webhook, Reversed])
 @pytest.mark.parametrize("indexed", [True, False])
 def test_a_pod_is_reviewed_once_and_once_more_after_a_later_webhook_has_changed_it(
@@ -209,8 +241,7 @@ def test_a_pod_is_reviewed_once_and_once_more_after_a_later_webhook_has_changed_
             pods = [
                 pod
                 for cluster in (cpu_cluster(), example("tpu-three-replicas"))
-                for stored in [control_plane.api.create(RAY_CLUSTERS, cluster, namespace)]
-                for pod in expand(stored, as_cluster(Manifest("stored", stored)), indexed=indexed)
+                for pod in pods_of(control_plane, namespace, cluster, indexed=indexed)
             ]
             assert {needs_webhook(pod) for pod in pods} == {True, False}
             for pod in pods:
@@ -218,26 +249,34 @@ def test_a_pod_is_reviewed_once_and_once_more_after_a_later_webhook_has_changed_
             return len(pods)
 
         number = create_all(alone)
-        later = {
-            "name": "sidecar.example.com",
-            "clientConfig": stub.client_config("sidecar"),
-            "rules": [RULE],
-            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": beside}},
-            "failurePolicy": "Fail",
-            "sideEffects": "None",
-            "admissionReviewVersions": ["v1"],
-        }
-        with registered(control_plane, LATER, [later]):
-            other = {"metadata": {"name": "other"}, "spec": {"containers": [container(0, {})]}}
-            until(
-                lambda: create(control_plane, other, beside) or stub.reviews,
-                "the later webhook is called",
-            )
+        with called_later(control_plane, stub, beside):
             assert create_all(beside) == number
         webhook.stop()  # which writes its log
         reviews = Counter(line["namespace"] for line in webhook.admissions())
         assert (reviews[alone], reviews[beside]) == (number, 2 * number)
     for namespace in (alone, beside):
-        control_plane.delete_pods(namespace)
-        for cluster in control_plane.api.list(RAY_CLUSTERS, namespace):
-            control_plane.api.delete(RAY_CLUSTERS, cluster["metadata"]["name"], namespace)
+        remove_all(control_plane, namespace)
+
+
+def tpus(pod: Json) -> list[Json]:
+    """Return a patch that gives a worker TPUs."""
+    if pod["metadata"].get("labels", {}).get(names.LABEL_NODE_TYPE) != "worker":
+        return []
+    path = "/spec/containers/0/resources/limits/google.com~1tpu"
+    return [{"op": "add", "path": path, "value": "4"}]
+
+
+def test_a_worker_that_a_later_webhook_gives_tpus_is_not_reviewed_again(
+    control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    """As docs/concepts.md says: the API server calls only entries again that it has called."""
+    namespace = control_plane.namespace("tpus-later")
+    with Webhook(control_plane) as webhook, StubWebhook(tmp_path, tpus) as stub:
+        _, *workers = pods_of(control_plane, namespace, cpu_cluster(), indexed=True)
+        with called_later(control_plane, stub, namespace):
+            stored = [control_plane.api.create(PODS, worker, namespace) for worker in workers]
+        assert all(map(needs_webhook, stored))
+        webhook.stop()
+        reviews = [line for line in webhook.admissions() if line["namespace"] == namespace]
+        assert len(reviews) == len(workers)
+    remove_all(control_plane, namespace)
