@@ -49,6 +49,17 @@ class Job(Struct, dict=True):
         return self.field / "submitterPodTemplate" if templated else _NOWHERE
 
     @property
+    def submitter_container(self) -> Field:
+        """The container of that template that submits the job; absent if there is no template."""
+        return next((self.submitter / "spec" / "containers").entries(), _NOWHERE)
+
+    @property
+    def in_shell(self) -> bool:
+        """Return whether a shell of the submitter reads the entrypoint and the parameters."""
+        own = (self.submitter_container / "command").size > 0
+        return self.mode in ("", K8S_JOB, SIDECAR) and not own
+
+    @property
     def selector(self) -> Field:
         """The selector of the existing cluster that runs the job."""
         return self.field / "clusterSelector"

@@ -28,6 +28,7 @@ from webhook.validation import (
     security,
     serve_config,
     shard_groups,
+    submission,
     updates,
 )
 from webhook.validation.finding import ALWAYS, DENY, WARN, Fault, KubeRay, Level
@@ -237,6 +238,8 @@ JOB_RULES: Final = (
     deny(rayjob.job_submitter_restarts),
     deny(rayjob.job_runtime_env_value_invalid, by=RAY),
     warn(rayjob.job_runtime_env_key_unknown),
+    warn(submission.job_entrypoint_in_shell),
+    warn(submission.job_runtime_env_in_shell),
     deny(deletion.deletion_mixed, _DELETION),
     deny(deletion.deletion_incomplete, _DELETION, "validateLegacyDeletionPolicies"),
     deny(deletion.deletion_none_with_shutdown, "validateLegacyDeletionPolicies"),

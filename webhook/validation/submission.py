@@ -1,0 +1,151 @@
+"""Rules of the submission of RayJobs by a shell, which the submitter runs."""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final
+
+from webhook.validation.field import Field
+from webhook.validation.finding import Fault
+from webhook.validation.ray_object import Job
+from webhook.validation.shell import Mark, read_expansions, read_marks, wrapped
+
+_SINCE: Final = (1, 3)
+"""The first release of KubeRay that does not split the entrypoint into arguments itself."""
+
+_CHECKED: Final = 2000
+"""Maximum values of a runtime environment that are checked; YAML aliases can create very many."""
+_LONGEST: Final = 65536
+_SAME: Final = frozenset({"HOME", "PATH", "PWD", "USER"})
+"""Variables with the same value in the submitter, whose image is that of the head."""
+_KUBERAY: Final = frozenset({
+    "RAY_DASHBOARD_ADDRESS", "RAY_JOB_SUBMISSION_ID", "PYTHONUNBUFFERED", "RAY_AUTH_TOKEN",
+    "RAY_AUTH_MODE",
+})  # fmt: skip
+"""Variables that KubeRay sets in the submitter.
+
+https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/rayjob_controller.go
+"""
+_SCRIPT: Final = "put the command in a script in the image, and write bash SCRIPT"
+_ENDS: Final = (";", "&", "&&", "||", "|", "|&", ";;")
+
+
+def job_entrypoint_in_shell(job: Job) -> Iterator[Fault]:
+    """An entrypoint of which the submitter's shell runs a part, or replaces a variable.
+
+    The submitter's shell reads the entrypoint as the end of its own command `ray job submit`. What
+    follows `&&`, `||`, `;`, `|`, `&` or a line end runs in the submitter, without GPUs and without
+    Ray; a redirection is that of the submitter; variables and `$(...)` have the submitter's values,
+    which are usually empty; and `#`, `(` or an operator at the end is a syntax error. One argument
+    of `bash -c` in quotes reaches Ray as it is. Ray before its use of `shlex.join` puts the
+    arguments into double quotes once more, so a command with `$` needs a script. HTTPMode has no
+    shell.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/job.go
+    (`BuildJobSubmitCommand`)
+    """
+    field = job.field / "entrypoint"
+    text = field.text.strip()
+    if not text or len(text) > _LONGEST or not job.in_shell:
+        return
+    present = _present(job)
+    marks = [mark for mark in read_marks(text) if not _is_same(mark, present)]
+    if problem := _syntax(text, marks) or _operator(text, marks) or _expansion(marks):
+        yield Fault(field, problem, since=_SINCE)
+
+
+def job_runtime_env_in_shell(job: Job) -> Iterator[Fault]:
+    """A variable in the runtime environment, the metadata or the resources of a RayJob.
+
+    They stand in double quotes in the submitter's shell, which replaces the variable by its own
+    value, usually an empty one, before Ray receives the text. In HTTPMode Ray receives it as it is.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/job.go
+    (`BuildJobSubmitCommand`)
+    """
+    if not job.in_shell:
+        return
+    present, resources = _present(job), job.field / "entrypointResources"
+    environment, metadata = job.field / "runtimeEnvYAML", job.field / "metadata"
+    parts: list[tuple[Field, object]] = [(resources, resources.value)]
+    if "$" in environment.text or "`" in environment.text:
+        parts.append((environment, job.runtime_env.value))
+    parts += [(metadata.key(key), {key: value}) for key, value in metadata.map.items()]
+    for field, value in parts:
+        texts = islice(_texts(value), _CHECKED)
+        marks = (mark for text in texts for mark in read_expansions(text))
+        mark = next((mark for mark in marks if not _is_same(mark, present)), None)
+        if mark is not None:
+            found = f"{mark.text[:40]} is the submitter's, usually empty"
+            advice = "use HTTPMode, or env in the pods"
+            yield Fault(field, f"{found}: {advice}", since=_SINCE)
+
+
+def _present(job: Job) -> frozenset[str] | None:
+    """Return the variables that the submitter has; None if it may have any, by `envFrom`."""
+    container = job.submitter_container
+    if (container / "envFrom").size:
+        return None
+    return _SAME | _KUBERAY | {(entry / "name").text for entry in (container / "env").entries()}
+
+
+def _is_same(mark: Mark, present: frozenset[str] | None) -> bool:
+    """Return whether a mark is a variable that the submitter has, or may have."""
+    return bool(mark.variable) and (present is None or mark.variable in present)
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Yield the keys and strings of a JSON value."""
+    stack = [value]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            stack += [*value.values(), *value]
+        elif isinstance(value, list):
+            stack += value
+
+
+def _syntax(text: str, marks: list[Mark]) -> str:
+    """Return the problem of a text that ends the submitter's command with a syntax error."""
+    for mark in marks:
+        if mark.kind == "quote":
+            return f"the quote {mark.text} is not closed: close it"
+        if mark.kind == "comment" and mark.end == len(text):
+            return f"{mark.text[:20]!r} hides the end of the submitter's command: remove it"
+        if mark.kind == "operator" and mark.text in _ENDS and mark.end == len(text):
+            return f"{mark.text} at the end is a syntax error in the submitter: remove it"
+        if mark.kind == "parenthesis":
+            begins = mark.start == 0 or text[mark.start - 1].isspace()
+            advice = _remedy(text) if begins else "put quotes around it"
+            return f"{mark.text} is a syntax error in the submitter: {advice}"
+    return ""
+
+
+def _operator(text: str, marks: list[Mark]) -> str:
+    """Return the problem of a text of which a part runs in the submitter."""
+    for mark in marks:
+        if mark.kind == "operator":
+            rest = " ".join(text[mark.end :].split())
+            return f"{_cut(rest)} runs in the submitter: {_remedy(text)}"
+        if mark.kind == "redirection":
+            rest = text[mark.start :].strip().splitlines()[0]
+            return f"{_cut(rest)} redirects the submitter: {_remedy(text)}"
+    return ""
+
+
+def _expansion(marks: list[Mark]) -> str:
+    for mark in marks:
+        if mark.kind == "expansion":
+            found = f"{mark.text[:30]} is the submitter's, usually empty"
+            return f"{found}: {_SCRIPT}"
+    return ""
+
+
+def _remedy(text: str) -> str:
+    command = wrapped(text)
+    return f"write {command}" if command else _SCRIPT
+
+
+def _cut(text: str, limit: int = 24) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
