@@ -14,6 +14,8 @@ PARTS = (
     "validation",
     "status",
     "watch",
+    "growth",
+    "soak",
 )
 
 

@@ -1,0 +1,129 @@
+"""All containers that a process keeps: reachable from the modules of the program and from its
+composition, with their bytes.
+"""
+
+import functools
+import gc
+import pkgutil
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from types import FrameType, FunctionType, ModuleType
+from typing import Any, Final, NamedTuple
+
+import webhook
+
+LRU: Final = type(functools.lru_cache(lambda: None))
+_CONTAINERS: Final = (dict, list, set, deque, LRU)
+_OUTSIDE: Final = (ModuleType, FrameType)
+_LEAVES: Final = (str, bytes, int, float, bool, type(None))
+
+
+class Container(NamedTuple):
+    """A container: the types from a root to it, its number of entries, and its bytes with those of
+    its entries, up to the next containers.
+    """
+
+    path: str
+    value: Any
+    entries: int
+    size: int
+
+    @property
+    def owner(self) -> str:
+        return self.path.rpartition(" > ")[0]
+
+
+def modules() -> list[ModuleType]:
+    """Return all modules of the program, imported."""
+    listed = pkgutil.walk_packages(webhook.__path__, "webhook.")
+    return [import_module(each.name) for each in listed if not each.name.endswith("__main__")]
+
+
+def containers(*roots: object) -> dict[int, Container]:
+    """Return the containers that are reachable from the modules of the program and from roots, by
+    identity.
+    """
+    own = modules()
+    outside = {id(vars(each)) for each in sys.modules.values() if isinstance(each, ModuleType)}
+    found: dict[int, Container] = {}
+    seen: set[int] = set()
+    starts = [(f"{each.__name__}", [*vars(each).values()]) for each in own]
+    pending = deque(starts + [(type(root).__name__, [root]) for root in roots])
+    while pending:
+        path, values = pending.popleft()
+        for value in values:
+            if (
+                id(value) in seen
+                or id(value) in outside
+                or isinstance(value, (*_OUTSIDE, *_LEAVES))
+            ):
+                continue
+            seen.add(id(value))
+            if isinstance(value, type) and not value.__module__.startswith("webhook"):
+                continue
+            here = f"{path} > {_called(value)}"
+            inner = _referents(value)
+            if isinstance(value, _CONTAINERS):
+                size = sys.getsizeof(value) + sum(map(_size, inner))
+                found[id(value)] = Container(here, value, _entries(value), size)
+            pending.append((here, inner))
+    return found
+
+
+def _called(value: object) -> str:
+    if isinstance(value, FunctionType | LRU):
+        return f"{getattr(value, '__qualname__', type(value).__name__)}()"
+    return value.__name__ if isinstance(value, type) else type(value).__name__
+
+
+def _referents(value: object) -> list[object]:
+    """Return the objects that an object refers to, of a function without its globals."""
+    if isinstance(value, FunctionType):
+        return [*(value.__closure__ or ()), *(value.__defaults__ or ())]
+    if isinstance(value, dict):  # the garbage collector does not traverse keys that are texts
+        return [*value.keys(), *value.values()]
+    return [
+        each for each in gc.get_referents(value) if each is not getattr(value, "__wrapped__", 0)
+    ]
+
+
+def _entries(value: Any) -> int:  # noqa: ANN401 - a container
+    return value.cache_info().currsize if isinstance(value, LRU) else len(value)
+
+
+def _size(value: object, depth: int = 4) -> int:
+    """Return the bytes of an entry, without those of containers in it."""
+    if isinstance(value, (*_CONTAINERS, *_OUTSIDE, type, FunctionType)):
+        return 0
+    size = sys.getsizeof(value)
+    if depth and not isinstance(value, _LEAVES):
+        size += sum(_size(each, depth - 1) for each in gc.get_referents(value))
+    return size
+
+
+def instances(kind: type, *roots: object) -> Iterator[Any]:
+    """Yield the objects of a type that are reachable from roots."""
+    seen: set[int] = set()
+    pending: deque[object] = deque(roots)
+    outside = {id(vars(each)) for each in sys.modules.values() if isinstance(each, ModuleType)}
+    while pending:
+        value = pending.popleft()
+        if id(value) in seen or id(value) in outside or isinstance(value, (*_OUTSIDE, *_LEAVES)):
+            continue
+        seen.add(id(value))
+        if isinstance(value, kind):
+            yield value
+        if not isinstance(value, type):
+            pending.extend(_referents(value))
+
+
+def grown(
+    before: dict[int, Container], after: dict[int, Container]
+) -> Iterable[tuple[Container, Container]]:
+    """Return the containers that have more bytes than before."""
+    for key, container in after.items():
+        old = before.get(key)
+        if old is not None and old.value is container.value and container.size > old.size:
+            yield old, container
