@@ -14,7 +14,7 @@ from webhook.api import names
 from webhook.diagnostics.diagnosis import Diagnosis
 from webhook.diagnostics.examination import DIAGNOSES
 from webhook.diagnostics.report import ClusterReport
-from webhook.diagnostics.tracker import NOTE_MAX, EventRequest, Tracker
+from webhook.diagnostics.tracker import NOTE_MAX, SERIES_MAX, EventRequest, Tracker
 
 HOST = "llama-tpu-worker-0-3"
 UNSCHEDULED = {"type": "PodScheduled", "status": "False", "message": "0/9 nodes are available."}
@@ -311,3 +311,13 @@ def test_what_was_not_reported_yet_and_what_goes_with_its_raycluster_has_no_end(
     assert told(tracker, restarted.examined(NOW + 20)) == [("HostRestarted", "tpu")]
     restarted.cluster["metadata"]["deletionTimestamp"] = instant(0)
     assert told(tracker, restarted.examined(NOW + 30)) == []
+
+
+def test_of_too_many_groups_the_incomplete_ones_are_counted() -> None:
+    examined = Scene().without(HOST).examined()
+    (cluster,) = examined.clusters
+    well = structs.replace(Scene().examined().clusters[0], problems=())
+    several = structs.replace(examined, clusters=(*[well] * (SERIES_MAX + 5), cluster))
+    numbers = Tracker().track(several)
+    assert len(numbers.tallies) == SERIES_MAX
+    assert numbers.tallies[0].incomplete_since is not None

@@ -27,7 +27,9 @@ from webhook.cache.informer import ListWatch
 from webhook.cache.serve_stores import PodStore, pods_in
 from webhook.groups.identity import HostIdentity
 from webhook.groups.identity_index import Membership
+from webhook.kubeclient import wire
 from webhook.kubeclient.client import Api
+from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.timeouts import Backoff, Clock, Timing
 
 BROKEN_WATCHES = {
@@ -357,3 +359,12 @@ async def test_a_monotonic_clock_that_jumps_ahead_changes_nothing(api: FakeApi) 
         await eventually(lambda: watch.synced)
         api.put(PODS, a_pod("pod-0", identity(0)))
         await eventually(lambda: len(members) == 1)
+
+
+async def test_a_list_whose_pages_never_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "PAGES_MAX", 3)
+    async with FakeApi(page_limit=1).serving() as api, Api(plain(api)) as client:
+        for host in range(4):
+            api.put(PODS, a_pod(f"pod-{host}", identity(0, host)))
+        with pytest.raises(ApiError, match="more than 3 pages"):
+            await wire.read_list(client, pods_in(""), 5.0)

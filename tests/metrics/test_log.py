@@ -10,6 +10,7 @@ from tests.builders import a_cluster, a_pod, manifest
 from tests.kubeclient.following import eventually
 from webhook.admission.pod_handler import PodHandler
 from webhook.admission.reviewer import Mutation, Outcome
+from webhook.api import names
 from webhook.logging.log import DescriptorOutput, Log, follow_logs
 from webhook.manifest.standalone import load_state
 from webhook.metrics.collector import Metrics
@@ -154,3 +155,22 @@ def _restore(name: str, state: _State) -> None:
     logger = logging.getLogger(name)
     logger.handlers, level, logger.propagate = state
     logger.setLevel(level)
+
+
+def test_texts_of_any_length_are_shortened() -> None:
+    lines, long = Lines(), "x" * 100_000
+    observer = ReviewObserver(Log(lines), ReviewCounts(Metrics("serve")))
+    pod = a_pod().of("c").worker("g").build()
+    pod["metadata"]["labels"][names.LABEL_GROUP] = long
+    pod["metadata"] |= {"namespace": long, "generateName": long}
+    body = pod_review(pod, uid=long)
+    body["request"] |= {"namespace": long, "name": long, "operation": long}
+    known = load_state([manifest(a_cluster("c").group("g").build())])
+    mutation = Mutation(PodHandler(known.clusters, known.identities))
+    outcome = asyncio.run(mutation.review(json.dumps(body).encode()))
+    observer.reviewed(outcome, 0.0)
+    observer.flush()
+    observer.refused(400, long)
+    Log(lines).event("error", "failed", long, trace=long)
+    assert max(map(len, lines.text.splitlines())) < 25_000
+    assert len(lines.text.splitlines()[0]) < 5000

@@ -49,6 +49,10 @@ class EventRequest(Struct, frozen=True):
     note: str
 
 
+SERIES_MAX: Final = 1000
+"""Worker groups in the numbers for metrics, and problems: incomplete groups come first."""
+
+
 class Tally(Struct, frozen=True):
     """Numbers of replicas of one group by state, and of its pods that lack an identity.
 
@@ -103,13 +107,15 @@ class Tracker(Struct):
             for notice in (*self._wrong(cluster_report), *self._completed(cluster_report))
             if notice.key.uid not in left_alone
         )
-        tallies = tuple(
-            tally for cluster in cluster_report.clusters for tally in self._tallies(cluster)
-        )
+        tallies = [tally for cluster in cluster_report.clusters for tally in self._tallies(cluster)]
+        if len(tallies) > SERIES_MAX:
+            tallies.sort(key=lambda tally: not (tally.incomplete_since or tally.without_identity))
         problems = Counter(
             (each.namespace, each.cluster, each.id) for each in cluster_report.every_problem
         )
-        return TrackedProblems(notices, tallies, problems)
+        return TrackedProblems(
+            notices, tuple(tallies[:SERIES_MAX]), dict(problems.most_common(SERIES_MAX))
+        )
 
     def _wrong(self, cluster_report: report.ClusterReport) -> Iterator[EventRequest]:
         """Yield an event for each series of problems that have lasted long enough."""

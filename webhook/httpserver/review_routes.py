@@ -15,6 +15,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Message
 
 from webhook.admission.reviewer import REVIEW_SECONDS, Outcome
+from webhook.api.formats import shortened
 from webhook.api.review import BadReview, NotNow
 from webhook.httpserver.application import Readiness
 from webhook.httpserver.body_budget import BodyBudget, OverBudget
@@ -30,6 +31,8 @@ BODY_MAX: Final = 7 * 1024 * 1024
 controller-runtime.
 """
 
+_REFUSAL: Final = 1000
+"""Characters of a refusal, which may repeat texts of the body."""
 _RETRY: Final = {"retry-after": "1"}
 _CLOSE: Final = {"connection": "close"}
 _LAST: Final = {**_RETRY, **_CLOSE}
@@ -186,6 +189,7 @@ def review_application(
 
 def _handle_errors(app: FastAPI, observer: Observer, paths: str) -> None:
     def refuse(status: int, text: str, headers: Mapping[str, str] | None = None) -> Response:
+        text = shortened(text, _REFUSAL)
         observer.refused(status, text)
         return PlainTextResponse(text, status, headers)
 

@@ -139,14 +139,19 @@ def path_of(root: str, namespace: str, plural: str) -> str:
     return f"{root}{within}/{plural}"
 
 
+PAGES_MAX: Final = 10_000
+"""Of a list. Kubernetes supports 150,000 pods, and pages have hundreds of objects."""
+
+
 async def pages(
     api: Api, resource: Resource[T], deadline: float, limit: int = _PAGE_ITEMS
 ) -> AsyncIterator[tuple[ListMeta, list[T]]]:
     """Yield the pages of a list, each of up to `limit` objects. After a page that is too large, the
-    next ones have half as many objects. Raises ApiError.
+    next ones have half as many objects. Raises ApiError, also for a list of more than PAGES_MAX
+    pages.
     """
     more: Query = ()
-    while True:
+    for _ in range(PAGES_MAX):
         query = [*resource.query, ("limit", str(limit)), *more]
         try:
             accept = LIST_METADATA if resource.metadata_only else JSON
@@ -161,6 +166,7 @@ async def pages(
         if not meta.token:
             return
         more = [("continue", meta.token)]
+    raise ApiError("large", f"a list has more than {PAGES_MAX} pages: is a proxy in between?")
 
 
 async def read_list(

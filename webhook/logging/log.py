@@ -13,7 +13,7 @@ from typing import Final, Literal, Protocol
 import msgspec
 from msgspec import Struct
 
-from webhook.api.formats import many_lines, one_line
+from webhook.api.formats import many_lines, one_line, shortened
 
 
 class Output(Protocol):
@@ -96,6 +96,11 @@ Form = Callable[[Sequence[Record]], bytes]
 as_json: Final[Form] = msgspec.json.Encoder().encode_lines
 
 
+_MESSAGE: Final = 2000
+_TRACE: Final = 20_000
+"""Characters of an event: messages contain names and reasons of objects."""
+
+
 class Log:
     """Writes lines to a stream. Reasons name fields, never values, which may be secrets."""
 
@@ -108,8 +113,9 @@ class Log:
         self._output.write(self._form(records))
 
     def event(self, level: str, event: str, message: str, status: int = 0, trace: str = "") -> None:
-        """Write an event with its level (`info`, `warning`, `error`)."""
-        self.write([Event(timestamp(time()), level, self._process, event, message, status, trace)])
+        """Write an event with its level (`info`, `warning`, `error`). Long texts are shortened."""
+        text, trace = shortened(message, _MESSAGE), shortened(trace, _TRACE)
+        self.write([Event(timestamp(time()), level, self._process, event, text, status, trace)])
 
 
 class _Follower(logging.Handler):

@@ -1,6 +1,7 @@
 """The collector of a process, which reads all values when metrics are scraped."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import inf
 from time import monotonic
 from typing import Any, Final, NamedTuple
 
@@ -16,6 +17,8 @@ from webhook.metrics.table import BUILD_INFO, Metric
 _BURST: Final = 20
 _A_SECOND: Final = 5
 """The rate of expositions per second in the long run. Each blocks reviews for milliseconds."""
+_PAUSE: Final = 20
+"""The pause after an exposition, as a multiple of its time."""
 
 
 class Buckets(NamedTuple):
@@ -70,16 +73,24 @@ def _family(metric: Metric, values: Mapping[Any, Any]) -> families.Metric:
 
 
 class PacedScrapes:
-    """Limits expositions to a burst and a rate; above that, the last one is returned."""
+    """Limits expositions to a burst, a rate and a twentieth of the time; else the last one is
+    returned.
+    """
 
     def __init__(
         self, make: Callable[[], tuple[bytes, str]], clock: Callable[[], float] = monotonic
     ) -> None:
         self._make = make
         self._limit = RateLimit(_BURST, _A_SECOND, clock)
+        self._clock = clock
+        self._next = -inf
         self._last: tuple[bytes, str] | None = None
 
     def __call__(self) -> tuple[bytes, str]:
-        if self._limit.spend() or self._last is None:
+        begun = self._clock()
+        allowed = begun >= self._next and self._limit.spend()
+        if allowed or self._last is None:
             self._last = self._make()
+            end = self._clock()
+            self._next = end + _PAUSE * (end - begun)
         return self._last

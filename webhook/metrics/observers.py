@@ -12,6 +12,7 @@ from typing import Final
 
 from webhook.admission.reviewer import Outcome
 from webhook.api import names
+from webhook.api.formats import shortened
 from webhook.api.objects import Pod
 from webhook.api.review import CAUSE_TYPES, Answer
 from webhook.kubeclient.timeouts import RateLimit
@@ -29,6 +30,11 @@ BATCH_SECONDS: Final = 0.25
 reviews a second takes a fifth of its CPU time."""
 
 _BATCH_LINES: Final = 256
+
+_TEXT: Final = 253
+"""Characters of each text of a request in a line: as many as a name has at most."""
+_REASONS: Final = 20
+"""Fields in the line of a denial."""
 
 _OPERATIONS: Final = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
 _KINDS: Final = frozenset({"Pod", "RayCluster", "RayJob", "RayService", "RayCronJob"})
@@ -86,19 +92,19 @@ class ReviewObserver:
             "",
             "warning" if causes else "info",
             "admission",
-            request.uid,
-            kind,
-            request.namespace or "",
-            outcome.name,
-            request.operation,
+            shortened(request.uid, _TEXT),
+            shortened(kind, _TEXT),
+            shortened(request.namespace or "", _TEXT),
+            shortened(outcome.name, _TEXT),
+            shortened(request.operation, _TEXT),
             "denied" if causes else "allowed" if answer.patch is None else "patched",
             0.0,
             request.dry_run is True,
-            [cause.field for cause in causes] if causes else [],
+            [shortened(cause.field, _TEXT) for cause in causes[:_REASONS]] if causes else [],
             len(answer.warnings),
             rules,
-            cluster,
-            group,
+            shortened(cluster, _TEXT),
+            shortened(group, _TEXT),
             replica,
             host,
         )
