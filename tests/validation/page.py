@@ -61,7 +61,11 @@ FAMILIES = (
     Family("lifecycle", "Start and termination of pods", _of("lifecycle")),
     Family("resize", "Resize in place", _of("in_place_resize")),
     Family("autoscaling", "Autoscaling", _of("autoscaling")),
-    Family("ray-start", "Start of Ray: parameters, versions and variables", _of("ray_start")),
+    Family(
+        "ray-start",
+        "Start of Ray: parameters, versions and variables",
+        _of("ray_start", "ray_command"),
+    ),
     Family("fault-tolerance", "Fault tolerance and history server", _of("fault_tolerance")),
     Family("security", "Authentication, network policies and TLS", _of("security")),
     Family("feature-gates", "Feature gates of KubeRay", _of("feature_gates")),

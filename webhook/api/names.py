@@ -242,10 +242,11 @@ RAY_GCS_STORAGE_PATH: Final = "RAY_gcs_storage_path"
 RAY_ENABLE_AUTOSCALER_V2: Final = "RAY_enable_autoscaler_v2"
 AUTOSCALER_START_COMMAND: Final = "KUBERAY_GEN_AUTOSCALER_START_CMD"
 
-# KubeRay writes the command that starts Ray into this variable of Ray's container; its samples name
-# that container so.
+# KubeRay writes the command that starts Ray into this variable of Ray's container; by the
+# annotation the container's own command replaces KubeRay's; samples name that container so.
 # https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
 RAY_START_COMMAND: Final = "KUBERAY_GEN_RAY_START_CMD"
+OVERWRITE_COMMAND: Final = "ray.io/overwrite-container-cmd"
 RAY_CONTAINERS: Final = ("ray-worker", "ray-head")
 
 TLS_VARIABLES: Final = (

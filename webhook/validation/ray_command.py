@@ -1,0 +1,215 @@
+"""Rules of `command` and `args` of Ray's container, which KubeRay puts before `ray start`."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec import Struct
+
+from webhook.api import names
+from webhook.validation.cluster import Cluster, Group
+from webhook.validation.field import Field
+from webhook.validation.finding import Fault
+from webhook.validation.shell import read_marks
+
+_LONGEST: Final = 65536
+_SHELLS: Final = frozenset({"sh", "bash", "dash", "ash", "ksh", "zsh"})
+_PYTHON: Final = re.compile(r"python[0-9.]*$")
+_HARMLESS: Final = frozenset({"set", "echo", "true", ":", "ulimit"})
+"""Commands that may lose their arguments: what follows runs as written."""
+_TAKES_TEXT: Final = re.compile(r"-[a-zA-Z]*c[a-zA-Z]*$")
+_STARTS: Final = re.compile(r"\bray\s+start\b")
+_WRAPPERS: Final = frozenset({"nohup", "sudo", "env", "time", "stdbuf", "tini", "dumb-init", "--"})
+_ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=|-")
+_ENDLESS: Final = re.compile(
+    r"""
+    sleep\s+inf | tail\s+(?:.*\s)?(?:-[a-zA-Z]*[fF]|--follow) | sshd\s+.*-D
+    | (?:uvicorn|gunicorn|hypercorn|tensorboard|tritonserver|code-server)\b(?!.*--version)
+    | (?:text-generation-launcher|trtllm-serve|jupyter-lab|jupyter-notebook)\b(?!.*--version)
+    | jupyter\s+(?:lab|notebook|server) | (?:vllm|ollama|lmdeploy)\s+serve | streamlit\s+run
+    | mlflow\s+(?:server|ui) | serve\s+run(?!.*--non-blocking) | redis-server(?!.*--daemonize)
+    | python[0-9.]*\s+(?:-[a-ln-zA-Z]+\s+)*-m\s+(?:vllm\.entrypoints\.(?:openai\.)?api_server
+      |sglang\.launch_server|http\.server|uvicorn|gunicorn|jupyter|notebook|tensorboard)
+    | (?:while|until)\s+(?:true|:|false|\[\s*1\s*\]|\[\[\s*1\s*\]\])\s*$
+    | exec\s+[^<>&0-9]
+    """,
+    re.VERBOSE,
+)
+_LOOP_ENDS: Final = re.compile(r"\bbreak\b|\bdone\b[^\n;]*&(?!&)")
+
+
+def ray_command_nested_shell(cluster: Cluster) -> Iterator[Fault]:
+    """A shell or Python with a text as its program, before `ray start`.
+
+    KubeRay joins `command` and `args` of Ray's container with blanks and puts them, without quotes,
+    before `ray start`, in a shell of its own. Of `[sh, -c, "pip install x && echo done"]` the inner
+    shell runs `pip` without arguments, so that nothing is installed, and Ray starts. The text alone
+    is right, since KubeRay has a shell; so is `ray.io/overwrite-container-cmd` with
+    `$KUBERAY_GEN_RAY_START_CMD` in the text.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
+    (`BuildPod`, `convertCmdToString`)
+    """
+    for group in cluster.everyone:
+        program = _read_program(_words(cluster, group))
+        if program is not None and (first := program.lost_after):
+            found = f"{program.interpreter} -c runs only {first[:20]!r}: KubeRay drops the quotes"
+            yield Fault(program.field, f"{found}; {program.advice}")
+
+
+def ray_command_never_ends(cluster: Cluster) -> Iterator[Fault]:
+    """A server or an endless command before `ray start`.
+
+    KubeRay puts `command` and `args` of Ray's container before `ray start`, which therefore never
+    runs: the head has no GCS, and workers stay in Init. Run the command in parentheses with `&`, in
+    a `postStart` hook, in a container of its own, or by Ray.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
+    (`BuildPod`)
+    """
+    for group in cluster.everyone:
+        text = _joined(cluster, group)
+        for command in _foreground(text) if text else ():
+            found = _ENDLESS.match(_bare(command))
+            loop = command.startswith(("while", "until"))
+            if found and not (loop and _LOOP_ENDS.search(text)):
+                said = f"{' '.join(command.split())[:30]!r} does not end, so Ray never starts"
+                yield Fault(_field(group), f"{said}: use another container, or (... &)")
+                break
+
+
+def ray_command_syntax(cluster: Cluster) -> Iterator[Fault]:
+    """A text before `ray start` that is not a complete command of a shell.
+
+    KubeRay continues the text with `&& ulimit ...; ray start ...`. After an operator or a line end
+    this is a syntax error of bash, so the container restarts repeatedly; a comment hides it. A YAML
+    block with `|` ends with a line end, one with `|-` does not.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
+    (`BuildPod`)
+    """
+    for group in cluster.everyone:
+        text = _joined(cluster, group)
+        if text and (problem := _incomplete(text)):
+            yield Fault(_field(group), problem)
+
+
+class _Program(Struct, frozen=True):
+    """The program that an interpreter receives as a text, and the list that contains it."""
+
+    field: Field
+    interpreter: str
+    text: str
+
+    @property
+    def lost_after(self) -> str:
+        """The first word if the interpreter loses words that it needs, else an empty string."""
+        text = self.text.strip()
+        if text[:1] in ("'", '"'):
+            return ""
+        if self.interpreter not in _SHELLS:
+            first, *rest = text.split() or [""]
+            return first if rest else ""
+        end = next((mark.start for mark in read_marks(text) if mark.kind == "operator"), len(text))
+        first, *rest = text[:end].split() or [""]
+        return first if rest and first not in _HARMLESS else ""
+
+    @property
+    def advice(self) -> str:
+        if self.interpreter in _SHELLS:
+            return f"remove {self.interpreter} -c"
+        return "put the program in a file"
+
+
+def _read_program(words: list[tuple[Field, str]]) -> _Program | None:
+    """Return the program of the first interpreter that receives one as a text."""
+    for index, (_, word) in enumerate(words):
+        interpreter = _interpreter(word)
+        takes_text = False
+        for field, text in words[index + 1 :] if interpreter else ():
+            if text[:1] != "-":
+                if takes_text:
+                    return _Program(field, interpreter, text)
+                break
+            takes_text |= bool(_TAKES_TEXT.match(text))
+    return None
+
+
+def _interpreter(word: str) -> str:
+    """Return the name of a shell or of Python; empty for any other word."""
+    name = word.rpartition("/")[2]
+    return name if name in _SHELLS or _PYTHON.match(name) else ""
+
+
+def _words(cluster: Cluster, group: Group) -> list[tuple[Field, str]]:
+    """Return the words that KubeRay puts before `ray start`, with the list of each; none if the
+    template has a start of its own.
+    """
+    container = group.first.field
+    parts = [container / "command", container / "args"]
+    words = [(part, word.text) for part in parts for word in part.items() if word.text]
+    if not words or _overwrites(cluster, group):
+        return []
+    text = " ".join(word for _, word in words)
+    if len(text) > _LONGEST or names.RAY_START_COMMAND in text or _STARTS.search(text):
+        return []
+    split: list[tuple[Field, str]] = []
+    for part, word in words:
+        first = word.partition(" ")[0]
+        split += [(part, each) for each in (word.split() if _interpreter(first) else [word])]
+    return split
+
+
+def _overwrites(cluster: Cluster, group: Group) -> bool:
+    """Return whether the template's command replaces that of KubeRay."""
+    own = group.annotations.key(names.OVERWRITE_COMMAND).text
+    return "true" in (own.lower(), cluster.annotations.get(names.OVERWRITE_COMMAND, "").lower())
+
+
+def _joined(cluster: Cluster, group: Group) -> str:
+    return " ".join(word for _, word in _words(cluster, group))
+
+
+def _field(group: Group) -> Field:
+    command = group.first.field / "command"
+    return command if command.size else group.first.field / "args"
+
+
+def _incomplete(text: str) -> str:
+    """Return the problem of a text that `&&` cannot continue."""
+    for mark in read_marks(text):
+        last = not text[mark.end :].strip()
+        if mark.kind == "quote":
+            return f"the quote {mark.text} is not closed: close it"
+        if mark.kind == "comment" and last:
+            return f"{mark.text[:20]!r} hides ray start, which KubeRay appends: remove it"
+        if mark.kind == "operator" and last:
+            shown = "a line end" if mark.text == "\n" else mark.text
+            return f"{shown} before the && that KubeRay appends is a syntax error: remove it"
+    return ""
+
+
+def _foreground(text: str) -> Iterator[str]:
+    """Yield the simple commands outside of parentheses that the shell waits for."""
+    waiting: list[str] = []
+    depth = start = 0
+    for mark in read_marks(text):
+        if mark.kind == "parenthesis":
+            depth += 1 if mark.text == "(" else -1
+        elif mark.kind == "operator" and depth <= 0:
+            waiting.append(text[start : mark.start])
+            start = mark.end
+            if mark.text == "&":
+                waiting.clear()
+            elif mark.text in (";", "\n"):
+                yield from waiting
+                waiting.clear()
+    yield from (*waiting, text[start:])
+
+
+def _bare(command: str) -> str:
+    """Return a command without assignments and wrappers before it, and without its folder."""
+    words = command.split()
+    while words and (words[0] in _WRAPPERS or _ASSIGNMENT.match(words[0])):
+        words.pop(0)
+    return " ".join([words[0].rpartition("/")[2], *words[1:]]) if words else ""
