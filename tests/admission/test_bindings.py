@@ -6,6 +6,8 @@ from typing import Any
 
 import jsonpatch
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from tests.builders import Webhook
 from webhook.admission.binding_handler import BindingHandler
@@ -77,6 +79,33 @@ def test_annotations_of_the_binding_stay_and_those_of_the_node_count() -> None:
 )
 def test_everything_else_is_bound_as_it_is(binding: Any) -> None:  # noqa: ANN401
     assert answered(binding) == binding
+
+
+NOTHING: st.SearchStrategy[Any] = st.sampled_from([None, 7, "text", [], {}])
+ANNOTATIONS = NOTHING | st.dictionaries(st.sampled_from(["a", CLIQUE, "a/b~c"]), st.text())
+METADATA = NOTHING | st.fixed_dictionaries(
+    {}, optional={"annotations": ANNOTATIONS, "name": st.text()}
+)
+TARGETS = NOTHING | st.fixed_dictionaries(
+    {},
+    optional={
+        "kind": NOTHING | st.sampled_from(["Node", "Pod"]),
+        "name": NOTHING | st.sampled_from(["n1", "n2", ""]),
+    },
+)
+
+
+@given(NOTHING | st.fixed_dictionaries({}, optional={"metadata": METADATA, "target": TARGETS}))
+@example({"target": {"name": "n1"}})
+@example({"metadata": None, "target": {"name": "n1"}})
+def test_each_binding_gets_a_patch_that_applies_and_a_second_review_changes_nothing(
+    binding: Any,  # noqa: ANN401 - also what is no binding
+) -> None:
+    stored = answered(binding)
+    if stored != binding:
+        assert stored["metadata"]["annotations"][CLIQUE] == "b7.0"
+        assert stored["target"] == binding["target"]
+    assert answered(stored) == stored
 
 
 def test_without_a_handler_bindings_pass() -> None:

@@ -68,7 +68,8 @@ AMOUNTS = st.sampled_from(
     [{"google.com/tpu": "4"}, {"google.com/tpu": 2}, {"nvidia.com/gpu": "8"}]
 ) | st.dictionaries(DEVICES, st.sampled_from(["0", "1", "2", "4", "8", 4]), max_size=3)
 RESOURCES = st.none() | st.fixed_dictionaries(
-    {}, optional={"limits": AMOUNTS, "requests": AMOUNTS, "claims": st.just([{"name": "x"}])}
+    {},
+    optional={"limits": AMOUNTS, "requests": AMOUNTS, "claims": st.builds(lambda: [{"name": "x"}])},
 )
 TERM = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernetes.io/hostname"}
 TERMS = st.none() | st.fixed_dictionaries(
@@ -219,6 +220,10 @@ def cases(draw: st.DrawFn) -> Case:
                 names.ANNOTATION_REPLICA_LABEL: st.just("true"),
                 names.ANNOTATION_REPAIR: st.just("true"),
                 names.ANNOTATION_DRAIN_SECONDS: st.sampled_from(["120", "0", "2m"]),
+                names.ANNOTATION_COMPUTE_DOMAIN: st.sampled_from(
+                    ["cluster", "worker-group", "replica"]
+                ),
+                names.ANNOTATION_NODE_LABELS: st.sampled_from(["example.com/rack", "-bad-"]),
             },
         )
     )
@@ -256,3 +261,68 @@ def _identity_labels(draw: st.DrawFn, group: str, hosts: int) -> dict[str, str]:
         return index
     host = str(draw(st.integers(0, hosts - 1)))
     return {**index, names.LABEL_REPLICA_NAME: f"{group[:50]}-xh3hf", names.LABEL_HOST_INDEX: host}
+
+
+def _sidecar(pod: Object) -> None:
+    pod["spec"]["containers"].insert(0, {"name": "proxy", "image": "proxy", "env": [START]})
+
+
+def _late_sidecar(pod: Object) -> None:
+    container = {"name": "agent", "image": "agent", "restartPolicy": "Always"}
+    pod["spec"]["initContainers"] = [*(pod["spec"].get("initContainers") or []), container]
+
+
+def _variable_first(pod: Object) -> None:
+    for container in pod["spec"]["containers"]:
+        container["env"] = [{"name": "OTEL", "value": "1"}, *(container.get("env") or [])]
+
+
+def _variables_sorted(pod: Object) -> None:
+    for container in pod["spec"]["containers"]:
+        container["env"] = sorted(container.get("env") or [], key=lambda entry: entry["name"])
+
+
+def _variables_removed(pod: Object) -> None:
+    for container in pod["spec"]["containers"]:
+        container["env"] = [e for e in container.get("env") or [] if e["name"] in THEIRS]
+
+
+def _devices(pod: Object) -> None:
+    pod["spec"]["containers"][-1]["resources"] = {"limits": {"nvidia.com/gpu": "8"}}
+
+
+def _fields_removed(pod: Object) -> None:
+    for name in ("hostname", "subdomain", "schedulingGroup", "affinity"):
+        pod["spec"].pop(name, None)
+
+
+def _annotations_removed(pod: Object) -> None:
+    pod["metadata"].pop("annotations", None)
+
+
+def _selector(pod: Object) -> None:
+    pod["spec"]["nodeSelector"] = {
+        **(pod["spec"].get("nodeSelector") or {}),
+        names.NODE_TPU_TOPOLOGY: "2x2",
+    }
+
+
+OTHERS = st.lists(
+    st.sampled_from(
+        [
+            _sidecar,
+            _late_sidecar,
+            _variable_first,
+            _variables_sorted,
+            _variables_removed,
+            _devices,
+            _fields_removed,
+            _annotations_removed,
+            _selector,
+        ]
+    ),
+    min_size=1,
+    max_size=3,
+    unique=True,
+)
+"""Changes of other webhooks, after which the API server calls this one again."""

@@ -6,10 +6,13 @@ import copy
 import json
 import re
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, assume, event, example, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.builders import (
     Decided,
@@ -19,7 +22,7 @@ from tests.builders import (
     a_pod,
     manifest,
 )
-from tests.mutation.strategies import Case, cases
+from tests.mutation.strategies import OTHERS, Case, cases
 from webhook.admission.pod_handler import PodDecision, PodHandler
 from webhook.api import names
 from webhook.api.formats import is_dns_label, is_label_value
@@ -29,6 +32,7 @@ from webhook.manifest.kuberay_pods import expand
 from webhook.manifest.standalone import load_state
 from webhook.manifest.views import as_cluster, as_pod
 from webhook.mutation.edit import (
+    AddClaim,
     AppendResizeRule,
     AppendTerm,
     Edit,
@@ -41,6 +45,7 @@ from webhook.mutation.edit import (
     Warn,
 )
 from webhook.mutation.pipeline import edits
+from webhook.mutation.ray_pod import DEFAULT_POLICY
 from webhook.reservation.stores import at_once
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -136,6 +141,12 @@ def _claim(pod: Object, edit: Edit) -> None:
             assert container is ray_of(pod)
             rule = {"resourceName": resource, "restartPolicy": "NotRequired"}
             container["resizePolicy"] = [*(container.get("resizePolicy") or []), rule]
+        case AddClaim(name, template, paths):
+            claim = {"name": name, "resourceClaimTemplateName": template}
+            pod["spec"]["resourceClaims"] = [*(pod["spec"].get("resourceClaims") or []), claim]
+            for path in paths:
+                resources = at(pod, path)["resources"] = at(pod, path).get("resources") or {}
+                resources["claims"] = [*(resources.get("claims") or []), {"name": name}]
         case SetPreStop(path, command):
             present = at(pod, path).get("lifecycle") or {}
             assert not {"preStop", "postStart"} & present.keys()
@@ -218,6 +229,7 @@ def _nothing_else_changes(before: Object, after: Object) -> None:
     assert new["metadata"]["labels"].keys() - old["metadata"]["labels"].keys() <= {
         *names.IDENTITY_LABELS,
         names.LABEL_LEGACY_REPLICA_INDEX,
+        names.LABEL_COMPUTE_DOMAIN,
     }
     for kind in ("podAffinity", "podAntiAffinity"):
         kept = ((old["spec"].get("affinity") or {}).get(kind) or {}).get(REQUIRED) or []
@@ -228,21 +240,30 @@ def _nothing_else_changes(before: Object, after: Object) -> None:
         _only_placeholders_are_replaced(mine.get("env") or [], theirs.get("env") or [])
         rules = mine.get("resizePolicy") or []
         assert (theirs.get("resizePolicy") or [])[: len(rules)] == rules
+        claims = (mine.get("resources") or {}).get("claims") or []
+        assert ((theirs.get("resources") or {}).get("claims") or [])[: len(claims)] == claims
         for container in (mine, theirs):
             container.pop("env", None)
+            _drop_claims(container)
     for container in rays:
         container.pop("resizePolicy", None)
     _drop_hook(*rays)
     for pod in (old, new):
         del pod["metadata"]["labels"]
         pod["metadata"].pop("annotations", None)
-        for key in ("affinity", GRACE, *EMPTY_ONLY):
+        for key in ("affinity", "resourceClaims", GRACE, *EMPTY_ONLY):
             pod["spec"].pop(key, None)
     assert new == old
     assert (after["spec"].get(GRACE) or 0) >= (before["spec"].get(GRACE) or 0)
     for key in EMPTY_ONLY:
         if before["spec"].get(key):
             assert after["spec"][key] == before["spec"][key]
+
+
+def _drop_claims(container: Object) -> None:
+    (container.get("resources") or {}).pop("claims", None)
+    if not container.get("resources"):
+        container.pop("resources", None)
 
 
 def _drop_hook(old: Object, new: Object) -> None:
@@ -331,6 +352,28 @@ def test_any_ray_pod_is_completed_exactly_once_or_refused_untouched(case: Case) 
     seen = check(case)
     event("admitted" if seen.once.answer.allowed else "refused")
     event(f"{min(len(seen.edits) // 10, 3)}0 edits or more")
+
+
+@settings(
+    max_examples=200, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+@given(case=cases(), others=OTHERS, zones=st.booleans())
+def test_after_the_change_of_another_webhook_a_pod_is_completed_as_if_it_had_come_so(
+    case: Case, others: list[Callable[[Object], None]], *, zones: bool
+) -> None:
+    webhook = Webhook(case.cluster, policy=replace(DEFAULT_POLICY, zones=zones))
+    pod = webhook.admit(copy.deepcopy(case.pod)).pod
+    for change in others:
+        change(pod)
+    once = webhook.admit(copy.deepcopy(pod))
+    twice = webhook.admit(copy.deepcopy(once.pod))
+    assert twice.answer.allowed is once.answer.allowed
+    assert twice.pod == once.pod
+    assert not twice.patch
+    labels = {key: pod["metadata"]["labels"].get(key) for key in names.IDENTITY_LABELS}
+    assert {key: once.pod["metadata"]["labels"].get(key) for key in labels} == labels or not any(
+        labels.values()
+    )
 
 
 @settings(

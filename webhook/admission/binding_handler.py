@@ -9,7 +9,7 @@ from typing import Any
 
 from webhook.api.objects import Strings
 from webhook.api.review import ALLOWED, AdmissionRequest, Answer
-from webhook.mutation.fold import encode, extended
+from webhook.mutation.fold import Operation, encode, extended
 
 Labels = Callable[[str], Awaitable[Strings]]
 """Returns the labels of a Node that are copied."""
@@ -33,6 +33,8 @@ class BindingHandler:
         labels = await self._labels(name)
         if not labels:
             return ALLOWED
+        if not isinstance(binding.get("metadata"), dict):
+            return Answer(patch=encode([Operation("add", "/metadata", {"annotations": labels})]))
         annotations = meta.get("annotations")
         present = annotations if isinstance(annotations, dict) else None
         return Answer(patch=encode(extended("/metadata/annotations", present, labels)))
