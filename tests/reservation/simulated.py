@@ -143,7 +143,7 @@ class Watch(Generic[T]):
                 feed.item(self._decoder.decode(body))
         feed.end(begun)
         feed.contacted(begun)
-        self.cursor, self.behind, self.synced = at[1], 0, True
+        self.cursor, self.synced = at[1], True
 
     def receive(self, count: int) -> None:
         """Receive some of what happened."""
