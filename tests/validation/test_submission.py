@@ -99,7 +99,6 @@ def test_kuberay_without_this_shell() -> None:
     ({"runtimeEnvYAML": r"env_vars: {A: '\$B'}"}, "spec.runtimeEnvYAML"),
     ({"runtimeEnvYAML": "pip: [a, '`b`']"}, "spec.runtimeEnvYAML"),
     ({"metadata": {"team": "$TEAM"}}, "spec.metadata[team]"),
-    ({"entrypointResources": '{"$A": 1}'}, "spec.entrypointResources"),
 ])  # fmt: skip
 def test_a_variable_beside_the_entrypoint(fields: dict[str, object], path: str) -> None:
     assert found(a_job().spec(**fields)) == {(RUNTIME_ENV, path)}

@@ -54,7 +54,7 @@ def job_entrypoint_in_shell(job: Job) -> Iterator[Fault]:
 
 
 def job_runtime_env_in_shell(job: Job) -> Iterator[Fault]:
-    """A variable in the runtime environment, the metadata or the resources of a RayJob.
+    """A variable in the runtime environment or the metadata of a RayJob.
 
     They stand in double quotes in the submitter's shell, which replaces the variable by its own
     value, usually an empty one, before Ray receives the text. In HTTPMode Ray receives it as it is.
@@ -64,9 +64,9 @@ def job_runtime_env_in_shell(job: Job) -> Iterator[Fault]:
     """
     if not job.in_shell:
         return
-    present, resources = _present(job), job.field / "entrypointResources"
+    present = _present(job)
+    parts: list[tuple[Field, object]] = []
     environment, metadata = job.field / "runtimeEnvYAML", job.field / "metadata"
-    parts: list[tuple[Field, object]] = [(resources, resources.value)]
     if "$" in environment.text or "`" in environment.text:
         parts.append((environment, job.runtime_env.value))
     parts += [(metadata.key(key), {key: value}) for key, value in metadata.map.items()]
