@@ -1,4 +1,4 @@
-"""`ray-webhook dashboard` as a process: on files, on a cluster, and in a cluster."""
+"""`ray-webhook dashboard` as a process: on files, and on a cluster."""
 
 import asyncio
 import re
@@ -13,7 +13,6 @@ from pathlib import Path
 import httpx
 
 from tests.cli.running import At, Run, Write
-from tests.dashboard.rbac import binding, role
 from tests.dashboard.test_following import store
 from tests.diagnostics.samples import samples
 from tests.diagnostics.scenes import Scene
@@ -22,7 +21,6 @@ from tests.kubeclient.fake_api import (
     PODS,
     RAYCLUSTERS,
     FakeApi,
-    Object,
 )
 
 ROOT = Path(__file__).parents[2]
@@ -90,45 +88,6 @@ async def test_a_cluster_is_shown_by_the_users_own_kubeconfig(tmp_path: Path) ->
         assert before == [(RAYCLUSTERS, "1"), (PODS, "1")], "it listens before it lists"
 
 
-async def test_in_a_cluster_a_user_sees_his_namespaces_and_nobody_else_anything(
-    tmp_path: Path,
-) -> None:
-    def judge(review: Object) -> Object:
-        spec = review["spec"]
-        if review["kind"] == "TokenReview":
-            known = spec["token"] in {"alice", "bob"}
-            return {"authenticated": known, "user": {"username": spec["token"]}}
-        namespace = spec["resourceAttributes"]["namespace"]
-        return {"allowed": (spec["user"], namespace) == ("alice", "team")}
-
-    def with_cluster(config: str) -> None:
-        ports = {"RAY_WEBHOOK_DASHBOARD__PORT": "0", "RAY_WEBHOOK_LISTEN__ADMIN_PORT": "0"}
-        with running("--in-cluster", "--kubeconfig", config, **ports) as line:
-            page, ready = re.findall(r"http://[^/ ]+", line)
-            while httpx.get(f"{ready}/readyz").status_code != httpx.codes.OK:
-                pass
-            assert "ray_webhook_dashboard_examinations_total" in httpx.get(f"{ready}/metrics").text
-            assert httpx.get(f"{page}/api/v1/status").status_code == 401
-            seen = {}
-            for user in ("alice", "bob"):
-                bearer = {"authorization": f"Bearer {user}"}
-                url = f"{page}/api/v1/status"
-                while user == "alice" and not httpx.get(url, headers=bearer).json()["clusters"]:
-                    pass
-                found = httpx.get(url, headers=bearer).json()
-                seen[user] = [each["name"] for each in found["clusters"]]
-            assert seen == {"alice": ["llama"], "bob": []}
-            stranger = httpx.get(f"{page}/api/v1/status", headers={"authorization": "Bearer x"})
-            assert stranger.status_code == 401
-
-    async with FakeApi().serving() as fake:
-        fake.judge = judge
-        store(fake, Scene())
-        fake.put("clusterroles", role("looks"))
-        fake.put("rolebindings", binding("team", "looks", "alice"))
-        await asyncio.to_thread(with_cluster, str(kubeconfig(tmp_path, fake.port)))
-
-
 def test_an_unreachable_cluster_is_an_error_before_the_start(at: At) -> None:
     command = ("dashboard", "-A", "--port", "0")
     ended = at(Scene(), *command, change=lambda server: server.refused.add("/api/v1/pods"))
@@ -141,7 +100,6 @@ def test_wrong_arguments_are_named(run: Run, write: Write) -> None:
         port = taken.getsockname()[1]
         for said, *flags in (
             (str(wrong), "--state", wrong, "--port", 0),
-            ("has to be the first flag", "--port", 0, "--in-cluster"),
             ("choose another", "--state", "examples", "--port", port),
         ):
             ended = run("dashboard", *flags)

@@ -78,7 +78,7 @@ def test_help_and_version_are_commands_too(words: list[str], flags: list[str], r
         (["status", "--wach"], "there is no argument --wach; did you mean --watch?"),
         (["serve", "--prot", "1"], "there is no argument --prot; did you mean --port?"),
         (["serve", "--tls.sorce=x"], "--tls.sorce=x; did you mean --tls.source?"),
-        (["dashboard", "--in-cluster", "--dashboard.prot", "1"], "did you mean --dashboard.port?"),
+        (["dashboard", "--prot", "1"], "did you mean --port?"),
         (["controller", "--ignore.rayclustrs", "x"], "did you mean --ignore.rayclusters?"),
         (["preview", "--sumary", "-f", "x"], "--sumary; did you mean --summary?"),
     ],

@@ -25,20 +25,17 @@ PODS: dict[int, list[Object]] = {
 
 
 class Client:
-    """A browser that may see some namespaces, and what it has received."""
+    """A browser, and what it has received."""
 
-    def __init__(
-        self, stage: Stage, namespaces: frozenset[str] | None, query: Query | None = None
-    ) -> None:
+    def __init__(self, stage: Stage, query: Query | None = None) -> None:
         self.stage = stage
-        self.namespaces = namespaces
         self.query = query or Query()
         self.received: Shown | None = self.shown()
         self.tab = Tab(f'<div id="clusters">{self.shown().html}</div>')
 
     def shown(self) -> Shown:
         """Return what the page shows now."""
-        return Shown(self.stage.board.find(self.query, self.namespaces).shown, {})
+        return Shown(self.stage.board.find(self.query).shown, {})
 
     def messages(self) -> list[str]:
         """Return the messages that it has not received."""
@@ -52,7 +49,7 @@ class Client:
 
     def check(self) -> None:
         """Fail unless the page is as a new one would be."""
-        fresh = Client(self.stage, self.namespaces, self.query)
+        fresh = Client(self.stage, self.query)
         assert self.tab.root.shown() == fresh.tab.root.shown()
 
     @property
@@ -68,10 +65,10 @@ class Changes(RuleBasedStateMachine):
         super().__init__()
         self.stage = Stage(SCENE.observed(), renamed(Scene(), "other", "qwen"))
         self.clients = [
-            Client(self.stage, None),
-            Client(self.stage, frozenset({"other", "third"})),
-            Client(self.stage, None, Query(namespace="team", cluster="llama")),
-            Client(self.stage, None, Query(q="tpu", state="degraded", sort="name")),
+            Client(self.stage),
+            Client(self.stage, Query(namespace="other")),
+            Client(self.stage, Query(namespace="team", cluster="llama")),
+            Client(self.stage, Query(q="tpu", state="degraded", sort="name")),
         ]
 
     @rule(replica=st.integers(0, 14), hosts=st.sets(st.integers(0, 3), min_size=1))
@@ -153,7 +150,7 @@ class Changes(RuleBasedStateMachine):
             client.check()
         examiner = self.stage.live.examiner
         whole = examine(self.stage.object_cache, self.stage.now)
-        assert examiner.cluster_report(self.stage.now, None, {}) == whole
+        assert examiner.cluster_report(self.stage.now, {}) == whole
 
 
 TestChanges = Changes.TestCase
@@ -164,7 +161,7 @@ def test_one_host_that_goes_is_one_message_about_its_raycluster_alone() -> None:
     stage = Stage(SCENE.observed(), renamed(Scene(), "other", "qwen"))
     stage.drop_pods(PODS[3][2:3])
     stage.examine_changed()
-    client = Client(stage, None)
+    client = Client(stage)
     stage.drop_pods(PODS[7][2:3])
     stage.examine_changed()
     (message,) = client.messages()
@@ -176,7 +173,7 @@ def test_one_host_that_goes_is_one_message_about_its_raycluster_alone() -> None:
 
 def test_a_raycluster_with_a_problem_moves_to_the_top_and_back_when_it_is_solved() -> None:
     stage = Stage(renamed(Scene(), "other", "qwen"), SCENE.observed())
-    client = Client(stage, None)
+    client = Client(stage)
 
     def shown() -> list[str]:
         client.catch_up()
@@ -192,25 +189,22 @@ def test_a_raycluster_with_a_problem_moves_to_the_top_and_back_when_it_is_solved
     assert shown() == ["other/qwen", "team/llama"]
 
 
-def test_who_may_not_see_a_namespace_receives_nothing_of_it() -> None:
+def test_a_page_of_one_namespace_receives_nothing_of_another() -> None:
     stage = Stage(SCENE.observed(), renamed(Scene(), "other", "qwen"))
-    nowhere, other = Client(stage, frozenset({"nowhere"})), Client(stage, frozenset({"other"}))
+    nowhere, other = (Client(stage, Query(namespace=name)) for name in ("nowhere", "other"))
     stage.drop_pods(PODS[7])
     stage.object_cache.clusters.remove("uid-of-other-qwen")
     stage.examine_changed()
     assert nowhere.messages() == []
     assert "llama" not in "".join(other.messages())
-    for query in (Query(namespace="team"), Query(q="llama"), Query("team", "llama")):
-        found = stage.board.find(query, frozenset({"other"}))
-        assert (found.every, found.shown, found.problems) == (0, {}, {})
 
 
 def test_a_ready_raycluster_is_one_line_and_its_own_page_has_all_replicas() -> None:
     stage = Stage(SCENE.observed())
-    line = Client(stage, None).tab.root
+    line = Client(stage).tab.root
     assert line.every("li", "row") == []
     assert "tpu 15 of 15 replicas complete" in line.text
-    whole = Client(stage, None, Query("team", "llama")).tab.root
+    whole = Client(stage, Query("team", "llama")).tab.root
     assert len(whole.every("li", "row")) == 15
 
 
@@ -219,11 +213,11 @@ def test_a_large_raycluster_has_pages_and_those_with_problems_come_first() -> No
     gone = f"llama-tpu-worker-{PAGE_HOSTS // 4 + 1}-2"
     stage.object_cache.pods.remove(f"uid-of-{gone}")
     stage.examine_changed()
-    pages = [Client(stage, None, Query("team", "llama", page=page)) for page in (1, 2)]
+    pages = [Client(stage, Query("team", "llama", page=page)) for page in (1, 2)]
     rows = [page.tab.root.every("li", "row") for page in pages]
     assert [len(each) for each in rows] == [PAGE_HOSTS // 4, 5]
     assert rows[0][0].every("span", "what")[0].text == "host 2 missing"
-    found = stage.board.find(Query("team", "llama", page=99), None)
+    found = stage.board.find(Query("team", "llama", page=99))
     assert (found.page, found.pages) == (2, 2)
 
 
@@ -240,8 +234,8 @@ def many(count: int) -> Stage:
 
 def test_of_many_rayclusters_a_page_has_some_and_a_query_finds_any() -> None:
     stage = many(3 * LISTED)
-    client = Client(stage, None)
-    found = stage.board.find(Query(), None)
+    client = Client(stage)
+    found = stage.board.find(Query())
     assert (found.every, found.pages) == (150, 3)
     assert found.states == {"degraded": 15, "ready": 135}
     assert found.problems == {"host-missing": 15}
@@ -257,10 +251,10 @@ def test_of_many_rayclusters_a_page_has_some_and_a_query_finds_any() -> None:
         (Query(state="degraded", sort="name", namespace="team-1"), None),
         (Query(problem="host-missing", namespace="team-1"), None),
     ):
-        names = Client(stage, None, query).names
+        names = Client(stage, query).names
         wanted = [f"team-1/c{number:04}" for number in (10, 40, 70, 100, 130)]
         assert names == (wanted if listed is None else listed), query
-    by_name = Client(stage, None, Query(sort="name", page=3)).names
+    by_name = Client(stage, Query(sort="name", page=3)).names
     assert by_name == sorted(by_name)
     assert len(by_name) == LISTED
 
@@ -276,7 +270,7 @@ def test_a_change_draws_one_raycluster_of_many() -> None:
     stage.drawer.section = counting  # type: ignore[method-assign]
     stage.object_cache.pods.remove(f"uid-of-team-1-{HOST.replace('llama', 'c0001')}")
     stage.examine_changed()
-    client = Client(stage, None)
+    client = Client(stage)
     assert drawn == ["c0001"]
     assert len(client.names) == LISTED
 
@@ -286,5 +280,5 @@ def test_age_orders_the_list() -> None:
     for uid, name in (("uid-of-llama", "llama"), ("uid-of-other-qwen", "qwen")):
         cluster = stage.live.examiner.clusters[uid]
         stage.board.put(uid, structs.replace(cluster, created=1.0 if name == "llama" else 2.0))
-    assert Client(stage, None, Query(sort="oldest")).names == ["team/llama", "other/qwen"]
-    assert Client(stage, None, Query(sort="newest")).names == ["other/qwen", "team/llama"]
+    assert Client(stage, Query(sort="oldest")).names == ["team/llama", "other/qwen"]
+    assert Client(stage, Query(sort="newest")).names == ["other/qwen", "team/llama"]

@@ -71,7 +71,7 @@ class Followed:
     def cluster_report(self) -> ClusterReport:
         """The picture, an hour after the scene's start."""
         self.examiner.catch_up(NOW)
-        return self.examiner.cluster_report(NOW, None, {})
+        return self.examiner.cluster_report(NOW, {})
 
     @property
     def ids(self) -> list[str]:

@@ -15,48 +15,27 @@ from tests.diagnostics.samples import samples
 from tests.diagnostics.scenes import Scene, llama
 from webhook.api import names
 from webhook.dashboard.page import BEAT_SECONDS, STREAMS, DashboardSite
-from webhook.dashboard.rights import NotNowError, UserScope
-from webhook.dashboard.routes import LOOPBACK, site_application
-from webhook.dashboard.sessions import OwnAccess, TokenAccess
+from webhook.dashboard.routes import site_application
+from webhook.dashboard.session import Session
 from webhook.diagnostics.document import document
 
+LOCAL = "http://localhost:8090"
 MISSING = "llama-tpu-worker-0-3"
 
 
-class Tenants(TokenAccess):
-    """Access by tokens that are names of namespaces; `all` sees everything, `down` no one."""
-
-    def __init__(self) -> None:
-        """Use no API server."""
-
-    async def enter(self, token: str) -> str | None:
-        """Let in anyone who has a token."""
-        return token if await self.sight(token, "") else None
-
-    def leave(self, session: str) -> None:
-        """Do nothing."""
-
-    async def sight(self, session: str, bearer: str) -> UserScope | None:
-        """Return who it is."""
-        who = bearer or session
-        if who == "down":
-            raise NotNowError("the API server cannot be asked who you are")
-        if who == "all":
-            return UserScope("root", None)
-        if who == "busy":
-            return UserScope("alice", None)
-        return UserScope(who, frozenset({who})) if who in {"team", "other"} else None
-
-
 @asynccontextmanager
-async def visited(stage: Stage, who: str = "all") -> AsyncIterator[httpx.AsyncClient]:
-    """Yield a client that has a bearer token."""
-    app = site_application(DashboardSite(stage.live, Tenants(), stage.drawer), LOOPBACK, "session")
-    headers = {"authorization": f"Bearer {who}"} if who else {}
+async def visited(stage: Stage, *, signed_in: bool = True) -> AsyncIterator[httpx.AsyncClient]:
+    """Yield a client, which is signed in by its bearer token."""
+    site = site_of(stage)
+    headers = {"authorization": f"Bearer {site.session.token}"} if signed_in else {}
     async with httpx.AsyncClient(
-        transport=httpx.ASGITransport(app), base_url="http://localhost:8090", headers=headers
+        transport=httpx.ASGITransport(site_application(site)), base_url=LOCAL, headers=headers
     ) as client:
         yield client
+
+
+def site_of(stage: Stage) -> DashboardSite:
+    return DashboardSite(stage.live, Session(), stage.drawer)
 
 
 def a_stage() -> Stage:
@@ -65,7 +44,7 @@ def a_stage() -> Stage:
 
 
 async def test_nobody_gets_in_without_a_token() -> None:
-    async with visited(a_stage(), who="") as client:
+    async with visited(a_stage(), signed_in=False) as client:
         page = await client.get("/")
         assert (page.status_code, page.headers["location"]) == (303, "/enter")
         for path in ("/events", "/pod?namespace=team&name=x", "/host", "/diagnosis?id=x"):
@@ -76,74 +55,49 @@ async def test_nobody_gets_in_without_a_token() -> None:
             assert answer.headers["www-authenticate"] == "Bearer"
 
 
-async def test_a_token_in_a_form_becomes_a_cookie_that_no_script_and_no_other_site_has() -> None:
-    async with visited(a_stage(), who="") as client:
-        wrong = await client.post("/enter", data={"token": "guess"})
-        assert wrong.status_code == 401
-        assert "not accepted" in wrong.text
-        right = await client.post("/enter", data={"token": " team "})
-        assert (right.status_code, right.headers["location"]) == (303, "/")
-        cookie = right.headers["set-cookie"].lower()
-        assert "httponly" in cookie
-        assert "samesite=strict" in cookie
-        assert "llama" in (await client.get("/")).text
-        await client.post("/leave")
-        assert (await client.get("/")).status_code == 303
-        large = await client.post("/enter", content=b"token=" + b"x" * 100_000)
-        assert large.status_code == 413
-
-
-async def test_the_printed_address_lets_in_and_does_not_stay_in_the_address_bar() -> None:
-    stage, access = a_stage(), OwnAccess()
-    app = site_application(DashboardSite(stage.live, access, stage.drawer), LOOPBACK, "session")
-
+async def test_the_printed_address_becomes_a_cookie_that_no_script_and_no_other_site_has() -> None:
+    site = site_of(a_stage())
     async with httpx.AsyncClient(
-        transport=httpx.ASGITransport(app), base_url="http://127.0.0.1:8090"
+        transport=httpx.ASGITransport(site_application(site)), base_url=LOCAL
     ) as client:
         assert "printed" in (await client.get("/enter")).text
-        answer = await client.get(f"/enter?token={access.token}")
+        other = await client.get("/enter?token=guess")
+        assert other.status_code == 401
+        assert "set-cookie" not in other.headers
+        answer = await client.get(f"/enter?token={site.session.token}")
         assert (answer.status_code, answer.headers["location"]) == (303, "/")
+        cookie = answer.headers["set-cookie"].lower()
+        assert "httponly" in cookie
+        assert "samesite=strict" in cookie
         page = await client.get("/")
-        assert page.status_code == 200
-        assert access.token not in page.text
-
-
-async def test_the_token_of_a_user_is_not_taken_from_an_address() -> None:
-    async with visited(a_stage(), who="") as client:
-        answer = await client.get("/enter?token=team")
-        assert answer.status_code == 200
-        assert "set-cookie" not in answer.headers
+        assert "llama" in page.text
+        assert site.session.token not in page.text
 
 
 @pytest.mark.parametrize(
-    ("headers", "taken"),
+    ("origin", "status"),
     [
-        ({"origin": "https://evil.example"}, False),
-        ({"origin": "http://localhost:9999"}, False),
-        ({"origin": "null"}, False),
-        ({"origin": "http://localhost:8090", "sec-fetch-site": "cross-site"}, False),
-        ({"origin": "http://localhost:8090", "sec-fetch-site": "same-site"}, False),
-        ({"origin": "http://localhost:8090"}, True),
-        ({"origin": "https://dashboard.example", "sec-fetch-site": "same-origin"}, True),
-        ({}, True),
+        ("https://evil.example", 403),
+        ("http://localhost:9999", 403),
+        ("null", 403),
+        ("http://localhost:8090", 200),
     ],
 )
-async def test_a_form_of_another_site_is_not_taken(headers: dict[str, str], *, taken: bool) -> None:
-    async with visited(a_stage(), who="") as client:
-        answer = await client.post("/enter", data={"token": "team"}, headers=headers)
-        assert answer.status_code == (303 if taken else 403)
-        assert ("set-cookie" in answer.headers) == taken
-        assert (await client.post("/leave", headers=headers)).status_code == (303 if taken else 403)
+async def test_a_page_of_another_site_gets_no_answer(origin: str, status: int) -> None:
+    async with visited(a_stage()) as client:
+        answer = await client.get("/api/v1/status", headers={"origin": origin})
+        assert (answer.status_code, "llama" in answer.text) == (status, status == 200)
 
 
-async def test_two_dashboards_on_one_machine_do_not_sign_each_other_out() -> None:
-    async with visited(a_stage(), who="") as client:
-        await client.post("/enter", data={"token": "team"})
-        await client.post("http://localhost:8091/enter", data={"token": "other"})
-        assert "llama" in (await client.get("/")).text
-        assert "qwen" in (await client.get("http://localhost:8091/")).text
-        await client.post("http://localhost:8091/leave")
-        assert "llama" in (await client.get("/")).text
+async def test_two_dashboards_on_one_machine_have_cookies_of_their_own() -> None:
+    async with visited(a_stage(), signed_in=False) as client:
+        names = []
+        for port in (8090, 8091):
+            site = site_of(a_stage())
+            client._transport = httpx.ASGITransport(site_application(site))  # noqa: SLF001
+            await client.get(f"http://localhost:{port}/enter?token={site.session.token}")
+            names.append(f"ray-webhook-{port}")
+        assert {*client.cookies} == {*names}
 
 
 @pytest.mark.parametrize(
@@ -167,7 +121,7 @@ async def test_every_answer_has_a_strict_policy_and_is_kept_by_nobody() -> None:
             assert policy.startswith("default-src 'none'; script-src 'self';")
             assert "unsafe" not in policy
             assert headers["x-content-type-options"] == "nosniff"
-            assert headers["referrer-policy"] == "same-origin"
+            assert headers["referrer-policy"] == "no-referrer"
             assert headers["cache-control"] == "no-store", path
 
 
@@ -188,34 +142,24 @@ async def test_the_page_asks_only_for_what_is_served_here_and_has_nothing_inline
         assert (await client.get("/static/htmx.LICENSE")).status_code == 404
 
 
-async def test_a_tenant_sees_nothing_of_another() -> None:
-    async with visited(a_stage(), who="other") as client:
-        for path in ("/", "/?namespace=team", "/api/v1/status", "/api/v1/status?namespace=team"):
-            answer = await client.get(path)
-            assert answer.status_code == 200
-            assert "llama" not in answer.text, path
+async def test_an_object_that_does_not_exist_is_404_and_named_in_an_open_page() -> None:
+    async with visited(a_stage()) as client:
         for path in (
-            "/pod?namespace=team&name=llama-head",
-            "/host?namespace=team&cluster=llama&group=tpu&replica=0&host=3",
-            "/api/v1/pods/team/llama-head",
+            "/pod?namespace=team&name=xyzzy",
+            "/host?namespace=team&cluster=xyzzy&group=tpu&replica=0&host=3",
+            "/api/v1/pods/team/xyzzy",
         ):
             assert (await client.get(path)).status_code == 404, path
-        assert "qwen" in (await client.get("/")).text
-        assert (await client.get("/pod?namespace=other&name=qwen-head")).status_code == 200
+        path = "/pod?namespace=team&name=xyzzy"
+        part = await client.get(path, headers={"hx-request": "true"})
+        assert part.status_code == 200
+        assert "It does not exist any more." in part.text
 
 
-async def test_an_open_page_is_told_of_what_is_gone_as_of_what_another_has() -> None:
-    async with visited(a_stage(), who="other") as client:
-        gone = []
-        for name in ("llama-head", "xyzzy"):
-            path = f"/pod?namespace=team&name={name}"
-            answer = await client.get(path, headers={"hx-request": "true"})
-            assert answer.status_code == 200
-            gone.append(answer.text.replace(name, ""))
-        assert "It does not exist, or you may not see it." in gone[0]
-        assert gone[0] == gone[1]
-        path = "/host?namespace=team&cluster=llama&group=tpu&replica=0&host=3"
-        assert "TPU" not in (await client.get(path, headers={"hx-request": "true"})).text
+async def test_the_json_of_a_namespace_has_nothing_of_another() -> None:
+    async with visited(a_stage()) as client:
+        found = (await client.get("/api/v1/status?namespace=other")).json()
+        assert [each["name"] for each in found["clusters"]] == ["qwen"]
 
 
 async def test_the_filter_shows_one_namespace_and_keeps_the_others_to_choose() -> None:
@@ -255,7 +199,7 @@ async def test_the_headline_and_the_problems_are_filters_which_the_address_keeps
         assert (await shown("/?q=QWEN&page=77&sort=y"))[0] == ["other/ qwen"]
 
 
-async def test_the_title_counts_the_problems_of_what_a_user_sees() -> None:
+async def test_the_title_counts_the_problems_of_the_page() -> None:
     async with visited(a_stage()) as client:
         for address, title, problems in (
             ("/", "(1) ray-webhook", "1"),
@@ -359,9 +303,7 @@ async def test_the_json_is_that_of_the_terminal_and_is_described() -> None:
     async with visited(stage) as client:
         found = (await client.get("/api/v1/status")).json()
         assert found["waits"] is True
-        assert found == document(
-            stage.live.examiner.cluster_report(stage.now, None, stage.live.unread)
-        )
+        assert found == document(stage.live.examiner.cluster_report(stage.now, stage.live.unread))
         assert [each["name"] for each in found["clusters"]] == ["qwen", "llama"]
         hosts = found["clusters"][1]["groups"][0]["replicas"][0]["hosts"]
         assert [each["state"] for each in hosts] == ["ready"] * 3 + ["missing"]
@@ -375,62 +317,26 @@ async def test_the_json_is_that_of_the_terminal_and_is_described() -> None:
         assert found["clusters"][1].keys() <= cluster
 
 
-async def test_an_api_server_that_cannot_be_asked_is_503() -> None:
-    async with visited(a_stage(), who="down") as client:
-        answer = await client.get("/api/v1/status")
-        assert answer.status_code == 503
-        assert "retry-after" in answer.headers
+async def test_the_number_of_streams_is_bounded() -> None:
+    site = site_of(a_stage())
 
-
-async def test_a_user_has_a_bounded_number_of_streams() -> None:
-    stage = a_stage()
-    site = DashboardSite(stage.live, Tenants(), stage.drawer)
-
-    async def opened(sight: UserScope) -> AsyncGenerator[bytes]:
-        async def read_scope() -> UserScope:
-            return sight
-
-        stream = site.events(read_scope, {}, "")
+    async def opened() -> AsyncGenerator[bytes]:
+        stream = site.events({}, "")
         assert isinstance(stream, AsyncGenerator)
         await anext(stream)
         return stream
 
-    streams = [await opened(UserScope("alice", None)) for _ in range(STREAMS)]
-    assert not site.streams(UserScope("alice", None))
+    streams = [await opened() for _ in range(STREAMS)]
     with pytest.raises(StopAsyncIteration):
-        await opened(UserScope("alice", None))
-    streams.append(await opened(UserScope("bob", None)))
+        await opened()
     await streams[0].aclose()
-    streams.append(await opened(UserScope("alice", None)))
-    app = site_application(site, LOOPBACK, "session")
-    transport = httpx.ASGITransport(app)
-    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-        answer = await client.get("/events", headers={"authorization": "Bearer busy"})
-    assert answer.status_code == 429
+    streams.append(await opened())
+    transport = httpx.ASGITransport(site_application(site))
+    headers = {"authorization": f"Bearer {site.session.token}"}
+    async with httpx.AsyncClient(transport=transport, base_url=LOCAL, headers=headers) as client:
+        assert (await client.get("/events")).status_code == 429
     for each in streams:
         await each.aclose()
-
-
-async def test_a_stream_whose_rights_are_not_answered_ends_with_the_process() -> None:
-    stage = a_stage()
-    site = DashboardSite(stage.live, Tenants(), stage.drawer)
-
-    asked = asyncio.Event()
-
-    async def read_scope() -> UserScope | None:
-        if asked.is_set():
-            await asyncio.Event().wait()
-        asked.set()
-        return UserScope("", None)
-
-    async def read() -> None:
-        async for _ in site.events(read_scope, {}, ""):
-            pass
-
-    reading = asyncio.create_task(read())
-    await asked.wait()
-    stage.live.close()
-    await reading
 
 
 QUIET = b": still here\n\n"
@@ -439,16 +345,11 @@ QUIET = b": still here\n\n"
 class Feed:
     """A stream of changes, read message by message, and the page that takes them in."""
 
-    def __init__(self, site: DashboardSite, sight: UserScope, html: str) -> None:
+    def __init__(self, site: DashboardSite, html: str) -> None:
         self.tab = Tab(html)
         (feed,) = self.tab.root.by_id("feed")
         self.since = httpx.URL(feed.attributes["hx-sse:connect"]).params["since"]
-        self.sight: UserScope | None = sight
-        self.stream = site.events(self.read_scope, {}, self.since)
-
-    async def read_scope(self) -> UserScope | None:
-        """Return who looks."""
-        return self.sight
+        self.stream = site.events({}, self.since)
 
     async def take(self) -> list[str]:
         """Take in everything up to the next id, and return it."""
@@ -465,10 +366,10 @@ class Feed:
 
 
 @asynccontextmanager
-async def following(stage: Stage, sight: UserScope) -> AsyncIterator[Feed]:
+async def following(stage: Stage) -> AsyncIterator[Feed]:
     """Yield a feed, which is told of everything at once: it waits for no beat."""
-    site = DashboardSite(stage.live, Tenants(), stage.drawer)
-    feed = Feed(site, sight, site.listing.page(sight, {}))
+    site = site_of(stage)
+    feed = Feed(site, site.listing.page({}))
     async with asyncio.timeout(BEAT_SECONDS / 2):
         assert [await anext(feed.stream) for _ in range(2)] == [b"retry: 2000\n\n", QUIET]
         yield feed
@@ -478,7 +379,7 @@ async def test_a_host_that_comes_back_is_seen_without_a_reload() -> None:
     scene = Scene()
     stage = Stage(Scene().without(MISSING).observed())
 
-    async with following(stage, UserScope("", None)) as feed:
+    async with following(stage) as feed:
         assert len(feed.tab.root.every("a", "missing")) == 1
         stage.put_pods([scene.pods[MISSING]])
         stage.examine_changed()
@@ -491,34 +392,13 @@ async def test_a_host_that_comes_back_is_seen_without_a_reload() -> None:
 async def test_a_page_that_connects_again_receives_everything_only_if_it_has_changed() -> None:
     stage = a_stage()
 
-    site, sight = DashboardSite(stage.live, Tenants(), stage.drawer), UserScope("", None)
-    feed = Feed(site, sight, site.listing.page(sight, {}))
+    site = site_of(stage)
+    feed = Feed(site, site.listing.page({}))
     await anext(feed.stream)
     assert await anext(feed.stream) == QUIET
     for version in ("9" * 4301, "\N{ARABIC-INDIC DIGIT ONE}", ""):
-        feed.stream = site.events(feed.read_scope, {}, version)
+        feed.stream = site.events({}, version)
         assert any('id="clusters"' in message for message in await feed.take())
-
-
-async def test_rights_that_change_change_what_is_on_the_page() -> None:
-    stage = a_stage()
-
-    async with following(stage, UserScope("", frozenset({"team"}))) as feed:
-        assert "qwen" not in feed.tab.root.text
-        feed.sight = UserScope("", None)
-        stage.live.notify()
-        await feed.take()
-        assert [each.text for each in feed.tab.root.every("h2") if "/" in each.text] == [
-            "team/ llama",
-            "other/ qwen",
-        ]
-        feed.sight = UserScope("", frozenset())
-        stage.live.notify()
-        await feed.take()
-        assert feed.tab.root.every("section") == []
-        feed.sight = None
-        stage.live.notify()
-        assert await feed.take() == []
 
 
 async def test_words_of_a_tenant_cannot_end_a_message_of_the_stream() -> None:
@@ -527,7 +407,7 @@ async def test_words_of_a_tenant_cannot_end_a_message_of_the_stream() -> None:
     (waiting,) = scene.pods[MISSING]["status"]["containerStatuses"]
     waiting["name"] = "ray\r\n\r\nevent: gone\rid: 7\n\ndata: <b>"
 
-    async with following(stage, UserScope("", None)) as feed:
+    async with following(stage) as feed:
         stage.put_pods([scene.pods[MISSING]])
         stage.examine_changed()
         taken = await feed.take()
@@ -538,12 +418,8 @@ async def test_words_of_a_tenant_cannot_end_a_message_of_the_stream() -> None:
 
 async def test_every_frame_has_lines_that_the_stream_knows() -> None:
     stage = Stage(Scene().observed())
-    site = DashboardSite(stage.live, Tenants(), stage.drawer)
 
-    async def read_scope() -> UserScope:
-        return UserScope("", None)
-
-    async for frame in site.events(read_scope, {}, "nonsense"):
+    async for frame in site_of(stage).events({}, "nonsense"):
         text = frame.decode()
         assert text.endswith("\n\n")
         for line in text[:-2].split("\n"):

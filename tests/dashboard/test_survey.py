@@ -27,7 +27,7 @@ def test_each_diagnosis_is_found_as_in_one_look_at_everything(sample: Sample) ->
     ]
     stage = Stage(*parts)
     whole = together(*parts).examined(NOW)
-    assert stage.live.examiner.cluster_report(NOW, None, {}) == whole
+    assert stage.live.examiner.cluster_report(NOW, {}) == whole
 
 
 def test_a_host_that_goes_and_comes_is_seen_and_nothing_else_is_looked_at() -> None:
@@ -49,7 +49,7 @@ def test_a_label_that_leaves_nobody_alone_is_not_told() -> None:
     scene = samples()["ignored"].scene().without("llama-tpu-worker-0-3")
     stage = Stage(scene.observed(), ignoring=False)
     examiner = stage.live.examiner
-    problems = examiner.cluster_report(NOW, None, {}).every_problem
+    problems = examiner.cluster_report(NOW, {}).every_problem
     assert [each.id for each in problems] == ["host-missing"]
     assigned = examiner.assigned("uid-of-llama", NOW)
     assert assigned is not None
@@ -143,7 +143,7 @@ def test_what_could_not_be_examined_says_only_that_and_is_due_soon() -> None:
     assert not examiner.fail("uid-of-llama", "ValueError", NOW)
     failed = examiner.clusters["uid-of-llama"]
     assert (failed.name, failed.failure, failed.groups) == ("llama", "ValueError", ())
-    assert [each.name for each in examiner.cluster_report(NOW, None, {}).clusters] == [
+    assert [each.name for each in examiner.cluster_report(NOW, {}).clusters] == [
         "qwen",
         "llama",
     ]
@@ -153,14 +153,12 @@ def test_what_could_not_be_examined_says_only_that_and_is_due_soon() -> None:
     assert not examiner.clusters["uid-of-llama"].failure
 
 
-def test_a_picture_has_only_the_namespaces_that_may_be_seen() -> None:
+def test_a_report_of_a_namespace_has_no_problems_of_the_installation() -> None:
     stage = Stage(samples()["second-webhook"].scene().observed(), renamed(Scene(), "other", "qwen"))
     examiner = stage.live.examiner
-    assert [each.name for each in examiner.cluster_report(NOW, {"other"}, {}).clusters] == ["qwen"]
-    assert examiner.cluster_report(NOW, {"other"}, {}).problems == ()
-    assert [each.id for each in examiner.cluster_report(NOW, None, {}).problems] == [
-        "second-webhook"
-    ]
+    assert [each.name for each in examiner.cluster_report(NOW, {}, "other").clusters] == ["qwen"]
+    assert examiner.cluster_report(NOW, {}, "other").problems == ()
+    assert [each.id for each in examiner.cluster_report(NOW, {}).problems] == ["second-webhook"]
 
 
 def test_a_namespace_that_the_installation_does_not_select_is_left_alone() -> None:
@@ -179,9 +177,7 @@ def test_a_namespace_that_the_installation_does_not_select_is_left_alone() -> No
 def problems(stage: Stage) -> list[str]:
     """Return the ids of all problems, after a look at what has changed."""
     stage.live.examiner.catch_up(stage.now)
-    return [
-        each.id for each in stage.live.examiner.cluster_report(stage.now, None, {}).every_problem
-    ]
+    return [each.id for each in stage.live.examiner.cluster_report(stage.now, {}).every_problem]
 
 
 def test_an_event_is_about_one_raycluster_of_its_namespace() -> None:
@@ -210,5 +206,5 @@ def test_a_pod_that_lives_has_not_ended_though_a_container_of_it_was() -> None:
         end = {"reason": "Killing", "involvedObject": about, "lastTimestamp": instant(seconds)}
         scene.events.append({"metadata": {"name": pod, "namespace": "team"}, **end})
     stage = Stage(scene.observed())
-    (problem,) = stage.live.examiner.cluster_report(NOW, None, {}).every_problem
+    (problem,) = stage.live.examiner.cluster_report(NOW, {}).every_problem
     assert problem.since == NOW - 720

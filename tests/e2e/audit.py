@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 from tests.e2e.installation import (
     CONTROLLER,
-    DASHBOARD,
     NAMESPACE,
     WEBHOOK,
     Right,
@@ -22,7 +21,7 @@ class AuditLog:
         rules = [
             {
                 "level": "Metadata",
-                "users": [*map(_user, (WEBHOOK, CONTROLLER, DASHBOARD))],
+                "users": [*map(_user, (WEBHOOK, CONTROLLER))],
                 "omitStages": ["RequestReceived"],
             },
             {"level": "None"},

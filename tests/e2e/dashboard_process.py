@@ -1,11 +1,10 @@
-"""The dashboard process as installed by the manifests, with its own account and settings; and users
-with tokens.
-"""
+"""`ray-webhook dashboard` on a real API server, and its page in a browser."""
 
 import json
+import re
 import socket
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
@@ -15,14 +14,8 @@ from typing import NamedTuple
 from tests.dashboard.browser import Element, Tab
 from tests.e2e.api import Json, Objects
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.installation import (
-    DASHBOARD,
-    Object,
-    account_token,
-    apply,
-    token_kubeconfig,
-)
-from tests.e2e.process import Startable, free_port, says_ready
+from tests.e2e.installation import Object, apply, token_kubeconfig
+from tests.e2e.process import Startable, free_port
 
 HOST = "127.0.0.1"
 QUIET_SECONDS = 40
@@ -40,67 +33,62 @@ class Answer(NamedTuple):
 
 
 class Dashboard(Startable):
-    """Started and ended by stories; `settings` are the variables of the manifests and more."""
+    """`ray-webhook dashboard` of a person with a kubeconfig, by default the administrator."""
 
-    def __init__(self, plane: ControlPlane, folder: Path, settings: Mapping[str, str]) -> None:
-        self._plane = plane
-        self._settings = settings
-        self._port, self._admin_port = free_port(), free_port()
-        self._kubeconfig = folder / "dashboard-kubeconfig"
-        flags = [
-            f"--dashboard.port={self._port}",
-            f"--listen.host={HOST}",
-            f"--listen.admin-port={self._admin_port}",
-            f"--kubeconfig={self._kubeconfig}",
+    def __init__(self, plane: ControlPlane, *flags: str, kubeconfig: Path | None = None) -> None:
+        self._port = free_port()
+        command = [
+            *(sys.executable, "-m", "webhook.cli.main", "dashboard"),
+            *(f"--port={self._port}", f"--kubeconfig={kubeconfig or plane.admin_kubeconfig}"),
+            *(flags or ("-A",)),
         ]
-        command = [sys.executable, "-m", "webhook.cli.main", "dashboard", "--in-cluster", *flags]
-        self._program = plane.process(f"dashboard-{self._port}", command, settings)
+        self._program = plane.process(f"dashboard-{self._port}", command)
+        self._token = ""
 
     def start(self) -> None:
-        """Start it, and wait until it is ready."""
-        token_kubeconfig(self._plane, self._kubeconfig, DASHBOARD)
+        """Start it, and wait until it has printed its address."""
         self._program.start()
-        self._program.wait_until(lambda: says_ready(self._admin_port))
+        self._program.wait_until(lambda: bool(self._printed()))
+        (self._token,) = self._printed()
 
     def stop(self) -> None:
-        """End it with SIGTERM, as kubelet does."""
+        """End it."""
         self._program.stop()
 
-    def replica(self, settings: Mapping[str, str]) -> "Dashboard":
-        """Another process of the same installation, with settings of its own, not started."""
-        return Dashboard(self._plane, self._kubeconfig.parent, {**self._settings, **settings})
+    def _printed(self) -> list[str]:
+        return re.findall(r"/enter\?token=(\S+)\n", self._program.log.read_text())
 
-    def get(self, path: str, token: str) -> Answer:
-        """Return what somebody gets who has a token."""
-        connection, answer = self.open(path, token)
+    def get(self, path: str) -> Answer:
+        """Return what a program gets that has the token."""
+        connection, answer = self.open(path)
         try:
             return Answer(answer.status, answer.read().decode())
         finally:
             connection.close()
 
-    def open(self, path: str, token: str) -> tuple[HTTPConnection, HTTPResponse]:
+    def open(self, path: str) -> tuple[HTTPConnection, HTTPResponse]:
         """Begin to get something; the caller closes the connection."""
         connection = HTTPConnection(HOST, self._port, timeout=QUIET_SECONDS)
-        connection.request("GET", path, headers={"Authorization": f"Bearer {token}"})
+        connection.request("GET", path, headers={"Authorization": f"Bearer {self._token}"})
         return connection, connection.getresponse()
 
-    def cluster_report(self, token: str) -> Json:
-        """Return the picture that somebody has as JSON."""
-        code, text = self.get("/api/v1/status", token)
+    def cluster_report(self) -> Json:
+        """Return the report as JSON."""
+        code, text = self.get("/api/v1/status")
         assert code == 200, text
         found: Json = json.loads(text)
         return found
 
-    def problems(self, token: str, namespace: str) -> Problems:
+    def problems(self, namespace: str) -> Problems:
         """Return what is wrong in a namespace, as JSON has it."""
-        return by_cluster(every_problem(self.cluster_report(token)), namespace)
+        return by_cluster(every_problem(self.cluster_report()), namespace)
 
     @contextmanager
-    def open_page(self, token: str, words: str = "") -> "Iterator[OpenPage]":
+    def open_page(self, words: str = "") -> "Iterator[OpenPage]":
         """Open the page with the RayClusters that contain some words, until the end of the block:
         a page lists no more than fifty, and other stories have some too.
         """
-        page = OpenPage(self, token, words)
+        page = OpenPage(self, words)
         try:
             yield page
         finally:
@@ -110,10 +98,10 @@ class Dashboard(Startable):
 class OpenPage:
     """The page in somebody's browser: what is on it follows from the stream of changes alone."""
 
-    def __init__(self, dashboard: Dashboard, token: str, words: str) -> None:
-        self._tab = Tab(dashboard.get(f"/?q={words}", token).text)
+    def __init__(self, dashboard: Dashboard, words: str) -> None:
+        self._tab = Tab(dashboard.get(f"/?q={words}").text)
         (feed,) = self._tab.root.by_id("feed")
-        self._connection, self._stream = dashboard.open(feed.attributes["hx-sse:connect"], token)
+        self._connection, self._stream = dashboard.open(feed.attributes["hx-sse:connect"])
         assert self._stream.headers["content-type"].startswith("text/event-stream")
         self._lock = Lock()
         self._failure: BaseException | None = None
@@ -187,36 +175,33 @@ def by_cluster(problems: Objects, namespace: str) -> Problems:
     return found
 
 
-def token_to_look(plane: ControlPlane, name: str, namespace: str = "") -> str:
-    """Return a token of an account that may list RayClusters and pods, in a namespace or in all."""
-    place = {"namespace": namespace or "default"}
+def kubeconfig_to_look(plane: ControlPlane, name: str, namespace: str) -> Path:
+    """Return the kubeconfig of an account that may list and watch RayClusters and pods in a
+    namespace, and nothing else.
+    """
+    place: Object = {"name": name, "namespace": namespace}
+    rbac = "rbac.authorization.k8s.io"
     binding: Object = {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "RoleBinding" if namespace else "ClusterRoleBinding",
-        "metadata": {"name": name, **({"namespace": namespace} if namespace else {})},
-        "roleRef": {
-            "apiGroup": "rbac.authorization.k8s.io",
-            "kind": "ClusterRole",
-            "name": "looks",
-        },
-        "subjects": [{"kind": "ServiceAccount", "name": name, **place}],
+        "apiVersion": f"{rbac}/v1",
+        "kind": "RoleBinding",
+        "metadata": place,
+        "roleRef": {"apiGroup": rbac, "kind": "Role", "name": name},
+        "subjects": [{"kind": "ServiceAccount", **place}],
     }
     role = {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": "looks"},
+        "apiVersion": f"{rbac}/v1",
+        "kind": "Role",
+        "metadata": place,
         "rules": [
-            {"apiGroups": ["ray.io"], "resources": ["rayclusters"], "verbs": ["list"]},
-            {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
+            {"apiGroups": ["ray.io"], "resources": ["rayclusters"], "verbs": ["list", "watch"]},
+            {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]},
         ],
     }
-    account = {
-        "apiVersion": "v1",
-        "kind": "ServiceAccount",
-        "metadata": {"name": name, **place},
-    }
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": place}
     apply(plane, [account, role, binding])
-    return account_token(plane, name, place["namespace"])
+    path = plane.folder / f"{name}-kubeconfig"
+    token_kubeconfig(plane, path, name, namespace)
+    return path
 
 
 def _name(section: Element) -> str:

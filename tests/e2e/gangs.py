@@ -15,7 +15,7 @@ from tests.e2e.installation import WITH_CONTROLLER
 from tests.e2e.rays import example
 from tests.e2e.versions import NEWEST, chosen
 
-COMPONENTS = (WITH_CONTROLLER, "schedulingGroups.publish=true,headlessServices.create=true")
+COMPONENTS = (WITH_CONTROLLER, "schedulingGroups.publish=true")
 """What lets the controller keep PodGroups, and makes it do so."""
 
 NATIVE = {"ray.io/native-workload-scheduling": "true"}

@@ -24,8 +24,6 @@ WEBHOOK = "ray-webhook"
 """The process that answers reviews, its account, and its Deployment."""
 CONTROLLER = "ray-webhook-controller"
 """The process that writes to the cluster, its account, and its Deployment."""
-DASHBOARD = "ray-webhook-dashboard"
-"""The process that shows a cluster in a browser, its account, and its Deployment."""
 ACCOUNT = f"system:serviceaccount:{NAMESPACE}:{WEBHOOK}"
 REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
@@ -60,8 +58,6 @@ REGISTRATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration
 
 WITH_CONTROLLER = "controller.events=true"
 """The value of the chart that adds the process that writes events."""
-WITH_DASHBOARD = "dashboard.enabled=true"
-"""The value of the chart that adds the page."""
 
 
 def rendered(values: Sequence[str] = ()) -> list[Object]:
@@ -115,9 +111,11 @@ def removed(plane: ControlPlane, objects: Sequence[Object]) -> Iterator[None]:
         plane.kubectl("delete", "secret,configmap,lease", "--wait=false", "-n", NAMESPACE, "--all")
 
 
-def token_kubeconfig(plane: ControlPlane, path: Path, account: str = WEBHOOK) -> None:
+def token_kubeconfig(
+    plane: ControlPlane, path: Path, account: str = WEBHOOK, namespace: str = NAMESPACE
+) -> None:
     """Write a kubeconfig with a token of a service account, such as kubelet puts into its pods."""
-    token = account_token(plane, account, NAMESPACE)
+    token = account_token(plane, account, namespace)
     config = json.loads(plane.admin_kubeconfig.read_text())
     config["users"][0]["user"] = {"token": token}
     path.touch(mode=0o600)

@@ -28,14 +28,14 @@ from tests.e2e.api import (
 )
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.dashboard_process import (
+    Dashboard,
     Problems,
     by_cluster,
     every_problem,
-    token_to_look,
 )
 from tests.e2e.gangs import grouped
 from tests.e2e.identities import told
-from tests.e2e.installation import WITH_CONTROLLER, WITH_DASHBOARD
+from tests.e2e.installation import WITH_CONTROLLER
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import (
     HOSTS,
@@ -78,8 +78,8 @@ def refused(control_plane: ControlPlane) -> Json:
 
 @pytest.fixture(scope="module")
 def webhook(control_plane: ControlPlane) -> Iterator[Webhook]:
-    """The webhook, the controller that writes events, and the dashboard."""
-    with Webhook(control_plane, [WITH_CONTROLLER, WITH_DASHBOARD]) as running:
+    """The webhook, and the controller that writes events."""
+    with Webhook(control_plane, [WITH_CONTROLLER]) as running:
         yield running
 
 
@@ -448,8 +448,7 @@ def test_what_is_wrong_is_seen_and_gone_after_its_remedy(
     refused: Json, webhook: Webhook, stage: Stage
 ) -> None:
     needs.HEADLESS_SERVICE.ask()
-    dashboard, controller = webhook.dashboard, webhook.controller
-    token = token_to_look(stage.plane, "onlooker")
+    controller = webhook.controller
     api, replicas = stage.api, {"surplus": 2, "renumbered": 3}
     others = {
         "resized": grouped("resized", {"cpu": (1, HOSTS)}, {}),
@@ -458,7 +457,8 @@ def test_what_is_wrong_is_seen_and_gone_after_its_remedy(
     names = [name for _, name, _ in PROVOKED if name]
     with (
         Operator(stage.plane, multi_host_indexing=False) as operator,
-        dashboard.open_page(token, NAMESPACE) as page,
+        Dashboard(stage.plane) as dashboard,
+        dashboard.open_page(NAMESPACE) as page,
     ):
         for name in names:
             usual = slices(name, replicas.get(name, 1))
@@ -488,7 +488,7 @@ def test_what_is_wrong_is_seen_and_gone_after_its_remedy(
 
         until(lambda: not _untold(api), "each RayCluster is told what has an event", 400)
         until_equal(lambda: page.problems(NAMESPACE), wanted, "the page says all of it")
-        until_equal(partial(dashboard.problems, token, NAMESPACE), wanted, "JSON says all of it")
+        until_equal(partial(dashboard.problems, NAMESPACE), wanted, "JSON says all of it")
         named = {name for name, _ in EVENTS[:-1]}
         until(lambda: controller.problems(NAMESPACE).keys() > named, "the metrics count them")
 
@@ -502,7 +502,7 @@ def test_what_is_wrong_is_seen_and_gone_after_its_remedy(
         )
         until(lambda: told(api, NAMESPACE, "ReplicaComplete"), "replicas are complete again")
         until_equal(lambda: page.problems(NAMESPACE), nothing, "nothing is left on the page")
-        until_equal(partial(dashboard.problems, token, NAMESPACE), nothing, "nor is it in JSON")
+        until_equal(partial(dashboard.problems, NAMESPACE), nothing, "nor is it in JSON")
         until_equal(lambda: controller.problems(NAMESPACE), nothing, "nothing is left to tell")
     assert stage.run("check") == 0
     for name in (*names, "ignored", "refused"):

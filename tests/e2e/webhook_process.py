@@ -19,10 +19,8 @@ from tests.e2e.api import (
 )
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.controller_process import Controller
-from tests.e2e.dashboard_process import Dashboard
 from tests.e2e.installation import (
     CONTROLLER,
-    DASHBOARD,
     NAMESPACE,
     REGISTRATIONS,
     WEBHOOK,
@@ -55,7 +53,7 @@ class Webhook:
 
     It runs as the service account of the manifests, with the rights and the settings that these,
     and `components` of them, give it; `settings` override them. Where components bring the
-    Deployments of the controller and of the dashboard, these run beside it.
+    Deployment of the controller, it runs beside it.
     """
 
     program: ClassVar[Sequence[str]] = ("-m", "webhook.cli.main")
@@ -84,11 +82,6 @@ class Webhook:
             if CONTROLLER in deployed
             else None
         )
-        self._dashboard = (
-            Dashboard(plane, self._folder, self._environment(DASHBOARD))
-            if DASHBOARD in deployed
-            else None
-        )
 
     def __enter__(self) -> Self:
         assert main(["certs", "issue", "--dir", str(self._folder)]) == 0
@@ -106,9 +99,6 @@ class Webhook:
             if self._controller is not None:
                 stack.callback(self._controller.stop)
                 self._controller.start()
-            if self._dashboard is not None:
-                stack.callback(self._dashboard.stop)
-                self._dashboard.start()
             stack.callback(self._await_silence)
             stack.enter_context(applied(self._plane, registrations))
             until(lambda: all(map(self._refuses, _PROBES)), "the API server asks the webhook")
@@ -133,12 +123,6 @@ class Webhook:
         """The controller beside it; there has to be one."""
         assert self._controller is not None
         return self._controller
-
-    @property
-    def dashboard(self) -> Dashboard:
-        """The dashboard beside it; there has to be one."""
-        assert self._dashboard is not None
-        return self._dashboard
 
     @property
     def admin_address(self) -> str:

@@ -41,9 +41,7 @@ NAMESPACES: Final = "namespaces"
 CONFIGURATIONS: Final = "mutatingwebhookconfigurations"
 WEBHOOKS: Final = CONFIGURATIONS
 OTHERS: Final = (EVENTS, SERVICES, NODES, NAMESPACES, CONFIGURATIONS)
-REVIEWS: Final = ("tokenreviews", "subjectaccessreviews")
-RBAC: Final = ("roles", "clusterroles", "rolebindings")
-_RESOURCES: Final = (PODS, RAYCLUSTERS, LEASES, CRDS, *OTHERS, *RBAC)
+_RESOURCES: Final = (PODS, RAYCLUSTERS, LEASES, CRDS, *OTHERS)
 
 
 class Fault(Enum):
@@ -126,9 +124,6 @@ class FakeApi:
     """Looks at a request before it is answered: with this status, if it returns one. It may change
     what is stored.
     """
-
-    judge: Callable[[Object], Object] = lambda _: {}
-    """Returns the status of a TokenReview or SubjectAccessReview."""
 
     def __post_init__(self) -> None:
         self.port = 0
@@ -359,10 +354,10 @@ class FakeApi:
                 return await self._schedule(writer, url.path, method, version, body)
         if resource == EVENTS and (name or method != "GET"):
             return await self._answer_event(writer, url.path, method, body)
-        if resource in REVIEWS or (name and verb == "list" and resource in OTHERS):
+        if name and verb == "list" and resource in OTHERS:
             if "as=PartialObjectMetadataList;" in lower.get("accept", ""):
                 return await _refuse(writer, 406)  # one object is not a list
-            return await self._answer_one(writer, resource, name, body)
+            return await self._answer_one(writer, resource, name)
         if resource == LEASES and (name or method != "GET"):
             return await self._answer_lease(writer, url.path, method, body, dry="dryRun" in query)
         if resource == SERVICES and verb == "create":
@@ -446,12 +441,8 @@ class FakeApi:
             return await _refuse(writer, 409)
         return await _succeed(writer, self.put(resource, new), 201)
 
-    async def _answer_one(
-        self, writer: asyncio.StreamWriter, resource: str, name: str, content: bytes
-    ) -> bool:
-        """Return an object of the cluster, or judge a review."""
-        if resource in REVIEWS:
-            return await _succeed(writer, {"status": self.judge(msgspec.json.decode(content))}, 201)
+    async def _answer_one(self, writer: asyncio.StreamWriter, resource: str, name: str) -> bool:
+        """Return an object of the cluster."""
         found = self._objects[resource].get(("", name))
         return await (_succeed(writer, found) if found else _refuse(writer, 404))
 

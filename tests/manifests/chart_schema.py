@@ -20,7 +20,6 @@ ELSEWHERE: Final = (
     "tls.source",
     "tls.certDir",
     "topology.nodeLabels",
-    "dashboard.port",
     "standalone",
     "state",
     "kubeconfig",

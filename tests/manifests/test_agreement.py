@@ -9,7 +9,6 @@ import httpx
 import pytest
 import yaml
 
-from tests.builders import NAMESPACE
 from tests.certs.registry import registry
 from tests.certs.test_vault import source, with_vault
 from tests.controller.publishing import (
@@ -21,10 +20,8 @@ from tests.controller.publishing import (
     templates,
 )
 from tests.controller.scheduling_rules import PODGROUPS, WORKLOADS
-from tests.dashboard.test_following import following as dashboard_following
-from tests.dashboard.test_following import store
-from tests.diagnostics.scenes import MUTATING, Scene
-from tests.kubeclient.fake_api import RAYCLUSTERS, REVIEWS, FakeApi
+from tests.diagnostics.scenes import MUTATING
+from tests.kubeclient.fake_api import RAYCLUSTERS, FakeApi
 from tests.kubeclient.following import eventually
 from tests.manifests.environment import environment, settings_file, variables
 from tests.manifests.render import (
@@ -43,8 +40,6 @@ from tests.server import Running, serving
 from webhook.api import names
 from webhook.config.configuration import Settings, Tls, known
 from webhook.config.sources import CONFIG, read_settings, variable
-from webhook.dashboard.rights import UserScope
-from webhook.dashboard.sessions import TokenAccess
 from webhook.groups.annotations import WORKER_GROUP
 from webhook.httpserver.server import GRACE_SECONDS
 from webhook.kubeclient import kuberay_release
@@ -476,40 +471,3 @@ def test_bindings_are_asked_about_only_where_labels_of_nodes_are_passed_on() -> 
         if rule["resources"] == ["nodes"]
     ]
     assert nodes == [["get", "list", "watch"]]
-
-
-def test_the_page_listens_and_is_probed_where_its_settings_say(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    objects = installation("self-signed", "dashboard.enabled=true", "networkPolicy.enabled=true")
-    for key, value in environment(objects, "ray-webhook-dashboard", tmp_path).items():
-        monkeypatch.setenv(key, value)
-    settings = read_settings([], "dashboard")
-    found = settings.dashboard
-    assert (found, settings.listen) == (DEFAULTS.dashboard, DEFAULTS.listen)
-    assert found.host == "127.0.0.1"
-    container = container_of(objects, "ray-webhook-dashboard")
-    assert container["args"] == ["dashboard", "--in-cluster"]
-    ports = {each["name"]: each["containerPort"] for each in container["ports"]}
-    assert ports == {"page": found.port, "admin": settings.listen.admin_port}
-    assert {container[probe]["httpGet"]["port"] for probe in PROBES} == {"admin"}
-    service = one(objects, "Service", "ray-webhook-dashboard")["spec"]
-    assert {each["targetPort"]: each["port"] for each in service["ports"]} == ports
-    network = one(objects, "NetworkPolicy", "ray-webhook-dashboard")["spec"]
-    assert [port["port"] for rule in network["ingress"] for port in rule["ports"]] == ["admin"]
-
-
-@pytest.mark.parametrize("namespaces", [[], [NAMESPACE]])
-async def test_the_page_may_do_what_it_does_and_nothing_else(namespaces: list[str]) -> None:
-    async with FakeApi(served={"v1", "v1beta1", "v1alpha2"}).serving() as api:
-        api.served.add("v1beta1")
-        store(api, Scene())
-        async with dashboard_following(api, namespaces) as followed:
-            await eventually(lambda: followed.whole and api.watching >= 10)
-            access = TokenAccess(followed.api, followed.object_cache.occupied)
-            api.judge = lambda _: {"authenticated": True, "user": {"username": "alice"}}
-            assert await access.sight("", "token") == UserScope("alice", frozenset())
-        done = {(request.verb, request.resource) for request in api.requests}
-    rights = granted(installation("self-signed", "dashboard.enabled=true"), "ray-webhook-dashboard")
-    assert done - {("list", "")} == rights  # discovery is for everybody
-    assert {verb for verb, resource in rights if resource not in REVIEWS} == {"list", "watch"}

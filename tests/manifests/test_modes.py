@@ -73,14 +73,8 @@ def test_a_component_adds_rules_and_a_setting_and_nothing_else(
         assert len(after) > len(before)
 
 
-def test_the_dashboard_is_a_process_with_an_account_of_its_own() -> None:
-    plain, more = by_identity(helm()), by_identity(helm("--set", "dashboard.enabled=true"))
-    kinds = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Deployment", "Service")
-    assert {*more} - {*plain} == {(kind, "ray-webhook-dashboard") for kind in kinds}
-
-
 def test_every_process_has_its_network_policy_where_the_values_say_so() -> None:
-    objects = helm("--set", "networkPolicy.enabled=true,dashboard.enabled=true")
+    objects = helm("--set", "networkPolicy.enabled=true")
     assert {found["metadata"]["name"] for found in objects if found["kind"] == "NetworkPolicy"} == {
         found["metadata"]["name"] for found in objects if found["kind"] == "Deployment"
     }
@@ -171,8 +165,6 @@ def references(objects: list[Object]) -> list[str]:
         ),
         ("config.surving.drainSeconds=1", "surving"),
         ("schedulingGroups.publish=maybe", "schedulingGroups/publish"),
-        ("dashboard.enabled=maybe", "dashboard/enabled"),
-        ("config.dashboard.port=1", "config/dashboard"),
         (
             "config.validation.levels.tpu-topology=off",
             "levels': additional properties 'tpu-topology' not allowed",
@@ -229,13 +221,11 @@ def test_the_image_may_have_another_registry_for_all_charts_and_a_digest() -> No
 
 
 def test_every_pod_pulls_with_the_secrets_of_the_chart_and_of_all_charts() -> None:
-    flags = (
-        "imagePullSecrets[0].name=own,global.imagePullSecrets[0].name=all,dashboard.enabled=true"
-    )
+    flags = "imagePullSecrets[0].name=own,global.imagePullSecrets[0].name=all"
     objects = [each for each in yaml.safe_load_all(template("--set", flags).stdout) if each]
     pods = [each["spec"]["template"] for each in objects if each["kind"] == "Deployment"]
     pods += [each for each in objects if each["kind"] == "Pod"]
-    assert len(pods) == 4
+    assert len(pods) == 3
     for found in pods:
         assert found["spec"]["imagePullSecrets"] == [{"name": "all"}, {"name": "own"}]
 

@@ -12,7 +12,7 @@ from typing import Final, get_args
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
-from webhook.app import controller, dashboard, serve
+from webhook.app import controller, serve
 from webhook.config.configuration import (
     Component,
     Installation,
@@ -53,7 +53,6 @@ def processes() -> dict[str, HttpServer]:
     return {
         "serve": serve.build(_SETTINGS, io.BytesIO()).servers[-1],
         "controller": controller.build(_SETTINGS, io.BytesIO()).servers[-1],
-        "dashboard": dashboard.build(_SETTINGS, io.BytesIO()).servers[-1],
     }
 
 

@@ -97,7 +97,6 @@ BEGIN = f"begin it with the lines `apiVersion: {API_VERSION}` and `kind: Configu
     ("installation: {namespace: a.b}", "setting installation.namespace: 'a.b' is no name"),
     ("listen: {host: 999.1.1.1}", "setting listen.host: '999.1.1.1' is neither"),
     ("listen: {host: no where}", "setting listen.host: 'no where' is neither an IP"),
-    ('dashboard: {host: ""}', "setting dashboard.host: '' is neither an IP address"),
     ("log: {admissions: !secret denied}", ":3: the tag !secret is unknown: remove it"),
     ("log: !x\n  admissions: denied", ":3: the tag !x is unknown"),
     ("namespaces:\n- !!binary YQ==", ":4: the tag tag:yaml.org,2002:binary is unknown"),

@@ -10,11 +10,10 @@ import pytest
 from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 
-from webhook.app import controller, dashboard, serve
+from webhook.app import controller, serve
 from webhook.cli.main import main
 from webhook.config.configuration import (
     Component,
-    Dashboard,
     Installation,
     Listen,
     Serving,
@@ -69,10 +68,9 @@ def _read(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
             installation=Installation(namespace="ray-webhook", components=[*get_args(Component)]),
             listen=Listen(host="127.0.0.1", admin_port=0),
             serving=Serving(port=0),
-            dashboard=Dashboard(port=0),
             kubeconfig=Path("of-no-cluster"),
         )
-        for process in (serve, controller, dashboard):
+        for process in (serve, controller):
             name = process.__name__.rpartition(".")[2]
             recorded: Any = Recorded(settings, read[name])
             asyncio.run(process.build(recorded, io.BytesIO()).drain())

@@ -16,7 +16,6 @@ INSTALLED = [*PORTS, "--installation.namespace=n"]
 COMMANDS = {
     "serve": [*INSTALLED, "--tls.source=self-signed", "--port=0"],
     "controller": INSTALLED,
-    "dashboard": ["--in-cluster", *PORTS, "--port=0"],
 }
 
 

@@ -23,6 +23,7 @@ from tests.kubeclient.following import eventually
 from tests.kubeclient.objects import a_pod
 from tests.operation.test_scheduling import KEPT, beside, configured
 from webhook.app import controller, dashboard
+from webhook.app.informers import connection
 from webhook.app.runtime import Runnable
 from webhook.config.configuration import Component, Settings
 from webhook.groups.annotations import REPLICA
@@ -50,9 +51,8 @@ def _controller(settings: Settings, *components: Component) -> Mapping[str, Runn
 
 
 def of_dashboard(settings: Settings) -> Mapping[str, Runnable]:
-    own = settings.dashboard.model_copy(update={"host": "127.0.0.1", "port": 0})
-    settings = settings.model_copy(update={"dashboard": own})
-    return dashboard.build(settings, io.BytesIO()).runnables
+    load = connection(settings.kubeconfig)
+    return dashboard.build(load, "", 0, ignoring=settings.ignore.rayclusters).runnables
 
 
 @pytest.mark.parametrize(

@@ -59,12 +59,9 @@ def main(  # noqa: PLR0911
     words = _conventional(list(sys.argv[1:] if arguments is None else arguments))
     command = words[0] if words and words[0] in COMMANDS else None
     try:
-        flags = words[2:] if words[:2] == ["dashboard", "--in-cluster"] else words[1:]
-        if command is not None and (command in _PROCESSES or len(flags) < len(words) - 1):
-            prog = " ".join((program, *words[: len(words) - len(flags)]))
-            return _live(
-                command, flags, Parser(prog=prog, description=_sentence(COMMANDS[command]))
-            )
+        if command in _PROCESSES:
+            parser = Parser(prog=f"{program} {command}", description=_sentence(COMMANDS[command]))
+            return _live(command, words[1:], parser)
         return _run(words, command, program)
     except ModuleNotFoundError as error:
         if command is None or (error.name or "webhook").partition(".")[0] == "webhook":

@@ -1,4 +1,4 @@
-"""The processes `serve`, `controller` and `dashboard --in-cluster`, which run until a signal."""
+"""The processes `serve` and `controller`, which run until a signal."""
 
 import argparse
 import ctypes
@@ -34,18 +34,10 @@ _EXAMPLES: Final = {
         "  ray-webhook controller --kubeconfig ~/.kube/config --installation.namespace ray-webhook"
         "\n\ndocs/settings.md describes the file and the variables."
     ),
-    "dashboard": (
-        "  ray-webhook dashboard --in-cluster --config settings.yaml\n"
-        "  ray-webhook dashboard --in-cluster --kubeconfig ~/.kube/config --namespaces team"
-        "\n\ndocs/settings.md describes the file and the variables."
-    ),
 }
 _PORTS: Final = {
     "serve": "{0.serving.port} or {0.listen.admin_port} of {0.listen.host}",
     "controller": "{0.listen.admin_port} of {0.listen.host}",
-    "dashboard": (
-        "{0.dashboard.port} of {0.dashboard.host}, or {0.listen.admin_port} of {0.listen.host}"
-    ),
 }
 
 
@@ -87,11 +79,6 @@ def _addresses(name: str, settings: Settings, port: int, admin: int = 0) -> str:
         return (
             f"ray-webhook {state}: https://{host}:{port}/mutate, and http://{host}:{admin}/readyz "
             "for its readiness"
-        )
-    if name == "dashboard":
-        return (
-            f"ray-webhook dashboard: http://127.0.0.1:{port}/ for those who have a token, and "
-            f"http://127.0.0.1:{admin}/readyz says when it is ready"
         )
     return f"ray-webhook controller: http://{host}:{port}/readyz says when it is ready"
 

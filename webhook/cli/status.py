@@ -128,7 +128,7 @@ def _seen(examiner: Examiner, observing: Observing) -> ClusterReport:
     now = time.time()
     examiner.catch_up(now)
     stale = {"changes": observing.problem} if observing.problem else {}
-    return examiner.cluster_report(now, None, {**observing.unread, **stale})
+    return examiner.cluster_report(now, {**observing.unread, **stale})
 
 
 def _timeless(cluster_report: ClusterReport) -> ClusterReport:

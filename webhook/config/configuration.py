@@ -126,7 +126,7 @@ class Listen(_Section):
     """The listeners of every process."""
 
     host: Address = "0.0.0.0"  # noqa: S104 - a pod serves its own address
-    """Address of all listeners except that of the dashboard's page."""
+    """Address of all listeners."""
 
     admin_port: Port = 8080
     """Plain HTTP port for `/livez`, `/readyz` and `/metrics`; 0 selects a free port."""
@@ -229,23 +229,6 @@ class Validation(_Section):
         )
 
 
-class Dashboard(_Section):
-    """`ray-webhook dashboard --in-cluster`: the web page for every user with a token of the API
-    server; see `docs/status.md#dashboard`.
-    """
-
-    host: Address = "127.0.0.1"
-    """Address of the page. On loopback, only `kubectl port-forward` reaches it, over TLS of the API
-    server. For another address, add a proxy that terminates TLS.
-    """
-
-    port: Port = 8090
-    """Plain HTTP port of the page; 0 selects a free port."""
-
-    hosts: list[str] = []
-    """Host names by which browsers may request the page, besides `localhost` and loopback."""
-
-
 class Affinity(_Section):
     """Placement of the replicas of worker groups."""
 
@@ -305,7 +288,6 @@ class Settings(_Section):
     termination: Termination = Termination()
     topology: Topology = Topology()
     ignore: Ignore = Ignore()
-    dashboard: Dashboard = Dashboard()
 
     devices: Annotated[dict[str, list[str]], AfterValidator(_each(own_device))] = {}
     """Additional devices, whose hosts get the same rendezvous as those of GPUs: by name, the

@@ -55,14 +55,12 @@ PROCESSES: Final[Mapping[str, tuple[str, ...]]] = {
         "installation.components",
         *_OF_ALL,
     ),
-    "dashboard": ("dashboard", *_OF_ALL),
 }
 """Sections and settings by the process that reads them."""
 
 _SHORT: Final[Mapping[str, Mapping[str, str]]] = {
     "serve": {"listen.host": "host", "listen.adminPort": "admin-port", "serving.port": "port"},
     "controller": {"listen.host": "host", "listen.adminPort": "port"},
-    "dashboard": {"dashboard.host": "host", "dashboard.port": "port"},
 }
 _PLACEHOLDERS: Final = {
     "string": "TEXT",
@@ -123,7 +121,7 @@ def add_flags(process: str, parser: argparse.ArgumentParser) -> None:
 def read_settings(
     arguments: Sequence[str], process: str = "serve", parser: argparse.ArgumentParser | None = None
 ) -> Settings:
-    """Return the settings of `serve`, `controller` or `dashboard`. `parser` has its flags.
+    """Return the settings of `serve` or `controller`. `parser` has its flags.
 
     Raises InputError with a line for each invalid setting: name, value and allowed values; prints
     usage and exits for a wrong flag.

@@ -221,6 +221,6 @@ class ProblemReporter:
             self.recorder.failures[UNEXPECTED] += 1
             if new:
                 log_failure(error, "events: %s cannot be examined: %s (%s)", name)
-        self.last = self._tracker.track(examiner.cluster_report(now, None, self._observing.unread))
+        self.last = self._tracker.track(examiner.cluster_report(now, self._observing.unread))
         await self.recorder.record(self.last.notices, now)
         return False

@@ -12,7 +12,6 @@ from msgspec import Struct
 from webhook.dashboard.live_updates import Live
 from webhook.dashboard.query import SORTS, Query, query_of
 from webhook.dashboard.rendered import Found, HtmlDrawer
-from webhook.dashboard.rights import UserScope
 from webhook.dashboard.view import HOST_STATES, STATES
 from webhook.diagnostics.diagnosis import ERROR, Problem
 from webhook.diagnostics.messages import counted
@@ -68,15 +67,14 @@ class Listing:
         self._live = live
         self._drawer = drawer
 
-    def page(self, sight: UserScope, parameters: Mapping[str, str]) -> str:
+    def page(self, parameters: Mapping[str, str]) -> str:
         query = query_of(parameters)
-        found, problems = self._find(sight, query)
+        found, problems = self._find(query)
         shown = self._with(query, found, problems)
         beside, after, _ = map(Markup, shown.around)
         return self._drawer.page(
             "page",
             problems=_errors(found, problems),
-            user=sight.user,
             options=Markup(self._options(query, found)),  # noqa: S704 - of our template
             query=query,
             sorts=SORTS,
@@ -87,14 +85,13 @@ class Listing:
             states=HOST_STATES,
         )
 
-    def shown(self, sight: UserScope, query: Query) -> Shown:
-        return self._with(query, *self._find(sight, query))
+    def shown(self, query: Query) -> Shown:
+        return self._with(query, *self._find(query))
 
-    def _find(self, sight: UserScope, query: Query) -> tuple[Found, tuple[Problem, ...]]:
+    def _find(self, query: Query) -> tuple[Found, tuple[Problem, ...]]:
         """Return the RayClusters to show, and the problems of the installation."""
-        everything = sight.namespaces is None and not query.namespace
-        problems = self._live.examiner.problems if everything else ()
-        return self._live.board.find(query, sight.namespaces), problems
+        problems = () if query.namespace else self._live.examiner.problems
+        return self._live.board.find(query), problems
 
     def _with(self, query: Query, found: Found, problems: tuple[Problem, ...]) -> Shown:
         options = self._options(query, found)
@@ -133,11 +130,7 @@ class Listing:
     def _after(self, query: Query, found: Found) -> str:
         nothing = ""
         if not found.shown:
-            nothing = (
-                "No RayCluster matches."
-                if found.namespaces
-                else "There is no RayCluster here that you may see."
-            )
+            nothing = "No RayCluster matches." if found.namespaces else "There is no RayCluster."
         return self._drawer.page(
             "after",
             nothing=nothing,

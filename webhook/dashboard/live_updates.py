@@ -2,17 +2,15 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from time import thread_time, time
-from typing import Final, TypeVar
+from typing import Final
 
 from webhook.api.failures import UNEXPECTED
 from webhook.cache.cluster_cache import Observing
 from webhook.dashboard.rendered import Board
 from webhook.dashboard.state_files import Stated
 from webhook.diagnostics.examiner import INSTALLATION, Examiner
-
-T = TypeVar("T")
 
 _log: Final = logging.getLogger("webhook.dashboard")
 
@@ -45,13 +43,7 @@ class Live:
         self.clock = clock
         self.closing = False
         self.examinations = 0
-        """Number of examinations, for metrics."""
-        self.seconds = 0.0
-        """Total CPU time of examinations in seconds."""
-        self.failures = {UNEXPECTED: 0}
-        """Failed examinations of RayClusters by reason, for metrics."""
         self._changed = asyncio.Event()
-        self._closed = asyncio.Event()
 
     @property
     def unread(self) -> dict[str, str]:
@@ -77,11 +69,10 @@ class Live:
                     shown = took
                 await asyncio.sleep(0)
                 begun = thread_time()
-        self._count_failures()
+        self._log_failures()
         self._publish()
         took += thread_time() - begun
         self.examinations += 1
-        self.seconds += took
         return took
 
     def _put(self, uid: str) -> None:
@@ -91,10 +82,9 @@ class Live:
         if self.board.publish():
             self.notify()
 
-    def _count_failures(self) -> None:
-        """Count our own bugs in an examination, and log new ones."""
+    def _log_failures(self) -> None:
+        """Log new bugs of ours in an examination."""
         for name, error, new in self.examiner.take_failures():
-            self.failures[UNEXPECTED] += 1
             if new:
                 text, kind = "page: %s cannot be examined: %s: %s (%s)", type(error).__name__
                 _log.error(text, name, kind, error, UNEXPECTED, exc_info=error)
@@ -105,19 +95,7 @@ class Live:
 
     def close(self) -> None:
         self.closing = True
-        self._closed.set()
         self.notify()
-
-    async def unless_closed(self, awaited: Awaitable[T]) -> T | None:
-        """Return a result, or None if the process ends first."""
-        task = asyncio.ensure_future(awaited)
-        closed = asyncio.ensure_future(self._closed.wait())
-        try:
-            await asyncio.wait((task, closed), return_when=asyncio.FIRST_COMPLETED)
-            return task.result() if task.done() else None
-        finally:
-            task.cancel()
-            closed.cancel()
 
     @property
     def changed(self) -> asyncio.Event:

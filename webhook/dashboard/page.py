@@ -1,8 +1,7 @@
 """The site: pages and data for the application, from the state of `Live`."""
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 
 from webhook.dashboard.listing import Listing, Shown, framed
@@ -10,29 +9,25 @@ from webhook.dashboard.live_updates import Live
 from webhook.dashboard.panels import Panels, PodStory
 from webhook.dashboard.query import Query, query_of
 from webhook.dashboard.rendered import HtmlDrawer
-from webhook.dashboard.rights import NotNowError, UserScope
-from webhook.dashboard.sessions import Access
+from webhook.dashboard.session import Session
 from webhook.diagnostics.document import Status, described, encoded
 
-ReadScope = Callable[[], Awaitable[UserScope | None]]
-"""Returns the user of an open stream, None for one who has signed out."""
-
 STREAMS: Final = 16
-"""The maximum of open streams per user."""
+"""The maximum of open streams."""
 BEAT_SECONDS: Final = 15.0
-"""The period of heartbeats on a stream, which check access again and keep proxies connected."""
+"""The period of heartbeats on a stream, which end streams of closed pages."""
 
 
 class DashboardSite:
-    """Pages and data of the current state, for users that `access` accepts."""
+    """Pages and data of the current state, for the user of `session`."""
 
-    def __init__(self, live: Live, access: Access, drawer: HtmlDrawer) -> None:
+    def __init__(self, live: Live, session: Session, drawer: HtmlDrawer) -> None:
         self._live = live
-        self.access = access
+        self.session = session
         self.drawer = drawer
         self.listing = Listing(live, drawer)
         self.panels = Panels(live, drawer)
-        self._streams: Counter[str] = Counter()
+        self._streams = 0
 
     @property
     def schemas(self) -> dict[str, Any]:
@@ -42,46 +37,30 @@ class DashboardSite:
         return {**found, "Pod": pod | {"title": "Pod"}}
 
     def sign_in(self, wrong: str) -> str:
-        return self.drawer.page("enter", wrong=wrong, tokens=self.access.tokens)
+        return self.drawer.page("enter", wrong=wrong)
 
-    def streams(self, sight: UserScope) -> bool:
-        return self._streams[sight.user] < STREAMS
+    @property
+    def accepts_stream(self) -> bool:
+        """Return whether another stream can be opened."""
+        return self._streams < STREAMS
 
-    async def events(
-        self, read_scope: ReadScope, parameters: Mapping[str, str], since: str
-    ) -> AsyncIterator[bytes]:
-        """Yield messages that keep a page up to date, until the user signs out, the rights of the
-        user cannot be read, or the process ends.
-        """
-        first = await self._sight(read_scope)
-        if first is None or not self.streams(first):
+    async def events(self, parameters: Mapping[str, str], since: str) -> AsyncIterator[bytes]:
+        """Yield messages that keep a page up to date, until the process ends."""
+        if not self.accepts_stream:
             return
-        self._streams[first.user] += 1
+        self._streams += 1
         try:
-            async for message in self._messages(read_scope, query_of(parameters), since):
+            async for message in self._messages(query_of(parameters), since):
                 yield message
         finally:
-            self._streams[first.user] -= 1
-            self._streams += Counter()  # drops users without streams
+            self._streams -= 1
 
-    async def _sight(self, read_scope: ReadScope) -> UserScope | None:
-        """Return the user of a stream; None also at shutdown or without an answer."""
-        try:
-            return await self._live.unless_closed(read_scope())
-        except NotNowError:
-            return None
-
-    async def _messages(
-        self, read_scope: ReadScope, query: Query, since: str
-    ) -> AsyncIterator[bytes]:
+    async def _messages(self, query: Query, since: str) -> AsyncIterator[bytes]:
         before: Shown | None = None
         yield b"retry: 2000\n\n"
         while not self._live.closing:
             changed = self._live.changed
-            sight = await self._sight(read_scope)
-            if sight is None:
-                return
-            shown = self.listing.shown(sight, query)
+            shown = self.listing.shown(query)
             messages = [] if shown.version == since else shown.since(before)
             before, since = shown, shown.version
             for message in messages[:-1]:
@@ -89,11 +68,9 @@ class DashboardSite:
             yield framed(messages[-1], since) if messages else b": still here\n\n"
             await self._live.wait(changed, BEAT_SECONDS)
 
-    async def status_json(self, sight: UserScope, namespace: str) -> AsyncIterator[bytes]:
+    async def status_json(self, namespace: str) -> AsyncIterator[bytes]:
         """Yield the status as JSON, and yield to other tasks between two RayClusters."""
-        live, seen = self._live, sight.namespaces
-        if namespace:
-            seen = frozenset({namespace} if sight.sees(namespace) else ())
-        for part in encoded(live.examiner.cluster_report(live.clock(), seen, live.unread)):
+        live = self._live
+        for part in encoded(live.examiner.cluster_report(live.clock(), live.unread, namespace)):
             yield part
             await asyncio.sleep(0)

@@ -10,7 +10,6 @@ from markupsafe import Markup
 
 from webhook.dashboard.live_updates import Live
 from webhook.dashboard.rendered import HtmlDrawer
-from webhook.dashboard.rights import UserScope
 from webhook.diagnostics import report
 from webhook.diagnostics.diagnosis import Problem
 from webhook.diagnostics.document import written
@@ -49,8 +48,8 @@ class Panels:
         self._live = live
         self._drawer = drawer
 
-    def pod(self, sight: UserScope, namespace: str, name: str, *, part: bool) -> str | None:
-        pod = self._pod(sight, namespace, name)
+    def pod(self, namespace: str, name: str, *, part: bool) -> str | None:
+        pod = self._live.examiner.pod(namespace, name)
         if pod is None:
             return self._absent(f"{namespace}/{name}", part=part)
         story, examiner = self._story(pod), self._live.examiner
@@ -70,12 +69,12 @@ class Panels:
             given=account.given if account else (),
         )
 
-    def host(self, sight: UserScope, place: dict[str, str], *, part: bool) -> str | None:
+    def host(self, place: dict[str, str], *, part: bool) -> str | None:
         """Return the panel of a host. `place`: namespace, cluster, group, replica, host."""
         namespace, group = place.get("namespace", ""), place.get("group", "")
         numbers = [place.get("replica", ""), place.get("host", "")]
         title = f"host {numbers[1]} of replica {numbers[0]}"
-        if not sight.sees(namespace) or not all(map(_NUMBER.fullmatch, numbers)):
+        if not all(map(_NUMBER.fullmatch, numbers)):
             return self._absent(title, part=part)
         replica, host = map(int, numbers)
         examiner = self._live.examiner
@@ -84,7 +83,7 @@ class Panels:
         if cluster is None or assigned is None:
             return self._absent(title, part=part)
         if pod := cluster.pod_at(group, replica, host):
-            return self.pod(sight, namespace, pod, part=part)
+            return self.pod(namespace, pod, part=part)
         about = [
             each
             for each in cluster.problems
@@ -115,12 +114,9 @@ class Panels:
             found.id, part=part, lines=[f"{found.level}, {when}"], text=[*text, page]
         )
 
-    def pod_json(self, sight: UserScope, namespace: str, name: str) -> bytes | None:
-        pod = self._pod(sight, namespace, name)
+    def pod_json(self, namespace: str, name: str) -> bytes | None:
+        pod = self._live.examiner.pod(namespace, name)
         return None if pod is None else msgspec.json.encode(written(self._story(pod)))
-
-    def _pod(self, sight: UserScope, namespace: str, name: str) -> LivePod | None:
-        return self._live.examiner.pod(namespace, name) if sight.sees(namespace) else None
 
     def _story(self, pod: LivePod) -> PodStory:
         uid, examiner = owner_of(pod), self._live.examiner
@@ -134,7 +130,7 @@ class Panels:
         """Return the panel for a deleted object in an open page; a separate page is not found."""
         if not part:
             return None
-        return self._panel(title, part=True, lines=["It does not exist, or you may not see it."])
+        return self._panel(title, part=True, lines=["It does not exist any more."])
 
     def _panel(self, title: str, *, part: bool, **values: Any) -> str:  # noqa: ANN401 - as below
         empty = {"heading": "", "due": False, "created": None}

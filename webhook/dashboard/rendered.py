@@ -3,7 +3,7 @@ RayClusters of the list, and queries on them.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from hashlib import sha256
 from importlib.resources import files
 from typing import Any, Final
@@ -78,7 +78,7 @@ class Entry(Struct):
 
 
 class Found(Struct, frozen=True):
-    """The result of a query: the numbers of visible RayClusters with matching words by state and by
+    """The result of a query: the numbers of RayClusters with matching words by state and by
     problem; and those of the page.
     """
 
@@ -129,17 +129,12 @@ class Board:
         changed, self._changed = self._changed, False
         return changed
 
-    def find(self, query: Query, namespaces: Collection[str] | None) -> Found:
-        """Return the result of a query in the given namespaces, in all if None."""
-        seen = [
-            each
-            for each in self._entries.values()
-            if namespaces is None or each.cluster.namespace in namespaces
-        ]
+    def find(self, query: Query) -> Found:
+        """Return the result of a query."""
         words = query.q.lower().split()
         matching = [
             each
-            for each in seen
+            for each in self._entries.values()
             if query.namespace in ("", each.cluster.namespace)
             and all(word in each.words for word in words)
         ]
@@ -157,7 +152,7 @@ class Board:
             len(matching),
             sum(each.errors for each in matching),
             sum(bool(each.cluster.failure) for each in matching),
-            sorted({each.cluster.namespace for each in seen}),
+            sorted({each.cluster.namespace for each in self._entries.values()}),
             dict(Counter(each.state for each in matching)),
             dict(sorted(problems.items(), key=lambda item: (-item[1], item[0]))),
             page,

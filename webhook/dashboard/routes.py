@@ -1,10 +1,8 @@
 """The FastAPI application of the dashboard: page, parts, stream of changes, and JSON."""
 
-from collections.abc import Awaitable, Callable, Collection
 from typing import Annotated, Any, Final
-from urllib.parse import parse_qs
 
-from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, HTTPException, Query, Request, Response
 from fastapi.middleware.gzip import GZipMiddleware
 from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse, StreamingResponse
 from starlette.datastructures import Headers, MutableHeaders
@@ -12,12 +10,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from webhook import __version__
 from webhook.dashboard.page import DashboardSite
-from webhook.dashboard.rights import NotNowError, UserScope
 
-LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
+_LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 """Host names for a loopback listener in a browser on the same machine."""
 
-_FORM_BYTES: Final = 64 * 1024
 _COMPRESSED_BYTES: Final = 1024
 """The minimum size of compressed responses; the stream of changes is never compressed."""
 _POLICY: Final = (
@@ -28,7 +24,7 @@ _HEADERS: Final = {
     "content-security-policy": _POLICY,
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
-    "referrer-policy": "same-origin",  # without it, browsers send no Origin with own forms
+    "referrer-policy": "no-referrer",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
@@ -36,16 +32,15 @@ _FOR_EVER: Final = "public, max-age=31536000, immutable"
 
 
 class _Guard:
-    """Middleware that rejects requests with another host and forms of other sites, and adds headers
-    to all responses.
+    """Middleware that rejects requests with another host or from pages of other sites, and adds
+    headers to all responses.
 
     A page of another site can make a browser send requests to a loopback listener under a DNS name
     of that site, but not with another `Host` or `Origin`.
     """
 
-    def __init__(self, app: ASGIApp, hosts: Collection[str]) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._hosts = hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def guarded(message: Message) -> None:
@@ -57,19 +52,18 @@ class _Guard:
             await send(message)
 
         headers, answer = Headers(scope=scope), self._app
-        host = _hostname(headers.get("host", ""))
-        if host not in self._hosts:
-            text = (
-                f"{host or 'no host'} is not served: open this as localhost, or set dashboard.hosts"
-            )
+        host = headers.get("host", "")
+        origin = headers.get("origin")
+        if _hostname(host) not in _LOOPBACK:
+            text = f"{_hostname(host) or 'no host'} is not served: open this as localhost"
             answer = PlainTextResponse(text, 421)
-        elif scope["method"] == "POST" and not _own(headers):
-            answer = PlainTextResponse("forms of other sites are not accepted", 403)
+        elif origin is not None and origin.partition("://")[2] != host:
+            answer = PlainTextResponse("pages of other sites are not answered", 403)
         await answer(scope, receive, guarded)
 
 
-def site_application(site: DashboardSite, hosts: Collection[str], cookie: str) -> FastAPI:
-    """Return the application. `cookie` names the session; `hosts` are accepted host names."""
+def site_application(site: DashboardSite) -> FastAPI:
+    """Return the application."""
     app = FastAPI(
         title="ray-webhook dashboard",
         version=__version__,
@@ -79,66 +73,42 @@ def site_application(site: DashboardSite, hosts: Collection[str], cookie: str) -
         openapi_url=None,
     )
     app.add_middleware(GZipMiddleware, minimum_size=_COMPRESSED_BYTES, compresslevel=4)
-    app.add_middleware(_Guard, hosts=hosts)
-    _add_sessions(app, site, cookie)
+    app.add_middleware(_Guard)
 
-    async def read_scope(request: Request) -> UserScope | None:
+    def is_signed_in(request: Request) -> bool:
         kind, _, bearer = request.headers.get("authorization", "").partition(" ")
         token = bearer.strip() if kind.lower() == "bearer" else ""
-        return await site.access.sight(request.cookies.get(_of_port(cookie, request), ""), token)
+        return site.session.is_of(request.cookies.get(_cookie(request), ""), token)
 
-    async def viewer(request: Request) -> UserScope:
-        found = await read_scope(request)
-        if found is None:
+    async def require_session(request: Request) -> None:
+        if not is_signed_in(request):
             raise HTTPException(401, "sign in first", {"www-authenticate": "Bearer"})
-        return found
-
-    _add_pages(app, site, read_scope, viewer)
-    _add_data(app, site, viewer)
-
-    @app.exception_handler(NotNowError)
-    async def not_now(_request: Request, error: NotNowError) -> Response:
-        return PlainTextResponse(f"{error}\n", 503, {"retry-after": "2"})
-
-    return app
-
-
-def _add_pages(
-    app: FastAPI,
-    site: DashboardSite,
-    read_scope: Callable[[Request], Awaitable[UserScope | None]],
-    viewer: Callable[[Request], Awaitable[UserScope]],
-) -> None:
-    Viewer = Annotated[UserScope, Depends(viewer)]  # noqa: N806 - a type
 
     @app.get("/", include_in_schema=False)
     async def page(request: Request) -> Response:
-        sight = await read_scope(request)
-        if sight is None:
+        if not is_signed_in(request):
             return RedirectResponse("/enter", 303)
-        return HTMLResponse(site.listing.page(sight, request.query_params))
+        return HTMLResponse(site.listing.page(request.query_params))
 
-    @app.get("/events", include_in_schema=False)
-    async def events(request: Request, sight: Viewer, since: str = "") -> Response:
-        if not site.streams(sight):
-            raise HTTPException(429, "too many pages are open: close some", {"retry-after": "60"})
-        seen = request.headers.get("last-event-id", since)
-        stream = site.events(lambda: read_scope(request), request.query_params, seen)
-        return StreamingResponse(stream, media_type="text/event-stream")
+    _add_entrance(app, site)
+    private = APIRouter(dependencies=[Depends(require_session)])
+    _add_pages(private, site)
+    _add_data(private, site, app)
+    app.include_router(private)
+    return app
 
-    @app.get("/pod", include_in_schema=False)
-    async def pod(request: Request, sight: Viewer, namespace: str, name: str) -> Response:
-        return _found(site.panels.pod(sight, namespace, name, part=_part(request)))
 
-    @app.get("/host", include_in_schema=False)
-    async def host(request: Request, sight: Viewer) -> Response:
-        return _found(site.panels.host(sight, dict(request.query_params), part=_part(request)))
-
-    @app.get("/diagnosis", include_in_schema=False)
-    async def diagnosis(
-        request: Request, _sight: Viewer, name: Annotated[str, Query(alias="id")]
-    ) -> Response:
-        return _found(site.panels.diagnosis(name, part=_part(request)))
+def _add_entrance(app: FastAPI, site: DashboardSite) -> None:
+    @app.get("/enter", include_in_schema=False)
+    async def enter(request: Request, token: str = "") -> Response:
+        if not token:
+            return HTMLResponse(site.sign_in(""))
+        value = site.session.enter(token)
+        if value is None:
+            return HTMLResponse(site.sign_in("This address is not that of this process."), 401)
+        answer = RedirectResponse("/", 303)
+        answer.set_cookie(_cookie(request), value, httponly=True, samesite="strict")
+        return answer
 
     @app.get("/static/{name}", include_in_schema=False)
     async def static(name: str) -> Response:
@@ -148,70 +118,50 @@ def _add_pages(
         return Response(found[0], media_type=found[1], headers={"cache-control": _FOR_EVER})
 
 
-def _add_data(
-    app: FastAPI, site: DashboardSite, viewer: Callable[[Request], Awaitable[UserScope]]
-) -> None:
-    Viewer = Annotated[UserScope, Depends(viewer)]  # noqa: N806 - a type
+def _add_pages(private: APIRouter, site: DashboardSite) -> None:
+    @private.get("/events", include_in_schema=False)
+    async def events(request: Request, since: str = "") -> Response:
+        if not site.accepts_stream:
+            raise HTTPException(429, "too many pages are open: close some", {"retry-after": "60"})
+        last = request.headers.get("last-event-id", since)
+        stream = site.events(request.query_params, last)
+        return StreamingResponse(stream, media_type="text/event-stream")
 
-    @app.get("/api/v1/status", responses=_json("Status"), response_class=Response)
-    async def status(sight: Viewer, namespace: str = "") -> Response:
-        """Return the RayClusters of a namespace, or of all that you can see, and their problems."""
-        return StreamingResponse(site.status_json(sight, namespace), media_type="application/json")
+    @private.get("/pod", include_in_schema=False)
+    async def pod(request: Request, namespace: str, name: str) -> Response:
+        return _found(site.panels.pod(namespace, name, part=_part(request)))
 
-    @app.get("/api/v1/pods/{namespace}/{name}", responses=_json("Pod"), response_class=Response)
-    async def pod_json(sight: Viewer, namespace: str, name: str) -> Response:
+    @private.get("/host", include_in_schema=False)
+    async def host(request: Request) -> Response:
+        return _found(site.panels.host(dict(request.query_params), part=_part(request)))
+
+    @private.get("/diagnosis", include_in_schema=False)
+    async def diagnosis(request: Request, name: Annotated[str, Query(alias="id")]) -> Response:
+        return _found(site.panels.diagnosis(name, part=_part(request)))
+
+
+def _add_data(private: APIRouter, site: DashboardSite, app: FastAPI) -> None:
+    @private.get("/api/v1/status", responses=_json("Status"), response_class=Response)
+    async def status(namespace: str = "") -> Response:
+        """Return the RayClusters of a namespace, or of all, and their problems."""
+        return StreamingResponse(site.status_json(namespace), media_type="application/json")
+
+    @private.get("/api/v1/pods/{namespace}/{name}", responses=_json("Pod"), response_class=Response)
+    async def pod_json(namespace: str, name: str) -> Response:
         """Return the facts of a pod, its values with reasons, and whether it still has them."""
-        found = site.panels.pod_json(sight, namespace, name)
+        found = site.panels.pod_json(namespace, name)
         if found is None:
-            raise HTTPException(404, "there is no such pod of Ray that you may see")
+            raise HTTPException(404, "there is no such pod of Ray")
         return Response(found, media_type="application/json")
 
-    @app.get("/openapi.json", include_in_schema=False)
-    async def description(_sight: Viewer) -> dict[str, Any]:
+    @private.get("/openapi.json", include_in_schema=False)
+    async def description() -> dict[str, Any]:
         """Return the OpenAPI document, with schemas that pydantic does not create."""
         document = app.openapi()
         components = document.setdefault("components", {})
         components.setdefault("schemas", {}).update(site.schemas)
         components["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
         return document | {"security": [{"bearer": []}]}
-
-
-def _add_sessions(app: FastAPI, site: DashboardSite, cookie: str) -> None:
-    @app.get("/enter", include_in_schema=False)
-    async def enter(request: Request, token: str = "") -> Response:
-        if token and not site.access.tokens:
-            return await signed_in(request, token)
-        return HTMLResponse(site.sign_in(""))
-
-    @app.post("/enter", include_in_schema=False)
-    async def enter_form(request: Request) -> Response:
-        body = b""
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > _FORM_BYTES:
-                return PlainTextResponse("the form is too large", 413)
-        fields = parse_qs(body.decode(errors="replace"))
-        return await signed_in(request, fields.get("token", [""])[0].strip())
-
-    async def signed_in(request: Request, token: str) -> Response:
-        session = await site.access.enter(token)
-        if session is None:
-            return HTMLResponse(site.sign_in("This token is not accepted."), 401)
-        answer = RedirectResponse("/", 303)
-        # A browser sends a secure cookie to loopback only over TLS, and loopback traffic stays on
-        # the host
-        secure = _hostname(request.headers.get("host", "")) not in LOOPBACK
-        name = _of_port(cookie, request)
-        answer.set_cookie(name, session, httponly=True, samesite="strict", secure=secure)
-        return answer
-
-    @app.post("/leave", include_in_schema=False)
-    async def leave(request: Request) -> Response:
-        name = _of_port(cookie, request)
-        site.access.leave(request.cookies.get(name, ""))
-        answer = RedirectResponse("/enter", 303)
-        answer.delete_cookie(name)
-        return answer
 
 
 def _json(schema: str) -> dict[int | str, dict[str, Any]]:
@@ -221,7 +171,7 @@ def _json(schema: str) -> dict[int | str, dict[str, Any]]:
 
 def _found(html: str | None) -> Response:
     if html is None:
-        raise HTTPException(404, "there is no such thing, or you may not see it")
+        raise HTTPException(404, "there is no such thing")
     return HTMLResponse(html)
 
 
@@ -230,21 +180,12 @@ def _part(request: Request) -> bool:
     return request.headers.get("hx-request") == "true"
 
 
-def _own(headers: Headers) -> bool:
-    """Return whether a form is from this site, or was not sent by a browser page."""
-    site = headers.get("sec-fetch-site")
-    if site is not None:  # also valid if a proxy changes the Host header
-        return site in {"same-origin", "none"}
-    origin = headers.get("origin")
-    return origin is None or origin.partition("://")[2] == headers.get("host", "")
-
-
-def _of_port(cookie: str, request: Request) -> str:
-    """Return the name of a cookie with the port of the request. Cookies are shared by all ports of
-    a host, and two dashboards on one machine must not overwrite each other's.
+def _cookie(request: Request) -> str:
+    """Return the name of the cookie, with the port of the request. Cookies are shared by all ports
+    of a host, and two dashboards on one machine must not overwrite each other's.
     """
     port = request.headers.get("host", "").rpartition(":")[2]
-    return f"{cookie}-{port}" if port.isdecimal() and port.isascii() else cookie
+    return f"ray-webhook-{port}" if port.isdecimal() and port.isascii() else "ray-webhook"
 
 
 def _hostname(host: str) -> str:

@@ -2,7 +2,7 @@
 these only the replicas that have changed.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from math import inf
 from typing import Final, NamedTuple
 
@@ -54,7 +54,7 @@ def examine(
     """
     examiner = Examiner(objects)
     examiner.catch_up(now)
-    return examiner.cluster_report(now, None, unread)
+    return examiner.cluster_report(now, unread)
 
 
 class Examiner:
@@ -154,19 +154,15 @@ class Examiner:
         return found
 
     def cluster_report(
-        self, now: float, namespaces: Collection[str] | None, unread: Mapping[str, str]
+        self, now: float, unread: Mapping[str, str], namespace: str = ""
     ) -> report.ClusterReport:
-        """Return the report of some namespaces, or of all if None, by namespace and name.
+        """Return the report of a namespace, or of all if empty, by namespace and name.
 
         Problems of the installation are included only in the report of all namespaces.
         """
-        seen = [
-            each
-            for each in self.clusters.values()
-            if namespaces is None or each.namespace in namespaces
-        ]
+        seen = [each for each in self.clusters.values() if namespace in ("", each.namespace)]
         seen.sort(key=lambda cluster: (cluster.namespace, cluster.name))
-        problems = self.problems if namespaces is None else ()
+        problems = () if namespace else self.problems
         return report.ClusterReport(now, tuple(seen), problems, dict(unread))
 
     def assigned(self, uid: str, now: float) -> Cluster | None:

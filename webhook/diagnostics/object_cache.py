@@ -200,10 +200,6 @@ class ObjectCache:
         changed, self._changed = self._changed, set()
         return changed
 
-    def occupied(self) -> set[str]:
-        """Return the namespaces with RayClusters."""
-        return {each.metadata.namespace or "" for each in self.clusters.all}
-
     def pod_group(self, namespace: str, name: str) -> LivePodGroup | None:
         return self.pod_groups.one(f"{namespace}/{name}")
 

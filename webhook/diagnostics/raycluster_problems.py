@@ -268,8 +268,8 @@ def ignored(cluster: Cluster) -> Iterator[Symptom]:
     The RayCluster or its namespace has the label `admission.ray.io/ignore: "true"`, or the
     namespace lacks the label by which an installation selects namespaces. Its pods get no identity
     and no variables, and its groups and replicas are not diagnosed. The label of a RayCluster has
-    no effect if the setting `ignore.rayclusters` is false. The controller and the dashboard of an
-    installation read that setting; commands do not, and take `--ignore.rayclusters=false`.
+    no effect if the setting `ignore.rayclusters` is false. The controller reads
+    that setting; commands do not, and take `--ignore.rayclusters=false`.
 
     https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
     """

@@ -169,12 +169,3 @@ EVENTS = _counter("events", "Events written on RayClusters, by reason.", ("reaso
 EVENT_FAILURES = _counter(
     "event_failures", "Failures to write events, or to examine RayClusters.", ("reason",)
 )
-
-DASHBOARD_PODS = _gauge("pods", "Ray pods in the cache.")
-DASHBOARD_EXAMINATIONS = _counter("dashboard_examinations", "Examinations of changed objects.")
-DASHBOARD_SECONDS = _counter(
-    "dashboard_examination_seconds", "CPU time of these examinations, in seconds."
-)
-DASHBOARD_FAILURES = _counter(
-    "dashboard_failures", "Failures to examine a RayCluster or the installation.", ("reason",)
-)

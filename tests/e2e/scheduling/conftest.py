@@ -11,7 +11,6 @@ from tests.e2e.api import POD_GROUP_VERSION
 from tests.e2e.audit import AuditLog
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.gangs import COMPONENTS
-from tests.e2e.installation import WITH_DASHBOARD
 from tests.e2e.scheduling.component import controllers
 from tests.e2e.versions import chosen
 from tests.e2e.webhook_process import Webhook
@@ -41,8 +40,8 @@ def gated_plane(account_log: AuditLog) -> Iterator[ControlPlane]:
 
 @pytest.fixture(scope="package")
 def publisher(gated_plane: ControlPlane) -> Iterator[Webhook]:
-    """The webhook, and beside it the controller, which keeps PodGroups, and the dashboard; each
-    story leaves all running.
+    """The webhook, and beside it the controller, which keeps PodGroups; each story leaves both
+    running.
     """
-    with Webhook(gated_plane, [*COMPONENTS, WITH_DASHBOARD]) as running:
+    with Webhook(gated_plane, COMPONENTS) as running:
         yield running

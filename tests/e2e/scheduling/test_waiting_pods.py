@@ -10,7 +10,7 @@ import pytest
 
 from tests.e2e.api import RAY_CLUSTERS
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.dashboard_process import OpenPage, token_to_look
+from tests.e2e.dashboard_process import Dashboard, OpenPage
 from tests.e2e.gangs import by, counts, grouped
 from tests.e2e.identities import told
 from tests.e2e.kuberay import Operator
@@ -27,7 +27,7 @@ LATER = 150.0
 """Seconds after which every diagnosis counts; `status` does not wait for them, the events do."""
 MISSING = "podgroup-missing"
 WAITS = "podgroup-waits"
-ONLY_EVENTS = {"RAY_WEBHOOK_INSTALLATION__COMPONENTS": "events,services"}
+ONLY_EVENTS = {"RAY_WEBHOOK_INSTALLATION__COMPONENTS": "events"}
 
 
 class Terminal:
@@ -68,14 +68,17 @@ def test_pods_that_wait_for_their_podgroup_are_seen_told_of_and_helped(
     assert kuberay
     api, namespace = gated_plane.api, gated_plane.namespace("waiting")
     terminal, controller = Terminal(gated_plane, namespace, capsys), publisher.controller
-    token = token_to_look(gated_plane, "onlooker")
 
     controller.stop()
     api.create(RAY_CLUSTERS, grouped("gang", {"hosts": (1, HOSTS)}, by("replica")), namespace)
     wait_for_workers(api, namespace, HOSTS, "gang")
     until(lambda: terminal.remedies().keys() == {MISSING}, "the PodGroup is seen to be missing")
     # Without any Node the scheduler of 1.36 does not try again when there are some
-    with publisher.dashboard.open_page(token) as page, present(api, ["for-the-head"]):
+    with (
+        Dashboard(gated_plane) as dashboard,
+        dashboard.open_page() as page,
+        present(api, ["for-the-head"]),
+    ):
         helped(gated_plane, publisher, terminal, page)
 
 
