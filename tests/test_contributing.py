@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
 ROOT = Path(__file__).parents[1]
-MAKEFILE = (ROOT / "Makefile").read_text()
-TARGETS = dict(re.findall(r"^([a-z0-9-]+):.*?## (.+)$", MAKEFILE, re.MULTILINE))
+MAKEFILE, LAB_MAKEFILE = ((ROOT / name).read_text() for name in ("Makefile", "tests/lab/lab.mk"))
+PUBLIC = dict(re.findall(r"^([a-z0-9-]+):.*?  ## (.+)$", MAKEFILE, re.MULTILINE))
+LAB = dict(re.findall(r"^([a-z0-9-]+):.*?  #: (.+)$", LAB_MAKEFILE, re.MULTILINE))
+TARGETS = PUBLIC | LAB
 CELLS = [
     line.strip("| ").split(" | ")
     for line in (ROOT / "CONTRIBUTING.md").read_text().splitlines()
@@ -30,29 +32,31 @@ MAY_DIFFER = ("tests/conftest.py", "tests/e2e/", "tests/fuzz.py")
 
 
 def test_the_table_has_the_most_used_targets() -> None:
-    assert len(TABLE) == 10
+    assert len(TABLE) == 12
     assert set(TABLE) <= set(TARGETS)
     assert {len(cells) for cells in CELLS} == {3}
 
 
 def test_every_target_but_those_that_make_files_is_phony_and_says_what_it_does() -> None:
-    (phony,) = re.findall(r"^\.PHONY: (.+)$", MAKEFILE, re.MULTILINE)
-    assert sorted(phony.split()) == sorted(TARGETS)
+    for text, targets in ((MAKEFILE, PUBLIC), (LAB_MAKEFILE, LAB)):
+        (phony,) = re.findall(r"^\.PHONY: (.+)$", text, re.MULTILINE)
+        assert sorted(phony.split()) == sorted(targets)
+    assert len(PUBLIC) <= 16
 
 
-def test_make_help_lists_every_target() -> None:
+@pytest.mark.parametrize(("target", "targets"), [("help", PUBLIC), ("lab", LAB)])
+def test_make_help_and_make_lab_list_every_target(target: str, targets: dict[str, str]) -> None:
     shown = subprocess.run(
-        ["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=30
+        ["make", target], cwd=ROOT, capture_output=True, text=True, check=True, timeout=30
     ).stdout
-    assert [line.split(maxsplit=1) for line in shown.splitlines() if "make" not in line] == [
-        list(each) for each in TARGETS.items()
-    ]
+    lines = [line.split(maxsplit=1) for line in shown.splitlines() if line.startswith("  ")]
+    assert lines == [list(each) for each in targets.items()]
 
 
 def test_ci_calls_targets_of_the_makefile() -> None:
     script = (ROOT / ".ci" / "run").read_text()
     called = re.findall(r"^(?:.*; then)?\s*make ([a-z0-9-]+)", script, re.MULTILINE)
-    assert {"check", "test", "docs"} <= set(called) <= set(TARGETS)
+    assert {"check", "test", "test-manifests", "e2e", "docs"} <= set(called) <= set(TARGETS)
 
 
 def test_the_workflows_call_targets_of_the_makefile() -> None:

@@ -256,6 +256,7 @@ def test_a_defect_of_an_installation_is_found(
     assert (status, found[name]) == (int(verdict == "error"), verdict)
 
 
+@pytest.mark.manifests
 @pytest.mark.parametrize(
     ("values", "consequence"),
     [
@@ -330,6 +331,7 @@ def test_a_check_without_the_right_for_it_is_unknown_and_no_failure(check: Check
     assert status == 0
 
 
+@pytest.mark.manifests
 def test_the_rights_of_the_manifests_are_checked_and_all_else_is_a_dry_run(
     printed: Printed,
 ) -> None:

@@ -107,6 +107,8 @@ TOOLS = (
     Tool(HELM, "helm", "helm.sh/helm/v3/cmd/helm"),
     Tool(HELM_4, "helm-4", "helm.sh/helm/v4/cmd/helm"),
     Tool("kustomize", "kustomize", "sigs.k8s.io/kustomize/kustomize/v5"),
+    Tool("prometheus", "prometheus", "github.com/prometheus/prometheus/cmd/prometheus"),
+    Tool("promtool", "prometheus", "github.com/prometheus/prometheus/cmd/promtool"),
 )
 BY_NAME = {tool.name: tool for tool in TOOLS}
 SERVING = ("etcd", "kube-apiserver", "kubectl")

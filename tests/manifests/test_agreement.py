@@ -44,6 +44,8 @@ from webhook.groups.annotations import WORKER_GROUP
 from webhook.httpserver.server import GRACE_SECONDS
 from webhook.kubeclient import kuberay_release
 
+pytestmark = pytest.mark.manifests
+
 DEFAULTS = Settings()
 PUBLISHING = "schedulingGroups.publish=true"
 PROBES = ("startupProbe", "livenessProbe", "readinessProbe")

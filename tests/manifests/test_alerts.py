@@ -10,8 +10,10 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from tests.manifests.prometheus import program
+from tests.e2e.build import binary
 from tests.manifests.render import ROOT
+
+pytestmark = pytest.mark.manifests
 
 Object = dict[str, Any]
 Series = dict[str, str]
@@ -174,7 +176,7 @@ def test_promtool_finds_nothing_wrong_with_the_rules(tmp_path: Path) -> None:
 
 
 def promtool(folder: Path, *arguments: str) -> None:
-    command = [str(program("promtool")), *arguments]
+    command = [str(binary("promtool")), *arguments]
     done = subprocess.run(
         command, cwd=folder, capture_output=True, text=True, check=False, timeout=60
     )

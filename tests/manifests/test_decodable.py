@@ -10,6 +10,8 @@ from tests.schema.generate import TABLE
 from tests.validation.builders import undecodable, with_amount
 from webhook.validation.crd import schema_of
 
+pytestmark = pytest.mark.manifests
+
 KINDS = ("RayCluster", "RayJob", "RayService", "RayCronJob")
 TYPES = ("int32", "int-or-string", "quantity")
 AMOUNTS = (

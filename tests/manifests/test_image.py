@@ -41,6 +41,7 @@ def test_times_in_the_result_do_not_depend_on_when_it_was_built() -> None:
     assert "touch --no-dereference --date=@$SOURCE_DATE_EPOCH" in commands
 
 
+@pytest.mark.manifests
 @pytest.mark.parametrize("mode", ["cert-manager", "self-signed"])
 def test_image_and_deployment_agree(mode: str) -> None:
     objects = installation(mode)

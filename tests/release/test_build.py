@@ -72,6 +72,7 @@ def test_the_url_of_the_repository_is_that_of_the_package_everywhere() -> None:
             assert other == url, f"{path} has {other}; pyproject.toml has {url}"
 
 
+@pytest.mark.manifests
 def test_the_image_of_the_manifests_is_in_the_given_registry(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -88,6 +89,7 @@ def test_release_notes_are_the_section_of_the_version() -> None:
     assert notes(changelog) == "- b\n"
 
 
+@pytest.mark.manifests
 def test_two_builds_are_alike_and_what_they_should_be(tmp_path: Path) -> None:
     folders = [tmp_path / "one", tmp_path / "other"]
     for folder in folders:
@@ -119,6 +121,7 @@ def test_a_wheel_that_lacks_something_is_told(tmp_path: Path) -> None:
     assert any("has tests/x.py" in each for each in said)
 
 
+@pytest.mark.manifests
 def test_the_chart_holds_all_its_files_and_helm_can_read_it(tmp_path: Path) -> None:
     data = packed(CHART, 0)
     with tarfile.open(fileobj=BytesIO(data)) as archive:
@@ -131,6 +134,7 @@ def test_the_chart_holds_all_its_files_and_helm_can_read_it(tmp_path: Path) -> N
     assert f"version: {__version__}" in shown
 
 
+@pytest.mark.manifests
 @pytest.mark.parametrize("mode", ["self-signed", "cert-manager"])
 def test_the_manifests_are_the_namespace_and_the_objects_of_the_chart(mode: str) -> None:
     namespace, *objects = (found for found in yaml.safe_load_all(manifests(mode)) if found)

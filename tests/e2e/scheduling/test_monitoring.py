@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from tests.e2e.api import PODS, RAY_CLUSTERS, ApiError
+from tests.e2e.build import binary
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.credentials import MASTERS
 from tests.e2e.gangs import NATIVE, counts, grouped
@@ -30,7 +31,6 @@ from tests.e2e.rays import (
 )
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
-from tests.manifests.prometheus import program
 from tests.manifests.render import ROOT
 
 pytestmark = pytest.mark.e2e
@@ -108,7 +108,7 @@ def scraping(plane: ControlPlane, webhook: Webhook, folder: Path) -> Iterator[Pr
     config = {"global": {"scrape_interval": "3s"}, "scrape_configs": jobs}
     (folder / "prometheus.yaml").write_text(yaml.safe_dump(config))
     command = [
-        str(program("prometheus")),
+        str(binary("prometheus")),
         f"--config.file={folder / 'prometheus.yaml'}",
         f"--storage.tsdb.path={folder / 'data'}",
         f"--web.listen-address=127.0.0.1:{port}",

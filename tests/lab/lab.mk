@@ -1,0 +1,108 @@
+# Targets for measurements, nightly runs and releases; `make lab` lists them. Included by the Makefile.
+
+SECONDS ?= 300
+
+.PHONY: lab autoscaler base chaos coverage drain facts fuzz hostile matrix meeting mutants newest-ray parity pins push-chart ray-and-jax ray-judge ray-readers sbom schema tools workflows
+
+lab:  #: List these targets
+	@awk -F ':.*#: ' '/^[a-z0-9-]+:.*#: / { printf "  %-15s %s\n", $$1, $$2 }' tests/lab/lab.mk
+
+# Programs of the tests of the manifests.
+tools: $(READY)  #: Build helm, kustomize, prometheus and promtool from their Go modules
+	$(BIN)/python -m tests.e2e.build helm kustomize prometheus promtool
+
+coverage: $(READY) tools  #: Fail if the branch coverage of all tests is below its bound
+	$(BIN)/python -m pytest $(PARALLEL) --quiet --no-header --cov --cov-report=term:skip-covered
+
+fuzz: $(READY)  #: Run the property tests for SECONDS (default 300), and 1,000,000 steps of reservations, with new seeds
+	$(BIN)/python -m tests.fuzz $(SECONDS)
+	$(BIN)/python -m tests.reservation.stories
+
+hostile: $(READY)  #: Attack a server on loopback while other clients use it, and write docs/contributing/hardening.md
+	$(BIN)/python -m tests.hostile
+
+chaos: $(READY) tools  #: Break processes and the control plane for SECONDS, by SEED; no identity may have two pods
+	$(BIN)/python -m tests.e2e.build
+	$(BIN)/python -m tests.e2e.chaos --seconds $(SECONDS) --seed $(or $(SEED),1)
+
+matrix: $(READY) tools  #: Run the stories on every pair of docs/compatibility.md, and write it; continues after an interruption
+	$(BIN)/python -m tests.e2e.matrix
+
+MUTATED ?= 150
+mutants: $(READY) tools  #: Run the tests on MUTATED mutants of the program; 95 % have to be killed
+	$(PYTHON) -m venv .cache/mutants
+	.cache/mutants/bin/python -m pip install $(PIP) $(VERIFIED) -r tests/mutants/requirements.txt
+	$(BIN)/python -m tests.mutants $(MUTATED)
+
+MUTANTS ?= 20000
+parity: $(READY)  #: Compare the rules with KubeRay's own code, of version KUBERAY or all, on MUTANTS broken objects each
+	$(BIN)/python -m tests.parity --mutants $(MUTANTS) $(KUBERAY)
+	$(BIN)/python -m tests.parity.unit_cases $(KUBERAY)
+	$(BIN)/python -m tests.parity.templates
+
+schema: $(READY)  #: Write the table of KubeRay's fields from CRDS: VERSION=FOLDER of each release
+	$(BIN)/python -m tests.schema.generate $(CRDS)
+
+pins: $(READY)  #: Write the hashes of all pinned packages after a change of constraints.txt
+	$(BIN)/python -m tests.release.pins
+
+workflows: $(READY)  #: Lint the workflows of .github with actionlint, built from its Go module
+	$(BIN)/python -m tests.e2e.build actionlint
+	.cache/e2e/bin/actionlint
+
+newest-ray:  #: Install the newest Ray in its own environment
+	$(PYTHON) -m venv .cache/ray
+	.cache/ray/bin/python -m pip install --quiet --disable-pip-version-check --upgrade ray
+
+facts: $(READY) newest-ray  #: Compare the facts copied from KubeRay and Ray with their newest versions
+	$(BIN)/python -m tests.facts
+
+ray-judge: $(READY) newest-ray  #: Check the pods of every TPU slice that the newest Ray supports by its own code
+	$(BIN)/python -m tests.judge
+
+# The oldest Ray that a rule has facts of: before 2.41 (docs/rules.md, cpu-unknown).
+OLDEST_RAY := 2.40.0
+ray-readers: $(READY) newest-ray  #: Compare the rules with the autoscalers of the newest and the oldest Ray
+	$(PYTHON) -m venv .cache/ray-$(OLDEST_RAY)
+	.cache/ray-$(OLDEST_RAY)/bin/python -m pip install --quiet --disable-pip-version-check ray==$(OLDEST_RAY)
+	$(BIN)/python -m tests.readers ray ray-$(OLDEST_RAY)
+
+ray-and-jax: newest-ray  #: Install the newest JAX beside the newest Ray
+	.cache/ray/bin/python -m pip install --quiet --disable-pip-version-check --upgrade jax
+
+meeting: $(READY) ray-and-jax  #: Start real Rays on mutated pods, and connect a JAX program by their variables
+	$(BIN)/python -m tests.meeting
+
+drain: $(READY) newest-ray  #: Delete busy workers of real Rays, and write the lost work into docs/contributing/measurements.md
+	$(PYTHON) -m venv .cache/ray-2.56.1
+	.cache/ray-2.56.1/bin/python -m pip install --quiet --disable-pip-version-check ray==2.56.1
+	$(BIN)/python -m tests.drain
+
+autoscaler: $(READY) newest-ray  #: Scale RayClusters of the e2e control plane by the newest Ray's autoscalers
+	$(BIN)/python -m tests.e2e.build
+	$(BIN)/python -m pytest tests/autoscaler -m e2e
+
+# The wheels of constraints.txt. Builds below install only from these.
+.cache/wheels: constraints.txt | $(READY)
+	rm -rf $@
+	$(BIN)/python -m pip download $(PIP) $(VERIFIED) --dest $@ -r constraints.txt
+
+sbom: .cache/wheels  #: Write dist/ray-webhook.cdx.json, the SBOM of the image in CycloneDX format
+	rm -rf .cache/sbom .cache/image
+	$(PYTHON) -m venv .cache/sbom
+	.cache/sbom/bin/python -m pip install $(PIP) $(VERIFIED) -r tests/release/sbom.txt
+	$(PYTHON) -m venv --without-pip .cache/image
+	$(FROM_WHEELS) $(BIN)/python -m pip --python .cache/image/bin/python install $(PIP) '.[serve]'
+	mkdir -p dist
+	.cache/sbom/bin/cyclonedx-py environment .cache/image/bin/python --pyproject pyproject.toml \
+		--output-reproducible --validate --output-file dist/ray-webhook.cdx.json
+	$(BIN)/python -m tests.release.sbom dist/ray-webhook.cdx.json .cache/wheels $(BASE_DIGEST)
+
+base: $(READY)  #: Print the digest of the base image and the time of the commit, for the image
+	@$(BIN)/python -m tests.release.image base
+
+# The registry of the release workflow, for the chart and for the image of dist/install.yaml. USER_NAME and PASSWORD are its credentials.
+export REGISTRY
+push-chart: tools  #: Push the chart in dist/ to REGISTRY, as OCI
+	@printf %s "$$PASSWORD" | .cache/e2e/bin/helm registry login $(firstword $(subst /, ,$(REGISTRY))) --username "$$USER_NAME" --password-stdin
+	.cache/e2e/bin/helm push dist/ray-webhook-[0-9]*.tgz oci://$(REGISTRY)/charts
