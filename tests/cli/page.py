@@ -1,7 +1,6 @@
-"""Write docs/commands.md from the parsers of the commands: `python -m tests.cli.page`."""
+"""docs/commands.md, from the parsers of the commands."""
 
 import argparse
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -21,7 +20,7 @@ PROGRAM: Final = "ray-webhook"
 _PROCESSES: Final = ("serve", "controller")
 _HEAD: Final = f"""# Commands
 
-<!-- Written by `python -m tests.cli.page`; a test fails when it is out of date. -->
+<!-- Written by `make generate`; a test fails when this page is out of date. -->
 
 `kubectl ray-webhook COMMAND` is the same as `{PROGRAM} COMMAND`. The exit status is 0 for success,
 2 if the input cannot be read, and 130 after Ctrl-C.
@@ -104,8 +103,3 @@ def _row(action: argparse.Action) -> str:
     text = (action.help or "").replace("%%", "%") % vars(action)
     cells = (f"`{words}`", text)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page())
-    sys.stdout.write(f"{PAGE}\n")

@@ -16,7 +16,6 @@ from typing import IO
 import pytest
 
 from tests.builders import NAMESPACE
-from tests.cli.page import PAGE, page
 from tests.cli.running import Run
 from tests.diagnostics.scenes import Scene
 from tests.diagnostics.served import Server, serving
@@ -42,10 +41,6 @@ def test_help_is_readable(words: tuple[str, ...], run: Run) -> None:
         examples = out.partition("examples:\n")[2].partition("\n\n")[0].splitlines()
         assert examples
         assert all(f"ray-webhook {command}" in line for line in examples)
-
-
-def test_the_page_of_the_commands_is_up_to_date() -> None:
-    assert PAGE.read_text() == page(), "run `python -m tests.cli.page`"
 
 
 @pytest.mark.parametrize(

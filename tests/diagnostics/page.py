@@ -1,6 +1,4 @@
-"""Write docs/diagnoses.md from the diagnoses and their examples, and the JSON Schema of `status -o
-json`: `python -m tests.diagnostics.page`.
-"""
+"""docs/diagnoses.md from the diagnoses and their examples, and the JSON Schema of `status`."""
 
 import json
 from collections.abc import Iterator
@@ -18,7 +16,7 @@ SCHEMA = PAGE.with_name("status.schema.json")
 
 INTRODUCTION = """# Diagnoses
 
-<!-- Written by `python -m tests.diagnostics.page`; a test fails when this page is out of date. -->
+<!-- Written by `make generate`; a test fails when this page is out of date. -->
 
 `ray-webhook status` compares Ray clusters with their desired state. An **error** does not work, and
 makes `status` exit with 1; a **warning** may stop working; an **info** is intended. Most diagnoses
@@ -83,8 +81,3 @@ def _event(diagnosis: Diagnosis[Any]) -> str:
 
 def _counts(diagnosis: Diagnosis[Any]) -> str:
     return f"after {diagnosis.seconds:.0f} s" if diagnosis.seconds else "at once"
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
-    SCHEMA.write_text(schema_text(), encoding="utf-8")

@@ -7,7 +7,6 @@ import jsonschema
 import pytest
 from msgspec import structs
 
-from tests.diagnostics.page import SCHEMA, schema_text
 from tests.diagnostics.samples import samples
 from tests.diagnostics.scenes import NOW, Scene
 from webhook.diagnostics.document import document, schema
@@ -22,12 +21,6 @@ def conditions(scene: Scene) -> dict[str, Any]:
     """Return the conditions of the RayCluster of a scene, by type."""
     (cluster,) = document(scene.examined())["clusters"]
     return {each["type"]: each for each in cluster["conditions"]}
-
-
-def test_the_schema_in_the_docs_is_up_to_date() -> None:
-    assert SCHEMA.read_text(encoding="utf-8") == schema_text(), (
-        "run: python -m tests.diagnostics.page"
-    )
 
 
 @pytest.mark.parametrize("name", SAMPLES)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.diagnostics.page import PAGE, explained, page
+from tests.diagnostics.page import explained
 from tests.diagnostics.samples import samples
 from tests.diagnostics.scenes import NOW, Scene
 from webhook.diagnostics.diagnosis import Diagnosis
@@ -70,10 +70,6 @@ def test_the_second_webhook_is_migrated_from_and_not_deleted() -> None:
     (found,) = SAMPLES["second-webhook"].scene().examined().every_problem
     assert "docs/install.md#migrate-from-googles-tpu-webhook" in found.remedy
     assert found.change is None
-
-
-def test_the_page_is_up_to_date() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(), "run: python -m tests.diagnostics.page"
 
 
 @pytest.mark.parametrize("diagnosis", DIAGNOSES, ids=lambda diagnosis: diagnosis.id)

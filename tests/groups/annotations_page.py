@@ -1,6 +1,4 @@
-"""Write docs/annotations.md from the table of opt-ins: `python -m
-tests.groups.annotations_page`.
-"""
+"""docs/annotations.md, from the table of opt-ins."""
 
 from pathlib import Path
 
@@ -18,7 +16,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "annotations.md"
 
 HEAD = f"""# Annotations
 
-<!-- Written by `python -m tests.groups.annotations_page`; a test fails when it is out of date. -->
+<!-- Written by `make generate`; a test fails when this page is out of date. -->
 
 Set these on the RayCluster, or on the RayJob or RayService: KubeRay copies annotations to each
 RayCluster that it creates. The rule [{RULE}](rules.md#{RULE}) denies an invalid value.
@@ -82,7 +80,3 @@ def page() -> str:
 
 def _variables(profile: Profile) -> str:
     return ", ".join(f"`{setting.variable}`" for setting in profile.settings)
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from tests.builders import a_cluster, facts
-from tests.groups.annotations_page import PAGE, page
 from webhook.accelerators.profiles import allowed
 from webhook.api import names
 from webhook.groups.annotations import (
@@ -27,12 +26,6 @@ from webhook.groups.annotations import (
 )
 
 ROOT = Path(__file__).parents[2]
-
-
-def test_the_page_is_up_to_date() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(), (
-        "run: python -m tests.groups.annotations_page"
-    )
 
 
 def test_every_annotation_of_ours_that_people_write_has_a_row() -> None:

@@ -1,4 +1,4 @@
-"""Write the chart's README.md from its values: `python -m tests.manifests.chart_page`."""
+"""The chart's README.md, from its values."""
 
 import json
 import re
@@ -13,10 +13,10 @@ PAGE: Final = CHART / "README.md"
 
 _HEAD: Final = """# Chart
 
-Generated from `values.yaml` by `python -m tests.manifests.chart_page`; a test fails when it is out
-of date. `docs/install.md` walks through the installation; `manifests/README.md` gives the reason
-for each choice. What has no value, such as the security context, is what every pod of the webhook
-works with: nothing has to be weakened.
+Written from `values.yaml` by `make generate`; a test fails when this page is out of date.
+`docs/install.md` walks through the installation; `manifests/README.md` gives the reason for each
+choice. What has no value, such as the security context, is what every pod of the webhook works
+with: nothing has to be weakened.
 
 ```
 helm install ray-webhook manifests/chart --namespace ray-webhook --create-namespace \\
@@ -60,7 +60,3 @@ def _default(values: object, name: str) -> str:
         assert isinstance(values, dict)
         values = values[word]
     return "" if isinstance(values, dict) and values else f"`{json.dumps(values)}`"
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page())

@@ -1,6 +1,4 @@
-"""Write the schema of the chart's `config` from the settings: `python -m
-tests.manifests.chart_schema`.
-"""
+"""The schema of the chart's `config`, from the settings."""
 
 import json
 from copy import deepcopy
@@ -59,7 +57,8 @@ def _plain(node: Any) -> Any:  # noqa: ANN401 - JSON
     }
 
 
-if __name__ == "__main__":
+def text() -> str:
+    """Return the schema of the chart with that of its `config`."""
     values = json.loads(FILE.read_text())
     values["properties"]["config"] = config()
-    FILE.write_text(json.dumps(values, indent=2) + "\n")
+    return json.dumps(values, indent=2) + "\n"

@@ -1,13 +1,11 @@
 """The chart: its defaults, its parts, and the values that it refuses."""
 
-import json
 import re
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.manifests import chart_schema
 from tests.manifests.environment import environment, settings_file, variables
 from tests.manifests.render import (
     CHART,
@@ -29,6 +27,8 @@ from tests.manifests.render import (
 from webhook import __version__
 from webhook.config.configuration import API_VERSION, KIND
 from webhook.config.sources import read_settings
+
+pytestmark = pytest.mark.manifests
 
 
 def test_the_defaults_pass_the_linter_of_helm_and_are_at_most_twenty_objects() -> None:
@@ -267,11 +267,6 @@ def test_an_issuer_of_your_own_takes_the_place_of_the_one_that_the_chart_makes()
     objects = installation("cert-manager", *values)
     assert one(objects, "Certificate")["spec"]["issuerRef"] == issuer
     assert "Issuer" not in {found["kind"] for found in objects}
-
-
-def test_the_schema_of_the_chart_is_that_of_the_settings() -> None:
-    found = json.loads(chart_schema.FILE.read_text())["properties"]["config"]
-    assert found == chart_schema.config(), "run `python -m tests.manifests.chart_schema`"
 
 
 def test_settings_of_the_chart_reach_the_file() -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.manifests.chart_page import PAGE, page
 from tests.manifests.environment import environment, variables
 from tests.manifests.render import (
     CHART,
@@ -22,6 +21,8 @@ from tests.manifests.render import (
     webhooks,
 )
 from webhook.config.sources import read_settings
+
+pytestmark = pytest.mark.manifests
 
 
 def test_names_and_labels_can_be_your_own() -> None:
@@ -206,10 +207,6 @@ def test_helm_test_checks_from_a_namespace_that_is_looked_after_with_rights_that
 
 def test_helm_test_can_be_left_out() -> None:
     assert "ray-webhook-test" not in template("--set", "test.enabled=false").stdout
-
-
-def test_the_page_of_the_chart_is_up_to_date() -> None:
-    assert PAGE.read_text() == page(), "run `python -m tests.manifests.chart_page`"
 
 
 def test_every_value_that_a_template_reads_is_in_the_values() -> None:

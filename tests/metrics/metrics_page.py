@@ -1,6 +1,4 @@
-"""Write docs/metrics.md from the metrics of the processes: `python -m
-tests.metrics.metrics_page`.
-"""
+"""docs/metrics.md, from the metrics of the processes."""
 
 import asyncio
 import io
@@ -30,7 +28,7 @@ TABLE: Final = [row for row in vars(table).values() if isinstance(row, Metric)]
 
 _HEAD = """# Metrics
 
-<!-- Written by `python -m tests.metrics.metrics_page`; a test fails when it is out of date. -->
+<!-- Written by `make generate`; a test fails when this page is out of date. -->
 
 Each process exposes its metrics, `process_*` and `python_gc_*` at `/metrics` of its admin port.
 [Prometheus](platforms.md#prometheus) explains how to scrape them, and [Alerts](alerts.md) has a
@@ -111,7 +109,3 @@ async def _scraped(server: HttpServer) -> str:
         running.cancel()
         with suppress(asyncio.CancelledError):
             await running
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")

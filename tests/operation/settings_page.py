@@ -1,4 +1,4 @@
-"""Write docs/settings.md from the settings: `python -m tests.operation.settings_page`."""
+"""docs/settings.md, from the settings."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
 
 _HEAD = """# Settings
 
-<!-- Written by `python -m tests.operation.settings_page`; a test fails when it is out of date. -->
+<!-- Written by `make generate`; a test fails when this page is out of date. -->
 
 Flags override environment variables, variables override the file of `--config` or
 `RAY_WEBHOOK_CONFIG`, and the file overrides the defaults:
@@ -67,7 +67,3 @@ def _default(default: object) -> str:
     if isinstance(default, list):
         return f"`{','.join(default)}`"
     return f"`{str(default).lower() if isinstance(default, bool) else default}`"
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page())

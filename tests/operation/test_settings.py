@@ -6,15 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.operation.settings_page import PAGE, page
 from webhook.api.failures import InputError
 from webhook.cli.main import main
 from webhook.config.configuration import API_VERSION, known
 from webhook.config.sources import read_settings, variable
-
-
-def test_the_page_is_up_to_date() -> None:
-    assert PAGE.read_text() == page(), "run `python -m tests.operation.settings_page`"
 
 
 def test_flags_stand_above_the_environment_above_the_file_above_defaults(

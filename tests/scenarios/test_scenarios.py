@@ -3,85 +3,60 @@ want.yaml.
 
 A scenario is a directory: input.yaml contains RayClusters or pods to create, state.yaml existing
 objects, want.yaml one document for each pod in order: the admitted pod, or the fields for which it
-is refused.
+is refused. `make generate` writes want.yaml.
 """
 
-import base64
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from difflib import unified_diff
 from pathlib import Path
 
-import jsonpatch
 import pytest
 import yaml
 
-from tests.apiserver import ApiServer, Object, pod_review
-from tests.server import serving
-from webhook.cli.files import read_manifests
+from tests.apiserver import ApiServer, Object
+from tests.scenarios.admitted import (
+    SCENARIOS,
+    admission,
+    admitted,
+    created,
+    state_of,
+    text_of,
+)
 from webhook.cli.main import main
-from webhook.manifest.kuberay_pods import expand
-from webhook.manifest.reader import Manifest
-from webhook.manifest.views import as_cluster
-
-STORIES = sorted(path.parent for path in Path(__file__).parent.glob("*/input.yaml"))
 
 
-def wanted(story: Path) -> list[Object]:
-    """Return what should become of each pod."""
-    return [
-        manifest for manifest in yaml.safe_load_all((story / "want.yaml").read_text()) if manifest
-    ]
-
-
-def state_of(story: Path) -> list[Path]:
-    """Return the file of what is there already, where the story has one."""
-    path = story / "state.yaml"
-    return [path] if path.exists() else []
-
-
-def created(story: Path) -> list[Object]:
-    """Return the pods that KubeRay creates in the story, in order."""
-    found: list[Object] = []
-    for manifest in read_manifests([story / "input.yaml"]):
-        found += (
-            expand(manifest.document, as_cluster(manifest))
-            if manifest.kind == "RayCluster"
-            else [manifest.document]
-        )
-    return found
+def wanted(scenario: Path) -> list[Object]:
+    """Return the documents of want.yaml."""
+    text = (scenario / "want.yaml").read_text()
+    return [document for document in yaml.safe_load_all(text) if document]
 
 
 @pytest.fixture(scope="module")
-def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """A kube-apiserver whose webhook knows the RayClusters of all stories, and the pods that are
-    there already.
-    """
-    directory = tmp_path_factory.mktemp("scenarios")
-    known = [path for story in STORIES for path in state_of(story)]
-    clusters = [
-        each
-        for story in STORIES
-        for each in read_manifests([story / "input.yaml"])
-        if each.kind == "RayCluster"
-    ]
-    (directory / "clusters.yaml").write_text(
-        yaml.safe_dump_all([cluster.document for cluster in clusters])
-    )
-    with (
-        serving(directory, [*known, directory / "clusters.yaml"]) as server,
-        ApiServer(server.url, server.authority) as played,
-    ):
-        yield played
+def api() -> Iterator[ApiServer]:
+    """An API server whose webhook has the objects of all scenarios."""
+    with admission() as server:
+        yield server
 
 
-@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
-def test_the_command_tells_the_story(story: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    want = wanted(story)
-    refused = [each["refused"] for each in want if "refused" in each]
-    states = [word for path in state_of(story) for word in ("--state", str(path))]
-    code = main(["preview", "-f", str(story / "input.yaml"), *states, "-o", "yaml"])
+def assert_wanted(scenario: Path, documents: Sequence[Object], want: Sequence[Object]) -> None:
+    """Fail with a unified diff of the YAML."""
+    names = f"{scenario.name}/want.yaml", "admitted"
+    before, after = (text_of(each).splitlines() for each in (want, documents))
+    difference = "\n".join(unified_diff(before, after, *names, lineterm=""))
+    assert not difference, f"`make generate` writes want.yaml:\n{difference}"
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_preview_shows_the_admitted_pods(
+    scenario: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    want = wanted(scenario)
+    refused = [document["refused"] for document in want if "refused" in document]
+    states = [word for path in state_of(scenario) for word in ("--state", str(path))]
+    code = main(["preview", "-f", str(scenario / "input.yaml"), *states, "-o", "yaml"])
     out, err = capsys.readouterr()
-    assert list(yaml.safe_load_all(out)) == [each for each in want if "refused" not in each]
+    pods = [document for document in want if "refused" not in document]
+    assert_wanted(scenario, [*yaml.safe_load_all(out)], pods)
     assert code == (1 if refused else 0)
     # The objects that validate would deny are named too
     lines = [line for line in err.splitlines() if "validate denies it" not in line]
@@ -90,25 +65,12 @@ def test_the_command_tells_the_story(story: Path, capsys: pytest.CaptureFixture[
         assert all(f"{field}: " in line for field in fields), line
 
 
-@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
-def test_https_tells_the_same_story(story: Path, api: ApiServer) -> None:
-    assert [become(api, pod, number) for number, pod in enumerate(created(story))] == wanted(story)
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_https_gives_the_same_pods(scenario: Path, api: ApiServer) -> None:
+    assert_wanted(scenario, admitted(scenario, api), wanted(scenario))
 
 
-def become(api: ApiServer, pod: Object, number: int) -> Object:
-    """Return what becomes of a pod over HTTPS, as want.yaml says it."""
-    response = api.review(pod_review(pod, uid=f"pod-{number}"))
-    if not response["allowed"]:
-        status = response["status"]
-        assert (status["code"], status["reason"], "patch" in response) == (422, "Invalid", False)
-        return {"refused": [cause["field"] for cause in status["details"]["causes"]]}
-    patch = json.loads(base64.b64decode(response["patch"])) if "patch" in response else []
-    patched: Object = jsonpatch.apply_patch(pod, patch)
-    return patched
-
-
-def test_the_stories_are_the_ones_that_we_know() -> None:
-    assert len(STORIES) == 15
-    for story in STORIES:
-        assert all(isinstance(each, Manifest) for each in read_manifests(state_of(story)))
-        assert len(wanted(story)) == len(created(story))
+def test_every_scenario_has_a_document_for_each_pod() -> None:
+    assert len(SCENARIOS) == 15
+    for scenario in SCENARIOS:
+        assert len(wanted(scenario)) == len(created(scenario))

@@ -1,6 +1,4 @@
-"""Write docs/rules.md and a page for each family of rules from the rules and their examples: `make
-rules`.
-"""
+"""docs/rules.md and a page for each family of rules, from the rules and their examples."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -79,7 +77,7 @@ FAMILIES = (
     Family("updates", "Updates", _of("updates")),
 )
 
-_WRITTEN = "<!-- Written by `make rules`; a test fails when this page is out of date. -->"
+_WRITTEN = "<!-- Written by `make generate`; a test fails when this page is out of date. -->"
 
 INTRODUCTION = """# Rules
 
@@ -280,17 +278,3 @@ def _parity() -> Iterator[str]:
     for function, refuses, why in WITHOUT_RULES:
         yield f"| none: {why} | {refuses} | `{function}` |"
     yield ""
-
-
-def write() -> None:
-    """Write all pages, and remove those of families that do not exist."""
-    every = pages()
-    FOLDER.mkdir(exist_ok=True)
-    for path in {*FOLDER.glob("*.md")} - every.keys():
-        path.unlink()
-    for path, text in every.items():
-        path.write_text(text, encoding="utf-8")
-
-
-if __name__ == "__main__":
-    write()

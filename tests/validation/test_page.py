@@ -6,11 +6,8 @@ import pytest
 
 from tests.validation.page import (
     FAMILIES,
-    FOLDER,
-    PAGE,
     WITHOUT_RULES,
     explained,
-    pages,
 )
 from webhook.validation.rules import (
     API_SERVER,
@@ -37,11 +34,6 @@ KUBERAY_FUNCTIONS = {
     "validateWorkerGroupPriority",
     "rayClusterReconcile",
 }  # fmt: skip
-
-
-def test_the_pages_are_up_to_date() -> None:
-    found = {path: path.read_text(encoding="utf-8") for path in (PAGE, *FOLDER.glob("*"))}
-    assert found == pages(), "run: make rules"
 
 
 def test_every_rule_is_of_one_family() -> None:
