@@ -218,6 +218,17 @@ def test_an_object_that_validate_denies_is_named_beside_its_pods(run: Run, write
     assert (status, "validate denies it: " in err) == (1, True)
 
 
+def test_the_warnings_of_validate_are_printed_in_one_line_for_each(run: Run, write: Write) -> None:
+    cluster = a_cluster("c").group("g").build()
+    cluster["spec"]["rayVersion"] = "nightly"
+    text = yaml.safe_dump(cluster).replace("name: c\n", "name: b\n  name: c\n", 1)
+    status, _, err = run("preview", write(text))
+    assert status == 0
+    for rule in ("ray-version-unreadable", "key-duplicate"):
+        (line,) = [each for each in err.splitlines() if each.endswith(f"[{rule}]")]
+        assert line.startswith("ray-webhook preview: RayCluster c: warning: ")
+
+
 def a_shard(name: str, index: str = "") -> Object:
     """Return a RayCluster of the shard group `search`."""
     built = a_cluster(name).group("g").annotated(names.ANNOTATION_SHARD_GROUP, "search")

@@ -5,6 +5,7 @@ import json
 import re
 import sys
 import tracemalloc
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -20,6 +21,7 @@ from tests.diagnostics.scenes import Scene
 from tests.diagnostics.served import Server
 from tests.validation.builders import a_cluster
 from webhook.cli.file_checks import CHUNK, check_files
+from webhook.manifest.yaml_values import DuplicateKey
 from webhook.validation.finding import Finding
 from webhook.validation.rule_settings import RuleSettings
 from webhook.validation.rules import RULES
@@ -360,10 +362,15 @@ def test_a_file_that_cannot_be_read_is_in_the_report_of_every_format(
 def test_a_bug_in_a_rule_is_a_finding_and_keeps_no_other_object_from_being_checked(
     validate: Run, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def check_with_a_bug(kind: str, document: object, settings: RuleSettings) -> list[Finding]:
+    def check_with_a_bug(
+        kind: str,
+        document: object,
+        settings: RuleSettings,
+        duplicates: Sequence[DuplicateKey],
+    ) -> list[Finding]:
         if "odd" in str(document):
             raise RecursionError("a bug")
-        return check_file(kind, document, settings)
+        return check_file(kind, document, settings, duplicates)
 
     monkeypatch.setattr("webhook.cli.file_checks.check_file", check_with_a_bug)
     odd = write(BROKEN.replace("name: demo", "name: odd"), name="a.yaml")
@@ -520,14 +527,37 @@ def test_the_hook_for_other_repositories_runs_this_command() -> None:
     assert hook["entry"].split() == ["ray-webhook", "validate"]
 
 
+def test_a_duplicate_key_and_a_broken_document_hide_no_finding(validate: Run, write: Write) -> None:
+    text = BROKEN.replace("  name: demo\n", "  name: old\n  name: demo\n")
+    path = write(f"a: [\n---\n{text}")
+    status, out, err = validate(path)
+    assert status == 2
+    assert (
+        f"{path}:8: warn key-duplicate metadata.name: duplicate key 'name', first on line 7" in out
+    )
+    assert " deny num-of-hosts-invalid spec.workerGroupSpecs[0].numOfHosts: " in out
+    assert f"{path}:2: not YAML: " in err
+
+
+def test_a_ray_object_in_another_object_is_checked_with_its_path(
+    validate: Run, write: Write
+) -> None:
+    inner = "".join(f"      {line}\n" for line in BROKEN.splitlines())
+    path = write(f"kind: AppWrapper\nspec:\n  components:\n  - template:\n{inner}")
+    status, out, err = validate(path)
+    assert status == 1
+    assert " deny num-of-hosts-invalid spec.components[0].template.spec.workerGroupSpecs[0]" in out
+    assert "1 Ray object: 1 denied" in err
+
+
 def test_no_file_is_kept_once_it_is_checked(tmp_path: Path) -> None:
     cluster = a_cluster().group("a").group("b").group("c")
     size = 0
-    for number in range(30):
+    for number in range(60):
         path = tmp_path / f"{number}.yaml"
         size += path.write_text(yaml.safe_dump(cluster.named(f"cluster-{number}").build()))
     checked, kept = alone(kept_of, tmp_path)
-    assert checked == 30
+    assert checked == 60
     assert kept < size, "less than the text of the files is kept, let alone what it was read into"
 
 

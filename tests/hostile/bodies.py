@@ -33,7 +33,7 @@ from webhook.api import names
 from webhook.groups.identity_index import Membership
 from webhook.httpserver.application import Readiness
 from webhook.httpserver.review_routes import Reviewer, review_application
-from webhook.manifest.reader import Manifest, read
+from webhook.manifest.reader import Manifest, read_strictly
 from webhook.manifest.standalone import load_state
 from webhook.reservation.reservations import standalone
 
@@ -58,7 +58,7 @@ class Body(NamedTuple):
 def examples() -> list[Object]:
     """Return the objects of examples/ and of the broken file of the demo."""
     files = [*sorted((ROOT / "examples").glob("*.yaml")), ROOT / "tests" / "demo" / "broken.yaml"]
-    return [each.document for file in files for each in read(file.name, file.read_bytes())]
+    return [each.document for file in files for each in read_strictly(file.name, file.read_bytes())]
 
 
 @cache

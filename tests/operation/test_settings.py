@@ -97,7 +97,7 @@ BEGIN = f"begin it with the lines `apiVersion: {API_VERSION}` and `kind: Configu
     ("namespaces:\n- !!binary YQ==", ":4: the tag tag:yaml.org,2002:binary is unknown"),
     ("!x log: {}", ":3: the tag !x is unknown"),
     ("serving: [", "settings.yaml:4: not YAML"),
-    ("log: {}\nlog: {}", ":4: the key 'log' stands on line 3 already"),
+    ("log: {}\nlog: {}", ":4: duplicate key 'log', first on line 3"),
     ("---\nlog: {}", f"settings.yaml: it has 2 documents, and has to have one: {BEGIN}"),
 ])  # fmt: skip
 def test_an_invalid_file_stops_the_start(tmp_path: Path, text: str, complaint: str) -> None:

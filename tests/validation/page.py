@@ -146,7 +146,8 @@ The examples on the pages show only the fields that matter; the rest is a minima
 below. `null` removes a field, and every worker group extends the one shown here. All examples are
 run as tests. A release contains them as whole objects with the expected findings, for programs in
 any language, in `rules.yaml`. That file is a list of rules; `too-many-groups` has no cases, because
-its object has 1,001 worker groups:
+its object has 1,001 worker groups, and `key-duplicate` none, because parsed objects have no such
+keys:
 
 | field | meaning |
 |---|---|
@@ -243,6 +244,8 @@ def _rule(rule: Rule[Any], sample: Sample) -> Iterator[str]:
         )
     if sample.file:
         yield "By `ray-webhook validate` only.\n"
+    if sample.duplicate:
+        yield f"With `{'.'.join(sample.duplicate)}` twice.\n"
     if sample.kuberay:
         yield f"With KubeRay {_shown(sample.kuberay)}.\n"
     if sample.pod_groups is False:

@@ -16,6 +16,7 @@ from tests.validation.builders import (
     a_job,
     a_service,
 )
+from webhook.manifest.yaml_values import DuplicateKey
 from webhook.validation.finding import Finding
 from webhook.validation.rule_settings import RuleSettings
 from webhook.validation.ruleset import check, check_file, check_update
@@ -38,6 +39,8 @@ class Sample(Struct, forbid_unknown_fields=True):
     node_labels: frozenset[str] | None = None
     kuberay: tuple[int, int] | None = None
     file: bool = False
+    duplicate: list[str] = field(default_factory=list)
+    """The path of a key that the file of `fails` has twice."""
 
     @property
     def settings(self) -> RuleSettings:
@@ -54,7 +57,9 @@ class Sample(Struct, forbid_unknown_fields=True):
         """Return what is found in `fails` or `passes`, as an update when there is an `old`."""
         value = assigned(overlay)
         if self.file:
-            return check_file(value["kind"], value, self.settings)
+            twice = [DuplicateKey((*self.duplicate,), 1)] if self.duplicate else []
+            twice = twice if overlay is self.fails else []
+            return check_file(value["kind"], value, self.settings, twice)
         if self.old is None:
             return check(value["kind"], value, self.settings)
         return check_update(value["kind"], assigned(self.old), value, self.settings)

@@ -35,6 +35,14 @@ def test_a_runtime_environment_that_is_a_map(text: str) -> None:
     assert found(a_job().spec(runtimeEnvYAML=text)) == set()
 
 
+def test_a_duplicate_key_of_a_runtime_environment_is_a_warning_and_the_last_value_counts() -> None:
+    twice, last = findings(a_job().spec(runtimeEnvYAML="env_vars: {}\nenv_vars: [1]\n"))
+    if twice.rule != ENV[0]:
+        twice, last = last, twice
+    assert (twice.rule, twice.level) == (ENV[0], WARN)
+    assert last.rule == "job-runtime-env-value-invalid"
+
+
 @pytest.mark.parametrize("schedule", [
     "* * * * *", "*/5 0-6,18-23 1 jan-mar mon-fri", "0 3 * * SUN", "? 3 ? * ?", "5/15 * * * *",
     "@hourly", "@every 1h30m", "0 0 1,15 * 3", "*/+5 * * * *",

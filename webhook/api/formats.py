@@ -3,6 +3,7 @@ and markers with the uid of a pod.
 """
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 # https://github.com/kubernetes/apimachinery/blob/master/pkg/util/validation/validation.go
@@ -71,6 +72,12 @@ def dotted(path: str) -> str:
     return "".join(
         f"[{token}]" if token.isdigit() else f".{token}" for token in tokens
     ).removeprefix(".")
+
+
+def path_of(tokens: Iterable[str | int]) -> str:
+    """Return a path in the notation of Kubernetes, such as `spec.containers[0]`."""
+    shown = (f"[{token}]" if isinstance(token, int) else f".{token}" for token in tokens)
+    return "".join(shown).removeprefix(".")
 
 
 def one_line(text: str) -> str:

@@ -26,7 +26,7 @@ from webhook.diagnostics.examiner import examine
 from webhook.diagnostics.messages import counted
 from webhook.groups.group_config import facts_of
 from webhook.manifest.kuberay_pods import expand
-from webhook.manifest.reader import Manifest, read
+from webhook.manifest.reader import Manifest, read_strictly
 from webhook.manifest.views import as_cluster
 from webhook.manifest.yaml_values import ManifestError
 
@@ -157,7 +157,7 @@ def assumed_in(texts: Iterable[str] | None) -> Assumed | None:
         return None
     for text in texts:
         with suppress(ManifestError, ValueError, msgspec.ValidationError):
-            (manifest,) = read("settings", text.encode())
+            (manifest,) = read_strictly("settings", text.encode())
             return msgspec.convert(manifest.document, _Settings).validation
     return Assumed()
 

@@ -111,10 +111,10 @@ def _check(item: Manifest, settings: RuleSettings, report: Report) -> None:
                 item.line(finding.field.tokens),
                 finding.level,
                 finding.rule,
-                finding.path,
+                ".".join(filter(None, (item.within, finding.path))),
                 finding.text,
             )
-            for finding in check_file(item.kind, item.document, settings)
+            for finding in check_file(item.kind, item.document, settings, item.duplicates)
             if finding.level != OFF
         ]
     except Exception as error:  # noqa: BLE001 - no object keeps another from being checked

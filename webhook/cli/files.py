@@ -99,7 +99,7 @@ def text_in(held: dict[str, Any], key: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _read(file: str) -> Iterator[Manifest]:
+def _read(file: str) -> Iterator[Manifest | ManifestError]:
     if file == STDIN:
         return read(_shown(file), sys.stdin.buffer.read())
     try:

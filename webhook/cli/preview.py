@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
@@ -112,10 +112,12 @@ def run(arguments: argparse.Namespace) -> int:
     paths = required_paths(arguments)
     given, state = read_manifests(paths), read_manifests(arguments.state)
     clusters, results = at_once(_play(given, state, indexed=arguments.multi_host_indexing))
-    denials = [*_denials(given, state)]
+    denials, warnings = _findings(given, state)
     if not (results or clusters or denials):
         raise InputError(f"{', '.join(paths)}: {_NO_PODS}")
     _print(arguments, clusters, results)
+    for name, warning in warnings:
+        sys.stderr.write(many_lines(f"ray-webhook preview: {name}: warning: {warning}\n"))
     refused = [
         *denials,
         *((each.name, each.refused) for each in clusters if each.refused),
@@ -126,20 +128,34 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if refused else 0
 
 
-def _denials(given: Sequence[Manifest], state: Sequence[Manifest]) -> Iterator[tuple[str, str]]:
-    """Yield the Ray objects that `validate` denies, with each reason. An object that is in the
-    state, too, is an update.
+_Messages = list[tuple[str, str]]
+"""The names of objects, with a message about each."""
+
+
+def _findings(given: Sequence[Manifest], state: Sequence[Manifest]) -> tuple[_Messages, _Messages]:
+    """Return the denials and the warnings of `validate`. An object that is in the state, too, is an
+    update.
     """
+    denials: _Messages = []
+    warnings: _Messages = []
     existing = {_identity(each): each.document for each in state}
     for manifest in given:
         if manifest.kind not in names.RAY_KINDS:
             continue
         kind, new, old = manifest.kind, manifest.document, existing.get(_identity(manifest))
-        found = check_file(kind, new) if old is None else check_update(kind, old, new)
-        for each in found:
-            if each.level == DENY:
-                text = f"validate denies it: {each.path}: {each.text} [{each.rule}]"
-                yield f"{kind} {_named(manifest)[1]}", text
+        found = (
+            check_file(kind, new, duplicates=manifest.duplicates)
+            if old is None
+            else check_update(kind, old, new)
+        )
+        for finding in found:
+            text = f"{finding.path}: {finding.text} [{finding.rule}]"
+            name = f"{kind} {_named(manifest)[1]}"
+            if finding.level == DENY:
+                denials.append((name, f"validate denies it: {text}"))
+            else:
+                warnings.append((name, text))
+    return denials, warnings
 
 
 def _identity(manifest: Manifest) -> tuple[str, str, str]:

@@ -17,7 +17,8 @@ from pydantic import ValidationError
 
 from webhook.api.failures import InputError
 from webhook.config.configuration import API_VERSION, KIND, Settings, known, schema
-from webhook.manifest.reader import read, text_of
+from webhook.manifest.documents import text_of
+from webhook.manifest.reader import read_strictly
 from webhook.manifest.yaml_values import ManifestError, unknown_tag
 
 PREFIX: Final = "RAY_WEBHOOK_"
@@ -253,7 +254,7 @@ def _document(file: str) -> dict[str, Any]:
     except OSError as error:
         text = f"{error.strerror}: give the path of a file with settings"
         raise ManifestError(file, 0, text) from None
-    documents = [each.document for each in read(file, data)]
+    documents = [each.document for each in read_strictly(file, data)]
     if len(documents) != 1:
         text = f"it has {len(documents)} documents, and has to have one: {_BEGINNING}"
         raise ManifestError(file, 0, text)

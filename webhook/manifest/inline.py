@@ -9,7 +9,6 @@ from yaml.nodes import MappingNode
 
 from webhook.manifest.yaml_values import (
     Converter,
-    DuplicateKeyError,
     ManifestError,
     first_node,
     is_null,
@@ -38,9 +37,10 @@ def read_map(text: str, example: str) -> Inline:
         if node is None or is_null(node):
             return Inline({})
         if isinstance(node, MappingNode):
-            return Inline(Converter("").value(node))
-    except DuplicateKeyError as error:
-        return Inline(None, twice=f"line {error.line}: {error.problem}")
+            converter = Converter("")
+            value = converter.value(node)
+            twice = next((duplicate.problem for duplicate in converter.duplicates), "")
+            return Inline(value, twice=twice)
     except (ManifestError, yaml.YAMLError, UnicodeEncodeError) as error:
         return Inline(None, _problem(text, error))
     return Inline(None, f"write a YAML map, such as {example}")

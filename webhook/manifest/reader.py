@@ -1,22 +1,26 @@
 """The reader of manifests: the objects in a file, with the line of every field."""
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import yaml
-from msgspec import Struct
-from yaml.nodes import Node
+from msgspec import Struct, structs
+from yaml.nodes import Node, ScalarNode
 
-from webhook.api.names import known_kind
+from webhook.api.formats import path_of
+from webhook.api.names import RAY_GROUP, known_kind
+from webhook.manifest.documents import split
 from webhook.manifest.yaml_values import (
     TEMPLATE,
     Converter,
+    DuplicateKey,
     Loader,
     ManifestError,
     check_nesting,
     child,
+    first_node,
     line_at,
+    line_of,
     problem_of,
 )
 
@@ -27,18 +31,17 @@ def as_yaml(documents: Iterable[dict[str, Any]]) -> str:
     return text
 
 
-_SURROGATES: Final = re.compile(
-    r"(?P<before>(?<!\\)(?:\\\\)*)\\u(?P<high>[dD][89abAB][0-9a-fA-F]{2})"
-    r"(?:\\u(?P<low>[dD][c-fC-F][0-9a-fA-F]{2}))?"
-)
-
-
 class Manifest(Struct, frozen=True):
     """One document of a file: usually an object, but possibly any other YAML value."""
 
     file: str
     document: Any
     node: Node | None = None
+    before: int = 0
+    """The number of lines of the file before the first line of the node's text."""
+    duplicates: tuple[DuplicateKey, ...] = ()
+    within: str = ""
+    """The path of a Ray object in another object, such as `spec.components[0].template`."""
 
     @property
     def kind(self) -> str:
@@ -54,59 +57,64 @@ class Manifest(Struct, frozen=True):
 
     def line(self, tokens: Sequence[str | int]) -> int:
         """Return the line of a field, or of the nearest enclosing field; 0 without a file."""
-        return line_at(self.node, tokens) if self.node is not None else 0
+        return self.before + (line_at(self.node, tokens) if self.node is not None else 0)
 
 
-def read(name: str, data: bytes) -> Iterator[Manifest]:
-    """Yield the documents of a file, and the items of a `List`.
+def read(name: str, data: bytes) -> Iterator[Manifest | ManifestError]:
+    """Yield the documents of a file, the items of a `List`, and the Ray objects in other objects.
 
-    A document that is no Kubernetes object is yielded as well. Raises ManifestError at the first
-    document that cannot be read.
+    A document that is no Kubernetes object is yielded as well, and an error in place of a document
+    that cannot be read.
     """
-    text = text_of(name, data)
+    for item in split(name, data):
+        if isinstance(item, ManifestError):
+            yield item
+            continue
+        try:
+            yield from _documents(name, *item)
+        except ManifestError as problem:
+            yield problem
+
+
+def read_strictly(name: str, data: bytes) -> list[Manifest]:
+    """Return the documents of a file. Raises ManifestError for the first that cannot be read, and
+    for a duplicate key.
+    """
+    documents = []
+    for manifest in read(name, data):
+        if isinstance(manifest, ManifestError):
+            raise manifest
+        for duplicate in manifest.duplicates:
+            raise ManifestError(name, manifest.line(duplicate.tokens), duplicate.problem)
+        documents.append(manifest)
+    return documents
+
+
+def _documents(name: str, before: int, text: str) -> Iterator[Manifest]:
     try:
-        check_nesting(name, text)
+        check_nesting(name, text, before)
         for node in yaml.compose_all(text, Loader=Loader):
-            yield from _unfolded(Manifest(name, Converter(name).value(node), node))
+            converter = Converter(name, before)
+            value = converter.value(node)
+            yield from _unfolded(Manifest(name, value, node, before, (*converter.duplicates,)))
     except yaml.YAMLError as error:
         line, problem = problem_of(text, error)
-        hint = TEMPLATE if b"{{" in data else ""
-        raise ManifestError(name, line, f"not YAML: {problem}{hint}") from None
-
-
-def text_of(name: str, data: bytes) -> str:
-    """Return the YAML in a file, which may be written as JSON. Raises ManifestError."""
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        raise ManifestError(name, line, "not a text file in UTF-8") from None
-    return _json_as_yaml(text) if text.lstrip()[:1] in ("{", "[") else text
-
-
-def _json_as_yaml(text: str) -> str:
-    """Return JSON that YAML can read: without tabs between tokens, without surrogates."""
-    return _SURROGATES.sub(_joined, text.replace("\t", " "))
-
-
-def _joined(match: re.Match[str]) -> str:
-    low = int(match["low"], 16) - 0xDC00 if match["low"] else None
-    high = int(match["high"], 16) - 0xD800
-    character = 0xFFFD if low is None else 0x10000 + (high << 10) + low
-    return f"{match['before']}\\U{character:08x}"
+        hint = TEMPLATE if "{{" in text else ""
+        raise ManifestError(name, line and line + before, f"not YAML: {problem}{hint}") from None
 
 
 def _unfolded(found: Manifest) -> Iterator[Manifest]:
-    """Yield the items of a `List`, and any other document unchanged."""
+    """Yield the items of a `List`, and any other document, followed by the Ray objects in it."""
     held = found.document if isinstance(found.document, dict) else {}
     kind, items = held.get("kind"), held.get("items")
     if not isinstance(kind, str) or not kind.endswith("List") or not isinstance(items, list):
         yield found
+        if not found.kind:
+            yield from _wrapped(found)
         return
-    listed = child(found.node, "items") if found.node is not None else None
-    nodes = listed[1].value if listed is not None else []
-    for item, node in zip(items, nodes, strict=True):
-        yield from _unfolded(Manifest(found.file, _headed(item, held), node))
+    for index, item in enumerate(items):
+        part = _part(found, ("items", index), _headed(item, held))
+        yield from _unfolded(structs.replace(part, within=""))
 
 
 def _headed(item: Any, listed: dict[str, Any]) -> Any:  # noqa: ANN401 - whatever a file holds
@@ -115,3 +123,85 @@ def _headed(item: Any, listed: dict[str, Any]) -> Any:  # noqa: ANN401 - whateve
     if not kind or not isinstance(item, dict):
         return item
     return {"apiVersion": listed.get("apiVersion"), "kind": kind, **item}
+
+
+_TEXTS: Final = ("manifest", "content")
+"""Fields whose text is an object: `resource.manifest` of an Argo Workflow, and
+`spec.resources[].content` of a Bundle of Fleet.
+"""
+
+
+def _wrapped(found: Manifest) -> Iterator[Manifest]:
+    """Yield the Ray objects within an object, such as an AppWrapper."""
+    for tokens, value in _inside(found.document, (), set()):
+        part = _part(found, tokens, value)
+        if not isinstance(value, str):
+            yield part
+        elif isinstance(part.node, ScalarNode):
+            yield from _written(part, part.node)
+
+
+def _inside(
+    value: object, tokens: tuple[str | int, ...], visited: set[int]
+) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    """Yield the paths and values of Ray objects in a value, and of texts that may be some. A value
+    with many aliases is visited once.
+    """
+    if not isinstance(value, dict | list) or id(value) in visited:
+        return
+    visited.add(id(value))
+    if isinstance(value, dict) and tokens and _is_ray_object(value):
+        yield tokens, value
+        return
+    entries: Iterable[tuple[str | int, object]]
+    entries = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, entry in entries:
+        if isinstance(entry, dict | list):
+            yield from _inside(entry, (*tokens, key), visited)
+        elif key in _TEXTS and isinstance(entry, str) and f"{RAY_GROUP}/" in entry:
+            yield (*tokens, key), entry
+
+
+def _is_ray_object(value: dict[str, Any]) -> bool:
+    """Return whether a map is a Ray object, and not a reference, which has no spec."""
+    version = value.get("apiVersion")
+    named = isinstance(version, str) and version.startswith(f"{RAY_GROUP}/")
+    return named and isinstance(value.get("spec"), dict)
+
+
+def _written(part: Manifest, node: ScalarNode) -> Iterator[Manifest]:
+    """Yield the Ray object in a text; a text that is not YAML before its variables are replaced is
+    none.
+    """
+    try:
+        inner = first_node(node.value)
+        converter = Converter("")
+        value = converter.value(inner) if inner is not None else None
+    except (yaml.YAMLError, ManifestError):
+        return
+    if isinstance(value, dict) and _is_ray_object(value):
+        block = node.style == "|"
+        before = part.before + line_of(node)
+        yield Manifest(
+            part.file,
+            value,
+            inner if block else None,
+            before,
+            (*converter.duplicates,),
+            part.within,
+        )
+
+
+def _part(found: Manifest, tokens: tuple[str | int, ...], value: Any) -> Manifest:  # noqa: ANN401
+    """Return a value in a document as a document."""
+    node = found.node
+    for token in tokens:
+        entry = child(node, token) if node is not None else None
+        node = entry[1] if entry is not None else None
+    size = len(tokens)
+    duplicates = (
+        duplicate._replace(tokens=duplicate.tokens[size:])
+        for duplicate in found.duplicates
+        if duplicate.tokens[:size] == tokens and len(duplicate.tokens) > size
+    )
+    return Manifest(found.file, value, node, found.before, tuple(duplicates), path_of(tokens))

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import Struct
 
+from webhook.api.formats import path_of
 from webhook.api.objects import Container, EnvVar, ObjectMeta, Pod, PodSpec, RayCluster, Strings
 from webhook.manifest.reader import Manifest
 from webhook.manifest.yaml_values import ManifestError
@@ -186,9 +187,8 @@ def _unquoted(document: object, tokens: Sequence[str | int], problem: str) -> st
     if type(value) not in _SCALARS:
         return ""
     text = str(value).lower() if isinstance(value, bool) else str(value)
-    where = "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in tokens)
     quoted = f'{text[:_SHOWN]} is {_SCALARS[type(value)]}: quote it, as in "{text[:_SHOWN]}"'
-    return f"{where.lstrip('.')}: {quoted}"
+    return f"{path_of(tokens)}: {quoted}"
 
 
 def _tokens(problem: str) -> list[str | int]:

@@ -5,7 +5,7 @@ Kubernetes parses them.
 import re
 from collections.abc import Iterator, Sequence
 from math import inf
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 import yaml
 from yaml.events import CollectionEndEvent, CollectionStartEvent, DocumentEndEvent
@@ -31,8 +31,15 @@ class ManifestError(InputError):
         return type(self), (self.file, self.line, self.problem)
 
 
-class DuplicateKeyError(ManifestError):
-    """A map with two equal keys."""
+class DuplicateKey(NamedTuple):
+    """A key that a map has more than once, with the path of its value and the first line."""
+
+    tokens: tuple[str | int, ...]
+    line: int
+
+    @property
+    def problem(self) -> str:
+        return f"duplicate key {self.tokens[-1]!r}, first on line {self.line}"
 
 
 _ALIAS: Final = re.compile(r"\*[^\s\[\]{},]+")
@@ -56,16 +63,17 @@ DEEPEST: Final = 200
 """The maximum of nested collections. A Kubernetes object has about twenty."""
 
 
-def check_nesting(file: str, text: str, *, first: bool = False) -> None:
+def check_nesting(file: str, text: str, before: int = 0, *, first: bool = False) -> None:
     """Raise ManifestError for nesting deeper than `DEEPEST`, on which the composer in C crashes;
-    with `first`, only the first document is read. Raises yaml.YAMLError.
+    with `first`, only the first document is read. `before` is the number of lines of the file
+    before the text. Raises yaml.YAMLError.
     """
     depth = 0
     for event in yaml.parse(text, Loader=yaml.CSafeLoader):
         depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
         if depth > DEEPEST:
             problem = f"nested too deeply: write at most {DEEPEST} levels"
-            raise ManifestError(file, _line(event), problem)
+            raise ManifestError(file, _line(event) + before, problem)
         if first and isinstance(event, DocumentEndEvent):
             return
 
@@ -229,10 +237,17 @@ write an object as JSON.
 
 
 class Converter:
-    """Converts the nodes of a file to values; shared nodes once, so that aliases are cheap."""
+    """Converts the nodes of a document to values; shared nodes once, so that aliases are cheap.
 
-    def __init__(self, file: str) -> None:
+    `before` is the number of lines before the document. Of a duplicate key the last value counts,
+    as for kubectl, Helm and KubeRay.
+    """
+
+    def __init__(self, file: str, before: int = 0) -> None:
         self._file = file
+        self._before = before
+        self.duplicates: list[DuplicateKey] = []
+        self._path: list[str | int] = []
         self._done: dict[int, Any] = {}
         self._open: set[int] = set()
         self._sizes: dict[int, int] = {}
@@ -258,7 +273,12 @@ class Converter:
         return value
 
     def _list(self, node: Node) -> list[Any]:
-        return [self.value(element) for element in node.value]
+        values = []
+        for index, element in enumerate(node.value):
+            self._path.append(index)
+            values.append(self.value(element))
+            self._path.pop()
+        return values
 
     def _map(self, node: MappingNode) -> dict[str, Any]:
         own: dict[str, Any] = {}
@@ -269,10 +289,12 @@ class Converter:
                     raise self._error(value, "<< merges maps only")
                 continue
             name = self._key(key)
-            if name in own:
-                problem = f"the key {name!r} stands on line {lines[name]} already"
-                raise DuplicateKeyError(self._file, line_of(key), problem)
-            own[name], lines[name] = self.value(value), line_of(key)
+            self._path.append(name)
+            if lines.get(name):
+                self.duplicates.append(DuplicateKey((*self._path,), lines[name] + self._before))
+            lines[name] = 0 if name in lines else line_of(key)  # a key is reported once
+            own[name] = self.value(value)
+            self._path.pop()
         for parent in merged(node):
             for name, item in self.value(parent).items():
                 own.setdefault(name, item)
@@ -288,4 +310,4 @@ class Converter:
         return name
 
     def _error(self, node: Node, problem: str) -> ManifestError:
-        return ManifestError(self._file, line_of(node), problem)
+        return ManifestError(self._file, line_of(node) + self._before, problem)

@@ -4,7 +4,7 @@ See docs/contributing/decisions/0006-rules-read-plain-json.md.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from msgspec import Struct
@@ -57,6 +57,17 @@ class Field(Struct, frozen=True, eq=False):
         """Return the entry `name` of this map, whose keys users choose."""
         value = self.value
         return Field(value.get(name) if type(value) is dict else None, self, Key(name))
+
+    def below(self, tokens: Iterable[str | int]) -> "Field":
+        """Return the field at a path."""
+        field = self
+        for token in tokens:
+            value = field.value
+            if isinstance(token, str):
+                field = field / token
+            else:
+                field = Field(value[token] if type(value) is list else None, field, token)
+        return field
 
     def items(self) -> Iterator["Field"]:
         """Yield the elements of this list."""

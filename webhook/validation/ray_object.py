@@ -1,6 +1,6 @@
 """View of the object under review, of any Ray kind, with the cluster in it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -8,6 +8,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from webhook.api import names
 from webhook.manifest.inline import Inline, read_map
+from webhook.manifest.yaml_values import DuplicateKey
 from webhook.validation.cluster import Cluster, read_cluster
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
@@ -104,6 +105,8 @@ class RayObject(Struct):
     service: Service | None = None
     pods: dict[str, list[Fault]] | UnsetType = UNSET
     """Problems of pod templates, by family of checks; unset until the first rule reads them."""
+    duplicates: Sequence[DuplicateKey] = ()
+    """The keys that a file has more than once in the same map."""
 
     def faults_of(self, family: str) -> Iterable[Fault]:
         """Return the problems of pod templates of one family of checks."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-from webhook.api.review import FORBIDDEN, NOT_SUPPORTED, REQUIRED
+from webhook.api.review import DUPLICATE, FORBIDDEN, NOT_SUPPORTED, REQUIRED
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import K8S_JOB, SIDECAR, Job
@@ -141,10 +141,14 @@ def job_number_not_positive(job: Job) -> Iterator[Fault]:
 def job_runtime_env_unreadable(job: Job) -> Iterator[Fault]:
     """A runtime environment that is not a YAML map.
 
-    KubeRay sends it to Ray as JSON, and refuses a RayJob with a text that it cannot parse.
+    KubeRay sends it to Ray as JSON, and refuses a RayJob with a text that it cannot parse. A
+    duplicate key is a warning: the last value is used.
     """
+    field, twice = job.field / "runtimeEnvYAML", job.runtime_env.twice
     if problem := job.runtime_env.problem:
-        yield Fault(job.field / "runtimeEnvYAML", problem)
+        yield Fault(field, problem)
+    if twice:
+        yield Fault(field, twice, DUPLICATE, doubtful=True)
 
 
 def job_waiting_not_interactive(job: Job) -> Iterator[Fault]:

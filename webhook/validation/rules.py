@@ -287,6 +287,7 @@ UPDATE_RULES: Final = (
 FILE_RULES: Final = (
     deny(schema.schema_violated, by=API_SERVER),
     warn(schema.field_unknown),
+    warn(schema.key_duplicate),
     warn(autoscaling.autoscaler_options_unused),
     warn(lifecycle.ray_stop_in_pre_stop),
 )

@@ -1,7 +1,7 @@
 """All rules, in order, and the functions that apply them to an object or an update."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from functools import partial
 from itertools import islice
@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 
 from webhook.api import names
 from webhook.api.review import TYPE_INVALID
+from webhook.manifest.yaml_values import DuplicateKey
 from webhook.validation.change import only_queued, only_scaled, read_update, replicas_of
 from webhook.validation.decoding import count_fits
 from webhook.validation.field import at
@@ -53,8 +54,14 @@ def check(kind: str, value: object, settings: RuleSettings = DEFAULTS) -> list[F
     return _decided(value, _findings(read_ray_object(kind, value, settings), settings))
 
 
-def check_file(kind: str, value: object, settings: RuleSettings = DEFAULTS) -> list[Finding]:
-    """Return the findings in an object that no API server has processed yet.
+def check_file(
+    kind: str,
+    value: object,
+    settings: RuleSettings = DEFAULTS,
+    duplicates: Sequence[DuplicateKey] = (),
+) -> list[Finding]:
+    """Return the findings in an object that no API server has processed yet. `duplicates` are the
+    keys that its file has more than once.
 
     The CRD is checked too, and the other rules read the object as the API server would store it. A
     field with a denial of another rule has no second finding of the CRD, unless its value is of
@@ -62,7 +69,9 @@ def check_file(kind: str, value: object, settings: RuleSettings = DEFAULTS) -> l
     """
     found = check(kind, pruned(kind, value, settings.kuberay), settings)
     said = {finding.field.tokens for finding in found if finding.level == DENY}
-    own = _run(FILE_RULES, read_ray_object(kind, value, settings), settings)
+    ray_object = read_ray_object(kind, value, settings)
+    ray_object.duplicates = duplicates
+    own = _run(FILE_RULES, ray_object, settings)
     kept = (each for each in own if each.reason == TYPE_INVALID or each.field.tokens not in said)
     return _ordered([*found, *kept])
 

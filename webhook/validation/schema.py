@@ -111,6 +111,19 @@ def field_unknown(ray_object: RayObject) -> Iterator[Fault]:
             yield Fault(holder / key, f"no such field: {hint}", NOT_SUPPORTED)
 
 
+def key_duplicate(ray_object: RayObject) -> Iterator[Fault]:
+    """A key that a map in a file has more than once.
+
+    `kubectl apply` and Helm use the last value and ignore the others, and Kustomize refuses the
+    file.
+
+    https://yaml.org/spec/1.2.2/#3213-node-comparison
+    """
+    for duplicate in ray_object.duplicates:
+        text = f"{duplicate.problem[:80]}: the last value counts, remove the others"
+        yield Fault(ray_object.root.below(duplicate.tokens), text, DUPLICATE)
+
+
 def pruned(kind: str, value: Any, release: tuple[int, int] | None) -> Any:  # noqa: ANN401 - JSON
     """Return an object as the API server stores it: without status, unknown fields and nulls."""
     schema = schema_of(release)
