@@ -10,7 +10,7 @@ from typing import Final
 from tests.cli import page as commands
 from tests.diagnostics import page as diagnoses
 from tests.groups import annotations_page
-from tests.manifests import chart_page, chart_schema
+from tests.manifests import chart_page, chart_schema, install
 from tests.metrics import metrics_page
 from tests.operation import settings_page
 from tests.scenarios.admitted import SCENARIOS, admission, admitted, text_of
@@ -30,6 +30,7 @@ GENERATED: Final[Mapping[str, Callable[[], Files]]] = {
     "annotations": lambda: {annotations_page.PAGE: annotations_page.page()},
     "chart schema": lambda: {chart_schema.FILE: chart_schema.text()},
     "chart": lambda: {chart_page.PAGE: chart_page.page()},
+    "installation": install.files,
     "commands": lambda: {commands.PAGE: commands.page()},
     "diagnoses": lambda: {
         diagnoses.PAGE: diagnoses.page(),
