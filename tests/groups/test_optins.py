@@ -62,6 +62,7 @@ VALUES = {
     names.ANNOTATION_DRAIN_SECONDS: "60",
     names.ANNOTATION_COMPUTE_DOMAIN: "worker-group",
     names.ANNOTATION_NODE_LABELS: "rack=rack",
+    names.ANNOTATION_KEEP_NODES: "all",
     names.ANNOTATION_RESTART: names.RESTART_REPLICA,
 }
 """A value of each annotation that takes something else than `true`."""

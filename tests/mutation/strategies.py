@@ -220,6 +220,7 @@ def cases(draw: st.DrawFn) -> Case:
                 names.ANNOTATION_REPLICA_LABEL: st.just("true"),
                 names.ANNOTATION_REPAIR: st.just("true"),
                 names.ANNOTATION_DRAIN_SECONDS: st.sampled_from(["120", "0", "2m"]),
+                names.ANNOTATION_KEEP_NODES: st.sampled_from(["heads", "all", "some"]),
                 names.ANNOTATION_COMPUTE_DOMAIN: st.sampled_from(
                     ["cluster", "worker-group", "replica"]
                 ),

@@ -26,6 +26,7 @@ VALUES = {
     names.ANNOTATION_SCHEDULING_GROUP: "cluster",
     names.ANNOTATION_SHARD_GROUP: "search",
     names.ANNOTATION_DRAIN_SECONDS: "120",
+    names.ANNOTATION_KEEP_NODES: "all",
     names.ANNOTATION_COMPUTE_DOMAIN: "cluster",
     names.ANNOTATION_NODE_LABELS: "rack=rack",
     names.ANNOTATION_RESTART: names.RESTART_REPLICA,

@@ -46,6 +46,7 @@ ANNOTATION_HOLDER: Final = PREFIX + "holder"
 ANNOTATION_TOPOLOGY_KEY: Final = PREFIX + "topology-key"
 ANNOTATION_PROFILES: Final = PREFIX + "profiles"
 ANNOTATION_DRAIN_SECONDS: Final = PREFIX + "drain-seconds"
+ANNOTATION_KEEP_NODES: Final = PREFIX + "keep-nodes"
 ANNOTATION_REPAIR: Final = PREFIX + "repair"
 ANNOTATION_RESTART: Final = PREFIX + "restart"
 RESTART_REPLICA: Final = "replica"
@@ -93,6 +94,13 @@ CLAIM_COMPUTE_DOMAIN: Final = "imex-channel"
 """The name of the webhook's claim in a pod."""
 RESOURCE_CLAIM_GROUP: Final = "resource.k8s.io"
 LABEL_HOSTNAME: Final = "kubernetes.io/hostname"
+
+# Autoscalers of nodes leave the node of a pod with these annotations alone.
+# https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md
+SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+# https://karpenter.sh/docs/concepts/disruption/#pod-level-controls
+DO_NOT_DISRUPT: Final = "karpenter.sh/do-not-disrupt"
+NODE_COMPUTE_CLASS: Final = "cloud.google.com/compute-class"
 
 # Extended resources of devices.
 RESOURCE_TPU: Final = "google.com/tpu"

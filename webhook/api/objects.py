@@ -320,6 +320,10 @@ class HeadGroup(Struct, frozen=True, gc=False):
     template: Template = field(default_factory=Template)
 
 
+class FaultTolerance(Struct, frozen=True, gc=False):
+    """`spec.gcsFaultToleranceOptions`, of which only the presence is read."""
+
+
 class RayClusterSpec(Struct, rename="camel", frozen=True, gc=False):
     """The fields of a RayCluster's `spec` that identity assignment and mutation read."""
 
@@ -327,6 +331,7 @@ class RayClusterSpec(Struct, rename="camel", frozen=True, gc=False):
     enable_in_tree_autoscaling: bool | None = None
     ray_version: str | None = None
     suspend: bool | None = None
+    gcs_fault_tolerance_options: FaultTolerance | None = None
     worker_group_specs: list[WorkerGroup] | None = None
 
 

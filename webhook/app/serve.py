@@ -143,6 +143,7 @@ def _reviewers(
         settings.termination.drain_seconds,
         settings.topology.zones == "on",
         node_labels=None if settings.standalone else frozenset(settings.topology.node_labels),
+        keep_nodes=settings.disruption.keep_nodes,
     )
     pods = PodHandler(cluster.clusters, cluster.identities, policy)
     rays = RayHandler(settings.validation.rules(ignoring=ignoring))

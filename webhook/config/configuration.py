@@ -248,6 +248,16 @@ class Termination(_Section):
     """
 
 
+class Disruption(_Section):
+    """Voluntary disruption of pods; see `docs/lifecycle.md#nodes`."""
+
+    keep_nodes: Literal["none", "heads", "replicas", "all"] = "none"
+    """Pods whose nodes the cluster autoscaler and Karpenter do not remove, in RayClusters without
+    the annotation `admission.ray.io/keep-nodes`: `heads` without fault tolerance of the GCS, hosts
+    of multi-host `replicas`, or `all` of both.
+    """
+
+
 class Topology(_Section):
     """Labels of Ray nodes; see `docs/scheduling.md#labels-of-ray-nodes`."""
 
@@ -286,6 +296,7 @@ class Settings(_Section):
     validation: Validation = Validation()
     affinity: Affinity = Affinity()
     termination: Termination = Termination()
+    disruption: Disruption = Disruption()
     topology: Topology = Topology()
     ignore: Ignore = Ignore()
 

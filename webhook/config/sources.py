@@ -45,6 +45,7 @@ PROCESSES: Final[Mapping[str, tuple[str, ...]]] = {
         "validation",
         "affinity",
         "termination",
+        "disruption",
         "topology",
         "standalone",
         "state",

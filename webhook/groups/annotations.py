@@ -43,6 +43,13 @@ REPLICA: Final = "replica"
 GRANULARITIES: Final = (CLUSTER, WORKER_GROUP, REPLICA)
 """Values of the annotations of pod groups and ComputeDomains: which pods share one."""
 
+NONE: Final = "none"
+HEADS: Final = "heads"
+REPLICAS: Final = "replicas"
+ALL: Final = "all"
+KEPT: Final = (NONE, HEADS, REPLICAS, ALL)
+"""Values of the annotation of pods whose nodes autoscalers leave alone."""
+
 _SHOWN: Final = 40
 """Characters of an invalid value that a message repeats."""
 
@@ -224,6 +231,15 @@ DRAIN_SECONDS: Final = OptIn(
     page="lifecycle.md#termination",
 )
 
+KEEP_NODES: Final = OptIn(
+    names.ANNOTATION_KEEP_NODES,
+    means="pods whose nodes the cluster autoscaler and Karpenter do not remove",
+    values=", ".join(f"`{name}`" for name in KEPT),
+    parse=str,
+    fault=_unless(KEPT.__contains__, f" is unknown: write {', '.join(KEPT[:-1])} or {KEPT[-1]}"),
+    page="lifecycle.md#nodes",
+)
+
 REPAIR: Final = OptIn(
     names.ANNOTATION_REPAIR,
     means="if a multi-host replica loses a host, all its pods are recreated",
@@ -273,6 +289,7 @@ OPT_INS: Final[tuple[OptIn[Any], ...]] = (
     COMPUTE_DOMAIN,
     NODE_LABELS,
     REPLICA_LABEL,
+    KEEP_NODES,
     REPAIR,
     RESTART,
 )

@@ -12,6 +12,7 @@ from webhook.api import names
 from webhook.api.objects import HeadGroup, RayCluster, Strings, Template, WorkerGroup
 from webhook.groups.annotations import (
     DRAIN_SECONDS,
+    KEEP_NODES,
     NODE_LABELS,
     PROFILES,
     REPAIR,
@@ -71,6 +72,8 @@ class RayClusterConfig(Struct, frozen=True, weakref=True):
     restart: bool = False
     slices: Mapping[str, SliceJob] = NO_JOBS
     autoscaling: bool = False
+    keep_nodes: str = ""
+    gcs_fault_tolerant: bool = False
 
     @property
     def multi_host(self) -> bool:
@@ -121,6 +124,9 @@ def facts_of(cluster: RayCluster, *, ignoring: bool = True) -> RayClusterConfig:
         ray_version=cluster.spec.ray_version or "",
         slices=slice_jobs(slices),
         autoscaling=bool(cluster.spec.enable_in_tree_autoscaling),
+        keep_nodes=KEEP_NODES.read(annotations),
+        gcs_fault_tolerant=cluster.spec.gcs_fault_tolerance_options is not None
+        or annotations.get(names.ANNOTATION_FT_ENABLED, "").lower() == "true",
     )
 
 

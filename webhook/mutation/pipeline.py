@@ -9,7 +9,13 @@ from typing import Final
 
 from webhook.api import names
 from webhook.api.review import Answer, Denied
-from webhook.groups.annotations import COMPUTE_DOMAIN, SCHEDULING_GROUP, SHARD_GROUP
+from webhook.groups.annotations import (
+    COMPUTE_DOMAIN,
+    KEEP_NODES,
+    NONE,
+    SCHEDULING_GROUP,
+    SHARD_GROUP,
+)
 from webhook.groups.group_config import RayClusterConfig
 from webhook.mutation import (
     affinity,
@@ -17,6 +23,7 @@ from webhook.mutation import (
     drain,
     host_identity,
     locality,
+    node_disruption,
     rendezvous,
     tpu,
 )
@@ -38,6 +45,7 @@ REPLICA: Final[tuple[Callable[[Replica], list[Edit]], ...]] = (
     creation_fields.resize_policy,
     drain.replica_edits,
     locality.replica_edits,
+    node_disruption.replica_edits,
 )
 """Mutators whose edits are the same for all hosts of a replica."""
 
@@ -47,6 +55,7 @@ HEAD: Final[tuple[Callable[[Replica], list[Edit]], ...]] = (
     creation_fields.scheduling_group,
     creation_fields.resize_policy,
     locality.replica_edits,
+    node_disruption.replica_edits,
 )
 """Mutators of the head of a RayCluster."""
 
@@ -54,10 +63,10 @@ HEAD_ASKED: Final = (
     SHARD_GROUP.annotation,
     SCHEDULING_GROUP.annotation,
     COMPUTE_DOMAIN.annotation,
+    KEEP_NODES.annotation,
     names.ANNOTATION_IPPR,
 )
-"""The annotations of a RayCluster that have edits of its head. Zone and region are a setting.
-"""
+"""The annotations of a RayCluster that have edits of its head, beside settings."""
 
 
 def head_receives(cluster: RayClusterConfig, policy: Policy) -> bool:
@@ -68,6 +77,7 @@ def head_receives(cluster: RayClusterConfig, policy: Policy) -> bool:
         or cluster.domains.head
         or names.HEAD_GROUP in cluster.resizable
         or policy.zones
+        or (cluster.keep_nodes or policy.keep_nodes) != NONE
     )
 
 

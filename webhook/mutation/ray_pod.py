@@ -32,6 +32,7 @@ from webhook.api.objects import (
 )
 from webhook.api.quantity import parse_count
 from webhook.api.review import INVALID, Cause, Denied
+from webhook.groups.annotations import NONE
 from webhook.groups.group_config import RayClusterConfig
 from webhook.groups.identity import HostIdentity
 from webhook.groups.naming import headless_service, host_name, host_prefix
@@ -59,7 +60,8 @@ class Policy(Struct, frozen=True, gc=False):
     workers of RayClusters without the annotation; 0 disables the drain. `zones`: Ray nodes get zone
     and region, which are labels of pods on Kubernetes 1.35 and later. `no_domains`: why
     ComputeDomains are not created, so that pods that refer to one would stay pending; empty if they
-    are. `node_labels`: the labels of Nodes that are copied to pods; None for all.
+    are. `node_labels`: the labels of Nodes that are copied to pods; None for all. `keep_nodes`: the
+    pods whose nodes autoscalers leave alone, in RayClusters without the annotation.
     """
 
     pod_groups: bool = True
@@ -69,6 +71,7 @@ class Policy(Struct, frozen=True, gc=False):
     zones: bool = False
     no_domains: str = ""
     node_labels: frozenset[str] | None = None
+    keep_nodes: str = NONE
 
 
 DEFAULT_POLICY: Final = Policy()

@@ -7,14 +7,18 @@ from webhook.accelerators import profiles
 from webhook.accelerators.devices import DEVICES, TPU
 from webhook.api import names
 from webhook.groups.annotations import (
+    ALL,
     CLUSTER,
     COMPUTE_DOMAIN,
     DRAIN_SECONDS,
+    HEADS,
+    KEEP_NODES,
     NODE_LABELS,
     PROFILES,
     REPAIR,
     REPLICA,
     REPLICA_LABEL,
+    REPLICAS,
     RESTART,
     SCHEDULING_GROUP,
     SHARD_COUNT,
@@ -89,6 +93,14 @@ def _own_drain(cluster: Cluster, text: str) -> str:
     return f"all templates set {name} to 0" if off and text != "0" else ""
 
 
+def _no_kept(cluster: Cluster, text: str) -> str:
+    tolerant = (cluster.field / "gcsFaultToleranceOptions").given
+    tolerant |= cluster.annotations.get(names.ANNOTATION_FT_ENABLED, "").lower() == "true"
+    head = "" if not tolerant else "the head's GCS is fault tolerant"
+    replicas = "" if any(group.hosts > 1 for group in cluster.groups) else _SEVERAL
+    return {HEADS: head, REPLICAS: replicas, ALL: head and replicas}.get(text, "")
+
+
 def _no_domain(cluster: Cluster, text: str) -> str:
     with_gpus = [group for group in cluster.groups if group.has_gpus]
     if text == CLUSTER and cluster.head.has_gpus:
@@ -120,6 +132,7 @@ _OF_PODS: Final[tuple[_Effect, ...]] = (
     (REPLICA_LABEL, _own_labels),
     (NODE_LABELS, _own_labels),
     (DRAIN_SECONDS, _own_drain),
+    (KEEP_NODES, _no_kept),
 )
 """Opt-ins that take effect when pods are created."""
 _EFFECTS: Final = (
