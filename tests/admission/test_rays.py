@@ -321,3 +321,11 @@ def test_what_stops_kuberay_is_refused_whoever_asks() -> None:
     response = asked_by(OPERATOR, value)
     assert not response["allowed"]
     assert "value-not-decodable" in response["status"]["message"]
+
+
+@pytest.mark.parametrize("field", ["uid", "namespace"])
+def test_a_review_with_a_name_that_no_api_server_has_is_bad(field: str) -> None:
+    review = json.loads(a_review(a_cluster().group().build()))
+    review["request"][field] = "x" * 64
+    with pytest.raises(BadReview, match="longer than 63"):
+        reviewed(json.dumps(review).encode())

@@ -162,9 +162,9 @@ def test_texts_of_any_length_are_shortened() -> None:
     observer = ReviewObserver(Log(lines), ReviewCounts(Metrics("serve")))
     pod = a_pod().of("c").worker("g").build()
     pod["metadata"]["labels"][names.LABEL_GROUP] = long
-    pod["metadata"] |= {"namespace": long, "generateName": long}
-    body = pod_review(pod, uid=long)
-    body["request"] |= {"namespace": long, "name": long, "operation": long}
+    pod["metadata"]["generateName"] = long
+    body = pod_review(pod)
+    body["request"] |= {"name": long, "operation": long}
     known = load_state([manifest(a_cluster("c").group("g").build())])
     mutation = Mutation(PodHandler(known.clusters, known.identities))
     outcome = asyncio.run(mutation.review(json.dumps(body).encode()))

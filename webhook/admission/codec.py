@@ -8,7 +8,7 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 from msgspec import Struct, structs
 
-from webhook.api.formats import one_line
+from webhook.api.formats import DNS_LABEL_MAX, one_line
 from webhook.api.objects import Bare, Pod
 from webhook.api.review import (
     API_VERSION,
@@ -130,6 +130,10 @@ def decode_object(body: bytes) -> AdmissionRequest[Any]:
         raise BadReview(msg) from None
 
 
+_UID_MAX: Final = DNS_LABEL_MAX
+"""Characters of the uid of a request; kube-apiserver sends 36."""
+
+
 def _checked(review: _Review[T]) -> AdmissionRequest[T]:
     if review.kind != KIND or review.api_version != API_VERSION:
         found = f"{review.api_version or 'no apiVersion'}, {review.kind or 'no kind'}"
@@ -141,6 +145,9 @@ def _checked(review: _Review[T]) -> AdmissionRequest[T]:
         raise BadReview(msg)
     if not request.uid:
         msg = "request.uid is empty: every AdmissionReview needs its own"
+        raise BadReview(msg)
+    if len(request.uid) > _UID_MAX or len(request.namespace or "") > DNS_LABEL_MAX:
+        msg = f"request.uid or request.namespace is longer than {DNS_LABEL_MAX} characters"
         raise BadReview(msg)
     kind, resource = request.kind, request.resource
     if request.sub_resource or (kind == _POD and resource == _PODS):
