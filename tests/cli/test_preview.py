@@ -54,6 +54,12 @@ def test_a_raycluster_is_explained_pod_by_pod_in_the_order_of_kuberay(run: Run) 
         "pod 2: tpu-v4-tpu-group-worker-*: replica 0, host 0 (assigned)",
         "pod 3: tpu-v4-tpu-group-worker-*: replica 0, host 1 (assigned)",
     ]
+    commands = [line for line in out.splitlines() if " starts with: " in line]
+    assert [line.partition(" starts with: ")[0] for line in commands] == [
+        "tpu-v4, headgroup",
+        "tpu-v4, tpu-group",
+    ]
+    assert "ray start --address=tpu-v4-head-svc.default.svc.cluster.local:6379" in commands[1]
     assert "+ containers[0] TPU_WORKER_ID=1" in out
     assert "+ initContainers[0] TPU_WORKER_ID=1" in out
     assert "+ spec.hostname=tpu-group-0-1" in out

@@ -24,6 +24,7 @@ from webhook.cli.summary import table
 from webhook.manifest.kuberay_pods import MOST_PODS, cluster_for, count_pods, expand
 from webhook.manifest.reader import Manifest, as_yaml
 from webhook.manifest.standalone import load_state
+from webhook.manifest.start_command import start_commands
 from webhook.manifest.views import NAMELESS, as_pod, problem_in, require_owner
 from webhook.mutation.edit import (
     AddClaim,
@@ -175,6 +176,7 @@ def _print(arguments: argparse.Namespace, clusters: list[Sharded], results: list
     if arguments.explain or not (arguments.output or summary):
         for cluster in clusters:
             sys.stdout.write(many_lines(cluster.explained()))
+            sys.stdout.write(many_lines(_start_commands(cluster)))
         for number, result in enumerate(results, 1):
             sys.stdout.write(many_lines(f"pod {number}: {_name(result.pod)}{_explain(result)}\n"))
     if summary:
@@ -204,6 +206,14 @@ def _made(manifest: Manifest) -> Manifest | None:
     require_owner(manifest)
     cluster = cluster_for(manifest.document)
     return None if cluster is None else Manifest(manifest.file, cluster)
+
+
+def _start_commands(cluster: Sharded) -> str:
+    """Return a line with the start command of each group of a RayCluster that is not denied."""
+    meta, document = cluster.manifest.metadata, cluster.manifest.document
+    name, namespace = str(meta.get("name") or ""), str(meta.get("namespace") or "default")
+    found = () if cluster.refused else start_commands(document, name, namespace)
+    return "".join(f"{name}, {group} starts with: {command}\n" for group, command in found)
 
 
 def _many(results: list[_Result]) -> bool:

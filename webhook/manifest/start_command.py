@@ -1,0 +1,142 @@
+"""The command with which KubeRay starts Ray in a pod.
+
+https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
+(`BuildPod`, `generateRayStartCommand`)
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import Any, Final
+
+from webhook.api import names
+from webhook.api.quantity import read_quantity
+
+_ULIMIT: Final = "ulimit -n ${RAY_START_ULIMIT_OPEN_FILES:-65536}"
+_GPU: Final = re.compile(r".*gpu|.*nvidia\.com/mig-[0-9]+g\.[0-9]+gb", re.DOTALL)
+_CUSTOM: Final = {names.RESOURCE_NEURON_CORE: "neuron_cores", names.RESOURCE_TPU: "TPU"}
+_PARAMS: Final = {"cpu": "num-cpus", "memory": "memory"}
+_WITH_VALUE: Final = ("log-color", "include-dashboard")
+"""Parameters that take `true` and `false` as values; any other is a switch."""
+
+Object = Mapping[str, Any]
+
+
+def start_commands(document: Object, name: str, namespace: str) -> Iterator[tuple[str, str]]:
+    """Yield each group of a RayCluster, the head first, with what its container runs: the words of
+    the template, which KubeRay puts before `ray start` without quotes, or those words alone if
+    they replace the start or contain it.
+    """
+    spec = _map(document.get("spec"))
+    head = _map(spec.get("headGroupSpec"))
+    port = _map(head.get("rayStartParams")).get("port") or "6379"
+    service = f"{name}-head-svc.{namespace}.svc.cluster.local:{port}"
+    annotations = _map(_map(document.get("metadata")).get("annotations"))
+    groups = [(names.HEAD_GROUP, head, "")]
+    groups += [
+        (str(group.get("groupName")), group, service)
+        for group in spec.get("workerGroupSpecs") or []
+    ]
+    for group_name, group, address in groups:
+        template = _map(group.get("template"))
+        own = _map(_map(template.get("metadata")).get("annotations"))
+        container = next(iter(_map(template.get("spec")).get("containers") or []), None)
+        if container is not None:
+            overwrites = any(map(_overwrites, (annotations, own)))
+            yield (
+                group_name,
+                _composed(container, _ray_start(group, container, address), overwrites),
+            )
+
+
+def _map(value: object) -> Object:
+    return value if isinstance(value, dict) else {}
+
+
+def _overwrites(annotations: Object) -> bool:
+    return str(annotations.get(names.OVERWRITE_COMMAND, "")).lower() == "true"
+
+
+def _composed(container: Object, command: str, overwrites: bool) -> str:  # noqa: FBT001
+    """Return the words of a container with `ray start` after them."""
+    words = [*(container.get("command") or []), *(container.get("args") or [])]
+    own = " ".join(map(str, words))
+    if overwrites or any("ray start" in str(word) for word in words):
+        return own
+    return f"{own} && {_ULIMIT}; {command}" if own else f"{_ULIMIT}; {command}"
+
+
+def _ray_start(group: Object, container: Object, address: str) -> str:
+    """Return `ray start` of a group; `address` is that of the head, empty for the head itself."""
+    params = {key: str(value) for key, value in _map(group.get("rayStartParams")).items()}
+    params |= _group_resources(_map(group.get("resources")))
+    if labels := _map(group.get("labels")):
+        params["labels"] = ",".join(f"{key}={labels[key]}" for key in sorted(labels))
+    first = {"address": address} if address else {"dashboard-host": "0.0.0.0"}  # noqa: S104
+    ports = {"metrics-export-port": "8080", "dashboard-agent-listen-port": "52365"}
+    params = {**first, **ports, **params, "block": "true"}
+    params = _with_amounts(params, _map(container.get("resources")))
+    flags = "".join(_flag(name, params[name]) for name in sorted(params))
+    return f"ray start{'' if address else ' --head'}{flags}"
+
+
+def _flag(name: str, value: str) -> str:
+    if value.lower() not in ("true", "false") or name in _WITH_VALUE:
+        return f" --{name}={value}"
+    return f" --{name}" if value.lower() == "true" else ""
+
+
+def _group_resources(amounts: Object) -> dict[str, str]:
+    """Return the parameters of the resources of a group."""
+    params: dict[str, str] = {}
+    custom: dict[str, Decimal] = {}
+    for name, text in amounts.items():
+        amount = read_quantity(text)
+        if amount is None:
+            continue
+        if (param := _PARAMS.get(name.lower())) or _GPU.fullmatch(name.lower()):
+            params[param or "num-gpus"] = str(math.ceil(amount))
+        else:
+            custom[name] = amount
+    return {**params, "resources": _as_json(custom)} if custom else params
+
+
+def _with_amounts(params: dict[str, str], resources: Object) -> dict[str, str]:
+    """Return parameters with those that KubeRay derives from the resources of Ray's container."""
+    limits, requests = _map(resources.get("limits")), _map(resources.get("requests"))
+    amounts = {
+        "num-cpus": read_quantity(limits.get("cpu")) or read_quantity(requests.get("cpu")),
+        "memory": read_quantity(limits.get("memory")),
+    }
+    found = {name: str(math.ceil(amount)) for name, amount in amounts.items() if amount}
+    custom = _custom(params.get("resources"))
+    if custom is None:
+        return {**found, **params}  # KubeRay logs an error, and derives no accelerators
+    devices = {name: read_quantity(limits[name]) or Decimal() for name in sorted(limits)}
+    gpus = (amount for name, amount in devices.items() if _GPU.fullmatch(name) and amount)
+    if count := next(gpus, None):
+        found["num-gpus"] = str(math.ceil(count))
+    added = [(_CUSTOM[name], amount) for name, amount in devices.items() if name in _CUSTOM]
+    added = [] if custom.keys() & _CUSTOM.values() else [pair for pair in added if pair[1]][:1]
+    merged = {"resources": _as_json({**custom, **dict(added)})} if added else {}
+    return {**found, **params, **merged}
+
+
+def _custom(text: str | None) -> dict[str, Decimal] | None:
+    """Return the custom resources of a parameter; None if KubeRay cannot parse them."""
+    try:
+        value = json.loads((text or "{}").strip("'\"` "), parse_float=Decimal, parse_int=Decimal)
+    except (ValueError, RecursionError):
+        return None
+    plain = isinstance(value, dict) and all(isinstance(each, Decimal) for each in value.values())
+    return value if plain else None
+
+
+def _as_json(amounts: Mapping[str, Decimal]) -> str:
+    plain = {
+        name: int(amount) if amount == amount.to_integral_value() else float(amount)
+        for name, amount in sorted(amounts.items())
+    }
+    return f"'{json.dumps(plain, separators=(',', ':'))}'"
