@@ -1,7 +1,5 @@
 """The command of Ray's container is composed as KubeRay composes it."""
 
-from typing import Any
-
 import pytest
 
 from tests.builders import Object
@@ -12,12 +10,12 @@ DEFAULTS = "--metrics-export-port=8080"
 
 
 def start_command(
-    container: Object, *, annotations: Object | None = None, **group: Any
+    container: Object, *, **group: object
 ) -> tuple[str, str]:
     """Return the commands of a head, and of a worker with this container and these fields."""
     template = {"spec": {"containers": [container]}}
     document = {
-        "metadata": {"annotations": annotations or {}},
+        "metadata": {"annotations": group.pop("annotations", {})},
         "spec": {
             "headGroupSpec": {"template": template, "rayStartParams": {"port": "6380"}},
             "workerGroupSpecs": [{"groupName": "w", "template": template, **group}],
@@ -28,7 +26,7 @@ def start_command(
     return head, worker
 
 
-def params(container: Object, **group: Any) -> str:
+def params(container: Object, **group: object) -> str:
     """Return the parameters of a worker that the test adds to those of all workers."""
     first = f"{ULIMIT}ray start --address=c-head-svc.team.svc.cluster.local:6380 --block "
     command = start_command(container, **group)[1]

@@ -57,6 +57,7 @@ FAMILIES = (
     Family("worker-groups", "Worker groups", _of("groups")),
     Family("accelerators", "Accelerators and slices", _of("accelerators", "multislice")),
     Family("lifecycle", "Start and termination of pods", _of("lifecycle")),
+    Family("head-service", "Ports of the head", _of("head_service")),
     Family("resize", "Resize in place", _of("in_place_resize")),
     Family("autoscaling", "Autoscaling", _of("autoscaling")),
     Family(

@@ -20,6 +20,7 @@ https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/
 
 # `"true"` on the workers of a RayService, whose readiness probe checks Ray Serve.
 LABEL_SERVE: Final = "ray.io/serve"
+ENABLE_SERVE_SERVICE: Final = "ray.io/enable-serve-service"
 
 # The identity of a worker pod. KubeRay 1.5+ sets these behind its feature gate
 # RayMultiHostIndexing.

@@ -14,6 +14,7 @@ from webhook.validation import (
     fault_tolerance,
     feature_gates,
     groups,
+    head_service,
     in_place_resize,
     lifecycle,
     metadata,
@@ -116,6 +117,7 @@ OBJECT_RULES: Final = (
     deny(metadata.annotation_value_invalid),
     *(_family(name, text) for name, text in FAMILIES.items()),
     warn(lifecycle.placeholder_unresolved),
+    deny(head_service.head_port_unnamed, by=KUBERAY),
     warn(metadata.ignore_label_not_true),
 )
 CLUSTER_RULES: Final = (
@@ -179,6 +181,8 @@ CLUSTER_RULES: Final = (
     warn(ray_start.ray_start_param_unknown, by=RAY),
     deny(ray_start.ray_start_value_invalid, by=RAY),
     deny(ray_start.dashboard_host_unreachable),
+    deny(head_service.head_dashboard_off),
+    deny(head_service.head_dashboard_port_mismatch),
     warn(ray_start.ray_version_unreadable),
     warn(ray_start.ray_version_mismatch),
     warn(ray_start.image_version_mismatch),

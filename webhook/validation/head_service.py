@@ -1,0 +1,118 @@
+"""Rules of the ports of the head, by which KubeRay reaches the dashboard and Ray Serve."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.api import names
+from webhook.api.quantity import read_number
+from webhook.api.review import REQUIRED
+from webhook.validation.change import INCREMENTAL
+from webhook.validation.cluster import Cluster
+from webhook.validation.field import Field
+from webhook.validation.finding import Fault
+from webhook.validation.ray_object import RayObject, Service
+
+_OWNERS: Final = (names.RAYJOB_KIND, names.RAYSERVICE_KIND)
+_DASHBOARD: Final = "dashboard"
+_DASHBOARD_PORT: Final = 8265
+_SERVE: Final = "serve"
+_SERVE_PORT: Final = 8000
+_PREFIXES_SINCE: Final = (1, 6)
+"""The first release of KubeRay that also serves ports whose names begin with `serve-`."""
+_PORT_MAX: Final = 65535
+_FALSE: Final = ("false", "f", "0", "off", "n", "no")
+
+
+def head_port_unnamed(ray_object: RayObject) -> Iterator[Fault]:
+    """A head whose container lists ports, and not by name the one that KubeRay looks for.
+
+    If Ray's container of the head lists any port, its Service has only those, and the ports of
+    `headService`. For a RayJob and a RayService KubeRay needs one with the name `dashboard`,
+    otherwise it never submits the job or the configuration. For a RayService, and a RayCluster with
+    the annotation `ray.io/enable-serve-service`, it needs one with the name `serve`, otherwise it
+    creates no Service for Ray Serve, and no pods of such a RayCluster.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/service.go
+    (`getServicePorts`, `BuildServeService`)
+    """
+    cluster = ray_object.cluster
+    if cluster is None:
+        return
+    ports = cluster.head.first.field / "ports"
+    listed = {(port / "name").text for port in ports.entries()}
+    if not ports.size:
+        return
+    own = {(port / "name").text for port in _head_service_ports(cluster).entries()}
+    if cluster.owner in _OWNERS and _DASHBOARD not in listed | own:
+        yield _unnamed(ports, _DASHBOARD, _DASHBOARD_PORT)
+    if _needs_serve(ray_object, cluster) and not any(_serves(cluster, name) for name in listed):
+        yield _unnamed(ports, _SERVE, _SERVE_PORT)
+
+
+def head_dashboard_off(cluster: Cluster) -> Iterator[Fault]:
+    """A head of a RayJob or RayService without the dashboard.
+
+    KubeRay submits the job, and the configuration of Serve, to the dashboard, and never succeeds.
+
+    https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/config.html
+    """
+    value = cluster.head.params.get("include-dashboard", "").strip("\"' ")
+    if cluster.owner in _OWNERS and value.lower() in _FALSE:
+        text = f"{value}, but KubeRay submits to the dashboard: remove it"
+        yield Fault(cluster.head.param("include-dashboard"), text)
+
+
+def head_dashboard_port_mismatch(cluster: Cluster) -> Iterator[Fault]:
+    """A dashboard of a RayJob or RayService that listens on another port than that of its Service.
+
+    KubeRay submits the job, and the configuration of Serve, to the port with the name `dashboard`
+    of the head's container, 8265 if the container lists no ports. Nothing listens there.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/util.go
+    (`FetchHeadServiceURL`)
+    """
+    if cluster.owner not in _OWNERS or _is_listed(_head_service_ports(cluster)):
+        return
+    ports = cluster.head.first.field / "ports"
+    param = cluster.head.params.get("dashboard-port")
+    actual = read_number(param.strip("\"' "), _PORT_MAX) if param else _DASHBOARD_PORT
+    if ports.size and not _is_listed(ports):
+        return
+    named = next((port for port in ports.entries() if (port / "name").text == _DASHBOARD), None)
+    number = _DASHBOARD_PORT if named is None else (named / "containerPort").number
+    if actual and number and actual != number:
+        place = cluster.head.param("dashboard-port")
+        field = place if param or named is None else named / "containerPort"
+        text = f"the dashboard listens on {actual}, but its Service has port {number}"
+        yield Fault(field, f"{text}: make them equal")
+
+
+def _unnamed(ports: Field, name: str, number: int) -> Fault:
+    text = f"no port has the name {name}, by which KubeRay finds it"
+    return Fault(ports, f"{text}: add containerPort {number} with this name", REQUIRED)
+
+
+def _head_service_ports(cluster: Cluster) -> Field:
+    return cluster.head.field / "headService" / "spec" / "ports"
+
+
+def _is_listed(ports: Field) -> bool:
+    return any((port / "name").text == _DASHBOARD for port in ports.entries())
+
+
+def _serves(cluster: Cluster, name: str) -> bool:
+    prefixes = cluster.settings.since(_PREFIXES_SINCE) is not False
+    return name == _SERVE or (prefixes and name.startswith(f"{_SERVE}-"))
+
+
+def _needs_serve(ray_object: RayObject, cluster: Cluster) -> bool:
+    """Return whether KubeRay creates a Service for Ray Serve from the ports of the head."""
+    service = ray_object.service
+    annotated = cluster.annotations.get(names.ENABLE_SERVE_SERVICE) == "true"
+    return annotated or (service is not None and not _has_own_ports(service))
+
+
+def _has_own_ports(service: Service) -> bool:
+    """Return whether `serveService` has ports; an incremental upgrade does not use them."""
+    incremental = (service.field / "upgradeStrategy" / "type").text == INCREMENTAL
+    return not incremental and (service.field / "serveService" / "spec" / "ports").size > 0
