@@ -9,9 +9,7 @@ ULIMIT = "ulimit -n ${RAY_START_ULIMIT_OPEN_FILES:-65536}; "
 DEFAULTS = "--metrics-export-port=8080"
 
 
-def start_command(
-    container: Object, *, **group: object
-) -> tuple[str, str]:
+def start_command(container: Object, **group: object) -> tuple[str, str]:
     """Return the commands of a head, and of a worker with this container and these fields."""
     template = {"spec": {"containers": [container]}}
     document = {
