@@ -9,6 +9,7 @@ import httpx
 import pytest
 import yaml
 
+from tests import builders
 from tests.certs.registry import registry
 from tests.certs.test_vault import source, with_vault
 from tests.controller.publishing import (
@@ -158,6 +159,36 @@ def test_pods_are_selected_by_labels_that_kuberay_protects_and_only_where_they_a
         namespace, ignore = entry["namespaceSelector"]["matchExpressions"]
         assert namespace["values"] == ["ray-webhook", "kube-system"]
         assert ignore == {"key": names.LABEL_IGNORE, "operator": "NotIn", "values": ["true"]}
+
+
+def test_the_policy_of_tenants_protects_every_label_that_anti_affinity_selects() -> None:
+    a_host = builders.a_pod().of("c").worker("g").gpu(8)
+    template = {"spec": a_host.build()["spec"]}
+    cluster = builders.a_cluster("c").group("g", hosts=2, template=template).build()
+    cluster["metadata"]["annotations"] = {
+        names.ANNOTATION_COMPUTE_DOMAIN: "replica",
+        names.ANNOTATION_TOPOLOGY_KEY: "nvidia.com/gpu.clique",
+    }
+    pod = builders.decide(a_host, cluster).pod
+    terms = pod["spec"]["affinity"]["podAntiAffinity"][
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ]
+    selectors = [term["labelSelector"]["matchExpressions"] for term in terms]
+    assert all(
+        {"key": names.LABEL_NODE_TYPE, "operator": "In"}.items() <= expressions[-1].items()
+        for expressions in selectors
+    )
+    keys = {expression["key"] for expressions in selectors for expression in expressions}
+    by_kuberay = {names.LABEL_CLUSTER, names.LABEL_NODE_TYPE}
+    policy = one(
+        kustomize("manifests/policies/tenants"),
+        "ValidatingAdmissionPolicy",
+        "ray-webhook-identity-labels",
+    )
+    condition = policy["spec"]["matchConditions"][0]["expression"]
+    protected, _, _ = condition.partition("].exists(k,")
+    assert {names.LABEL_REPLICA_NAME, names.LABEL_COMPUTE_DOMAIN} <= keys - by_kuberay
+    assert keys - by_kuberay <= set(re.findall(r"'([^']+)'", protected))
 
 
 def test_no_entry_leaves_a_ray_object_out_by_its_own_label() -> None:

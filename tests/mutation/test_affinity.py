@@ -46,20 +46,23 @@ def _holds(expression: dict[str, Any], labels: dict[str, str]) -> bool:
     key = expression["key"]
     if expression["operator"] == "Exists":
         return key in labels
-    assert expression["operator"] == "NotIn"
-    return labels.get(key) not in expression["values"]
+    assert expression["operator"] in {"In", "NotIn"}
+    return (labels.get(key) in expression["values"]) is (expression["operator"] == "In")
 
 
-SAME = {names.LABEL_CLUSTER: "c", names.LABEL_REPLICA_NAME: "g-xh3hf"}
+WORKER = {names.LABEL_NODE_TYPE: names.NODE_TYPE_WORKER}
+SAME = {**WORKER, names.LABEL_CLUSTER: "c", names.LABEL_REPLICA_NAME: "g-xh3hf"}
 OTHERS = [
     (NAMESPACE, {**SAME, names.LABEL_REPLICA_NAME: "g-b2c4d"}),
     (NAMESPACE, {**SAME, names.LABEL_CLUSTER: "other"}),
-    ("elsewhere", {names.LABEL_CLUSTER: "other", names.LABEL_REPLICA_NAME: "x-b2c4d"}),
+    ("elsewhere", {**SAME, names.LABEL_CLUSTER: "other", names.LABEL_REPLICA_NAME: "x-b2c4d"}),
 ]
 STRANGERS = [
     (NAMESPACE, {"app": "web"}),
     (NAMESPACE, {names.LABEL_CLUSTER: "c"}),
     ("elsewhere", {}),
+    ("elsewhere", {**SAME, names.LABEL_CLUSTER: "d", names.LABEL_NODE_TYPE: "head"}),
+    ("elsewhere", {names.LABEL_CLUSTER: "d", names.LABEL_REPLICA_NAME: "x"}),
 ]
 
 
@@ -170,7 +173,7 @@ def test_a_single_host_gets_none() -> None:
 
 def test_a_policy_may_keep_replicas_apart_only_from_those_of_their_namespace() -> None:
     pod = decide(a_host(), CLUSTER, Policy(apart="own")).pod
-    other = {names.LABEL_CLUSTER: "other", names.LABEL_REPLICA_NAME: "x-abcde"}
+    other = {**SAME, names.LABEL_CLUSTER: "other"}
     assert any(matches(term, NAMESPACE, other) for term in terms(pod, "podAntiAffinity"))
     assert not any(matches(term, "elsewhere", other) for term in terms(pod, "podAntiAffinity"))
     assert any(

@@ -1,8 +1,12 @@
 """Worker groups, devices and slices: cases in addition to the examples."""
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.validation.builders import (
+    Built,
+    ClusterBuilder,
     Json,
     a_cluster,
     a_cron_job,
@@ -222,10 +226,55 @@ def test_the_number_of_slices_is_the_number_of_replicas(value: str, *, expected:
     assert bool(found(cluster)) is expected
 
 
-@pytest.mark.parametrize("label", ["ray.io/worker-group-replica-index", "replicaIndex"])
-def test_labels_of_identities_are_refused_in_the_groups_own_labels_too(label: str) -> None:
-    cluster = a_cluster().group(labels={label: "workers-0"})
-    assert found(cluster) == {("identity-label-in-template", f"{GROUP}.labels[{label}]")}
+LABELS_OF_PODS = [
+    "ray.io/worker-group-replica-index",
+    "ray.io/worker-group-replica-name",
+    "ray.io/replica-host-index",
+    "replicaIndex",
+    "admission.ray.io/compute-domain",
+    "admission.ray.io/marked-for-deletion",
+]
+OWNERS: dict[str, tuple[Callable[[ClusterBuilder], Built], str]] = {
+    "RayCluster": (lambda cluster: cluster, "spec"),
+    "RayJob": (a_job, "spec.rayClusterSpec"),
+    "RayService": (a_service, "spec.rayClusterConfig"),
+    "RayCronJob": (lambda cluster: a_cron_job(a_job(cluster)), "spec.jobTemplate.rayClusterSpec"),
+}
+
+
+@pytest.mark.parametrize("label", LABELS_OF_PODS)
+@pytest.mark.parametrize("kind", OWNERS)
+@pytest.mark.parametrize("group", ["headGroupSpec", "workerGroupSpecs[0]"])
+@pytest.mark.parametrize("place", ["labels", "template.metadata.labels"])
+def test_no_template_has_a_label_that_pods_get_from_kuberay_or_the_webhook(
+    label: str, kind: str, group: str, place: str
+) -> None:
+    cluster = a_cluster().group()
+    spec = cluster.value["spec"]
+    at = spec["headGroupSpec"] if group == "headGroupSpec" else spec["workerGroupSpecs"][0]
+    if place == "labels":
+        at["labels"] = {label: "x"}
+    else:
+        at["template"].setdefault("metadata", {})["labels"] = {label: "x"}
+    owner, path = OWNERS[kind]
+    assert ("identity-label-in-template", f"{path}.{group}.{place}[{label}]") in found(
+        owner(cluster)
+    )
+
+
+@pytest.mark.parametrize("label", LABELS_OF_PODS)
+@pytest.mark.parametrize("cron", [False, True])
+@pytest.mark.parametrize("mode", ["K8sJobMode", "HTTPMode"])
+def test_no_template_of_a_submitter_has_one(label: str, mode: str, *, cron: bool) -> None:
+    template = {
+        "metadata": {"labels": {label: "x"}},
+        "spec": {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"},
+    }
+    job = a_job(a_cluster().group()).spec(submissionMode=mode, submitterPodTemplate=template)
+    path = "spec.jobTemplate" if cron else "spec"
+    place = f"{path}.submitterPodTemplate.metadata.labels[{label}]"
+    built = a_cron_job(job) if cron else job
+    assert ("identity-label-in-template", place) in found(built)
 
 
 @pytest.mark.parametrize(

@@ -62,8 +62,12 @@ def _why_none(replica: Replica) -> str:
 
 
 def _other(label: str, value: str, key: str, *, everywhere: bool) -> dict[str, Any]:
-    expressions: list[dict[str, Any]] = [{"key": label, "operator": "NotIn", "values": [value]}]
-    # NotIn also matches pods without the label, so the term requires a replica name.
-    expressions.append({"key": names.LABEL_REPLICA_NAME, "operator": "Exists"})
+    # NotIn also matches pods without the label, so the term requires a replica name. It is that of
+    # a worker, because anyone may write one on another pod, and KubeRay sets the type of its pods.
+    expressions: list[dict[str, Any]] = [
+        {"key": label, "operator": "NotIn", "values": [value]},
+        {"key": names.LABEL_REPLICA_NAME, "operator": "Exists"},
+        {"key": names.LABEL_NODE_TYPE, "operator": "In", "values": [names.NODE_TYPE_WORKER]},
+    ]
     scope: dict[str, Any] = {"namespaceSelector": {}} if everywhere else {}
     return {"labelSelector": {"matchExpressions": expressions}, **scope, "topologyKey": key}

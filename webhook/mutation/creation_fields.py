@@ -22,7 +22,13 @@ from webhook.mutation.edit import (
 )
 from webhook.mutation.ray_pod import Replica
 
-_PODS: Final = {"matchExpressions": [{"key": names.LABEL_COMPUTE_DOMAIN, "operator": "Exists"}]}
+_NODE_TYPES: Final = [names.NODE_TYPE_HEAD, names.NODE_TYPE_WORKER]
+_PODS: Final = {
+    "matchExpressions": [
+        {"key": names.LABEL_COMPUTE_DOMAIN, "operator": "Exists"},
+        {"key": names.LABEL_NODE_TYPE, "operator": "In", "values": _NODE_TYPES},
+    ]
+}
 
 
 def compute_domain(replica: Replica) -> list[Edit]:

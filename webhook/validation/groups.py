@@ -24,8 +24,14 @@ from webhook.groups.naming import (
 from webhook.manifest.kuberay_pods import MOST_PODS
 from webhook.validation.cluster import GROUPS_MAX, UNBOUNDED, Cluster
 from webhook.validation.finding import Fault
+from webhook.validation.ray_object import RayObject
 
-_IDENTITY_LABELS: Final = (*names.IDENTITY_LABELS, names.LABEL_LEGACY_REPLICA_INDEX)
+_SET_LABELS: Final = (
+    *names.IDENTITY_LABELS,
+    names.LABEL_LEGACY_REPLICA_INDEX,
+    names.LABEL_COMPUTE_DOMAIN,
+    names.LABEL_MARKED_FOR_DELETION,
+)
 
 
 def containers_missing(cluster: Cluster) -> Iterator[Fault]:
@@ -255,19 +261,26 @@ def max_replicas_unbounded(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(group.field / "maxReplicas", text)
 
 
-def identity_label_in_template(cluster: Cluster) -> Iterator[Fault]:
-    """A label of a host identity in a pod template.
+def identity_label_in_template(ray_object: RayObject) -> Iterator[Fault]:
+    """A label in a pod template that this webhook, its controller or KubeRay sets on pods.
 
-    These labels give the replica index and the host index of a pod. With a label in the template,
-    every pod has the same identity, and none works. The label `replicaIndex` of Google's webhook
-    has the same effect, together with `TPU_WORKER_ID`; usually both were copied from a pod.
+    The labels of an identity give the replica index and the host index of a pod. With a label in
+    the template, every pod has the same identity, and none works. The label `replicaIndex` of
+    Google's webhook has the same effect, together with `TPU_WORKER_ID`; usually both were copied
+    from a pod. On a head or a submitter, a label that anti-affinity of other tenants' pods selects
+    keeps those pods off its node.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
     (`DefaultWorkerPodTemplate`)
     """
-    for group in cluster.groups:
-        for labels in (group.field / "template" / "metadata" / "labels", group.field / "labels"):
-            for label in _IDENTITY_LABELS if labels.value else ():
-                if label in labels.map:
-                    text = f"every pod has its own {label}: remove it from the template"
-                    yield Fault(labels.key(label), text, FORBIDDEN)
+    fields = [group.field for group in ray_object.cluster.everyone] if ray_object.cluster else []
+    places = [field / "labels" for field in fields]
+    templates = [field / "template" for field in fields]
+    if ray_object.job is not None:
+        templates.append(ray_object.job.field / "submitterPodTemplate")
+    places += [template / "metadata" / "labels" for template in templates]
+    for labels in places:
+        for label in _SET_LABELS if labels.value else ():
+            if label in labels.map:
+                text = f"pods get {label} from KubeRay or this webhook: remove it"
+                yield Fault(labels.key(label), text, FORBIDDEN)
