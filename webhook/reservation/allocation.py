@@ -336,7 +336,8 @@ class Replicas:
         """
         hosts, desired = self._request.hosts, self._request.desired
         if self.read(index).opened:
-            return self._identities >= desired * hosts or self._objects.has_lost(index)
+            surplus = len(self._used) > desired or self._identities >= desired * hosts
+            return surplus or self._objects.has_lost(index)
         last = max(desired - 1, index, self._used.highest, self._tables.indices.highest)
         return self._others(index) >= desired - (hosts > 1 and last >= BLOCK)
 
