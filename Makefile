@@ -103,7 +103,7 @@ generate: $(READY)  ## Write all generated pages, schemas and scenarios
 	$(BIN)/python -m tests.generate
 
 # The pages of the site, and the files that they link to.
-PAGES := README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md LICENSE docs examples manifests
+PAGES := README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md LICENSE certs docs examples manifests
 
 docs:  ## Build the documentation site into .cache/docs/site; a broken link fails
 	$(PYTHON) -m venv .cache/docs

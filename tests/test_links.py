@@ -8,9 +8,14 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(
-    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "manifests").rglob("*.md")]
+    [
+        *ROOT.glob("*.md"),
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "manifests").rglob("*.md"),
+        *(ROOT / "certs").rglob("*.md"),
+    ]
 )
-FOLDERS = ("webhook", "manifests", "tests", "examples", ".ci", ".github")
+FOLDERS = ("webhook", "manifests", "certs", "tests", "examples", ".ci", ".github")
 NAMING = [
     *(ROOT / name for name in ("Makefile", "Dockerfile", "pyproject.toml")),
     *(

@@ -73,7 +73,12 @@ def test_every_command_of_a_block_is_a_kind_that_is_tested() -> None:
 
 @pytest.mark.parametrize(
     "page",
-    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "manifests").rglob("*.md")],
+    [
+        *ROOT.glob("*.md"),
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "manifests").rglob("*.md"),
+        *(ROOT / "certs").rglob("*.md"),
+    ],
 )
 def test_prose_has_lines_of_100_columns_but_for_a_word_that_is_longer(page: Path) -> None:
     lines = prose(page.read_text())

@@ -9,13 +9,13 @@ from tests.manifests.render import ROOT
 from webhook.api import names
 from webhook.cli.main import main
 
-PAGES = ("docs/install.md", "docs/platforms.md", "manifests/README.md")
+PAGES = ("docs/install.md", "docs/platforms.md", "manifests/README.md", "certs/README.md")
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_path_in_a_page_exists(page: str) -> None:
     text = (ROOT / page).read_text()
-    paths = set(re.findall(r"(?:-k|-f) (manifests/[\w./-]+)", text)) | set(
+    paths = set(re.findall(r"(?:-k|-f) ((?:manifests|certs)/[\w./-]+)", text)) | set(
         re.findall(r"`(manifests/[\w./-]+)`", text)
     )
     assert paths

@@ -8,18 +8,30 @@ import pytest
 
 from tests.e2e import build
 from tests.manifests.install import FILE, text
-from tests.manifests.render import Identity, Object, by_identity, helm, kustomize, one
+from tests.manifests.render import (
+    ROOT,
+    Identity,
+    Object,
+    by_identity,
+    helm,
+    installation,
+    kustomize,
+    one,
+)
 
 pytestmark = pytest.mark.manifests
 
 
-def edited(source: Path, folder: Path, *edits: str) -> list[Object]:
-    """Return the objects of a copy of a kustomization after some edits."""
-    shutil.copytree(source, folder)
+def edited(kustomization: str, folder: Path, *edits: str) -> list[Object]:
+    """Return the objects of a kustomization in a copy of the repository whose manifests have some
+    edits.
+    """
+    for name in ("manifests", "certs"):
+        shutil.copytree(ROOT / name, folder / name)
     for edit in edits:
         command = [str(build.binary("kustomize")), "edit", "set", *edit.split()]
-        subprocess.run(command, cwd=folder, check=True, timeout=60)
-    return kustomize(str(folder))
+        subprocess.run(command, cwd=folder / "manifests", check=True, timeout=60)
+    return kustomize(str(folder / kustomization))
 
 
 def without_namespace(objects: list[Object]) -> dict[Identity, Object]:
@@ -44,14 +56,27 @@ def test_the_namespace_of_the_manifests_enforces_the_restricted_standard() -> No
     assert namespace["labels"] == {"pod-security.kubernetes.io/enforce": "restricted"}
 
 
-def test_kustomize_edit_changes_namespace_image_and_replicas_as_values_do(tmp_path: Path) -> None:
+KUSTOMIZATIONS = {"manifests": "self-signed", "certs/overlay": "cert-manager"}
+"""The source of the certificate of each kustomization."""
+
+
+@pytest.mark.parametrize(("kustomization", "source"), KUSTOMIZATIONS.items())
+def test_kustomize_edit_changes_namespace_image_and_replicas_as_values_do(
+    kustomization: str, source: str, tmp_path: Path
+) -> None:
     objects = edited(
-        FILE.parent,
-        tmp_path / "manifests",
+        kustomization,
+        tmp_path,
         "namespace elsewhere",
         "image registry.example.com/ray-webhook=mirror.example.com/team/ray-webhook:v9",
         "replicas ray-webhook=3",
     )
     values = "image.registry=mirror.example.com/team,image.tag=v9,replicas=3"
-    assert without_namespace(objects) == by_identity(helm("--set", values, namespace="elsewhere"))
+    flags = ("--set", f"certificates.source={source},{values}")
+    assert without_namespace(objects) == by_identity(helm(*flags, namespace="elsewhere"))
     assert one(objects, "Namespace")["metadata"]["name"] == "elsewhere"
+
+
+def test_the_overlay_of_cert_manager_has_the_objects_of_the_chart_with_this_source() -> None:
+    objects = kustomize("certs/overlay")
+    assert without_namespace(objects) == by_identity(installation("cert-manager"))

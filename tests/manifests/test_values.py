@@ -1,5 +1,6 @@
 """Values of the chart that the manifests lack, and their effect."""
 
+import base64
 import json
 import re
 from pathlib import Path
@@ -109,6 +110,35 @@ def test_flags_variables_volumes_and_objects_can_be_added(mode: str) -> None:
     assert one(objects, "LimitRange")["metadata"]["name"] == "ray-webhook-mine"
     assert pod_of(objects)["topologySpreadConstraints"] == extra["topologySpreadConstraints"]
     assert pod_of(objects)["terminationGracePeriodSeconds"] == 60
+
+
+def test_a_secret_of_your_own_has_the_certificate_and_no_account_may_write_another(
+    tmp_path: Path,
+) -> None:
+    authority = tmp_path / "ca.crt"
+    authority.write_text("-----BEGIN CERTIFICATE-----\nMA==\n-----END CERTIFICATE-----\n")
+    source = "certificates.source=secret"
+    bundle = ("--set-file", f"certificates.caBundle={authority}")
+    objects = helm("--set", f"{source},certificates.secretName=theirs", *bundle)
+    (volume,) = (each for each in pod_of(objects)["volumes"] if each["name"] == "tls")
+    assert volume["secret"]["secretName"] == "theirs"
+    assert "RAY_WEBHOOK_TLS__SOURCE" not in variables(objects)
+    kinds = {found["kind"] for found in objects}
+    assert not kinds & {"Secret", "Certificate", "Issuer"}
+    resources = {
+        resource
+        for found in objects
+        if found["kind"] in {"Role", "ClusterRole"} and found["metadata"]["name"] == "ray-webhook"
+        for rule in found["rules"]
+        for resource in rule["resources"]
+    }
+    assert not resources & {"secrets", "mutatingwebhookconfigurations"}
+    for entry in webhooks(objects).values():
+        given = base64.b64decode(entry["clientConfig"]["caBundle"])
+        assert given == authority.read_bytes()
+    assert "caBundle" in refusal("--set", f"{source},certificates.secretName=theirs")
+    assert "secretName" in refusal("--set", source, *bundle)
+    assert "secretName" in refusal("--set", "certificates.secretName=theirs")
 
 
 @pytest.mark.parametrize("kind", ["configMap", "secret"])

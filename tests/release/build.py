@@ -21,7 +21,7 @@ from typing import Final
 
 import yaml
 
-from tests.manifests.render import REGISTRY, template
+from tests.manifests.render import IMAGE, REGISTRY, run
 from tests.release.image import committed
 from tests.validation.conformance import suite
 from webhook import __version__
@@ -32,18 +32,10 @@ CHANGELOG: Final = ROOT / "CHANGELOG.md"
 DIST: Final = ROOT / "dist"
 REGISTRY_VARIABLE: Final = "REGISTRY"
 INSTALLED: Final = {
-    "install.yaml": "self-signed",
-    "install-cert-manager.yaml": "cert-manager",
+    "install.yaml": "manifests",
+    "install-cert-manager.yaml": "certs/overlay",
 }
-"""Files that install the webhook without Helm, with the source of its certificate."""
-NAMESPACE: Final = """\
-apiVersion: v1
-kind: Namespace
-metadata:
-  name: ray-webhook
-  labels:
-    pod-security.kubernetes.io/enforce: restricted
-"""
+"""Files that install the webhook without Helm, with their kustomizations."""
 NEEDED: Final = (
     "webhook/py.typed",
     "webhook/cli/main.py",
@@ -81,17 +73,17 @@ def build(folder: Path, epoch: int) -> list[Path]:
     subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True)
     chart = folder / f"ray-webhook-{__version__}.tgz"
     chart.write_bytes(packed(CHART, epoch))
-    for name, mode in INSTALLED.items():
-        (folder / name).write_text(manifests(mode))
+    for name, kustomization in INSTALLED.items():
+        (folder / name).write_text(manifests(kustomization))
     (folder / "rules.yaml").write_text(suite(), encoding="utf-8")
     return sorted(folder.iterdir())
 
 
-def manifests(mode: str) -> str:
-    """Return what `kubectl apply -f` installs: the objects of the chart, and their namespace."""
+def manifests(kustomization: str) -> str:
+    """Return the manifests of a kustomization with the image in the registry of the release."""
+    text = run("kustomize", "build", str(ROOT / kustomization)).stdout
     registry = os.environ.get(REGISTRY_VARIABLE) or REGISTRY
-    flags = ("--set", f"certificates.source={mode},image.registry={registry}")
-    return NAMESPACE + template("--skip-tests", *flags).stdout
+    return text.replace(f"image: {IMAGE}:", f"image: {registry}/ray-webhook:")
 
 
 def packed(folder: Path, epoch: int) -> bytes:

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.manifests.render import installation, run
+from tests.manifests.render import run
 from tests.release.build import (
     CHART,
+    INSTALLED,
     ROOT,
     build,
     checksums,
@@ -68,19 +69,20 @@ def test_the_url_of_the_repository_is_that_of_the_package_everywhere() -> None:
         *sorted((ROOT / "docs").rglob("*.md")),
         *sorted(path for path in (ROOT / ".github").rglob("*") if path.is_file()),
         CHART / "values.yaml",
+        ROOT / "certs" / "README.md",
     ):
         for other in re.findall(r"https://[\w./-]*/ray-webhook\b", path.read_text("utf-8")):
             assert other == url, f"{path} has {other}; pyproject.toml has {url}"
 
 
 @pytest.mark.manifests
+@pytest.mark.parametrize("kustomization", INSTALLED.values())
 def test_the_image_of_the_manifests_is_in_the_given_registry(
-    monkeypatch: pytest.MonkeyPatch,
+    kustomization: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REGISTRY", "registry.example.org/team")
-    assert f"image: registry.example.org/team/ray-webhook:{__version__}\n" in manifests(
-        "self-signed"
-    )
+    images = set(re.findall("image: (.+)", manifests(kustomization)))
+    assert images == {f"registry.example.org/team/ray-webhook:{__version__}"}
 
 
 def test_release_notes_are_the_section_of_the_version() -> None:
@@ -133,12 +135,3 @@ def test_the_chart_holds_all_its_files_and_helm_can_read_it(tmp_path: Path) -> N
     chart.write_bytes(data)
     shown = run("helm", "show", "chart", str(chart)).stdout
     assert f"version: {__version__}" in shown
-
-
-@pytest.mark.manifests
-@pytest.mark.parametrize("mode", ["self-signed", "cert-manager"])
-def test_the_manifests_are_the_namespace_and_the_objects_of_the_chart(mode: str) -> None:
-    namespace, *objects = (found for found in yaml.safe_load_all(manifests(mode)) if found)
-    assert (namespace["kind"], namespace["metadata"]["name"]) == ("Namespace", "ray-webhook")
-    assert objects == installation(mode)
-    assert not [found for found in objects if "helm.sh/hook" in str(found["metadata"])]

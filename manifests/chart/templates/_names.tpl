@@ -131,3 +131,16 @@ metadata:
     {{- end }}
     {{- with (index . 1).annotations }}{{ toYaml . | nindent 4 }}{{ end }}
 {{- end }}
+
+{{/* The clientConfig of a webhook: (list . path). */}}
+{{- define "ray-webhook.client" -}}
+{{- $root := index . 0 -}}
+service:
+  name: {{ include "ray-webhook.name" $root }}
+  namespace: {{ $root.Release.Namespace }}
+  path: {{ index . 1 }}
+  port: 443
+{{- if eq $root.Values.certificates.source "secret" }}
+caBundle: {{ $root.Values.certificates.caBundle | b64enc }}
+{{- end }}
+{{- end }}
