@@ -121,6 +121,17 @@ def test_json_and_yaml_are_complete(status: Run) -> None:
     assert (code, yaml.safe_load(out)["clusters"]) == (1, found["clusters"])
 
 
+def test_replicas_share_an_entry_only_for_the_same_cause(status: Run) -> None:
+    image = samples()["container-waits"].pods[HOST]
+    scene = Scene().changed(HOST, **image).changed("llama-tpu-worker-1-0", **image)
+    assert status(scene).out.count("✗ container-waits") == 1
+    end = {"name": "ray-worker", "state": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}}
+    scene.changed("llama-tpu-worker-1-0", status={"containerStatuses": [end]})
+    out = status(scene).out
+    assert out.count("✗ container-waits") == 2
+    assert "more replica like it" not in out
+
+
 def test_wide_names_replicas_and_nodes(status: Run) -> None:
     assert "node-0-0 node-0-1 node-0-2 node-0-3" in status(Scene(), "-o", "wide").out
 
@@ -222,6 +233,22 @@ def test_a_pod_of_a_raycluster_that_the_state_lacks_is_left_out(run: Run, write:
     orphan = {"apiVersion": "v1", **Scene(llama()).pods[HOST], "kind": "Pod"}
     ended = run("status", "--state", write(orphan))
     assert (ended.status, "no RayClusters" in ended.out) == (0, True)
+
+
+def test_an_event_of_a_state_that_is_no_rejection_is_not_taken_for_one(
+    status: Run, run: Run, write: Write
+) -> None:
+    state = json.loads(status(Scene().without(HOST), "-o", "state").out)
+    event = samples()["pod-refused"].events[0] | {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "reason": "CreatedWorkerPod",
+        "message": "Created worker Pod team/llama-tpu-worker-0-2",
+    }
+    state["items"].append(event)
+    ended = run("status", "--state", write(state), "-o", "json")
+    (cluster,) = json.loads(ended.out)["clusters"]
+    assert [problem["id"] for problem in cluster["problems"]] == ["host-missing"]
 
 
 @pytest.mark.parametrize("kind", ["Pod", "RayCluster"])

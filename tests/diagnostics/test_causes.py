@@ -5,7 +5,7 @@ hidden.
 import pytest
 
 from tests.diagnostics.samples import samples
-from tests.diagnostics.scenes import Object, Scene, llama
+from tests.diagnostics.scenes import NOW, Object, Scene, instant, llama
 from webhook.diagnostics.examination import DIAGNOSES, EXPLAINS
 
 HOST = "llama-tpu-worker-0-{}"
@@ -133,3 +133,67 @@ def test_a_deletion_is_not_advised_where_the_template_gives_the_number_of_hosts(
     (found,) = (each for each in scene.examined().every_problem if each.id == "hosts-changed")
     assert ("delete" in found.remedy) == deletes
     assert ("TPU_WORKER_HOSTNAMES from the template" in found.remedy) != deletes
+
+
+QUOTA = (
+    'Failed to create worker Pod team/, pods "llama-tpu-worker-x7k2p" is forbidden: exceeded '
+    "quota: tpus, requested: google.com/tpu=4, used: google.com/tpu=24, limited: google.com/tpu=24"
+)
+
+
+def flapping(seconds: float, hosts: int) -> Scene:
+    """Return a scene in which a quota is full in the second half of replica 1, whose first hosts
+    were created a second ago, and the last rejection was some seconds ago.
+    """
+    scene = Scene()
+    for host in range(4):
+        name = f"llama-tpu-worker-1-{host}"
+        scene.changed(name, metadata={"creationTimestamp": instant(1)}, status={"conditions": []})
+    scene.without(*(f"llama-tpu-worker-1-{host}" for host in range(hosts, 4)))
+    scene.events += [
+        {
+            "metadata": {"name": f"llama.{age}", "namespace": "team"},
+            "involvedObject": {"kind": "RayCluster", "name": "llama", "uid": "uid-of-llama"},
+            "reason": reason,
+            "message": message,
+            "firstTimestamp": instant(age),
+            "lastTimestamp": instant(age),
+        }
+        for age, reason, message in (
+            (900, "FailedToCreateWorkerPod", QUOTA),
+            (seconds, "FailedToCreateWorkerPod", QUOTA),
+            (1, "CreatedWorkerPod", "Created worker Pod team/llama-tpu-worker-1-0"),
+        )
+    ]
+    return scene
+
+
+@pytest.mark.parametrize("seconds", [1, 2, 60, 300])
+@pytest.mark.parametrize("hosts", [0, 1, 2, 3])
+def test_a_quota_that_is_full_within_a_replica_is_the_answer_at_every_moment(
+    seconds: float, hosts: int
+) -> None:
+    (cluster,) = flapping(seconds, hosts).examined().clusters
+    (problem,) = cluster.problems
+    assert (problem.id, problem.since) == ("pod-refused", NOW - 900)
+    assert problem.message.startswith('KubeRay cannot create a pod: pods "llama-tpu-worker-')
+    assert problem.command == "kubectl describe resourcequota -n team"
+    assert [replica.state for replica in cluster.groups[0].replicas] == [
+        "complete",
+        "waits" if hosts else "missing",
+    ]
+
+
+def test_a_rejection_ends_with_pods_that_have_existed_for_two_minutes() -> None:
+    scene = flapping(30, 3)
+    assert "pod-refused" in scene.ids(NOW + 118)
+    assert scene.ids(NOW + 119) == ["host-missing"]
+
+
+def test_a_rejection_ends_with_a_complete_replica() -> None:
+    scene = flapping(30, 4).without("llama-tpu-worker-0-0")
+    assert "pod-refused" in scene.ids()
+    for host in range(4):
+        ready = [{"type": "Ready", "status": "True"}]
+        scene.changed(f"llama-tpu-worker-1-{host}", status={"conditions": ready})
+    assert "pod-refused" not in scene.ids()

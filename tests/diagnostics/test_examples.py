@@ -50,7 +50,7 @@ def test_a_diagnosis_does_not_count_before_its_time(diagnosis: Diagnosis[Any]) -
 def test_a_problem_says_where_it_is_and_what_to_do(diagnosis: Diagnosis[Any]) -> None:
     for problem in SAMPLES[diagnosis.id].scene().examined().every_problem:
         assert problem.remedy
-        assert problem.command.startswith(("kubectl describe ", "kubectl get "))
+        assert problem.command.startswith(("kubectl describe ", "kubectl get ", "kubectl logs "))
         assert problem.change is None or problem.level == "error", "none on a warning"
         assert problem.page == f"docs/diagnoses.md#{problem.id}"
         if problem.id != "second-webhook":

@@ -20,7 +20,7 @@ from webhook.diagnostics.live_objects import (
     LivePodGroup,
     WebhookConfiguration,
 )
-from webhook.diagnostics.object_cache import END, REFUSALS, Live, ObjectCache, Table
+from webhook.diagnostics.object_cache import EVENTS, Live, ObjectCache, Table
 from webhook.kubeclient.client import Api, Query, decoded
 from webhook.kubeclient.discovery import Discovery, PodGroupsServed
 from webhook.kubeclient.errors import ApiError
@@ -99,7 +99,7 @@ PODS: Final = Kind(
     [("labelSelector", _RAY_PODS)],
 )
 _BESIDE: Final[tuple[Kind[Any], ...]] = (
-    Kind("events", "/api/v1", Codec(LiveEvent), lambda each: each.events, reasons=(*REFUSALS, END)),
+    Kind("events", "/api/v1", Codec(LiveEvent), lambda each: each.events, reasons=EVENTS),
     Kind("services", "/api/v1", _NAMED, lambda each: each.services, metadata_only=True),
     Kind("nodes", "/api/v1", _NAMED, lambda each: each.nodes, metadata_only=True, namespaced=False),
     Kind(

@@ -186,10 +186,13 @@ def _hosts(hosts: tuple[report.Host, ...]) -> Text:
 
 
 def joined_problems(problems: Iterable[Problem], now: float) -> Iterator[RenderableType]:
-    """Yield the problems, with one entry for all replicas of a group with the same problem."""
-    joined: dict[tuple[str, str, bool], list[Problem]] = {}
+    """Yield the problems, with one entry for all replicas of a group with the same problem, for the
+    same cause.
+    """
+    joined: dict[tuple[str, str, bool, str], list[Problem]] = {}
     for each in problems:
-        joined.setdefault((each.id, each.group, each.replica is None), []).append(each)
+        key = each.id, each.group, each.replica is None, each.cause
+        joined.setdefault(key, []).append(each)
     for alike in joined.values():
         if alike[0].replica is None:
             yield from shown_problems(alike[:_ALIKE], now)

@@ -18,7 +18,7 @@ from webhook.diagnostics.live_objects import (
     LivePodGroup,
     WebhookConfiguration,
 )
-from webhook.diagnostics.object_cache import ObjectCache
+from webhook.diagnostics.object_cache import EVENTS, ObjectCache
 from webhook.explain.variables import given_variables
 from webhook.manifest.reader import Manifest
 from webhook.manifest.views import NAMELESS, as_cluster, as_pod, convert, problem_in
@@ -95,7 +95,10 @@ def objects_in(
     for manifest in manifests:
         if (known := _FIELDS.get(_kind_of(manifest))) is not None:
             field, kind = known
-            others.setdefault(field, []).append(_identified(convert(manifest, kind), manifest))
+            value = _identified(convert(manifest, kind), manifest)
+            values = others.setdefault(field, [])
+            if not isinstance(value, LiveEvent) or value.reason in EVENTS:
+                values.append(value)
     read = {field for collected in _collected(manifests) for field in collected.read}
     for field, _ in _FIELDS.values():
         getattr(objects, field).load(others.get(field, [] if field in read else None))

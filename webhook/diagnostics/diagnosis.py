@@ -73,7 +73,9 @@ class Symptom(Struct, frozen=True, gc=False):
     `command` only reads, and shows details; empty: it shows the pods, or the RayCluster if there
     are none. `change` is the command of the remedy that changes the cluster; with `deletes`, it
     deletes the pods. `hosts` and `pods` are those affected. `replica` is the index of the affected
-    replica, if the diagnosis is about more than one replica.
+    replica, if the diagnosis is about more than one replica. `until`: when the symptom ends without
+    a change of an object, in seconds since the epoch. Problems of other replicas are alike only if
+    their `cause` is the same.
     """
 
     message: str
@@ -85,6 +87,8 @@ class Symptom(Struct, frozen=True, gc=False):
     replica: int | None = None
     change: Change | None = None
     deletes: bool = False
+    until: float | None = None
+    cause: str = ""
 
 
 class Event(NamedTuple):
@@ -150,6 +154,7 @@ class Problem(Struct, frozen=True, omit_defaults=True, gc=False):
     pods: tuple[str, ...] = ()
     change: Change | None = None
     """Only for errors."""
+    cause: str = ""
 
     @property
     def brief(self) -> str:

@@ -152,6 +152,7 @@ def _problem(
         symptom.hosts,
         pods,
         deletion_of_pods(namespace, pods) if symptom.deletes else change,
+        symptom.cause,
     )
 
 
@@ -195,6 +196,10 @@ def report_of(
         if problem.level == ERROR:
             wrong.setdefault(problem.group, set()).add(problem.replica)
     late = {problem.group for problem in problems if problem.id == "replica-missing"}
+    refused = any(problem.id == "pod-refused" for problem in problems)
+    for group in cluster.groups if refused else ():
+        incomplete = (replica.index for replica in group.replicas if replica.missing)
+        wrong.setdefault(group.name, set()).update(incomplete)
     meta = cluster.live.metadata
     owner = meta.controller
     cluster_report = report.Cluster(
@@ -202,7 +207,7 @@ def report_of(
         cluster.name,
         _host(0, cluster.heads),
         tuple(
-            _group(group, wrong.get(group.name, set()), late=group.name in late)
+            _group(group, wrong.get(group.name, set()), late=refused or group.name in late)
             for group in cluster.groups
         ),
         tuple(causes(problems)),
@@ -216,7 +221,9 @@ def report_of(
         ray_version=cluster.facts.ray_version,
         queue=(meta.labels or {}).get(names.LABEL_KUEUE_QUEUE, ""),
     )
-    return cluster_report, min((due for due, _ in found if due > cluster.now), default=inf)
+    ends = (symptom.until for _, (_, symptom, *_) in found if symptom.until is not None)
+    times = (*(due for due, _ in found), *ends)
+    return cluster_report, min((time for time in times if time > cluster.now), default=inf)
 
 
 def _pod_groups(cluster: Cluster) -> Iterator[report.PodGroup]:

@@ -203,7 +203,6 @@ def _identical(old: tuple[object, ...], new: tuple[object, ...]) -> bool:
 
 def _restless(cluster: report.Cluster) -> bool:
     """Return whether the report of a RayCluster changes with time other than by pending symptoms:
-    it could not be examined, a pod is terminating, or a rejection expires.
+    it could not be examined, or a pod is terminating.
     """
-    refused = any(each.id == "pod-refused" for each in cluster.problems)
-    return bool(cluster.failure or cluster.leaving or refused)
+    return bool(cluster.failure or cluster.leaving)

@@ -4,6 +4,7 @@ Lists of stored objects are tuples, so that the garbage collector does not trave
 """
 
 from collections.abc import Iterable
+from typing import Final
 
 from msgspec import Struct, field
 
@@ -96,19 +97,42 @@ class Waiting(Struct, frozen=True, gc=False):
     message: str = ""
 
 
+class Running(Struct, rename="camel", frozen=True, gc=False):
+    """`running` of a container state."""
+
+    started_at: str | None = None
+
+
+MESSAGE_MAX: Final = 200
+"""Length of the end of a termination message, of which a container may write 4 KiB."""
+
+
 class Terminated(Struct, rename="camel", frozen=True, gc=False):
     """`terminated` of a container state."""
 
     reason: str = ""
     exit_code: int = 0
+    started_at: str | None = None
     finished_at: str | None = None
+    message: str = ""
+
+    @property
+    def lasted(self) -> float:
+        """Seconds from start to end; 0 if unknown."""
+        begun, end = seconds_of(self.started_at), seconds_of(self.finished_at)
+        return end - begun if begun is not None and end is not None else 0.0
+
+    @property
+    def said(self) -> str:
+        """The end of the message, in one line."""
+        return " ".join(self.message.split())[-MESSAGE_MAX:]
 
 
 class ContainerState(Struct, frozen=True, gc=False):
     """`state` of a container, or `lastState`, the end of its previous run; one field is set."""
 
     waiting: Waiting | None = None
-    running: Present | None = None
+    running: Running | None = None
     terminated: Terminated | None = None
 
 
@@ -121,6 +145,11 @@ class ContainerStatus(Struct, rename="camel", frozen=True, gc=False):
     restart_count: int = 0
     ready: bool = False
     started: bool | None = None
+
+    @property
+    def last_end(self) -> Terminated | None:
+        """The end of its previous run."""
+        return self.last_state.terminated if self.last_state else None
 
 
 class PodStatus(Struct, rename="camel", frozen=True, gc=False):

@@ -32,6 +32,8 @@ END: Final = "Killing"
 
 https://github.com/kubernetes/kubernetes/blob/master/pkg/kubelet/events/event.go
 """
+EVENTS: Final = (*REFUSALS, END)
+"""Reasons of the events that are read."""
 _NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
 """The label that every namespace has.
 

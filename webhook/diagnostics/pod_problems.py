@@ -10,6 +10,7 @@ from webhook.api import names
 from webhook.api.objects import ALWAYS
 from webhook.api.times import seconds_of
 from webhook.diagnostics.assigned_pods import Cluster, Replica, is_head
+from webhook.diagnostics.container_faults import Fault, ended_fault, fault_of, is_done
 from webhook.diagnostics.diagnosis import (
     ERROR,
     WARNING,
@@ -23,18 +24,13 @@ from webhook.diagnostics.diagnosis import (
 from webhook.diagnostics.live_objects import ContainerStatus, LivePod
 from webhook.diagnostics.messages import agreed, describe, hosts, in_line, listed
 
-_FINE: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
-"""Waiting reasons of a normal start."""
-
-_CRASHES: Final = "CrashLoopBackOff"
-_ON_FAILURE: Final = "OnFailure"
+_EVICTED: Final = (
+    ("ephemeral", "raise the ephemeral-storage request and limit, or write less"),
+    ("low on resource: memory", "set memory requests that cover what its containers use"),
+)
+"""A part of kubelet's message of an eviction, and how another one is prevented."""
 _STUCK: Final = frozenset({"Deferred", "Infeasible"})
 _WAITING: Final = Event("PodGroupWaiting", shared=True)
-_SUBMITTER: Final = "ray-job-submitter"
-"""The container that KubeRay adds to the head for `SidecarMode` of a RayJob.
-
-https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/constant.go
-"""
 
 
 class PodSet(Struct, frozen=True):
@@ -53,6 +49,17 @@ class PodSet(Struct, frozen=True):
                 found.setdefault(text, []).append(pod)
         for text, pods in found.items():
             yield text, structs.replace(self, pods=pods)
+
+    def by_fault(
+        self, fault_in: Callable[[LivePod], Fault | None]
+    ) -> Iterator[tuple[Fault, "PodSet"]]:
+        """Yield the pods by the cause of the fault that `fault_in` returns, with the first one."""
+        faults: dict[str, tuple[Fault, list[LivePod]]] = {}
+        for pod in self.pods:
+            if (fault := fault_in(pod)) is not None:
+                faults.setdefault(fault.cause, (fault, []))[1].append(pod)
+        for fault, pods in faults.values():
+            yield fault, structs.replace(self, pods=pods)
 
     def agreed(self, one: str = "has", several: str = "have") -> str:
         """Return the word that agrees with the number of pods."""
@@ -152,20 +159,23 @@ def container_waits(party: PodSet) -> Iterator[Symptom]:
 
     The image cannot be pulled, a Secret does not exist, the container ends repeatedly, or it has
     ended and the pod's `restartPolicy` does not restart it. Containers other than Ray's may end
-    with exit code 0, and the one that submits a RayJob with any. For a container that ends
-    repeatedly the delay begins with the scheduling of its pod, which may have been ready in
-    between; the beginning is not shown.
+    with exit code 0, and the one that submits a RayJob with any. A container ends repeatedly, even
+    while it runs, until it has run for longer than the last time, and at least a minute. For such a
+    container the delay begins with the scheduling of its pod, which may have been ready in between;
+    the beginning is not shown.
 
     https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#container-states
     """
-    for words, found in party.sorted_by(_container):
-        crashes = any(_crashes(pod) for pod in found.pods)
-        yield found.symptom(
-            f"{found.agreed('does', 'do')} not run: {words}",
-            "fix this error in the pod template, or the image, Secret or volume that it names",
-            () if crashes else map(_unready_since, found.pods),
-            not_before=earliest(_times(found, "PodScheduled")),
+    now = party.cluster.now
+    for fault, found in party.by_fault(lambda pod: fault_of(pod, now)):
+        symptom = found.symptom(
+            f"{found.agreed('does', 'do')} not run: {fault.words}",
+            fault.remedy,
+            () if fault.repeats else map(_unready_since, found.pods),
+            fault.command,
+            earliest(_times(found, "PodScheduled")),
         )
+        yield structs.replace(symptom, cause=fault.cause, until=fault.until)
 
 
 def pod_ended(party: PodSet) -> Iterator[Symptom]:
@@ -178,14 +188,17 @@ def pod_ended(party: PodSet) -> Iterator[Symptom]:
 
     https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-phase
     """
-    for words, found in party.sorted_by(_end):
+    for fault, found in party.by_fault(_end):
         it = found.agreed("it", "them")
-        yield found.symptom(
-            f"{found.agreed()} ended: {words}",
-            f"check that KubeRay runs, which replaces such pods, or delete {it}",
+        symptom = found.symptom(
+            f"{found.agreed()} ended: {fault.words}",
+            f"check that KubeRay runs, which replaces such pods, or delete {it}"
+            f"{f'; {fault.remedy}' if fault.remedy else ''}",
             map(_ended_at, found.pods),
+            fault.command,
             deletes=True,
         )
+        yield structs.replace(symptom, cause=fault.cause)
 
 
 def pod_not_ready(party: PodSet) -> Iterator[Symptom]:
@@ -306,10 +319,6 @@ def _resize_status(pod: LivePod) -> _ResizeStatus:
         return _ResizeStatus()
 
 
-def _line_of(reason: str, message: str) -> str:
-    return in_line(f"{reason}, {message}" if message.strip() else reason)
-
-
 def _scheduler(pod: LivePod) -> str:
     """Return the scheduler's message for a pod without a node."""
     if not pod.unscheduled or pod.gates:
@@ -319,59 +328,19 @@ def _scheduler(pod: LivePod) -> str:
     return words or "the scheduler gives no reason"
 
 
-def _container(pod: LivePod) -> str:
-    """Return why a container of a pod does not run; empty during a normal start."""
-    if pod.ready or pod.ended:
-        return ""
-    for status in pod.status.every_container:
-        waiting = status.state.waiting
-        if waiting is not None and waiting.reason not in _FINE:
-            return _line_of(f"{status.name}: {waiting.reason}", waiting.message)
-    return _terminated(
-        each
-        for each in pod.status.container_statuses or ()
-        if not _done(pod, each) and not _restarts(pod, each)
-    )
-
-
-def _crashes(pod: LivePod) -> bool:
-    waiting = (each.state.waiting for each in pod.status.every_container)
-    return any(each is not None and each.reason == _CRASHES for each in waiting)
-
-
-def _restarts(pod: LivePod, status: ContainerStatus) -> bool:
-    end, policy = status.state.terminated, pod.spec.restart_policy
-    return policy == ALWAYS or (policy == _ON_FAILURE and bool(end and end.exit_code))
-
-
-def _done(pod: LivePod, status: ContainerStatus) -> bool:
-    """Return whether a container other than Ray's has ended normally: its pod is not ready from
-    then on. The submitter of a RayJob may end with any exit code.
-    """
-    end, ray = status.state.terminated, pod.spec.ray
-    if end is None or (ray is not None and status.name == ray.name):
-        return False
-    return end.exit_code == 0 or status.name == _SUBMITTER
-
-
-def _terminated(statuses: Iterable[ContainerStatus]) -> str:
-    """Return how a container ended, preferring one that failed."""
-    found = [
-        (end.exit_code == 0, f"{status.name}: {end.reason or 'ended'}, exit code {end.exit_code}")
-        for status in statuses
-        if (end := status.state.terminated) is not None
-    ]
-    return min(found, key=lambda each: each[0], default=(True, ""))[1]
-
-
-def _end(pod: LivePod) -> str:
+def _end(pod: LivePod) -> Fault | None:
+    """Return why a pod has ended; None if it has not."""
     if not pod.ended:
-        return ""
-    status = pod.status
+        return None
+    status, command = pod.status, describe("pod", pod.metadata.namespace or "", pod.name)
     if status.reason:
-        return _line_of(status.reason, status.message)
+        words = in_line(
+            f"{status.reason}, {status.message}" if status.message.strip() else status.reason
+        )
+        remedy = next((text for part, text in _EVICTED if part in status.message), "")
+        return Fault(status.reason, words, remedy, command)
     every = [*(status.container_statuses or ()), *(status.init_container_statuses or ())]
-    return _terminated(every) or status.phase
+    return ended_fault(pod, every) or Fault(status.phase, status.phase, "", command)
 
 
 def _ended_at(pod: LivePod) -> float | None:
@@ -383,7 +352,7 @@ def _ended_at(pod: LivePod) -> float | None:
 
 def _unready(party: PodSet, pod: LivePod) -> str:
     """Return why a pod on a node is not ready; empty if another diagnosis reports it."""
-    if pod.ready or pod.ended or pod.unscheduled or _container(pod):
+    if pod.ready or pod.ended or pod.unscheduled or fault_of(pod, party.cluster.now):
         return ""
     sidecars = {
         each.name for each in pod.spec.init_containers or () if each.restart_policy == ALWAYS
@@ -404,7 +373,7 @@ def _unready(party: PodSet, pod: LivePod) -> str:
     # The remaining init containers are sidecars, which the pod's readiness includes.
     unready = [each for each in (*(pod.status.container_statuses or ()), *inits) if not each.ready]
     if unready:
-        status = next((each for each in unready if not _done(pod, each)), None)
+        status = next((each for each in unready if not is_done(pod, each)), None)
         return "" if status is None else _unready_container(pod, status)
     condition = pod.condition("Ready")
     return (condition.words if condition else "") or "kubelet gives no reason"

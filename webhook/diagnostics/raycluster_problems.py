@@ -23,16 +23,43 @@ from webhook.diagnostics.expected import Expected
 from webhook.diagnostics.live_objects import LivePod, find
 from webhook.diagnostics.messages import agreed, counted, describe, in_line, listed, show
 from webhook.diagnostics.object_cache import PODS_WEBHOOK
+from webhook.diagnostics.refusals import last_refusal
 from webhook.groups.naming import pod_prefix
 
-_REPLICA_FAILURE: Final = "ReplicaFailure"
 _HEAD_READY: Final = "HeadPodReady"
 _SUSPENDED: Final = "RayClusterSuspended"
 _FOREGROUND: Final = "foregroundDeletion"
-_FRESH_SECONDS: Final = 1100.0
-"""Maximum age of KubeRay's last rejection: KubeRay retries after 1,000 s at the latest."""
-
 _REFUSAL_MAX: Final = 600
+_QUOTA: Final = (
+    "raise the quota, or free some of it",
+    "kubectl describe resourcequota -n {namespace}",
+)
+_LIMITS: Final = (
+    "change the LimitRange, or the amounts in the pod template",
+    "kubectl describe limitrange -n {namespace}",
+)
+_REFUSED: Final = (
+    (f'failed calling webhook "{PODS_WEBHOOK}"', "make the webhook answer", "ray-webhook check"),
+    ("exceeded quota", *_QUOTA),
+    ("failed quota", *_QUOTA),
+    ("usage per ", *_LIMITS),
+    (
+        "violates PodSecurity",
+        "change the securityContext in the pod template, or the level of the namespace",
+        "kubectl describe namespace {namespace}",
+    ),
+    (
+        "error looking up service account",
+        "create the ServiceAccount, or change its name in the pod template",
+        "kubectl get serviceaccounts -n {namespace}",
+    ),
+    (
+        "no PriorityClass with name",
+        "create the PriorityClass, or change its name in the pod template",
+        "kubectl get priorityclasses",
+    ),
+)
+"""A part of the API server's message, the remedy, and a command that shows what it names."""
 _OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 
 
@@ -40,46 +67,28 @@ def pod_refused(cluster: Cluster) -> Iterator[Symptom]:
     """A RayCluster with a pod that the API server rejects.
 
     The message is that of the rejection, by this webhook, another one, or a quota. KubeRay creates
-    no further pod of the RayCluster before this one, and retries with increasing delays. While this
-    webhook is unavailable, workers that cannot run without it are rejected.
+    no further pod of the RayCluster before this one, and retries with increasing delays. It deletes
+    a replica that it cannot complete and creates it again, so a rejection counts until pods created
+    since have existed for two minutes or their replica is complete. While this webhook is
+    unavailable, workers that cannot run without it are rejected.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/raycluster_controller.go
     """
-    failure = find(cluster.live.status.conditions, _REPLICA_FAILURE)
-    if failure is not None and failure.status == "True":
-        words, since = failure.message, failure.since
-    else:
-        words, since = _last_refusal(cluster)
-    if not words:
+    refusal = last_refusal(cluster)
+    if refusal is None or not refusal.message:
         return
-    if f'failed calling webhook "{PODS_WEBHOOK}"' in words:
-        remedy, command = "make the webhook answer", "ray-webhook check"
-    else:
-        remedy = "fix what the message names"
-        command = show("raycluster", cluster.namespace, cluster.name)
+    words = refusal.message
+    remedy, command = next(
+        ((remedy, command) for part, remedy, command in _REFUSED if part in words), ("", "")
+    )
+    command = command.format(namespace=cluster.namespace)
     yield Symptom(
         f"KubeRay cannot create a pod: {in_line(words, _REFUSAL_MAX)}",
-        f"{remedy}; KubeRay then creates the pod by itself",
-        command,
-        Begin(since),
+        f"{remedy or 'fix what the message names'}; KubeRay then creates the pod by itself",
+        command or show("raycluster", cluster.namespace, cluster.name),
+        Begin(refusal.since),
+        until=refusal.until,
     )
-
-
-def _last_refusal(cluster: Cluster) -> tuple[str, float | None]:
-    """Return the last rejection, unless a pod was created since or all pods exist."""
-    if cluster.heads and all(
-        len(group.replicas) >= group.desired
-        and not any(replica.missing for replica in group.replicas)
-        for group in cluster.groups
-    ):
-        return "", None
-    created = newest((*cluster.heads, *cluster.pods)) or 0.0
-    since = max(created, cluster.now - _FRESH_SECONDS)
-    events = cluster.objects.events.of(cluster.facts.uid)
-    last = max(events, key=lambda event: event.last or 0.0, default=None)
-    if last is None or (last.last or 0.0) < since:
-        return "", None
-    return last.message, last.first
 
 
 def head_missing(cluster: Cluster) -> Iterator[Symptom]:

@@ -423,14 +423,13 @@ def host_restarted(expected: Expected) -> Iterator[Symptom]:
 
 def _last_end(status: ContainerStatus) -> float | None:
     """Return when a container ended before it was started again."""
-    end = status.last_state.terminated if status.last_state else None
-    return seconds_of(end.finished_at) if end else None
+    return seconds_of(status.last_end.finished_at) if status.last_end else None
 
 
 def _last_words(statuses: Iterable[ContainerStatus]) -> str:
     """Return the end of the previous run of the first restarted container, for a message."""
     for each in statuses:
-        if each.last_state is not None and (end := each.last_state.terminated) is not None:
+        if (end := each.last_end) is not None:
             return f"; the last end: {end.reason or 'ended'}, exit code {end.exit_code}"
     return ""
 

@@ -14,7 +14,14 @@ from msgspec.structs import astuple, replace
 
 from webhook.api.objects import Bare, Strings
 from webhook.api.tenant_cache import TenantCache
-from webhook.diagnostics.live_objects import Condition, LiveContainer, LivePod
+from webhook.diagnostics.live_objects import (
+    MESSAGE_MAX,
+    Condition,
+    ContainerState,
+    ContainerStatus,
+    LiveContainer,
+    LivePod,
+)
 
 T = TypeVar("T")
 
@@ -47,7 +54,12 @@ def kept(pod: LivePod) -> LivePod:
             node_selector=share(spec.node_selector),
             affinity=share(spec.affinity),
         ),
-        status=replace(status, conditions=_conditions(status.conditions)),
+        status=replace(
+            status,
+            conditions=_conditions(status.conditions),
+            container_statuses=_cut(status.container_statuses),
+            init_container_statuses=_cut(status.init_container_statuses),
+        ),
     )
 
 
@@ -81,6 +93,26 @@ def _containers(
         env = None if each.env is None else tuple(_share(namespace, entry) for entry in each.env)
         found.append(replace(shell, env=env))
     return tuple(found)
+
+
+def _cut(values: tuple[ContainerStatus, ...] | None) -> tuple[ContainerStatus, ...] | None:
+    """Return statuses of containers with the part of termination messages that is shown."""
+    ends = [end for each in values or () for end in (each.state.terminated, each.last_end) if end]
+    if not any(len(end.message) > MESSAGE_MAX for end in ends):
+        return values
+    return values and tuple(
+        replace(
+            each,
+            state=_cut_state(each.state),
+            last_state=each.last_state and _cut_state(each.last_state),
+        )
+        for each in values
+    )
+
+
+def _cut_state(state: ContainerState) -> ContainerState:
+    end = state.terminated
+    return ContainerState(terminated=replace(end, message=end.said)) if end else state
 
 
 def _strings(values: Strings | None) -> Strings | None:

@@ -1,0 +1,201 @@
+"""Faults of containers: why one does not run, with its innermost cause first.
+
+The last termination comes before the reason for which kubelet waits, because that reason is only a
+back-off.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec import Struct
+
+from webhook.api import names
+from webhook.api.objects import ALWAYS
+from webhook.api.times import seconds_of
+from webhook.diagnostics.live_objects import (
+    ContainerStatus,
+    LivePod,
+    Terminated,
+    Waiting,
+)
+from webhook.diagnostics.messages import counted, describe, in_line
+
+_FINE: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
+"""Waiting reasons of a normal start."""
+_CRASHES: Final = "CrashLoopBackOff"
+_OUT_OF_MEMORY: Final = "OOMKilled"
+_ON_FAILURE: Final = "OnFailure"
+_SUBMITTER: Final = "ray-job-submitter"
+"""The container that KubeRay adds to the head for `SidecarMode` of a RayJob.
+
+https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/constant.go
+"""
+_RESTARTS: Final = 2
+"""Restarts from which on a container may be ending repeatedly."""
+_SHORT_SECONDS, _LONG_SECONDS = 60.0, 600.0
+"""kubelet resets the back-off of a container that has run for ten minutes.
+
+https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#restart-policy
+"""
+_NO_ACCESS: Final = ("unauthorized", "authorization failed", "access denied", "forbidden")
+_ABSENT: Final = re.compile(r'(secret|configmap) "([^"]+)" not found')
+_NO_KEY: Final = re.compile(r"couldn't find key \S+ in (Secret|ConfigMap) [^/\s]+/([^\s,]+)")
+_NOT_STARTED: Final = frozenset({"StartError", "ContainerCannotRun"})
+_IMAGE: Final = "check the name of the image in the pod template, and that its registry answers"
+_NO_PULL_RIGHT: Final = (
+    "create the image pull Secret, and refer to it in imagePullSecrets of the pod template"
+)
+_TEMPLATE: Final = "fix this error in the pod template, or the image or volume that it names"
+_WAITING_NEEDS_MEMORY: Final = (
+    "KubeRay adds this container and sets its memory: run the operator with "
+    "ENABLE_INIT_CONTAINER_INJECTION=false, and write the container into the pod template with more"
+)
+_WAITING_FAILS: Final = (
+    "KubeRay adds this container, which runs `ray health-check` with the image of Ray's container: "
+    "check that the image has bash and ray"
+)
+
+
+class Fault(Struct, frozen=True):
+    """Why a container does not run, the remedy, and a command that shows it. Faults with the same
+    `cause`, of a container, reason and exit code, are alike. `repeats`: the container ends again
+    and again. `until`: when its current run will have lasted long enough.
+    """
+
+    cause: str
+    words: str
+    remedy: str
+    command: str
+    repeats: bool = False
+    until: float | None = None
+
+
+def fault_of(pod: LivePod, now: float) -> Fault | None:
+    """Return the fault of the first container that does not run; None during a normal start."""
+    if pod.ended:
+        return None
+    for status in pod.status.every_container:
+        if (fault := _repeated(pod, status, now)) is not None:
+            return fault
+        waiting = status.state.waiting
+        if waiting is not None and waiting.reason not in _FINE and not pod.ready:
+            return _waiting(pod, status, waiting)
+    if pod.ready:
+        return None
+    return ended_fault(
+        pod,
+        (
+            status
+            for status in pod.status.container_statuses or ()
+            if not is_done(pod, status) and not _restarts(pod, status)
+        ),
+    )
+
+
+def ended_fault(pod: LivePod, statuses: Iterable[ContainerStatus]) -> Fault | None:
+    """Return the fault of a container that has ended, preferring one that failed."""
+    ends = [(status, end) for status in statuses if (end := status.state.terminated) is not None]
+    if not ends:
+        return None
+    status, end = min(ends, key=lambda pair: pair[1].exit_code == 0)
+    return _end(pod, status, end)
+
+
+def is_done(pod: LivePod, status: ContainerStatus) -> bool:
+    """Return whether a container other than Ray's has ended normally: its pod is not ready from
+    then on. The submitter of a RayJob may end with any exit code.
+    """
+    end, ray = status.state.terminated, pod.spec.ray
+    if end is None or (ray is not None and status.name == ray.name):
+        return False
+    return end.exit_code == 0 or status.name == _SUBMITTER
+
+
+def _restarts(pod: LivePod, status: ContainerStatus) -> bool:
+    end, policy = status.state.terminated, pod.spec.restart_policy
+    return policy == ALWAYS or (policy == _ON_FAILURE and bool(end and end.exit_code))
+
+
+def _repeated(pod: LivePod, status: ContainerStatus, now: float) -> Fault | None:
+    """Return the fault of a container that ends again and again, at every moment of its back-off:
+    until it has run for longer than the last time, and at least a minute.
+    """
+    state, last = status.state, status.last_end
+    if state.waiting is not None:
+        backs_off = state.waiting.reason == _CRASHES
+        return _end(pod, status, last, repeats=True) if backs_off and last else None
+    if status.restart_count < _RESTARTS:
+        return None
+    if state.terminated is not None:
+        again = _restarts(pod, status) and not is_done(pod, status) and state.terminated.exit_code
+        return _end(pod, status, state.terminated, repeats=True) if again else None
+    started = seconds_of(state.running.started_at) if state.running else None
+    if last is None or started is None or last.lasted >= _LONG_SECONDS:
+        return None
+    until = started + max(_SHORT_SECONDS, last.lasted)
+    return _end(pod, status, last, repeats=True, until=until) if until > now else None
+
+
+def _end(
+    pod: LivePod,
+    status: ContainerStatus,
+    end: Terminated,
+    *,
+    repeats: bool = False,
+    until: float | None = None,
+) -> Fault:
+    """Return the fault of a container that has ended in some way, perhaps repeatedly."""
+    name, killed = status.name, end.reason == _OUT_OF_MEMORY
+    cause = f"{name}: {end.reason or 'ended'}, exit code {end.exit_code}"
+    limit = _memory_limit(pod, name) if killed else ""
+    words = f"{cause}{f', at its memory limit of {limit}' if limit else ''}"
+    if repeats:
+        words += f", after {counted(status.restart_count, 'restart')}"
+    if end.said:
+        words += f": {end.said}"
+    namespace, pod_name = pod.metadata.namespace or "", pod.name
+    log = f"kubectl logs -n {namespace} {pod_name} -c {name}{' -p' if repeats else ''}"
+    if name == names.WAIT_FOR_HEAD:
+        remedy = _WAITING_NEEDS_MEMORY if killed else _WAITING_FAILS
+    elif killed:
+        remedy = (
+            f"raise the memory limit of {name} in the pod template, or lower what it uses"
+            if limit
+            else f"set a memory request and limit for {name}: the memory of its node was full"
+        )
+    elif end.reason in _NOT_STARTED:
+        remedy = f"fix the command of {name} in the pod template, or its image"
+    else:
+        remedy = f"fix the error at the end of the log of {name}"
+    shown = killed or end.reason in _NOT_STARTED
+    command = describe("pod", namespace, pod_name) if shown else log
+    return Fault(cause, words, remedy, command, repeats, until)
+
+
+def _waiting(pod: LivePod, status: ContainerStatus, waiting: Waiting) -> Fault:
+    """Return the fault of a container that waits for a reason."""
+    namespace, cause = pod.metadata.namespace or "", f"{status.name}: {waiting.reason}"
+    words = in_line(f"{cause}, {waiting.message}" if waiting.message.strip() else cause)
+    command = describe("pod", namespace, pod.name)
+    if "Image" in waiting.reason:
+        lacking = any(part in waiting.message.lower() for part in _NO_ACCESS)
+        return Fault(cause, words, _NO_PULL_RIGHT if lacking else _IMAGE, command)
+    if (match := _ABSENT.search(waiting.message)) is not None:
+        remedy = f"create {match[1]} {match[2]}, or change the reference in the pod template"
+        return Fault(
+            f"{cause} {match[2]}", words, remedy, f"kubectl get {match[1]}s -n {namespace}"
+        )
+    if (match := _NO_KEY.search(waiting.message)) is not None:
+        remedy = f"add the key to {match[1]} {match[2]}, or change the reference in the template"
+        command = describe(match[1].lower(), namespace, match[2])
+        return Fault(f"{cause} {match[2]}", words, remedy, command)
+    repeats = waiting.reason == _CRASHES
+    return Fault(cause, words, _TEMPLATE, command, repeats)
+
+
+def _memory_limit(pod: LivePod, container: str) -> str:
+    for declared in (*(pod.spec.init_containers or ()), *(pod.spec.containers or ())):
+        if declared.name == container and declared.resources is not None:
+            return str((declared.resources.limits or {}).get("memory", ""))
+    return ""

@@ -1,0 +1,108 @@
+"""Refusals: pods that the API server rejects, from the events and the condition of a RayCluster."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec import Struct
+
+from webhook.diagnostics.assigned_pods import Cluster
+from webhook.diagnostics.diagnosis import earliest, latest
+from webhook.diagnostics.live_objects import LiveEvent, LivePod, find
+from webhook.diagnostics.object_cache import REFUSALS
+from webhook.groups.naming import pod_prefix
+
+_REPLICA_FAILURE: Final = "ReplicaFailure"
+_HEAD, _SEVERAL = "FailedToCreateHeadPod", "(combined from similar events): "
+_FRESH_SECONDS: Final = 1100.0
+"""Maximum age of KubeRay's last rejection: KubeRay retries after 1,000 s at the latest."""
+_SETTLED_SECONDS: Final = 120.0
+"""Age of a pod that KubeRay does not delete again with an incomplete replica."""
+_PREFIX: Final = re.compile(
+    r"failed to create (?:head|worker) pod\s*(?:\S*/\S*,)?\s*", re.IGNORECASE
+)
+
+
+class Refusal(Struct, frozen=True):
+    """The last rejection of a pod: the API server's message, when rejections began, and when they
+    end without a change of an object.
+    """
+
+    message: str
+    since: float | None
+    until: float | None = None
+
+
+def last_refusal(cluster: Cluster) -> Refusal | None:
+    """Return the last rejection, unless all pods exist, or pods were created and remained since.
+
+    KubeRay deletes an incomplete replica and creates it again, so that the creation of a pod alone
+    says nothing: its replica is complete, or it has existed for two minutes.
+    """
+    condition = find(cluster.live.status.conditions, _REPLICA_FAILURE)
+    failed = condition if condition is not None and condition.status == "True" else None
+    events = [] if _has_all_pods(cluster) else sorted(_open(cluster), key=lambda each: each[0])
+    since = earliest(event.first for _, event in events)
+    if failed is not None:
+        return Refusal(_told(failed.message), earliest((failed.since, since)))
+    if not events:
+        return None
+    last, event = events[-1]
+    younger = (pod.created for pod in _pods(cluster, event))
+    settled = (time + _SETTLED_SECONDS for time in younger if time is not None and time > last)
+    return Refusal(_told(event.message), since, earliest((last + _FRESH_SECONDS, *settled)))
+
+
+def _open(cluster: Cluster) -> Iterator[tuple[float, LiveEvent]]:
+    """Yield the rejections since the last pod of the same group that remained, by their times."""
+    since = cluster.now - _FRESH_SECONDS
+    events = cluster.objects.events.of(cluster.facts.uid)
+    fresh = [each for each in events if each.reason in REFUSALS and (each.last or 0.0) >= since]
+    remaining = _remaining(cluster) if fresh else frozenset()
+    for event in fresh:
+        pods = (pod.created for pod in _pods(cluster, event) if pod.metadata.uid in remaining)
+        if (last := event.last or 0.0) >= (latest(pods) or 0.0):
+            yield last, event
+
+
+def _remaining(cluster: Cluster) -> frozenset[str | None]:
+    """Return the uids of the pods that KubeRay does not delete again."""
+    settled = cluster.now - _SETTLED_SECONDS
+    complete = (
+        pod.metadata.uid
+        for group in cluster.groups
+        for replica in group.replicas
+        if not replica.missing and all(pod.ready for pod in replica.everyone)
+        for pod in replica.everyone
+    )
+    old = (
+        pod.metadata.uid
+        for pod in (*cluster.heads, *cluster.pods)
+        if (pod.created or 0.0) <= settled
+    )
+    return frozenset((*complete, *old))
+
+
+def _pods(cluster: Cluster, event: LiveEvent) -> list[LivePod]:
+    """Return the pods of the group whose pod was rejected, or of all groups if the message does
+    not contain the group.
+    """
+    if event.reason == _HEAD:
+        return cluster.heads
+    for group in cluster.groups:
+        if pod_prefix(cluster.name, group.name) in event.message:
+            return list(group.pods)
+    return list(cluster.pods)
+
+
+def _has_all_pods(cluster: Cluster) -> bool:
+    return bool(cluster.heads) and all(
+        len(group.replicas) >= group.desired
+        and not any(replica.missing for replica in group.replicas)
+        for group in cluster.groups
+    )
+
+
+def _told(message: str) -> str:
+    """Return the API server's message without the words that KubeRay adds."""
+    return _PREFIX.sub("", message.removeprefix(_SEVERAL)).strip()
