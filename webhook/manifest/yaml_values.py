@@ -3,6 +3,7 @@ Kubernetes parses them.
 """
 
 import re
+from base64 import b64decode
 from collections.abc import Iterator, Sequence
 from math import inf
 from typing import Any, Final, NamedTuple, Self
@@ -141,6 +142,54 @@ def _integer(text: str) -> int | str:
     return -value if text[0] == "-" else value
 
 
+_RESOLVED: Final[dict[type, str]] = {
+    type(None): "null",
+    bool: "bool",
+    int: "int",
+    float: "float",
+    str: "str",
+}
+"""The tag of each type of value."""
+
+_TIMESTAMP: Final = re.compile(
+    r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:(?P<sign>[Tt ])[0-9]{1,2}:[0-9]{1,2}:[0-9]{1,2}"
+    r"(?:\.[0-9]+)?(?(sign)(?:Z|[+-][0-9]{2}:[0-9]{2})?))?",
+    re.ASCII,
+)
+_NO_NUMBERS: Final = frozenset(
+    sign + text for text in (".inf", ".Inf", ".INF") for sign in ("", "+", "-")
+) | {".nan", ".NaN", ".NAN"}
+
+
+def mismatch(tag: str, text: str) -> str:
+    """Return why Go's parser refuses a scalar: an explicit tag that does not fit its text, or a
+    number that JSON lacks; empty if it accepts it.
+
+    https://github.com/yaml/go-yaml/blob/v2.4.0/resolve.go
+    """
+    if tag in (PLAIN, f"{_CORE}float") and text in _NO_NUMBERS:
+        return f"unsupported value: {text}"
+    wanted = tag.removeprefix(_CORE)
+    if wanted == tag or wanted not in (*_KNOWN[:4], "timestamp", "binary"):
+        return ""
+    if wanted == "binary":
+        return "" if _is_base64(text) else "!!binary value contains invalid base64 data"
+    if wanted == "timestamp":
+        resolved = wanted if _TIMESTAMP.fullmatch(text) else "str"
+    else:
+        resolved = _RESOLVED[type(scalar(tag, text))]
+    fits = resolved == wanted or (resolved, wanted) == ("int", "float")
+    return "" if fits else f"cannot decode !!{resolved} `{text[:40]}` as a !!{wanted}"
+
+
+def _is_base64(text: str) -> bool:
+    try:
+        b64decode(text.replace("\n", "").replace("\r", ""), validate=True)
+    except ValueError:
+        return False
+    return True
+
+
 _MERGE: Final = "<<"
 
 
@@ -256,6 +305,7 @@ class Converter:
     def value(self, node: Node) -> Any:  # noqa: ANN401 - JSON has values of every type
         """Return the value of a node. Raises ManifestError for values that JSON lacks."""
         if isinstance(node, ScalarNode):
+            self._check_tag(node)
             return scalar(node.tag, node.value)
         key = id(node)
         if key in self._done:
@@ -306,8 +356,13 @@ class Converter:
             raise self._error(key, f"a key that is not a scalar{hint}")
         if is_null(key):
             raise self._error(key, "null cannot be a key")
+        self._check_tag(key)
         name: str = key.value
         return name
+
+    def _check_tag(self, node: ScalarNode) -> None:
+        if problem := mismatch(node.tag, node.value):
+            raise self._error(node, problem)
 
     def _error(self, node: Node, problem: str) -> ManifestError:
         return ManifestError(self._file, line_of(node) + self._before, problem)
