@@ -82,7 +82,7 @@ def test_an_object_that_the_api_server_refuses(built: Built, path: str) -> None:
 
 def test_an_unknown_field_is_named_with_the_one_that_is_like_it() -> None:
     (finding,) = check_file("RayCluster", a_cluster().spec(enableInTreeAutoscalling=True).build())
-    assert (finding.rule, finding.level) == ("field-unknown", WARN)
+    assert (finding.rule, finding.level) == ("field-unknown", DENY)
     assert "enableInTreeAutoscaling" in finding.message
 
 
@@ -155,3 +155,57 @@ def test_the_beginning_of_a_name_is_checked_beside_a_name_too(meta: Json, path: 
     value["metadata"] = meta
     found = check_file(value["kind"], value)
     assert {each.path for each in found if each.level == DENY} == ({path} if path else set())
+
+
+@pytest.mark.parametrize(("name", "level"), [
+    ("maxReplica", DENY), ("max_replicas", DENY), ("MaxReplicas", DENY), ("maxRelpicas", DENY),
+    ("labelRefs", WARN), ("podTemplate", WARN), ("x", WARN),
+])  # fmt: skip
+def test_an_unknown_field_is_denied_if_it_is_misspelt(name: str, level: str) -> None:
+    value = a_cluster().group().build()
+    value["spec"]["workerGroupSpecs"][0][name] = 4
+    (finding,) = check_file("RayCluster", value)
+    assert (finding.rule, finding.level, finding.field.token) == ("field-unknown", level, name)
+
+
+def test_a_field_of_a_newer_release_is_a_warning() -> None:
+    value = a_cluster().group(priority=4).spec(labels={}).build()
+    settings = RuleSettings(kuberay=(1, 4))
+    found = [each for each in check_file("RayCluster", value, settings) if each.level == DENY]
+    assert found == []
+
+
+@pytest.mark.parametrize("hosts", [
+    {"numOfHosts": "2"}, {"numOfHosts": 2.5}, {"numOfHosts": True}, {"numOfHosts": "x"},
+    {"numOfHosts": []}, {"numOfHost": 2}, {"NumOfHosts": 2}, {"num_of_hosts": 4},
+])  # fmt: skip
+def test_rules_say_nothing_about_a_field_whose_value_is_reported(hosts: Json) -> None:
+    value = a_cluster().group().tpu("4x4", 4).build()
+    (group,) = value["spec"]["workerGroupSpecs"]
+    group.pop("numOfHosts", None)
+    group.update(hosts)
+    (finding,) = check_file("RayCluster", value)
+    assert finding.rule in ("schema-violated", "field-unknown")
+    assert finding.field.tokens == ("spec", "workerGroupSpecs", 0, *hosts)
+
+
+def test_rules_about_other_fields_are_applied_beside_a_value_that_is_reported() -> None:
+    value = a_cluster().group(numOfHosts="2").group("b", hosts=2).tpu("4x4", 4).build()
+    value["spec"]["rayVersion"] = "nightly"
+    found = {(each.rule, each.path) for each in check_file("RayCluster", value)}
+    assert found == {
+        ("schema-violated", "spec.workerGroupSpecs[0].numOfHosts"),
+        ("tpu-topology-mismatch", "spec.workerGroupSpecs[1].numOfHosts"),
+        ("ray-version-unreadable", "spec.rayVersion"),
+    }
+
+
+@pytest.mark.parametrize(("spec", "text"), [
+    ({"suspend": "true"}, '"true" is a string: remove the quotes'),
+    ({"suspend": "off"}, '"off" is a string: remove the quotes'),
+    ({"suspend": "x"}, "'x': write true or false"),
+    ({"rayVersion": 2.9}, '2.9 is no string: quote it, as in "2.9"'),
+])  # fmt: skip
+def test_a_value_of_another_type_is_named_with_what_to_write(spec: Json, text: str) -> None:
+    (finding,) = check_file("RayCluster", a_cluster().spec(**spec).build())
+    assert finding.message == text

@@ -290,7 +290,7 @@ UPDATE_RULES: Final = (
 )
 FILE_RULES: Final = (
     deny(schema.schema_violated, by=API_SERVER),
-    warn(schema.field_unknown),
+    deny(schema.field_unknown, by=API_SERVER),
     warn(schema.key_duplicate),
     warn(autoscaling.autoscaler_options_unused),
     warn(lifecycle.ray_stop_in_pre_stop),

@@ -29,7 +29,7 @@ from webhook.validation.rules import (
     UPDATE_RULES,
     Rule,
 )
-from webhook.validation.schema import pruned
+from webhook.validation.schema import meant, pruned
 
 T = TypeVar("T")
 
@@ -65,9 +65,14 @@ def check_file(
 
     The CRD is checked too, and the other rules read the object as the API server would store it. A
     field with a denial of another rule has no second finding of the CRD, unless its value is of
-    another type, which the other rules take for an absent one.
+    another type, which the other rules take for an absent one: a finding that depends on such a
+    value, or on a misspelt field, is left out.
     """
     found = check(kind, pruned(kind, value, settings.kuberay), settings)
+    for version in meant(kind, value, settings):
+        others = check(kind, pruned(kind, version, settings.kuberay), settings)
+        same = {(other.rule, other.field.tokens, other.message) for other in others}
+        found = [each for each in found if (each.rule, each.field.tokens, each.message) in same]
     said = {finding.field.tokens for finding in found if finding.level == DENY}
     ray_object = read_ray_object(kind, value, settings)
     ray_object.duplicates = duplicates

@@ -5,9 +5,10 @@ those of `deletionStrategy` are separate rules, and the others compare an object
 version.
 """
 
+import copy
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any, Final
@@ -19,10 +20,12 @@ from webhook.api.formats import (
     is_qualified_name,
 )
 from webhook.api.review import DUPLICATE, NOT_SUPPORTED, REQUIRED, TYPE_INVALID
+from webhook.manifest.yaml_values import PLAIN, scalar
 from webhook.validation.crd import Part, Schema, described, schema_of
 from webhook.validation.field import Field, at
 from webhook.validation.finding import Fault
-from webhook.validation.ray_object import RayObject
+from webhook.validation.ray_object import RayObject, read_ray_object
+from webhook.validation.rule_settings import RuleSettings
 
 # https://github.com/kubernetes/apimachinery/blob/master/pkg/api/resource/quantity.go
 _QUANTITY: Final = re.compile(
@@ -36,6 +39,10 @@ _DATE: Final = re.compile(
     re.ASCII,
 )
 _SHOWN: Final = 40
+_MISSPELT: Final = 0.85
+"""The minimum similarity by difflib's ratio, where 1 is the same word: `workerGroupSpec` has 0.97,
+`imgePullPolicy` 0.96, and `labelRefs`, a field of a newer release, 0.8 to `labels`.
+"""
 _WANTED: Final = {
     "string": "a string",
     "boolean": "true or false",
@@ -96,7 +103,9 @@ def _masked(prefix: str) -> str:
 def field_unknown(ray_object: RayObject) -> Iterator[Fault]:
     """A field in a file that is not in KubeRay's CRD, or not in the `metadata` of any object.
 
-    `kubectl apply` refuses the object, and without field validation the field is silently dropped.
+    `kubectl apply` refuses the object; without field validation, as by Helm and Argo CD, the API
+    server stores it without the field. A misspelt field is a denial, any other a warning: it may be
+    one of a newer release.
 
     https://kubernetes.io/docs/reference/using-api/api-concepts/#field-validation
     """
@@ -108,7 +117,85 @@ def field_unknown(ray_object: RayObject) -> Iterator[Fault]:
         for key in (each for each in holder.map if each not in known):
             near = get_close_matches(key, known, n=1)
             hint = f"did you mean {near[0]}?" if near else "remove it, or look where it belongs"
-            yield Fault(holder / key, f"no such field: {hint}", NOT_SUPPORTED)
+            newest = schema_of(None)
+            later = _part_at(newest, newest.roots.get(_version(ray_object)), holder.tokens)
+            newer = later is not None and later.below(key) is not None
+            doubtful = newer or not misspelt(key, known)
+            yield Fault(holder / key, f"no such field: {hint}", NOT_SUPPORTED, doubtful=doubtful)
+
+
+def misspelt(key: str, known: Iterable[str]) -> str:
+    """Return the field that a key was meant to be: the same letters, or all but about one in ten;
+    empty for any other key.
+    """
+    letters = {_letters(name): name for name in known}
+    near = get_close_matches(_letters(key[:64]), letters, n=1, cutoff=_MISSPELT)
+    return letters[near[0]] if near else ""
+
+
+def _letters(name: str) -> str:
+    return name.casefold().replace("_", "").replace("-", "")
+
+
+def _part_at(schema: Schema, root: int | None, tokens: Iterable[str | int]) -> Part | None:
+    """Return the part of the schema for a field, None if the schema has no such field."""
+    name: str | int | None = root
+    for token in tokens:
+        if name is None:
+            return None
+        part = schema.part(name)
+        name = part.list if isinstance(token, int) else part.below(token)
+    return None if name is None else schema.part(name)
+
+
+_PROBES: Final[dict[str, tuple[Any, ...]]] = {
+    "boolean": (True, False),
+    "string": ("probe", "probe"),
+    **dict.fromkeys(("int32", "int64", "number", "int-or-string"), (7919, 7919)),
+}
+"""Values that no one writes, by type."""
+
+
+def meant(kind: str, value: object, settings: RuleSettings) -> list[Any]:
+    """Return two versions of an object in a file with other values for the fields of which only
+    the rules in this module can say something: values of another type without their quotes or
+    with any value of the right type, and misspelt fields with the right name. Empty without such
+    fields.
+    """
+    ray_object = read_ray_object(kind, value, settings)
+    schema, root = _schema(ray_object)
+    wrong: list[tuple[Field, tuple[Any, ...]]] = []
+    renamed: list[tuple[Field, str]] = []
+    for field, part in described(ray_object.root, schema, root) if root is not None else ():
+        if part.type in _PROBES and not _has_type(field.value, part.type):
+            own = unquoted(field.value, part.type)
+            wrong.append((field, _PROBES[part.type] if own is None else (own, own)))
+        if part.fields is not None:
+            for key in (each for each in field.map if each not in part.fields):
+                name = misspelt(key, part.fields)
+                renamed += [(field / key, name)] if name and name not in field.map else []
+    if not wrong and not renamed:
+        return []
+    versions = [copy.deepcopy(value), copy.deepcopy(value)]
+    for index, version in enumerate(versions):
+        for field, values in wrong:
+            _holder(version, field)[field.token] = values[index]
+        for field, name in renamed:
+            _holder(version, field)[name] = field.value
+    return versions
+
+
+def _holder(document: Any, field: Field) -> Any:  # noqa: ANN401 - JSON
+    """Return the map or list of a document that contains a field."""
+    for token in field.tokens[:-1]:
+        document = document[token]
+    return document
+
+
+def unquoted(value: object, kind: str) -> Any:  # noqa: ANN401 - JSON
+    """Return the value of a text without its quotes, None if it does not have the type `kind`."""
+    plain = scalar(PLAIN, value) if isinstance(value, str) else None
+    return plain if plain is not None and _has_type(plain, kind) else None
 
 
 def key_duplicate(ray_object: RayObject) -> Iterator[Fault]:
@@ -139,8 +226,12 @@ def pruned(kind: str, value: Any, release: tuple[int, int] | None) -> Any:  # no
 def _schema(ray_object: RayObject) -> tuple[Schema, int | None]:
     """Return the schema that applies to an object, and the part of its kind."""
     schema = schema_of(ray_object.settings.kuberay)
+    return schema, schema.roots.get(_version(ray_object))
+
+
+def _version(ray_object: RayObject) -> str:
     version = (ray_object.root / "apiVersion").text.partition("/")[2]
-    return schema, schema.roots.get(f"{version}/{ray_object.kind}")
+    return f"{version}/{ray_object.kind}"
 
 
 def _faults(field: Field, part: Part) -> Iterator[Fault]:
@@ -157,7 +248,7 @@ def _faults(field: Field, part: Part) -> Iterator[Fault]:
         yield from _list(field, part) if type(value) is list else [_type(field, "a list")]
     elif part.type != "any":
         fits = _has_type(value, part.type)
-        yield from _limits(field, part) if fits else [_type(field, _WANTED[part.type])]
+        yield from _limits(field, part) if fits else [_type(field, _WANTED[part.type], part.type)]
 
 
 def _list(field: Field, part: Part) -> Iterator[Fault]:
@@ -221,8 +312,10 @@ def _pattern(text: str) -> re.Pattern[str]:
     return re.compile(text.removesuffix("$") + r"\Z" if text.endswith("$") else text, re.ASCII)
 
 
-def _type(field: Field, wanted: str) -> Fault:
+def _type(field: Field, wanted: str, kind: str = "") -> Fault:
     held = field.value
+    if unquoted(held, kind) is not None:
+        return Fault(field, f'"{held[:_SHOWN]}" is a string: remove the quotes', TYPE_INVALID)
     text = (str(held).lower() if isinstance(held, bool) else str(held))[:_SHOWN]
     if wanted == _WANTED["string"] and held is not None and not isinstance(held, dict | list):
         return Fault(field, f'{text} is no string: quote it, as in "{text}"', TYPE_INVALID)
