@@ -1,9 +1,6 @@
-# `make image` looks the digest of the base up, and builds this. A tag of the base moves, so there is no build without it;
-# docs/install.md has the command. Dependabot cannot update a digest in an argument: once a registry can be reached, write
-# `FROM python:3.13-slim-trixie@sha256:...` in both places and drop the argument; its entry `docker` then updates both.
-
-ARG BASE_DIGEST
-FROM python:3.13-slim-trixie@${BASE_DIGEST} AS build
+# A release passes the base with its digest, since a tag moves: --build-arg BASE=python:3.13-slim-trixie@sha256:...
+ARG BASE=python:3.13-slim-trixie
+FROM ${BASE} AS build
 ARG SOURCE_DATE_EPOCH=0
 ENV SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH PYTHONHASHSEED=0 PYTHONDONTWRITEBYTECODE=1 PIP_NO_CACHE_DIR=1 \
     PIP_DISABLE_PIP_VERSION_CHECK=1
@@ -20,12 +17,18 @@ RUN pip download --require-hashes --no-deps --only-binary :all: --dest /wheels -
     && python -m compileall -q --invalidation-mode unchecked-hash /opt/ray-webhook/lib \
     && find /opt/ray-webhook -exec touch --no-dereference --date=@$SOURCE_DATE_EPOCH {} +
 
-FROM python:3.13-slim-trixie@${BASE_DIGEST}
+FROM ${BASE}
 ARG SOURCE_DATE_EPOCH=0
+ARG VERSION=
+ARG REVISION=
+ARG SOURCE=
 ENV PATH=/opt/ray-webhook/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
 LABEL org.opencontainers.image.title=ray-webhook \
     org.opencontainers.image.description="Admission webhook for Ray pods on Kubernetes" \
-    org.opencontainers.image.licenses=Apache-2.0
+    org.opencontainers.image.licenses=Apache-2.0 \
+    org.opencontainers.image.version=$VERSION \
+    org.opencontainers.image.revision=$REVISION \
+    org.opencontainers.image.source=$SOURCE
 RUN rm -rf /usr/local/lib/python3.13/site-packages/* /usr/local/lib/python3.13/ensurepip /usr/local/bin/pip* ~/.cache
 COPY --from=build /opt/ray-webhook /opt/ray-webhook
 USER 65532:65532

@@ -3,17 +3,36 @@
 import re
 
 import pytest
+import yaml
 
-from tests.manifests.render import ROOT, container_of, installation, pod_of
-from tests.release.image import stages
+from tests.manifests.render import CHART, ROOT, container_of, installation, pod_of
+from tests.release.image import base_image, stages
+from webhook import __version__
 
 BEFORE, BUILD, RESULT = stages()
 
 
-def test_both_stages_have_the_same_base_pinned_by_its_digest() -> None:
-    assert BUILD.base == RESULT.base
-    assert re.fullmatch(r"python:3\.13-slim-[a-z]+@\$\{BASE_DIGEST\}", BUILD.base)
-    assert BEFORE.arguments("ARG") == ["BASE_DIGEST"], "without a default, so that it is demanded"
+def test_both_stages_have_the_same_base_with_a_default() -> None:
+    assert BUILD.base == RESULT.base == "${BASE}"
+    assert re.fullmatch(r"python:3\.13-slim-[a-z]+", base_image())
+    assert BEFORE.arguments("ARG") == [f"BASE={base_image()}"]
+
+
+def test_a_release_passes_every_argument_and_pushes_the_tag_that_the_chart_pulls() -> None:
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yaml").read_text())
+    (step,) = (
+        step["with"]
+        for job in workflow["jobs"].values()
+        for step in job["steps"]
+        if "build-push-action" in step.get("uses", "")
+    )
+    passed = dict(line.split("=", 1) for line in step["build-args"].splitlines())
+    declared = [*BEFORE.arguments("ARG"), *BUILD.arguments("ARG"), *RESULT.arguments("ARG")]
+    assert passed.keys() == {argument.partition("=")[0] for argument in declared}
+    assert passed["BASE"] == "${{ steps.base.outputs.base }}", "with its digest"
+    assert step["tags"].endswith("/ray-webhook:${{ steps.base.outputs.version }}")
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert chart["appVersion"] == __version__, "the chart's default tag"
 
 
 def test_the_result_has_no_build_tools() -> None:

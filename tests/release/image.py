@@ -100,11 +100,21 @@ def try_steps() -> int:
 
 
 def base() -> int:
-    """Print the digest of the base for all platforms, by docker, and the time of the commit."""
-    image = stages()[1].base.partition("@")[0]
-    asked = ["docker", "buildx", "imagetools", "inspect", image, "--format"]
-    print(f"digest={_said(*asked, '{{.Manifest.Digest}}')}\ntime={committed()}")
+    """Print the arguments of a release's image: the base with its digest for all platforms, by
+    docker, and version, revision and time of the commit.
+    """
+    asked = ["docker", "buildx", "imagetools", "inspect", base_image(), "--format"]
+    digest = _said(*asked, "{{.Manifest.Digest}}")
+    print(f"base={base_image()}@{digest}\ndigest={digest}")
+    print(f"version={__version__}\nrevision={_said('git', 'rev-parse', 'HEAD')}")
+    print(f"time={committed()}")
     return 0
+
+
+def base_image() -> str:
+    """Return the default of the base image."""
+    (argument,) = stages()[0].arguments("ARG")
+    return argument.removeprefix("BASE=")
 
 
 def committed() -> str:
@@ -130,14 +140,14 @@ def main(tag: str = f"ray-webhook:{__version__}") -> int:
 
 def _build(program: str, tag: str) -> int:
     """Build the image on the base that its tag names now."""
-    image = stages()[1].base.partition("@")[0]
+    image = base_image()
     subprocess.run([program, "pull", image], check=True)
     inspected = {
         "docker": ["image", "inspect", "--format", "{{index .RepoDigests 0}}"],
         "buildah": ["inspect", "--type", "image", "--format", "{{.FromImageDigest}}"],
     }[program]
     digest = _said(program, *inspected, image).rpartition("@")[2]
-    arguments = [f"BASE_DIGEST={digest}", f"SOURCE_DATE_EPOCH={committed()}"]
+    arguments = [f"BASE={image}@{digest}", f"SOURCE_DATE_EPOCH={committed()}"]
     flags = [word for each in arguments for word in ("--build-arg", each)]
     return subprocess.run(
         [program, "build", *flags, "-t", tag, "."], cwd=ROOT, check=False
