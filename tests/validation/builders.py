@@ -176,7 +176,7 @@ class ServiceBuilder(Built):
     def __init__(self, cluster: ClusterBuilder | None = None) -> None:
         super().__init__()
         self.spec(
-            serveConfigV2="applications: []",
+            serveConfigV2="applications: [{import_path: 'app:main'}]",
             rayClusterConfig=(cluster or a_cluster().group()).build()["spec"],
         )
 

@@ -74,6 +74,7 @@ FAMILIES = (
     Family("annotations", "Annotations of the webhook", _of("opt_ins")),
     Family("shards", "Shard groups", _of("shard_groups")),
     Family("jobs", "RayJob and RayCronJob", _of("rayjob", "submission", "deletion", "raycronjob")),
+    Family("working-dir", "Addresses of code", _of("working_dir")),
     Family("services", "RayService", _of("rayservice", "serve_config")),
     Family("updates", "Updates", _of("updates")),
 )

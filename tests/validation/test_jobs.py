@@ -29,7 +29,7 @@ def test_a_runtime_environment_that_is_no_map(text: str) -> None:
 
 @pytest.mark.parametrize("text", [
     "", "\n", "null", "~", "# nothing", "pip: [a]", "config: &x {}\nmpi: *x", '{"pip": ["a"]}',
-    "working_dir: 'https://x'", "working_dir: 2024-13-45",
+    "working_dir: 'https://x/a.zip'", "working_dir: 2024-13-45",
 ])  # fmt: skip
 def test_a_runtime_environment_that_is_a_map(text: str) -> None:
     assert found(a_job().spec(runtimeEnvYAML=text)) == set()

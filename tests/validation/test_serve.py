@@ -23,6 +23,7 @@ def with_deployment(text: str) -> str:
 
 
 UNREADABLE = "serve-config-unreadable"
+MISSING = "serve-config-missing"
 APPLICATION = "serve-application-invalid"
 VALUE = "serve-value-invalid"
 KEY = "serve-key-unknown"
@@ -42,10 +43,15 @@ REFUSED = (
     ("- import_path: a:b", UNREADABLE, CONFIG),
     ("fruit:app", UNREADABLE, CONFIG),
     ("applications: {{ .Values.apps }}", UNREADABLE, CONFIG),
-    ("{}", UNREADABLE, APPS),
-    ("# later", UNREADABLE, APPS),
+    ("{}", MISSING, CONFIG),
+    ("# later", MISSING, CONFIG),
+    ("applications: []", MISSING, CONFIG),
+    ("http_options: {port: 8000}", MISSING, CONFIG),
+    ("", MISSING, CONFIG),
+    (" \n", MISSING, CONFIG),
+    (None, MISSING, CONFIG),
     ("applications:\n  import_path: a:b", UNREADABLE, APPS),
-    ("applications:", UNREADABLE, APPS),
+    ("applications:", MISSING, CONFIG),
     ("import_path: a:b\nruntime_env: {}", UNREADABLE, APPS),
     ("applications: [a:b]", APPLICATION, FIRST),
     ("applications: [{name: a}]", APPLICATION, IMPORT),
@@ -89,7 +95,7 @@ REFUSED = (
     (f"http_options: {{port: 80000}}\n{of('')}", VALUE, f"{CONFIG}.http_options.port"),
 )
 WARNED = (
-    ("applications: []\napplications: []", UNREADABLE, CONFIG),
+    (f"http_options: {{}}\nhttp_options: {{}}\n{of('')}", UNREADABLE, CONFIG),
     ("applications: [{import_path: 'fruit.py:app'}]", APPLICATION, IMPORT),
     (TWO.format("name: a", "name: b"), APPLICATION, f"{APPS}[1].route_prefix"),
     (of("  import_pth: a:b"), KEY, f"{FIRST}.import_pth"),
@@ -99,7 +105,6 @@ WARNED = (
 )
 
 USABLE = {
-    "no applications yet": "applications: []",
     "json": '{"applications": [{"import_path": "a:b", "route_prefix": "/"}]}',
     "a colon": "applications: [{import_path: 'app.main:deployment'}]",
     "a dot": "applications: [{import_path: app.main.deployment}]",

@@ -1,7 +1,8 @@
 """View of the object under review, of any Ray kind, with the cluster in it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import chain, islice
 from typing import Final
 
 from msgspec import UNSET, Struct, UnsetType
@@ -22,6 +23,8 @@ _YAML_MAX: Final = 65536
 """Maximum characters of YAML in a field that are parsed; parsing more would take too long in a
 review.
 """
+_CHECKED: Final = 2000
+"""Maximum applications and deployments that are checked; YAML aliases can create very many."""
 _NOWHERE: Final = Field(None)
 
 
@@ -42,6 +45,11 @@ class Job(Struct, dict=True):
     def runtime_env(self) -> Inline:
         """The parsed runtime environment; without value if it is absent or too long."""
         return _read_inline(self.field / "runtimeEnvYAML", "pip: [requests]")
+
+    @property
+    def environment(self) -> Field:
+        """The runtime environment as a field whose path continues that of the text."""
+        return Field(self.runtime_env.value, self.field, "runtimeEnvYAML")
 
     @property
     def submitter(self) -> Field:
@@ -92,6 +100,28 @@ class Service(Struct, dict=True):
         """The parsed configuration of Serve; without value if it is absent or too long."""
         example = "applications: [{import_path: 'module:app'}]"
         return _read_inline(self.field / "serveConfigV2", example)
+
+    @property
+    def configuration(self) -> Field:
+        """The configuration as a field whose path continues that of the text."""
+        return Field(self.config.value, self.field, "serveConfigV2")
+
+    def applications(self) -> Iterator[Field]:
+        """Yield the applications of the configuration."""
+        return islice((self.configuration / "applications").items(), _CHECKED)
+
+    def deployments(self) -> Iterator[Field]:
+        """Yield the deployments of all applications."""
+        applications = self.applications()
+        deployments = ((each / "deployments").items() for each in applications)
+        return islice(chain.from_iterable(deployments), _CHECKED)
+
+    def runtime_envs(self) -> Iterator[Field]:
+        """Yield the runtime environments of applications and deployments, some of them absent."""
+        for application in self.applications():
+            yield application / "runtime_env"
+        for deployment in self.deployments():
+            yield deployment / "ray_actor_options" / "runtime_env"
 
 
 class RayObject(Struct):

@@ -6,7 +6,6 @@ from itertools import islice
 from typing import Final
 
 from webhook.api.review import DUPLICATE, FORBIDDEN, NOT_SUPPORTED, REQUIRED
-from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import K8S_JOB, SIDECAR, Job
 from webhook.validation.runtime_env import (
@@ -223,7 +222,7 @@ def job_runtime_env_value_invalid(job: Job) -> Iterator[Fault]:
 
     https://docs.ray.io/en/latest/ray-core/handling-dependencies.html#api-reference
     """
-    yield from runtime_env_values(_runtime_env(job))
+    yield from runtime_env_values(job.environment)
 
 
 def job_runtime_env_key_unknown(job: Job) -> Iterator[Fault]:
@@ -233,9 +232,4 @@ def job_runtime_env_key_unknown(job: Job) -> Iterator[Fault]:
 
     https://docs.ray.io/en/latest/ray-core/handling-dependencies.html#api-reference
     """
-    yield from runtime_env_keys(_runtime_env(job))
-
-
-def _runtime_env(job: Job) -> Field:
-    """Return the runtime environment as a field whose path continues that of its text."""
-    return Field(job.runtime_env.value, job.field, "runtimeEnvYAML")
+    yield from runtime_env_keys(job.environment)

@@ -32,6 +32,7 @@ from webhook.validation import (
     shard_groups,
     submission,
     updates,
+    working_dir,
 )
 from webhook.validation.finding import ALWAYS, DENY, WARN, Fault, KubeRay, Level
 from webhook.validation.pods.families import FAMILIES
@@ -120,6 +121,7 @@ OBJECT_RULES: Final = (
     warn(lifecycle.placeholder_unresolved),
     deny(head_service.head_port_unnamed, by=KUBERAY),
     warn(metadata.ignore_label_not_true),
+    warn(working_dir.working_dir_no_archive, by=RAY),
 )
 CLUSTER_RULES: Final = (
     deny(updates.upgrade_strategy_unknown, "ValidateRayClusterUpgradeOptions"),
@@ -265,6 +267,7 @@ SERVICE_RULES: Final = (
     deny(rayservice.incremental_without_autoscaling, "ValidateClusterUpgradeOptions"),
     deny(rayservice.incremental_options_missing, "ValidateClusterUpgradeOptions"),
     deny(rayservice.incremental_option_invalid, "ValidateClusterUpgradeOptions"),
+    deny(serve_config.serve_config_missing, by=RAY),
     deny(serve_config.serve_config_unreadable, by=RAY),
     deny(serve_config.serve_application_invalid, by=RAY),
     deny(serve_config.serve_value_invalid, by=RAY),

@@ -6,7 +6,6 @@ exists. Ray's schema: python/ray/serve/schema.py (`ServeDeploySchema`).
 
 from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
-from itertools import islice
 from typing import Any, Final
 
 from msgspec import Struct
@@ -22,8 +21,6 @@ from webhook.validation.runtime_env import (
     unknown_key,
 )
 
-_CHECKED: Final = 2000
-"""Maximum applications and deployments that are checked; YAML aliases can create very many."""
 _DEFAULT_NAME: Final = "default"
 _ROOT: Final = "/"
 _PORT_MAX: Final = 65535
@@ -187,14 +184,31 @@ def serve_config_unreadable(service: Service) -> Iterator[Fault]:
         yield Fault(field, read.twice, DUPLICATE, doubtful=True)
     if read.value is None:
         return
-    applications = _config(service) / "applications"
-    if not applications.given:
-        single = "import_path" in read.value
-        advice = "put it below applications, as - import_path" if single else "add the list"
-        yield Fault(applications, f"Ray needs a list of applications: {advice}", REQUIRED)
-    elif type(applications.value) is not list:
+    applications = service.configuration / "applications"
+    if not applications.given and "import_path" in read.value:
+        text = "Ray needs a list of applications: put it below applications, as - import_path"
+        yield Fault(applications, text, REQUIRED)
+    elif applications.given and type(applications.value) is not list:
         found = f"applications is {_shown(applications.value)}"
         yield Fault(applications, f"{found}: write a list, each entry with an import_path")
+
+
+def serve_config_missing(service: Service) -> Iterator[Fault]:
+    """A RayService without applications: without a Serve configuration, with an empty one, or with
+    an empty list.
+
+    KubeRay sends an empty configuration, which Ray refuses, again and again, and without an
+    application the service never becomes ready.
+
+    https://docs.ray.io/en/latest/serve/production-guide/config.html
+    """
+    field, read = _field(service), service.config
+    empty = not field.given or (field.value == field.text and not field.text.strip())
+    if not empty and read.value is not None and "import_path" not in read.value:
+        empty = read.value.get("applications") in (None, [])
+    if empty:
+        text = "no application: write applications, each with an import_path such as module:app"
+        yield Fault(field, text, REQUIRED)
 
 
 def serve_application_invalid(service: Service) -> Iterator[Fault]:
@@ -209,7 +223,7 @@ def serve_application_invalid(service: Service) -> Iterator[Fault]:
     """
     names: dict[str, Field] = {}
     routes: dict[str, Field] = {}
-    for application in _applications(service):
+    for application in service.applications():
         if type(application.value) is not dict:
             text = f"{_shown(application.value)} is no application: write a map with an import_path"
             yield Fault(application, text)
@@ -252,7 +266,7 @@ def serve_value_invalid(service: Service) -> Iterator[Fault]:
             value = field / name
             if value.given and not wanted.accepts(value.value):
                 yield Fault(value, f"{_shown(value.value)}: write {wanted.called}")
-    for deployment in _deployments(service):
+    for deployment in service.deployments():
         if type(deployment.value) is not dict:
             text = f"{_shown(deployment.value)} is no deployment: write a map with its name"
             yield Fault(deployment, text)
@@ -262,7 +276,7 @@ def serve_value_invalid(service: Service) -> Iterator[Fault]:
             yield Fault(deployment / "name", text, REQUIRED)
         yield from _exclusions(deployment)
         yield from _bounds(deployment / "autoscaling_config")
-    for env in _runtime_envs(service):
+    for env in service.runtime_envs():
         yield from runtime_env_values(env)
         yield from _addresses(env)
 
@@ -276,7 +290,7 @@ def serve_key_unknown(service: Service) -> Iterator[Fault]:
 
     https://docs.ray.io/en/latest/serve/api/index.html#serve-rest-api
     """
-    if type((_config(service) / "applications").value) is not list:
+    if type((service.configuration / "applications").value) is not list:
         return
     release = service.cluster.release
     for field, known in _maps(service):
@@ -286,7 +300,7 @@ def serve_key_unknown(service: Service) -> Iterator[Fault]:
                 yield unknown_key(field, key, names)
             elif key in names and release and (text := _of_another_release(key, release)):
                 yield Fault(field / key, text, NOT_SUPPORTED)
-    for env in _runtime_envs(service):
+    for env in service.runtime_envs():
         yield from runtime_env_keys(env)
 
 
@@ -303,42 +317,19 @@ def _field(service: Service) -> Field:
     return service.field / "serveConfigV2"
 
 
-def _config(service: Service) -> Field:
-    """Return the configuration as a field whose path continues that of the text."""
-    return Field(service.config.value, service.field, "serveConfigV2")
-
-
-def _applications(service: Service) -> Iterator[Field]:
-    return islice((_config(service) / "applications").items(), _CHECKED)
-
-
-def _deployments(service: Service) -> Iterator[Field]:
-    applications = _applications(service)
-    return islice(
-        (each for one in applications for each in (one / "deployments").items()), _CHECKED
-    )
-
-
-def _runtime_envs(service: Service) -> Iterator[Field]:
-    for application in _applications(service):
-        yield application / "runtime_env"
-    for deployment in _deployments(service):
-        yield deployment / "ray_actor_options" / "runtime_env"
-
-
 def _maps(service: Service) -> Iterator[tuple[Field, Fields]]:
     """Yield each map of the configuration with its allowed keys."""
-    config = _config(service)
+    config = service.configuration
     yield config, TOP
     yield config / "http_options", HTTP
     yield config / "grpc_options", GRPC
-    for application in _applications(service):
+    for application in service.applications():
         yield application, APPLICATION
-    for deployment in _deployments(service):
+    for deployment in service.deployments():
         yield deployment, DEPLOYMENT
         yield deployment / "ray_actor_options", ACTOR
         yield deployment / "autoscaling_config", AUTOSCALING
-    for each in (config, *_applications(service), *_deployments(service)):
+    for each in (config, *service.applications(), *service.deployments()):
         yield each / "logging_config", LOGGING
 
 
