@@ -181,6 +181,14 @@ def test_reviews_come_from_everywhere_or_from_the_addresses_that_are_named() -> 
     assert "reviewsFrom" in refusal("--set-json", 'networkPolicy.reviewsFrom=["everywhere"]')
 
 
+def test_the_service_has_the_families_of_the_cluster_or_those_that_are_named() -> None:
+    assert not {"ipFamilyPolicy", "ipFamilies"} & one(helm(), "Service")["spec"].keys()
+    flags = "service.ipFamilyPolicy=PreferDualStack,service.ipFamilies={IPv6,IPv4}"
+    spec = one(helm("--set", flags), "Service")["spec"]
+    assert (spec["ipFamilyPolicy"], spec["ipFamilies"]) == ("PreferDualStack", ["IPv6", "IPv4"])
+    assert "ipFamilies" in refusal("--set", "service.ipFamilies={IPv5}")
+
+
 def test_probes_have_times_of_your_own_and_nothing_else() -> None:
     probe = container_of(helm("--set", "probes.liveness.periodSeconds=30"))["livenessProbe"]
     assert (probe["periodSeconds"], probe["failureThreshold"]) == (30, 3)

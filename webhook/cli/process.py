@@ -36,8 +36,8 @@ _EXAMPLES: Final = {
     ),
 }
 _PORTS: Final = {
-    "serve": "{0.serving.port} or {0.listen.admin_port} of {0.listen.host}",
-    "controller": "{0.listen.admin_port} of {0.listen.host}",
+    "serve": "{0.serving.port} or {0.listen.admin_port}",
+    "controller": "{0.listen.admin_port}",
 }
 
 
@@ -63,8 +63,8 @@ def run(name: str, arguments: Sequence[str], parser: argparse.ArgumentParser) ->
         process: Process = build(settings, DescriptorOutput(sys.stdout.fileno()), *state)
         bound = process.bind()
     except OSError as error:
-        ports = _PORTS[name].format(settings)
-        text = f"cannot listen on port {ports}: {error.strerror}; choose others"
+        ports, host = _PORTS[name].format(settings), settings.listen.host or "all addresses"
+        text = f"cannot listen on port {ports} of {host}: {error.strerror}; choose others"
         raise InputError(text) from None
     announce(_addresses(name, settings, *bound), name, settings.log.format)
     started = "listening for reviews" if name == "serve" else "following the cluster"
@@ -73,7 +73,10 @@ def run(name: str, arguments: Sequence[str], parser: argparse.ArgumentParser) ->
 
 def _addresses(name: str, settings: Settings, port: int, admin: int = 0) -> str:
     own = settings.listen.host
-    host = "127.0.0.1" if own in {"0.0.0.0", "::"} else own  # noqa: S104 - only compared
+    loopback = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared
+    host = loopback.get(own, own)
+    if ":" in host:
+        host = f"[{host}]"
     if name == "serve":
         state = "is ready" if settings.standalone else "listens"
         return (

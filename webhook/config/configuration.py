@@ -42,9 +42,12 @@ def _label(text: str) -> str:
 
 
 def _address(text: str) -> str:
-    """Return the address of a listener, an IP address or a host name. Raises ValueError."""
+    """Return the address of a listener, an IP address or a host name, or empty. Raises
+    ValueError.
+    """
     try:
-        ip_address(text)
+        if text:
+            ip_address(text)
     except ValueError:
         if not is_dns_subdomain(text.lower()) or text.rpartition(".")[2].isdecimal():
             text = f"{shortened(text)!r} is neither an IP address nor a host name"
@@ -125,8 +128,10 @@ class Installation(_Section):
 class Listen(_Section):
     """The listeners of every process."""
 
-    host: Address = "0.0.0.0"  # noqa: S104 - a pod serves its own address
-    """Address of all listeners."""
+    host: Address = ""
+    """Address of all listeners. If empty, they listen on all addresses of IPv6 and IPv4, or of IPv4
+    where the machine has no IPv6.
+    """
 
     admin_port: Port = 8080
     """Plain HTTP port for `/livez`, `/readyz` and `/metrics`; 0 selects a free port."""

@@ -55,11 +55,19 @@ class HttpServer(uvicorn.Server):
         self._socket: socket.socket | None = None
 
     def bind(self) -> int:
-        """Open the port and return it; port 0 selects any free port. Raises OSError."""
+        """Open the port and return it; port 0 selects any free port, and an empty host all
+        addresses. Raises OSError.
+        """
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-        family = socket.AF_INET6 if ":" in self._address[0] else socket.AF_INET
-        self._socket = socket.create_server(self._address, family=family, backlog=2048)
+        host = self._address[0]
+        both = not host and socket.has_dualstack_ipv6()
+        self._socket = socket.create_server(
+            self._address,
+            family=socket.AF_INET6 if both or ":" in host else socket.AF_INET,
+            backlog=2048,
+            dualstack_ipv6=both,
+        )
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._limits.receive_buffer)
         port: int = self._socket.getsockname()[1]
         return port
