@@ -19,7 +19,7 @@ from tests.alone import alone
 from tests.cli.running import At, Run, Write
 from tests.diagnostics.scenes import Scene
 from tests.diagnostics.served import Server
-from tests.validation.builders import a_cluster
+from tests.validation.builders import a_cluster, a_job
 from webhook.cli.file_checks import CHUNK, check_files
 from webhook.manifest.yaml_values import DuplicateKey
 from webhook.validation.finding import Finding
@@ -548,6 +548,59 @@ def test_a_ray_object_in_another_object_is_checked_with_its_path(
     assert status == 1
     assert " deny num-of-hosts-invalid spec.components[0].template.spec.workerGroupSpecs[0]" in out
     assert "1 Ray object: 1 denied" in err
+
+
+PART = (
+    "apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {name: demo}\nspec: {rayVersion: 2.53.0}\n"
+)
+RIGHT = yaml.safe_dump(a_cluster().named("demo").group().build())
+
+
+@pytest.mark.parametrize("patches", [
+    "patches: [{path: patches/a.yaml}]",
+    "patches:\n- target: {kind: RayCluster}\n  path: ./patches/a.yaml",
+    "patchesStrategicMerge: [patches/../patches/a.yaml]",
+    "patchesJson6902: [{path: patches/a.yaml}]",
+    "kind: Component\npatches: [{patch: 'a: 1\n'}, {path: patches/a.yaml}]",
+])  # fmt: skip
+@pytest.mark.parametrize("patch", [PART, PART.replace("demo", "other"), "- {op: remove}\n"])
+def test_a_patch_that_a_kustomization_names_is_skipped_and_listed(
+    patches: str, patch: str, tmp_path: Path, validate: Run
+) -> None:
+    (tmp_path / "patches").mkdir()
+    (tmp_path / "patches" / "a.yaml").write_text(patch)
+    (tmp_path / "cluster.yaml").write_text(RIGHT)
+    (tmp_path / "kustomization.yml").write_text(f"resources: [cluster.yaml]\n{patches}\n")
+    status, out, err = validate(tmp_path, "--strict")
+    assert (status, out) == (0, "")
+    notice = (
+        f"{tmp_path / 'patches' / 'a.yaml'}: a patch of {tmp_path / 'kustomization.yml'}, skipped"
+    )
+    assert notice in err
+    assert "1 Ray object: 0 denied, 0 warnings; 1 patch skipped; 1 other object skipped" in err
+
+
+@pytest.mark.parametrize("base", ["a.yaml", "z.yaml"])
+def test_an_object_without_a_head_is_a_patch_of_the_one_of_another_file(
+    base: str, tmp_path: Path, validate: Run
+) -> None:
+    (tmp_path / "k.yaml").write_text(PART.replace("{name: demo}", "{name: demo, namespace: team}"))
+    (tmp_path / base).write_text(RIGHT)
+    status, out, err = validate(tmp_path, "--strict")
+    assert (status, out) == (0, "")
+    assert f"k.yaml:3: a patch of RayCluster team/demo in {tmp_path / base}, skipped" in err
+
+
+def test_an_object_without_a_head_is_checked_if_no_other_file_has_it(
+    tmp_path: Path, validate: Run, write: Write
+) -> None:
+    assert validate(write(PART)).status == 1
+    assert validate(write(f"{RIGHT}---\n{PART}")).status == 1, "one file is no base and patch"
+    (tmp_path / "other.yaml").write_text(RIGHT.replace("name: demo", "name: other"))
+    assert validate(write(PART), tmp_path / "other.yaml").status == 1
+    job = yaml.safe_dump({**a_job().build(), "spec": {"entrypoint": ""}})
+    (tmp_path / "b.yaml").write_text(job)
+    assert validate(write(job, name="a.yaml"), tmp_path / "b.yaml").status == 1
 
 
 def test_no_file_is_kept_once_it_is_checked(tmp_path: Path) -> None:

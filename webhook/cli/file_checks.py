@@ -12,10 +12,12 @@ from typing import Final
 
 from webhook.api import names
 from webhook.cli.files import STDIN, listed, misnamed, read_listed, text_in
+from webhook.cli.kustomize import PatchError
 from webhook.cli.parsing import bug
 from webhook.cli.validation_report import Entry, Place, Report
 from webhook.manifest.reader import Manifest
 from webhook.manifest.yaml_values import ManifestError
+from webhook.validation.field import at
 from webhook.validation.finding import OFF
 from webhook.validation.rule_settings import RuleSettings
 from webhook.validation.ruleset import check_file
@@ -28,6 +30,12 @@ _QUIET: Final = 1.0
 _PERIOD: Final = 0.2
 """The delay before the first progress line and between updates, in seconds."""
 _VPA: Final = "VerticalPodAutoscaler"
+_CLUSTERS: Final = {
+    names.RAYCLUSTER_KIND: "",
+    names.RAYJOB_KIND: "rayClusterSpec",
+    names.RAYCRONJOB_KIND: "rayClusterSpec",
+    names.RAYSERVICE_KIND: "rayClusterConfig",
+}
 _Files = Sequence[str | ManifestError]
 
 
@@ -51,6 +59,7 @@ def check_files(paths: Iterable[str], settings: RuleSettings, jobs: int) -> Repo
             _show(f"{min(checked * CHUNK, len(files))} of {len(files)} files")
     if shown:
         _show("")
+    report.remove_patches()
     report.note_duplicates()
     return report
 
@@ -72,7 +81,9 @@ def check_documents(found: Iterable[Manifest | ManifestError], settings: RuleSet
     """Return the findings of all documents, in order."""
     report = Report()
     for item in found:
-        if isinstance(item, ManifestError):
+        if isinstance(item, PatchError):
+            report.patches.append(item)
+        elif isinstance(item, ManifestError):
             report.problems.append(item)
         elif item.kind in names.RAY_KINDS:
             _check(item, settings, report)
@@ -121,8 +132,22 @@ def _check(item: Manifest, settings: RuleSettings, report: Report) -> None:
         text = f"{name} cannot be checked: {bug(error)}"
         report.problems.append(ManifestError(item.file, item.line([]), text))
         return
-    report.objects.append(Place(name, item.file, item.line(["metadata"])))
-    report.entries += sorted(entries, key=lambda entry: entry.line)
+    place = Place(name, item.file, item.line(["metadata"]))
+    report.objects.append(place)
+    entries.sort(key=lambda entry: entry.line)
+    report.entries += entries
+    if _is_part(item):
+        report.parts.append((place, entries))
+
+
+def _is_part(item: Manifest) -> bool:
+    """Return whether an object has no head, and no other cluster to run on."""
+    spec = at(item.document, "spec")
+    if item.kind == names.RAYCRONJOB_KIND:
+        spec = at(spec, "jobTemplate")
+    below = _CLUSTERS[item.kind]
+    cluster = at(spec, below) if below else spec
+    return at(cluster, "headGroupSpec") is None and at(spec, "clusterSelector") is None
 
 
 def _unscalable(item: Manifest) -> ManifestError | None:

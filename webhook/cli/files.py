@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from webhook.api import names
+from webhook.cli.kustomize import PatchError, without_patches
 from webhook.cli.parsing import bug
 from webhook.manifest.reader import Manifest, read
 from webhook.manifest.yaml_values import ManifestError
@@ -30,8 +31,15 @@ def read_files(paths: Iterable[str | Path]) -> Iterator[Manifest | ManifestError
 
 
 def listed(paths: Iterable[str | Path]) -> Iterator[str | ManifestError]:
-    """Return the files of paths, and an error for each folder that cannot be read."""
-    return chain.from_iterable(_files(str(path)) for path in paths)
+    """Return the files of paths, with an error for each folder that cannot be read, and a notice
+    for each patch of Kustomize.
+    """
+    found = [*chain.from_iterable(_files(str(path)) for path in paths)]
+    checked = without_patches(file for file in found if isinstance(file, str) and file != STDIN)
+    return (
+        item if isinstance(item, ManifestError) or item == STDIN else next(checked)
+        for item in found
+    )
 
 
 def read_listed(files: Iterable[str | ManifestError]) -> Iterator[Manifest | ManifestError]:
@@ -67,6 +75,8 @@ def certain(path: str | Path) -> Iterator[Manifest]:
     for an object that is of Ray only by its kind or only by its group.
     """
     for each in read_files([path]):
+        if isinstance(each, PatchError):
+            continue
         if isinstance(each, ManifestError):
             raise each
         if not each.kind and (problem := misnamed(each)):

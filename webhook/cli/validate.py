@@ -31,7 +31,7 @@ from webhook.cli.validation_report import (
     without_known,
 )
 from webhook.config.time_zones import TIME_ZONES
-from webhook.diagnostics.messages import counted
+from webhook.diagnostics.messages import agreed, counted
 from webhook.manifest.yaml_values import ManifestError
 from webhook.validation.finding import DENY, OFF, WARN
 from webhook.validation.rule_settings import RuleSettings, parse_kuberay
@@ -153,7 +153,7 @@ def run(arguments: argparse.Namespace) -> int:
     colours = arguments.output == "text" and colourful(sys.stdout)
     writer = partial(text, colours=True) if colours else WRITERS[arguments.output]
     sys.stdout.write(_encodable(writer(report), sys.stdout))
-    _say(map(str, (*report.problems, *report.notes)))
+    _say(map(str, (*report.problems, *report.notes, *report.patches)))
     if arguments.output == "text":
         _say([_summary(report)])
     if report.problems:
@@ -179,6 +179,9 @@ def _summary(report: Report) -> str:
     warned = len(report.entries) - denied
     known = f"; {report.known} known from the baseline" if report.known else ""
     skipped = f"; {counted(report.skipped, 'other object')} skipped" if report.skipped else ""
+    if report.patches:
+        number = len(report.patches)
+        skipped = f"; {number} {agreed(number, 'patch', 'patches')} skipped{skipped}"
     objects, warnings = counted(len(report.objects), "Ray object"), counted(warned, "warning")
     return f"{objects}: {denied} denied, {warnings}{known}{skipped}"
 

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct, field, to_builtins
 
 from webhook.api.formats import one_line
+from webhook.cli.kustomize import PatchError
 from webhook.manifest.yaml_values import ManifestError
 from webhook.validation.finding import DENY, WARN, Level
 
@@ -50,6 +51,9 @@ class Report(Struct):
     notes: list[ManifestError] = field(default_factory=list)
     objects: list[Place] = field(default_factory=list)
     """The checked Ray objects."""
+    patches: list[PatchError] = field(default_factory=list)
+    parts: list[tuple[Place, list[Entry]]] = field(default_factory=list)
+    """The objects without a head, with their findings: patches, or incomplete objects."""
     skipped: int = 0
     known: int = 0
     """The number of findings in the baseline."""
@@ -60,7 +64,28 @@ class Report(Struct):
         self.problems += other.problems
         self.notes += other.notes
         self.objects += other.objects
+        self.patches += other.patches
+        self.parts += other.parts
         self.skipped += other.skipped
+
+    def remove_patches(self) -> None:
+        """Remove the objects without a head that another file has with one: they are patches."""
+        parts = {place for place, _ in self.parts}
+        files: dict[tuple[str, str], str] = {}
+        for place in self.objects:
+            if place not in parts:
+                files.setdefault(_without_namespace(place.name), place.file)
+        removed: set[int] = set()
+        patches: set[Place] = set()
+        for place, entries in self.parts:
+            other = files.get(_without_namespace(place.name), place.file)
+            if other != place.file:
+                notice = PatchError.of_object(place.file, place.line, place.name, other)
+                self.patches.append(notice)
+                patches.add(place)
+                removed.update(map(id, entries))
+        self.objects = [place for place in self.objects if place not in patches]
+        self.entries = [entry for entry in self.entries if id(entry) not in removed]
 
     def note_duplicates(self) -> None:
         """Add a note for each object that is in more than one place."""
@@ -71,6 +96,11 @@ class Report(Struct):
                 self.notes.append(ManifestError(file, line, text))
             if not name.endswith("/"):
                 files.setdefault(name, file)
+
+
+def _without_namespace(name: str) -> tuple[str, str]:
+    """Return the kind and the name of an object; a patch often has no namespace."""
+    return name.partition(" ")[0], name.rpartition("/")[2]
 
 
 def text(report: Report, *, colours: bool = False) -> str:
