@@ -25,6 +25,24 @@ _QUALIFIED_NAME: Final = re.compile(
 )
 
 
+# https://github.com/distribution/reference/blob/main/regexp.go
+_HOST: Final = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
+_PATH: Final = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+_IMAGE: Final = re.compile(
+    rf"(?P<name>(?:(?:{_HOST}(?:\.{_HOST})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?/)?{_PATH}(?:/{_PATH})*)"
+    r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?"
+    r"(?:@(?:sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]{128}))?"
+)
+_IMAGE_NAME_MAX: Final = 255
+_IMAGE_MAX: Final = 600
+
+
+def is_image(text: str) -> bool:
+    """Return whether a text is a reference of an image, as kubelets parse it."""
+    match = _IMAGE.fullmatch(text) if len(text) <= _IMAGE_MAX else None
+    return match is not None and len(match["name"]) <= _IMAGE_NAME_MAX
+
+
 def is_dns_label(text: str) -> bool:
     """Return whether `text` is an RFC 1123 label, as `spec.hostname` and `spec.subdomain` must
     be.

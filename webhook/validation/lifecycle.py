@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.api import names
+from webhook.api.formats import is_image
 from webhook.api.quantity import read_quantity
 from webhook.groups.annotations import DRAIN_SECONDS
 from webhook.groups.drain_timeout import DEFAULT_GRACE, MARGIN, own_seconds, read_seconds
@@ -14,6 +15,7 @@ from webhook.validation.finding import Fault
 from webhook.validation.ray_object import RayObject
 
 _PLACEHOLDER: Final = re.compile(r"\$(\{\w+\}|\w+)")
+_FILL_IN: Final = re.compile(r"<[^>]*>|\{\{.*?\}\}|\[[^\]]*\]|\{[^}]*\}")
 _STOPS: Final = re.compile(r"\bray\s+stop\b")
 _SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - where Ray keeps its objects
 _MEMORY: Final = "Memory"
@@ -36,18 +38,51 @@ def placeholder_unresolved(ray_object: RayObject) -> Iterator[Fault]:
             yield Fault(image, f"image has the placeholder {found[0][:40]}: replace it")
 
 
+def image_reference_invalid(ray_object: RayObject) -> Iterator[Fault]:
+    """An image that is not a reference of the form `HOST/PATH:TAG@DIGEST`.
+
+    Examples are placeholders such as `<ACCOUNT>` or `{{ tag }}`, capital letters in the path, an
+    address with `http://`, a tag that is empty or given twice, and a short digest. The API server
+    accepts any text, and the pod stays in InvalidImageName.
+
+    https://kubernetes.io/docs/concepts/containers/images/#image-names
+    """
+    for image in _images(ray_object):
+        text = image.text
+        told = text != text.strip() or _PLACEHOLDER.search(text)
+        if text and not told and not is_image(text):
+            yield Fault(image, f"{text[:40]!r} is not an image: {_advice(text)}")
+
+
+def _advice(image: str) -> str:
+    """Return what to write instead of an image that is not a reference."""
+    name = image.partition("@")[0]
+    path, protocol = name.rpartition("/")[2], image.partition("://")[0]
+    fill_in = _FILL_IN.search(image)
+    advice = (
+        (fill_in, f"replace {fill_in[0][:30]}" if fill_in else ""),
+        ("://" in image, f"remove {protocol[:10]}://"),
+        (any(map(str.isspace, image)), "remove the spaces"),
+        ("@" in image and is_image(name), "write the digest as sha256: and 64 hexadecimal digits"),
+        (path.endswith(":"), "add the tag, or remove the colon"),
+        (path.count(":") > 1, "keep one tag"),
+        (is_image(name.lower()), "write the path in lower case"),
+    )
+    return next((text for matches, text in advice if matches), "write HOST/PATH:TAG")
+
+
 def _images(ray_object: RayObject) -> Iterator[Field]:
     cluster = ray_object.cluster
     for group in cluster.everyone if cluster is not None else ():
-        for each in group.every_container:
-            if "$" in each.image:
-                yield each.field / "image"
+        for container in group.every_container:
+            if container.image:
+                yield container.field / "image"
     if cluster is not None and cluster.autoscaling:
         yield cluster.options / "image"
     if ray_object.job is not None:
-        template = ray_object.job.field / "submitterPodTemplate"
-        for container in (template / "spec" / "containers").items() if template.given else ():
-            yield container / "image"
+        spec = ray_object.job.field / "submitterPodTemplate" / "spec"
+        for name in ("containers", "initContainers") if spec.given else ():
+            yield from (container / "image" for container in (spec / name).items())
 
 
 def shared_memory_above_limit(cluster: Cluster) -> Iterator[Fault]:

@@ -119,6 +119,7 @@ OBJECT_RULES: Final = (
     deny(groups.identity_label_in_template),
     *(_family(name, text) for name, text in FAMILIES.items()),
     warn(lifecycle.placeholder_unresolved),
+    warn(lifecycle.image_reference_invalid),
     deny(head_service.head_port_unnamed, by=KUBERAY),
     warn(metadata.ignore_label_not_true),
     warn(working_dir.working_dir_no_archive, by=RAY),
