@@ -27,6 +27,7 @@ from webhook.api.tenant_cache import TenantCache
 from webhook.app import controller, dashboard, serve
 from webhook.cache.live import ClusterState
 from webhook.config.configuration import Installation, Listen, Settings, Tls
+from webhook.diagnostics.object_cache import ObjectCache
 from webhook.groups.annotations import OPT_INS
 from webhook.groups.group_config import ClusterIndex
 from webhook.groups.identity_labels import WorkerPod
@@ -177,9 +178,16 @@ def test_what_serve_remembers_of_reviews_and_events_is_bounded_in_bytes() -> Non
     assert alone(grown_of_serve) == {}
 
 
-@pytest.mark.parametrize("build", [controller.build, dashboard.build])
-def test_other_processes_have_no_cache_with_long_entries(build: Callable[..., Any]) -> None:
-    process = build(SETTINGS, io.BytesIO())
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: controller.build(SETTINGS, io.BytesIO()),
+        lambda: dashboard.build_stated(ObjectCache(), 0),
+    ],
+    ids=["controller", "dashboard"],
+)
+def test_other_processes_have_no_cache_with_long_entries(build: Callable[[], object]) -> None:
+    process = build()
     for container in containers(process).values():
         if isinstance(container.value, LRU):
             assert container.size <= _BYTES_MAX, container.path
