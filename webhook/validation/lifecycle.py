@@ -168,6 +168,24 @@ def master_address_local(cluster: Cluster) -> Iterator[Fault]:
                     yield Fault(container.value(name), text)
 
 
+def host_network_dns(cluster: Cluster) -> Iterator[Fault]:
+    """A pod whose DNS policy does not resolve the names of the cluster.
+
+    With `hostNetwork` the default policy is that of the node, as is `Default` with any network. The
+    Service of the head, the names of the other hosts, and the variables with such names do not
+    resolve, so workers stay in Init. `None` has servers of its own, which are not checked.
+
+    https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/#pod-s-dns-policy
+    """
+    for group in cluster.everyone:
+        host, policy = (group.pod / "hostNetwork").flag, group.pod / "dnsPolicy"
+        if policy.text == "Default" or (host and policy.text in ("", "ClusterFirst")):
+            found = f"{policy.text or 'not set'}{' with hostNetwork' if host else ''}"
+            need = "ClusterFirstWithHostNet" if host else "ClusterFirst"
+            text = f"dnsPolicy is {found}, which resolves no Services: write {need}"
+            yield Fault(policy, text)
+
+
 def grace_too_short(cluster: Cluster) -> Iterator[Fault]:
     """A drain time that exceeds the grace period of the pod.
 

@@ -230,6 +230,7 @@ CLUSTER_RULES: Final = (
     deny(scheduling.kueue_slice_size),
     warn(scheduling.kueue_too_many_groups),
     deny(scheduling.kueue_group_named_head),
+    warn(lifecycle.host_network_dns),
     warn(lifecycle.grace_too_short),
 )
 JOB_RULES: Final = (
