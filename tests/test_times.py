@@ -17,6 +17,7 @@ FILES: Final = sorted(
     path for path in TESTS.rglob("*.py") if path.relative_to(TESTS).parts[0] not in MEASURING
 )
 CLOCKS: Final = {"monotonic", "perf_counter", "process_time", "time"}
+DATES: Final = {"now", "time", "today", "utcnow"}
 WAITS: Final = {"join", "result", "timeout", "wait", "wait_for"}
 LEAST: Final = 60
 """Seconds that a wait which has to end is given; a sleep for longer stands for one without end."""
@@ -51,8 +52,14 @@ def is_span(node: ast.AST) -> bool:
 
 
 def wrong(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Yield the lines that wait for a fixed time, or set an upper bound of time."""
+    """Yield the lines that wait for a fixed time, set an upper bound of time, or read the clock at
+    import, long before the test.
+    """
     nodes = list(ast.walk(tree))
+    for node in getattr(tree, "body", ()):
+        is_constant = isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None
+        if is_constant and any(called(each) in DATES for each in ast.walk(node.value)):
+            yield node.lineno, "reads the clock at import"
     polling = {id(each) for node in nodes if isinstance(node, ast.While) for each in ast.walk(node)}
     spans = {
         target.id
@@ -92,6 +99,7 @@ def test_it_depends_on_no_time(path: Path) -> None:
         "assert monotonic() - started < 3",
         "took = time.monotonic() - started\nassert took <= 1",
         "assert asyncio.get_running_loop().time() - started < 1.0",
+        "NOW = datetime.now(UTC)",
     ],
 )
 def test_each_of_these_is_found(line: str) -> None:

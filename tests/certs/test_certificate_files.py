@@ -25,7 +25,6 @@ from webhook.certs.certificate_watcher import CertificateFiles, CertificateWatch
 from webhook.certs.context import CertificateError, SwappingContext
 from webhook.certs.issue import Pair
 
-NOW = datetime.now(UTC).replace(microsecond=0)
 VERSIONS = [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]
 
 
@@ -113,13 +112,13 @@ def test_an_unusable_pair_is_kept_out_reported_once_and_healed(
             for _ in range(3):
                 assert ask(listener.port, trusting(signer, version))[0] == serial(good)
         assert str(tmp_path / "tls.crt") in listener.watcher.problem
+        errors = [each.message for each in caplog.records if each.levelname == "ERROR"]
+        assert len(set(errors)) == len(errors) > 0
         write(tmp_path, good)
         until(lambda: not listener.watcher.problem)
         write(tmp_path, other)
         until(lambda: listener.watcher.loads == 2)
         assert ask(listener.port, trusting(signer))[0] == serial(other)
-    errors = [each.message for each in caplog.records if each.levelname == "ERROR"]
-    assert len(set(errors)) == len(errors) > 0
 
 
 def spoil(directory: Path, fault: str, other: Pair, signer: Pair) -> None:
@@ -144,14 +143,15 @@ def test_a_pair_that_is_not_valid_yet_is_served_from_the_first_moment_of_its_tim
     tmp_path: Path,
 ) -> None:
     signer = authority()
-    good, later = server_pair(signer), server_pair(signer, NOW + timedelta(minutes=60))
-    context, clock = SwappingContext(), [NOW.timestamp()]
+    now = datetime.now(UTC).replace(microsecond=0)
+    good, later = server_pair(signer), server_pair(signer, now + timedelta(minutes=60))
+    context, clock = SwappingContext(), [now.timestamp()]
     files = CertificateFiles(tmp_path / "tls.crt", tmp_path / "tls.key")
     keeper = CertificateWatcher(files, context, clock=lambda: clock[0])
 
     def poll(pair: Pair, minutes: float) -> None:
         write(tmp_path, pair)
-        clock[0] = (NOW + timedelta(minutes=minutes)).timestamp()
+        clock[0] = (now + timedelta(minutes=minutes)).timestamp()
         asyncio.run(keeper.poll())
 
     poll(good, 0)
@@ -159,7 +159,7 @@ def test_a_pair_that_is_not_valid_yet_is_served_from_the_first_moment_of_its_tim
     poll(later, 10)
     poll(later, 54)  # certificates are valid 5 minutes before they are issued
     assert (context.expires, keeper.loads) == (served, 1)
-    start = f"{NOW + timedelta(minutes=55):%Y-%m-%d %H:%M}"
+    start = f"{now + timedelta(minutes=55):%Y-%m-%d %H:%M}"
     assert keeper.problem.endswith(
         f": the certificate is valid from {start} UTC; it is served then"
     )
@@ -168,9 +168,9 @@ def test_a_pair_that_is_not_valid_yet_is_served_from_the_first_moment_of_its_tim
 
 
 def test_a_pair_that_is_not_valid_yet_is_not_ready_where_there_is_no_other() -> None:
-    context = SwappingContext()
-    context.load(server_pair(authority(), NOW + timedelta(minutes=60)))
-    minutes = [(NOW + timedelta(minutes=each)).timestamp() for each in (0, 54, 56)]
+    context, now = SwappingContext(), datetime.now(UTC).replace(microsecond=0)
+    context.load(server_pair(authority(), now + timedelta(minutes=60)))
+    minutes = [(now + timedelta(minutes=each)).timestamp() for each in (0, 54, 56)]
     assert [context.valid(each) for each in minutes] == [False, False, True]
 
 
