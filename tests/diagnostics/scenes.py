@@ -22,6 +22,7 @@ from webhook.diagnostics.examiner import examine
 from webhook.diagnostics.live_objects import (
     LiveCluster,
     LiveEvent,
+    LiveNode,
     LivePod,
     LivePodGroup,
     WebhookConfiguration,
@@ -70,7 +71,7 @@ class Observed(Struct, frozen=True):
     pod_groups: list[LivePodGroup] | None = None
     events: list[LiveEvent] | None = None
     services: list[Bare] | None = None
-    nodes: list[Bare] | None = None
+    nodes: list[LiveNode] | None = None
     namespaces: list[Bare] | None = None
     configurations: list[WebhookConfiguration] | None = None
 
@@ -139,7 +140,7 @@ class Scene:
             pod_groups=_views(self.pod_groups, LivePodGroup),
             events=_views(self.events, LiveEvent),
             services=_views(self.services, Bare),
-            nodes=_views(self.nodes, Bare),
+            nodes=_views(self.nodes, LiveNode),
             namespaces=_views(self.namespaces, Bare),
             configurations=_views(self.webhooks, WebhookConfiguration),
         )

@@ -13,16 +13,15 @@ from tests.bench.reviews import managed
 from tests.diagnostics.scenes import NOW, Observed, Scene, llama
 from tests.kubeclient.fake_api import Object
 from webhook.api import names
-from webhook.api.objects import Bare
 from webhook.cache import serve_stores
 from webhook.cache.cluster_cache import PODS
 from webhook.diagnostics.examiner import Examiner
-from webhook.diagnostics.live_objects import LivePod
+from webhook.diagnostics.live_objects import LiveNode, LivePod
 from webhook.diagnostics.object_cache import ObjectCache
 from webhook.groups.identity_index import Membership
 from webhook.kubeclient.wire import Codec
 
-NAMED = Codec(Bare)
+NODES = Codec(LiveNode)
 COUNT = 1000
 PAGE = 250
 KIB = 1024
@@ -110,7 +109,7 @@ def pods_of_the_dashboard() -> tuple[float, int]:
 def nodes_of_the_dashboard() -> tuple[float, int]:
     """Return KiB a node and the number of nodes of the controller and the dashboard."""
     every = ObjectCache().nodes
-    return kept(NAMED, nodes(), lambda node: every.put(node.metadata.uid, node)), len(every.all)
+    return kept(NODES, nodes(), lambda node: every.put(node.metadata.uid, node)), len(every.all)
 
 
 def pods_of_serve() -> tuple[float, int]:
@@ -159,7 +158,7 @@ def tracked() -> int:
     return len(gc.get_objects())
 
 
-def test_a_node_of_which_only_annotations_change_has_not_changed() -> None:
+def test_a_node_of_which_only_annotations_and_heartbeats_change_has_not_changed() -> None:
     object_cache = ObjectCache()
     scene = Scene()
     for pod in scene.observed().pods:
@@ -167,10 +166,12 @@ def test_a_node_of_which_only_annotations_change_has_not_changed() -> None:
     object_cache.begin()
     for version, text in enumerate(("a", "b")):
         meta = {**scene.nodes[0]["metadata"], "uid": "u", "resourceVersion": f"{version}"}
+        beat = {"type": "Ready", "status": "True", "lastHeartbeatTime": f"{version}"}
+        node = {"status": {"conditions": [beat, {"type": text}]}}
         page = json.dumps(
-            {"metadata": {}, "items": [{"metadata": meta | {"annotations": {"a": text}}}]}
+            {"metadata": {}, "items": [node | {"metadata": meta | {"annotations": {"a": text}}}]}
         )
-        object_cache.nodes.put("u", NAMED.page(page.encode())[1][0])
+        object_cache.nodes.put("u", NODES.page(page.encode())[1][0])
         assert object_cache.take_changed() == ({"uid-of-llama"} if version == 0 else set())
 
 

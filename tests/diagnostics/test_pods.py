@@ -5,9 +5,10 @@ start.
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from tests.builders import a_cluster
-from tests.diagnostics.scenes import NOW, Scene, instant
+from tests.diagnostics.scenes import NOW, Scene, instant, llama, merged
 from webhook.api import names
 
 HEAD = "llama-head"
@@ -319,3 +320,211 @@ def test_a_resize_that_ray_gave_up_explains_the_one_that_is_pending() -> None:
     scene.changed(HOST, metadata={"annotations": annotations})
     assert scene.ids() == ["resize-failed"]
     assert "not enough cpu" in messages(scene)[0]
+
+
+LOST = {
+    "type": "Ready",
+    "status": "Unknown",
+    "reason": "NodeStatusUnknown",
+    "message": "Kubelet stopped posting node status.",
+    "lastTransitionTime": instant(AN_HOUR - 60),
+}
+
+
+def node_of(scene: Scene, pod: str) -> dict[str, Any]:
+    name = scene.pods[pod]["spec"]["nodeName"]
+    return next(each for each in scene.nodes if each["metadata"]["name"] == name)
+
+
+@pytest.mark.parametrize("pod", [HOST, HEAD])
+@pytest.mark.parametrize(
+    "status",
+    [
+        unready(AN_HOUR - 60, containerStatuses=[ready("ray-worker")]),
+        unready(AN_HOUR - 60, containerStatuses=[running("ray-worker")]),
+        unready(AN_HOUR - 60, containerStatuses=[terminated(AN_HOUR)]),
+        {},
+    ],
+    ids=["ready before", "starting before", "ended before", "not marked yet"],
+)
+def test_a_lost_node_is_the_cause_of_what_its_pods_show(pod: str, status: dict[str, Any]) -> None:
+    scene = Scene().changed(pod, status=status)
+    node_of(scene, pod)["status"] = {"conditions": [LOST]}
+    (problem,) = scene.examined().every_problem
+    assert (problem.id, problem.since, problem.pods) == ("node-lost", NOW - AN_HOUR + 60, (pod,))
+    assert "which is lost: Kubelet stopped posting node status." in problem.message
+    assert problem.command == f"kubectl describe node {scene.pods[pod]['spec']['nodeName']}"
+    (cluster,) = scene.examined().clusters
+    assert cluster.waits
+
+
+def test_a_node_that_was_deleted_is_lost_to_a_pod_that_is_not_ready() -> None:
+    scene = Scene().changed(HOST, status=unready(90, containerStatuses=[ready("ray-worker")]))
+    scene.nodes.remove(node_of(scene, HOST))
+    (problem,) = scene.examined().every_problem
+    assert (problem.id, problem.since) == ("node-lost", NOW - 90)
+    assert "it does not exist any more" in problem.message
+
+
+def test_a_host_on_a_node_that_may_not_be_read_is_late_like_any_other() -> None:
+    scene = Scene().changed(HOST, status=unready(AN_HOUR, containerStatuses=[ready("ray-worker")]))
+    scene.nodes.clear()
+    observed = structs.replace(scene.observed(), nodes=None)
+    assert [each.id for each in observed.examined(NOW).every_problem] == ["pod-not-ready"]
+
+
+def test_a_drained_node_is_a_remark() -> None:
+    scene = Scene()
+    node_of(scene, HOST)["spec"] = {"unschedulable": True}
+    cluster_report = scene.examined()
+    (problem,) = cluster_report.every_problem
+    assert (problem.id, problem.level, cluster_report.waits) == ("node-drained", "info", False)
+
+
+OUTLIVED = restarted(1, name="ray-head")
+
+
+def test_a_head_that_restarted_has_lost_what_its_workers_belong_to() -> None:
+    (problem,) = Scene().changed(HEAD, status=OUTLIVED).examined().every_problem
+    assert (problem.id, problem.since, len(problem.pods)) == ("head-restarted", NOW - 595, 8)
+    assert "OOMKilled, exit code 137" in problem.message
+    assert "fault tolerance of the GCS, and set a memory request and limit" in problem.remedy
+
+
+def test_workers_that_started_after_the_restart_of_the_head_belong_to_it() -> None:
+    scene = Scene().changed(HEAD, status=OUTLIVED)
+    for pod in scene.pods:
+        if pod != HEAD:
+            scene.changed(pod, status=restarted(1, 540))
+    assert scene.ids() == []
+
+
+def test_a_head_that_was_replaced_has_lost_the_same() -> None:
+    scene = Scene().changed(HEAD, metadata={"creationTimestamp": instant(300)})
+    assert scene.ids() == ["head-restarted"]
+
+
+@pytest.mark.parametrize(
+    "overlay",
+    [
+        {"spec": {"gcsFaultToleranceOptions": {"redisAddress": "redis:6379"}}},
+        {"metadata": {"annotations": {"ray.io/ft-enabled": "true"}}},
+    ],
+)
+def test_a_gcs_that_is_fault_tolerant_loses_nothing(overlay: dict[str, Any]) -> None:
+    scene = Scene().changed(HEAD, status=OUTLIVED)
+    scene.cluster = merged(scene.cluster, overlay)
+    assert scene.ids() == []
+
+
+def test_replicas_of_another_number_of_hosts_are_not_complete() -> None:
+    hosts = ",".join(f"tpu-0-{host}.llama-headless" for host in range(4))
+    scene = Scene(llama(replicas=1)).without("llama-tpu-worker-0-2", HOST)
+    scene.told("llama-tpu-worker-0-0", TPU_WORKER_HOSTNAMES=hosts)
+    scene.cluster["spec"]["workerGroupSpecs"][0]["numOfHosts"] = 2
+    cluster_report = scene.examined()
+    (problem,) = cluster_report.every_problem
+    assert (problem.id, problem.level) == ("hosts-changed", "error")
+    assert problem.change is not None
+    assert problem.change.command.startswith("kubectl delete pod -n team llama-tpu-worker-0-0 ")
+    assert cluster_report.waits
+    assert [each.state for each in cluster_report.clusters[0].groups[0].replicas] == ["waits"]
+
+
+AVAILABLE = "0/9 nodes are available: {}. preemption: 0/9 nodes are available."
+MASTER = "1 node(s) had untolerated taint(s) {node-role.kubernetes.io/control-plane: }, "
+COLUMNS = "kubectl get nodes -o custom-columns=NAME:.metadata.name,"
+SENTENCES: dict[str, tuple[str, str, str]] = {
+    "a claim that is not bound": (
+        "pod has unbound immediate PersistentVolumeClaims",
+        "check that the PersistentVolumeClaim exists",
+        "kubectl describe pvc -n team weights",
+    ),
+    "a claim that does not exist": (
+        'persistentvolumeclaim "weights" not found',
+        "check that the PersistentVolumeClaim exists",
+        "kubectl describe pvc -n team weights",
+    ),
+    "a volume in another zone": (
+        MASTER + "8 node(s) had volume node affinity conflict",
+        "check that the PersistentVolumeClaim exists",
+        "kubectl describe pvc -n team weights",
+    ),
+    "devices of DRA": (
+        "9 cannot allocate all claims",
+        "check the ResourceClaims",
+        "kubectl describe resourceclaims -n team",
+    ),
+    "amounts": (
+        MASTER + "8 Insufficient google.com/tpu",
+        "add nodes with google.com/tpu",
+        COLUMNS + r"google.com/tpu:.status.allocatable.google\.com/tpu",
+    ),
+    "amounts on nodes of others": (
+        "3 node(s) had untolerated taint {team: b}, 6 Insufficient cpu, 1 Insufficient memory",
+        "add nodes with cpu, memory, free some",
+        COLUMNS + "cpu:.status.allocatable.cpu,memory:.status.allocatable.memory",
+    ),
+    "a taint of the nodes with the devices": (
+        "3 node(s) had untolerated taint {google.com/tpu: present}, 6 Insufficient google.com/tpu",
+        "add a toleration for google.com/tpu=present",
+        COLUMNS + "TAINTS:.spec.taints",
+    ),
+    "a taint": (
+        MASTER + "8 node(s) had untolerated taint {dedicated: b}",
+        "add a toleration for dedicated=b",
+        COLUMNS + "TAINTS:.spec.taints",
+    ),
+    "labels": (
+        MASTER + "8 node(s) didn't match Pod's node affinity/selector",
+        "add nodes with the labels",
+        f"kubectl get nodes -L {names.NODE_TPU_ACCELERATOR},{names.NODE_TPU_TOPOLOGY}",
+    ),
+    "other pods": (
+        "9 node(s) didn't match pod affinity rules",
+        "add nodes in the domain",
+        "kubectl get pods -n team -o wide",
+    ),
+    "ports": (
+        "9 node(s) didn't have free ports for the requested pod ports",
+        "remove hostPort",
+        f"kubectl get pod -n team {HOST} -o yaml",
+    ),
+    "topology spread": (
+        "9 node(s) didn't match pod topology spread constraints",
+        "add nodes in the other domains",
+        f"kubectl get pod -n team {HOST} -o yaml",
+    ),
+    "cordoned nodes": ("9 node(s) were unschedulable", "uncordon the nodes", "kubectl get nodes"),
+}
+
+
+def without_node(message: str) -> Scene:
+    """Return a scene with a pod without a node, and the message of the scheduler."""
+    condition = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": message,
+        "lastTransitionTime": instant(TEN_MINUTES),
+    }
+    volumes = [{"name": "w", "persistentVolumeClaim": {"claimName": "weights"}}]
+    spec = {"nodeName": None, "volumes": volumes}
+    return Scene().changed(HOST, spec=spec, status={"phase": "Pending", "conditions": [condition]})
+
+
+@pytest.mark.parametrize(("part", "remedy", "command"), SENTENCES.values(), ids=SENTENCES)
+def test_every_sentence_of_the_scheduler_has_a_remedy(part: str, remedy: str, command: str) -> None:
+    (problem,) = without_node(AVAILABLE.format(part)).examined().every_problem
+    assert problem.id == "pod-pending"
+    assert problem.remedy.startswith(remedy)
+    assert problem.command == command
+
+
+def test_a_cluster_without_nodes_is_told_from_one_that_is_full() -> None:
+    message = "0/0 nodes are available: . preemption: 0/0 nodes are available."
+    (problem,) = without_node(message).examined().every_problem
+    assert (problem.remedy, problem.command) == (
+        "add nodes: the cluster has none",
+        "kubectl get nodes",
+    )

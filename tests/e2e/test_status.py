@@ -415,7 +415,7 @@ def _remedy_of(problem: Json) -> str:
     if problem["id"] == "ignored":
         command = str(problem["command"]).replace(" get ", " label ")
         return command.replace("--show-labels", "admission.ray.io/ignore-")
-    if problem["id"] in ("replica-beyond-desired", "hosts-changed", "pod-without-group"):
+    if problem["id"] in ("replica-beyond-desired", "pod-without-group"):
         return str(problem["command"]).replace(" get ", " delete ").replace(" -o wide", "")
     return str(problem.get("change", {}).get("command", ""))
 

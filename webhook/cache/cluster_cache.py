@@ -16,6 +16,7 @@ from webhook.cache.store import Store
 from webhook.diagnostics.live_objects import (
     LiveCluster,
     LiveEvent,
+    LiveNode,
     LivePod,
     LivePodGroup,
     WebhookConfiguration,
@@ -101,7 +102,7 @@ PODS: Final = Kind(
 _BESIDE: Final[tuple[Kind[Any], ...]] = (
     Kind("events", "/api/v1", Codec(LiveEvent), lambda each: each.events, reasons=EVENTS),
     Kind("services", "/api/v1", _NAMED, lambda each: each.services, metadata_only=True),
-    Kind("nodes", "/api/v1", _NAMED, lambda each: each.nodes, metadata_only=True, namespaced=False),
+    Kind("nodes", "/api/v1", Codec(LiveNode), lambda each: each.nodes, namespaced=False),
     Kind(
         "namespaces",
         "/api/v1",

@@ -14,6 +14,7 @@ from webhook.diagnostics.document import API_VERSION
 from webhook.diagnostics.live_objects import (
     LiveCluster,
     LiveEvent,
+    LiveNode,
     LivePod,
     LivePodGroup,
     WebhookConfiguration,
@@ -29,7 +30,7 @@ _FIELDS: Final[dict[str, tuple[str, type[Struct]]]] = {
     "PodGroup": ("pod_groups", LivePodGroup),
     "Event": ("events", LiveEvent),
     "Service": ("services", Bare),
-    "Node": ("nodes", Bare),
+    "Node": ("nodes", LiveNode),
     "Namespace": ("namespaces", Bare),
     "MutatingWebhookConfiguration": ("configurations", WebhookConfiguration),
 }

@@ -99,7 +99,7 @@ def ended_fault(pod: LivePod, statuses: Iterable[ContainerStatus]) -> Fault | No
     if not ends:
         return None
     status, end = min(ends, key=lambda pair: pair[1].exit_code == 0)
-    return _end(pod, status, end)
+    return end_fault(pod, status, end)
 
 
 def is_done(pod: LivePod, status: ContainerStatus) -> bool:
@@ -124,20 +124,20 @@ def _repeated(pod: LivePod, status: ContainerStatus, now: float) -> Fault | None
     state, last = status.state, status.last_end
     if state.waiting is not None:
         backs_off = state.waiting.reason == _CRASHES
-        return _end(pod, status, last, repeats=True) if backs_off and last else None
+        return end_fault(pod, status, last, repeats=True) if backs_off and last else None
     if status.restart_count < _RESTARTS:
         return None
     if state.terminated is not None:
         again = _restarts(pod, status) and not is_done(pod, status) and state.terminated.exit_code
-        return _end(pod, status, state.terminated, repeats=True) if again else None
+        return end_fault(pod, status, state.terminated, repeats=True) if again else None
     started = seconds_of(state.running.started_at) if state.running else None
     if last is None or started is None or last.lasted >= _LONG_SECONDS:
         return None
     until = started + max(_SHORT_SECONDS, last.lasted)
-    return _end(pod, status, last, repeats=True, until=until) if until > now else None
+    return end_fault(pod, status, last, repeats=True, until=until) if until > now else None
 
 
-def _end(
+def end_fault(
     pod: LivePod,
     status: ContainerStatus,
     end: Terminated,

@@ -8,7 +8,9 @@ from typing import Final
 
 from msgspec import Struct, field
 
+from webhook.api import names
 from webhook.api.objects import (
+    Bare,
     Container,
     EnvVar,
     ObjectMeta,
@@ -82,12 +84,27 @@ class LiveContainer(Container, rename="camel", frozen=True, gc=False):
         return list(self.env or ())
 
 
+class ClaimSource(Struct, rename="camel", frozen=True, gc=False):
+    """`persistentVolumeClaim` of a volume."""
+
+    claim_name: str = ""
+
+
+class Volume(Struct, rename="camel", frozen=True, gc=False):
+    """One volume of a pod."""
+
+    name: str = ""
+    persistent_volume_claim: ClaimSource | None = None
+    ephemeral: Present | None = None
+
+
 class LiveSpec(PodSpec, rename="camel", frozen=True, gc=False):
     """The part of a live pod's `spec` that is decoded."""
 
     containers: tuple[LiveContainer, ...] | None = None  # type: ignore[assignment] # views are read-only
     init_containers: tuple[LiveContainer, ...] | None = None  # type: ignore[assignment] # the same
     node_name: str | None = None
+    volumes: tuple[Volume, ...] | None = None
 
 
 class Waiting(Struct, frozen=True, gc=False):
@@ -218,6 +235,15 @@ class LivePod(Pod, frozen=True, gc=False):
         return next((each for each in statuses if ray and each.name == ray.name), None)
 
     @property
+    def volume_claims(self) -> list[str]:
+        """The names of its PersistentVolumeClaims."""
+        return [
+            claim.claim_name if claim else f"{self.name}-{volume.name}"
+            for volume in self.spec.volumes or ()
+            if (claim := volume.persistent_volume_claim) or volume.ephemeral
+        ]
+
+    @property
     def pod_group(self) -> str:
         """Name of its PodGroup; empty if none."""
         group = self.spec.scheduling_group
@@ -238,6 +264,25 @@ class ScaleStrategy(Struct, rename="camel", frozen=True, gc=False):
     """`scaleStrategy` of a worker group."""
 
     workers_to_delete: list[str] | None = None
+
+
+class NodeSpec(Struct, frozen=True, gc=False):
+    """The part of a node's `spec` that is decoded."""
+
+    unschedulable: bool = False
+
+
+class LiveNode(Bare, frozen=True, gc=False):
+    """A node."""
+
+    spec: NodeSpec = field(default_factory=NodeSpec)
+    status: Conditions = field(default_factory=Conditions)
+
+    @property
+    def unready(self) -> Condition | None:
+        """The condition `Ready`, unless it is true or the node has none yet."""
+        ready = find(self.status.conditions, "Ready")
+        return None if ready is None or ready.status == "True" else ready
 
 
 class LiveGroup(WorkerGroup, rename="camel", frozen=True, gc=False):
@@ -264,6 +309,13 @@ class LiveCluster(RayCluster, frozen=True, gc=False):
     metadata: ClusterMeta = field(default_factory=ClusterMeta)
     spec: LiveClusterSpec = field(default_factory=LiveClusterSpec)
     status: Conditions = field(default_factory=Conditions)
+
+    @property
+    def fault_tolerant(self) -> bool:
+        """Return whether its GCS keeps its state when the head restarts."""
+        annotations = self.metadata.annotations or {}
+        enabled = annotations.get(names.ANNOTATION_FT_ENABLED, "").lower() == "true"
+        return enabled or self.spec.gcs_fault_tolerance_options is not None
 
 
 class Gang(Struct, rename="camel", frozen=True, gc=False):

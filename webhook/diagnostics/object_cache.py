@@ -10,6 +10,7 @@ from webhook.api.objects import Bare, ObjectMeta
 from webhook.diagnostics.live_objects import (
     LiveCluster,
     LiveEvent,
+    LiveNode,
     LivePod,
     LivePodGroup,
     WebhookConfiguration,
@@ -172,7 +173,7 @@ class ObjectCache:
         self.pod_groups: Table[LivePodGroup] = Table(_place, lambda each: self._touch(_place(each)))
         self.events: Table[LiveEvent] = Table(_subjects, self._event_changed)
         self.services: Table[Bare] = Table(_place, lambda each: self._touch(_place(each)))
-        self.nodes: Table[Bare] = Table(_name, lambda each: self._touch(_name(each)), kept_node)
+        self.nodes: Table[LiveNode] = Table(_name, lambda each: self._touch(_name(each)), kept_node)
         self.namespaces: Table[Bare] = Table(_name, self._namespace_changed)
         self.configurations: Table[WebhookConfiguration] = Table(_name, self._installation_changed)
 

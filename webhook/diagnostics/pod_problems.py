@@ -13,6 +13,7 @@ from webhook.diagnostics.assigned_pods import Cluster, Replica, is_head
 from webhook.diagnostics.container_faults import Fault, ended_fault, fault_of, is_done
 from webhook.diagnostics.diagnosis import (
     ERROR,
+    INFO,
     WARNING,
     Begin,
     Diagnosis,
@@ -23,6 +24,7 @@ from webhook.diagnostics.diagnosis import (
 )
 from webhook.diagnostics.live_objects import ContainerStatus, LivePod
 from webhook.diagnostics.messages import agreed, describe, hosts, in_line, listed
+from webhook.diagnostics.scheduler_faults import scheduler_fault
 
 _EVICTED: Final = (
     ("ephemeral", "raise the ephemeral-storage request and limit, or write less"),
@@ -117,7 +119,8 @@ def pod_pending(party: PodSet) -> Iterator[Symptom]:
     """Pods for which the scheduler finds no node.
 
     The message ends with the scheduler's own message. While a host of a replica has no node, all
-    wait. Pods of a PodGroup, and pods with scheduling gates, have their own diagnoses.
+    wait. The remedy is that for the innermost part of the message: claims come before nodes. Pods
+    of a PodGroup, and pods with scheduling gates, have their own diagnoses.
 
     https://kubernetes.io/docs/concepts/scheduling-eviction/kube-scheduler/
     """
@@ -125,11 +128,14 @@ def pod_pending(party: PodSet) -> Iterator[Symptom]:
     for words, found in party.sorted_by(
         lambda pod: "" if grouped and pod.pod_group else _scheduler(pod)
     ):
-        yield found.symptom(
+        fault = scheduler_fault(found.pods[0], words)
+        symptom = found.symptom(
             f"{found.agreed()} no node: {words}",
-            "add nodes that fit, or free some; the pod's events have more",
+            fault.remedy,
             _times(found, "PodScheduled"),
+            fault.command,
         )
+        yield structs.replace(symptom, cause=fault.cause)
 
 
 def pod_gated(party: PodSet) -> Iterator[Symptom]:
@@ -154,6 +160,64 @@ def pod_gated(party: PodSet) -> Iterator[Symptom]:
         )
 
 
+def node_lost(party: PodSet) -> Iterator[Symptom]:
+    """Pods on a node that is not ready.
+
+    kubelet does not report any more, as after a crash or a network failure, or reports that it
+    cannot run pods. The state of these pods is unknown, and the other hosts wait for them. After
+    five minutes the pods are deleted, and remain Terminating until the node is back or deleted.
+
+    https://kubernetes.io/docs/concepts/architecture/nodes/#node-status
+    """
+    for node, found in party.sorted_by(lambda pod: lost_node(party.cluster, pod)):
+        live = party.cluster.objects.nodes.one(node)
+        condition = live.unready if live is not None else None
+        what = condition.words or "not ready" if condition else "it does not exist any more"
+        symptom = found.symptom(
+            f"{found.agreed('runs', 'run')} on node {node}, which is lost: {what}",
+            "repair the node, or delete it, so that its pods are replaced",
+            [condition.since] if condition else map(_unready_since, found.pods),
+            f"kubectl describe node {node}" if condition else "kubectl get nodes",
+        )
+        yield structs.replace(symptom, cause=node)
+
+
+def node_drained(party: PodSet) -> Iterator[Symptom]:
+    """Pods on a node that is cordoned.
+
+    Somebody drains the node, or is about to: it gets no further pods, and those on it are evicted
+    in a while. A replica loses all its hosts with one of them.
+
+    https://kubernetes.io/docs/tasks/administer-cluster/safely-drain-node/
+    """
+    nodes = party.cluster.objects.nodes
+    drained: dict[str, list[LivePod]] = {}
+    for pod in party.pods:
+        node = nodes.one(pod.spec.node_name or "")
+        if node is not None and node.spec.unschedulable:
+            drained.setdefault(node.metadata.name or "", []).append(pod)
+    if drained:
+        called, pods = sorted(drained), [pod for found in drained.values() for pod in found]
+        found = structs.replace(party, pods=pods)
+        yield found.symptom(
+            f"{found.agreed('runs', 'run')} on {agreed(len(called), 'node', 'nodes')} "
+            f"{listed(called)}, which {agreed(len(called), 'is', 'are')} cordoned",
+            "expect the eviction of these pods, or uncordon the node",
+            (),
+            f"kubectl get nodes {' '.join(called)}",
+        )
+
+
+def lost_node(cluster: Cluster, pod: LivePod) -> str:
+    """Return the node of a pod if it is not ready or was deleted; otherwise an empty text."""
+    name = pod.spec.node_name or ""
+    if not name or pod.ended or not cluster.objects.nodes.known:
+        return ""
+    node = cluster.objects.nodes.one(name)
+    lost = not pod.ready if node is None else node.unready is not None
+    return name if lost else ""
+
+
 def container_waits(party: PodSet) -> Iterator[Symptom]:
     """Pods on a node with a container that does not start, or has ended.
 
@@ -167,7 +231,9 @@ def container_waits(party: PodSet) -> Iterator[Symptom]:
     https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#container-states
     """
     now = party.cluster.now
-    for fault, found in party.by_fault(lambda pod: fault_of(pod, now)):
+    for fault, found in party.by_fault(
+        lambda pod: None if lost_node(party.cluster, pod) else fault_of(pod, now)
+    ):
         symptom = found.symptom(
             f"{found.agreed('does', 'do')} not run: {fault.words}",
             fault.remedy,
@@ -352,7 +418,9 @@ def _ended_at(pod: LivePod) -> float | None:
 
 def _unready(party: PodSet, pod: LivePod) -> str:
     """Return why a pod on a node is not ready; empty if another diagnosis reports it."""
-    if pod.ready or pod.ended or pod.unscheduled or fault_of(pod, party.cluster.now):
+    if pod.ready or pod.ended or pod.unscheduled or lost_node(party.cluster, pod):
+        return ""
+    if fault_of(pod, party.cluster.now) is not None:
         return ""
     sidecars = {
         each.name for each in pod.spec.init_containers or () if each.restart_policy == ALWAYS
@@ -428,6 +496,8 @@ def _times(found: PodSet, kind: str) -> Iterator[float | None]:
 PODS: Final = (
     Diagnosis(pod_pending, ERROR, 60, Event("PodPending", 600.0, shared=True)),
     Diagnosis(pod_gated, WARNING, 60),
+    Diagnosis(node_lost, ERROR, 60, Event("NodeLost", shared=True)),
+    Diagnosis(node_drained, INFO),
     Diagnosis(container_waits, ERROR, 60),
     Diagnosis(pod_ended, ERROR, 60),
     Diagnosis(pod_not_ready, ERROR, 900),

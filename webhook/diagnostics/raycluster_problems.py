@@ -6,7 +6,9 @@ from typing import Final
 import msgspec
 
 from webhook.api import names
+from webhook.api.times import seconds_of
 from webhook.diagnostics.assigned_pods import Cluster, is_head, newest
+from webhook.diagnostics.container_faults import end_fault
 from webhook.diagnostics.diagnosis import (
     ERROR,
     INFO,
@@ -121,6 +123,49 @@ def _beheaded(cluster: Cluster) -> Begin:
     unready = ready.since if ready is not None and ready.status == "False" else None
     resumed = suspended.since if suspended is not None else None
     return begun((*ends, *leaving), (meta.created, meta.edited, resumed, unready))
+
+
+def head_restarted(cluster: Cluster) -> Iterator[Symptom]:
+    """A RayCluster whose head restarted while its workers ran, without fault tolerance of the GCS.
+
+    The GCS had the actors, jobs and placement groups in the memory of the head: they are lost, and
+    the processes of the workers still belong to the previous GCS, which they leave after a minute
+    without it. A head that restarts before its workers start has no such effect.
+
+    https://docs.ray.io/en/master/cluster/kubernetes/user-guides/kuberay-gcs-ft.html
+    """
+    if cluster.live.fault_tolerant:
+        return
+    for head in cluster.heads:
+        status = head.ray_status
+        end = status.last_end if status is not None and status.restart_count else None
+        run = status.state.running if status is not None else None
+        began = seconds_of(run.started_at) if end is not None and run is not None else head.created
+        if not head.ready or began is None:
+            continue
+        older = [pod for pod in cluster.pods if pod.ready and (_ray_began(pod) or began) < began]
+        if not older:
+            continue
+        fault = end_fault(head, status, end) if status is not None and end is not None else None
+        yield Symptom(
+            f"the head restarted{f' ({fault.words})' if fault else ''}, so the RayCluster lost its "
+            f"actors, jobs and placement groups; {counted(len(older), 'worker')} started before it",
+            "delete these workers and submit the jobs again; to prevent the loss, enable the fault "
+            f"tolerance of the GCS{f', and {fault.remedy}' if fault else ''}",
+            fault.command if fault else "",
+            Begin(began),
+            pods=tuple(pod.name for pod in older),
+            deletes=True,
+        )
+
+
+def _ray_began(pod: LivePod) -> float | None:
+    """Return when the Ray container of a pod was last started; without a state, when its pod was
+    created.
+    """
+    run = pod.ray_status.state.running if pod.ray_status is not None else None
+    started = seconds_of(run.started_at) if run is not None else None
+    return pod.created if started is None else started
 
 
 def headless_service_missing(cluster: Cluster) -> Iterator[Symptom]:
@@ -304,6 +349,7 @@ def ignored(cluster: Cluster) -> Iterator[Symptom]:
 CLUSTER: Final = (
     Diagnosis(pod_refused, ERROR),
     Diagnosis(head_missing, ERROR, 60),
+    Diagnosis(head_restarted, ERROR),
     Diagnosis(headless_service_missing, ERROR, 30),
     Diagnosis(pod_without_group, WARNING),
     Diagnosis(ignored, INFO),

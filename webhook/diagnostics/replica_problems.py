@@ -182,7 +182,9 @@ def replica_split(expected: Expected) -> Iterator[Symptom]:
     domains: dict[str, list[LivePod]] = {}
     for pod in placed if key else ():
         node = cluster.objects.nodes.one(pod.spec.node_name or "")
-        value = node.label(key) if node is not None else None
+        if node is None:
+            continue
+        value = node.label(key)
         domains.setdefault(f"no {key}" if value is None else value, []).append(pod)
     if len(domains) > 1:
         mixed = expected.placed and replica.group.desired > 1
@@ -203,7 +205,7 @@ def hosts_changed(expected: Expected) -> Iterator[Symptom]:
     """A replica created when its group had another number of hosts.
 
     KubeRay keeps replicas with too many hosts, and running pods keep outdated host names and
-    counts.
+    counts: the job in them waits for the previous number of hosts.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/raycluster_controller.go
     """
@@ -227,8 +229,14 @@ def hosts_changed(expected: Expected) -> Iterator[Symptom]:
                 "recreated pods have the same value"
             )
             command = show("raycluster", cluster.namespace, cluster.name)
-    pods = tuple(pod.name for pod in replica.everyone)
-    yield Symptom(f"replica {replica.called} {says}: {what}", remedy, command, pods=pods)
+    yield Symptom(
+        f"replica {replica.called} {says}: {what}",
+        remedy,
+        command,
+        Begin(None, latest((cluster.live.metadata.edited, replica.newest))),
+        pods=tuple(pod.name for pod in replica.everyone),
+        deletes=not command,
+    )
 
 
 def _made_since_the_last_edit(replica: Replica) -> bool:
@@ -444,7 +452,7 @@ GROUP: Final = (
 )
 REPLICA: Final = (
     Diagnosis(replica_split, ERROR, event=Event("ReplicaSplit")),
-    Diagnosis(hosts_changed, WARNING),
+    Diagnosis(hosts_changed, ERROR),
     Diagnosis(worker_id_differs, ERROR, event=Event("WorkerIdDiffers")),
     Diagnosis(hostname_differs, ERROR, event=Event("HostnameDiffers")),
     Diagnosis(host_restarted, ERROR, event=Event("HostRestarted")),

@@ -12,15 +12,18 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec.structs import astuple, replace
 
-from webhook.api.objects import Bare, Strings
+from webhook.api.objects import Strings
 from webhook.api.tenant_cache import TenantCache
 from webhook.diagnostics.live_objects import (
     MESSAGE_MAX,
     Condition,
+    Conditions,
     ContainerState,
     ContainerStatus,
     LiveContainer,
+    LiveNode,
     LivePod,
+    find,
 )
 
 T = TypeVar("T")
@@ -53,6 +56,7 @@ def kept(pod: LivePod) -> LivePod:
             init_containers=_containers(meta.namespace or "", spec.init_containers),
             node_selector=share(spec.node_selector),
             affinity=share(spec.affinity),
+            volumes=share(spec.volumes),
         ),
         status=replace(
             status,
@@ -63,10 +67,12 @@ def kept(pod: LivePod) -> LivePod:
     )
 
 
-def kept_node(node: Bare) -> Bare:
-    """Return a node without its annotations, which are not used."""
-    meta = node.metadata
-    return Bare(replace(meta, labels=_strings(meta.labels), annotations=None))
+def kept_node(node: LiveNode) -> LiveNode:
+    """Return a node without its annotations, which are not used, and with one condition."""
+    meta = replace(node.metadata, labels=_strings(node.metadata.labels), annotations=None)
+    ready = find(node.status.conditions, "Ready")
+    status = Conditions(_conditions((ready,)) if ready else None)
+    return LiveNode(metadata=meta, spec=node.spec, status=status)
 
 
 def _share(namespace: str, value: T) -> T:
