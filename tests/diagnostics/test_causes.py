@@ -20,13 +20,19 @@ def refused() -> Scene:
     return samples()["pod-refused"].scene()
 
 
-def test_pods_that_are_rejected_as_the_webhook_is_unavailable_lead_to_the_check() -> None:
+@pytest.mark.parametrize(
+    "webhook",
+    ['"pods.admission.ray.io"', '"optional-pods.admission.ray.io"', r"\"pods.admission.ray.io\""],
+)
+def test_pods_that_are_rejected_as_the_webhook_is_unavailable_lead_to_the_check(
+    webhook: str,
+) -> None:
     scene = refused()
     (denied,) = scene.examined().clusters[0].problems
     assert denied.command.startswith("kubectl get raycluster ")
     scene.events[0] = scene.events[0] | {
-        "message": 'Internal error occurred: failed calling webhook "pods.admission.ray.io": no '
-        'endpoints available for service "ray-webhook"'
+        "message": f"Internal error occurred: failed calling webhook {webhook}: no endpoints "
+        'available for service "ray-webhook"'
     }
     (failed,) = scene.examined().clusters[0].problems
     assert (failed.id, failed.command) == ("pod-refused", "ray-webhook check")

@@ -2,6 +2,7 @@
 and markers with the uid of a pod.
 """
 
+import json
 import re
 from collections.abc import Iterable
 from typing import Final
@@ -98,18 +99,33 @@ def path_of(tokens: Iterable[str | int]) -> str:
     return "".join(shown).removeprefix(".")
 
 
+_COMMAND: Final = re.compile(r"((?:\s|\x1b\[[0-9;]*m)*)(::|##\[)")
+"""The beginning of a line that a workflow of GitHub runs as a command, after spaces and colours."""
+
+
 def one_line(text: str) -> str:
     """Return a text with a space for each line break and each non-printable character, such as the
-    C0 and C1 controls, ESC, DEL and bidi overrides.
+    C0 and C1 controls, ESC, DEL and bidi overrides; and no workflow command.
     """
-    if text.isprintable():
-        return text
-    return "".join(character if character.isprintable() else " " for character in text)
+    if not text.isprintable():
+        text = "".join(character if character.isprintable() else " " for character in text)
+    return no_command(text) if ":" in text or "#" in text else text
+
+
+def no_command(line: str) -> str:
+    """Return a line of output with a space in what would make it a workflow command."""
+    found = _COMMAND.match(line)
+    return f"{found[1]}{found[2][0]} {line[found.end() - 1 :]}" if found else line
 
 
 def many_lines(text: str) -> str:
     """Return a text of several lines, each sanitized by `one_line`."""
-    return text if text.isprintable() else "\n".join(map(one_line, text.split("\n")))
+    return "\n".join(map(one_line, text.split("\n")))
+
+
+def json_text(value: object, indent: int | None = 2) -> str:
+    """Return JSON in ASCII without control characters, with a line end."""
+    return json.dumps(value, indent=indent).replace("\x7f", "\\u007f") + "\n"
 
 
 def shortened(text: str, most: int = 63) -> str:

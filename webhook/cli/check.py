@@ -3,7 +3,6 @@
 import argparse
 import base64
 import binascii
-import json
 import sys
 import time
 from collections.abc import Iterable
@@ -16,6 +15,7 @@ from rich.console import RenderableType
 
 from webhook.api import names
 from webhook.api.failures import InputError
+from webhook.api.formats import json_text
 from webhook.cache.probes import Probes
 from webhook.certs.context import CertificateError, read_validity
 from webhook.check.installation_checks import Assumed, Result, after, before, of_files, where
@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
         ask = partial(_of_cluster, arguments=arguments)
         found = look_until(arguments, ask, lambda found: not found.wrong)
     if arguments.output == "json":
-        sys.stdout.write(json.dumps(_data(found), indent=2) + "\n")
+        sys.stdout.write(json_text(_data(found)))
     else:
         _show(found)
     return int(bool(found.wrong))

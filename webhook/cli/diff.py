@@ -1,7 +1,6 @@
 """`ray-webhook diff`: the changes by applying a file: fields, findings, restarts, and hosts."""
 
 import argparse
-import json
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
@@ -10,7 +9,7 @@ import msgspec
 
 from webhook.api import names
 from webhook.api.failures import InputError
-from webhook.api.formats import one_line
+from webhook.api.formats import json_text, one_line
 from webhook.cli.connection import Cluster, with_cluster
 from webhook.cli.files import read_manifests, text_in
 from webhook.cli.parsing import add_connection, add_output, add_paths, required_paths
@@ -68,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
             raise problem_in(each, "metadata.name: set it, to find the object in the cluster")
     compared = with_cluster(arguments, lambda cluster: _compared(cluster, given))
     if arguments.output == "json":
-        sys.stdout.write(json.dumps([_data(each) for each in compared], indent=2) + "\n")
+        sys.stdout.write(json_text([_data(each) for each in compared]))
     else:
         sys.stdout.writelines(f"{one_line(line)}\n" for each in compared for line in _lines(each))
     return int(any(each.comparison is None or each.comparison.any for each in compared))

@@ -1,7 +1,6 @@
 """`ray-webhook preview`: the values that KubeRay's pods would receive, without a cluster."""
 
 import argparse
-import json
 import sys
 from collections.abc import AsyncIterator, Sequence
 from itertools import chain
@@ -13,7 +12,7 @@ import msgspec
 from webhook.admission.pod_handler import PodDecision, PodHandler
 from webhook.api import names
 from webhook.api.failures import InputError
-from webhook.api.formats import dotted, many_lines, one_line
+from webhook.api.formats import dotted, json_text, many_lines, one_line
 from webhook.api.names import POD_KIND
 from webhook.api.objects import Pod, RayCluster
 from webhook.api.review import Denied
@@ -118,14 +117,14 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError(f"{', '.join(paths)}: {_NO_PODS}")
     _print(arguments, clusters, results)
     for name, warning in warnings:
-        sys.stderr.write(many_lines(f"ray-webhook preview: {name}: warning: {warning}\n"))
+        sys.stderr.write(many_lines(f"ray-webhook preview: {one_line(name)}: warning: {warning}\n"))
     refused = [
         *denials,
         *((each.name, each.refused) for each in clusters if each.refused),
         *((_name(each.pod), each.refused) for each in results if each.refused),
     ]
     for name, reason in refused:
-        sys.stderr.write(many_lines(f"ray-webhook preview: {name}: refused: {reason}\n"))
+        sys.stderr.write(many_lines(f"ray-webhook preview: {one_line(name)}: refused: {reason}\n"))
     return 1 if refused else 0
 
 
@@ -178,7 +177,9 @@ def _print(arguments: argparse.Namespace, clusters: list[Sharded], results: list
             sys.stdout.write(many_lines(cluster.explained()))
             sys.stdout.write(many_lines(_start_commands(cluster)))
         for number, result in enumerate(results, 1):
-            sys.stdout.write(many_lines(f"pod {number}: {_name(result.pod)}{_explain(result)}\n"))
+            sys.stdout.write(
+                many_lines(f"pod {number}: {one_line(_name(result.pod))}{_explain(result)}\n")
+            )
     if summary:
         stored = (_mutated(result) for result in results if not result.refused)
         sys.stdout.write("".join(f"{one_line(line)}\n" for line in table(stored)))
@@ -213,7 +214,9 @@ def _start_commands(cluster: Sharded) -> str:
     meta, document = cluster.manifest.metadata, cluster.manifest.document
     name, namespace = str(meta.get("name") or ""), str(meta.get("namespace") or "default")
     found = () if cluster.refused else start_commands(document, name, namespace)
-    return "".join(f"{name}, {group} starts with: {command}\n" for group, command in found)
+    return "".join(
+        one_line(f"{name}, {group} starts with: {command}") + "\n" for group, command in found
+    )
 
 
 def _many(results: list[_Result]) -> bool:
@@ -279,7 +282,7 @@ def _explain(result: _Result) -> str:
     placed, made = result.placed, result.edits
     if placed is None or not (placed.has_identity or made):
         return ": is unchanged"
-    lines = [f"  {text:<74} {why}".rstrip() for text, why in map(_describe, made)]
+    lines = [one_line(f"  {text:<74} {why}".rstrip()) for text, why in map(_describe, made)]
     return "\n".join([f": {_where(placed)}", *(lines or ["  nothing to add"])])
 
 
@@ -349,9 +352,9 @@ def _mutated(result: _Result) -> dict[str, Any]:
 def _formatted(results: list[_Result], output: str) -> str:
     """Return a line with the patch of each pod, in order, or the pods that are stored."""
     if output == "patch":
-        return "\n".join(json.dumps(result.patch) for result in results) + "\n"
+        return "".join(json_text(result.patch, None) for result in results)
     items = [_mutated(result) for result in results if not result.refused]
     if output == "yaml":
         return as_yaml(items)
     listed = {"apiVersion": "v1", "kind": "List", "items": items}
-    return json.dumps(items[0] if len(results) == len(items) == 1 else listed, indent=2) + "\n"
+    return json_text(items[0] if len(results) == len(items) == 1 else listed)

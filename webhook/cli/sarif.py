@@ -1,7 +1,6 @@
 """A report as SARIF 2.1.0, for code scanning."""
 
 import hashlib
-import json
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -9,6 +8,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from webhook import __version__
+from webhook.api.formats import json_text, one_line
 from webhook.cli.validation_report import Entry, Report, identity, relative
 from webhook.manifest.yaml_values import ManifestError
 from webhook.validation.finding import DENY, Level
@@ -44,7 +44,7 @@ def sarif(report: Report) -> str:
         "invocations": [invocation],
         "results": [_sarif_result(entry, index[entry.rule], seen) for entry in report.entries],
     }
-    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
+    return json_text({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]})
 
 
 def _sarif_rule(name: str, level: Level, check: Callable[..., Any]) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def _sarif_rule(name: str, level: Level, check: Callable[..., Any]) -> dict[str,
 
 
 def _sarif_result(entry: Entry, index: int, seen: Counter[str]) -> dict[str, Any]:
-    where = [{"fullyQualifiedName": entry.path}]
+    where = [{"fullyQualifiedName": one_line(entry.path)}]
     text = "\n".join(identity(entry))
     seen[text] += 1
     digest = hashlib.sha256(f"{text}\n{seen[text]}".encode(errors="replace")).hexdigest()
@@ -69,7 +69,7 @@ def _sarif_result(entry: Entry, index: int, seen: Counter[str]) -> dict[str, Any
         "ruleId": entry.rule,
         "ruleIndex": index,
         "level": _sarif_level(entry.level),
-        "message": {"text": f"{entry.path}: {entry.message}"},
+        "message": {"text": one_line(f"{entry.path}: {entry.message}")},
         "locations": [
             {"physicalLocation": _place(entry.file, entry.line), "logicalLocations": where}
         ],
@@ -79,7 +79,7 @@ def _sarif_result(entry: Entry, index: int, seen: Counter[str]) -> dict[str, Any
 
 def _notification(problem: ManifestError, level: str) -> dict[str, Any]:
     place = {"physicalLocation": _place(problem.file, problem.line)}
-    return {"level": level, "message": {"text": problem.problem}, "locations": [place]}
+    return {"level": level, "message": {"text": one_line(problem.problem)}, "locations": [place]}
 
 
 def _place(file: str, line: int) -> dict[str, Any]:

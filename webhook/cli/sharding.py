@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from webhook.admission.reviewer import decided
 from webhook.admission.shard_handler import ShardHandler
 from webhook.api import names
+from webhook.api.formats import one_line
 from webhook.api.objects import Bare
 from webhook.api.review import (
     ALLOWED,
@@ -42,7 +43,7 @@ class Sharded(NamedTuple):
     def explained(self) -> str:
         """Return the text of `--explain`, empty if nothing was changed."""
         if self.refused:
-            return f"{self.name}: REFUSED: {self.refused}\n"
+            return f"{one_line(self.name)}: REFUSED: {self.refused}\n"
         if not self.additions and not self.warnings:
             return ""
         annotations = self.manifest.document["metadata"]["annotations"]
@@ -52,7 +53,8 @@ class Sharded(NamedTuple):
             f"{self.name}: {place}",
             *(f"  {f'+ {what}':<74} # {why}" for what, why in self.additions),
         ]
-        return "\n".join([*lines, *(f"  ! {text}" for text in self.warnings)]) + "\n"
+        lines += [f"  ! {text}" for text in self.warnings]
+        return "".join(f"{one_line(line)}\n" for line in lines)
 
 
 async def sharded(

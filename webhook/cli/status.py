@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import json
 import sys
 import time
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from typing import Final
 from msgspec import structs
 
 from webhook.api.failures import InputError
+from webhook.api.formats import json_text
 from webhook.cache.cluster_cache import Observing
 from webhook.cli.cluster_tree import drawing
 from webhook.cli.connection import Cluster, add_state, read_state, with_cluster
@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
     chosen = _chosen(cluster_report, arguments.raycluster)
     if arguments.output == STATE:
         file = state_of(state.objects, state.now, state.unread)
-        sys.stdout.write(json.dumps(file, indent=1) + "\n")
+        sys.stdout.write(json_text(file, 1))
     else:
         _print(chosen, arguments.output)
     return int(chosen.waits)
@@ -160,4 +160,4 @@ def _print(cluster_report: ClusterReport, output: str) -> None:
     elif output == "yaml":
         sys.stdout.write(as_yaml([document(cluster_report)]))
     else:
-        sys.stdout.write(json.dumps(document(cluster_report), indent=2) + "\n")
+        sys.stdout.write(json_text(document(cluster_report)))

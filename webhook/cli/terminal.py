@@ -12,7 +12,7 @@ from rich.segment import ControlType, Segment, Segments
 from rich.style import Style
 from rich.table import Table
 
-from webhook.api.formats import one_line
+from webhook.api.formats import no_command, one_line
 from webhook.cli.parsing import colourful
 
 _WIDE: Final = 400
@@ -77,7 +77,8 @@ def show(*parts: RenderableType, screen: Console | None = None) -> None:
     with screen.capture() as printed:
         for part in parts:
             screen.print(part, crop=False)
-    screen.file.write("".join(f"{line.rstrip(' ')}\n" for line in printed.get().splitlines()))
+    lines = (no_command(line.rstrip(" ")) for line in printed.get().splitlines())
+    screen.file.write("".join(f"{line}\n" for line in lines))
 
 
 def grid(*columns: Column, padding: int = 1) -> Table:

@@ -1,6 +1,5 @@
 """The report of a `validate` run: text, JSON, GitHub annotations or SARIF."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct, field, to_builtins
 
-from webhook.api.formats import one_line
+from webhook.api.formats import json_text, one_line
 from webhook.cli.kustomize import PatchError
 from webhook.manifest.yaml_values import ManifestError
 from webhook.validation.finding import DENY, WARN, Level
@@ -117,7 +116,7 @@ def text(report: Report, *, colours: bool = False) -> str:
 def as_json(report: Report) -> str:
     """Return a JSON list of the findings, and of objects that could not be read or checked."""
     found = to_builtins([*report.entries, *map(_unread, report.problems)])
-    return json.dumps(found, indent=2) + "\n"
+    return json_text(found)
 
 
 def github(report: Report) -> str:
@@ -173,7 +172,7 @@ def _lines(lines: Iterable[str]) -> str:
 
 
 def _data(value: str) -> str:
-    return value.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return one_line(value).replace("%", "%25")
 
 
 def _property(value: str) -> str:

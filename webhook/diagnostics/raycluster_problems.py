@@ -1,5 +1,6 @@
 """Diagnoses of RayClusters: rejected pods, missing objects of KubeRay, ignored RayClusters."""
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -24,7 +25,6 @@ from webhook.diagnostics.diagnosis import (
 from webhook.diagnostics.expected import Expected
 from webhook.diagnostics.live_objects import LivePod, find
 from webhook.diagnostics.messages import agreed, counted, describe, in_line, listed, show
-from webhook.diagnostics.object_cache import PODS_WEBHOOK
 from webhook.diagnostics.refusals import last_refusal
 from webhook.groups.naming import pod_prefix
 
@@ -41,7 +41,11 @@ _LIMITS: Final = (
     "kubectl describe limitrange -n {namespace}",
 )
 _REFUSED: Final = (
-    (f'failed calling webhook "{PODS_WEBHOOK}"', "make the webhook answer", "ray-webhook check"),
+    (
+        rf"failed calling webhook \W*[a-z-]+\.{re.escape(names.PREFIX.rstrip('/'))}\b",
+        "make the webhook answer",
+        "ray-webhook check",
+    ),
     ("exceeded quota", *_QUOTA),
     ("failed quota", *_QUOTA),
     ("usage per ", *_LIMITS),
@@ -61,7 +65,9 @@ _REFUSED: Final = (
         "kubectl get priorityclasses",
     ),
 )
-"""A part of the API server's message, the remedy, and a command that shows what it names."""
+"""The pattern of a part of the API server's message, the remedy, and a command that shows what it
+names. KubeRay may escape quotes.
+"""
 _OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 
 
@@ -80,9 +86,8 @@ def pod_refused(cluster: Cluster) -> Iterator[Symptom]:
     if refusal is None or not refusal.message:
         return
     words = refusal.message
-    remedy, command = next(
-        ((remedy, command) for part, remedy, command in _REFUSED if part in words), ("", "")
-    )
+    remedies = ((remedy, command) for part, remedy, command in _REFUSED if re.search(part, words))
+    remedy, command = next(remedies, ("", ""))
     command = command.format(namespace=cluster.namespace)
     yield Symptom(
         f"KubeRay cannot create a pod: {in_line(words, _REFUSAL_MAX)}",

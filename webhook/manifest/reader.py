@@ -1,13 +1,14 @@
 """The reader of manifests: the objects in a file, with the line of every field."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from math import inf
 from typing import Any, Final
 
 import yaml
 from msgspec import Struct, structs
 from yaml.nodes import Node, ScalarNode
 
-from webhook.api.formats import path_of
+from webhook.api.formats import one_line, path_of
 from webhook.api.names import RAY_GROUP, known_kind
 from webhook.manifest.documents import split
 from webhook.manifest.yaml_values import (
@@ -26,9 +27,23 @@ from webhook.manifest.yaml_values import (
 
 
 def as_yaml(documents: Iterable[dict[str, Any]]) -> str:
-    """Return objects as the documents of a file, with the order of their fields."""
-    text: str = yaml.safe_dump_all(documents, sort_keys=False, width=132)
+    """Return objects as the documents of a file, with the order of their fields. A text stays in
+    one line, so that it has no part that a reader of lines takes for one of its own.
+    """
+    text: str = yaml.dump_all(documents, Dumper=_Dumper, sort_keys=False, width=inf)
     return text
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes texts with line ends, and those that begin like a workflow command, in quotes."""
+
+
+def _represent(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    quoted = not text.isprintable() or one_line(text) != text
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"' if quoted else None)
+
+
+_Dumper.add_representer(str, _represent)
 
 
 class Manifest(Struct, frozen=True):
