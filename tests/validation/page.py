@@ -75,6 +75,7 @@ FAMILIES = (
     Family("shards", "Shard groups", _of("shard_groups")),
     Family("jobs", "RayJob and RayCronJob", _of("rayjob", "submission", "deletion", "raycronjob")),
     Family("working-dir", "Addresses of code", _of("working_dir")),
+    Family("demands", "Demands of jobs and deployments", _of("demands")),
     Family("services", "RayService", _of("rayservice", "serve_config")),
     Family("updates", "Updates", _of("updates")),
 )

@@ -163,7 +163,8 @@ def test_a_job_has_an_entrypoint_unless_something_else_submits_it(entrypoint: st
 ])  # fmt: skip
 def test_resources_of_the_entrypoint_are_a_json_map_of_numbers(text: str, *, fine: bool) -> None:
     wrong = {("job-entrypoint-resources-unreadable", "spec.entrypointResources")}
-    assert found(a_job().spec(entrypointResources=text)) == (set() if fine else wrong)
+    cluster = a_cluster().group(resources={"Custom_1": "1", "Custom_2": "6"})
+    assert found(a_job(cluster).spec(entrypointResources=text)) == (set() if fine else wrong)
 
 
 @pytest.mark.parametrize(

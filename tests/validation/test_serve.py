@@ -174,7 +174,8 @@ def test_what_ray_refuses_is_denied_and_what_it_ignores_is_warned_of(
 
 @pytest.mark.parametrize("text", USABLE.values(), ids=USABLE)
 def test_a_usable_configuration_has_no_finding(text: str) -> None:
-    assert found(a_service().spec(serveConfigV2=text)) == set()
+    cluster = a_cluster().group(resources={"CPU": "4", "GPU": "1", "TPU": "4"})
+    assert found(a_service(cluster).spec(serveConfigV2=text)) == set()
 
 
 @pytest.mark.parametrize(

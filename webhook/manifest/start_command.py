@@ -7,7 +7,7 @@ https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
@@ -49,6 +49,27 @@ def start_commands(document: Object, name: str, namespace: str) -> Iterator[tupl
                 group_name,
                 _composed(container, _ray_start(group, container, address), overwrites),
             )
+
+
+def start_amounts(group: Object) -> dict[str, str] | None:
+    """Return the parameters of `ray start` with which KubeRay starts a group, without those that
+    are the same in all groups; None if its container has no `ray start` of KubeRay.
+    """
+    template = _map(group.get("template"))
+    containers = _map(template.get("spec")).get("containers")
+    container = _map(next(iter(containers if isinstance(containers, list) else []), None))
+    words = [*_list(container.get("command")), *_list(container.get("args"))]
+    if _overwrites(_map(_map(template.get("metadata")).get("annotations"))) or any(
+        "ray start" in str(word) for word in words
+    ):
+        return None
+    params = {key: str(value) for key, value in _map(group.get("rayStartParams")).items()}
+    params |= _group_resources(_map(group.get("resources")))
+    return _with_amounts(params, _map(container.get("resources")))
+
+
+def _list(value: object) -> Sequence[Any]:
+    return value if isinstance(value, list) else ()
 
 
 def _map(value: object) -> Object:
@@ -111,7 +132,7 @@ def _with_amounts(params: dict[str, str], resources: Object) -> dict[str, str]:
         "memory": read_quantity(limits.get("memory")),
     }
     found = {name: str(math.ceil(amount)) for name, amount in amounts.items() if amount}
-    custom = _custom(params.get("resources"))
+    custom = custom_resources(params.get("resources"))
     if custom is None:
         return {**found, **params}  # KubeRay logs an error, and derives no accelerators
     devices = {name: read_quantity(limits[name]) or Decimal() for name in sorted(limits)}
@@ -124,7 +145,7 @@ def _with_amounts(params: dict[str, str], resources: Object) -> dict[str, str]:
     return {**found, **params, **merged}
 
 
-def _custom(text: str | None) -> dict[str, Decimal] | None:
+def custom_resources(text: str | None) -> dict[str, Decimal] | None:
     """Return the custom resources of a parameter; None if KubeRay cannot parse them."""
     try:
         value = json.loads((text or "{}").strip("'\"` "), parse_float=Decimal, parse_int=Decimal)

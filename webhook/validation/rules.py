@@ -11,6 +11,7 @@ from webhook.validation import (
     autoscaling,
     decoding,
     deletion,
+    demands,
     fault_tolerance,
     feature_gates,
     groups,
@@ -122,6 +123,7 @@ OBJECT_RULES: Final = (
     warn(lifecycle.image_reference_invalid),
     deny(head_service.head_port_unnamed, by=KUBERAY),
     warn(metadata.ignore_label_not_true),
+    warn(demands.demand_above_nodes),
     warn(working_dir.working_dir_no_archive, by=RAY),
 )
 CLUSTER_RULES: Final = (
