@@ -11,6 +11,7 @@ from tests.validation.builders import (
     found,
     rules,
 )
+from webhook.api import names
 from webhook.validation.rule_settings import GATES, RuleSettings
 
 ON = RuleSettings(gates=dict.fromkeys(GATES, True))
@@ -179,4 +180,19 @@ def test_a_gang_has_one_scheduler() -> None:
 
 def test_a_rayjob_passes_its_labels_on_to_its_cluster() -> None:
     job = a_job(a_cluster().autoscaled().group()).label("ray.io/gang-scheduling-enabled", "true")
-    assert found(job) == {("gang-autoscaled", "metadata.labels[ray.io/gang-scheduling-enabled]")}
+    at = "metadata.labels[ray.io/gang-scheduling-enabled]"
+    assert found(job, ON) == {("gang-autoscaled", at)}
+
+
+@pytest.mark.parametrize("labels", [
+    {"yunikorn.apache.org/app-id": "a"}, {"volcano.sh/queue-name": "q"}, {},
+])  # fmt: skip
+def test_other_schedulers_group_the_pods_of_autoscaled_clusters(labels: dict[str, str]) -> None:
+    cluster = a_cluster().autoscaled().label(names.LABEL_GANG, "true").group()
+    for key, value in labels.items():
+        cluster.label(key, value)
+    assert found(cluster) == found(a_job(cluster)) == set()
+    assert found(a_job(a_cluster().autoscaled().group()).label(names.LABEL_GANG, "true")) == set()
+    own = cluster.pod(schedulingGroup={"podGroupName": "mine"})
+    (finding,) = findings(own)
+    assert "KubeRay sets schedulingGroup" not in finding.message

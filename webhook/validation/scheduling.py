@@ -33,14 +33,14 @@ _GATE: Final = "KubernetesWAS"
 
 
 def gang_autoscaled(cluster: Cluster) -> Iterator[Fault]:
-    """Gang scheduling of a cluster that autoscales.
+    """Gang scheduling by the Kubernetes scheduler of a cluster that autoscales.
 
-    The Kubernetes scheduler needs a fixed number of pods, so KubeRay silently omits gang
-    scheduling.
+    With the feature gate KubernetesWAS on, KubeRay silently omits gang scheduling, as the scheduler
+    needs a fixed number of pods. Other batch schedulers support both.
 
     https://github.com/ray-project/kuberay/pull/4962
     """
-    if _asked(cluster) and cluster.autoscaling:
+    if _grouped_by_kuberay(cluster) and cluster.autoscaling:
         text = "no effect, as the cluster autoscales: remove it, or enableInTreeAutoscaling"
         yield Fault(_label(cluster), text)
 
@@ -53,7 +53,7 @@ def gang_other_scheduler(cluster: Cluster) -> Iterator[Fault]:
 
     https://github.com/ray-project/kuberay/pull/4962
     """
-    if not _asked(cluster) or not cluster.settings.enabled(_GATE):
+    if not _grouped_by_kuberay(cluster):
         return
     for label in names.OTHER_SCHEDULER_LABELS:
         if label in cluster.labels:
@@ -83,13 +83,13 @@ def gang_label_value(cluster: Cluster) -> Iterator[Fault]:
 def scheduling_group_in_template(cluster: Cluster) -> Iterator[Fault]:
     """A scheduling group in a pod template.
 
-    All pods of the group stay Pending until the PodGroup is created, and with gang scheduling
-    KubeRay replaces the scheduling group.
+    All pods of the group stay Pending until the PodGroup is created, and with gang scheduling by
+    the feature gate KubernetesWAS KubeRay replaces the scheduling group.
 
     https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
     """
     text = f"set by hand: use {names.ANNOTATION_SCHEDULING_GROUP} or {names.LABEL_GANG}"
-    if _asked(cluster):
+    if _grouped_by_kuberay(cluster):
         text = f"with {names.LABEL_GANG}, KubeRay sets schedulingGroup: remove it"
     elif _gang(cluster).active:
         annotation = _annotation(cluster).token
@@ -152,8 +152,10 @@ def _annotation(cluster: Cluster) -> Field:
     return cluster.annotation(names.ANNOTATION_SCHEDULING_GROUP)
 
 
-def _asked(cluster: Cluster) -> bool:
-    return cluster.labels.get(names.LABEL_GANG, "").lower() == "true"
+def _grouped_by_kuberay(cluster: Cluster) -> bool:
+    """Return whether KubeRay creates a PodGroup of Kubernetes, for which its gate must be on."""
+    asked = cluster.labels.get(names.LABEL_GANG, "").lower() == "true"
+    return asked and cluster.settings.enabled(_GATE)
 
 
 def _label(cluster: Cluster) -> Field:
