@@ -167,3 +167,24 @@ def test_a_topology_mismatch_offers_both_sides(topology: str, hosts: int, advice
     cluster = a_cluster().group(hosts=hosts).tpu(topology, 4)
     (finding,) = findings(cluster, "tpu-topology-mismatch")
     assert finding.message.endswith(advice)
+
+
+def test_a_shape_that_ray_does_not_list_is_no_reason_to_change_it() -> None:
+    cluster = a_cluster().group(hosts=48).tpu("4x4x12", 4, "tpu7x")
+    (finding,) = findings(cluster)
+    assert finding.rule == "tpu-topology-unlisted"
+    assert finding.message == (
+        "slice_placement_group of Ray refuses 4x4x12 of TPU tpu7x, and nothing else does"
+    )
+
+
+def test_neuron_cores_count_where_the_autoscaler_reads_them() -> None:
+    devices = {"limits": {"aws.amazon.com/neuron": "16"}}
+    rule = ("neuron-cores-missing", "spec.workerGroupSpecs[0].resources[neuron_cores]")
+    fixed = {"replicas": 2, "minReplicas": 2, "maxReplicas": 2}
+    for cluster, told in (
+        (a_cluster().group(), False),
+        (a_cluster().autoscaled().group(), True),
+        (a_cluster().autoscaled().group("workers", **fixed), False),
+    ):
+        assert (rule in found(cluster.container(resources=devices))) is told

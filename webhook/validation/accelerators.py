@@ -179,10 +179,10 @@ def _affinity_keys(group: Group) -> set[str]:
 
 
 def tpu_topology_unlisted(cluster: Cluster) -> Iterator[Fault]:
-    """A TPU topology that is not in the list of its generation.
+    """A TPU topology that is not in Ray's list of its generation.
 
-    Ray refuses to reserve such a slice. The list is Ray's, and a cloud may add shapes, so this is a
-    warning.
+    Only `slice_placement_group` of Ray refuses to reserve such a slice; its pods start, and form
+    the slice. A node pool has one topology, so another one is no remedy.
 
     https://github.com/ray-project/ray/blob/master/python/ray/_private/accelerators/tpu.py
     """
@@ -195,9 +195,8 @@ def tpu_topology_unlisted(cluster: Cluster) -> Iterator[Fault]:
         except TopologyError:
             continue
         if not listed:
-            chips = group.count(TPU) * group.hosts
-            text = f"Ray knows no topology {topology} of TPU {generation.name}: "
-            text += advice(generation, chips, "check topology and numOfHosts")
+            refused = f"slice_placement_group of Ray refuses {topology} of TPU {generation.name}"
+            text = f"{refused}, and nothing else does"
             yield Fault(group.slice_field, text)
 
 
@@ -267,10 +266,11 @@ def device_outside_first_container(cluster: Cluster) -> Iterator[Fault]:
 
 
 def neuron_cores_missing(cluster: Cluster) -> Iterator[Fault]:
-    """A group that requests Neuron devices and offers Ray no NeuronCores.
+    """An autoscaled group that requests Neuron devices and offers Ray no NeuronCores.
 
-    KubeRay derives `neuron_cores` from `aws.amazon.com/neuroncore` only, so tasks and actors that
-    request NeuronCores are never placed on the group.
+    KubeRay and the autoscaler derive `neuron_cores` from `aws.amazon.com/neuroncore` only, so the
+    group is never scaled up for tasks and actors that request NeuronCores. Ray counts the cores of
+    a node that runs.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
     (`addWellKnownAcceleratorResources`)
@@ -278,7 +278,9 @@ def neuron_cores_missing(cluster: Cluster) -> Iterator[Fault]:
     for group in cluster.groups_with(NEURON):
         first, resources = group.first, group.field / "resources"
         if (
-            first.devices.get(NEURON.name)
+            cluster.autoscaling
+            and group.scale.min_replicas != group.scale.max_replicas
+            and first.devices.get(NEURON.name)
             and not first.devices.get(NEURON_CORE.name)
             and _NEURON_CORES not in resources.map
             and _NEURON_CORES not in group.params.get("resources", "")
