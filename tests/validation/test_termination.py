@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.validation.builders import a_cluster, found
+from tests.validation.builders import Json, a_cluster, found
 from webhook.api import names
 from webhook.validation.ruleset import check_file
 
@@ -29,7 +29,8 @@ def test_a_drain_of_the_template_counts_as_ray_reads_it(
 def test_a_hook_is_found_once_an_object_in_files_and_not_on_the_head() -> None:
     hook = {"preStop": {"exec": {"command": ["/bin/sh", "-c", "ray stop"]}}}
     cluster = a_cluster().group("a").container(lifecycle=hook).group("b").container(lifecycle=hook)
-    head = a_cluster()
+    cluster.annotation(names.ANNOTATION_DRAIN_SECONDS, "120")
+    head = a_cluster().annotation(names.ANNOTATION_DRAIN_SECONDS, "120")
     first = head.value["spec"]["headGroupSpec"]["template"]["spec"]["containers"][0]
     first["lifecycle"] = hook
     told = [each.path for each in check_file("RayCluster", cluster.build())]
@@ -38,3 +39,22 @@ def test_a_hook_is_found_once_an_object_in_files_and_not_on_the_head() -> None:
     ]
     assert found(cluster) == set()
     assert check_file("RayCluster", head.build()) == []
+
+
+@pytest.mark.parametrize(("fields", "pod", "told"), [
+    ({}, {}, False),
+    ({}, {"nodeSelector": {"cloud.google.com/gke-spot": "true"}}, True),
+    ({}, {"nodeSelector": {"cloud.google.com/gke-spot": "false"}}, False),
+    ({}, {"nodeSelector": {"eks.amazonaws.com/capacityType": "SPOT"}}, True),
+    ({}, {"nodeSelector": {"karpenter.sh/capacity-type": "on-demand"}}, False),
+    ({}, {"nodeSelector": {"cloud.google.com/gke-preemptible": "true"}}, True),
+    ({"labels": {"ray.io/market-type": "spot"}}, {}, True),
+])  # fmt: skip
+def test_a_hook_matters_where_pods_drain_or_are_preempted(
+    fields: Json, pod: Json, *, told: bool
+) -> None:
+    hook = {"preStop": {"exec": {"command": ["/bin/sh", "-c", "ray stop"]}}}
+    cluster = a_cluster().group(**fields).container(lifecycle=hook).pod(**pod)
+    assert bool(check_file("RayCluster", cluster.build())) is told
+    own = cluster.env(names.RAY_DRAIN_TIMEOUT, "20")
+    assert check_file("RayCluster", own.build())

@@ -16,6 +16,7 @@ from webhook.validation.ray_object import RayObject
 
 _PLACEHOLDER: Final = re.compile(r"\$(\{\w+\}|\w+)")
 _FILL_IN: Final = re.compile(r"<[^>]*>|\{\{.*?\}\}|\[[^\]]*\]|\{[^}]*\}")
+_SPOT: Final = re.compile(r"\b(spot|preemptible)\b", re.IGNORECASE)
 _STOPS: Final = re.compile(r"\bray\s+stop\b")
 _SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - where Ray keeps its objects
 _MEMORY: Final = "Memory"
@@ -210,16 +211,35 @@ def grace_too_short(cluster: Cluster) -> Iterator[Fault]:
 
 
 def ray_stop_in_pre_stop(ray_object: RayObject) -> Iterator[Fault]:
-    """A `preStop` hook with `ray stop`, in a worker group.
+    """A `preStop` hook with `ray stop`, in a worker group that drains, or on nodes that a cloud may
+    take back.
 
     The hook ends all processes of the node immediately, before Ray can drain it. KubeRay had this
     hook once and removed it. Only the first hook of an object is reported.
 
     https://github.com/ray-project/kuberay/pull/2724
     """
-    for group in ray_object.cluster.groups if ray_object.cluster is not None else ():
+    cluster = ray_object.cluster
+    for group in cluster.groups if cluster is not None else ():
+        if cluster is None or not (_drains(cluster, group) or _is_preemptible(group)):
+            continue
         for container in group.containers:
             command = container.field / "lifecycle" / "preStop" / "exec" / "command"
             if _STOPS.search(" ".join(word.text for word in command.items())):
                 yield Fault(command, "ray stop ends what runs on the node at once: remove the hook")
                 return
+
+
+def _drains(cluster: Cluster, group: Group) -> bool:
+    """Return whether the group's pods have time to drain."""
+    own = own_seconds(group.first.literal(names.RAY_DRAIN_TIMEOUT))
+    asked = read_seconds(DRAIN_SECONDS.read(cluster.annotations))
+    return bool(asked if own is None else own)
+
+
+def _is_preemptible(group: Group) -> bool:
+    """Return whether the node selector or a label of the group chooses spot nodes."""
+    chosen = {**group.selector.strings, **(group.field / "labels").strings}
+    return any(
+        _SPOT.search(f"{key}={value}") and value.lower() != "false" for key, value in chosen.items()
+    )
