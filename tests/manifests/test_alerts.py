@@ -12,6 +12,7 @@ import yaml
 
 from tests.e2e.build import binary
 from tests.manifests.render import ROOT
+from tests.release.build import repository
 
 pytestmark = pytest.mark.manifests
 
@@ -185,7 +186,10 @@ def promtool(folder: Path, *arguments: str) -> None:
 
 @pytest.mark.parametrize("name", RULES)
 def test_the_runbook_of_an_alert_is_a_section_of_a_page(name: str) -> None:
-    page, _, anchor = RULES[name]["annotations"]["runbook_url"].partition("#")
+    annotations = RULES[name]["annotations"]
+    assert annotations.keys() == {"summary", "description", "runbook_url"}
+    url, _, anchor = annotations["runbook_url"].partition("#")
+    page = url.removeprefix(f"{repository()}/blob/main/")
     headings = re.findall(r"^## (.+)$", (ROOT / page).read_text(), re.MULTILINE)
     assert anchor == name.lower()
     assert name in headings

@@ -195,7 +195,14 @@ def test_values_reach_the_objects() -> None:
         assert pod_of(objects, name)["priorityClassName"] == "high"
     for webhook in one(objects, "MutatingWebhookConfiguration")["webhooks"]:
         named = webhook["namespaceSelector"]["matchExpressions"][0]
-        assert named["values"] == ["ray-webhook", "kube-system", "a", "b"]
+        assert named["values"] == [
+            "ray-webhook",
+            "kube-system",
+            "kube-public",
+            "kube-node-lease",
+            "a",
+            "b",
+        ]
     assert not {"NetworkPolicy", "PriorityClass"} & {found["kind"] for found in objects}
 
 

@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import yaml
 from tests.manifests.environment import environment, variables
 from tests.manifests.render import (
     CHART,
+    KUBE_VERSION,
     ROOT,
     container_of,
     helm,
@@ -18,9 +20,11 @@ from tests.manifests.render import (
     one,
     pod_of,
     refusal,
+    run,
     template,
     webhooks,
 )
+from webhook import __version__
 from webhook.config.sources import read_settings
 
 pytestmark = pytest.mark.manifests
@@ -209,8 +213,16 @@ def test_monitoring_stacks_find_what_is_theirs() -> None:
     labels = labels_of(objects)
     selector = one(objects, "PodMonitoring")["spec"]["selector"]
     assert selector["matchLabels"].items() <= labels.items()
-    (names,) = selector["matchExpressions"]
-    assert names["values"] == [labels["app.kubernetes.io/name"], "ray-webhook-controller"]
+    (components,) = selector["matchExpressions"]
+    assert components["values"] == [
+        labels_of(objects, name)[components["key"]]
+        for name in ("ray-webhook", "ray-webhook-controller")
+    ]
+    runbooks = [
+        rule["annotations"]["runbook_url"]
+        for rule in one(objects, "PrometheusRule")["spec"]["groups"][0]["rules"]
+    ]
+    assert all(url.startswith("https://git.example.com/ray-webhook/blob/main/") for url in runbooks)
     dashboard = one(objects, "ConfigMap", "ray-webhook-dashboard")
     assert dashboard["metadata"]["labels"]["grafana_dashboard"] == "1"
     shipped = (ROOT / "manifests" / "monitoring" / "dashboard.json").read_text()
@@ -251,7 +263,7 @@ def test_every_value_that_a_template_reads_is_in_the_values() -> None:
     read = {
         name
         for template in (CHART / "templates").iterdir()
-        for name in re.findall(r"\.Values\.([a-zA-Z]+)", template.read_text())
+        for name in re.findall(r"(?:\.V|\$v)alues\.([a-zA-Z]+)", template.read_text())
     }
     values = {
         line.partition(":")[0]
@@ -259,4 +271,101 @@ def test_every_value_that_a_template_reads_is_in_the_values() -> None:
         if line[:1].isalpha()
     }
     schema = json.loads((CHART / "values.schema.json").read_text())["properties"].keys()
-    assert read == values == schema
+    assert read == values == schema - {"enabled"}, "a parent chart sets it as a condition"
+
+
+def test_the_controller_has_variables_flags_annotations_and_nodes_of_its_own() -> None:
+    objects = helm(
+        "--set",
+        "controller.extraEnv[0].name=MINE,controller.extraEnv[0].value=a,"
+        "controller.extraArgs={--log.format=text},controller.annotations.b=c,"
+        "controller.nodeSelector.pool=system",
+    )
+    name = "ray-webhook-controller"
+    assert variables(objects, name)["MINE"] == "a"
+    assert "MINE" not in variables(objects)
+    assert container_of(objects, name)["args"] == ["controller", "--log.format=text"]
+    assert one(objects, "Deployment", name)["metadata"]["annotations"] == {"b": "c"}
+    linux = {"kubernetes.io/os": "linux"}
+    assert pod_of(objects, name)["nodeSelector"] == linux | {"pool": "system"}
+    assert pod_of(objects)["nodeSelector"] == linux
+
+
+def test_updates_disruptions_and_the_runtime_are_values() -> None:
+    flags = (
+        "strategy.type=Recreate,strategy.rollingUpdate=null,runtimeClassName=gvisor,"
+        "podDisruptionBudget.maxUnavailable=null,podDisruptionBudget.minAvailable=50%"
+    )
+    objects = helm("--set", flags)
+    assert one(objects, "Deployment", "ray-webhook")["spec"]["strategy"] == {"type": "Recreate"}
+    for name in ("ray-webhook", "ray-webhook-controller"):
+        assert pod_of(objects, name)["runtimeClassName"] == "gvisor"
+    budget = one(objects, "PodDisruptionBudget")["spec"]
+    assert budget.pop("selector")
+    assert budget == {"minAvailable": "50%"}
+    none = helm("--set", "podDisruptionBudget.enabled=false,flowSchema.enabled=true")
+    assert "PodDisruptionBudget" not in {found["kind"] for found in none}
+    assert one(none, "FlowSchema")
+    assert "podDisruptionBudget" in refusal("--set", "podDisruptionBudget.minAvailable=1")
+
+
+def test_names_that_the_chart_sets_itself_are_refused() -> None:
+    templates = "".join(path.read_text() for path in (CHART / "templates").iterdir())
+    taken = set(re.findall(r"\bRAY_WEBHOOK_[A-Z_]+", templates))
+    assert len(taken) == 8
+    for value in ("extraEnv", "controller.extraEnv"):
+        for name in taken:
+            assert "extraEnv" in refusal("--set", f"{value}[0].name={name},{value}[0].value=a")
+    for name in ("tls", "settings", "clients"):
+        assert "extraVolumes" in refusal("--set", f"extraVolumes[0].name={name}")
+    for name in one(helm(), "Deployment", "ray-webhook")["metadata"]["labels"]:
+        for value in ("commonLabels", "podLabels"):
+            assert value in refusal("--set-json", f"{value}={json.dumps({name: 'mine'})}")
+    assert "podAnnotations" in refusal("--set", "podAnnotations.checksum/settings=a")
+
+
+def test_an_annotation_of_a_configuration_replaces_that_of_the_chart() -> None:
+    wave = "argocd.argoproj.io/sync-wave"
+    given = f"mutating.annotations={json.dumps({wave: '7'})}"
+    objects = helm("--set-json", given, "--set", "certificates.source=cert-manager")
+    found = one(objects, "MutatingWebhookConfiguration")["metadata"]["annotations"]
+    assert found == {wave: "7", "cert-manager.io/inject-ca-from": "ray-webhook/ray-webhook-tls"}
+
+
+def test_every_object_and_pod_names_its_component_and_selectors_match_no_other() -> None:
+    monitoring = ",".join(f"monitoring.{part}=true" for part in ("serviceMonitor", "podMonitoring"))
+    objects = helm("--set", f"{monitoring},networkPolicy.enabled=true,flowSchema.enabled=true")
+    key = "app.kubernetes.io/component"
+    for found in objects:
+        name, labels = found["metadata"]["name"], found["metadata"]["labels"]
+        assert labels[key] == ("controller" if name.endswith("-controller") else "webhook"), name
+    for name, component in (("ray-webhook", "webhook"), ("ray-webhook-controller", "controller")):
+        deployment = one(objects, "Deployment", name)["spec"]
+        selectors = [
+            deployment["selector"]["matchLabels"],
+            one(objects, "Service", name)["spec"]["selector"],
+            one(objects, "NetworkPolicy", name)["spec"]["podSelector"]["matchLabels"],
+        ]
+        assert [each[key] for each in selectors] == [component] * 3
+        for selector in selectors:
+            assert selector.items() <= labels_of(objects, name).items()
+
+
+def test_an_umbrella_chart_installs_it_on_its_condition(tmp_path: Path) -> None:
+    umbrella = tmp_path / "platform"
+    (umbrella / "charts").mkdir(parents=True)
+    shutil.copytree(CHART, umbrella / "charts" / "ray-webhook")
+    dependency = {"name": "ray-webhook", "version": __version__, "condition": "ray-webhook.enabled"}
+    chart = {"apiVersion": "v2", "name": "platform", "version": "1.0.0"}
+    (umbrella / "Chart.yaml").write_text(yaml.safe_dump(chart | {"dependencies": [dependency]}))
+    values = {
+        "global": {"imageRegistry": "mirror.example.com", "team": "ml"},
+        "ray-webhook": {"enabled": True, "fullnameOverride": "gate"},
+    }
+    (umbrella / "values.yaml").write_text(yaml.safe_dump(values))
+    rendered = run("helm", "template", "platform", str(umbrella), "--kube-version", KUBE_VERSION)
+    objects = [found for found in yaml.safe_load_all(rendered.stdout) if found]
+    image = container_of(objects, "gate")["image"]
+    assert image == f"mirror.example.com/ray-webhook:{__version__}"
+    off = ("--set", "ray-webhook.enabled=false")
+    assert not run("helm", "template", "platform", str(umbrella), *off).stdout.strip()

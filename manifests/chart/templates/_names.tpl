@@ -16,19 +16,27 @@
 {{ join "," $parts }}
 {{- end }}
 
-{{/* The labels that select the pods of a process, as in (list . "-controller"); "" answers reviews. */}}
-{{- define "ray-webhook.selector" -}}
-{{- $root := index . 0 -}}
-app.kubernetes.io/name: {{ $root.Values.nameOverride | default $root.Chart.Name }}{{ index . 1 }}
-app.kubernetes.io/instance: {{ $root.Release.Name }}
+{{/* The labels of the installation. */}}
+{{- define "ray-webhook.instance" -}}
+app.kubernetes.io/name: {{ .Values.nameOverride | default .Chart.Name }}
+app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
+{{/* The labels that select the pods of a component, as in (list . "controller"); "webhook" answers reviews. */}}
+{{- define "ray-webhook.selector" -}}
+{{ include "ray-webhook.instance" (index . 0) }}
+app.kubernetes.io/component: {{ index . 1 }}
+{{- end }}
+
+{{/* The labels of an object with a name, as in (list . "ray-webhook-controller"), which contains its component. */}}
 {{- define "ray-webhook.labels" -}}
-{{ include "ray-webhook.selector" (list . "") }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
-{{- with .Values.commonLabels }}
+{{- $root := index . 0 -}}
+{{- $component := index . 1 | trimPrefix (include "ray-webhook.name" $root) | trimPrefix "-" | splitList "-" | first -}}
+{{ include "ray-webhook.selector" (list $root (ternary $component "webhook" (has $component (list "controller" "test")))) }}
+app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ $root.Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" }}
+{{- with $root.Values.commonLabels }}
 {{ toYaml . }}
 {{- end }}
 {{- end }}
@@ -102,7 +110,7 @@ namespaceSelector:
   matchExpressions:
     - key: kubernetes.io/metadata.name
       operator: NotIn
-      values: {{ concat (list .Release.Namespace "kube-system") .Values.ignoredNamespaces | toJson }}
+      values: {{ concat (list .Release.Namespace "kube-system" "kube-public" "kube-node-lease") .Values.ignoredNamespaces | toJson }}
     - key: admission.ray.io/ignore
       operator: NotIn
       values: ["true"]
@@ -123,13 +131,12 @@ namespaceSelector:
 {{- $name := include "ray-webhook.name" $root -}}
 metadata:
   name: {{ $name }}
-  labels: {{- include "ray-webhook.labels" $root | nindent 4 }}
-  annotations:
-    argocd.argoproj.io/sync-wave: "1"
-    {{- if eq $root.Values.certificates.source "cert-manager" }}
-    cert-manager.io/inject-ca-from: {{ $root.Release.Namespace }}/{{ $name }}-tls
-    {{- end }}
-    {{- with (index . 1).annotations }}{{ toYaml . | nindent 4 }}{{ end }}
+  labels: {{- include "ray-webhook.labels" (list $root $name) | nindent 4 }}
+  {{- $annotations := dict "argocd.argoproj.io/sync-wave" "1" }}
+  {{- if eq $root.Values.certificates.source "cert-manager" }}
+  {{- $_ := set $annotations "cert-manager.io/inject-ca-from" (printf "%s/%s-tls" $root.Release.Namespace $name) }}
+  {{- end }}
+  annotations: {{- merge (dict) (index . 1).annotations $annotations | toYaml | nindent 4 }}
 {{- end }}
 
 {{/* The clientConfig of a webhook: (list . path). */}}

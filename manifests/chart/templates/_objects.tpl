@@ -4,14 +4,14 @@
 metadata:
   name: {{ index . 1 }}
   namespace: {{ $root.Release.Namespace }}
-  labels: {{- include "ray-webhook.labels" $root | nindent 4 }}
+  labels: {{- include "ray-webhook.labels" (list $root (index . 1)) | nindent 4 }}
 {{- end }}
 
 {{/* The metadata of a cluster-scoped object with a name. */}}
 {{- define "ray-webhook.clusterMetadata" -}}
 metadata:
   name: {{ index . 1 }}
-  labels: {{- include "ray-webhook.labels" (index . 0) | nindent 4 }}
+  labels: {{- include "ray-webhook.labels" . | nindent 4 }}
 {{- end }}
 
 {{/* Grant a ClusterRole and a Role of one name to a service account: (list . name account). */}}
@@ -43,7 +43,7 @@ subjects:
     namespace: {{ (index . 1).Release.Namespace }}
 {{- end }}
 
-{{/* The metadata of a pod template: (list . "-controller"). A change of the settings replaces the pods. */}}
+{{/* The metadata of a pod template: (list . "controller"). A change of the settings replaces the pods. */}}
 {{- define "ray-webhook.podMetadata" -}}
 {{- $root := index . 0 -}}
 metadata:
@@ -55,24 +55,28 @@ metadata:
     {{- with $root.Values.podAnnotations }}{{ toYaml . | nindent 4 }}{{ end }}
 {{- end }}
 
-{{/* The fields that all pods have in common. */}}
+{{/* The fields that all pods have in common: (list . nodeSelector). */}}
 {{- define "ray-webhook.pod" -}}
-{{- with .Values.priorityClassName }}
+{{- $values := (index . 0).Values -}}
+{{- with $values.priorityClassName }}
 priorityClassName: {{ . }}
 {{- end }}
-{{- with concat (.Values.global.imagePullSecrets | default list) .Values.imagePullSecrets }}
+{{- with $values.runtimeClassName }}
+runtimeClassName: {{ . }}
+{{- end }}
+{{- with concat ($values.global.imagePullSecrets | default list) $values.imagePullSecrets }}
 imagePullSecrets: {{- toYaml . | nindent 2 }}
 {{- end }}
 enableServiceLinks: false
-terminationGracePeriodSeconds: {{ .Values.terminationGracePeriodSeconds }}
-securityContext: {{- toYaml .Values.podSecurityContext | nindent 2 }}
-{{- with .Values.nodeSelector }}
+terminationGracePeriodSeconds: {{ $values.terminationGracePeriodSeconds }}
+securityContext: {{- toYaml $values.podSecurityContext | nindent 2 }}
+{{- with index . 1 }}
 nodeSelector: {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .Values.tolerations }}
+{{- with $values.tolerations }}
 tolerations: {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .Values.affinity }}
+{{- with $values.affinity }}
 affinity: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
