@@ -60,6 +60,7 @@ VALUES = {
     names.ANNOTATION_SHARD_INDEX: "3",
     names.ANNOTATION_SHARD_COUNT: "4",
     names.ANNOTATION_DRAIN_SECONDS: "60",
+    names.ANNOTATION_MAX_DISRUPTED: "1",
     names.ANNOTATION_COMPUTE_DOMAIN: "worker-group",
     names.ANNOTATION_NODE_LABELS: "rack=rack",
     names.ANNOTATION_KEEP_NODES: "all",

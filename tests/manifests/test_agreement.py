@@ -51,6 +51,7 @@ DEFAULTS = Settings()
 PUBLISHING = "schedulingGroups.publish=true"
 PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
 BINDINGS = "bindings.admission.ray.io"
+EVICTIONS = "evictions.admission.ray.io"
 LEASE = f"{DEFAULTS.installation.name}-controller"
 
 
@@ -493,6 +494,19 @@ def test_with_compute_domains_the_controller_may_do_what_it_does_and_nothing_els
             "verbs": ["create", "delete", "list", "patch"],
         }
     ]
+
+
+def test_evictions_are_reviewed_on_request_and_pass_without_an_answer() -> None:
+    assert EVICTIONS not in webhooks(installation("self-signed"))
+    entry = webhooks(installation("self-signed", "evictions.enabled=true"))[EVICTIONS]
+    assert (entry["failurePolicy"], entry["timeoutSeconds"]) == ("Ignore", 2)
+    assert entry["sideEffects"] == "NoneOnDryRun"
+    assert entry["clientConfig"]["service"]["path"] == "/validate"
+    (rule,) = entry["rules"]
+    assert (rule["resources"], rule["operations"]) == (["pods/eviction"], ["CREATE"])
+    namespaces, ignored = entry["namespaceSelector"]["matchExpressions"]
+    assert namespaces["values"] == ["ray-webhook", "kube-system"]
+    assert ignored["key"] == names.LABEL_IGNORE
 
 
 def test_bindings_are_asked_about_only_where_labels_of_nodes_are_passed_on() -> None:

@@ -25,6 +25,7 @@ WRONG = {
     names.ANNOTATION_REPLICA_LABEL: ("yes", "replica"),
     names.ANNOTATION_NODE_LABELS: ("rack", "rack=", "=rack", "a b=c", "rack=r,x/y/z=r"),
     names.ANNOTATION_COMPUTE_DOMAIN: ("true", "group", "Replica"),
+    names.ANNOTATION_MAX_DISRUPTED: ("one", "-1", "01", "65537", "25%"),
     names.ANNOTATION_DRAIN_SECONDS: ("2m", "1.5", "-1", "030", "86401", "٣"),
 }
 RIGHT = {
@@ -40,6 +41,7 @@ RIGHT = {
     names.ANNOTATION_REPLICA_LABEL: ("true", "false"),
     names.ANNOTATION_NODE_LABELS: ("nvidia.com/gpu.clique=ray.io/gpu-domain", " a=b, c=d "),
     names.ANNOTATION_COMPUTE_DOMAIN: ("cluster", "worker-group", "replica"),
+    names.ANNOTATION_MAX_DISRUPTED: ("0", "1", "65536"),
     names.ANNOTATION_DRAIN_SECONDS: ("0", "120", "86400"),
 }
 

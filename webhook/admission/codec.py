@@ -12,6 +12,7 @@ from webhook.api.formats import DNS_LABEL_MAX, one_line
 from webhook.api.objects import Bare, Pod
 from webhook.api.review import (
     API_VERSION,
+    DISRUPTION,
     KIND,
     AdmissionRequest,
     Answer,
@@ -32,6 +33,10 @@ REFUSED: Final = "refused by ray-webhook"
 EXPLAIN: Final = "; explain: ray-webhook explain rule "
 
 UNPROCESSABLE: Final = 422
+TOO_MANY: Final = 429
+"""The only code after which `kubectl drain` prints the message and tries again. Without
+`retryAfterSeconds` it does so every 5 s; with it, its client tries again in silence.
+"""
 
 
 class _Review(Struct, Generic[T], rename="camel", gc=False):
@@ -219,6 +224,8 @@ def _status(request: AdmissionRequest[Any], answer: Answer) -> _Status:
         else "\n".join((f"{len(lines)} problems:", *(f"- {line}" for line in lines)))
     )
     details = _Details(request.name or "", request.kind.group, request.kind.kind, causes)
+    if last.reason == DISRUPTION:
+        return _Status("Failure", message, "TooManyRequests", TOO_MANY, details)
     return _Status("Failure", message, "Invalid", UNPROCESSABLE, details)
 
 

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from webhook.admission.binding_handler import BindingHandler
 from webhook.admission.codec import decode_bare, decode_object, decode_pod, encode
+from webhook.admission.eviction_handler import EvictionHandler
 from webhook.admission.pod_handler import PodHandler
 from webhook.admission.ray_handler import RayHandler
 from webhook.admission.shard_handler import ShardHandler
@@ -100,6 +101,7 @@ def _name(request: AdmissionRequest[Any]) -> str:
 _POD: Final = ("", "pods", "")
 _RAYCLUSTER: Final = (names.RAY_GROUP, "rayclusters", "")
 _BINDING: Final = ("", "pods", "binding")
+_EVICTION: Final = ("", "pods", "eviction")
 
 
 def _target(request: AdmissionRequest[Any]) -> tuple[str, str, str]:
@@ -176,22 +178,39 @@ class Mutation:
 
 
 class Validation:
-    """Answers `POST /validate`, outside of the event loop: the time of a review depends on the
-    number of rules for the parts of the object, more than on its size.
+    """Answers `POST /validate`. Ray objects are checked outside of the event loop: the time of a
+    review depends on the number of rules for the parts of the object, more than on its size.
     """
 
-    def __init__(self, rays: RayHandler, *, in_thread: InThread = _here) -> None:
+    def __init__(
+        self,
+        rays: RayHandler,
+        evictions: EvictionHandler | None = None,
+        *,
+        in_thread: InThread = _here,
+        in_time: InTime = _whenever,
+    ) -> None:
         self._rays = rays
+        self._evictions = evictions
         self._in_thread = in_thread
+        self._in_time = in_time
 
     async def review(
         self,
         body: bytes,
-        seconds: float = REVIEW_SECONDS,  # noqa: ARG002 - as in Mutation
+        seconds: float = REVIEW_SECONDS,
         client: str = "",
     ) -> Outcome:
-        """Return the outcome of a review that a client sent. Raises BadReview."""
-        return await self._in_thread(client, body, self._checked)
+        """Return the outcome of a review that a client sent, whose reads may take `seconds`. Raises
+        BadReview.
+        """
+        outcome = await self._in_thread(client, body, self._checked)
+        request = outcome.request
+        if self._evictions is None or _target(request) != _EVICTION:
+            return outcome
+        # The caches of the cluster belong to the event loop.
+        answer = await self._evictions(request, partial(self._in_time, seconds=seconds))
+        return Outcome(request, answer, encode(request, answer))
 
     def _checked(self, body: bytes) -> Outcome:
         request = decode_object(body)

@@ -71,8 +71,10 @@ DUPLICATE: Final = "FieldValueDuplicate"
 TYPE_INVALID: Final = "FieldValueTypeInvalid"
 NOT_SUPPORTED: Final = "FieldValueNotSupported"
 FORBIDDEN: Final = "FieldValueForbidden"
+DISRUPTION: Final = "DisruptionBudget"
+"""Of an eviction that is possible later."""
 CAUSE_TYPES: Final = frozenset(
-    {INVALID, REQUIRED, NOT_FOUND, DUPLICATE, TYPE_INVALID, NOT_SUPPORTED, FORBIDDEN}
+    {INVALID, REQUIRED, NOT_FOUND, DUPLICATE, TYPE_INVALID, NOT_SUPPORTED, FORBIDDEN, DISRUPTION}
 )
 
 

@@ -4,12 +4,13 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from time import time
+from time import monotonic, time
 from typing import Any
 
 from msgspec import structs
 
 from webhook.admission.binding_handler import BindingHandler
+from webhook.admission.eviction_handler import EvictionHandler
 from webhook.admission.pod_handler import PodHandler
 from webhook.admission.ray_handler import RayHandler
 from webhook.admission.reviewer import InTime, Mutation, Validation
@@ -75,6 +76,7 @@ class _Cluster:
     inform: Callable[[PodHandler, RayHandler], None] | None = None
     """Updates handlers with the APIs that the API server serves; None if standalone."""
     bindings: BindingHandler | None = None
+    evictions: EvictionHandler | None = None
 
 
 def build(
@@ -159,7 +161,8 @@ def _reviewers(
     timer: dict[str, InTime] = {} if settings.standalone else {"in_time": in_time}
     mutation = Mutation(pods, cluster.reader, shards, in_thread=threads, ignoring=ignoring, **timer)
     mutation.bindings = cluster.bindings
-    return {"/mutate": mutation, "/validate": Validation(rays, in_thread=threads)}
+    validation = Validation(rays, cluster.evictions, in_thread=threads, **timer)
+    return {"/mutate": mutation, "/validate": validation}
 
 
 def _standalone(settings: Settings, manifests: Sequence[Manifest]) -> _Cluster:
@@ -185,6 +188,9 @@ def _followed(settings: Settings, metrics: Metrics, seconds: float) -> _Cluster:
     if settings.topology.node_labels:
         parts["nodes"] = nodes = Nodes(api, settings.topology.node_labels)
         bindings = BindingHandler(nodes.labels)
+    default = settings.disruption.max_disrupted_replicas
+    evictions = EvictionHandler(clusters, members, cluster.reader, default, monotonic)
+    metrics.expose(table.EVICTIONS, lambda: evictions.counts)
     return _Cluster(
         clusters,
         members,
@@ -200,6 +206,7 @@ def _followed(settings: Settings, metrics: Metrics, seconds: float) -> _Cluster:
         },
         inform,
         bindings,
+        evictions,
     )
 
 

@@ -111,6 +111,8 @@ def _rows(
         lost = any(each.id == "pod-without-identity" for each in found)
         state = _state(report.WAITS) if lost else Text("none needed", style("dim"))
         yield Text("no identity"), "", Text(counted(len(group.without_identity), "pod")), state
+    if group.disruption:
+        yield Text(group.disruption, style("dim")), "", "", ""
     if not group.replicas and not group.without_identity:
         why = "" if cluster.deleting else "as asked for"
         yield Text("no replicas"), "", "", Text(why, style("dim"))

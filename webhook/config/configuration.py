@@ -22,6 +22,7 @@ from webhook.accelerators.profiles import add_profile, own_profile
 from webhook.api.formats import DNS_LABEL_MAX, is_dns_label, is_dns_subdomain, shortened
 from webhook.config.time_zones import TIME_ZONES
 from webhook.groups.drain_timeout import SECONDS_MAX
+from webhook.groups.identity import MAX_REPLICAS
 from webhook.validation.rule_settings import GATES, OPERATORS, RuleSettings, parse_kuberay
 from webhook.validation.rules import RULES
 from webhook.validation.ruleset import unknown_names
@@ -260,6 +261,12 @@ class Disruption(_Section):
     """Pods whose nodes the cluster autoscaler and Karpenter do not remove, in RayClusters without
     the annotation `admission.ray.io/keep-nodes`: `heads` without fault tolerance of the GCS, hosts
     of multi-host `replicas`, or `all` of both.
+    """
+
+    max_disrupted_replicas: Annotated[int, Field(ge=0, le=MAX_REPLICAS)] | None = None
+    """How many replicas of a worker group evictions may disrupt at once, in RayClusters without the
+    annotation `admission.ray.io/max-disrupted-replicas` (`docs/lifecycle.md#evictions`). None means
+    any number.
     """
 
 

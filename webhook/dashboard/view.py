@@ -191,6 +191,8 @@ def _group(
     note = f"{group.desired} wanted{several}"
     if group.without_identity:
         note += f"; {counted(len(group.without_identity), 'pod')} without an identity"
+    if group.disruption:
+        note += f"; {group.disruption}"
     return GroupView(key, group.name, text, note, rows)
 
 

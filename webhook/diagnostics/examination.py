@@ -262,6 +262,7 @@ def _group(group: Group, wrong: set[int | None], *, late: bool) -> report.Group:
         group.desired,
         tuple(replicas),
         tuple(each.pod.name for each in group.without_identity),
+        group.cluster.facts.max_disrupted,
     )
 
 

@@ -55,13 +55,24 @@ class Replica(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Group(Struct, rename="camel", frozen=True, omit_defaults=True, gc=False):
-    """A worker group. `withoutIdentity`: pods without one."""
+    """A worker group. `withoutIdentity`: pods without one. `maxDisrupted`: how many replicas
+    evictions may disrupt at once.
+    """
 
     name: str
     hosts: int
     desired: int
     replicas: tuple[Replica, ...]
     without_identity: tuple[str, ...] = ()
+    max_disrupted: int | None = None
+
+    @property
+    def disruption(self) -> str:
+        """Return how many replicas are disrupted and may be, or an empty text."""
+        if self.max_disrupted is None:
+            return ""
+        whole = sum(replica.state == COMPLETE for replica in self.replicas)
+        return f"disruption: {max(0, self.desired - whole)} of {self.max_disrupted}"
 
     @property
     def every_host(self) -> tuple[Host, ...]:

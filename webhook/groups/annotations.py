@@ -16,6 +16,7 @@ from webhook.api.formats import LABEL_VALUE_ADVICE, is_label_value, is_qualified
 from webhook.api.objects import Strings
 from webhook.api.quantity import read_number
 from webhook.groups.drain_timeout import SECONDS_MAX, read_seconds
+from webhook.groups.identity import MAX_REPLICAS
 
 T = TypeVar("T")
 
@@ -35,6 +36,13 @@ def read_count(text: str) -> int | None:
     but from 1 to INDEX_LIMIT.
     """
     return read_number(text, INDEX_LIMIT) or None
+
+
+def read_budget(text: str) -> int | None:
+    """Return how many replicas of a group may be disrupted at once, or None for an invalid text:
+    decimal, without sign or leading zeros, up to MAX_REPLICAS.
+    """
+    return read_number(text, MAX_REPLICAS)
 
 
 CLUSTER: Final = "cluster"
@@ -240,6 +248,17 @@ KEEP_NODES: Final = OptIn(
     page="lifecycle.md#nodes",
 )
 
+MAX_DISRUPTED: Final = OptIn(
+    names.ANNOTATION_MAX_DISRUPTED,
+    means="evictions disrupt at most this number of replicas of a worker group at once",
+    values=f"a number, 0 to {MAX_REPLICAS}; 0 for no evictions",
+    parse=str,
+    fault=_unless(
+        lambda text: read_budget(text) is not None, f": write a number, 0 to {MAX_REPLICAS}"
+    ),
+    page="lifecycle.md#evictions",
+)
+
 REPAIR: Final = OptIn(
     names.ANNOTATION_REPAIR,
     means="if a multi-host replica loses a host, all its pods are recreated",
@@ -286,6 +305,7 @@ OPT_INS: Final[tuple[OptIn[Any], ...]] = (
     SHARD_INDEX,
     SHARD_COUNT,
     DRAIN_SECONDS,
+    MAX_DISRUPTED,
     COMPUTE_DOMAIN,
     NODE_LABELS,
     REPLICA_LABEL,

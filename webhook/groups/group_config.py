@@ -13,6 +13,7 @@ from webhook.api.objects import HeadGroup, RayCluster, Strings, Template, Worker
 from webhook.groups.annotations import (
     DRAIN_SECONDS,
     KEEP_NODES,
+    MAX_DISRUPTED,
     NODE_LABELS,
     PROFILES,
     REPAIR,
@@ -23,10 +24,11 @@ from webhook.groups.annotations import (
     SHARD_INDEX,
     TOPOLOGY_KEY,
     NodeLabel,
+    read_budget,
     read_pairs,
 )
 from webhook.groups.compute_domains import NO_DOMAINS, Domains, read_domains
-from webhook.groups.identity import ShardKey
+from webhook.groups.identity import GroupKey, ShardKey
 from webhook.groups.ippr import Maxima, read_ippr
 from webhook.groups.kueue import NO_KUEUE, Kueue, read_kueue
 from webhook.groups.scheduling_groups import NO_GANG, Gang, read_gang
@@ -66,6 +68,8 @@ class RayClusterConfig(Struct, frozen=True, weakref=True):
     shard_count: str = ""
     kueue: Kueue = NO_KUEUE
     drain_seconds: str = ""
+    max_disrupted: int | None = None
+    """The disruption budget; None without a valid annotation."""
     ray_version: str = ""
     replica_label: bool = False
     repair: bool = False
@@ -118,6 +122,7 @@ def facts_of(cluster: RayCluster, *, ignoring: bool = True) -> RayClusterConfig:
         shard_index=SHARD_INDEX.read(annotations),
         kueue=read_kueue(meta.labels or {}),
         drain_seconds=DRAIN_SECONDS.read(annotations),
+        max_disrupted=read_budget(MAX_DISRUPTED.read(annotations)),
         repair=REPAIR.read(annotations) == "true",
         restart=RESTART.read(annotations) == names.RESTART_REPLICA,
         replica_label=REPLICA_LABEL.read(annotations) == "true",
@@ -170,6 +175,7 @@ class ClusterIndex:
     def __init__(self, *, ignoring: bool = True) -> None:
         self._ignoring = ignoring
         self._clusters: dict[tuple[str, str], RayClusterConfig] = {}
+        self._by_uid: dict[str, RayClusterConfig] = {}
         self.freshness: Callable[[str, str], bool] | None = None
         """The implementation of `fresh` if a watch updates the index."""
 
@@ -191,14 +197,18 @@ class ClusterIndex:
         if facts.ignored and not self._ignoring:
             facts = structs.replace(facts, ignored=False)
         key = facts.namespace, facts.name
-        if self._clusters.get(key) != facts:
-            self._clusters[key] = facts
+        old = self._clusters.get(key)
+        if old != facts:
+            if old is not None:
+                self._by_uid.pop(old.uid, None)
+            self._clusters[key] = self._by_uid[facts.uid] = facts
 
     def remove(self, namespace: str, name: str, uid: str) -> None:
         """Remove a RayCluster, unless another one has the same name by now."""
         facts = self._clusters.get((namespace, name))
         if facts is not None and facts.uid == uid:
             del self._clusters[namespace, name]
+            self._by_uid.pop(uid, None)
 
     @property
     def watched(self) -> bool:
@@ -218,6 +228,10 @@ class ClusterIndex:
 
     def get(self, namespace: str, name: str) -> RayClusterConfig | None:
         return self._clusters.get((namespace, name))
+
+    def owner(self, key: GroupKey) -> RayClusterConfig | None:
+        """Return the RayCluster of a worker group."""
+        return self._by_uid.get(key.cluster_uid)
 
     def current(
         self, namespace: str, name: str, uid: str, *, read: bool

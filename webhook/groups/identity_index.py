@@ -21,7 +21,8 @@ class _Replica(Struct, gc=False):
     KubeRay may reuse an index while pods of the failed replica still exist, so a second generation,
     or a second holder of an identity, is counted in `others` by (host, name). `lacking`: the index
     is in the set of incomplete replicas. `lost`: a holder was released. `closed` counts the holders
-    that are marked for deletion: while there are any, no identity is assigned.
+    that are marked for deletion: while there are any, no identity is assigned. `ready` counts those
+    that are Ready; a replica is `whole` if it has all hosts once, Ready and not marked.
     """
 
     name: str
@@ -30,6 +31,8 @@ class _Replica(Struct, gc=False):
     lacking: bool = False
     lost: bool = False
     closed: int = 0
+    ready: int = 0
+    whole: bool = False
 
     def take(self, host: int, name: str) -> None:
         if name == self.name and not self.mask >> host & 1:
@@ -76,7 +79,7 @@ class Occupancy:
     holder is deleted.
     """
 
-    __slots__ = ("_full", "_lacking", "_names", "_occupied", "_replicas", "hosts", "key")
+    __slots__ = ("_full", "_lacking", "_names", "_occupied", "_replicas", "_whole", "hosts", "key")
 
     def __init__(self, key: GroupKey | None = None) -> None:
         self.key = key
@@ -85,6 +88,7 @@ class Occupancy:
         self._names: dict[str, int] = {}
         self._occupied = Indices()
         self._lacking = Indices()
+        self._whole = 0
         self.hosts = 1
         self._full = 1
 
@@ -122,6 +126,12 @@ class Occupancy:
         replica.closed += by
         self._note(index, replica)
 
+    def ready(self, index: int, by: int = 1) -> None:
+        """Add a holder that is Ready to a replica, or remove one with `by` -1."""
+        replica = self._replicas[index]
+        replica.ready += by
+        self._note(index, replica)
+
     @property
     def occupied(self) -> Indices:
         """Return the indices of all replicas below MAX_REPLICAS."""
@@ -131,12 +141,28 @@ class Occupancy:
         """Return the indices of the replicas that lack a host, without those marked for deletion.
         Another number of hosts than before iterates over all replicas.
         """
-        if hosts != self.hosts:
-            self.hosts = hosts
-            self._full = (1 << hosts) - 1
-            for index, replica in self._replicas.items():
-                self._note(index, replica)
+        self._set_hosts(hosts)
         return self._lacking
+
+    def whole(self, hosts: int) -> int:
+        """Return the number of whole replicas, which have all hosts, Ready and not marked for
+        deletion.
+        """
+        self._set_hosts(hosts)
+        return self._whole
+
+    def is_whole(self, index: int) -> bool:
+        replica = self._replicas.get(index)
+        return replica is not None and replica.whole
+
+    def ready_of(self, index: int) -> int:
+        """Return the number of pods of a replica that are Ready."""
+        replica = self._replicas.get(index)
+        return 0 if replica is None else replica.ready
+
+    def broken(self) -> list[int]:
+        """Return the indices of the replicas that are not whole, in order. Iterates over all."""
+        return sorted(index for index, replica in self._replicas.items() if not replica.whole)
 
     def taken(self, index: int) -> int:
         """Return the taken hosts of a replica as a bit mask; -1 if it is marked for deletion."""
@@ -165,7 +191,23 @@ class Occupancy:
         """
         return frozenset(self._names)
 
+    def _set_hosts(self, hosts: int) -> None:
+        if hosts != self.hosts:
+            self.hosts = hosts
+            self._full = (1 << hosts) - 1
+            for index, replica in self._replicas.items():
+                self._note(index, replica)
+
     def _note(self, index: int, replica: _Replica) -> None:
+        whole = (
+            not replica.closed
+            and not replica.others
+            and replica.mask & self._full == self._full
+            and replica.ready == replica.mask.bit_count()
+        )
+        if whole != replica.whole:
+            replica.whole = whole
+            self._whole += 1 if whole else -1
         lacking = not replica.closed and replica.taken & self._full != self._full
         if lacking == replica.lacking or index >= MAX_REPLICAS:
             return
@@ -173,15 +215,23 @@ class Occupancy:
         (self._lacking.add if lacking else self._lacking.discard)(index)
 
 
+def name_hash(namespace: str, name: str) -> int:
+    """Return 60 bits that stand for the name of a pod, in a third of its memory."""
+    return hash((namespace, name)) >> 4
+
+
 class Member(Struct, frozen=True, gc=False):
     """A live pod: its worker group, its identity, and the holder of its reservation. `marked`: the
-    pod is marked for deletion with its replica.
+    pod is marked for deletion with its replica. `ready`: it has the condition Ready. `name`: its
+    `name_hash`.
     """
 
     key: GroupKey
     identity: HostIdentity | None
     holder: str = ""
     marked: bool = False
+    ready: bool = False
+    name: int = 0
 
 
 class Membership:
@@ -192,6 +242,8 @@ class Membership:
         self._pods: dict[str, Member] = {}
         self._uids: dict[GroupKey, set[str]] = {}
         """The uids of the pods of each group."""
+        self._names: dict[int, str] = {}
+        """The uids of the pods by `Member.name`."""
         self._holders: defaultdict[str, Counter[str]] = defaultdict(Counter)
         """Numbers of pods by namespace and holder; copied manifests have the same holder."""
         self._gone: dict[tuple[str, str], None] = {}
@@ -212,17 +264,13 @@ class Membership:
         old = self._pods.get(uid)
         if old == value:
             return
-        identity = value.identity
-        if identity is not None:
-            group = self._groups.get(value.key)
-            if group is None:
-                group = self._groups[value.key] = Occupancy(value.key)
-            elif group.key is not value.key:
-                value = replace(value, key=group.key or value.key)
-            group.take(identity)
-            if value.marked:
-                group.close(identity.replica)
+        if old is not None and old == replace(value, ready=old.ready):
+            self._change_ready(uid, old, value)
+            return
+        if value.identity is not None:
+            value = self._join(value, value.identity)
         self._pods[uid] = value
+        self._names[value.name] = uid
         if value.holder:
             self._holders[value.key.namespace][value.holder] += 1
         if old is None or old.key != value.key:
@@ -243,6 +291,14 @@ class Membership:
         if found is not None:
             self._leave(found)
             self._forget(uid, found.key)
+            if self._names.get(found.name) == uid:
+                del self._names[found.name]
+
+    def named(self, namespace: str, name: str) -> tuple[str, Member] | None:
+        """Return the uid and the member of the pod with a name."""
+        uid = self._names.get(name_hash(namespace, name), "")
+        member = self._pods.get(uid)
+        return None if member is None else (uid, member)
 
     def holders(self, namespace: str) -> Collection[str]:
         return self._holders.get(namespace, ())
@@ -266,6 +322,26 @@ class Membership:
                 return uid
         return ""
 
+    def _join(self, value: Member, identity: HostIdentity) -> Member:
+        """Add an identity to its group. Return the member with the key object of the group."""
+        group = self._groups.get(value.key)
+        if group is None:
+            group = self._groups[value.key] = Occupancy(value.key)
+        elif group.key is not value.key:
+            value = replace(value, key=group.key or value.key)
+        group.take(identity)
+        if value.marked:
+            group.close(identity.replica)
+        if value.ready:
+            group.ready(identity.replica)
+        return value
+
+    def _change_ready(self, uid: str, old: Member, value: Member) -> None:
+        """Replace a pod by one that differs only in `ready`, so that no identity is released."""
+        self._pods[uid] = replace(value, key=old.key)
+        if old.identity is not None:
+            self._groups[old.key].ready(old.identity.replica, 1 if value.ready else -1)
+
     def _forget(self, uid: str, key: GroupKey) -> None:
         uids = self._uids[key]
         uids.discard(uid)
@@ -278,6 +354,8 @@ class Membership:
             group = self._groups[key]
             if member.marked:
                 group.close(identity.replica, -1)
+            if member.ready:
+                group.ready(identity.replica, -1)
             group.release(identity)
             if not group:
                 del self._groups[key]

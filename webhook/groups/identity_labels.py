@@ -14,7 +14,7 @@ from webhook.api.objects import ObjectMeta, Pod, PodSpec, Strings
 from webhook.api.review import INVALID, REQUIRED, Cause, Denied
 from webhook.groups.google_labels import adopted_identity
 from webhook.groups.identity import MAX_HOSTS, MAX_REPLICAS, GroupKey, HostIdentity
-from webhook.groups.identity_index import Member
+from webhook.groups.identity_index import Member, name_hash
 
 _INDEX: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 _TEXT_MAX: Final = 63
@@ -22,11 +22,28 @@ _TEXT_MAX: Final = 63
 _specs: Final = msgspec.json.Decoder(PodSpec)
 
 
+class _Condition(Struct, frozen=True, gc=False):
+    type: str = ""
+    status: str = ""
+
+
+class WorkerStatus(Struct, frozen=True, gc=False):
+    """The fields of the status of a worker pod that are read."""
+
+    conditions: tuple[_Condition, ...] | None = None
+
+    @property
+    def ready(self) -> bool:
+        """Return whether the pod has the condition Ready."""
+        return any(each.type == "Ready" and each.status == "True" for each in self.conditions or ())
+
+
 class WorkerPod(Struct, frozen=True, gc=False):
     """The fields of a live worker pod that are read. `spec` is decoded only for an adoption."""
 
     metadata: ObjectMeta = field(default_factory=ObjectMeta)
     spec: Raw = field(default_factory=Raw)
+    status: WorkerStatus | None = None
 
 
 def member_of(
@@ -59,7 +76,10 @@ def member_of(
     if identity is None and not holder:
         return None
     mark = labels.get(names.LABEL_MARKED_FOR_DELETION)
-    return Member(key, identity, holder, bool(mark and marked(mark, uid)))
+    status = pod.status if isinstance(pod, WorkerPod) else None
+    ready = status is not None and status.ready
+    name = name_hash(key.namespace, meta.name or "")
+    return Member(key, identity, holder, bool(mark and marked(mark, uid)), ready, name)
 
 
 def _key_of(meta: ObjectMeta, labels: Strings) -> GroupKey:

@@ -37,7 +37,7 @@ _REASONS: Final = 20
 """Fields in the line of a denial."""
 
 _OPERATIONS: Final = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
-_KINDS: Final = frozenset({"Pod", "RayCluster", "RayJob", "RayService", "RayCronJob"})
+_KINDS: Final = frozenset({"Pod", "RayCluster", "RayJob", "RayService", "RayCronJob", "Eviction"})
 _OTHER: Final = "other"
 
 _BOUNDS: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1.0, 5.0)

@@ -59,6 +59,11 @@ REFUSED_REQUESTS = _counter(
 UNDECIDED_REVIEWS = _counter(
     "undecided_reviews", "Reviews answered with 503 because a reservation or a live read failed."
 )
+EVICTIONS = _counter(
+    "evictions",
+    "Reviewed evictions of workers whose group has a disruption budget, by outcome.",
+    ("outcome",),
+)
 CACHE_HITS = _counter("cache_hits", "Lookups that a cache answered.", ("cache",))
 CACHE_MISSES = _counter("cache_misses", "Lookups that a cache did not answer.", ("cache",))
 

@@ -1,0 +1,149 @@
+"""Disruption budgets: disrupted replicas are the desired ones that are not whole."""
+
+import gc
+import tracemalloc
+import uuid
+from collections.abc import Callable, Collection
+
+import msgspec
+import pytest
+
+from tests.builders import NAMESPACE, a_cluster, a_pod, facts, uid_of
+from webhook.cache.serve_stores import PodStore
+from webhook.groups.disruption import Budget
+from webhook.groups.identity import GroupKey, HostIdentity
+from webhook.groups.identity_index import Member, Membership
+from webhook.groups.identity_labels import WorkerPod
+
+KEY = GroupKey(NAMESPACE, uid_of("c"), "tpu")
+PODS = 4000
+POD_BYTES = 420
+
+
+class Population:
+    """A group of 4 hosts, whose replicas are all ready at first."""
+
+    def __init__(self, replicas: int, desired: int | None = None) -> None:
+        self.members = Membership()
+        wanted = replicas if desired is None else desired
+        self.group = facts(a_cluster("c").group("tpu", hosts=4, replicas=wanted)).groups["tpu"]
+        for replica in range(replicas):
+            for host in range(4):
+                self.put(replica, host)
+
+    def put(
+        self, replica: int, host: int, uid: str = "", *, ready: bool = True, marked: bool = False
+    ) -> None:
+        identity = HostIdentity(replica, host, f"tpu-{replica}")
+        member = Member(KEY, identity, marked=marked, ready=ready)
+        self.members.put(uid or f"{replica}-{host}", member)
+
+    def remove(self, replica: int, host: int) -> None:
+        self.members.remove(f"{replica}-{host}")
+
+    def budget(self, limit: int, leaving: Collection[int] = ()) -> Budget:
+        return Budget(self.group, self.members.group(KEY), limit, frozenset(leaving))
+
+
+def test_all_hosts_have_to_be_ready_and_not_terminating_nor_marked() -> None:
+    changes: list[Callable[[Population], None]] = [
+        lambda found: found.put(0, 3, ready=False),
+        lambda found: found.remove(0, 3),
+        lambda found: found.put(0, 3, marked=True),
+        lambda found: found.put(0, 3, "second-pod-of-the-host"),
+    ]
+    for change in changes:
+        population = Population(2)
+        assert population.budget(1).disrupted == 0
+        change(population)
+        assert population.budget(1).disrupted == 1
+        assert population.budget(1).refusal(0) == ""
+        assert "replica 0" in population.budget(1).refusal(1)
+        assert population.budget(2).refusal(1) == ""
+
+
+def test_a_replica_is_whole_again_when_its_last_host_is_ready() -> None:
+    population = Population(2)
+    population.remove(0, 1)
+    population.put(0, 1, "new", ready=False)
+    assert population.budget(1).disrupted == 1
+    population.put(0, 1, "new")
+    assert population.budget(1).disrupted == 0
+    assert not population.members.group(KEY).incomplete(4)
+
+
+def test_readiness_does_not_release_an_identity() -> None:
+    population = Population(1)
+    for ready in (False, True):
+        population.put(0, 2, ready=ready)
+    assert not population.members.group(KEY).has_lost(0)
+
+
+def test_a_replica_that_does_not_exist_counts() -> None:
+    refusal = Population(2, desired=4).budget(2).refusal(0)
+    assert "2 of at most 2" in refusal
+    assert "2 not created" in refusal
+    assert Population(2, desired=3).budget(2).refusal(0) == ""
+
+
+def test_surplus_replicas_do_not_count() -> None:
+    population = Population(3, desired=2)
+    population.remove(0, 0)
+    assert population.budget(1).disrupted == 0
+
+
+def test_a_replica_with_an_allowed_eviction_counts_before_the_watch_shows_it() -> None:
+    population = Population(2)
+    assert population.budget(1, [0]).refusal(0) == ""
+    assert "replica 0 (4 of 4 ready)" in population.budget(1, [0]).refusal(1)
+    population.remove(0, 0)
+    assert population.budget(1, [0]).disrupted == 1
+
+
+def test_nothing_may_go_with_a_budget_of_0_but_what_is_disrupted() -> None:
+    population = Population(2)
+    assert "is 0" in population.budget(0).refusal(0)
+    population.remove(0, 0)
+    assert population.budget(0).refusal(0) == ""
+
+
+def test_a_refusal_names_the_disrupted_replicas_and_is_short() -> None:
+    population = Population(40)
+    for replica in range(1, 40):
+        population.remove(replica, 0)
+    refusal = population.budget(39).refusal(0)
+    assert "worker group tpu: the eviction would disrupt replica 0" in refusal
+    assert "39 of at most 39 (admission.ray.io/max-disrupted-replicas)" in refusal
+    assert "replica 1 (3 of 4 ready)" in refusal
+    assert "31 more" in refusal
+    assert len(refusal) < 500
+
+
+@pytest.mark.parametrize("hosts", [1, 2])
+def test_a_change_of_the_number_of_hosts_is_counted(hosts: int) -> None:
+    population = Population(2)
+    occupancy = population.members.group(KEY)
+    assert [occupancy.whole(number) for number in (4, hosts, 5, 4)] == [2, 2, 0, 2]
+
+
+def test_a_pod_takes_few_bytes() -> None:
+    bodies = []
+    for number in range(PODS):
+        pod = a_pod().of("c").worker("tpu").identity(number // 4, number % 4, f"tpu-{number // 4}")
+        document = pod.build()
+        document["metadata"] |= {
+            "uid": str(uuid.UUID(int=number)),
+            "name": f"cluster-of-a-team-tpu-worker-{number:05}",
+        }
+        document["status"] = {"conditions": [{"type": "Ready", "status": "True"}]}
+        bodies.append(msgspec.json.encode(document))
+    store = PodStore(Membership())
+    gc.collect()
+    tracemalloc.start()
+    try:
+        for body in bodies:
+            store.put(msgspec.json.decode(body, type=WorkerPod))
+        gc.collect()
+        assert tracemalloc.get_traced_memory()[0] / PODS < POD_BYTES
+    finally:
+        tracemalloc.stop()

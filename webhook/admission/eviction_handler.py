@@ -1,0 +1,167 @@
+"""Evictions of worker pods: at most a number of replicas of a worker group is disrupted at once.
+
+A PodDisruptionBudget counts pods, but all hosts of a replica stop working with one of them.
+https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/
+"""
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from itertools import islice
+from typing import Any, Final, Protocol
+
+from msgspec import Struct
+
+from webhook.api.objects import WorkerGroup
+from webhook.api.review import ALLOWED, DISRUPTION, AdmissionRequest, Answer, Cause, NotNow
+from webhook.groups.disruption import Budget
+from webhook.groups.group_config import ClusterIndex
+from webhook.groups.identity import MAX_HOSTS, GroupKey, Key
+from webhook.groups.identity_index import Membership
+from webhook.groups.required_reads import SILENCE_SECONDS, Read, ReadGroup
+
+UNSEEN_SECONDS: Final = 30.0
+"""Time after which an allowed eviction that the watch has not delivered counts as not made: a
+PodDisruptionBudget may have refused it after the review.
+"""
+
+InTime = Callable[[Awaitable[None]], Awaitable[None]]
+"""Limits the time of a read. Raises NotNow."""
+
+
+class GroupReader(Protocol):
+    """Reads the pods of a worker group that the watch may not have delivered."""
+
+    @property
+    def now(self) -> Callable[[], float]:
+        """Return the clock of `contact`."""
+
+    async def read(self, what: Read) -> None:
+        """Read a group with its RayCluster. Raises ClusterUnreadable."""
+
+    def contact(self, key: Key) -> float:
+        """Return the time of the last contact with the API server about a group."""
+
+
+class _Eviction(Struct, frozen=True, gc=False):
+    """An eviction of a worker, whose group has a budget of `limit` replicas."""
+
+    cluster: str
+    group: WorkerGroup
+    key: GroupKey
+    limit: int
+    uid: str
+    replica: int
+
+
+class AllowedEvictions:
+    """The allowed evictions that the watch has not delivered yet: replica and time by group and
+    uid.
+    """
+
+    def __init__(self, members: Membership, clock: Callable[[], float]) -> None:
+        self._members = members
+        self._clock = clock
+        self._groups: dict[GroupKey, dict[str, tuple[int, float]]] = {}
+        """Groups and pods are in the order of the newest eviction."""
+
+    def add(self, eviction: _Eviction) -> None:
+        """Add an eviction. Drop at most two groups whose evictions are all too old, one more than
+        was added.
+        """
+        now = self._clock()
+        pods = self._groups.pop(eviction.key, {})
+        pods.pop(eviction.uid, None)
+        pods[eviction.uid] = eviction.replica, now
+        self._groups[eviction.key] = pods
+        for key, pods in list(islice(self._groups.items(), 2)):
+            _, newest = next(reversed(pods.values()))
+            if newest <= now - UNSEEN_SECONDS:
+                del self._groups[key]
+
+    def replicas(self, key: GroupKey) -> frozenset[int]:
+        """Return the replicas with such evictions. Drop those of pods that are terminating or do
+        not exist any more, and those that are too old.
+        """
+        pods, since = self._groups.get(key, {}), self._clock() - UNSEEN_SECONDS
+        for uid, (_, allowed_at) in list(pods.items()):
+            if allowed_at <= since or self._members.get(uid) is None:
+                del pods[uid]
+        if not pods:
+            self._groups.pop(key, None)
+        return frozenset(replica for replica, _ in pods.values())
+
+
+class EvictionHandler:
+    """Answers reviews of `pods/eviction`. `default` is the budget of RayClusters without their own;
+    None for no limit.
+    """
+
+    def __init__(
+        self,
+        clusters: ClusterIndex,
+        members: Membership,
+        reader: GroupReader,
+        default: int | None,
+        clock: Callable[[], float],
+    ) -> None:
+        self._clusters = clusters
+        self._members = members
+        self._reader = reader
+        self._default = default
+        self._allowed = AllowedEvictions(members, clock)
+        self.counts = {"allowed": 0, "refused": 0}
+        """Responses for workers of groups with a budget."""
+
+    async def __call__(self, request: AdmissionRequest[Any], in_time: InTime) -> Answer:
+        """Return the response; a worker without a budget is allowed at once. The group is read
+        before a refusal, and if the watch is stale; if it cannot be read, the known state counts.
+        """
+        eviction = self._eviction(request)
+        if eviction is None:
+            return ALLOWED
+        stale = self._reader.contact(eviction.key) < self._reader.now() - SILENCE_SECONDS
+        if stale or self._refusal(eviction):
+            with suppress(NotNow):
+                await in_time(self._reader.read(ReadGroup(eviction.cluster, eviction.key)))
+            eviction = self._eviction(request)
+            if eviction is None:
+                return ALLOWED
+        # Nothing is awaited below, so that no other eviction is decided in between.
+        refusal = self._refusal(eviction)
+        self.counts["refused" if refusal else "allowed"] += 1
+        if refusal:
+            return Answer((Cause(DISRUPTION, refusal, ""),))
+        if not _is_dry_run(request):
+            self._allowed.add(eviction)
+        return ALLOWED
+
+    def _eviction(self, request: AdmissionRequest[Any]) -> _Eviction | None:
+        """Return the eviction of a worker, or None if there is no budget for it."""
+        named = self._members.named(request.namespace or "", request.name or "")
+        if named is None or request.operation != "CREATE":
+            return None
+        uid, member = named
+        cluster = self._clusters.owner(member.key)
+        if cluster is None or cluster.ignored or cluster.deleting or cluster.suspended:
+            return None
+        limit = self._default if cluster.max_disrupted is None else cluster.max_disrupted
+        group = cluster.groups.get(member.key.group)
+        if limit is None or group is None or member.identity is None:
+            return None
+        if not 0 < group.num_of_hosts <= MAX_HOSTS:
+            return None
+        return _Eviction(cluster.name, group, member.key, limit, uid, member.identity.replica)
+
+    def _refusal(self, eviction: _Eviction) -> str:
+        key = eviction.key
+        occupancy, leaving = self._members.group(key), self._allowed.replicas(key)
+        return Budget(eviction.group, occupancy, eviction.limit, leaving).refusal(eviction.replica)
+
+
+def _is_dry_run(request: AdmissionRequest[Any]) -> bool:
+    """Return whether an eviction changes nothing. `kubectl drain --dry-run=server` writes it only
+    into the options of the deletion.
+    """
+    eviction = request.object if isinstance(request.object, dict) else {}
+    options = eviction.get("deleteOptions")
+    return bool(request.dry_run or (isinstance(options, dict) and options.get("dryRun")))

@@ -1,0 +1,64 @@
+"""Disruption budgets, counted in replicas: whether an eviction may disrupt one more.
+
+See docs/lifecycle.md#evictions.
+"""
+
+from collections.abc import Collection
+from typing import Final
+
+from msgspec import Struct
+
+from webhook.api import names
+from webhook.api.objects import WorkerGroup
+from webhook.groups.identity_index import Occupancy
+
+_SHOWN: Final = 8
+"""Replicas in a refusal."""
+
+
+class Budget(Struct, frozen=True, gc=False):
+    """The disruption budget of a worker group, and its replicas with an allowed eviction that the
+    watch has not delivered yet.
+    """
+
+    group: WorkerGroup
+    occupancy: Occupancy
+    limit: int
+    leaving: Collection[int] = ()
+
+    @property
+    def disrupted(self) -> int:
+        """Return the number of disrupted replicas: the desired ones that are not whole or are
+        leaving.
+        """
+        whole = self.occupancy.whole(self.group.num_of_hosts)
+        whole -= sum(map(self.occupancy.is_whole, self.leaving))
+        return max(0, self.group.desired - whole)
+
+    def refusal(self, replica: int) -> str:
+        """Return why no pod of a replica may be evicted, or an empty text: if the replica is
+        disrupted already, or the budget allows another one.
+        """
+        disrupted = self.disrupted  # sets the number of hosts of the occupancy
+        if not self.occupancy.is_whole(replica) or replica in self.leaving:
+            return ""
+        return "" if disrupted < self.limit else self._described(replica, disrupted)
+
+    def _described(self, replica: int, disrupted: int) -> str:
+        group, annotation = self.group, names.ANNOTATION_MAX_DISRUPTED
+        start = f"worker group {group.group_name}: the eviction would disrupt replica {replica}"
+        if not self.limit:
+            return f"{start}, and {annotation} is 0: raise it, or delete the pod"
+        hosts, indices = group.num_of_hosts, sorted({*self.occupancy.broken(), *self.leaving})
+        described = [
+            f"replica {index} ({self.occupancy.ready_of(index)} of {hosts} ready)"
+            for index in indices[:_SHOWN]
+        ]
+        if len(indices) > _SHOWN:
+            described.append(f"{len(indices) - _SHOWN} more")
+        if (absent := disrupted - len(indices)) > 0:
+            described.append(f"{absent} not created")
+        return (
+            f"{start}, and {disrupted} of at most {self.limit} ({annotation}) are disrupted: "
+            f"{', '.join(described)}; the eviction is possible when they are ready"
+        )
