@@ -272,6 +272,9 @@ def test_a_raycluster_with_a_duplicate_index_is_refused_without_its_pods(
     assert "b has index 7" in err
 
 
+SERVE = "applications: [{name: a, import_path: 'a:b'}]"
+
+
 def wrapped(kind: str, **more: object) -> Object:
     """Return a RayJob, RayService or RayCronJob with the RayCluster of two replicas."""
     spec = a_cluster("c").group("g", hosts=2, replicas=2).build()["spec"]
@@ -279,7 +282,7 @@ def wrapped(kind: str, **more: object) -> Object:
     job = {"entrypoint": "python main.py", "rayClusterSpec": spec}
     inner = {
         "RayJob": job,
-        "RayService": {"rayClusterConfig": spec},
+        "RayService": {"rayClusterConfig": spec, "serveConfigV2": SERVE},
         "RayCronJob": {"schedule": "0 0 * * *", "jobTemplate": job},
     }
     return {"apiVersion": "ray.io/v1", "kind": kind, "metadata": meta, "spec": inner[kind]}
