@@ -126,8 +126,8 @@ class ReviewRoute:
 
     async def _decide(self, request: Request, body: bytes) -> Outcome:
         self._require_ready()
-        client = request.client.host if request.client else ""
-        return await self._reviewer.review(body, review_seconds(request), client)
+        host, _ = request.scope.get("client") or ("", 0)
+        return await self._reviewer.review(body, review_seconds(request), host)
 
     async def _review_large(self, request: Request, message: Message) -> Outcome:
         """Review a body that begins with `message`, within the budget."""
