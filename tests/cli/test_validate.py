@@ -417,15 +417,21 @@ def test_two_objects_of_one_name_are_noted_and_strictly_a_failure(
     assert "as well" not in validate(one, apart)[2]
 
 
-def test_a_vertical_autoscaler_of_a_ray_object_is_noted(validate: Run, write: Write) -> None:
+@pytest.mark.parametrize(("scaler", "field"), [
+    ("VerticalPodAutoscaler", "targetRef"), ("HorizontalPodAutoscaler", "scaleTargetRef"),
+    ("ScaledObject", "scaleTargetRef"),
+])  # fmt: skip
+def test_an_autoscaler_of_a_ray_object_is_noted(
+    scaler: str, field: str, validate: Run, write: Write
+) -> None:
     vpa = (
-        "apiVersion: autoscaling.k8s.io/v1\nkind: VerticalPodAutoscaler\nmetadata: {name: v}\n"
-        "spec:\n  targetRef: {apiVersion: ray.io/v1, kind: RayCluster, name: demo}\n"
+        f"apiVersion: autoscaling.k8s.io/v1\nkind: {scaler}\nmetadata: {{name: v}}\n"
+        f"spec:\n  {field}: {{apiVersion: ray.io/v1, kind: RayCluster, name: demo}}\n"
     )
     held = write(f"{CLEAN}---\n{vpa}")
     status, _, err = validate(held)
     assert status == 0
-    assert "VerticalPodAutoscaler of a RayCluster: no effect" in err
+    assert f"{scaler} of a RayCluster: no effect" in err
     assert validate(held, "--strict").status == 1
     assert "no effect" not in validate(write(vpa.replace("RayCluster", "Deployment")))[2]
 

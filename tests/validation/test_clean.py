@@ -97,7 +97,6 @@ SANE: dict[str, Built] = {
     .group()
     .container(image="r:1"),
     "an empty resize annotation": a_cluster().annotation("ray.io/ippr", "").group(),
-    "a resize annotation for no one": a_cluster().annotation("ray.io/ippr", "{}").group(),
     "in-place resize where the release is unknown": a_cluster()
     .spec(rayVersion=None)
     .annotation("ray.io/ippr", IPPR)

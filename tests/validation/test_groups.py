@@ -17,6 +17,7 @@ from tests.validation.builders import (
     rules,
 )
 from webhook.validation.finding import DENY, WARN
+from webhook.validation.ruleset import check_file
 
 GROUP = "spec.workerGroupSpecs[0]"
 POD = f"{GROUP}.template.spec"
@@ -350,3 +351,15 @@ def test_kuberay_has_to_reach_the_dashboard_of_what_it_submits_to(host: str) -> 
 def test_a_ray_version_is_a_version(text: str, *, fine: bool) -> None:
     cluster = a_cluster().spec(rayVersion=text).group()
     assert found(cluster) == (set() if fine else {("ray-version-unreadable", "spec.rayVersion")})
+
+
+@pytest.mark.parametrize(("scale", "raised"), [
+    ({"replicas": 0, "minReplicas": 2}, True), ({"replicas": 0, "minReplicas": 0}, False),
+    ({"replicas": None, "minReplicas": 2}, False), ({"replicas": 2, "minReplicas": 2}, False),
+    ({"replicas": 0, "minReplicas": 2, "suspend": True}, False),
+])  # fmt: skip
+def test_replicas_of_0_below_the_minimum_are_reported_in_files(scale: Json, raised: bool) -> None:  # noqa: FBT001
+    value = a_cluster().group(**scale).build()
+    assert rules(value) == set()
+    listed = {each.rule for each in check_file("RayCluster", value)} - {"feature-gate-off"}
+    assert ("zero-replicas-raised" in listed) is raised

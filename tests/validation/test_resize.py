@@ -5,7 +5,15 @@ from typing import Any
 
 import pytest
 
-from tests.validation.builders import ClusterBuilder, a_cluster, found, found_in_update, rules
+from tests.validation.builders import (
+    ClusterBuilder,
+    a_cluster,
+    findings,
+    found,
+    found_in_update,
+    rules,
+)
+from webhook.validation.rule_settings import RuleSettings
 
 ANNOTATION = "metadata.annotations[ray.io/ippr]"
 GROUP = "spec.workerGroupSpecs[0]"
@@ -251,3 +259,29 @@ def test_a_group_that_ray_resizes_has_findings_for_ray_and_for_its_sidecar() -> 
         ("pod-lifecycle-invalid", AT_POLICY),
         ("pod-lifecycle-invalid", sidecar),
     }
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("{}", "no group is resized"), ('{"groups": {}}', "no group is resized"),
+    ('{"group": {"workers": {}}}', "Ray ignores 'group': write groups"),
+    ('{"Groups": {}}', "Ray ignores 'Groups': write groups"),
+    ('{"other": 1}', "no group is resized"),
+])  # fmt: skip
+def test_an_annotation_that_names_no_group_has_no_effect(text: str, said: str) -> None:
+    first, *_ = findings(_annotated(text), "ippr-without-effect")
+    assert first.message.startswith(said)
+
+
+@pytest.mark.parametrize(("key", "advice"), [
+    ("max-cpus", "remove it"), ("min-cpu", "remove it"), ("x", "remove it"),
+])  # fmt: skip
+def test_unknown_keys_beside_the_right_ones_have_no_effect(key: str, advice: str) -> None:
+    (finding,) = findings(a_resized_cluster(**{key: 4}))
+    assert finding.rule == "ippr-without-effect"
+    assert finding.message == f"group \"workers\": Ray ignores '{key}': {advice}"
+
+
+@pytest.mark.parametrize(("kuberay", "works"), [((1, 4), False), ((1, 5), True), (None, True)])
+def test_kuberay_permits_a_resize_since_1_5(kuberay: tuple[int, int] | None, works: bool) -> None:  # noqa: FBT001
+    listed = rules(a_resized_cluster(), RuleSettings(kuberay=kuberay))
+    assert ("ippr-without-effect" in listed) is not works

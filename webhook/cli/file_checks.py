@@ -29,7 +29,14 @@ _APART_FROM: Final = 4
 _QUIET: Final = 1.0
 _PERIOD: Final = 0.2
 """The delay before the first progress line and between updates, in seconds."""
-_VPA: Final = "VerticalPodAutoscaler"
+_SCALERS: Final = {
+    "VerticalPodAutoscaler": ("targetRef", f"resize pods by {names.ANNOTATION_IPPR}"),
+    "HorizontalPodAutoscaler": ("scaleTargetRef", "set enableInTreeAutoscaling"),
+    "ScaledObject": ("scaleTargetRef", "set enableInTreeAutoscaling"),
+}
+"""Kinds that scale an object by its scale subresource: their field with the object, and what to use
+for a Ray object.
+"""
 _CLUSTERS: Final = {
     names.RAYCLUSTER_KIND: "",
     names.RAYJOB_KIND: "rayClusterSpec",
@@ -151,19 +158,20 @@ def _is_part(item: Manifest) -> bool:
 
 
 def _unscalable(item: Manifest) -> ManifestError | None:
-    """Return the note on a VerticalPodAutoscaler of a Ray object, which applies to no pod: it finds
-    the pods of an object by its scale subresource, and Ray objects have none.
+    """Return the note on an autoscaler of a Ray object, such as a VerticalPodAutoscaler, which has
+    no effect: it finds pods and replicas by the scale subresource, and Ray objects have none.
 
     https://github.com/kubernetes/autoscaler/issues/3060
     """
     held = item.document if isinstance(item.document, dict) else {}
     spec = held.get("spec")
-    target = spec.get("targetRef") if isinstance(spec, dict) else None
+    scaler = text_in(held, "kind")
+    field, advice = _SCALERS.get(scaler, ("", ""))
+    target = spec.get(field) if isinstance(spec, dict) else None
     kind = text_in(target, "kind") if isinstance(target, dict) else ""
-    if text_in(held, "kind") != _VPA or kind not in names.RAY_KINDS:
+    if kind not in names.RAY_KINDS:
         return None
     text = (
-        f"{_VPA} of a {kind}: no effect, as it has no scale subresource; remove it, or resize pods "
-        f"by {names.ANNOTATION_IPPR}"
+        f"{scaler} of a {kind}: no effect, as it has no scale subresource; remove it, or {advice}"
     )
-    return ManifestError(item.file, item.line(["spec", "targetRef"]), text)
+    return ManifestError(item.file, item.line(["spec", field]), text)

@@ -1,9 +1,11 @@
 """Rules of Ray's autoscaler: options that KubeRay refuses, and values that crash the autoscaler."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from webhook.accelerators.devices import CLAIMED_GPU
 from webhook.api import names
 from webhook.api.quantity import read_quantity
 from webhook.api.release import parse_release
@@ -260,6 +262,67 @@ def group_resource_unreadable(cluster: Cluster) -> Iterator[Fault]:
             if amount is None or amount < 0:
                 text = f"{value[:40]!r} is not an amount, {effect}: write one such as 4 or 8Gi"
                 yield Fault(resources.key(key), text, doubtful=not cluster.autoscaling)
+
+
+def devices_not_counted(cluster: Cluster) -> Iterator[Fault]:
+    """An autoscaled group with devices that Ray's autoscaler does not count.
+
+    The autoscaler counts TPUs, and extended resources whose names end with `gpu`. It starts no node
+    of the group for tasks that need other devices, even where KubeRay or Ray counts them when a
+    node has started: slices and shares of GPUs, Intel and AMD's other resources, Gaudi, Ascend,
+    NeuronCores, and GPUs of claims (DRA).
+
+    https://github.com/ray-project/ray/blob/ray-2.60.0/python/ray/autoscaler/_private/kuberay/autoscaling_config.py
+    """
+    for group in cluster.groups if cluster.autoscaling else ():
+        scale = group.scale
+        if scale.min_replicas == scale.max_replicas:
+            continue
+        listed = {**group.first.requests, **group.first.limits}
+        if any(name.endswith("gpu") for name in listed):
+            continue
+        found = ((name, _uncounted(name)) for name in listed)
+        field, resource = next(
+            ((_device_field(group, name), ray) for name, ray in found if ray),
+            (group.pod / "resourceClaims", _GPU if group.count(CLAIMED_GPU) else ""),
+        )
+        if resource and not _has_amount(group, resource):
+            param = "num-gpus" if resource == _GPU else f"resources with {resource}"
+            text = f"the autoscaler sees none of these devices: set {param} in rayStartParams"
+            yield Fault(field, text)
+
+
+_GPU: Final = "GPU"
+_UNCOUNTED: Final = (
+    (re.compile(r"nvidia\.com/(?:mig-.+|gpu\.shared)|.+/gpu-(?:mem|core).*"), _GPU),
+    (re.compile(r"gpu\.intel\.com/(?:i915|xe)|.+/vcuda-core"), _GPU),
+    (re.compile(r"habana\.ai/gaudi"), "HPU"),
+    (re.compile(r"huawei\.com/Ascend.+"), "NPU"),
+    (re.compile(r"aws\.amazon\.com/neuroncore"), "neuron_cores"),
+)
+"""Devices that the autoscaler does not count, with Ray's resource."""
+
+
+def _uncounted(resource: str) -> str:
+    """Return Ray's resource of a device that the autoscaler does not count, or an empty text."""
+    return next((ray for form, ray in _UNCOUNTED if form.fullmatch(resource)), "")
+
+
+def _device_field(group: Group, name: str) -> Field:
+    kind = "limits" if name in group.first.limits else "requests"
+    return group.first.amounts(kind).key(name)
+
+
+def _has_amount(group: Group, resource: str) -> bool:
+    """Return whether the amount of a resource is set for Ray, in a start parameter or the group."""
+    given = (group.field / "resources").map
+    if resource == _GPU and ("num-gpus" in group.params or any(map(_is_gpu, given))):
+        return True
+    return resource in given or resource in group.params.get("resources", "")
+
+
+def _is_gpu(name: str) -> bool:
+    return name.lower().endswith("gpu")
 
 
 def cpu_unknown(cluster: Cluster) -> Iterator[Fault]:

@@ -248,6 +248,22 @@ def replicas_out_of_bounds(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(group.field / "replicas", f"{found}: {advice}")
 
 
+def zero_replicas_raised(ray_object: RayObject) -> Iterator[Fault]:
+    """Replicas of 0 in a file, below the minimum of the group.
+
+    KubeRay takes the minimum, so the group has pods from the start. The API server's default is 0
+    as well, so that only a file shows whether the number was written.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/util.go
+    (`GetWorkerGroupDesiredReplicas`)
+    """
+    for group in ray_object.cluster.groups if ray_object.cluster else ():
+        scale, field = group.scale, group.field / "replicas"
+        if scale.replicas == 0 and scale.desired > 0:
+            text = f"0, so KubeRay takes {scale.desired}: write {scale.desired}, or minReplicas 0"
+            yield Fault(field, text)
+
+
 def max_replicas_unbounded(cluster: Cluster) -> Iterator[Fault]:
     """An autoscaled group without an upper bound.
 

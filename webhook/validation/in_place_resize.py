@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 from decimal import Decimal
+from difflib import get_close_matches
 from typing import Any, Final
 
 from webhook.api import names
 from webhook.api.quantity import read_quantity
 from webhook.api.release import shown
-from webhook.api.review import FORBIDDEN, INVALID, NOT_FOUND, REQUIRED
+from webhook.api.review import FORBIDDEN, INVALID, NOT_FOUND, NOT_SUPPORTED, REQUIRED
 from webhook.validation.cluster import Cluster, Group
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
@@ -16,6 +17,8 @@ CPU: Final = "max-cpu"
 MEMORY: Final = "max-memory"
 TIMEOUT: Final = "resize-timeout"
 RAY_SINCE: Final = (2, 56)
+KUBERAY_SINCE: Final = (1, 5)
+_GROUPS: Final = "groups"
 
 _AMOUNTS: Final = {CPU: "cpu", MEMORY: "memory"}
 _KEYS: Final = (CPU, MEMORY, TIMEOUT)
@@ -129,25 +132,19 @@ def _preventing(group: Group) -> Iterator[tuple[Field, str, str]]:
 def ippr_without_effect(cluster: Cluster) -> Iterator[Fault]:
     """In-place resize that has no effect.
 
-    Only autoscaler v2 of Ray 2.56 and later resizes pods, and only those of existing groups with
-    maxima above their initial amounts. One of the two maxima may be equal to the initial amount, so
-    that only the other amount grows.
+    Only autoscaler v2 of Ray 2.56 and later resizes pods, KubeRay permits it since 1.5, and only
+    pods of existing groups with maxima above their initial amounts are resized. One of the two
+    maxima may be equal to the initial amount, so that only the other amount grows. Ray ignores
+    unknown keys.
 
     https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-ippr.html
     """
     listed = list(_entries(cluster))
-    if not listed:
-        return
-    release = cluster.release
-    if not cluster.autoscaling:
-        field = cluster.field / "enableInTreeAutoscaling"
-        yield Fault(field, f"set it to true, or remove {names.ANNOTATION_IPPR}", REQUIRED)
-    elif cluster.v2 is False:
-        text = f"set it to v2, or remove {names.ANNOTATION_IPPR}"
-        yield Fault(cluster.options / "version", text, REQUIRED)
-    if release is not None and release < RAY_SINCE:
-        text = f"Ray {shown(release)} cannot resize pods: use {shown(RAY_SINCE)}, or remove it"
-        yield _fault(cluster, text)
+    if cluster.annotations.get(names.ANNOTATION_IPPR):
+        for text in _unknown_keys(cluster.ippr[0], listed):
+            yield _fault(cluster, text, NOT_SUPPORTED)
+    if listed:
+        yield from _unsupported(cluster)
     for name, entry, group in listed:
         shown_name = f'group "{name[:32]}"'
         if group is None:
@@ -159,6 +156,42 @@ def ippr_without_effect(cluster: Cluster) -> Iterator[Fault]:
         if None not in maxima and maxima == [_baseline(group, each) for each in _AMOUNTS.values()]:
             text = f"{shown_name} has {CPU} and {MEMORY} from the start: raise one, or remove it"
             yield _fault(cluster, text)
+
+
+def _unsupported(cluster: Cluster) -> Iterator[Fault]:
+    """Yield what in-place resize needs and the cluster does not have."""
+    kuberay = cluster.settings.kuberay
+    if kuberay is not None and kuberay < KUBERAY_SINCE:
+        text = f"KubeRay {shown(kuberay)} does not permit it: use {shown(KUBERAY_SINCE)}"
+        yield _fault(cluster, f"{text}, or remove it")
+    release = cluster.release
+    if not cluster.autoscaling:
+        field = cluster.field / "enableInTreeAutoscaling"
+        yield Fault(field, f"set it to true, or remove {names.ANNOTATION_IPPR}", REQUIRED)
+    elif cluster.v2 is False:
+        text = f"set it to v2, or remove {names.ANNOTATION_IPPR}"
+        yield Fault(cluster.options / "version", text, REQUIRED)
+    if release is not None and release < RAY_SINCE:
+        text = f"Ray {shown(release)} cannot resize pods: use {shown(RAY_SINCE)}, or remove it"
+        yield _fault(cluster, text)
+
+
+def _unknown_keys(value: object, listed: list[_Entry]) -> Iterator[str]:
+    """Yield the problems of an annotation that names no group, and of keys that Ray ignores."""
+    if not isinstance(value, dict):
+        return
+    others = [key for key in value if key != _GROUPS]
+    near = get_close_matches(_GROUPS, [key[:64].lower() for key in others], 1)
+    if value.get(_GROUPS) == {} or (_GROUPS not in value and not near):
+        yield f'no group is resized: write {{"{_GROUPS}": ...}} with groups, or remove it'
+    for key in others:
+        right = _GROUPS not in value and near == [key[:64].lower()]
+        yield f"Ray ignores {key[:32]!r}: {f'write {_GROUPS}' if right else 'remove it'}"
+    for name, entry, _ in listed:
+        for key in (key for key in entry if key not in _KEYS):
+            known = get_close_matches(key[:64], _KEYS, 1)
+            advice = f"write {known[0]}" if known and known[0] not in entry else "remove it"
+            yield f'group "{name[:32]}": Ray ignores {key[:32]!r}: {advice}'
 
 
 def _read(cluster: Cluster) -> bool:

@@ -179,6 +179,7 @@ CLUSTER_RULES: Final = (
     deny(autoscaling.autoscaled_without_groups, by=RAY),
     deny(autoscaling.group_resource_unreadable, by=RAY),
     deny(autoscaling.cpu_unknown, by=RAY),
+    warn(autoscaling.devices_not_counted),
     deny(ray_start.resources_given_twice, "validateRayGroupResources"),
     deny(ray_start.labels_in_ray_start_params, "validateRayGroupLabels", since=(1, 5)),
     deny(ray_start.ray_label_invalid, "validateRayGroupLabels"),
@@ -232,6 +233,7 @@ CLUSTER_RULES: Final = (
     deny(scheduling.kueue_slice_size),
     warn(scheduling.kueue_too_many_groups),
     deny(scheduling.kueue_group_named_head),
+    warn(scheduling.kueue_autoscaling_not_elastic),
     warn(lifecycle.host_network_dns),
     warn(lifecycle.grace_too_short),
 )
@@ -252,6 +254,7 @@ JOB_RULES: Final = (
     deny(rayjob.job_submitter_restarts),
     deny(rayjob.job_runtime_env_value_invalid, by=RAY),
     warn(rayjob.job_runtime_env_key_unknown),
+    warn(scheduling.kueue_job_not_shut_down),
     warn(submission.job_entrypoint_in_shell),
     warn(submission.job_runtime_env_in_shell),
     deny(deletion.deletion_mixed, _DELETION),
@@ -300,6 +303,7 @@ FILE_RULES: Final = (
     deny(schema.field_unknown, by=API_SERVER),
     warn(schema.key_duplicate),
     warn(autoscaling.autoscaler_options_unused),
+    warn(groups.zero_replicas_raised),
     warn(lifecycle.ray_stop_in_pre_stop),
 )
 

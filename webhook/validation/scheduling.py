@@ -15,7 +15,7 @@ from webhook.api.objects import (
     TemplateSpec,
     WorkerGroup,
 )
-from webhook.api.review import FORBIDDEN, NOT_SUPPORTED
+from webhook.api.review import FORBIDDEN, NOT_SUPPORTED, REQUIRED
 from webhook.groups.annotations import (
     CLUSTER,
     COMPUTE_DOMAIN,
@@ -28,6 +28,7 @@ from webhook.groups.scheduling_groups import NO_GANG, Gang, read_gang
 from webhook.validation.cluster import Cluster, Group
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
+from webhook.validation.ray_object import Job
 
 _GATE: Final = "KubernetesWAS"
 
@@ -255,6 +256,41 @@ def kueue_group_named_head(cluster: Cluster) -> Iterator[Fault]:
         if group.name == _HEAD:
             text = f"groupName is {_HEAD}, as Kueue calls the head's pods: use another name"
             yield Fault(group.field / "groupName", text, FORBIDDEN)
+
+
+def kueue_autoscaling_not_elastic(cluster: Cluster) -> Iterator[Fault]:
+    """A queued cluster that autoscales and is no elastic job of Kueue.
+
+    Kueue refuses the object: it reserves the resources of a cluster once. An elastic job, which
+    Kueue resizes, needs the feature gate ElasticJobsViaWorkloadSlices, on by default since 0.18.
+
+    https://github.com/kubernetes-sigs/kueue/blob/v0.19.0/pkg/controller/jobs/raycluster/raycluster_webhook.go
+    """
+    elastic = cluster.annotations.get(names.KUEUE_ELASTIC_JOB) == "true"
+    if cluster.kueue.queued and cluster.autoscaling and not elastic:
+        text = (
+            f"Kueue refuses it without annotation {names.KUEUE_ELASTIC_JOB}: add it, or write false"
+        )
+        yield Fault(cluster.field / "enableInTreeAutoscaling", text, FORBIDDEN)
+
+
+def kueue_job_not_shut_down(job: Job) -> Iterator[Fault]:
+    """A queued RayJob whose cluster stays after the job has finished, or that names an existing
+    cluster beside its own.
+
+    Kueue refuses the RayJob: the cluster would hold the resources of the queue, or have none. A
+    RayJob with a selector alone is accepted since Kueue 0.15.
+
+    https://github.com/kubernetes-sigs/kueue/blob/v0.19.0/pkg/controller/jobs/rayjob/rayjob_webhook.go
+    """
+    if job.cluster is None or not job.cluster.kueue.queued:
+        return
+    if job.selects:
+        text = "Kueue refuses a selector beside rayClusterSpec: remove one of the two"
+        yield Fault(job.selector, text, FORBIDDEN)
+    elif not job.shutdown:
+        field = job.field / "shutdownAfterJobFinishes"
+        yield Fault(field, "Kueue refuses a RayJob that keeps its cluster: write true", REQUIRED)
 
 
 def _queued(cluster: Cluster) -> list[Group]:
