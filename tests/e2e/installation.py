@@ -3,6 +3,8 @@ removed after use.
 """
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +14,8 @@ import yaml
 
 from tests.e2e.api import SERVICE_ACCOUNTS
 from tests.e2e.control_plane import ControlPlane
-from tests.manifests.render import helm
+from tests.manifests.render import ROOT, helm
+from tests.server import PROGRAM
 from webhook.controller.repair.repair_store import POLICY
 
 Object = dict[str, Any]
@@ -81,6 +84,21 @@ def apply(plane: ControlPlane, objects: Sequence[Object], *flags: str) -> None:
         stdin=yaml.safe_dump_all(objects),
     )
     assert done.returncode == 0, done.stderr
+
+
+def apply_kustomization(plane: ControlPlane, folder: str) -> None:
+    """Apply a kustomization such as `manifests` as a user does. Fails with what kubectl says."""
+    done = plane.kubectl("apply", "-k", str(ROOT / folder))
+    assert done.returncode == 0, done.stderr
+
+
+def check(plane: ControlPlane) -> None:
+    """Run `ray-webhook check` as an administrator. Fails with what it prints."""
+    words = ("check", "--wait", "1m", "--kubeconfig", str(plane.admin_kubeconfig))
+    done = subprocess.run(
+        [sys.executable, *PROGRAM, *words], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @contextmanager

@@ -1,5 +1,5 @@
-"""The installation with the real cert-manager: its certificate is issued and renewed, its authority
-renewed and replaced, without failed calls of the API server.
+"""The installation by `kubectl apply -k certs/overlay`, with the real cert-manager: its certificate
+is issued and renewed, its authority renewed and replaced, without failed calls of the API server.
 """
 
 import base64
@@ -26,10 +26,9 @@ from tests.e2e.api import (
 from tests.e2e.cert_manager import CertManager
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.deployed import CERTIFICATE, ROUTING, Deployed
-from tests.e2e.installation import NAMESPACE, WEBHOOK, applied
+from tests.e2e.installation import NAMESPACE, WEBHOOK, apply_kustomization, check
 from tests.e2e.rays import slices, worker_of
 from tests.e2e.waiting import until, until_equal
-from tests.manifests.render import installation
 from webhook.api import names
 
 pytestmark = pytest.mark.e2e
@@ -77,15 +76,13 @@ class Calls:
 def test_certificate_and_authority_change_and_no_call_is_lost() -> None:
     needs.CERT_MANAGER.ask()
     with ControlPlane(api_server_flags=[ROUTING]) as plane, CertManager(plane) as cert_manager:
-        plane.namespace(NAMESPACE)
         team = plane.namespace("team")
         worker = worker_of(plane.api.create(RAY_CLUSTERS, slices("llama", 1), team))
-        with (
-            applied(plane, installation("cert-manager")),
-            Deployed(plane, {}, MOUNT_SECONDS, lambda: is_trusted(plane)) as deployed,
-        ):
+        apply_kustomization(plane, "certs/overlay")
+        with Deployed(plane, {}, MOUNT_SECONDS, lambda: is_trusted(plane)) as deployed:
             until(lambda: is_trusted(plane), "cainjector has written both caBundles")
             until(lambda: has_identity(plane, worker), "the API server asks the webhook")
+            check(plane)
 
             def ask() -> None:
                 assert has_identity(plane, worker)

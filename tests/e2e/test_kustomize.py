@@ -1,0 +1,20 @@
+"""The installation by `kubectl apply -k manifests` passes `ray-webhook check`;
+`tests/e2e/test_cert_manager.py` installs `certs/overlay`.
+"""
+
+import pytest
+
+from tests.e2e.control_plane import ControlPlane
+from tests.e2e.deployed import ROUTING, Deployed
+from tests.e2e.installation import apply_kustomization, check
+
+pytestmark = pytest.mark.e2e
+
+
+def test_the_manifests_install_a_webhook_that_passes_the_check() -> None:
+    with ControlPlane(api_server_flags=[ROUTING]) as plane:
+        apply_kustomization(plane, "manifests")
+        with Deployed(plane):
+            check(plane)
+            apply_kustomization(plane, "manifests")
+            check(plane)
