@@ -8,6 +8,7 @@ from tests.builders import a_cluster
 from tests.cli.terminals import a_console
 from tests.diagnostics.samples import samples
 from tests.diagnostics.scenes import NOW, Scene
+from webhook.api import names
 from webhook.cli.cluster_tree import drawing
 from webhook.cli.terminal import show
 
@@ -45,6 +46,14 @@ def test_nothing_of_a_replica_of_64_hosts_is_lost(width: int, wide: bool) -> Non
 def test_only_commands_are_longer_than_a_terminal_is_wide(width: int) -> None:
     long = [line for line in drawn(of_64_hosts(), width).splitlines() if len(line) > width]
     assert all(line.startswith("      kubectl ") for line in long)
+
+
+def test_a_group_with_a_disruption_budget_has_a_line_with_its_use() -> None:
+    cluster = a_cluster("llama").group("tpu", hosts=4, replicas=3)
+    assert "disruption" not in drawn(Scene(cluster), 100)
+    scene = Scene(cluster.annotated(names.ANNOTATION_MAX_DISRUPTED, "2"))
+    assert "disruption: 0 of 2" in drawn(scene, 100)
+    assert "disruption: 1 of 2" in drawn(scene.without("llama-tpu-worker-0-3"), 100)
 
 
 def test_a_group_whose_replicas_went_with_its_raycluster_was_not_asked_to_be_empty() -> None:

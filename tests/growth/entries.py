@@ -21,6 +21,7 @@ from tests.diagnostics.scenes import NOW, Observed, Scene, llama
 from tests.growth.parts import ANY, ENTRY, Part, Path, filled, kind_part, repeated, type_part
 from tests.growth.work import Build, Call
 from webhook.admission.binding_handler import BindingHandler
+from webhook.admission.eviction_handler import EvictionHandler
 from webhook.admission.pod_handler import PodHandler
 from webhook.admission.ray_handler import RayHandler
 from webhook.admission.reviewer import Mutation, Validation
@@ -47,9 +48,10 @@ from webhook.diagnostics.object_cache import ObjectCache
 from webhook.diagnostics.tracker import Tracker
 from webhook.groups.annotations import OPT_INS
 from webhook.groups.group_config import ClusterIndex
-from webhook.groups.identity import GroupKey, HostIdentity
-from webhook.groups.identity_index import Member, Membership
+from webhook.groups.identity import GroupKey, HostIdentity, Key
+from webhook.groups.identity_index import Member, Membership, name_hash
 from webhook.groups.pod_groups import desired_of, occupied
+from webhook.groups.required_reads import Read
 from webhook.kubeclient.wire import Codec
 from webhook.manifest.kuberay_pods import expand
 from webhook.manifest.standalone import load_state
@@ -326,6 +328,40 @@ def _bindings() -> Iterator[Case]:
         return lambda: at_once(mutation.review(_bytes(review)))
 
     yield Case("mutate a binding", "labels of the Node", build, 1000)
+
+
+def _evictions() -> Iterator[Case]:
+    """Yield the refusal of an eviction in a group whose other replicas lack a host each."""
+
+    class Reader:
+        reads = 0
+
+        def now(self) -> float:
+            return 0.0
+
+        def contact(self, _: Key) -> float:
+            return 0.0
+
+        async def read(self, _: Read) -> None:
+            self.reads += 1
+
+    def build(number: int) -> Call:
+        clusters, members = ClusterIndex(), Membership()
+        cluster = a_cluster("c").group("g", hosts=2, replicas=number)
+        clusters.put(facts(cluster.annotated(names.ANNOTATION_MAX_DISRUPTED, "1")))
+        key = GroupKey(NAMESPACE, uid_of("c"), "g")
+        for each in range(number):
+            for host in range(1 if each else 2):
+                identity = HostIdentity(each, host, f"g-{each}")
+                name = name_hash(NAMESPACE, f"p{each}-{host}")
+                members.put(f"u{each}-{host}", Member(key, identity, ready=True, name=name))
+        handler = EvictionHandler(clusters, members, Reader(), None, lambda: 0.0)
+        validation = Validation(RayHandler(), handler)
+        review = pod_review({"metadata": {"namespace": NAMESPACE}})
+        review["request"] |= {"subResource": "eviction", "name": "p0-0"}
+        return lambda: at_once(validation.review(_bytes(review)))
+
+    yield Case("validate an eviction", "replicas", build, _POPULATION)
 
 
 # Watch events
@@ -686,6 +722,7 @@ def cases() -> list[Case]:
         *_reviews_of_ray_objects(),
         *_reviews_of_pods(),
         *_bindings(),
+        *_evictions(),
         *_events_of_serve(),
         *_events_of_the_controller(),
         *_reports(),

@@ -190,6 +190,12 @@ async def test_an_api_server_that_does_not_answer_leaves_the_known_state() -> No
         assert not await drains.allows("ray-0-0")
 
 
+async def test_an_eviction_by_a_user_of_many_groups_is_decided_too() -> None:
+    async with draining(cluster("0")) as drains:
+        user = {"username": "admin", "groups": [f"group-{number}" for number in range(1000)]}
+        assert not await drains.allows("ray-0-0", userInfo=user)
+
+
 async def test_a_malformed_eviction_is_decided() -> None:
     async with draining(cluster("1")) as drains:
         for content in (None, 7, {"deleteOptions": 7}, {"deleteOptions": None}):
