@@ -79,8 +79,9 @@ class Followed:
 
     @property
     def whole(self) -> bool:
-        tables = vars(self.object_cache).values()
-        return all(getattr(table, "known", True) for table in tables)
+        """Whether all kinds are known, but for the owners of RayClusters, read for users only."""
+        tables = {**vars(self.object_cache), "ray_jobs": None, "ray_services": None}
+        return all(getattr(table, "known", True) for table in tables.values())
 
 
 @asynccontextmanager

@@ -23,6 +23,8 @@ class Sample(Struct, forbid_unknown_fields=True):
     events: list[Object] = field(default_factory=list)
     pod_groups: list[Object] = field(default_factory=list)
     webhooks: list[Object] = field(default_factory=list)
+    ray_jobs: list[Object] = field(default_factory=list)
+    ray_services: list[Object] = field(default_factory=list)
     also: list[str] = field(default_factory=list)
 
     def scene(self) -> Scene:
@@ -45,6 +47,8 @@ class Sample(Struct, forbid_unknown_fields=True):
         scene.events += self.events
         scene.pod_groups += self.pod_groups
         scene.webhooks += self.webhooks
+        scene.ray_jobs += self.ray_jobs
+        scene.ray_services += self.ray_services
         return scene
 
 

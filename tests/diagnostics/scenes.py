@@ -22,9 +22,11 @@ from webhook.diagnostics.examiner import examine
 from webhook.diagnostics.live_objects import (
     LiveCluster,
     LiveEvent,
+    LiveJob,
     LiveNode,
     LivePod,
     LivePodGroup,
+    LiveService,
     WebhookConfiguration,
 )
 from webhook.diagnostics.object_cache import ObjectCache
@@ -74,6 +76,8 @@ class Observed(Struct, frozen=True):
     nodes: list[LiveNode] | None = None
     namespaces: list[Bare] | None = None
     configurations: list[WebhookConfiguration] | None = None
+    ray_jobs: list[LiveJob] | None = None
+    ray_services: list[LiveService] | None = None
 
     def load(self, objects: ObjectCache) -> ObjectCache:
         """Add all objects to an object cache, with a uid for each, as the API server gives them."""
@@ -104,6 +108,8 @@ class Scene:
         self.nodes: list[Object] = []
         self.events: list[Object] = []
         self.pod_groups: list[Object] = []
+        self.ray_jobs: list[Object] = []
+        self.ray_services: list[Object] = []
         name = document["metadata"]["name"]
         self.services = [_named(f"{name}-headless"), _named(f"{name}-head-svc")]
         self.namespaces = [_named(NAMESPACE)]
@@ -143,6 +149,8 @@ class Scene:
             nodes=_views(self.nodes, LiveNode),
             namespaces=_views(self.namespaces, Bare),
             configurations=_views(self.webhooks, WebhookConfiguration),
+            ray_jobs=_views(self.ray_jobs, LiveJob),
+            ray_services=_views(self.ray_services, LiveService),
         )
 
     def examined(self, now: float = NOW) -> ClusterReport:

@@ -44,6 +44,8 @@ class Server(ThreadingHTTPServer):
         scene, within = self.scene, f"/namespaces/{NAMESPACE}"
         lists: dict[str, list[Object]] = {
             "/apis/ray.io/v1/rayclusters": [scene.cluster],
+            "/apis/ray.io/v1/rayjobs": scene.ray_jobs,
+            "/apis/ray.io/v1/rayservices": scene.ray_services,
             "/api/v1/pods": list(scene.pods.values()),
             "/api/v1/events": scene.events,
             "/api/v1/services": scene.services,

@@ -73,9 +73,8 @@ def test_a_replica_that_is_missing_is_shown_without_an_index() -> None:
     [
         Scene(indexed=True),
         Scene(a_cluster("llama").group("cpu", replicas=3)),
-        Scene(llama(suspend=True)).without(*Scene(llama()).pods),
     ],
-    ids=["identities of KubeRay", "single hosts", "a suspended RayCluster"],
+    ids=["identities of KubeRay", "single hosts"],
 )
 def test_nothing_is_wrong_with(scene: Scene) -> None:
     assert scene.ids() == []

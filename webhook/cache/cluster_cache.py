@@ -16,9 +16,11 @@ from webhook.cache.store import Store
 from webhook.diagnostics.live_objects import (
     LiveCluster,
     LiveEvent,
+    LiveJob,
     LiveNode,
     LivePod,
     LivePodGroup,
+    LiveService,
     WebhookConfiguration,
 )
 from webhook.diagnostics.object_cache import EVENTS, Live, ObjectCache, Table
@@ -103,6 +105,8 @@ _BESIDE: Final[tuple[Kind[Any], ...]] = (
     Kind("events", "/api/v1", Codec(LiveEvent), lambda each: each.events, reasons=EVENTS),
     Kind("services", "/api/v1", _NAMED, lambda each: each.services, metadata_only=True),
     Kind("nodes", "/api/v1", Codec(LiveNode), lambda each: each.nodes, namespaced=False),
+    Kind("rayjobs", RAYCLUSTERS.root, Codec(LiveJob), lambda each: each.ray_jobs),
+    Kind("rayservices", RAYCLUSTERS.root, Codec(LiveService), lambda each: each.ray_services),
     Kind(
         "namespaces",
         "/api/v1",
@@ -126,6 +130,8 @@ _POD_GROUP: Final = Codec(LivePodGroup)
 INSTALLATION: Final = (_POD_GROUPS, "nodes", "namespaces", "mutatingwebhookconfigurations")
 """Kinds that diagnoses read in addition to RayClusters and pods, and that rarely change."""
 ALL: Final = (*INSTALLATION, "events", "services")
+_OWNERS: Final = ("rayjobs", "rayservices")
+"""Kinds that are read for a user."""
 
 
 class Observing:
@@ -133,7 +139,7 @@ class Observing:
     and pods, and the kinds in `other_kinds`; once with `read`, and from then on with `run`.
 
     The accounts of an installation may list namespaces. A user, `person`, often may only get their
-    namespace, so that it is read periodically.
+    namespace, so that it is read periodically; RayJobs and RayServices are read for users only.
     """
 
     def __init__(
@@ -158,7 +164,8 @@ class Observing:
         self._served: str | None = None
         self.discovery = Discovery(PodGroupsServed(api), self._timing.discovery)
         followed: list[Kind[Any]] = [RAYCLUSTERS, PODS]
-        for kind in followed + [each for each in _BESIDE if each.plural in other_kinds]:
+        kinds = (*other_kinds, *_OWNERS) if person else other_kinds
+        for kind in followed + [each for each in _BESIDE if each.plural in kinds]:
             if kind.namespaced:
                 for namespace in self.namespaces:
                     for reason in kind.reasons:

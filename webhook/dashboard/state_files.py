@@ -14,9 +14,11 @@ from webhook.diagnostics.document import API_VERSION
 from webhook.diagnostics.live_objects import (
     LiveCluster,
     LiveEvent,
+    LiveJob,
     LiveNode,
     LivePod,
     LivePodGroup,
+    LiveService,
     WebhookConfiguration,
 )
 from webhook.diagnostics.object_cache import EVENTS, ObjectCache
@@ -32,12 +34,16 @@ _FIELDS: Final[dict[str, tuple[str, type[Struct]]]] = {
     "Service": ("services", Bare),
     "Node": ("nodes", LiveNode),
     "Namespace": ("namespaces", Bare),
+    names.RAYJOB_KIND: ("ray_jobs", LiveJob),
+    names.RAYSERVICE_KIND: ("ray_services", LiveService),
     "MutatingWebhookConfiguration": ("configurations", WebhookConfiguration),
 }
 """The kinds besides RayClusters and pods; a kind that no file contains counts as not read."""
 
 _VERSIONS: Final = {
     names.RAYCLUSTER_KIND: f"{names.RAY_GROUP}/v1",
+    names.RAYJOB_KIND: f"{names.RAY_GROUP}/v1",
+    names.RAYSERVICE_KIND: f"{names.RAY_GROUP}/v1",
     "PodGroup": f"{names.SCHEDULING_GROUP}/v1beta1",
     "MutatingWebhookConfiguration": "admissionregistration.k8s.io/v1",
 }

@@ -15,6 +15,7 @@ from webhook.diagnostics.installation_problems import INSTALLATION
 from webhook.diagnostics.live_objects import LivePod
 from webhook.diagnostics.messages import describe
 from webhook.diagnostics.object_cache import ObjectCache
+from webhook.diagnostics.owner_problems import OWNERS
 from webhook.diagnostics.pod_problems import PODS, parties
 from webhook.diagnostics.raycluster_problems import CLUSTER, DELETION, LEAVING
 from webhook.diagnostics.replica_problems import GROUP, REPLICA
@@ -81,6 +82,7 @@ class _Cause(Struct, order=True):
 
 DIAGNOSES: Final[tuple[Diagnosis[Any], ...]] = (
     *INSTALLATION,
+    *OWNERS,
     *CLUSTER,
     *LEAVING,
     *DELETION,
@@ -164,7 +166,7 @@ def _symptoms(cluster: Cluster, find: Callable[[Replica], ReplicaProblems]) -> I
     if cluster.facts.deleting:
         yield from _check(DELETION, cluster)
         return
-    yield from _check(CLUSTER, cluster)
+    yield from _check((*OWNERS, *CLUSTER), cluster)
     if not cluster.ignored:
         for group in cluster.groups:
             yield from _check(GROUP, group, group.name)

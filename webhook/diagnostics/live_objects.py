@@ -318,6 +318,52 @@ class LiveCluster(RayCluster, frozen=True, gc=False):
         return enabled or self.spec.gcs_fault_tolerance_options is not None
 
 
+class JobStatus(Struct, rename="camel", frozen=True, gc=False):
+    """The part of a RayJob's `status` that is decoded."""
+
+    job_status: str = ""
+    job_deployment_status: str = ""
+    reason: str = ""
+    message: str = ""
+    end_time: str | None = None
+
+
+class LiveJob(Struct, frozen=True, gc=False):
+    """A RayJob."""
+
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+    status: JobStatus = field(default_factory=JobStatus)
+
+
+class Application(Struct, frozen=True, gc=False):
+    """The status of a Serve application."""
+
+    status: str = ""
+    message: str = ""
+
+
+class ServeStatus(Struct, rename="camel", frozen=True, gc=False):
+    """The status of a RayService on one of its RayClusters."""
+
+    ray_cluster_name: str = ""
+    application_statuses: dict[str, Application] | None = None
+
+
+class ServiceStatus(Struct, rename="camel", frozen=True, gc=False):
+    """The part of a RayService's `status` that is decoded."""
+
+    conditions: tuple[Condition, ...] | None = None
+    active_service_status: ServeStatus = field(default_factory=ServeStatus)
+    pending_service_status: ServeStatus = field(default_factory=ServeStatus)
+
+
+class LiveService(Struct, frozen=True, gc=False):
+    """A RayService."""
+
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+    status: ServiceStatus = field(default_factory=ServiceStatus)
+
+
 class Gang(Struct, rename="camel", frozen=True, gc=False):
     """`gang` of a scheduling policy."""
 

@@ -10,9 +10,11 @@ from webhook.api.objects import Bare, ObjectMeta
 from webhook.diagnostics.live_objects import (
     LiveCluster,
     LiveEvent,
+    LiveJob,
     LiveNode,
     LivePod,
     LivePodGroup,
+    LiveService,
     WebhookConfiguration,
 )
 from webhook.diagnostics.transforms import kept, kept_node
@@ -161,7 +163,9 @@ class ObjectCache:
         self._examined = False
         self._changed: set[str] = set()
         self._places: set[str] = set()
-        """Changed nodes by name, and changed PodGroups and Services by namespace and name."""
+        """Changed nodes by name, changed PodGroups and Services by namespace and name, and changed
+        RayJobs and RayServices by kind, namespace and name.
+        """
         self._ends: set[str] = set()
         """Pods that have ended, by namespace and name."""
         self.clusters: Table[LiveCluster] = Table(
@@ -171,9 +175,18 @@ class ObjectCache:
             lambda pod: (owner_of(pod),), lambda pod: self._mark([owner_of(pod)]), kept
         )
         self.pod_groups: Table[LivePodGroup] = Table(_place, lambda each: self._touch(_place(each)))
+        self.ray_jobs: Table[LiveJob] = Table(
+            _place, lambda each: self._touch([_owner(names.RAYJOB_KIND, each)])
+        )
+        self.ray_services: Table[LiveService] = Table(
+            _place, lambda each: self._touch([_owner(names.RAYSERVICE_KIND, each)])
+        )
         self.events: Table[LiveEvent] = Table(_subjects, self._event_changed)
         self.services: Table[Bare] = Table(_place, lambda each: self._touch(_place(each)))
         self.nodes: Table[LiveNode] = Table(_name, lambda each: self._touch(_name(each)), kept_node)
+        self.nodes.subscribe(self._node_changed)
+        self.troubled_nodes: set[str] = set()
+        """The nodes that are not ready or are cordoned, by name."""
         self.namespaces: Table[Bare] = Table(_name, self._namespace_changed)
         self.configurations: Table[WebhookConfiguration] = Table(_name, self._installation_changed)
 
@@ -241,6 +254,12 @@ class ObjectCache:
         elif self._examined and self.pods.get(event.involved_object.uid) is None:
             self._ends.update(_subjects(event))
 
+    def _node_changed(self, old: LiveNode | None, new: LiveNode | None) -> None:
+        if old is not None:
+            self.troubled_nodes.discard(old.metadata.name or "")
+        if new is not None and (new.unready is not None or new.spec.unschedulable):
+            self.troubled_nodes.add(new.metadata.name or "")
+
     def _namespace_changed(self, namespace: Bare) -> None:
         found = self.clusters.of(namespace.metadata.name or "")
         self._mark(each.metadata.uid or "" for each in found)
@@ -276,6 +295,11 @@ def _place(value: Live) -> Iterable[str]:
     yield f"{value.metadata.namespace or ''}/{value.metadata.name or ''}"
 
 
+def _owner(kind: str, value: Live) -> str:
+    """Return the RayJob or RayService, as in `_places`."""
+    return f"{kind} {value.metadata.namespace or ''}/{value.metadata.name or ''}"
+
+
 def _subjects(event: LiveEvent) -> Iterable[str]:
     """Yield the uid of the RayCluster that an event is about, or `namespace/name` of a pod, and the
     same with its `generateName`.
@@ -297,10 +321,13 @@ def _uses(pod: LivePod) -> Iterable[str]:
 
 
 def _own_names(cluster: LiveCluster) -> Iterable[str]:
-    """Yield the headless Service of a RayCluster, the `generateName` of all its pods, and the name
-    that its head may have without a suffix, as in `_places` and `_ends`.
+    """Yield the owner of a RayCluster, its headless Service, the `generateName` of all its pods,
+    and the name that its head may have without a suffix, as in `_places` and `_ends`.
     """
     namespace, name = cluster.metadata.namespace or "", cluster.metadata.name or ""
+    owner = cluster.metadata.controller
+    if owner is not None:
+        yield f"{owner.kind} {namespace}/{owner.name}"
     yield f"{namespace}/{headless_service(name)}"
     yield f"{namespace}/{pod_prefix(name, None).removesuffix('-')}"
     for group in (None, *(each.group_name for each in cluster.groups)):

@@ -190,10 +190,10 @@ def node_drained(party: PodSet) -> Iterator[Symptom]:
 
     https://kubernetes.io/docs/tasks/administer-cluster/safely-drain-node/
     """
-    nodes = party.cluster.objects.nodes
+    objects = party.cluster.objects
     drained: dict[str, list[LivePod]] = {}
-    for pod in party.pods:
-        node = nodes.one(pod.spec.node_name or "")
+    for pod in party.pods if objects.troubled_nodes else ():
+        node = objects.nodes.one(pod.spec.node_name or "")
         if node is not None and node.spec.unschedulable:
             drained.setdefault(node.metadata.name or "", []).append(pod)
     if drained:
@@ -210,12 +210,12 @@ def node_drained(party: PodSet) -> Iterator[Symptom]:
 
 def lost_node(cluster: Cluster, pod: LivePod) -> str:
     """Return the node of a pod if it is not ready or was deleted; otherwise an empty text."""
-    name = pod.spec.node_name or ""
-    if not name or pod.ended or not cluster.objects.nodes.known:
+    objects, name = cluster.objects, pod.spec.node_name or ""
+    if name not in objects.troubled_nodes and (pod.ready or not objects.nodes.known):
         return ""
-    node = cluster.objects.nodes.one(name)
+    node = objects.nodes.one(name)
     lost = not pod.ready if node is None else node.unready is not None
-    return name if lost else ""
+    return name if lost and not pod.ended else ""
 
 
 def container_waits(party: PodSet) -> Iterator[Symptom]:
@@ -231,9 +231,12 @@ def container_waits(party: PodSet) -> Iterator[Symptom]:
     https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#container-states
     """
     now = party.cluster.now
-    for fault, found in party.by_fault(
-        lambda pod: None if lost_node(party.cluster, pod) else fault_of(pod, now)
-    ):
+
+    def fault_in(pod: LivePod) -> Fault | None:
+        fault = fault_of(pod, now)
+        return None if fault is None or lost_node(party.cluster, pod) else fault
+
+    for fault, found in party.by_fault(fault_in):
         symptom = found.symptom(
             f"{found.agreed('does', 'do')} not run: {fault.words}",
             fault.remedy,

@@ -142,13 +142,15 @@ def head_restarted(cluster: Cluster) -> Iterator[Symptom]:
     if cluster.live.fault_tolerant:
         return
     for head in cluster.heads:
-        status = head.ray_status
+        restarted = any(each.restart_count for each in head.status.container_statuses or ())
+        status = head.ray_status if restarted else None
         end = status.last_end if status is not None and status.restart_count else None
         run = status.state.running if status is not None else None
         began = seconds_of(run.started_at) if end is not None and run is not None else head.created
-        if not head.ready or began is None:
+        if began is None or not head.ready:
             continue
-        older = [pod for pod in cluster.pods if pod.ready and (_ray_began(pod) or began) < began]
+        before = [pod for pod in cluster.pods if (pod.created or began) < began and pod.ready]
+        older = [pod for pod in before if (_ray_began(pod) or began) < began]
         if not older:
             continue
         fault = end_fault(head, status, end) if status is not None and end is not None else None

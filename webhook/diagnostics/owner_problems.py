@@ -1,0 +1,145 @@
+"""Diagnoses of the owners of RayClusters: RayJobs, RayServices, and what suspends a RayCluster."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.api import names
+from webhook.api.times import seconds_of
+from webhook.diagnostics.assigned_pods import Cluster
+from webhook.diagnostics.diagnosis import ERROR, INFO, Begin, Diagnosis, Symptom
+from webhook.diagnostics.live_objects import LiveJob, LiveService, find
+from webhook.diagnostics.messages import describe, in_line, show
+
+_FAILED: Final = ("Failed", "ValidationFailed")
+_NOT_SERVING: Final = ("DEPLOY_FAILED", "UNHEALTHY")
+_UPGRADE: Final = "UpgradeInProgress"
+_REMEDIES: Final = {
+    "SubmissionFailed": "check the entrypoint, and that the submitter reaches the head",
+    "DeadlineExceeded": "raise activeDeadlineSeconds, or find what slows the job",
+    "ValidationFailed": "fix the RayJob",
+}
+"""By the reason of KubeRay.
+
+https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/apis/ray/v1/rayjob_types.go
+"""
+
+
+def job_failed(cluster: Cluster) -> Iterator[Symptom]:
+    """A RayCluster whose RayJob has failed.
+
+    Its pods may be ready and idle until the RayJob is deleted or its time to live is over. The
+    message is that of the RayJob, whose end is the end of the driver or of the submission.
+
+    https://docs.ray.io/en/master/cluster/kubernetes/getting-started/rayjob-quick-start.html
+    """
+    job = _job(cluster)
+    if job is None or job.status.job_deployment_status not in _FAILED:
+        return
+    status, name = job.status, job.metadata.name or ""
+    reason = status.reason or status.job_deployment_status
+    words = in_line(f"{reason}: {status.message}" if status.message.strip() else reason)
+    remedy = _REMEDIES.get(reason, "fix the error in the message and in the log of the job")
+    yield Symptom(
+        f"RayJob {name} has failed: {words}",
+        f"{remedy}, and create the RayJob again",
+        describe("rayjob", cluster.namespace, name),
+        Begin(seconds_of(status.end_time)),
+    )
+
+
+def service_not_serving(cluster: Cluster) -> Iterator[Symptom]:
+    """A RayCluster with a Serve application that is not deployed or not healthy.
+
+    The pods may be ready: requests to the application fail, or, in an upgrade, the RayService keeps
+    the previous RayCluster active.
+
+    https://docs.ray.io/en/master/serve/production-guide/kubernetes.html
+    """
+    service = _service(cluster)
+    if service is None:
+        return
+    active, pending = service.status.active_service_status, service.status.pending_service_status
+    for status, role in ((active, "active"), (pending, "pending")):
+        for name, application in sorted((status.application_statuses or {}).items()):
+            if status.ray_cluster_name == cluster.name and application.status in _NOT_SERVING:
+                message = in_line(application.message)
+                yield Symptom(
+                    f"application {name} of RayService {service.metadata.name} is "
+                    f"{application.status} on this {role} RayCluster"
+                    f"{f': {message}' if message else ''}",
+                    "fix the error in the message, in serveConfigV2 or in the application",
+                    describe("rayservice", cluster.namespace, service.metadata.name or ""),
+                )
+
+
+def upgrade_stuck(cluster: Cluster) -> Iterator[Symptom]:
+    """A RayCluster that a RayService does not activate.
+
+    The RayService switches its requests to the pending RayCluster when all applications run on it.
+    Until then both RayClusters occupy their devices, and the previous one answers.
+
+    https://docs.ray.io/en/master/cluster/kubernetes/user-guides/rayservice-incremental-upgrade.html
+    """
+    service = _service(cluster)
+    if service is None or service.status.pending_service_status.ray_cluster_name != cluster.name:
+        return
+    active = service.status.active_service_status
+    upgrade = find(service.status.conditions, _UPGRADE)
+    if not active.ray_cluster_name or upgrade is None or upgrade.status != "True":
+        return
+    statuses = service.status.pending_service_status.application_statuses or {}
+    apps = ", ".join(f"{name} is {each.status}" for name, each in sorted(statuses.items()))
+    yield Symptom(
+        f"RayService {service.metadata.name} does not switch to this RayCluster: "
+        f"{apps or 'no application is deployed'}; RayCluster {active.ray_cluster_name} is active",
+        "check the applications on the pending RayCluster, or restore the previous spec",
+        describe("rayservice", cluster.namespace, service.metadata.name or ""),
+        Begin(upgrade.since),
+    )
+
+
+def suspended(cluster: Cluster) -> Iterator[Symptom]:
+    """A RayCluster that is suspended.
+
+    It has no pods. Kueue suspends a RayCluster until its queue has quota for it, and again when it
+    preempts it; a person sets `spec.suspend`.
+
+    https://kueue.sigs.k8s.io/docs/tasks/run/rayclusters/
+    """
+    if not cluster.facts.suspended:
+        return
+    queue = (cluster.live.metadata.labels or {}).get(names.LABEL_KUEUE_QUEUE, "")
+    if queue:
+        yield Symptom(
+            f"the RayCluster is suspended by Kueue, and waits in queue {queue}",
+            "wait until the queue has quota; the conditions of its Workload have the reason",
+            f"kubectl describe workloads.kueue.x-k8s.io -n {cluster.namespace}",
+        )
+    else:
+        yield Symptom(
+            "the RayCluster is suspended by spec.suspend",
+            "set spec.suspend to false to start it",
+            show("raycluster", cluster.namespace, cluster.name),
+        )
+
+
+def _job(cluster: Cluster) -> LiveJob | None:
+    owner = cluster.live.metadata.controller
+    if owner is None or owner.kind != names.RAYJOB_KIND:
+        return None
+    return cluster.objects.ray_jobs.one(f"{cluster.namespace}/{owner.name}")
+
+
+def _service(cluster: Cluster) -> LiveService | None:
+    owner = cluster.live.metadata.controller
+    if owner is None or owner.kind != names.RAYSERVICE_KIND:
+        return None
+    return cluster.objects.ray_services.one(f"{cluster.namespace}/{owner.name}")
+
+
+OWNERS: Final = (
+    Diagnosis(job_failed, ERROR),
+    Diagnosis(service_not_serving, ERROR),
+    Diagnosis(upgrade_stuck, ERROR, 1800),
+    Diagnosis(suspended, INFO),
+)
