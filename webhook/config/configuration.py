@@ -265,8 +265,8 @@ class Disruption(_Section):
 
     max_disrupted_replicas: Annotated[int, Field(ge=0, le=MAX_REPLICAS)] | None = None
     """How many replicas of a worker group evictions may disrupt at once, in RayClusters without the
-    annotation `admission.ray.io/max-disrupted-replicas` (`docs/lifecycle.md#evictions`). None means
-    any number.
+    annotation `admission.ray.io/max-disrupted-replicas` (`docs/lifecycle.md#evictions`). If
+    unset, any number.
     """
 
 
