@@ -40,6 +40,7 @@ from webhook.diagnostics.examiner import Examiner
 from webhook.diagnostics.live_objects import (
     LiveCluster,
     LiveEvent,
+    LiveNode,
     LivePod,
     LivePodGroup,
     WebhookConfiguration,
@@ -438,7 +439,7 @@ def _events_of_the_controller() -> Iterator[Case]:
         (LiveEvent, "events", event),
         (LivePodGroup, "pod_groups", {"metadata": {"name": "llama-all", "namespace": NAMESPACE}}),
         (WebhookConfiguration, "configurations", scene.webhooks[0]),
-        (Bare, "nodes", {"metadata": {"name": "node-0-0", "labels": {}}}),
+        (LiveNode, "nodes", {"metadata": {"name": "node-0-0", "labels": {}}}),
         (Bare, "services", {"metadata": {"name": "llama-headless", "namespace": NAMESPACE}}),
         (Bare, "namespaces", {"metadata": {"name": NAMESPACE}}),
     ]

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from tests.release.image import stages
+from tests.release.image import base_image
 from tests.release.pins import normal
 from webhook import __version__
 
@@ -64,7 +64,7 @@ def vendored() -> Iterator[Object]:
 
 def _base(digest: str) -> Iterator[Object]:
     """Yield the base image of the Dockerfile, by its digest if that is known, and its Python."""
-    name, _, tag = stages()[-1].base.partition("@")[0].partition(":")
+    name, _, tag = base_image().partition(":")
     image: Object = {"type": "container", "bom-ref": "base", "name": name, "version": tag}
     yield image | ({"hashes": [_sha256(digest.removeprefix("sha256:"))]} if digest else {})
     python = tag.partition("-")[0]
