@@ -12,7 +12,10 @@ BESIDE = Scene(llama(replicas=1))
 
 
 def together(*parts: Observed) -> Observed:
-    fields = ("clusters", "pods", "pod_groups", "events", "services", "nodes", "namespaces")
+    fields = (
+        *("clusters", "pods", "pod_groups", "events", "services", "nodes", "namespaces"),
+        *("ray_jobs", "ray_services"),
+    )
     lists = {name: [each for p in parts for each in getattr(p, name) or ()] for name in fields}
     return structs.replace(parts[0], **lists)
 

@@ -60,7 +60,7 @@ def of_dashboard(settings: Settings) -> Mapping[str, Runnable]:
     [
         (of_controller, REPORTED),
         (of_silent_controller, FOLLOWED),
-        (of_dashboard, {*REPORTED, EVENTS, SERVICES}),
+        (of_dashboard, {*REPORTED, EVENTS, SERVICES, "rayjobs", "rayservices"}),
     ],
 )
 async def test_a_process_lists_and_watches_every_kind_once(
