@@ -505,7 +505,7 @@ def test_evictions_are_reviewed_on_request_and_pass_without_an_answer() -> None:
     (rule,) = entry["rules"]
     assert (rule["resources"], rule["operations"]) == (["pods/eviction"], ["CREATE"])
     namespaces, ignored = entry["namespaceSelector"]["matchExpressions"]
-    assert namespaces["values"] == ["ray-webhook", "kube-system"]
+    assert namespaces["values"] == ["ray-webhook", "kube-system", "kube-public", "kube-node-lease"]
     assert ignored["key"] == names.LABEL_IGNORE
 
 
