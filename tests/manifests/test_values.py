@@ -123,7 +123,8 @@ def test_a_secret_of_your_own_has_the_certificate_and_no_account_may_write_anoth
     authority.write_text("-----BEGIN CERTIFICATE-----\nMA==\n-----END CERTIFICATE-----\n")
     source = "certificates.source=secret"
     bundle = ("--set-file", f"certificates.caBundle={authority}")
-    objects = helm("--set", f"{source},certificates.secretName=theirs", *bundle)
+    optional = "evictions.enabled=true,nodeLabels={topology.kubernetes.io/zone}"
+    objects = helm("--set", f"{source},certificates.secretName=theirs,{optional}", *bundle)
     (volume,) = (each for each in pod_of(objects)["volumes"] if each["name"] == "tls")
     assert volume["secret"]["secretName"] == "theirs"
     assert "RAY_WEBHOOK_TLS__SOURCE" not in variables(objects)
