@@ -58,14 +58,10 @@ def start_amounts(group: Object) -> dict[str, str] | None:
     template = _map(group.get("template"))
     containers = _map(template.get("spec")).get("containers")
     container = _map(next(iter(containers if isinstance(containers, list) else []), None))
-    words = [*_list(container.get("command")), *_list(container.get("args"))]
-    if _overwrites(_map(_map(template.get("metadata")).get("annotations"))) or any(
-        "ray start" in str(word) for word in words
-    ):
+    own = _map(_map(template.get("metadata")).get("annotations"))
+    if _overwrites(own) or _starts_ray(_words(container)):
         return None
-    params = {key: str(value) for key, value in _map(group.get("rayStartParams")).items()}
-    params |= _group_resources(_map(group.get("resources")))
-    return _with_amounts(params, _map(container.get("resources")))
+    return _with_amounts(_own_params(group), _map(container.get("resources")))
 
 
 def _list(value: object) -> Sequence[Any]:
@@ -80,19 +76,26 @@ def _overwrites(annotations: Object) -> bool:
     return str(annotations.get(names.OVERWRITE_COMMAND, "")).lower() == "true"
 
 
+def _words(container: Object) -> list[str]:
+    return [str(word) for name in ("command", "args") for word in _list(container.get(name))]
+
+
+def _starts_ray(words: Sequence[str]) -> bool:
+    return any("ray start" in word for word in words)
+
+
 def _composed(container: Object, command: str, overwrites: bool) -> str:  # noqa: FBT001
     """Return the words of a container with `ray start` after them."""
-    words = [*(container.get("command") or []), *(container.get("args") or [])]
-    own = " ".join(map(str, words))
-    if overwrites or any("ray start" in str(word) for word in words):
+    words = _words(container)
+    own = " ".join(words)
+    if overwrites or _starts_ray(words):
         return own
     return f"{own} && {_ULIMIT}; {command}" if own else f"{_ULIMIT}; {command}"
 
 
 def _ray_start(group: Object, container: Object, address: str) -> str:
     """Return `ray start` of a group; `address` is that of the head, empty for the head itself."""
-    params = {key: str(value) for key, value in _map(group.get("rayStartParams")).items()}
-    params |= _group_resources(_map(group.get("resources")))
+    params = _own_params(group)
     if labels := _map(group.get("labels")):
         params["labels"] = ",".join(f"{key}={labels[key]}" for key in sorted(labels))
     first = {"address": address} if address else {"dashboard-host": "0.0.0.0"}  # noqa: S104
@@ -101,6 +104,12 @@ def _ray_start(group: Object, container: Object, address: str) -> str:
     params = _with_amounts(params, _map(container.get("resources")))
     flags = "".join(_flag(name, params[name]) for name in sorted(params))
     return f"ray start{'' if address else ' --head'}{flags}"
+
+
+def _own_params(group: Object) -> dict[str, str]:
+    """Return the parameters that a group itself sets, by `rayStartParams` and `resources`."""
+    params = {key: str(value) for key, value in _map(group.get("rayStartParams")).items()}
+    return params | _group_resources(_map(group.get("resources")))
 
 
 def _flag(name: str, value: str) -> str:
