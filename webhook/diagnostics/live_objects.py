@@ -8,7 +8,6 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from webhook.api import names
 from webhook.api.objects import (
     Bare,
     Container,
@@ -309,13 +308,6 @@ class LiveCluster(RayCluster, frozen=True, gc=False):
     metadata: ClusterMeta = field(default_factory=ClusterMeta)
     spec: LiveClusterSpec = field(default_factory=LiveClusterSpec)
     status: Conditions = field(default_factory=Conditions)
-
-    @property
-    def fault_tolerant(self) -> bool:
-        """Return whether its GCS keeps its state when the head restarts."""
-        annotations = self.metadata.annotations or {}
-        enabled = annotations.get(names.ANNOTATION_FT_ENABLED, "").lower() == "true"
-        return enabled or self.spec.gcs_fault_tolerance_options is not None
 
 
 class JobStatus(Struct, rename="camel", frozen=True, gc=False):

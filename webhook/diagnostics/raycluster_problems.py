@@ -139,7 +139,7 @@ def head_restarted(cluster: Cluster) -> Iterator[Symptom]:
 
     https://docs.ray.io/en/master/cluster/kubernetes/user-guides/kuberay-gcs-ft.html
     """
-    if cluster.live.fault_tolerant:
+    if cluster.facts.gcs_fault_tolerant:
         return
     for head in cluster.heads:
         restarted = any(each.restart_count for each in head.status.container_statuses or ())
@@ -329,8 +329,8 @@ def ignored(cluster: Cluster) -> Iterator[Symptom]:
     The RayCluster or its namespace has the label `admission.ray.io/ignore: "true"`, or the
     namespace lacks the label by which an installation selects namespaces. Its pods get no identity
     and no variables, and its groups and replicas are not diagnosed. The label of a RayCluster has
-    no effect if the setting `ignore.rayclusters` is false. The controller reads
-    that setting; commands do not, and take `--ignore.rayclusters=false`.
+    no effect if the setting `ignore.rayclusters` is false. The controller reads that setting;
+    commands do not, and take `--ignore.rayclusters=false`.
 
     https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
     """

@@ -6,7 +6,6 @@ from typing import Final
 
 from msgspec import Struct
 
-from webhook.api import names
 from webhook.api.quantity import read_quantity
 from webhook.manifest.start_command import custom_resources, start_amounts
 from webhook.validation.cluster import Cluster, Group
@@ -53,7 +52,7 @@ def read_capacity(cluster: Cluster, group: Group) -> Capacity | None:
     """Return what a node of a group, or the head, offers; None if it may offer anything, because
     KubeRay does not start Ray there, or a value is replaced when the pod starts.
     """
-    overwritten = cluster.annotations.get(names.OVERWRITE_COMMAND, "").lower() == "true"
+    overwritten = cluster.overwrites_start(group)
     params = start_amounts(group.field.map)
     if params is None or overwritten or not group.containers or group.first.variable(_OVERRIDE):
         return None

@@ -239,6 +239,22 @@ class Cluster(Struct, dict=True):
             (self.field / "rayVersion").text
         )
 
+    @property
+    def gcs_fault_tolerant(self) -> bool:
+        """Return whether KubeRay makes the GCS fault tolerant, by options or by the annotation."""
+        return (self.field / "gcsFaultToleranceOptions").given or self.enables(
+            names.ANNOTATION_FT_ENABLED
+        )
+
+    def enables(self, name: str) -> bool:
+        """Return whether an annotation is `true`, in any case, as KubeRay compares it."""
+        return self.annotations.get(name, "").lower() == "true"
+
+    def overwrites_start(self, group: Group) -> bool:
+        """Return whether the words of a group's container replace KubeRay's `ray start`."""
+        own = group.annotations.key(names.OVERWRITE_COMMAND).text
+        return own.lower() == "true" or self.enables(names.OVERWRITE_COMMAND)
+
     def groups_with(self, device: Device) -> Iterator[Group]:
         """Yield the worker groups whose pods request a device."""
         return (group for group in self.groups if group.count(device))

@@ -29,9 +29,8 @@ def redis_address_alone(cluster: Cluster) -> Iterator[Fault]:
 
     Ray would use Redis without KubeRay's support, so KubeRay refuses the RayCluster.
     """
-    enabled = cluster.annotations.get(names.ANNOTATION_FT_ENABLED, "").lower() == "true"
     entry = cluster.head.variable(names.RAY_REDIS_ADDRESS)
-    if entry is not None and not enabled and not _options(cluster).given:
+    if entry is not None and not cluster.gcs_fault_tolerant:
         text = "fault tolerance is off: move the address to gcsFaultToleranceOptions.redisAddress"
         yield Fault(entry / "name", text, FORBIDDEN)
 

@@ -94,9 +94,7 @@ def _own_drain(cluster: Cluster, text: str) -> str:
 
 
 def _no_kept(cluster: Cluster, text: str) -> str:
-    tolerant = (cluster.field / "gcsFaultToleranceOptions").given
-    tolerant |= cluster.annotations.get(names.ANNOTATION_FT_ENABLED, "").lower() == "true"
-    head = "" if not tolerant else "the head's GCS is fault tolerant"
+    head = "" if not cluster.gcs_fault_tolerant else "the head's GCS is fault tolerant"
     replicas = "" if any(group.hosts > 1 for group in cluster.groups) else _SEVERAL
     return {HEADS: head, REPLICAS: replicas, ALL: head and replicas}.get(text, "")
 

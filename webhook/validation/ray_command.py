@@ -148,7 +148,7 @@ def _words(cluster: Cluster, group: Group) -> list[tuple[Field, str]]:
     container = group.first.field
     parts = [container / "command", container / "args"]
     words = [(part, word.text) for part in parts for word in part.items() if word.text]
-    if not words or _overwrites(cluster, group):
+    if not words or cluster.overwrites_start(group):
         return []
     text = " ".join(word for _, word in words)
     if len(text) > _LONGEST or names.RAY_START_COMMAND in text or _STARTS.search(text):
@@ -158,12 +158,6 @@ def _words(cluster: Cluster, group: Group) -> list[tuple[Field, str]]:
         first = word.partition(" ")[0]
         split += [(part, each) for each in (word.split() if _interpreter(first) else [word])]
     return split
-
-
-def _overwrites(cluster: Cluster, group: Group) -> bool:
-    """Return whether the template's command replaces that of KubeRay."""
-    own = group.annotations.key(names.OVERWRITE_COMMAND).text
-    return "true" in (own.lower(), cluster.annotations.get(names.OVERWRITE_COMMAND, "").lower())
 
 
 def _joined(cluster: Cluster, group: Group) -> str:
