@@ -18,7 +18,7 @@ from webhook.groups.identity_index import Member, name_hash
 
 _INDEX: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 _TEXT_MAX: Final = 63
-"""Maximum characters of uids and holders; nobody but users writes longer ones."""
+"""Maximum characters of uids and holders; only users write longer ones."""
 _specs: Final = msgspec.json.Decoder(PodSpec)
 
 

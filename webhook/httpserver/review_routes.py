@@ -222,7 +222,7 @@ def _handle_errors(app: FastAPI, observer: Observer, paths: str) -> None:
 
     @app.exception_handler(ClientDisconnect)
     async def disconnected(_: Request, _error: ClientDisconnect) -> Response:
-        return Response()  # nobody reads it
+        return Response()  # which is not sent
 
 
 def _too_large() -> HTTPException:

@@ -50,8 +50,8 @@ def image_reference_invalid(ray_object: RayObject) -> Iterator[Fault]:
     """
     for image in _images(ray_object):
         text = image.text
-        told = text != text.strip() or _PLACEHOLDER.search(text)
-        if text and not told and not is_image(text):
+        reported = text != text.strip() or _PLACEHOLDER.search(text)
+        if text and not reported and not is_image(text):
             yield Fault(image, f"{text[:40]!r} is not an image: {_advice(text)}")
 
 
