@@ -24,7 +24,7 @@ UNSEEN_SECONDS: Final = 30.0
 PodDisruptionBudget may have refused it after the review.
 """
 
-InTime = Callable[[Awaitable[None]], Awaitable[None]]
+ReadInTime = Callable[[Awaitable[None]], Awaitable[None]]
 """Limits the time of a read. Raises NotNow."""
 
 
@@ -112,7 +112,7 @@ class EvictionHandler:
         self.counts = {"allowed": 0, "refused": 0}
         """Responses for workers of groups with a budget."""
 
-    async def __call__(self, request: AdmissionRequest[Any], in_time: InTime) -> Answer:
+    async def __call__(self, request: AdmissionRequest[Any], in_time: ReadInTime) -> Answer:
         """Return the response; a worker without a budget is allowed at once. The group is read
         before a refusal, and if the watch is stale; if it cannot be read, the known state counts.
         """

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from webhook.admission.binding_handler import BindingHandler
 from webhook.admission.codec import decode_bare, decode_object, decode_pod, encode
-from webhook.admission.eviction_handler import EvictionHandler
+from webhook.admission.eviction_handler import EvictionHandler, ReadInTime
 from webhook.admission.pod_handler import PodHandler
 from webhook.admission.ray_handler import RayHandler
 from webhook.admission.shard_handler import ShardHandler
@@ -237,7 +237,7 @@ async def decided(
     handler: Handler,
     request: AdmissionRequest[Any],
     reader: ClusterReader | None = None,
-    in_time: Callable[[Awaitable[None]], Awaitable[None]] = _at_once,
+    in_time: ReadInTime = _at_once,
 ) -> Answer:
     """Return the response of a handler, after reading the objects that it needs. Without a reader,
     no more objects are available. `in_time` limits the time of a read. Raises Denied, BadReview or
