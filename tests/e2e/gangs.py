@@ -14,17 +14,22 @@ from tests.e2e.api import (
 from tests.e2e.installation import WITH_CONTROLLER
 from tests.e2e.rays import example
 from tests.e2e.versions import NEWEST, chosen
+from webhook.api import names
+from webhook.groups.annotations import WORKER_GROUP
 
 COMPONENTS = (WITH_CONTROLLER, "schedulingGroups.publish=true")
 """What lets the controller keep PodGroups, and makes it do so."""
 
-NATIVE = {"ray.io/native-workload-scheduling": "true"}
-OPTED_OUT = {"ray.io/native-workload-scheduling": None, "admission.ray.io/scheduling-group": None}
+OPTED_OUT = {names.ANNOTATION_SCHEDULING_GROUP: None}
 
 
 def by(granularity: str) -> dict[str, str]:
     """The annotation that asks for PodGroups of this size."""
-    return {"admission.ray.io/scheduling-group": granularity}
+    return {names.ANNOTATION_SCHEDULING_GROUP: granularity}
+
+
+GROUPED = by(WORKER_GROUP)
+"""The annotation that asks for a PodGroup of each worker group."""
 
 
 def grouped(

@@ -11,7 +11,7 @@ from tests.e2e.api import PODS, RAY_CLUSTERS, Json
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.gangs import (
     COMPONENTS,
-    NATIVE,
+    GROUPED,
     by,
     group_of,
     grouped,
@@ -24,8 +24,6 @@ from webhook.groups.annotations import GRANULARITIES
 
 pytestmark = pytest.mark.e2e
 
-ASKING = {"native": NATIVE, **{granularity: by(granularity) for granularity in GRANULARITIES}}
-
 
 @pytest.fixture(scope="module")
 def in_vain(control_plane: ControlPlane) -> Iterator[Webhook]:
@@ -34,13 +32,15 @@ def in_vain(control_plane: ControlPlane) -> Iterator[Webhook]:
         yield running
 
 
-@pytest.mark.parametrize("how", ASKING)
+@pytest.mark.parametrize("granularity", GRANULARITIES)
 def test_who_creates_a_pod_is_told_that_it_is_in_no_group(
-    control_plane: ControlPlane, in_vain: Webhook, how: str
+    control_plane: ControlPlane, in_vain: Webhook, granularity: str
 ) -> None:
     assert in_vain.ready
-    api, namespace = control_plane.api, control_plane.namespace(f"told-{how}")
-    cluster = api.create(RAY_CLUSTERS, grouped("one", {"workers": (1, 2)}, ASKING[how]), namespace)
+    api, namespace = control_plane.api, control_plane.namespace(f"told-{granularity}")
+    cluster = api.create(
+        RAY_CLUSTERS, grouped("one", {"workers": (1, 2)}, by(granularity)), namespace
+    )
 
     answer = api.request("POST", PODS.path(namespace), worker_of(cluster))
 
@@ -63,7 +63,7 @@ def test_a_cluster_that_asks_for_groups_comes_up_and_scales_without(
 ) -> None:
     api, namespace = control_plane.api, control_plane.namespace("no-pod-groups")
     with Operator(control_plane):
-        api.create(RAY_CLUSTERS, grouped("one", {"workers": (1, 4)}, NATIVE), namespace)
+        api.create(RAY_CLUSTERS, grouped("one", {"workers": (1, 4)}, GROUPED), namespace)
         wait_for_workers(api, namespace, 4)
         scale(api, "one", namespace, 2)
         pods = wait_for_workers(api, namespace, 8)

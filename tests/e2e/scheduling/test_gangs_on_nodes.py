@@ -16,7 +16,7 @@ from tests.e2e.api import (
 )
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.gangs import (
-    NATIVE,
+    GROUPED,
     OPTED_OUT,
     by,
     grouped,
@@ -175,7 +175,7 @@ def test_a_gang_that_waits_when_its_cluster_opts_out_is_bound_all_the_same(
 ) -> None:
     api, namespace = gated_plane.api, gated_plane.namespace("waiting")
     with present(api, nodes(2), capacity=ONE_POD):
-        api.create(RAY_CLUSTERS, grouped("one", {"workers": (1, HOSTS)}, NATIVE), namespace)
+        api.create(RAY_CLUSTERS, grouped("one", {"workers": (1, HOSTS)}, GROUPED), namespace)
         wait_for_workers(api, namespace, HOSTS)
         until(lambda: bound(head(api, namespace)), "the head, which waits for no one, is bound")
         until(

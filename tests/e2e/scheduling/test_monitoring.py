@@ -19,7 +19,7 @@ from tests.e2e.api import PODS, RAY_CLUSTERS, ApiError
 from tests.e2e.build import binary
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.credentials import MASTERS
-from tests.e2e.gangs import NATIVE, counts, grouped
+from tests.e2e.gangs import GROUPED, counts, grouped
 from tests.e2e.identities import IDENTITY, told
 from tests.e2e.kuberay import Operator
 from tests.e2e.process import free_port
@@ -127,7 +127,7 @@ def happen(plane: ControlPlane, namespace: str) -> None:
     """All that a dashboard is about: replicas that come and break, denials, events, PodGroups."""
     api = plane.api
     with Operator(plane, multi_host_indexing=False):
-        api.create(RAY_CLUSTERS, grouped("gang", {"workers": (1, HOSTS)}, NATIVE), namespace)
+        api.create(RAY_CLUSTERS, grouped("gang", {"workers": (1, HOSTS)}, GROUPED), namespace)
         api.create(RAY_CLUSTERS, slices("llama", 1), namespace)
         wait_for_workers(api, namespace, HOSTS, "gang")
         wait_for_workers(api, namespace, HOSTS, "llama")

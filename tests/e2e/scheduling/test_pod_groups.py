@@ -21,7 +21,7 @@ from tests.e2e.api import (
 )
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.gangs import (
-    NATIVE,
+    GROUPED,
     OPTED_OUT,
     by,
     counted,
@@ -75,7 +75,7 @@ def test_each_worker_group_has_a_pod_group_whose_count_follows_it(
 ) -> None:
     api, namespace = gated_plane.api, gated_plane.namespace("by-group")
     cluster = api.create(
-        RAY_CLUSTERS, grouped("one", {"single": (2, 1), "multi": (1, 4)}, NATIVE), namespace
+        RAY_CLUSTERS, grouped("one", {"single": (2, 1), "multi": (1, 4)}, GROUPED), namespace
     )
 
     await_counts(api, namespace, {"one-head": HEAD, "one-worker-single": 2, "one-worker-multi": 4})
@@ -105,7 +105,7 @@ def test_each_worker_group_has_a_pod_group_whose_count_follows_it(
 
 def test_a_cluster_that_is_suspended_keeps_its_workload_alone(gated_plane: ControlPlane) -> None:
     api, namespace = gated_plane.api, gated_plane.namespace("suspended")
-    api.create(RAY_CLUSTERS, grouped("one", {"workers": (2, 1)}, NATIVE), namespace)
+    api.create(RAY_CLUSTERS, grouped("one", {"workers": (2, 1)}, GROUPED), namespace)
     await_counts(api, namespace, {"one-head": HEAD, "one-worker-workers": 2})
     wait_for_pods(api, namespace, 3)
     before, kept = uids(pod_groups(api, namespace)), uids(workloads(api, namespace))
@@ -125,12 +125,13 @@ def test_a_cluster_that_is_suspended_keeps_its_workload_alone(gated_plane: Contr
 
 def test_a_worker_group_that_is_added_later_has_a_pod_group_too(gated_plane: ControlPlane) -> None:
     api, namespace = gated_plane.api, gated_plane.namespace("added")
-    api.create(RAY_CLUSTERS, grouped("one", {"first": (1, 1)}, NATIVE), namespace)
+    api.create(RAY_CLUSTERS, grouped("one", {"first": (1, 1)}, GROUPED), namespace)
     await_counts(api, namespace, {"one-head": HEAD, "one-worker-first": 1})
     wait_for_pods(api, namespace, 2)
     before = uids(pod_groups(api, namespace))
 
-    groups = grouped("one", {"first": (1, 1), "second": (2, 1)}, NATIVE)["spec"]["workerGroupSpecs"]
+    cluster = grouped("one", {"first": (1, 1), "second": (2, 1)}, GROUPED)
+    groups = cluster["spec"]["workerGroupSpecs"]
     api.patch(RAY_CLUSTERS, "one", {"spec": {"workerGroupSpecs": groups}}, namespace)
 
     await_counts(api, namespace, {"one-head": HEAD, "one-worker-first": 1, "one-worker-second": 2})
@@ -144,12 +145,12 @@ def test_a_cluster_that_replaces_one_of_its_name_has_pod_groups_of_its_own(
     gated_plane: ControlPlane,
 ) -> None:
     api, namespace = gated_plane.api, gated_plane.namespace("replaced")
-    old = api.create(RAY_CLUSTERS, grouped("one", {"workers": (2, 1)}, NATIVE), namespace)
+    old = api.create(RAY_CLUSTERS, grouped("one", {"workers": (2, 1)}, GROUPED), namespace)
     await_counts(api, namespace, {"one-head": HEAD, "one-worker-workers": 2})
     wait_for_pods(api, namespace, 3)
 
     api.delete(RAY_CLUSTERS, "one", namespace)
-    new = api.create(RAY_CLUSTERS, grouped("one", {"workers": (4, 1)}, NATIVE), namespace)
+    new = api.create(RAY_CLUSTERS, grouped("one", {"workers": (4, 1)}, GROUPED), namespace)
 
     assert new["metadata"]["uid"] != old["metadata"]["uid"]
     await_counts(api, namespace, {"one-head": HEAD, "one-worker-workers": 4})
@@ -202,7 +203,7 @@ def test_a_cluster_that_opts_out_loses_its_groups_and_nobody_else_does(
 ) -> None:
     api, namespace = gated_plane.api, gated_plane.namespace("opted-out")
     for name in ("one", "other"):
-        api.create(RAY_CLUSTERS, grouped(name, {"workers": (1, 1)}, NATIVE), namespace)
+        api.create(RAY_CLUSTERS, grouped(name, {"workers": (1, 1)}, GROUPED), namespace)
     others, foreign = {"other-head", "other-worker-workers"}, {"one-worker-foreign", "plain"}
     until_equal(
         lambda: set(counts(api, namespace)),
@@ -247,7 +248,7 @@ def test_what_somebody_deletes_is_made_again_by_the_one_of_two_that_leads(
         until(lambda: other.leads, "the other one leads before the Lease of 15 s is over", 10)
         publisher.controller.start()
         assert (publisher.controller.leads, other.leads) == (False, True)
-        api.create(RAY_CLUSTERS, grouped("one", {"workers": (3, 1)}, NATIVE), namespace)
+        api.create(RAY_CLUSTERS, grouped("one", {"workers": (3, 1)}, GROUPED), namespace)
         await_counts(api, namespace, wanted)
         wait_for_pods(api, namespace, 4)
         kept, gone = (uids(pod_groups(api, namespace))[name] for name in wanted)
@@ -281,7 +282,7 @@ def test_a_controller_that_crashes_is_replaced_when_its_lease_is_over(
         assert publisher.controller.leads
         publisher.controller.kill()
         crashed = lease(api)
-        api.create(RAY_CLUSTERS, grouped("one", {"workers": (3, 1)}, NATIVE), namespace)
+        api.create(RAY_CLUSTERS, grouped("one", {"workers": (3, 1)}, GROUPED), namespace)
         await_counts(api, namespace, {"one-head": HEAD, "one-worker-workers": 3})
         assert other.leads
         waited = instant(lease(api)["acquireTime"]) - instant(crashed["renewTime"])
@@ -314,7 +315,7 @@ def test_what_changed_while_the_controller_was_down_is_made_good(
 ) -> None:
     api, namespace = gated_plane.api, gated_plane.namespace("caught-up")
     for name in ("grows", "goes-out"):
-        api.create(RAY_CLUSTERS, grouped(name, {"workers": (1, 1)}, NATIVE), namespace)
+        api.create(RAY_CLUSTERS, grouped(name, {"workers": (1, 1)}, GROUPED), namespace)
     until(lambda: len(pod_groups(api, namespace)) == 4, "both are grouped")
 
     publisher.controller.kill()
@@ -398,7 +399,7 @@ def test_a_cluster_of_many_groups_has_pod_groups_without_a_workload(
 ) -> None:
     api, namespace = gated_plane.api, gated_plane.namespace("many")
     groups = {f"group-{number}": (1, 1) for number in range(MANY)}
-    api.create(RAY_CLUSTERS, grouped("many", groups, NATIVE), namespace)
+    api.create(RAY_CLUSTERS, grouped("many", groups, GROUPED), namespace)
 
     await_counts(
         api, namespace, {"many-head": HEAD, **{f"many-worker-{group}": 1 for group in groups}}

@@ -8,7 +8,7 @@ from tests.e2e.api import PODS, RAY_CLUSTERS
 from tests.e2e.audit import AuditLog
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.gangs import (
-    NATIVE,
+    GROUPED,
     OPTED_OUT,
     counted,
     counts,
@@ -82,7 +82,7 @@ def live(plane: ControlPlane, webhook: Webhook) -> None:
     """
     api, namespace = plane.api, plane.namespace("audited-groups")
     with Operator(plane, multi_host_indexing=False):
-        api.create(RAY_CLUSTERS, grouped("one", {"workers": (1, HOSTS)}, NATIVE), namespace)
+        api.create(RAY_CLUSTERS, grouped("one", {"workers": (1, HOSTS)}, GROUPED), namespace)
         until_equal(
             lambda: counts(api, namespace).get("one-worker-workers", 0), HOSTS, "a PodGroup"
         )
