@@ -129,7 +129,6 @@ USABLE = {
     "arguments of a builder": of("  args: {llm_configs: [{model_id: m, tensor: 2}]}"),
     "a deployment with its name alone": with_deployment(""),
     "replicas": with_deployment("num_replicas: 2"),
-    "replicas in quotes": with_deployment("num_replicas: '2'"),
     "replicas of auto": with_deployment(
         "num_replicas: auto\nautoscaling_config: {max_replicas: 4}"
     ),
@@ -170,6 +169,51 @@ def test_what_ray_refuses_is_denied_and_what_it_ignores_is_warned_of(
 ) -> None:
     listed = findings(a_service().spec(serveConfigV2=text))
     assert [(each.rule, each.path, each.level) for each in listed] == [(rule, path, level)]
+
+
+STRICT = (
+    (of("  name: 5"), f"{FIRST}.name"), (of("  route_prefix: 1.5"), f"{FIRST}.route_prefix"),
+    (of("  logging_config: {log_level: '10'}"), f"{FIRST}.logging_config.log_level"),
+    (with_deployment("num_replicas: '2'"), f"{DEPLOYMENT}.num_replicas"),
+    (with_deployment("num_replicas: 2.0"), f"{DEPLOYMENT}.num_replicas"),
+    (with_deployment("max_ongoing_requests: 2.5"), f"{DEPLOYMENT}.max_ongoing_requests"),
+    (with_deployment("ray_actor_options: {accelerator_type: 5}"), f"{ACTOR}.accelerator_type"),
+    (f"http_options: {{host: 5, port: 8000.5}}\n{of('')}", f"{CONFIG}.http_options.host"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "path"), STRICT)
+@pytest.mark.parametrize(("ray", "level"), [("2.55.1", DENY), ("2.54.0", ""), ("own", WARN)])
+def test_values_of_other_types_are_refused_since_2_55(
+    text: str, path: str, ray: str, level: str
+) -> None:
+    cluster = a_cluster().group().head_container(image=f"rayproject/ray:{ray}")
+    listed = findings(a_service(cluster.spec(rayVersion=None)).spec(serveConfigV2=text), VALUE)
+    assert {(each.path, each.level) for each in listed if each.path == path} == (
+        {(path, level)} if level else set()
+    )
+
+
+@pytest.mark.parametrize(("level", "fine"), [
+    ("DEBUG", True), ("WARN", True), ("FATAL", True), ("NOTSET", True), ("10", True),
+    ("20.0", True), ("[INFO]", False), ("debug", False),
+    ("Info", False), ("TRACE", False), ("15", False), ("true", False),
+])  # fmt: skip
+def test_levels_of_logs_are_those_of_python(level: str, *, fine: bool) -> None:
+    text = with_deployment(f"logging_config: {{log_level: {level}}}")
+    path = f"{DEPLOYMENT}.logging_config.log_level"
+    assert found(a_service().spec(serveConfigV2=text)) == (set() if fine else {(VALUE, path)})
+
+
+@pytest.mark.parametrize(("text", "path"), [
+    (f"proxy_location: NoServer\n{of('')}", f"{CONFIG}.proxy_location"),
+    (f"proxy_location: everynode\n{of('')}", f"{CONFIG}.proxy_location"),
+    (with_deployment("max_queued_requests: '2'"), f"{DEPLOYMENT}.max_queued_requests"),
+    (of("  logging_config: {enable_access_log: 2}"), f"{FIRST}.logging_config.enable_access_log"),
+    ("applications: [{import_path: 5}]", IMPORT),
+])  # fmt: skip
+def test_values_that_every_release_refuses(text: str, path: str) -> None:
+    assert [where for _, where in found(a_service().spec(serveConfigV2=text))] == [path]
 
 
 @pytest.mark.parametrize("text", USABLE.values(), ids=USABLE)

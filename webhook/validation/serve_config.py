@@ -28,12 +28,13 @@ _PERCENT_MAX: Final = 100
 
 
 class _Type(Struct, frozen=True):
-    """A type of a value: its name in messages, and a predicate. Ray accepts numbers in strings, and
-    integers that are written as other numbers.
+    """A type of a value: its name in messages, and predicates of all releases of Ray, and of those
+    since `STRICT_SINCE`. Before, Ray accepted numbers as strings, and other numbers as integers.
     """
 
     called: str
     accepts: Callable[[Any], bool]
+    strictly: Callable[[Any], bool] = lambda _: True
 
 
 def _number(value: object) -> float | None:
@@ -47,6 +48,11 @@ def _numbers(called: str, accepts: Callable[[float], bool] = lambda _: True) -> 
     return _Type(called, lambda value: (number := _number(value)) is not None and accepts(number))
 
 
+def _integers(called: str, accepts: Callable[[float], bool]) -> _Type:
+    numbers = _numbers(called, accepts)
+    return _Type(called, numbers.accepts, lambda value: (_number(value) or 0.0).is_integer())
+
+
 def _of(called: str, *types: type) -> _Type:
     return _Type(called, lambda value: isinstance(value, types))
 
@@ -56,23 +62,49 @@ def _one_of(*words: str) -> _Type:
 
 
 _ANY: Final = _Type("a value", lambda _: True)
-_TEXT: Final = _of("a string", str, int, float)
+_TEXT: Final = _Type(
+    "a string, in quotes",
+    lambda value: isinstance(value, str | int | float),
+    lambda value: isinstance(value, str),
+)
 _MAP: Final = _of("a map", dict)
 _LIST: Final = _of("a list", list)
-_FLAG: Final = _of("true or false", bool, int, str)
+_FLAGS: Final = ("true", "false", "yes", "no", "on", "off", "y", "n", "t", "f", "1", "0")
+_FLAG: Final = _Type("true or false", lambda value: str(value).lower() in _FLAGS)
+_LOG_LEVELS: Final = {
+    "CRITICAL": 50, "FATAL": 50, "ERROR": 40, "WARN": 30, "WARNING": 30, "INFO": 20, "DEBUG": 10,
+    "NOTSET": 0,
+}  # fmt: skip
+
+
+def _is_log_level(value: object) -> bool:
+    if isinstance(value, str) and value in _LOG_LEVELS:
+        return True
+    return not isinstance(value, bool) and _number(value) in _LOG_LEVELS.values()
+
+
+_LOG_LEVEL: Final = _Type(
+    "DEBUG, INFO, WARNING, ERROR or CRITICAL",
+    _is_log_level,
+    lambda value: not isinstance(value, str) or value in _LOG_LEVELS,
+)
 _NUMBER: Final = _numbers("a number")
 _POSITIVE: Final = _numbers("a number above 0", lambda number: number > 0)
-_COUNT: Final = _numbers("an integer of 1 or more", lambda number: number >= 1)
+_COUNT: Final = _integers("an integer of 1 or more", lambda number: number >= 1)
 _NOT_NEGATIVE: Final = _numbers("a number of 0 or more", lambda number: number >= 0)
-_QUEUE: Final = _numbers(
-    "-1 or an integer of 1 or more", lambda number: number == -1 or number >= 1
+_QUEUE: Final = _Type(
+    "-1 or an integer of 1 or more",
+    lambda value: type(value) is int and (value == -1 or value >= 1),
 )
-_PORT: Final = _numbers(f"a port from 0 to {_PORT_MAX}", lambda number: 0 <= number <= _PORT_MAX)
+_PORT: Final = _integers(f"a port from 0 to {_PORT_MAX}", lambda number: 0 <= number <= _PORT_MAX)
 _PERCENT: Final = _numbers("a percentage from 0 to 100", lambda number: 0 <= number <= _PERCENT_MAX)
-_PER_NODE: Final = _numbers("an integer from 1 to 100", lambda number: 1 <= number <= _PERCENT_MAX)
+_PER_NODE: Final = _integers("an integer from 1 to 100", lambda number: 1 <= number <= _PERCENT_MAX)
 _REPLICAS: Final = _Type(
-    "an integer of 1 or more, or auto", lambda value: value == "auto" or _COUNT.accepts(value)
+    "an integer of 1 or more, or auto",
+    lambda value: value == "auto" or _COUNT.accepts(value),
+    lambda value: value == "auto" or isinstance(value, int),
 )
+STRICT_SINCE: Final = (2, 55)
 
 Fields = Mapping[str, _Type]
 
@@ -83,7 +115,7 @@ def _fields(*rows: tuple[_Type, str]) -> Fields:
 
 
 TOP: Final = _fields(
-    (_one_of("EveryNode", "HeadOnly", "Disabled", "NoServer"), "proxy_location"),
+    (_one_of("EveryNode", "HeadOnly", "Disabled"), "proxy_location"),
     (_MAP, "http_options grpc_options logging_config"),
     (_PERCENT, "target_capacity"),
     (_ANY, "applications controller_options tracing_config"),
@@ -101,16 +133,17 @@ GRPC: Final = _fields(
 )
 LOGGING: Final = _fields(
     (_one_of("TEXT", "JSON"), "encoding"),
-    (_TEXT, "log_level logs_dir"),
+    (_LOG_LEVEL, "log_level"),
+    (_TEXT, "logs_dir"),
     (_FLAG, "enable_access_log"),
     (_LIST, "additional_log_standard_attrs"),
 )
 APPLICATION: Final = _fields(
-    (_TEXT, "name route_prefix import_path"),
+    (_TEXT, "name route_prefix"),
     (_MAP, "runtime_env autoscaling_policy args logging_config"),
     (_LIST, "deployments"),
     (_FLAG, "external_scaler_enabled"),
-    (_ANY, "host port"),
+    (_ANY, "import_path host port"),
 )
 DEPLOYMENT: Final = _fields(
     (_TEXT, "name route_prefix placement_group_strategy"),
@@ -133,7 +166,7 @@ ACTOR: Final = _fields(
     (_LIST, "fallback_strategy"),
 )
 AUTOSCALING: Final = _fields(
-    (_COUNT, "max_replicas"),
+    (_numbers("a number of 1 or more", lambda number: number >= 1), "max_replicas"),
     (_NOT_NEGATIVE, "min_replicas initial_replicas target_num_ongoing_requests_per_replica"),
     (_NOT_NEGATIVE, "downscale_delay_s downscale_to_zero_delay_s upscale_delay_s"),
     (_POSITIVE, "target_ongoing_requests metrics_interval_s look_back_period_s"),
@@ -257,15 +290,22 @@ def serve_value_invalid(service: Service) -> Iterator[Fault]:
     with a value that it excludes.
 
     Ray refuses the whole configuration, and KubeRay sends it again without end. A `working_dir` and
-    `py_modules` must be remote URIs: the head cannot read your local files.
+    `py_modules` must be remote URIs: the head cannot read your local files. Since 2.55 Ray refuses
+    a number where it needs a string, and a string where it needs `num_replicas`.
 
     https://docs.ray.io/en/latest/serve/api/index.html#serve-rest-api
     """
+    release = service.cluster.release
+    strict = release is None or release >= STRICT_SINCE
     for field, known in _maps(service):
         for name, wanted in known.items():
             value = field / name
-            if value.given and not wanted.accepts(value.value):
-                yield Fault(value, f"{_shown(value.value)}: write {wanted.called}")
+            if not value.given:
+                continue
+            accepted = wanted.accepts(value.value)
+            if not accepted or (strict and not wanted.strictly(value.value)):
+                text = f"{_shown(value.value)}: write {wanted.called}"
+                yield Fault(value, text, doubtful=accepted and release is None)
     for deployment in service.deployments():
         if type(deployment.value) is not dict:
             text = f"{_shown(deployment.value)} is no deployment: write a map with its name"
@@ -338,7 +378,7 @@ def _import_path(field: Field) -> Iterator[Fault]:
     text, advice = field.text, "write module:name of the application"
     if not field.given:
         yield Fault(field, f"import_path is not set: {advice}", REQUIRED)
-    elif not text and (field.value == "" or not _TEXT.accepts(field.value)):
+    elif not text:
         yield Fault(field, f"{_shown(field.value)}: {advice}")
     if not text:
         return
