@@ -556,6 +556,47 @@ def test_a_ray_object_in_another_object_is_checked_with_its_path(
     assert "1 Ray object: 1 denied" in err
 
 
+def _service(name: str, **meta: object) -> str:
+    metadata = {"name": name, **meta}
+    return yaml.safe_dump({"apiVersion": "v1", "kind": "Service", "metadata": metadata})
+
+
+@pytest.mark.parametrize(("service", "taken"), [
+    (_service("demo-head-svc"), True), (_service("demo-headless"), True),
+    (_service("demo-head-svc", namespace="team"), False), (_service("demo"), False),
+    (_service("demo-head-svc", labels={"ray.io/cluster": "demo"}), False),
+])  # fmt: skip
+def test_a_service_with_the_name_of_kuberays_is_noted(
+    service: str, *, taken: bool, validate: Run, write: Write, tmp_path: Path
+) -> None:
+    (tmp_path / "s.yaml").write_text(service)
+    cluster = yaml.safe_dump(a_cluster().named("demo").group(hosts=2).build())
+    status, out, err = validate(tmp_path / "s.yaml", write(cluster))
+    assert (status, out) == (0, "")
+    text = "has the name that KubeRay needs for RayCluster default/demo"
+    assert (text in err) is taken
+    assert text not in validate(tmp_path / "s.yaml", write(cluster.replace("demo", "other"))).err
+
+
+def test_a_head_service_of_a_name_of_its_own_is_noted(validate: Run, write: Write) -> None:
+    head: dict[str, object] = {"headService": {"metadata": {"name": "own"}}}
+    cluster = yaml.safe_dump(a_cluster().named("demo").head(**head).build())
+    assert "KubeRay needs" in validate(write(f"{cluster}---\n{_service('own')}")).err
+    assert "KubeRay needs" not in validate(write(f"{cluster}---\n{_service('demo-head-svc')}")).err
+
+
+def test_variables_in_an_object_of_another_are_not_judged(validate: Run, write: Write) -> None:
+    built = a_cluster().named("a-${schema.metadata.name}").group(numOfHosts="${spec.hosts}")
+    inner = yaml.safe_dump(built.tpu("4x4", 4).build())
+    indented = "".join(f"      {line}\n" for line in inner.splitlines())
+    graph = f"kind: ResourceGraphDefinition\nspec:\n  resources:\n  - template:\n{indented}"
+    assert validate(write(graph))[:2] == (0, "")
+    assert validate(write(inner)).status == 1
+    manifest = "".join(f"        {line}\n" for line in inner.replace("${", "{{").splitlines())
+    flow = f"kind: Workflow\nspec:\n  templates:\n  - resource:\n      manifest: |\n{manifest}"
+    assert validate(write(flow))[:2] == (0, "")
+
+
 PART = (
     "apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {name: demo}\nspec: {rayVersion: 2.53.0}\n"
 )

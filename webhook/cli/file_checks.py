@@ -68,6 +68,7 @@ def check_files(paths: Iterable[str], settings: RuleSettings, jobs: int) -> Repo
         _show("")
     report.remove_patches()
     report.note_duplicates()
+    report.note_services()
     return report
 
 
@@ -99,6 +100,7 @@ def check_documents(found: Iterable[Manifest | ManifestError], settings: RuleSet
                 report.problems.append(problem)
                 continue
             report.skipped += 1
+            _add_service(item, report)
             if note := _unscalable(item):
                 report.notes.append(note)
     return report
@@ -133,7 +135,7 @@ def _check(item: Manifest, settings: RuleSettings, report: Report) -> None:
                 finding.text,
             )
             for finding in check_file(item.kind, item.document, settings, item.duplicates)
-            if finding.level != OFF
+            if finding.level != OFF and not (item.within and _is_template(finding.field.value))
         ]
     except Exception as error:  # noqa: BLE001 - no object keeps another from being checked
         text = f"{name} cannot be checked: {bug(error)}"
@@ -143,8 +145,42 @@ def _check(item: Manifest, settings: RuleSettings, report: Report) -> None:
     report.objects.append(place)
     entries.sort(key=lambda entry: entry.line)
     report.entries += entries
+    report.wanted += [(place, service) for service in _services_of(item)]
     if _is_part(item):
         report.parts.append((place, entries))
+
+
+def _is_template(value: object) -> bool:
+    """Return whether a value is replaced before the object around it creates the Ray object."""
+    return isinstance(value, str) and ("{{" in value or "${" in value)
+
+
+def _add_service(item: Manifest, report: Report) -> None:
+    """Add a Service to a report, unless it has the label by which KubeRay recognizes its own."""
+    held = item.document if isinstance(item.document, dict) else {}
+    labels = at(held, "metadata", "labels", names.LABEL_CLUSTER)
+    if (text_in(held, "apiVersion"), text_in(held, "kind")) == ("v1", "Service") and not labels:
+        name = f"{item.metadata.get('namespace') or 'default'}/{item.metadata.get('name') or ''}"
+        place = Place(f"Service {name}", item.file, item.line(["metadata"]))
+        report.services.setdefault(name, place)
+
+
+def _services_of(item: Manifest) -> Iterator[str]:
+    """Yield the `namespace/name` of each Service that KubeRay creates for a RayCluster.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/service.go
+    (`BuildServiceForHeadPod`, `BuildHeadlessServiceForRayCluster`)
+    """
+    spec, name = at(item.document, "spec"), item.metadata.get("name")
+    if item.kind != names.RAYCLUSTER_KIND or not isinstance(name, str) or not name:
+        return
+    namespace = item.metadata.get("namespace") or "default"
+    own = at(spec, "headGroupSpec", "headService", "metadata", "name")
+    yield f"{namespace}/{own or f'{name}-head-svc'}"
+    groups = at(spec, "workerGroupSpecs")
+    hosts = (at(group, "numOfHosts") for group in (groups if isinstance(groups, list) else ()))
+    if any(type(number) is int and number > 1 for number in hosts):
+        yield f"{namespace}/{name}-headless"
 
 
 def _is_part(item: Manifest) -> bool:

@@ -53,6 +53,10 @@ class Report(Struct):
     patches: list[PatchError] = field(default_factory=list)
     parts: list[tuple[Place, list[Entry]]] = field(default_factory=list)
     """The objects without a head, with their findings: patches, or incomplete objects."""
+    services: dict[str, Place] = field(default_factory=dict)
+    """The Services that KubeRay did not create, by `namespace/name`."""
+    wanted: list[tuple[Place, str]] = field(default_factory=list)
+    """The RayClusters, each with the `namespace/name` of a Service that KubeRay creates for it."""
     skipped: int = 0
     known: int = 0
     """The number of findings in the baseline."""
@@ -65,6 +69,8 @@ class Report(Struct):
         self.objects += other.objects
         self.patches += other.patches
         self.parts += other.parts
+        self.services |= other.services
+        self.wanted += other.wanted
         self.skipped += other.skipped
 
     def remove_patches(self) -> None:
@@ -95,6 +101,16 @@ class Report(Struct):
                 self.notes.append(ManifestError(file, line, text))
             if not name.endswith("/"):
                 files.setdefault(name, file)
+
+    def note_services(self) -> None:
+        """Add a note for each Service with a name that KubeRay needs."""
+        for cluster, name in self.wanted:
+            if (service := self.services.get(name)) is not None:
+                text = (
+                    f"{service.name} has the name that KubeRay needs for {cluster.name} in "
+                    f"{cluster.file}, which never becomes ready: rename the Service, or remove it"
+                )
+                self.notes.append(ManifestError(service.file, service.line, text))
 
 
 def _without_namespace(name: str) -> tuple[str, str]:
