@@ -34,9 +34,13 @@ class Listener:
     """
 
     def __init__(
-        self, directory: Path, client_ca: Path | None = None, client_names: tuple[str, ...] = ()
+        self,
+        directory: Path,
+        client_ca: Path | None = None,
+        client_names: tuple[str, ...] = (),
+        context: SwappingContext | None = None,
     ) -> None:
-        self.context = SwappingContext(verify_clients=client_ca is not None)
+        self.context = context or SwappingContext(verify_clients=client_ca is not None)
         files = CertificateFiles(directory / "tls.crt", directory / "tls.key")
         self.watcher = CertificateWatcher(files, self.context, client_ca, POLL_SECONDS)
         limits = Limits(client_names=frozenset(client_names))

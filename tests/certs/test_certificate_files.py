@@ -5,6 +5,7 @@ import ssl
 import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import get_args
 
 import httpx
 import pytest
@@ -22,8 +23,9 @@ from tests.certs.listener import (
     write,
 )
 from webhook.certs.certificate_watcher import CertificateFiles, CertificateWatcher
-from webhook.certs.context import CertificateError, SwappingContext
+from webhook.certs.context import CIPHERS, CertificateError, SwappingContext
 from webhook.certs.issue import Pair
+from webhook.config.configuration import CipherSuite
 
 VERSIONS = [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]
 
@@ -72,6 +74,35 @@ def test_tls_1_1_is_refused(tmp_path: Path) -> None:
         until(lambda: listener.watcher.loads)
         with pytest.raises(ssl.SSLError):
             ask(listener.port, context)
+
+
+def test_the_minimum_version_is_a_setting(tmp_path: Path) -> None:
+    signer = authority()
+    write(tmp_path, server_pair(signer))
+    with Listener(tmp_path, context=SwappingContext(min_version="VersionTLS13")) as listener:
+        until(lambda: listener.watcher.loads)
+        assert ask(listener.port, trusting(signer, ssl.TLSVersion.TLSv1_3))
+        with pytest.raises(ssl.SSLError):
+            ask(listener.port, trusting(signer, ssl.TLSVersion.TLSv1_2))
+
+
+def test_cipher_suites_of_tls_1_2_are_a_setting(tmp_path: Path) -> None:
+    signer = authority()
+    write(tmp_path, server_pair(signer))
+    allowed = SwappingContext(cipher_suites=["TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256"])
+    client = trusting(signer, ssl.TLSVersion.TLSv1_2)
+    with Listener(tmp_path, context=allowed) as listener:
+        until(lambda: listener.watcher.loads)
+        assert ask(listener.port, client)
+        client.set_ciphers("ECDHE-ECDSA-AES128-GCM-SHA256")
+        with pytest.raises(ssl.SSLError):
+            ask(listener.port, client)
+
+
+def test_every_cipher_suite_of_the_settings_has_a_name_of_openssl() -> None:
+    assert set(get_args(CipherSuite)) == set(CIPHERS)
+    names = {each["name"] for each in SwappingContext().listening.get_ciphers()}
+    assert set(CIPHERS.values()) <= names
 
 
 def test_without_a_certificate_handshakes_are_refused_until_one_is_there(tmp_path: Path) -> None:

@@ -50,6 +50,10 @@ def test_the_file_is_named_by_a_flag_or_by_a_variable(
     ("PORT_443_TCP", "x", "enableServiceLinks: false"),
     ("TLS__CLIENT_NAMES", '["a"]', "setting tls: clientNames needs clientCa"),
     ("TLS__CLIENT_NAMES", "[", "setting tls.clientNames: not JSON: "),
+    ("TLS__MIN_VERSION", "VersionTLS11",
+     "setting tls.minVersion is 'VersionTLS11', and has to be one of VersionTLS12, VersionTLS13"),
+    ("TLS__CIPHER_SUITES", "TLS_AES_128_GCM_SHA256",
+     "setting tls.cipherSuites.0 is 'TLS_AES_128_GCM_SHA256', and has to be one of TLS_ECDHE_E"),
     ("VALIDATION__LEVELS", "warn",
      "setting validation.levels: a map is written key=value,other=value"),
     ("CONFIG", "/not/there", "/not/there: No such file or directory: give the path of a file"),
@@ -92,6 +96,8 @@ BEGIN = f"begin it with the lines `apiVersion: {API_VERSION}` and `kind: Configu
     ("installation: {namespace: a.b}", "setting installation.namespace: 'a.b' is no name"),
     ("listen: {host: 999.1.1.1}", "setting listen.host: '999.1.1.1' is neither"),
     ("listen: {host: no where}", "setting listen.host: 'no where' is neither an IP"),
+    ("tls: {minVersion: VersionTLS13, cipherSuites: [TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256]}",
+     "setting tls: cipherSuites are those of TLS 1.2, which minVersion VersionTLS13 excludes"),
     ("log: {admissions: !secret denied}", ":3: the tag !secret is unknown: remove it"),
     ("log: !x\n  admissions: denied", ":3: the tag !x is unknown"),
     ("namespaces:\n- !!binary YQ==", ":4: the tag tag:yaml.org,2002:binary is unknown"),
@@ -190,6 +196,12 @@ def test_off_without_quotes_is_off_and_not_a_boolean(tmp_path: Path, written_as:
     text = f"validation: {{levels: {{tpu-topology-mismatch: {written_as}}}}}"
     settings = read_settings(["--config", str(written(tmp_path, text))])
     assert settings.validation.levels == {"tpu-topology-mismatch": "off"}
+
+
+@pytest.mark.parametrize("word", ["on", "off"])
+def test_zones_are_on_or_off_without_quotes(tmp_path: Path, word: str) -> None:
+    settings = read_settings(["--config", str(written(tmp_path, f"topology: {{zones: {word}}}"))])
+    assert settings.topology.zones == word
 
 
 def test_a_tag_of_yaml_is_read(tmp_path: Path) -> None:

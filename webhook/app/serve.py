@@ -100,7 +100,11 @@ def build(
     metrics.expose(table.MEMBERS, lambda: len(cluster.members))
     metrics.expose(table.CLUSTERS, lambda: len(cluster.clusters))
     observer = ReviewObserver(log, ReviewCounts(metrics), quiet=settings.log.admissions == "denied")
-    tls = SwappingContext(verify_clients=settings.tls.client_ca is not None)
+    tls = SwappingContext(
+        verify_clients=settings.tls.client_ca is not None,
+        min_version=settings.tls.min_version,
+        cipher_suites=settings.tls.cipher_suites,
+    )
     keepers = _keepers(settings, tls, metrics)
     gate = Readiness(
         {"certificate": lambda: tls.valid(time()), **cluster.conditions},

@@ -3,7 +3,7 @@
 import os
 import ssl
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
@@ -38,8 +38,23 @@ def read_validity(pem: bytes) -> Validity:
     return Validity(certificate.not_valid_before_utc, certificate.not_valid_after_utc)
 
 
-_CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
-"""TLS 1.2 cipher suites with forward secrecy and without CBC mode, as all of TLS 1.3."""
+CIPHERS: Final = {
+    f"TLS_ECDHE_{key}_WITH_{name}": f"ECDHE-{key}-{openssl_name}"
+    for name, openssl_name in (
+        ("AES_256_GCM_SHA384", "AES256-GCM-SHA384"),
+        ("AES_128_GCM_SHA256", "AES128-GCM-SHA256"),
+        ("CHACHA20_POLY1305_SHA256", "CHACHA20-POLY1305"),
+    )
+    for key in ("ECDSA", "RSA")
+}
+"""The names of OpenSSL for the cipher suites of TLS 1.2 that can be allowed, by IANA name, in the
+order of the default.
+"""
+
+_VERSIONS: Final = {
+    "VersionTLS12": ssl.TLSVersion.TLSv1_2,
+    "VersionTLS13": ssl.TLSVersion.TLSv1_3,
+}
 
 _ENCRYPTED: Final = "the key is encrypted; store it without a password"
 
@@ -53,11 +68,20 @@ class SwappingContext:
 
     With `verify_clients`, a client without a certificate of an authority given to `load` is
     rejected. OpenSSL reads the verify mode from the listening context and the authorities from the
-    returned one, so both have both.
+    returned one, so both have both. The same applies to `min_version` and `cipher_suites`, by the
+    names of the settings.
     """
 
-    def __init__(self, *, verify_clients: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        verify_clients: bool = False,
+        min_version: str = "VersionTLS12",
+        cipher_suites: Sequence[str] = (),
+    ) -> None:
         self._verify = verify_clients
+        self._min_version = _VERSIONS[min_version]
+        self._ciphers = ":".join(CIPHERS[name] for name in cipher_suites or CIPHERS)
         self.listening = self._fresh()
         self.listening.sni_callback = self._hand_over
         self._current: ssl.SSLContext | None = None
@@ -95,8 +119,8 @@ class SwappingContext:
 
     def _fresh(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.set_ciphers(_CIPHERS)
+        context.minimum_version = self._min_version
+        context.set_ciphers(self._ciphers)
         context.set_alpn_protocols(["http/1.1"])
         if self._verify:
             context.verify_mode = ssl.CERT_REQUIRED

@@ -62,12 +62,32 @@ _LABEL_ADVICE: Final = (
 Address = Annotated[str, AfterValidator(_address)]
 Port = Annotated[int, Field(ge=0, le=65535)]
 Seconds = Annotated[float, Field(ge=0, le=600)]
+
+
+def _word(value: object) -> object:
+    """Return the word that YAML reads as a boolean without quotes."""
+    return ("off", "on")[value] if isinstance(value, bool) else value
+
+
 Level = Annotated[
     Literal["off", "warn", "deny"],
-    BeforeValidator(lambda value: "off" if value is False else value),
+    BeforeValidator(_word),
     WithJsonSchema({"enum": ["off", "warn", "deny", False]}),
 ]
-"""YAML reads `off` without quotes as false."""
+Zones = Annotated[
+    Literal["auto", "on", "off"],
+    BeforeValidator(_word),
+    WithJsonSchema({"enum": ["auto", "on", "off", True, False]}),
+]
+CipherSuite = Literal[
+    "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
+    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
+    "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+    "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
+]
+"""Cipher suites of TLS 1.2 with forward secrecy and without CBC mode, as all of TLS 1.3."""
 
 Component = Literal["events", "pod-groups", "compute-domains", "repair"]
 """A part of the controller."""
@@ -176,10 +196,23 @@ class Tls(_Section):
     Requires `tls.clientCa`.
     """
 
+    min_version: Literal["VersionTLS12", "VersionTLS13"] = "VersionTLS12"
+    """Minimum TLS version, by the names of Kubernetes."""
+
+    cipher_suites: list[CipherSuite] = []
+    """Allowed cipher suites of TLS 1.2, by their IANA names, most preferred first; empty allows the
+    six with ECDHE and AES-GCM or ChaCha20. Those of TLS 1.3 cannot be configured.
+    """
+
     @model_validator(mode="after")
-    def _names_need_authorities(self) -> Self:
+    def _fields_agree(self) -> Self:
         if self.client_names and self.client_ca is None:
             raise ValueError("clientNames needs clientCa, the authorities that sign these names")
+        if self.cipher_suites and self.min_version == "VersionTLS13":
+            raise ValueError(
+                "cipherSuites are those of TLS 1.2, which minVersion VersionTLS13 excludes: remove "
+                "cipherSuites, or set minVersion to VersionTLS12"
+            )
         return self
 
 
@@ -273,7 +306,7 @@ class Disruption(_Section):
 class Topology(_Section):
     """Labels of Ray nodes; see `docs/scheduling.md#labels-of-ray-nodes`."""
 
-    zones: Literal["auto", "on", "off"] = "auto"
+    zones: Zones = "auto"
     """Whether Ray nodes get labels for their zone and region. `auto` enables them on Kubernetes
     1.35 and later, where the API server copies these labels from the Node to the pod.
     """
