@@ -2,7 +2,7 @@
 
 SECONDS ?= 300
 
-.PHONY: lab autoscaler base chaos coverage drain facts fuzz hostile matrix meeting mutants newest-ray parity pins push-chart ray-and-jax ray-judge ray-readers sbom schema tools workflows
+.PHONY: lab autoscaler base chaos checksums coverage drain facts fuzz hostile matrix meeting mutants newest-ray parity pins push-chart ray-and-jax ray-judge ray-readers sbom schema tools workflows
 
 lab:  #: List these targets
 	@awk -F ':.*#: ' '/^[a-z0-9-]+:.*#: / { printf "  %-15s %s\n", $$1, $$2 }' tests/lab/lab.mk
@@ -100,6 +100,9 @@ sbom: .cache/wheels  #: Write dist/ray-webhook.cdx.json, the SBOM of the image i
 
 base: $(READY)  #: Print the digest of the base image and the time of the commit, for the image
 	@$(BIN)/python -m tests.release.image base
+
+checksums: $(READY)  #: Write the digest of the pushed IMAGE to dist/, and the checksums of all its files
+	$(BIN)/python -m tests.release.checksums dist $(IMAGE)
 
 # The registry of the release workflow, for the chart and for the image of dist/install.yaml. USER_NAME and PASSWORD are its credentials.
 export REGISTRY

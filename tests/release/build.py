@@ -6,7 +6,6 @@ release notes. Exit code 1: versions differ or are invalid.
 """
 
 import gzip
-import hashlib
 import io
 import os
 import subprocess
@@ -22,6 +21,7 @@ from typing import Final
 import yaml
 
 from tests.manifests.render import IMAGE, REGISTRY, run
+from tests.release.checksums import SUMS, checksums
 from tests.release.image import committed
 from tests.validation.conformance import suite
 from webhook import __version__
@@ -129,13 +129,6 @@ def notes(changelog: str) -> str:
     return rest.partition("\n")[2].partition("\n## ")[0].strip() + "\n"
 
 
-def checksums(files: list[Path]) -> str:
-    """Return their checksums, as `sha256sum -c` reads them."""
-    return "".join(
-        f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in files
-    )
-
-
 def main(tag: str = "") -> int:
     """Build, check, and keep."""
     found = list(problems(tag))
@@ -151,7 +144,7 @@ def main(tag: str = "") -> int:
             DIST.mkdir(exist_ok=True)
             for file in files:
                 (DIST / file.name).write_bytes(file.read_bytes())
-            (DIST / "SHA256SUMS").write_text(checksums(files))
+            (DIST / SUMS).write_text(checksums(files))
             if tag:
                 (DIST / "NOTES.md").write_text(notes(CHANGELOG.read_text()))
     sys.stderr.writelines(f"{each}\n" for each in found)

@@ -16,7 +16,6 @@ from tests.release.build import (
     INSTALLED,
     ROOT,
     build,
-    checksums,
     manifests,
     notes,
     packed,
@@ -24,6 +23,7 @@ from tests.release.build import (
     repository,
     wrong,
 )
+from tests.release.checksums import checksums, write_checksums
 from webhook import __version__
 
 
@@ -113,6 +113,20 @@ def test_two_builds_are_alike_and_what_they_should_be(tmp_path: Path) -> None:
         text = wheel.read(meta).decode()
     assert "License-Expression: Apache-2.0" in text
     assert {"Provides-Extra: cluster", "Provides-Extra: serve"} <= set(text.splitlines())
+
+
+def test_the_checksums_cover_the_sbom_and_the_digest_of_the_image(tmp_path: Path) -> None:
+    for name in ("ray-webhook.cdx.json", "NOTES.md"):
+        (tmp_path / name).write_text(name)
+    image = "registry/ray-webhook:0.1.0@sha256:ab"
+    for _ in range(2):
+        write_checksums(tmp_path, image)
+        assert (tmp_path / "image.txt").read_text() == f"{image}\n"
+        names = [line.split()[1] for line in (tmp_path / "SHA256SUMS").read_text().splitlines()]
+        assert names == ["image.txt", "ray-webhook.cdx.json"]
+    release = (ROOT / ".github" / "workflows" / "release.yaml").read_text()
+    commands = ["make sbom", "build-push-action@", "make checksums", "gh release create"]
+    assert sorted(commands, key=release.index) == commands
 
 
 def test_a_wheel_that_lacks_something_is_told(tmp_path: Path) -> None:

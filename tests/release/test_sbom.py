@@ -44,3 +44,11 @@ def test_every_step_of_a_workflow_is_one_command(file: Path) -> None:
     jobs = yaml.safe_load(file.read_text())["jobs"].values()
     steps = [step for job in jobs for step in job["steps"]]
     assert [step["run"] for step in steps if "\n" in step.get("run", "").strip()] == []
+
+
+def test_every_action_is_pinned_by_commit_and_names_its_version() -> None:
+    """PyPI's action is the exception: it runs an image that is tagged by branch and release."""
+    files = [ROOT / "action.yml", *(ROOT / ".github" / "workflows").iterdir()]
+    used = re.findall(r"uses: (.+)", "\n".join(file.read_text() for file in files))
+    pinned = [each for each in used if re.fullmatch(r"[\w/-]+@[0-9a-f]{40}  # v[0-9.]+", each)]
+    assert sorted({*used} - {*pinned}) == ["pypa/gh-action-pypi-publish@release/v1"]
