@@ -43,7 +43,7 @@ class ApiServer:
         self.warnings: list[str] = []
         self.calls = 0
         self._client = httpx.Client(
-            base_url=url, verify=ssl.create_default_context(cafile=str(authority)), timeout=10
+            base_url=url, verify=ssl.create_default_context(cafile=str(authority)), timeout=60
         )
         self._random = random.Random(seed)  # noqa: S311 - names, not secrets
         self._numbers = itertools.count()

@@ -1,6 +1,7 @@
 """Fixtures that several packages share."""
 
 import gc
+import logging
 import signal
 import threading
 from collections.abc import Iterator
@@ -45,6 +46,17 @@ def _no_thread_is_left() -> Iterator[None]:
     for each in left:
         each.join(60)
     assert not any(each.is_alive() for each in left), f"the test left {left}"
+
+
+@pytest.fixture(autouse=True)
+def _loggers_are_restored() -> Iterator[None]:
+    """Restore the loggers that a process sends to its own log, so that later tests read them."""
+    loggers = [logging.getLogger(name) for name in ("webhook", "uvicorn.error", "asyncio")]
+    states = [(logger.handlers, logger.level, logger.propagate) for logger in loggers]
+    yield
+    for logger, (handlers, level, propagate) in zip(loggers, states, strict=True):
+        logger.handlers, logger.propagate = handlers, propagate
+        logger.setLevel(level)
 
 
 @pytest.fixture

@@ -47,7 +47,7 @@ def test_every_target_but_those_that_make_files_is_phony_and_says_what_it_does()
 @pytest.mark.parametrize(("target", "targets"), [("help", PUBLIC), ("lab", LAB)])
 def test_make_help_and_make_lab_list_every_target(target: str, targets: dict[str, str]) -> None:
     shown = subprocess.run(
-        ["make", target], cwd=ROOT, capture_output=True, text=True, check=True, timeout=30
+        ["make", target], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
     ).stdout
     lines = [line.split(maxsplit=1) for line in shown.splitlines() if line.startswith("  ")]
     assert lines == [list(each) for each in targets.items()]

@@ -126,7 +126,7 @@ def ask(port: int, context: ssl.SSLContext, *, name: str | None = "localhost") -
     """
     context.check_hostname = name is not None
     with (
-        socket.create_connection(("127.0.0.1", port), timeout=5) as raw,
+        socket.create_connection(("127.0.0.1", port), timeout=60) as raw,
         context.wrap_socket(raw, server_hostname=name) as connection,
     ):
         connection.sendall(REQUEST)

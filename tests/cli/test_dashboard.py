@@ -45,7 +45,7 @@ def running(*arguments: str, **environment: str) -> Iterator[str]:
         yield line
     finally:
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=30)
+        process.communicate(timeout=60)
         assert process.returncode == 0
 
 
@@ -60,7 +60,7 @@ def test_files_are_shown_to_whoever_has_the_printed_address() -> None:
     with running("--state", "tests/state.yaml", "--state", "examples", "--port", "0") as line:
         address = address_in(line)
         assert address.startswith("http://127.0.0.1:")
-        with httpx.Client(follow_redirects=True, timeout=30) as client:
+        with httpx.Client(follow_redirects=True, timeout=60) as client:
             assert client.get(address.partition("/enter")[0] + "/api/v1/status").status_code == 401
             page = client.get(address)
             assert "multi-slice" in page.text
@@ -72,7 +72,7 @@ async def test_a_cluster_is_shown_by_the_users_own_kubeconfig(tmp_path: Path) ->
     def with_cluster(config: str) -> None:
         with (
             running("-A", "--port", "0", "--kubeconfig", config) as line,
-            httpx.Client(follow_redirects=True, timeout=30) as client,
+            httpx.Client(follow_redirects=True, timeout=60) as client,
         ):
             page = client.get(address_in(line))
             status = str(page.url.join("/api/v1/status"))

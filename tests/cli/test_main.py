@@ -142,7 +142,7 @@ def read_until(process: "subprocess.Popen[str]", text: str) -> None:
 def interrupted(process: "subprocess.Popen[str]") -> tuple[int, str]:
     """Return the exit status after Ctrl-C, and the errors."""
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=20)
+    _, errors = process.communicate(timeout=60)
     return process.returncode, errors
 
 

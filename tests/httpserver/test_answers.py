@@ -33,7 +33,7 @@ def connected(server: Running) -> Iterator[ssl.SSLSocket]:
     url = urlsplit(server.url)
     context = ssl.create_default_context(cafile=str(server.authority))
     with (
-        socket.create_connection((str(url.hostname), url.port or 0), timeout=5) as raw,
+        socket.create_connection((str(url.hostname), url.port or 0), timeout=60) as raw,
         context.wrap_socket(raw, server_hostname=url.hostname) as connection,
     ):
         yield connection

@@ -76,7 +76,7 @@ def in_review(server: Running, api: ApiServer) -> Iterator[ssl.SSLSocket]:
     head = b"POST /validate HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
     context = ssl.create_default_context(cafile=str(server.authority))
     with (
-        socket.create_connection(("127.0.0.1", server.port), timeout=20) as plain,
+        socket.create_connection(("127.0.0.1", server.port), timeout=60) as plain,
         context.wrap_socket(plain, server_hostname="localhost") as client,
     ):
         client.sendall(head + b"content-length: %d\r\n\r\n" % len(body) + body[:-1])
@@ -106,7 +106,7 @@ def is_answered(client: ssl.SSLSocket) -> bool:
     except ssl.SSLWantReadError:
         return False
     finally:
-        client.settimeout(20)
+        client.settimeout(60)
 
 
 def test_small_reviews_are_answered_while_a_large_raycluster_is_validated(

@@ -52,7 +52,7 @@ class Judge:
         return answer
 
     def close(self) -> None:
-        self._process.communicate(timeout=20)
+        self._process.communicate(timeout=60)
 
 
 def main() -> int:

@@ -5,6 +5,8 @@ import json
 import logging
 import os
 
+import pytest
+
 from tests.apiserver import pod_review
 from tests.builders import a_cluster, a_pod, manifest
 from tests.kubeclient.following import eventually
@@ -122,19 +124,14 @@ def test_a_reader_that_has_gone_does_not_stop_reviews() -> None:
 def test_what_uvicorn_and_the_event_loop_say_are_lines_of_ours_with_their_trace() -> None:
     lines = Lines()
     followed = ("uvicorn.error", "asyncio", "webhook.cache")
-    kept = {name: _state(name) for name in ("uvicorn.error", "asyncio", "webhook")}
+    follow_logs(Log(lines))
+    logging.getLogger("uvicorn.error").info("Started server process [1]")
+    for name in followed:
+        logging.getLogger(name).warning("%s went wrong\n", "something")
     try:
-        follow_logs(Log(lines))
-        logging.getLogger("uvicorn.error").info("Started server process [1]")
-        for name in followed:
-            logging.getLogger(name).warning("%s went wrong\n", "something")
-        try:
-            raise KeyError("x")  # noqa: TRY301 - what is logged has a trace
-        except KeyError:
-            logging.getLogger("uvicorn.error").exception("Exception in ASGI application\n")
-    finally:
-        for name, state in kept.items():
-            _restore(name, state)
+        raise KeyError("x")  # noqa: TRY301 - what is logged has a trace
+    except KeyError:
+        logging.getLogger("uvicorn.error").exception("Exception in ASGI application\n")
     *plain, traced = lines.read()
     assert [(line["event"], line["message"]) for line in plain] == [
         (name, "something went wrong") for name in followed
@@ -143,18 +140,10 @@ def test_what_uvicorn_and_the_event_loop_say_are_lines_of_ours_with_their_trace(
     assert "KeyError: 'x'" in str(traced["trace"])
 
 
-_State = tuple[list[logging.Handler], int, bool]
-
-
-def _state(name: str) -> _State:
-    logger = logging.getLogger(name)
-    return logger.handlers, logger.level, logger.propagate
-
-
-def _restore(name: str, state: _State) -> None:
-    logger = logging.getLogger(name)
-    logger.handlers, level, logger.propagate = state
-    logger.setLevel(level)
+@pytest.mark.parametrize("start", [1, 2])
+def test_no_test_changes_the_loggers_of_the_next(start: int) -> None:
+    assert logging.getLogger("webhook").propagate, f"test {start}"
+    follow_logs(Log(Lines()))
 
 
 def test_texts_of_any_length_are_shortened() -> None:

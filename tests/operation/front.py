@@ -29,7 +29,7 @@ class Backend(NamedTuple):
 
     def ready(self) -> bool:
         try:
-            return httpx.get(f"{self.admin}/readyz", timeout=1).is_success
+            return httpx.get(f"{self.admin}/readyz", timeout=60).is_success
         except httpx.HTTPError:
             return False
 

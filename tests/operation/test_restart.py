@@ -74,7 +74,7 @@ class Callers:
             thread.join()
 
     def _call(self) -> None:
-        with httpx.Client(verify=self._trust, timeout=10) as client:
+        with httpx.Client(verify=self._trust, timeout=60) as client:
             while not self._stop.wait(0.005):
                 try:
                     self._review(client)
@@ -160,9 +160,9 @@ def test_a_draining_process_is_not_ready_and_answers_and_ends_the_connection(
 
 def test_an_idle_connection_is_closed_and_does_not_hold_up_a_stop(tmp_path: Path) -> None:
     with draining(tmp_path, 0) as server:
-        address = urlsplit(server.url)
+        url = urlsplit(server.url)
         with (
-            socket.create_connection((address.hostname or "", address.port or 0), timeout=5) as raw,
+            socket.create_connection((url.hostname or "", url.port or 0), timeout=60) as raw,
             trusting(server).wrap_socket(raw, server_hostname="localhost") as idle,
         ):
             idle.sendall(b"GET /mutate HTTP/1.1\r\nhost: localhost\r\n\r\n")

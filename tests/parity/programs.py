@@ -27,7 +27,7 @@ class Program:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._process.communicate(timeout=30)
+        self._process.communicate(timeout=60)
 
     def answer(self, value: Any, kind: type[T]) -> T:  # noqa: ANN401 - JSON
         """Return the answer to one value, both in JSON."""
