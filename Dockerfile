@@ -5,7 +5,7 @@ ARG SOURCE_DATE_EPOCH=0
 ENV SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH PYTHONHASHSEED=0 PYTHONDONTWRITEBYTECODE=1 PIP_NO_CACHE_DIR=1 \
     PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /source
-COPY pyproject.toml constraints.txt README.md LICENSE ./
+COPY pyproject.toml hatch_build.py constraints.txt README.md LICENSE ./
 COPY webhook ./webhook
 # Wheels alone, each with its hash in constraints.txt, those of the build itself as well: the index is asked by the first
 # command only. Without the extra `cluster`: pods have a service account, and kubeconfigs need 128 MB.

@@ -8,12 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.pages import folded
-from webhook.cli.main import (
-    COMMANDS,
-    EXTRAS,
-    SOURCE,
-    parser_of,
-)
+from webhook.cli.main import COMMANDS, EXTRAS, parser_of
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "commands.md"
 PROGRAM: Final = "ray-webhook"
@@ -25,9 +20,9 @@ _HEAD: Final = f"""# Commands
 `kubectl ray-webhook COMMAND` is the same as `{PROGRAM} COMMAND`. The exit status is 0 for success,
 2 if the input cannot be read, and 130 after Ctrl-C.
 
-The package is not on PyPI yet. In a checkout, `pip install '{SOURCE}[cluster,serve]'` installs it
+The package is not on PyPI yet. In a checkout, `pip install '.[cluster,serve]'` installs it
 with the packages that all commands need. Elsewhere, write the path of a released wheel in place of
-`{SOURCE}`.
+`.`, also for pipx.
 
 ## Common flags
 

@@ -19,7 +19,8 @@ from tests.builders import NAMESPACE
 from tests.cli.running import Run
 from tests.diagnostics.scenes import Scene
 from tests.diagnostics.served import Server, serving
-from webhook.cli.main import COMMANDS, EXTRAS
+from webhook import __version__
+from webhook.cli.main import COMMANDS, EXTRAS, installing
 
 ROOT = Path(__file__).parents[2]
 Done = subprocess.CompletedProcess[str]
@@ -215,7 +216,25 @@ def test_the_other_commands_say_what_to_install(command: str) -> None:
     arguments = {"validate": ["--cluster"]}.get(command, [])
     done = light(command, *arguments)
     assert done.returncode == 2
-    assert f"pip install '.[{EXTRAS[command]}]' in a checkout" in done.stderr
+    assert f"pip install '.[{EXTRAS[command]}]' in the checkout" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("prefix", "command"),
+    [
+        ("/home/me/.venv", "pip install"),
+        ("/home/me/.local/share/pipx/venvs/ray-webhook", "pipx install --force"),
+    ],
+)
+def test_an_installed_wheel_names_the_extra_to_add(
+    prefix: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("webhook.cli.main.__file__", str(tmp_path / "webhook" / "cli" / "main.py"))
+    monkeypatch.setattr(sys, "prefix", prefix)
+    wheel = f"ray_webhook-{__version__}-py3-none-any.whl"
+    assert installing("cluster") == (
+        f"add the extra cluster to the wheel: {command} './{wheel}[cluster]'"
+    )
 
 
 def test_each_command_has_the_packages_of_its_extra() -> None:

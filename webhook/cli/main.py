@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Collection, Sequence
 from contextlib import nullcontext, suppress
 from importlib import import_module
+from pathlib import Path
 from typing import Final
 
 from webhook import __version__
@@ -39,9 +40,6 @@ EXTRAS: Final = {
     "validate": "cluster",
 }
 """The extra that a command requires; for `validate`, only to read from a cluster."""
-
-SOURCE: Final = "."
-"""The requirement for pip: a checkout, or the wheel of a release. The package is not on PyPI."""
 
 _WORDS: Final = ("help", "version")
 """Words that are read as flags: `help COMMAND` is `COMMAND --help`."""
@@ -88,7 +86,11 @@ def main(  # noqa: PLR0911
 
 def installing(extra: str) -> str:
     """Return the command that installs the package with an extra."""
-    return f"pip install '{SOURCE}[{extra}]' in a checkout"
+    if Path(__file__).parents[2].joinpath("pyproject.toml").exists():
+        return f"pip install '.[{extra}]' in the checkout"
+    tool = "pipx install --force" if "pipx" in Path(sys.prefix).parts else "pip install"
+    wheel = f"ray_webhook-{__version__}-py3-none-any.whl"
+    return f"add the extra {extra} to the wheel: {tool} './{wheel}[{extra}]'"
 
 
 def plugin() -> int:
