@@ -46,16 +46,12 @@ from tests.e2e.webhook_process import Webhook
 from tests.manifests.render import kustomize
 from webhook.api import names
 from webhook.api.formats import mark
-from webhook.controller.repair.plan import EMPTY, LOST, SPENT, Host, Record
+from webhook.controller.repair.plan import EMPTY, LIMITS, LOST, SPENT, Host, Record
 from webhook.groups.identity import HostIdentity
 
 pytestmark = pytest.mark.e2e
 
 COMPONENT = "repair.enabled=true"
-PER_HOUR = 3
-SETTINGS = {
-    "RAY_WEBHOOK_REPAIR__PER_HOUR": str(PER_HOUR),
-}
 RANKS = 3
 SECONDS = 300
 CONFIG_MAPS = Resource("v1", "configmaps")
@@ -68,7 +64,7 @@ def repair(control_plane: ControlPlane) -> Iterator[Webhook]:
     needs.OPERATOR.ask()
     with (
         applied(control_plane, kustomize("manifests/policies/tenants")),
-        Webhook(control_plane, [WITH_CONTROLLER, COMPONENT], SETTINGS) as running,
+        Webhook(control_plane, [WITH_CONTROLLER, COMPONENT]) as running,
     ):
         yield running
 
@@ -312,7 +308,7 @@ def test_a_crash_loop_is_replaced_as_often_as_the_budget_allows_all_controllers(
     asked = {names.ANNOTATION_REPAIR: "true", names.ANNOTATION_RESTART: names.RESTART_REPLICA}
     with Operator(control_plane, multi_host_indexing=indexing), Kubelet(api, namespace) as kubelet:
         api.create(RAY_CLUSTERS, asking("one", 1, **asked), namespace)
-        for number in range(PER_HOUR):
+        for number in range(LIMITS.per_hour):
             pods = sealed(api, namespace, HOSTS)
             if number == 1:
                 repair.controller.kill()
@@ -327,7 +323,7 @@ def test_a_crash_loop_is_replaced_as_often_as_the_budget_allows_all_controllers(
         kubelet.crash(last[1], 2)
         until(lambda: waiting(repair, SPENT), "another controller knows it", SECONDS)
         assert uids(workers(api, namespace)) == uids(last)
-        assert len(record(api, namespace).replaced) == PER_HOUR
+        assert len(record(api, namespace).replaced) == LIMITS.per_hour
         assert replicas_of(api, "one", namespace) == 1
     control_plane.delete_ray_cluster("one", namespace)
 
