@@ -603,6 +603,28 @@ PART = (
 RIGHT = yaml.safe_dump(a_cluster().named("demo").group().build())
 
 
+QUOTA = """\
+apiVersion: v1
+kind: ResourceQuota
+metadata: {name: team-a}
+spec: {hard: {pods: "4"}}
+---
+"""
+
+
+def test_a_quota_in_another_file(validate: Run, write: Write) -> None:
+    status, out, _ = validate(write(CLEAN, name="demo.yaml"), write(QUOTA, name="quota.yaml"))
+    assert status == 0
+    assert "warn quota-exceeded spec.workerGroupSpecs[0].replicas: " in out
+    assert "need 10 of pods for replicas, but ResourceQuota team-a has 4 left" in out
+
+
+def test_a_quota_in_standard_input(validate: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = CLEAN + "---\n" + QUOTA
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    assert "quota-exceeded" in validate("-")[1]
+
+
 @pytest.mark.parametrize("patches", [
     "patches: [{path: patches/a.yaml}]",
     "patches:\n- target: {kind: RayCluster}\n  path: ./patches/a.yaml",

@@ -41,12 +41,8 @@ def findings(found: list[Finding]) -> list[Json]:
     return [{"rule": each.rule, "action": each.level, "field": each.path} for each in found]
 
 
-def _exported(rule: Rule[Any], sample: Sample) -> Json:
-    head = {"rule": rule.id, "action": rule.level, "refusedBy": rule.by}
-    if rule.since != ALWAYS:
-        head["since"] = _release(rule.since)
-    if rule.id in WITHOUT_CASES:
-        return {**head, "cases": []}
+def _given(sample: Sample) -> Json:
+    """Return what a case has beside its object and its findings."""
     given: Json = {}
     if sample.kuberay:
         given["kuberay"] = _release(sample.kuberay)
@@ -58,10 +54,22 @@ def _exported(rule: Rule[Any], sample: Sample) -> Json:
         given["noComputeDomains"] = sample.no_domains
     if sample.node_labels is not None:
         given["nodeLabels"] = sorted(sample.node_labels)
+    if sample.namespace:
+        given["namespace"] = sample.namespace
     if sample.file:
         given["source"] = "file"
     if sample.old is not None:
         given["old"] = assigned(sample.old)
+    return given
+
+
+def _exported(rule: Rule[Any], sample: Sample) -> Json:
+    head = {"rule": rule.id, "action": rule.level, "refusedBy": rule.by}
+    if rule.since != ALWAYS:
+        head["since"] = _release(rule.since)
+    if rule.id in WITHOUT_CASES:
+        return {**head, "cases": []}
+    given = _given(sample)
     cases = [
         {
             "name": name,

@@ -77,6 +77,7 @@ FAMILIES = (
     Family("working-dir", "Addresses of code", _of("working_dir")),
     Family("demands", "Demands of jobs and deployments", _of("demands")),
     Family("services", "RayService", _of("rayservice", "serve_config")),
+    Family("quotas", "Quotas and limits of the namespace", _of("quotas")),
     Family("updates", "Updates", _of("updates")),
 )
 
@@ -168,6 +169,7 @@ Fields of a case that are absent have no value:
 | `podGroups` | whether the API server serves PodGroups |
 | `noComputeDomains` | why the webhook creates no ComputeDomains |
 | `nodeLabels` | the labels of nodes that pods may receive; without it, all |
+| `namespace` | the ResourceQuotas and LimitRanges of the namespace |
 | `findings` | all findings, each with `rule`, `action` (`deny`, `warn`) and `field`, in no order |
 """
 
@@ -253,6 +255,9 @@ def _rule(rule: Rule[Any], sample: Sample) -> Iterator[str]:
         yield f"With KubeRay {_shown(sample.kuberay)}.\n"
     if sample.pod_groups is False:
         yield "Where the API server serves no PodGroups.\n"
+    if sample.namespace:
+        yield "In a namespace with:\n"
+        yield from map(_yaml, sample.namespace)
     if sample.old is not None:
         yield f"Before:\n\n{_yaml(sample.old)}"
     yield f"Fails, at {', '.join(f'`{path}`' for path in sample.at)}:\n\n{_yaml(sample.fails)}"

@@ -16,6 +16,8 @@ from tests.validation.builders import (
     a_job,
     a_service,
 )
+from webhook.api.quotas import read_namespaces
+from webhook.cli.file_checks import FileLimits
 from webhook.manifest.yaml_values import DuplicateKey
 from webhook.validation.finding import Finding
 from webhook.validation.rule_settings import RuleSettings
@@ -38,6 +40,8 @@ class Sample(Struct, forbid_unknown_fields=True):
     no_domains: str = ""
     node_labels: frozenset[str] | None = None
     kuberay: tuple[int, int] | None = None
+    namespace: list[Json] = field(default_factory=list)
+    """The ResourceQuotas and LimitRanges of the namespace."""
     file: bool = False
     duplicate: list[str] = field(default_factory=list)
     """The path of a key that the file of `fails` has twice."""
@@ -51,6 +55,7 @@ class Sample(Struct, forbid_unknown_fields=True):
             no_domains=self.no_domains,
             node_labels=self.node_labels,
             kuberay=self.kuberay,
+            namespaces=FileLimits(read_namespaces(self.namespace)),
         )
 
     def findings(self, overlay: Json) -> list[Finding]:

@@ -8,9 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from math import inf
+from pathlib import Path
 from typing import Final
 
+from msgspec import Struct, structs
+
 from webhook.api import names
+from webhook.api.quotas import LIMIT_RANGE_KIND, QUOTA_KIND, NamespaceLimits, read_namespaces
 from webhook.cli.files import STDIN, listed, misnamed, read_listed, text_in
 from webhook.cli.kustomize import PatchError
 from webhook.cli.parsing import bug
@@ -44,6 +48,19 @@ _CLUSTERS: Final = {
     names.RAYSERVICE_KIND: "rayClusterConfig",
 }
 _Files = Sequence[str | ManifestError]
+_LIMITING: Final = (QUOTA_KIND, LIMIT_RANGE_KIND)
+
+
+class FileLimits(Struct, frozen=True):
+    """The ResourceQuotas and LimitRanges of files, by namespace. No pods exist."""
+
+    namespaces: dict[str, NamespaceLimits]
+
+    def limits(self, namespace: str) -> NamespaceLimits | None:
+        return self.namespaces.get(namespace)
+
+    def workers(self, namespace: str, cluster: str, group: str) -> int:  # noqa: ARG002 - a protocol
+        return 0
 
 
 def check_files(paths: Iterable[str], settings: RuleSettings, jobs: int) -> Report:
@@ -52,6 +69,7 @@ def check_files(paths: Iterable[str], settings: RuleSettings, jobs: int) -> Repo
     A terminal shows the number of checked files after a second.
     """
     files = [*listed(paths)]
+    settings = _with_limits(files, settings)
     chunks = [files[at : at + CHUNK] for at in range(0, len(files), CHUNK)]
     check = partial(_check_chunk, settings=settings)
     apart = len(chunks) >= _APART_FROM and STDIN not in files
@@ -106,8 +124,38 @@ def check_documents(found: Iterable[Manifest | ManifestError], settings: RuleSet
     return report
 
 
+def _with_limits(files: _Files, settings: RuleSettings) -> RuleSettings:
+    """Return settings with the ResourceQuotas and LimitRanges of files. Standard input can be read
+    only once: those in it count for the objects in it.
+    """
+    if STDIN in files:
+        return settings
+    chosen = [file for file in files if isinstance(file, str) and _limits(file)]
+    return _limited(read_listed(chosen), settings)
+
+
+def _limits(file: str) -> bool:
+    """Return whether a file may have a ResourceQuota or LimitRange."""
+    try:
+        data = Path(file).read_bytes()
+    except OSError:
+        return False  # reported when it is checked
+    return any(kind.encode() in data for kind in _LIMITING)
+
+
+def _limited(found: Iterable[Manifest | ManifestError], settings: RuleSettings) -> RuleSettings:
+    documents = [item.document for item in found if isinstance(item, Manifest)]
+    limiting = [
+        each for each in documents if isinstance(each, dict) and at(each, "kind") in _LIMITING
+    ]
+    return structs.replace(settings, namespaces=FileLimits(read_namespaces(limiting)))
+
+
 def _check_chunk(files: _Files, settings: RuleSettings) -> Report:
-    return check_documents(read_listed(files), settings)
+    if settings.namespaces is not None:
+        return check_documents(read_listed(files), settings)
+    found = [*read_listed(files)]
+    return check_documents(found, _limited(found, settings))
 
 
 def _ignore_interrupts() -> None:

@@ -1,10 +1,11 @@
 """Settings of the rules: enforcement actions, and the features of the KubeRay operator."""
 
 from collections.abc import Container, Mapping
-from typing import Final
+from typing import Final, Protocol
 
 from msgspec import Struct, field
 
+from webhook.api.quotas import NamespaceLimits
 from webhook.validation.finding import KubeRay, Level
 
 # KubeRay 1.7's defaults of the gates that its own checks depend on.
@@ -38,6 +39,16 @@ _AT_LEAST: Final = (1, 6)
 """The minimum release of KubeRay that is assumed if the release is unknown."""
 
 
+class Namespaces(Protocol):
+    """The limits of namespaces, and the pods in them."""
+
+    def limits(self, namespace: str) -> NamespaceLimits | None:
+        """Return the ResourceQuotas and LimitRanges of a namespace, None without any."""
+
+    def workers(self, namespace: str, cluster: str, group: str) -> int:
+        """Return the number of pods of a worker group."""
+
+
 class RuleSettings(Struct, frozen=True):
     """Enforcement actions by rule id and operator feature gates by name, each only if it differs
     from its default.
@@ -49,7 +60,7 @@ class RuleSettings(Struct, frozen=True):
     Node labels that are copied to Ray nodes; None means all. `operators` are the accounts of
     KubeRay's operator, and `kuberay` is its release, if known; otherwise the rules apply to the
     newest release, and only warn if the release before it differs. `ignoring` is whether a label
-    may exempt a RayCluster.
+    may exempt a RayCluster. `namespaces` has the limits of namespaces, or is None if unknown.
     """
 
     levels: Mapping[str, Level] = field(default_factory=dict)
@@ -62,6 +73,7 @@ class RuleSettings(Struct, frozen=True):
     operators: frozenset[str] = frozenset()
     kuberay: KubeRay | None = None
     ignoring: bool = True
+    namespaces: Namespaces | None = None
 
     def enabled(self, gate: str) -> bool:
         """Return whether the operator runs with a feature gate on."""

@@ -21,6 +21,7 @@ from webhook.validation import (
     metadata,
     multislice,
     opt_ins,
+    quotas,
     ray_command,
     ray_start,
     raycronjob,
@@ -298,6 +299,12 @@ UPDATE_RULES: Final = (
     warn(opt_ins.annotation_for_new_pods),
     deny(shard_groups.shard_index_changed),
 )
+QUOTA_RULES: Final = (
+    warn(quotas.quota_exceeded, by=API_SERVER),
+    warn(quotas.limit_range_violated, by=API_SERVER),
+)
+"""Rules of the limits of a namespace, of new objects and of updates that change amounts."""
+
 FILE_RULES: Final = (
     deny(schema.schema_violated, by=API_SERVER),
     deny(schema.field_unknown, by=API_SERVER),
@@ -314,5 +321,6 @@ RULES: Final[tuple[Rule[Any], ...]] = (
     *SERVICE_RULES,
     *CRON_RULES,
     *UPDATE_RULES,
+    *QUOTA_RULES,
     *FILE_RULES,
 )

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final, TypeVar
 
 from webhook.api import names
@@ -14,6 +14,7 @@ from webhook.validation.change import only_queued, only_scaled, read_update, rep
 from webhook.validation.decoding import count_fits
 from webhook.validation.field import at
 from webhook.validation.finding import DENY, OFF, WARN, Finding
+from webhook.validation.quotas import Growth
 from webhook.validation.ray_object import RayObject, read_ray_object
 from webhook.validation.rule_settings import DEFAULTS, GATES, RuleSettings
 from webhook.validation.rules import (
@@ -23,6 +24,7 @@ from webhook.validation.rules import (
     FILE_RULES,
     JOB_RULES,
     OBJECT_RULES,
+    QUOTA_RULES,
     RULES,
     SCALE_RULES,
     SERVICE_RULES,
@@ -30,6 +32,7 @@ from webhook.validation.rules import (
     Rule,
 )
 from webhook.validation.schema import meant, pruned
+from webhook.validation.updates import starts_second
 
 T = TypeVar("T")
 
@@ -51,7 +54,9 @@ def check(kind: str, value: object, settings: RuleSettings = DEFAULTS) -> list[F
     """Return the findings of all rules in an object of one of the four Ray kinds: denials first,
     then sorted by field.
     """
-    return _decided(value, _findings(read_ray_object(kind, value, settings), settings))
+    ray_object = read_ray_object(kind, value, settings)
+    found = _findings(ray_object, settings)
+    return _decided(value, chain(found, _run(QUOTA_RULES, Growth(None, ray_object), settings)))
 
 
 def check_file(
@@ -107,8 +112,11 @@ def check_update(
     moved = scaled or only_queued(kind, old, new)
     counts = replicas_of(kind, new) if moved else []
     if moved and all(map(count_fits, counts)):
-        fewer = scaled and any(map(_fewer, replicas_of(kind, old), counts))
-        return _left_behind(kind, old, new, settings) if fewer else []
+        pairs = [*zip(replicas_of(kind, old), counts, strict=False)] if scaled else []
+        fewer = any(_fewer(*pair) for pair in pairs)
+        more = settings.namespaces is not None and any(_fewer(*reversed(pair)) for pair in pairs)
+        found = _left_behind(kind, old, new, settings) if fewer else []
+        return _ordered([*found, *_quotas(kind, old, new, settings)]) if more else found
     before, after = (read_ray_object(kind, each, settings) for each in (old, new))
     if moved or being_deleted(new):
         return _new(before, after, settings, partial(_run, DECODING_RULES))
@@ -116,6 +124,7 @@ def check_update(
     update = read_update(before, after)
     if update is not None:
         found += _run(UPDATE_RULES, update, settings)
+    found += _run(QUOTA_RULES, Growth(before, after, starts_second(update)), settings)
     return _decided(new, found)
 
 
@@ -153,6 +162,12 @@ def _left_behind(kind: str, old: object, new: object, settings: RuleSettings) ->
     update = read_update(*(read_ray_object(kind, each, settings) for each in (old, new)))
     found = _run(SCALE_RULES, update, settings) if update is not None else ()
     return _ordered(map(_softened, found))
+
+
+def _quotas(kind: str, old: object, new: object, settings: RuleSettings) -> Iterator[Finding]:
+    """Yield the findings of the limits of a namespace in an update that only scales."""
+    before, after = (read_ray_object(kind, each, settings) for each in (old, new))
+    return _run(QUOTA_RULES, Growth(before, after), settings)
 
 
 def _new(old: RayObject, new: RayObject, settings: RuleSettings, find: Find) -> list[Finding]:

@@ -151,17 +151,28 @@ def service_starts_new_cluster(update: Update) -> Iterator[Fault]:
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/rayservice_controller.go
     """
-    if update.service is None:
+    changed = new_cluster_fields(update)
+    if update.service is None or not changed:
         return
     kind = (update.service / "upgradeStrategy" / "type").text
-    changed = _changed(update)
-    if not changed or (changed == ["workerGroupSpecs"] and _appended(update)):
-        return
     text = "no effect: the upgradeStrategy of this RayService is None"
     if kind != NONE:
         grows = "grows step by step" if kind == INCREMENTAL else "starts at full size"
         text = f"a second cluster {grows} beside the old one: check that it fits"
     yield Fault(update.new.field / changed[0], text)
+
+
+def new_cluster_fields(update: Update) -> list[str]:
+    """Return the fields whose change makes a RayService start another RayCluster."""
+    changed = _changed(update) if update.service is not None else []
+    return [] if changed == ["workerGroupSpecs"] and _appended(update) else changed
+
+
+def starts_second(update: Update | None) -> bool:
+    """Return whether an update makes a RayService start a second RayCluster beside the old one."""
+    if update is None or update.service is None or not new_cluster_fields(update):
+        return False
+    return (update.service / "upgradeStrategy" / "type").text != NONE
 
 
 def _changed(update: Update) -> list[str]:

@@ -1,0 +1,350 @@
+"""Rules of the ResourceQuotas and LimitRanges of a namespace, and the pods that fit into them."""
+
+from collections.abc import Collection, Iterable, Iterator
+from functools import cached_property
+from typing import Final, NamedTuple
+
+from msgspec import Struct
+
+from webhook.api import names
+from webhook.api.quotas import CONTAINER, Limits, NamespaceLimits, Quota, ScopeTerm, Thousandths
+from webhook.validation.field import Field
+from webhook.validation.finding import Fault
+from webhook.validation.pod_amounts import PodAmounts, read_pods
+from webhook.validation.ray_object import K8S_JOB, RayObject
+
+_PODS: Final = ("pods", "count/pods")
+_COMPUTE: Final = ("cpu", "memory", "ephemeral-storage")
+_REQUESTS: Final = "requests."
+_LIMITS: Final = "limits."
+_HUGE_PAGES: Final = "hugepages-"
+_NATIVE: Final = "kubernetes.io/"
+_REQUIRED: Final = (
+    "cpu",
+    "memory",
+    "requests.cpu",
+    "requests.memory",
+    "limits.cpu",
+    "limits.memory",
+)
+_BYTES: Final = ("memory", "storage", "hugepages")
+_SHOWN_MAX: Final = 3
+
+
+class Growth(Struct, dict=True):
+    """A new object, or an update with its old version, in a namespace with limits.
+
+    `second`: the update starts a second RayCluster beside the old one.
+    """
+
+    old: RayObject | None
+    new: RayObject
+    second: bool = False
+
+    @cached_property
+    def limits(self) -> NamespaceLimits | None:
+        """The limits of the namespace if the object needs pods that its old version does not."""
+        namespaces, new = self.new.settings.namespaces, self.new
+        if namespaces is None or (new.cluster is None and new.job is None):
+            return None
+        elsewhere = (new.root / "spec" / "managedBy").text == names.KUEUE_MULTIKUEUE
+        limits = None if elsewhere else namespaces.limits(self._namespace)
+        if limits is None or (self.old is not None and not self._grows(self.old, limits)):
+            return None
+        return limits
+
+    @cached_property
+    def pods(self) -> list[PodAmounts]:
+        return read_pods(self.new, self.limits.limits) if self.limits else []
+
+    @cached_property
+    def own(self) -> list[PodAmounts]:
+        """The existing pods of the object, which count as used."""
+        namespaces, cluster = self.new.settings.namespaces, self._running
+        if self.old is None or self.second or not cluster or not self.limits or not namespaces:
+            return []
+        found = read_pods(self.old, self.limits.limits)
+        for pod in found:
+            if pod.group != names.HEAD_GROUP:
+                pod.least = namespaces.workers(self._namespace, cluster, pod.group)
+        return found
+
+    @property
+    def _namespace(self) -> str:
+        return (self.new.meta / "namespace").text or "default"
+
+    @property
+    def _running(self) -> str:
+        """The name of the RayCluster of the old version, empty without one."""
+        if self.old is None or (
+            self.old.cluster is not None and (self.old.cluster.field / "suspend").flag
+        ):
+            return ""
+        if self.old.kind == names.RAYCLUSTER_KIND:
+            return (self.old.meta / "name").text
+        status = self.old.root / "status"
+        return (status / "activeServiceStatus" / "rayClusterName").text
+
+    def _grows(self, old: RayObject, limits: NamespaceLimits) -> bool:
+        """Return whether amounts or numbers of pods changed. A RayJob that runs is not changed."""
+        if (old.root / "status" / "rayClusterName").text:
+            return False
+        if self.second:
+            return True
+        before, after = (
+            [(pod.group, pod.least, pod.most, pod.containers) for pod in read_pods(each, ())]
+            for each in (old, self.new)
+        )
+        return bool(limits) and before != after
+
+
+def quota_exceeded(growth: Growth) -> Iterator[Fault]:
+    """Pods that do not fit into a ResourceQuota of the namespace.
+
+    KubeRay creates pods one by one until the API server refuses one, so a part of a replica may
+    hold its devices and wait. The pods are those that KubeRay creates, with its own containers: for
+    minReplicas, or replicas without autoscaling, then for maxReplicas. On an update, those that
+    exist are not counted twice; a RayService that starts a second RayCluster needs both. A quota
+    for cpu or memory refuses every pod with a container without that request or limit. Quotas
+    change and other pods end, so this is a warning.
+
+    https://kubernetes.io/docs/concepts/policy/resource-quotas/
+    """
+    if growth.limits is None:
+        return
+    counted = _objects(growth)
+    for quota in growth.limits.quotas:
+        pods = [pod for pod in growth.pods if _counts(quota, pod)]
+        lacking = next((fault for pod in pods if (fault := _unset(quota, pod))), None)
+        if lacking is not None:
+            yield lacking
+        own = [pod for pod in growth.own if _counts(quota, pod)]
+        free = _free(quota, own)
+        shortfalls = _shortfalls(pods, free, most=False)
+        most = not shortfalls
+        if most:
+            shortfalls = _shortfalls(pods, free, most=True)
+        if shortfalls:
+            yield _exceeded(quota, shortfalls, growth, most=most)
+        for name, number in counted.items() if not quota.scopes else ():
+            if name in free and number * 1000 > free[name]:
+                left = _shown(name, max(free[name], 0))
+                text = (
+                    f"needs {number} of {name}, but ResourceQuota {quota.name[:63]} has {left} left"
+                )
+                yield Fault(growth.new.root / "spec", text)
+
+
+def limit_range_violated(growth: Growth) -> Iterator[Fault]:
+    """Pods that a LimitRange of the namespace refuses, whatever else exists.
+
+    A container or pod is above its maximum or below its minimum, has no amount where one is
+    required, has a limit too far above its request, or a request above the limit that the
+    LimitRange sets by default. The API server refuses the pods, and KubeRay
+    tries to create them without end.
+
+    https://kubernetes.io/docs/concepts/policy/limit-range/
+    """
+    if growth.limits is None or not growth.limits.limits:
+        return
+    for pod in growth.pods:
+        problem = next(_refusals(pod, growth.limits.limits), "") if pod.most else ""
+        if problem:
+            yield Fault(pod.field, f"the pods can never be created: {problem}")
+
+
+def _objects(growth: Growth) -> dict[str, int]:
+    """Return the numbers of objects beside pods that are created for a new object."""
+    new = growth.new
+    if growth.old is not None and not growth.second:
+        return {}
+    cluster = new.cluster is not None and new.kind != names.RAYCLUSTER_KIND
+    submits = new.job is not None and new.job.mode in ("", K8S_JOB)
+    return {
+        name: 1
+        for name, made in (("count/rayclusters.ray.io", cluster), ("count/jobs.batch", submits))
+        if made
+    }
+
+
+def _counts(quota: Quota, pod: PodAmounts) -> bool:
+    """Return whether a quota counts a pod."""
+    return all(_matches(term, pod) for term in quota.scopes)
+
+
+def _matches(term: ScopeTerm, pod: PodAmounts) -> bool:
+    """Return whether a pod is in a scope.
+
+    https://github.com/kubernetes/kubernetes/blob/v1.36.0/pkg/quota/v1/evaluator/core/pods.go
+    (`podMatchesScopeFunc`)
+    """
+    if term.scope_name == "PriorityClass":
+        named, values = pod.priority_class, term.values or ()
+        return {
+            "Exists": bool(named),
+            "DoesNotExist": not named,
+            "In": named in values and bool(named),
+            "NotIn": named not in values,
+        }.get(term.operator, False)
+    return {
+        "Terminating": pod.terminating,
+        "NotTerminating": not pod.terminating,
+        "BestEffort": pod.best_effort,
+        "NotBestEffort": not pod.best_effort,
+        "CrossNamespacePodAffinity": pod.cross_namespace,
+    }.get(term.scope_name, False)
+
+
+def _usage(requests: Thousandths, limits: Thousandths) -> Thousandths:
+    """Return the amounts of a pod or container by the names that quotas have for them.
+
+    https://github.com/kubernetes/kubernetes/blob/v1.36.0/pkg/quota/v1/evaluator/core/pods.go
+    (`podComputeUsageHelper`)
+    """
+    usage: Thousandths = {}
+    for name, amount in requests.items():
+        if name in _COMPUTE or name.startswith(_HUGE_PAGES):
+            usage[name] = usage[_REQUESTS + name] = amount
+        elif "/" in name and _NATIVE not in name and not name.startswith(_REQUESTS):
+            usage[_REQUESTS + name] = amount
+    for name in _COMPUTE:
+        if name in limits:
+            usage[_LIMITS + name] = limits[name]
+    return usage
+
+
+def _of_pod(pod: PodAmounts) -> Thousandths:
+    return {**dict.fromkeys(_PODS, 1000), **_usage(pod.requests, pod.limits)}
+
+
+def _unset(quota: Quota, pod: PodAmounts) -> Fault | None:
+    """Return the fault of pods with a container without an amount that a quota requires."""
+    required = [name for name in _REQUIRED if name in quota.hard]
+    if not required or pod.pod_level or not pod.most:
+        return None
+    for container in pod.containers:
+        usage = _usage(container.requests, container.limits)
+        missing = [name for name in required if name not in usage]
+        if missing:
+            text = (
+                f"the pods can never be created: ResourceQuota {quota.name[:63]} requires "
+                f"{', '.join(missing)} of every container, and {container.name[:40]} has none"
+            )
+            return Fault(pod.field, text)
+    return None
+
+
+def _free(quota: Quota, own: Iterable[PodAmounts]) -> Thousandths:
+    """Return the amounts that a quota has left, with those of the object's own pods."""
+    free = {name: hard - quota.used.get(name, 0) for name, hard in quota.hard.items()}
+    for pod in own:
+        for name, amount in _of_pod(pod).items():
+            if name in free:
+                free[name] = min(free[name] + amount * pod.least, quota.hard[name])
+    return free
+
+
+class _Shortfall(NamedTuple):
+    """A resource of which a quota does not have enough, and the first pod that is refused."""
+
+    position: tuple[int, int]
+    name: str
+    needed: int
+    free: int
+    pod: PodAmounts
+
+
+def _shortfalls(pods: Collection[PodAmounts], free: Thousandths, *, most: bool) -> list[_Shortfall]:
+    """Return the resources that are not sufficient for all pods, the first to refuse one first."""
+    needed: Thousandths = {}
+    first: dict[str, tuple[tuple[int, int], PodAmounts]] = {}
+    for index, pod in enumerate(pods):
+        number = pod.most if most else pod.least
+        for name, amount in _of_pod(pod).items() if number else ():
+            before = needed.get(name, 0)
+            needed[name] = before + amount * number
+            if name in free and name not in first and needed[name] > free[name]:
+                left = free[name] - before
+                first[name] = ((index, left // amount if amount and left > 0 else 0), pod)
+    return sorted(
+        _Shortfall(position, name, needed[name], free[name], pod)
+        for name, (position, pod) in first.items()
+    )
+
+
+def _exceeded(quota: Quota, shortfalls: list[_Shortfall], growth: Growth, *, most: bool) -> Fault:
+    pod = shortfalls[0].pod
+    field: Field = pod.most_field if most else pod.least_field
+    reason = f" for {field.token}" if pod.group not in ("", names.HEAD_GROUP) else ""
+    beside = " beside the old RayCluster" if growth.second else ""
+    parts = [
+        f"{_shown(each.name, each.needed)} of {each.name[:63]}{reason}{beside}, but ResourceQuota "
+        f"{quota.name[:63]} has {_shown(each.name, max(each.free, 0))} left"
+        for each in shortfalls[:_SHOWN_MAX]
+    ]
+    return Fault(field, f"the pods need {'; '.join(parts)}")
+
+
+def _shown(name: str, amount: int) -> str:
+    """Return an amount as Kubernetes writes it."""
+    whole, rest = divmod(amount, 1000)
+    if rest:
+        return f"{amount}m"
+    if any(each in name for each in _BYTES):
+        for power, suffix in ((4, "Ti"), (3, "Gi"), (2, "Mi"), (1, "Ki")):
+            if whole and whole % 2 ** (10 * power) == 0:
+                return f"{whole >> 10 * power}{suffix}"
+    return str(whole)
+
+
+def _refusals(pod: PodAmounts, every: Iterable[Limits]) -> Iterator[str]:
+    """Yield the reasons why LimitRanges refuse a pod.
+
+    https://github.com/kubernetes/kubernetes/blob/v1.36.0/plugin/pkg/admission/limitranger/admission.go
+    (`PodValidateLimitFunc`)
+    """
+    for limits in every:
+        if limits.type == CONTAINER:
+            for each in pod.containers:
+                for text in _outside(limits, each.requests, each.limits):
+                    yield f"container {each.name[:40]} has {text}"
+        else:
+            yield from (f"each has {text}" for text in _outside(limits, pod.requests, pod.limits))
+    for each in pod.containers:
+        for name, amount in each.requests.items():
+            limit = each.limits.get(name)
+            if limit is not None and amount > limit:
+                shown, most = _shown(name, amount), _shown(name, limit)
+                yield (
+                    f"container {each.name[:40]} has a {name[:63]} request of {shown}, above its "
+                    f"limit of {most}"
+                )
+
+
+def _outside(limits: Limits, requests: Thousandths, most: Thousandths) -> Iterator[str]:
+    """Yield the amounts outside of a LimitRange, each with its bound."""
+    of = f"LimitRange {limits.name[:63]}"
+    kinds = (("limit", most), ("request", requests))
+    for name, bound in limits.max.items():
+        shown = f"{of} allows at most {_shown(name, bound)}"
+        if name not in most:
+            yield f"no {name[:63]} limit, and {shown}"
+        for kind, amounts in kinds:
+            if amounts.get(name, bound) > bound:
+                yield f"a {name[:63]} {kind} of {_shown(name, amounts[name])}, and {shown}"
+    for name, bound in limits.min.items():
+        shown = f"{of} requires at least {_shown(name, bound)}"
+        if name not in requests:
+            yield f"no {name[:63]} request, and {shown}"
+        for kind, amounts in kinds:
+            if amounts.get(name, bound) < bound:
+                yield f"a {name[:63]} {kind} of {_shown(name, amounts[name])}, and {shown}"
+    yield from _ratios(limits, requests, most)
+
+
+def _ratios(limits: Limits, requests: Thousandths, most: Thousandths) -> Iterator[str]:
+    for name, ratio in limits.ratio.items():
+        request, limit = requests.get(name, 0), most.get(name, 0)
+        if not request or not limit or limit * 1000 > ratio * request:
+            bound = f"at most {ratio / 1000:g} times its request"
+            yield f"no {name[:63]} limit of {bound}, as LimitRange {limits.name[:63]} requires"
