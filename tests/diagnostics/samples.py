@@ -11,10 +11,13 @@ FILE = Path(__file__).with_name("examples.yaml")
 
 
 class Sample(Struct, forbid_unknown_fields=True):
-    """One example: overlays by pod, `told` variables, and `also` diagnoses that follow from it."""
+    """One example: `copies` of pods by their names, overlays by pod, `told` variables, and `also`
+    diagnoses that follow from it.
+    """
 
     cluster: Object = field(default_factory=dict)
     without: list[str] = field(default_factory=list)
+    copies: dict[str, str] = field(default_factory=dict)
     pods: dict[str, Object] = field(default_factory=dict)
     told: dict[str, dict[str, str | None]] = field(default_factory=dict)
     nodes: dict[str, Object] = field(default_factory=dict)
@@ -31,6 +34,8 @@ class Sample(Struct, forbid_unknown_fields=True):
         scene = Scene()
         scene.cluster = merged(scene.cluster, self.cluster)
         scene.without(*self.without)
+        for copy, name in self.copies.items():
+            scene.copied(name, copy)
         for name, overlay in self.pods.items():
             scene.changed(name, **overlay)
         for name, variables in self.told.items():

@@ -126,6 +126,12 @@ class Scene:
         self.pods[pod] = merged(self.pods[pod], overlay)
         return self
 
+    def copied(self, pod: str, name: str) -> Self:
+        """Create another pod like one."""
+        meta = {"name": name, "uid": f"uid-of-{name}"}
+        self.pods[name] = merged(self.pods[pod], {"metadata": meta})
+        return self
+
     def told(self, pod: str, **variables: str | None) -> Self:
         """Give variables of all containers of a pod another value, or none."""
         spec = self.pods[pod]["spec"]

@@ -79,9 +79,9 @@ def fault_of(pod: LivePod, now: float) -> Fault | None:
         if (fault := _repeated(pod, status, now)) is not None:
             return fault
         waiting = status.state.waiting
-        if waiting is not None and waiting.reason not in _FINE and not pod.ready:
+        if waiting is not None and waiting.reason not in _FINE and not is_ready(pod):
             return _waiting(pod, status, waiting)
-    if pod.ready:
+    if is_ready(pod):
         return None
     return ended_fault(
         pod,
@@ -102,12 +102,42 @@ def ended_fault(pod: LivePod, statuses: Iterable[ContainerStatus]) -> Fault | No
     return end_fault(pod, status, end)
 
 
+def is_ready(pod: LivePod) -> bool:
+    """Return whether Ray runs in a pod, and every other container is ready or done.
+
+    Of kubelet's condition `Ready` two cases are left out: a container beside Ray's that is done
+    ends the readiness of its pod, and a worker of a RayService without Serve replicas never becomes
+    ready.
+    """
+    if pod.ready:
+        return True
+    unready = [status for status in pod.status.every_container if not status.ready]
+    if not unready or pod.ended or pod.ray_status is None:
+        return False
+    return not any(is_needed(pod, status) for status in unready)
+
+
+def is_needed(pod: LivePod, status: ContainerStatus) -> bool:
+    """Return whether a pod with an unready container does not work until it is ready."""
+    return not is_done(pod, status) and not _serves_nothing(pod, status)
+
+
+def _serves_nothing(pod: LivePod, status: ContainerStatus) -> bool:
+    """Return whether a container is Ray's in a worker of a RayService, and only its readiness probe
+    fails.
+    """
+    started = status.state.running is not None and status.started is not False
+    serves = pod.labels.get(names.LABEL_SERVE) == "true"
+    worker = pod.labels.get(names.LABEL_NODE_TYPE) != names.NODE_TYPE_HEAD
+    return started and serves and worker and status == pod.ray_status
+
+
 def is_done(pod: LivePod, status: ContainerStatus) -> bool:
     """Return whether a container other than Ray's has ended normally: its pod is not ready from
     then on. The submitter of a RayJob may end with any exit code.
     """
     end, ray = status.state.terminated, pod.spec.ray
-    if end is None or (ray is not None and status.name == ray.name):
+    if end is None or _restarts(pod, status) or (ray is not None and status.name == ray.name):
         return False
     return end.exit_code == 0 or status.name == _SUBMITTER
 
@@ -128,7 +158,7 @@ def _repeated(pod: LivePod, status: ContainerStatus, now: float) -> Fault | None
     if status.restart_count < _RESTARTS:
         return None
     if state.terminated is not None:
-        again = _restarts(pod, status) and not is_done(pod, status) and state.terminated.exit_code
+        again = _restarts(pod, status)
         return end_fault(pod, status, state.terminated, repeats=True) if again else None
     started = seconds_of(state.running.started_at) if state.running else None
     if last is None or started is None or last.lasted >= _LONG_SECONDS:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from webhook.api import names
 from webhook.diagnostics import report
 from webhook.diagnostics.assigned_pods import Cluster, Group, Replica
+from webhook.diagnostics.container_faults import is_ready
 from webhook.diagnostics.diagnosis import ERROR, Diagnosis, Problem, Symptom, deletion_of_pods
 from webhook.diagnostics.expected import Expected
 from webhook.diagnostics.installation_problems import INSTALLATION
@@ -28,6 +29,7 @@ EXPLAINS: Final[Mapping[str, tuple[str, ...]]] = {
     "pod-without-identity": ("host-missing",),
     "identity-held-twice": ("host-missing", "worker-id-differs", "hostname-differs"),
     "container-waits": ("host-restarted",),
+    "gate-remains": ("pod-gated",),
     "resize-failed": ("resize-stuck",),
     "worker-id-differs": ("hostname-differs",),
 }
@@ -293,6 +295,6 @@ def _host(index: int, pods: list[LivePod]) -> report.Host:
 def _state(pod: LivePod) -> report.HostState:
     if pod.ended:
         return "failed"
-    if pod.ready:
+    if is_ready(pod):
         return "ready"
     return "pending" if pod.unscheduled else "starting"

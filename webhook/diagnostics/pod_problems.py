@@ -10,7 +10,7 @@ from webhook.api import names
 from webhook.api.objects import ALWAYS
 from webhook.api.times import seconds_of
 from webhook.diagnostics.assigned_pods import Cluster, Replica, is_head
-from webhook.diagnostics.container_faults import Fault, ended_fault, fault_of, is_done
+from webhook.diagnostics.container_faults import Fault, ended_fault, fault_of, is_needed, is_ready
 from webhook.diagnostics.diagnosis import (
     ERROR,
     INFO,
@@ -160,6 +160,33 @@ def pod_gated(party: PodSet) -> Iterator[Symptom]:
         )
 
 
+def gate_remains(party: PodSet) -> Iterator[Symptom]:
+    """Pods with a scheduling gate that no component removes.
+
+    Kueue removes the gate of a topology seconds after it has admitted the workload. Only its other
+    gates may stay for long, while the workload waits in a queue.
+
+    https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/
+    """
+    for words, found in party.sorted_by(
+        lambda pod: listed(pod.gates) if pod.unscheduled and not _is_queued(pod) else ""
+    ):
+        yield found.symptom(
+            f"{found.agreed('has', 'have')} no node: no component removes scheduling "
+            f"{agreed(len(found.pods[0].gates), 'gate', 'gates')} {words}",
+            "check that the controller that added the gates runs, and its log",
+            _times(found, "PodScheduled"),
+        )
+
+
+def _is_queued(pod: LivePod) -> bool:
+    """Return whether a pod waits for the admission of its workload by Kueue."""
+    return any(
+        gate.startswith(names.KUEUE_PREFIX) and gate != names.KUEUE_GATE_TOPOLOGY
+        for gate in pod.gates
+    )
+
+
 def node_lost(party: PodSet) -> Iterator[Symptom]:
     """Pods on a node that is not ready.
 
@@ -176,8 +203,11 @@ def node_lost(party: PodSet) -> Iterator[Symptom]:
         symptom = found.symptom(
             f"{found.agreed('runs', 'run')} on node {node}, which is lost: {what}",
             "repair the node, or delete it, so that its pods are replaced",
-            [condition.since] if condition else map(_unready_since, found.pods),
+            [condition.since]
+            if condition
+            else [_unready_since(pod) for pod in found.pods if not pod.ready],
             f"kubectl describe node {node}" if condition else "kubectl get nodes",
+            latest(pod.created for pod in found.pods),
         )
         yield structs.replace(symptom, cause=node)
 
@@ -211,11 +241,10 @@ def node_drained(party: PodSet) -> Iterator[Symptom]:
 def lost_node(cluster: Cluster, pod: LivePod) -> str:
     """Return the node of a pod if it is not ready or was deleted; otherwise an empty text."""
     objects, name = cluster.objects, pod.spec.node_name or ""
-    if name not in objects.troubled_nodes and (pod.ready or not objects.nodes.known):
+    if pod.ended or not objects.nodes.known:
         return ""
     node = objects.nodes.one(name)
-    lost = not pod.ready if node is None else node.unready is not None
-    return name if lost and not pod.ended else ""
+    return name if node is None or node.unready is not None else ""
 
 
 def container_waits(party: PodSet) -> Iterator[Symptom]:
@@ -277,8 +306,8 @@ def pod_not_ready(party: PodSet) -> Iterator[Symptom]:
     Pulling a large image and loading a model take minutes, and KubeRay's liveness probe ends a
     hanging Ray after ten, so the problem is shown after 15 minutes; for workers, after 15 minutes
     with a ready head. Workers whose `wait-gcs-ready` waits for a head that is not ready are not
-    shown, because the head is; nor are workers of a RayService whose readiness probe fails, as it
-    does without Serve replicas.
+    shown, because the head is. Workers of a RayService whose readiness probe fails, as it does
+    without Serve replicas, and pods whose containers beside Ray are done, count as ready.
 
     https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-conditions
     """
@@ -421,7 +450,7 @@ def _ended_at(pod: LivePod) -> float | None:
 
 def _unready(party: PodSet, pod: LivePod) -> str:
     """Return why a pod on a node is not ready; empty if another diagnosis reports it."""
-    if pod.ready or pod.ended or pod.unscheduled or lost_node(party.cluster, pod):
+    if is_ready(pod) or pod.ended or pod.unscheduled or lost_node(party.cluster, pod):
         return ""
     if fault_of(pod, party.cluster.now) is not None:
         return ""
@@ -436,29 +465,26 @@ def _unready(party: PodSet, pod: LivePod) -> str:
     for init in inits:
         if init.name not in sidecars:
             waits = init.name == names.WAIT_FOR_HEAD and not any(
-                head.ready for head in party.cluster.heads
+                is_ready(head) for head in party.cluster.heads
             )
             return "" if waits else f"init container {init.name} has not ended"
         if not init.started:
             return f"sidecar {init.name} has not started"
     # The remaining init containers are sidecars, which the pod's readiness includes.
-    unready = [each for each in (*(pod.status.container_statuses or ()), *inits) if not each.ready]
-    if unready:
-        status = next((each for each in unready if not is_done(pod, each)), None)
-        return "" if status is None else _unready_container(pod, status)
+    for each in (*(pod.status.container_statuses or ()), *inits):
+        if not each.ready and is_needed(pod, each):
+            return _unready_container(each)
     condition = pod.condition("Ready")
     return (condition.words if condition else "") or "kubelet gives no reason"
 
 
-def _unready_container(pod: LivePod, status: ContainerStatus) -> str:
-    """Return why a container is not ready; empty if it need not be."""
+def _unready_container(status: ContainerStatus) -> str:
+    """Return why a container is not ready."""
     if status.state.running is None:
         waiting = status.state.waiting
         return f"{status.name}: {waiting.reason if waiting and waiting.reason else 'not started'}"
     if status.started is False:
         return f"the startup probe of {status.name} has not succeeded"
-    if pod.labels.get(names.LABEL_SERVE) == "true" and not is_head(pod):
-        return ""
     return f"the readiness probe of {status.name} does not succeed"
 
 
@@ -499,6 +525,7 @@ def _times(found: PodSet, kind: str) -> Iterator[float | None]:
 PODS: Final = (
     Diagnosis(pod_pending, ERROR, 60, Event("PodPending", 600.0, shared=True)),
     Diagnosis(pod_gated, WARNING, 60),
+    Diagnosis(gate_remains, ERROR, 900),
     Diagnosis(node_lost, ERROR, 60, Event("NodeLost", shared=True)),
     Diagnosis(node_drained, INFO),
     Diagnosis(container_waits, ERROR, 60),

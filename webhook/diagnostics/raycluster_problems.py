@@ -9,7 +9,7 @@ import msgspec
 from webhook.api import names
 from webhook.api.times import seconds_of
 from webhook.diagnostics.assigned_pods import Cluster, is_head, newest
-from webhook.diagnostics.container_faults import end_fault
+from webhook.diagnostics.container_faults import end_fault, is_ready
 from webhook.diagnostics.diagnosis import (
     ERROR,
     INFO,
@@ -130,6 +130,24 @@ def _beheaded(cluster: Cluster) -> Begin:
     return begun((*ends, *leaving), (meta.created, meta.edited, resumed, unready))
 
 
+def several_heads(cluster: Cluster) -> Iterator[Symptom]:
+    """A RayCluster with more than one head.
+
+    Somebody created or relabelled a pod: KubeRay creates one head only, and neither creates nor
+    deletes pods of the RayCluster until one head is left. Workers may join either GCS.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/raycluster_controller.go
+    """
+    if len(cluster.heads) > 1:
+        called = tuple(sorted(head.name for head in cluster.heads))
+        yield Symptom(
+            f"the RayCluster has {len(called)} heads: {listed(called)}",
+            "delete all heads but the one that the workers use",
+            begin=Begin(newest(cluster.heads)),
+            pods=called,
+        )
+
+
 def head_restarted(cluster: Cluster) -> Iterator[Symptom]:
     """A RayCluster whose head restarted while its workers ran, without fault tolerance of the GCS.
 
@@ -147,9 +165,9 @@ def head_restarted(cluster: Cluster) -> Iterator[Symptom]:
         end = status.last_end if status is not None and status.restart_count else None
         run = status.state.running if status is not None else None
         began = seconds_of(run.started_at) if end is not None and run is not None else head.created
-        if began is None or not head.ready:
+        if began is None or not is_ready(head):
             continue
-        before = [pod for pod in cluster.pods if (pod.created or began) < began and pod.ready]
+        before = [pod for pod in cluster.pods if (pod.created or began) < began and is_ready(pod)]
         older = [pod for pod in before if (_ray_began(pod) or began) < began]
         if not older:
             continue
@@ -356,6 +374,7 @@ def ignored(cluster: Cluster) -> Iterator[Symptom]:
 CLUSTER: Final = (
     Diagnosis(pod_refused, ERROR),
     Diagnosis(head_missing, ERROR, 60),
+    Diagnosis(several_heads, ERROR, 60),
     Diagnosis(head_restarted, ERROR),
     Diagnosis(headless_service_missing, ERROR, 30),
     Diagnosis(pod_without_group, WARNING),

@@ -7,6 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from webhook.diagnostics.assigned_pods import Cluster
+from webhook.diagnostics.container_faults import is_ready
 from webhook.diagnostics.diagnosis import earliest, latest
 from webhook.diagnostics.live_objects import LiveEvent, LivePod, find
 from webhook.diagnostics.object_cache import REFUSALS
@@ -41,7 +42,9 @@ def last_refusal(cluster: Cluster) -> Refusal | None:
     """
     condition = find(cluster.live.status.conditions, _REPLICA_FAILURE)
     failed = condition if condition is not None and condition.status == "True" else None
-    events = [] if _has_all_pods(cluster) else sorted(_open(cluster), key=lambda each: each[0])
+    if _has_all_pods(cluster):
+        return None
+    events = sorted(_open(cluster), key=lambda each: each[0])
     since = earliest(event.first for _, event in events)
     if failed is not None:
         return Refusal(_told(failed.message), earliest((failed.since, since)))
@@ -72,7 +75,7 @@ def _remaining(cluster: Cluster) -> frozenset[str | None]:
         pod.metadata.uid
         for group in cluster.groups
         for replica in group.replicas
-        if not replica.missing and all(pod.ready for pod in replica.everyone)
+        if not replica.missing and all(is_ready(pod) for pod in replica.everyone)
         for pod in replica.everyone
     )
     old = (
