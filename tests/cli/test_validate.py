@@ -19,7 +19,7 @@ from tests.alone import alone
 from tests.cli.running import At, Run, Write
 from tests.diagnostics.scenes import Scene
 from tests.diagnostics.served import Server
-from tests.validation.builders import a_cluster, a_job
+from tests.validation.builders import a_cluster, a_job, a_service
 from webhook.cli.file_checks import CHUNK, check_files
 from webhook.manifest.yaml_values import DuplicateKey
 from webhook.validation.finding import Finding
@@ -583,6 +583,17 @@ def test_a_head_service_of_a_name_of_its_own_is_noted(validate: Run, write: Writ
     cluster = yaml.safe_dump(a_cluster().named("demo").head(**head).build())
     assert "KubeRay needs" in validate(write(f"{cluster}---\n{_service('own')}")).err
     assert "KubeRay needs" not in validate(write(f"{cluster}---\n{_service('demo-head-svc')}")).err
+
+
+@pytest.mark.parametrize(("name", "taken"), [
+    ("svc-head-svc", True), ("svc-serve-svc", True), ("svc-headless", False),
+])  # fmt: skip
+def test_a_service_that_a_rayservice_takes_over_is_noted(
+    name: str, *, taken: bool, validate: Run, write: Write
+) -> None:
+    service = yaml.safe_dump(a_service().named("svc").build())
+    err = validate(write(f"{service}---\n{_service(name)}")).err
+    assert ("KubeRay replaces ports and selector of this Service" in err) is taken
 
 
 def test_variables_in_an_object_of_another_are_not_judged(validate: Run, write: Write) -> None:

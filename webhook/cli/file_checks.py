@@ -19,6 +19,7 @@ from webhook.cli.files import STDIN, listed, misnamed, read_listed, text_in
 from webhook.cli.kustomize import PatchError
 from webhook.cli.parsing import bug
 from webhook.cli.validation_report import Entry, Place, Report
+from webhook.groups.naming import headless_service
 from webhook.manifest.reader import Manifest
 from webhook.manifest.yaml_values import ManifestError
 from webhook.validation.field import at
@@ -47,6 +48,8 @@ _CLUSTERS: Final = {
     names.RAYCRONJOB_KIND: "rayClusterSpec",
     names.RAYSERVICE_KIND: "rayClusterConfig",
 }
+_NEVER_READY: Final = "that object never becomes ready"
+_TAKEN_OVER: Final = "KubeRay replaces ports and selector of this Service"
 _Files = Sequence[str | ManifestError]
 _LIMITING: Final = (QUOTA_KIND, LIMIT_RANGE_KIND)
 
@@ -193,7 +196,7 @@ def _check(item: Manifest, settings: RuleSettings, report: Report) -> None:
     report.objects.append(place)
     entries.sort(key=lambda entry: entry.line)
     report.entries += entries
-    report.wanted += [(place, service) for service in _services_of(item)]
+    report.wanted += [(place, *service) for service in _services_of(item)]
     if _is_part(item):
         report.parts.append((place, entries))
 
@@ -213,22 +216,29 @@ def _add_service(item: Manifest, report: Report) -> None:
         report.services.setdefault(name, place)
 
 
-def _services_of(item: Manifest) -> Iterator[str]:
-    """Yield the `namespace/name` of each Service that KubeRay creates for a RayCluster.
+def _services_of(item: Manifest) -> Iterator[tuple[str, str]]:
+    """Yield the `namespace/name` of each Service that KubeRay writes for a RayCluster or a
+    RayService, with the consequence if it exists: a RayService takes it over, by an update of its
+    whole spec.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/service.go
-    (`BuildServiceForHeadPod`, `BuildHeadlessServiceForRayCluster`)
+    (`BuildServiceForHeadPod`, `BuildHeadlessServiceForRayCluster`, `BuildServeService`)
     """
     spec, name = at(item.document, "spec"), item.metadata.get("name")
-    if item.kind != names.RAYCLUSTER_KIND or not isinstance(name, str) or not name:
+    if not isinstance(name, str) or not name:
         return
-    namespace = item.metadata.get("namespace") or "default"
-    own = at(spec, "headGroupSpec", "headService", "metadata", "name")
-    yield f"{namespace}/{own or f'{name}-head-svc'}"
-    groups = at(spec, "workerGroupSpecs")
-    hosts = (at(group, "numOfHosts") for group in (groups if isinstance(groups, list) else ()))
-    if any(type(number) is int and number > 1 for number in hosts):
-        yield f"{namespace}/{name}-headless"
+    prefix = f"{item.metadata.get('namespace') or 'default'}/"
+    if item.kind == names.RAYCLUSTER_KIND:
+        own = at(spec, "headGroupSpec", "headService", "metadata", "name")
+        yield f"{prefix}{own or f'{name}-head-svc'}", _NEVER_READY
+        groups = at(spec, "workerGroupSpecs")
+        hosts = (at(group, "numOfHosts") for group in (groups if isinstance(groups, list) else ()))
+        if any(type(number) is int and number > 1 for number in hosts):
+            yield f"{prefix}{headless_service(name)}", _NEVER_READY
+    elif item.kind == names.RAYSERVICE_KIND:
+        own = at(spec, "serveService", "metadata", "name")
+        yield f"{prefix}{name}-head-svc", _TAKEN_OVER
+        yield f"{prefix}{own or f'{name}-serve-svc'}", _TAKEN_OVER
 
 
 def _is_part(item: Manifest) -> bool:

@@ -55,8 +55,10 @@ class Report(Struct):
     """The objects without a head, with their findings: patches, or incomplete objects."""
     services: dict[str, Place] = field(default_factory=dict)
     """The Services that KubeRay did not create, by `namespace/name`."""
-    wanted: list[tuple[Place, str]] = field(default_factory=list)
-    """The RayClusters, each with the `namespace/name` of a Service that KubeRay creates for it."""
+    wanted: list[tuple[Place, str, str]] = field(default_factory=list)
+    """The RayClusters and RayServices, with the `namespace/name` of a Service that KubeRay writes
+    for it, and the consequence for the object or the Service if it is another's.
+    """
     skipped: int = 0
     known: int = 0
     """The number of findings in the baseline."""
@@ -104,11 +106,11 @@ class Report(Struct):
 
     def note_services(self) -> None:
         """Add a note for each Service with a name that KubeRay needs."""
-        for cluster, name in self.wanted:
+        for owner, name, consequence in self.wanted:
             if (service := self.services.get(name)) is not None:
                 text = (
-                    f"{service.name} has the name that KubeRay needs for {cluster.name} in "
-                    f"{cluster.file}, which never becomes ready: rename the Service, or remove it"
+                    f"{service.name} has the name that KubeRay needs for {owner.name} in "
+                    f"{owner.file}: {consequence}; rename it, or remove it"
                 )
                 self.notes.append(ManifestError(service.file, service.line, text))
 
