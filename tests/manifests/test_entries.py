@@ -1,5 +1,7 @@
 """While the webhook is unavailable, pods are rejected that cannot run without it, and no others."""
 
+from msgspec.structs import replace
+
 from tests.builders import Object, Webhook, a_pod
 from tests.manifests.entries import corpus, needs_webhook
 from webhook.accelerators.devices import TPU
@@ -7,6 +9,7 @@ from webhook.api import names
 from webhook.manifest.kuberay_pods import expand
 from webhook.manifest.reader import Manifest
 from webhook.manifest.views import as_cluster
+from webhook.mutation.ray_pod import DEFAULT_POLICY
 
 
 def pods_of(manifest: Manifest, *, indexed: bool = True) -> list[Object]:
@@ -40,11 +43,11 @@ def test_without_indices_every_worker_is_rejected_and_no_head() -> None:
         assert all(map(needs_webhook, workers))
 
 
-def test_other_pods_are_unchanged_by_the_webhook_unless_their_raycluster_asks() -> None:
+def test_other_pods_are_unchanged_by_the_webhook_unless_a_setting_or_raycluster_asks() -> None:
     for manifest in corpus():
         document = manifest.document
         document["metadata"]["annotations"] = {}
-        webhook = Webhook(document)
+        webhook = Webhook(document, policy=replace(DEFAULT_POLICY, raise_wait_gcs_ready=False))
         for pod in pods_of(manifest):
             if not needs_webhook(pod):
                 assert webhook.admit(pod).patch == [], pod["metadata"]

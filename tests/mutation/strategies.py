@@ -111,6 +111,22 @@ RESIZE_RULES = st.none() | st.lists(
 IPPR = '{"groups": {"%s": {"max-cpu": "8", "max-memory": "32Gi", "resize-timeout": 60}}}'
 
 
+REQUESTS = st.fixed_dictionaries(
+    {}, optional={
+        "cpu": st.sampled_from(["100m", "0.5", 8]),
+        "memory": st.sampled_from(["128Mi", "900M", "64Gi"]),
+    },
+)  # fmt: skip
+_FEW = {"cpu": "200m", "memory": "256Mi"}
+WAITS = st.sampled_from([
+    {"name": names.WAIT_FOR_HEAD, "image": "ray", "resources": resources}
+    for resources in (
+        {"limits": {**_FEW}, "requests": {**_FEW}}, {"requests": _FEW}, {"limits": _FEW}, {},
+        {"requests": _FEW, "limits": {"cpu": "0.5", "memory": "900M"}},
+    )
+])  # fmt: skip
+
+
 class Case(NamedTuple):
     """A worker or head pod that is created, and its RayCluster."""
 
@@ -151,6 +167,17 @@ def _containers(draw: st.DrawFn, kind: str, least: int) -> list[Object]:
 
 
 @st.composite
+def _waits(draw: st.DrawFn, spec: Object, *, head: bool) -> Object:
+    """Return the fields of a pod with the init container that waits for the head, or none."""
+    if head or draw(st.booleans()):
+        return {}
+    for container in spec["containers"]:
+        resources = container["resources"] = container.get("resources") or {}
+        resources["requests"] = {**(resources.get("requests") or {}), **draw(REQUESTS)}
+    return {"initContainers": [*spec.get("initContainers", []), draw(WAITS)]}
+
+
+@st.composite
 def cases(draw: st.DrawFn) -> Case:
     """Return a strategy of heads, and of workers with and without identity labels, most of which
     can be admitted.
@@ -167,6 +194,7 @@ def cases(draw: st.DrawFn) -> Case:
         ray["env"] = [*(ray.get("env") or []), START]
     if draw(st.booleans()):
         spec["initContainers"] = draw(_containers("init", 0))
+    spec |= draw(_waits(spec, head=head))
     for key, strategy in {"affinity": AFFINITIES, "nodeSelector": SELECTORS}.items():
         if draw(st.booleans()):
             spec[key] = draw(strategy)

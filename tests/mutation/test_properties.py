@@ -22,10 +22,12 @@ from tests.builders import (
     a_pod,
     manifest,
 )
+from tests.mutation.pod_resources import RESOURCES, effective, is_guaranteed
 from tests.mutation.strategies import OTHERS, Case, cases
 from webhook.admission.pod_handler import PodDecision, PodHandler
 from webhook.api import names
 from webhook.api.formats import is_dns_label, is_label_value
+from webhook.api.quantity import parse_quantity
 from webhook.api.review import Denied
 from webhook.cli.files import read_manifests
 from webhook.manifest.kuberay_pods import expand
@@ -37,6 +39,7 @@ from webhook.mutation.edit import (
     AppendTerm,
     Edit,
     Note,
+    SetAmount,
     SetAnnotation,
     SetEnv,
     SetField,
@@ -44,6 +47,7 @@ from webhook.mutation.edit import (
     SetPreStop,
     Warn,
 )
+from webhook.mutation.head_wait import MOST
 from webhook.mutation.pipeline import edits
 from webhook.mutation.ray_pod import DEFAULT_POLICY
 from webhook.reservation.stores import at_once
@@ -110,7 +114,12 @@ def interpret(pod: Object, edits: list[Edit]) -> Object:
     """
     pod = copy.deepcopy(pod)
     for edit in edits:
-        _claim(pod, edit)
+        if isinstance(edit, SetAmount):
+            amounts = at(pod, edit.container)["resources"][edit.kind]
+            assert parse_quantity(amounts[edit.resource]) < parse_quantity(edit.value)
+            amounts[edit.resource] = edit.value
+        else:
+            _claim(pod, edit)
     for path in {edit.container for edit in edits if isinstance(edit, SetEnv)}:
         container = at(pod, path)
         changes = [edit for edit in edits if isinstance(edit, SetEnv) and edit.container == path]
@@ -211,6 +220,11 @@ def check(case: Case) -> Seen:
         edit.text for edit in seen.edits if isinstance(edit, Warn)
     )
     _nothing_else_changes(seen.before, seen.after)
+    for resource in RESOURCES:
+        assert effective(seen.after, "requests", resource) == effective(
+            seen.before, "requests", resource
+        )
+    assert is_guaranteed(seen.after) is is_guaranteed(seen.before)
     _no_name_occurs_more_often(seen.before, seen.after)
     _the_api_server_accepts(seen.after)
     _references_resolve(seen.before, seen.after)
@@ -245,6 +259,7 @@ def _nothing_else_changes(before: Object, after: Object) -> None:
         for container in (mine, theirs):
             container.pop("env", None)
             _drop_claims(container)
+        _drop_amounts(mine, theirs)
     for container in rays:
         container.pop("resizePolicy", None)
     _drop_hook(*rays)
@@ -264,6 +279,16 @@ def _drop_claims(container: Object) -> None:
     (container.get("resources") or {}).pop("claims", None)
     if not container.get("resources"):
         container.pop("resources", None)
+
+
+def _drop_amounts(old: Object, new: Object) -> None:
+    """Take the amounts that may grow from the container that waits for the head."""
+    for kind in ("requests", "limits") if old["name"] == names.WAIT_FOR_HEAD else ():
+        mine, theirs = (each.get("resources", {}).get(kind, {}) for each in (old, new))
+        assert mine.keys() == theirs.keys()
+        for resource in mine.keys() & {"cpu", "memory"}:
+            low, high = parse_quantity(mine.pop(resource)), parse_quantity(theirs.pop(resource))
+            assert low == high or low < high <= parse_quantity(MOST[resource])
 
 
 def _drop_hook(old: Object, new: Object) -> None:

@@ -150,6 +150,7 @@ def _reviewers(
         settings.topology.zones == "on",
         node_labels=None if settings.standalone else frozenset(settings.topology.node_labels),
         keep_nodes=settings.disruption.keep_nodes,
+        raise_wait_gcs_ready=settings.startup.raise_wait_gcs_ready,
     )
     pods = PodHandler(cluster.clusters, cluster.identities, policy)
     rays = RayHandler(settings.validation.rules(ignoring=ignoring))

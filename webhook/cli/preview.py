@@ -32,6 +32,7 @@ from webhook.mutation.edit import (
     Change,
     Edit,
     Note,
+    SetAmount,
     SetAnnotation,
     SetEnv,
     SetField,
@@ -312,19 +313,24 @@ def _done(edit: Change) -> str:
             return f"+ spec.{name}{_assigned(value)}"
         case AddClaim(name, template):
             return f"+ spec.resourceClaims {name}: {template}"
-        case AppendResizeRule(container) | SetPreStop(container):
-            what = (
-                f"resizePolicy {edit.resource}: NotRequired"
-                if isinstance(edit, AppendResizeRule)
-                else "lifecycle.preStop"
-            )
-            return f"+ {dotted(container).removeprefix('spec.')}.{what}"
+        case AppendResizeRule(container) | SetPreStop(container) | SetAmount(container):
+            mark = "~" if isinstance(edit, SetAmount) else "+"
+            return f"{mark} {dotted(container).removeprefix('spec.')}.{_part(edit)}"
         case SetEnv():
             mark = "~" if edit.slot >= 0 else "+"
             value = f"<{edit.field_path}>" if edit.field_path else edit.value
             return f"{mark} {dotted(edit.container).removeprefix('spec.')} {edit.name}={value}"
         case AppendTerm(kind, term):
             return f"+ spec.affinity.{kind}: {_selector(term)} in {term['topologyKey']}"
+
+
+def _part(edit: AppendResizeRule | SetPreStop | SetAmount) -> str:
+    """Return the part of a container that an edit adds or changes."""
+    if isinstance(edit, AppendResizeRule):
+        return f"resizePolicy {edit.resource}: NotRequired"
+    if isinstance(edit, SetAmount):
+        return f"resources.{edit.kind}.{edit.resource}={edit.value}"
+    return "lifecycle.preStop"
 
 
 def _assigned(value: Value) -> str:

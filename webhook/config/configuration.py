@@ -278,6 +278,15 @@ class Affinity(_Section):
     """
 
 
+class Startup(_Section):
+    """Start of worker pods; see `docs/lifecycle.md#start`."""
+
+    raise_wait_gcs_ready: bool = True
+    """Raise the resources of KubeRay's init container `wait-gcs-ready` to what Ray's container
+    requests, at most 900m and 1Gi. The pod requests no more than without.
+    """
+
+
 class Termination(_Section):
     """Termination of worker pods; see `docs/lifecycle.md#termination`."""
 
@@ -340,6 +349,7 @@ class Settings(_Section):
     log: Log = Log()
     validation: Validation = Validation()
     affinity: Affinity = Affinity()
+    startup: Startup = Startup()
     termination: Termination = Termination()
     disruption: Disruption = Disruption()
     topology: Topology = Topology()

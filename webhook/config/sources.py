@@ -44,6 +44,7 @@ PROCESSES: Final[Mapping[str, tuple[str, ...]]] = {
         "log",
         "validation",
         "affinity",
+        "startup",
         "termination",
         "disruption",
         "topology",

@@ -48,8 +48,10 @@ _NO_PULL_RIGHT: Final = (
 )
 _TEMPLATE: Final = "fix this error in the pod template, or the image or volume that it names"
 _WAITING_NEEDS_MEMORY: Final = (
-    "KubeRay adds this container and sets its memory: run the operator with "
-    "ENABLE_INIT_CONTAINER_INJECTION=false, and write the container into the pod template with more"
+    "KubeRay adds this container and sets its memory, which the setting startup.raiseWaitGcsReady "
+    "raises to what Ray's container requests, at most 1Gi: set it to true and request more there, "
+    "or run the operator with ENABLE_INIT_CONTAINER_INJECTION=false, and write the container into "
+    "the pod template"
 )
 _WAITING_FAILS: Final = (
     "KubeRay adds this container, which runs `ray health-check` with the image of Ray's container: "

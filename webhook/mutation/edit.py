@@ -96,6 +96,16 @@ class SetPreStop(Struct, frozen=True, gc=False):
     has_lifecycle: bool = False
 
 
+class SetAmount(Struct, frozen=True, gc=False):
+    """Set the amount of a resource in the `requests` or `limits` of a container that has it."""
+
+    container: str
+    kind: str
+    resource: str
+    value: str | float
+    why: str
+
+
 class Warn(Struct, frozen=True, gc=False):
     """Change nothing; warn the user of a value that cannot be right."""
 
@@ -117,6 +127,7 @@ Change = (
     | AppendResizeRule
     | AddClaim
     | SetPreStop
+    | SetAmount
 )
 
 Edit = Change | Warn | Note

@@ -13,6 +13,7 @@ from webhook.mutation.edit import (
     AppendResizeRule,
     AppendTerm,
     Edit,
+    SetAmount,
     SetAnnotation,
     SetEnv,
     SetField,
@@ -106,6 +107,11 @@ def _pre_stop(_: Replica, edit: SetPreStop) -> list[Operation]:
     return [Operation("add", path, {"preStop": hook})]
 
 
+def _amount(_: Replica, edit: SetAmount) -> list[Operation]:
+    path = f"{edit.container}/resources/{edit.kind}/{escape(edit.resource)}"
+    return [Operation("add", path, edit.value)]
+
+
 def _variables(path: str, changes: list[SetEnv], *, empty: bool) -> list[Operation]:
     """Return replacements in place, then insertions after an entry and removals of moved entries,
     from the last entry on, then additions at the front.
@@ -169,6 +175,7 @@ def _affinity(pod: Pod, terms: list[AppendTerm]) -> list[Operation]:
 _IN_ORDER: Final[dict[type, Callable[[Replica, Any], list[Operation]]]] = {
     SetField: _field,
     SetPreStop: _pre_stop,
+    SetAmount: _amount,
     AddClaim: _claim,
 }
 """Edits whose operations do not depend on other edits."""

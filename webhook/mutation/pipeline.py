@@ -21,6 +21,7 @@ from webhook.mutation import (
     affinity,
     creation_fields,
     drain,
+    head_wait,
     host_identity,
     locality,
     node_disruption,
@@ -44,6 +45,7 @@ REPLICA: Final[tuple[Callable[[Replica], list[Edit]], ...]] = (
     creation_fields.scheduling_group,
     creation_fields.resize_policy,
     drain.replica_edits,
+    head_wait.replica_edits,
     locality.replica_edits,
     node_disruption.replica_edits,
 )

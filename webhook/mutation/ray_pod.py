@@ -62,6 +62,7 @@ class Policy(Struct, frozen=True, gc=False):
     ComputeDomains are not created, so that pods that refer to one would stay pending; empty if they
     are. `node_labels`: the labels of Nodes that are copied to pods; None for all. `keep_nodes`: the
     pods whose nodes autoscalers leave alone, in RayClusters without the annotation.
+    `raise_wait_gcs_ready`: the init container that waits for the head gets more resources.
     """
 
     pod_groups: bool = True
@@ -72,6 +73,7 @@ class Policy(Struct, frozen=True, gc=False):
     no_domains: str = ""
     node_labels: frozenset[str] | None = None
     keep_nodes: str = NONE
+    raise_wait_gcs_ready: bool = True
 
 
 DEFAULT_POLICY: Final = Policy()
