@@ -197,6 +197,68 @@ def test_a_host_name_in_the_template_of_several_hosts_is_found_before_the_pods_a
     assert found(cluster) == ({("identity-by-hand", f"{POD}.hostname")} if warned else set())
 
 
+@pytest.mark.parametrize(("hosts", "number", "profiles", "warned"), [
+    (2, "4", "", True), (2, "2", "", False), (2, "", "", False), (1, "4", "", False),
+    (2, "4", "none", False),
+])  # fmt: skip
+@pytest.mark.parametrize("build", [lambda cluster: cluster, a_job, a_service])
+def test_another_number_of_hosts_in_the_template_is_wrong_in_every_kind(
+    build: Callable[[ClusterBuilder], Built],
+    hosts: int,
+    number: str,
+    profiles: str,
+    *,
+    warned: bool,
+) -> None:
+    cluster = a_cluster().group(hosts=hosts).device("nvidia.com/gpu", 8).env("NNODES", number)
+    built = build(cluster).annotation("admission.ray.io/profiles", profiles)
+    path = ".env[0].value"
+    paths = [finding.path for finding in findings(built, "identity-by-hand")]
+    assert [each.endswith(path) for each in paths] == ([True] if warned else [])
+
+
+@pytest.mark.parametrize(("accelerator", "near"), [
+    ("tpu-v4", "tpu-v4-podslice"), ("tpu_v4_podslice", "tpu-v4-podslice"),
+    ("v6e-slice", "tpu-v6e-slice"), ("TPU-V5P", "tpu-v5p-slice"), ("tpu-v7x", "tpu7x"),
+    ("tpu_7x", "tpu7x"), ("tpu-v9-slice", ""), ("tpu-v6e-slice", ""), ("tpu7x", ""),
+    ("v100", ""),
+])  # fmt: skip
+def test_accelerators_that_are_nearly_one_of_tpus(accelerator: str, near: str) -> None:
+    cluster = a_cluster().group().tpu("2x2", 4, accelerator)
+    messages = [finding.message for finding in findings(cluster, "accelerator-unknown")]
+    assert [message.rpartition(" ")[2] for message in messages] == ([f"{near}?"] if near else [])
+
+
+@pytest.mark.parametrize(("accelerator", "near"), [
+    ("nvidia-h100", "nvidia-h100-80gb"), ("nvidia_l4", "nvidia-l4"), ("nvidia-b200", ""),
+    ("NVIDIA-TESLA-T4", "nvidia-tesla-t4"), ("nvidia-x1", ""), ("mine", ""),
+])  # fmt: skip
+@pytest.mark.parametrize("build", [lambda cluster: cluster, a_job, a_service])
+def test_accelerators_in_a_required_affinity_are_judged_too(
+    build: Callable[[ClusterBuilder], Built], accelerator: str, near: str
+) -> None:
+    key = "cloud.google.com/gke-accelerator"
+    terms = [{"matchExpressions": [{"key": key, "operator": "In", "values": [accelerator]}]}]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    cluster = a_cluster().group().pod(affinity={"nodeAffinity": required})
+    cluster.device("nvidia.com/gpu", 1)
+    messages = [finding.message for finding in findings(build(cluster), "accelerator-unknown")]
+    assert [message.rpartition(" ")[2] for message in messages] == ([f"{near}?"] if near else [])
+
+
+@pytest.mark.parametrize(("hosts", "head", "profiles", "warned"), [
+    (2, 8, "", True), (2, 4, "", False), (1, 8, "", False), (1, 8, "torchrun", True),
+    (2, 8, "none", False),
+])  # fmt: skip
+def test_the_head_is_no_host_of_a_rendezvous(
+    hosts: int, head: int, profiles: str, *, warned: bool
+) -> None:
+    cluster = a_cluster().group(hosts=hosts).device("nvidia.com/gpu", 8)
+    cluster.head_container(resources={"limits": {"nvidia.com/gpu": head}})
+    built = cluster.annotation("admission.ray.io/profiles", profiles)
+    assert bool(findings(built, "head-not-counted")) is warned
+
+
 @pytest.mark.parametrize("amount", ["0.5", "-1", "500m", -1, 1.5])
 def test_devices_come_whole(amount: str | float) -> None:
     resources = {"limits": {"google.com/tpu": amount, "cpu": 1}}

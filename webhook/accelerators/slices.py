@@ -39,7 +39,9 @@ GENERATIONS: Final = {
     "tpu-v5p-slice": Generation("v5p", 2),
     "tpu-v6e-slice": Generation("v6e", 1),
 }
-_KNOWN_PREFIX: Final = re.compile(r"tpu-?(v4|v5-?lite|v5e|v5p|v5|v6e|v6)(?![0-9a-z])")
+_KNOWN_PREFIX: Final = re.compile(
+    r"(tpu-?)?(v4|v5-?lite|v5litepod|v5e|v5p|v5|v6e|v6|v7x?)(?![0-9a-z])|tpu-?7x?(?![0-9a-z])"
+)
 _V7X: Final = Generation("tpu7x", 2)
 _V7X_PREFIX: Final = "tpu7x"
 
@@ -131,11 +133,16 @@ def generation_of(accelerator: str) -> Generation | None:
 
 def nearest_accelerator(accelerator: str) -> str:
     """Return the accelerator that an invalid name of a known generation stands for, such as
-    tpu-v4-podslice for tpu-v4; empty for any other name.
+    tpu-v4-podslice for tpu-v4 or tpu_v4_podslice; empty for any other name.
     """
-    if _KNOWN_PREFIX.match(accelerator.lower()) is None:
+    name = accelerator.lower().replace("_", "-")
+    match = _KNOWN_PREFIX.match(name)
+    if match is None:
         return ""
-    return next(iter(get_close_matches(accelerator.lower(), GENERATIONS, 1, 0)), "")
+    if "7" in match[0]:
+        return _V7X_PREFIX
+    name = name if name.startswith("tpu") else f"tpu-{name}"
+    return next(iter(get_close_matches(name, GENERATIONS, 1, 0)), "")
 
 
 def is_v7x(accelerator: str) -> bool:

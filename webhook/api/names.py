@@ -116,6 +116,7 @@ RESOURCES_NEURON: Final = ("aws.amazon.com/neuron", "aws.amazon.com/neurondevice
 # https://cloud.google.com/kubernetes-engine/docs/concepts/tpus
 NODE_TPU_ACCELERATOR: Final = "cloud.google.com/gke-tpu-accelerator"
 NODE_TPU_TOPOLOGY: Final = "cloud.google.com/gke-tpu-topology"
+NODE_GPU_ACCELERATOR: Final = "cloud.google.com/gke-accelerator"
 NODE_POOL: Final = "cloud.google.com/gke-nodepool"
 COMPUTE_CLASS: Final = "cloud.google.com/compute-class"
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from webhook.accelerators import profiles
 from webhook.api import names
-from webhook.api.formats import LABEL_VALUE_ADVICE, is_label_value, is_qualified_name
+from webhook.api.formats import LABEL_VALUE_ADVICE, is_label_value, is_qualified_name, shortened
 from webhook.api.objects import Strings
 from webhook.api.quantity import read_number
 from webhook.groups.drain_timeout import SECONDS_MAX, read_seconds
@@ -122,7 +122,7 @@ def reserved(labels: Iterable[str]) -> str:
 def _no_pairs(chosen: tuple[str, ...]) -> str:
     wrong = next((pair for pair in chosen if not read_pairs((pair,))), "")
     if wrong:
-        return f"{wrong[:_SHOWN]!r}: write <node label>=<Ray label>"
+        return f"{shortened(wrong, _SHOWN)!r}: write <node label>=<Ray label>"
     labels = [each.ray for each in read_pairs(chosen)]
     if why := reserved(labels):
         return why
@@ -142,7 +142,7 @@ def _unknown_profiles(chosen: tuple[str, ...]) -> str:
 
 def _unless(valid: Callable[[str], bool], problem: str) -> Callable[[str], str]:
     """Return the fault of texts that are not valid: the text, and then the problem."""
-    return lambda text: "" if valid(text) else f"{text[:_SHOWN]!r}{problem}"
+    return lambda text: "" if valid(text) else f"{shortened(text, _SHOWN)!r}{problem}"
 
 
 _GRANULARITY: Final = _unless(

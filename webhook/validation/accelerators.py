@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.accelerators.devices import IDENTITIES, NEURON, NEURON_CORE, TPU, device_of
+from webhook.accelerators.profiles import NONE
 from webhook.accelerators.slices import (
     GENERATIONS,
     LISTED,
@@ -24,6 +25,7 @@ from webhook.api.review import REQUIRED
 from webhook.groups.annotations import PROFILES, TOPOLOGY_KEY
 from webhook.groups.naming import ADDED_MAX, added_size, address_size, listed, too_large
 from webhook.validation.cluster import Cluster, Group
+from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 
 _NEURON_CORES: Final = "neuron_cores"
@@ -32,6 +34,13 @@ _ROCR: Final = "ROCR_VISIBLE_DEVICES"
 _HIP: Final = "HIP_VISIBLE_DEVICES"
 _CUDA: Final = "CUDA_VISIBLE_DEVICES"
 
+_GKE_GPUS: Final = (
+    "nvidia-tesla-a100", "nvidia-tesla-p100", "nvidia-tesla-p4", "nvidia-tesla-t4",
+    "nvidia-tesla-v100", "nvidia-l4", "nvidia-a100-80gb", "nvidia-h100-80gb",
+    "nvidia-h100-mega-80gb", "nvidia-h200-141gb", "nvidia-b200", "nvidia-gb200",
+    "nvidia-rtx-pro-6000",
+)  # fmt: skip
+"""GKE's values of the node label of GPUs; others are not judged unless they are nearly one."""
 _POOLS: Final = (names.NODE_POOL, names.COMPUTE_CLASS)
 """Node labels that select nodes of a single machine type, and so of a single TPU generation."""
 
@@ -170,12 +179,16 @@ def _sliced_later(cluster: Cluster, group: Group) -> bool:
 
 def _affinity_keys(group: Group) -> set[str]:
     """Return the keys in the required node affinity of a group's pods."""
-    if "affinity" not in group.pod.map:
-        return set()
-    affinity = group.pod / "affinity" / "nodeAffinity"
-    required = affinity / "requiredDuringSchedulingIgnoredDuringExecution"
-    terms = (required / "nodeSelectorTerms").items()
-    return {(each / "key").text for term in terms for each in (term / "matchExpressions").items()}
+    return {(expression / "key").text for expression in _affinity_expressions(group)}
+
+
+def _affinity_expressions(group: Group) -> Iterator[Field]:
+    """Yield the expressions of the required node affinity of a group's pods."""
+    if "affinity" in group.pod.map:
+        affinity = group.pod / "affinity" / "nodeAffinity"
+        required = affinity / "requiredDuringSchedulingIgnoredDuringExecution"
+        for term in (required / "nodeSelectorTerms").items():
+            yield from (term / "matchExpressions").items()
 
 
 def tpu_topology_unlisted(cluster: Cluster) -> Iterator[Fault]:
@@ -201,17 +214,46 @@ def tpu_topology_unlisted(cluster: Cluster) -> Iterator[Fault]:
 
 
 def accelerator_unknown(cluster: Cluster) -> Iterator[Fault]:
-    """A TPU accelerator that GKE does not have, of a known generation.
+    """An accelerator in a node selector or a required node affinity that GKE does not have, and
+    that is nearly the name of one.
 
-    No node has the label, so the pods stay Pending. An example is `tpu-v4` for `tpu-v4-podslice`.
+    No node has the label, so the pods stay Pending. Examples are `tpu-v4` and `tpu_v4_podslice` for
+    `tpu-v4-podslice`, and `nvidia-h100` for `nvidia-h100-80gb`.
 
     https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus
     """
-    for group in cluster.groups:
-        value = group.slice.accelerator
-        if value and generation_of(value) is None and (near := nearest_accelerator(value)):
-            text = f"there is no accelerator {value[:40]}: did you mean {near}?"
-            yield Fault(group.selector.key(names.NODE_TPU_ACCELERATOR), text)
+    for group in cluster.everyone:
+        for label, field in _selected_accelerators(group):
+            value = field.text
+            near = (
+                _nearest_tpu(value) if label == names.NODE_TPU_ACCELERATOR else _nearest_gpu(value)
+            )
+            if near:
+                yield Fault(field, f"there is no accelerator {value[:40]}: did you mean {near}?")
+
+
+def _selected_accelerators(group: Group) -> Iterator[tuple[str, Field]]:
+    """Yield the accelerators that pods of a group select, each with its node label."""
+    for label in (names.NODE_TPU_ACCELERATOR, names.NODE_GPU_ACCELERATOR):
+        if label in group.selector.map:
+            yield label, group.selector.key(label)
+        for expression in _affinity_expressions(group):
+            if (expression / "key").text == label and (expression / "operator").text == "In":
+                yield from ((label, value) for value in (expression / "values").items())
+
+
+def _nearest_tpu(value: str) -> str:
+    return nearest_accelerator(value) if value and generation_of(value) is None else ""
+
+
+def _nearest_gpu(value: str) -> str:
+    """Return the accelerator that an invalid name stands for, such as nvidia-h100-80gb for
+    nvidia-h100 or nvidia_h100_80gb; empty for any other name.
+    """
+    name = value.lower().replace("_", "-")
+    if not value or value in _GKE_GPUS:
+        return ""
+    return next((gpu for gpu in _GKE_GPUS if gpu == name or gpu.startswith(f"{name}-")), "")
 
 
 def variables_too_large(cluster: Cluster) -> Iterator[Fault]:
@@ -311,11 +353,12 @@ def amd_visible_devices(cluster: Cluster) -> Iterator[Fault]:
 
 
 def identity_by_hand(cluster: Cluster) -> Iterator[Fault]:
-    """The identity of a single host, written into the template of a multi-host group.
+    """The identity of a single host, or another number of hosts, written into the template of a
+    multi-host group.
 
     All hosts of all replicas then have the same identity, and the slice does not start. With a
-    `hostname`, hosts cannot resolve each other. A `valueFrom` that reads the pod's own labels is
-    allowed.
+    `hostname`, hosts cannot resolve each other. With an `NNODES` other than `numOfHosts`, the hosts
+    of a replica wait for others. A `valueFrom` that reads the pod's own labels is allowed.
 
     https://github.com/ray-project/ray/blob/master/python/ray/_private/accelerators/tpu.py
     """
@@ -324,11 +367,42 @@ def identity_by_hand(cluster: Cluster) -> Iterator[Fault]:
         field = group.pod / "hostname"
         if group is not cluster.head and field.text and group.needs_names:
             yield Fault(field, f"hostname is {field.text[:20]} on {hosts} hosts: remove it")
+        own = dict(IDENTITIES)
+        if _meets(cluster, group):
+            own[names.NNODES] = str(hosts)
         for container in group.every_container if hosts > 1 else ():
-            if container.env.keys().isdisjoint(IDENTITIES):
+            if container.env.keys().isdisjoint(own):
                 continue
-            for name, placeholder in IDENTITIES.items():
+            for name, right in own.items():
                 value = container.literal(name)
-                if value and value != placeholder:
+                if value and value != right:
                     text = f"{name} is {value[:12]} on {hosts} hosts: remove it"
                     yield Fault(container.value(name), text)
+
+
+def head_not_counted(cluster: Cluster) -> Iterator[Fault]:
+    """A head with the devices of a worker group whose hosts meet by `NNODES`.
+
+    The variables of the rendezvous count the hosts of a replica of a worker group. A job that also
+    runs on the head waits for a host too many, or leaves the head's devices idle.
+
+    https://docs.pytorch.org/docs/stable/elastic/run.html
+    """
+    head, asked = cluster.head, PROFILES.read(cluster.annotations)
+    if head.params.get("num-gpus") == "0":
+        return
+    listed = asked and NONE not in asked
+    for group in cluster.groups:
+        for device in group.rendezvous if listed or _meets(cluster, group) else ():
+            if head.count(device) == group.count(device):
+                text = f'NNODES counts hosts of worker group "{group.name[:20]}", not the head'
+                key = next(filter(device.named_by, head.first.limits), "")
+                field = head.first.amounts("limits").key(key) if key else head.pod / "containers"
+                yield Fault(field, f"{text}: run the job on workers, or remove this")
+                return
+
+
+def _meets(cluster: Cluster, group: Group) -> bool:
+    """Return whether the hosts of a replica get the variables of the rendezvous."""
+    off = NONE in PROFILES.read(cluster.annotations)
+    return group.hosts > 1 and not off and bool(group.rendezvous)

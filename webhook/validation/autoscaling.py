@@ -7,6 +7,7 @@ from typing import Final
 
 from webhook.accelerators.devices import CLAIMED_GPU
 from webhook.api import names
+from webhook.api.formats import shortened
 from webhook.api.quantity import read_quantity
 from webhook.api.release import parse_release
 from webhook.api.review import FORBIDDEN, REQUIRED
@@ -227,7 +228,7 @@ def param_ends_autoscaler(cluster: Cluster) -> Iterator[Fault]:
         for name, (readable, advice) in _PARAMS.items():
             text = group.params.get(name)
             if text is not None and not readable(text):
-                found = f"{text[:40]!r}, which ends the autoscaler"
+                found = f"{shortened(text, 40)!r}, which ends the autoscaler"
                 yield Fault(group.param(name), f"{found}: write {advice}")
 
 
@@ -260,7 +261,8 @@ def group_resource_unreadable(cluster: Cluster) -> Iterator[Fault]:
         for key, value in resources.strings.items():
             amount = read_quantity(value)
             if amount is None or amount < 0:
-                text = f"{value[:40]!r} is not an amount, {effect}: write one such as 4 or 8Gi"
+                found = f"{shortened(value, 40)!r} is not an amount"
+                text = f"{found}, {effect}: write one such as 4 or 8Gi"
                 yield Fault(resources.key(key), text, doubtful=not cluster.autoscaling)
 
 

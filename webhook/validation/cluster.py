@@ -10,6 +10,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from webhook.accelerators.devices import (
+    DEVICES,
     GPU,
     NO_DEVICES,
     TPU,
@@ -111,6 +112,11 @@ class Group(Struct):
     def count(self, device: Device) -> int:
         """Return the number of devices of a kind in a pod."""
         return self.devices.get(device.name, 0)
+
+    @property
+    def rendezvous(self) -> list[Device]:
+        """The devices of a pod whose hosts need a rendezvous."""
+        return [device for device in DEVICES if device.rendezvous and self.count(device)]
 
     @property
     def claims(self) -> list[ResourceClaim]:

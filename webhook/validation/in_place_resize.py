@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 from webhook.api import names
+from webhook.api.formats import shortened
 from webhook.api.quantity import read_quantity
 from webhook.api.release import shown
 from webhook.api.review import FORBIDDEN, INVALID, NOT_FOUND, NOT_SUPPORTED, REQUIRED
@@ -186,12 +187,12 @@ def _unknown_keys(value: object, listed: list[_Entry]) -> Iterator[str]:
         yield f'no group is resized: write {{"{_GROUPS}": ...}} with groups, or remove it'
     for key in others:
         right = _GROUPS not in value and near == [key[:64].lower()]
-        yield f"Ray ignores {key[:32]!r}: {f'write {_GROUPS}' if right else 'remove it'}"
+        yield f"Ray ignores {shortened(key, 32)!r}: {f'write {_GROUPS}' if right else 'remove it'}"
     for name, entry, _ in listed:
         for key in (key for key in entry if key not in _KEYS):
             known = get_close_matches(key[:64], _KEYS, 1)
             advice = f"write {known[0]}" if known and known[0] not in entry else "remove it"
-            yield f'group "{name[:32]}": Ray ignores {key[:32]!r}: {advice}'
+            yield f'group "{name[:32]}": Ray ignores {shortened(key, 32)!r}: {advice}'
 
 
 def _read(cluster: Cluster) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.api import names
-from webhook.api.formats import is_image
+from webhook.api.formats import is_image, shortened
 from webhook.api.quantity import read_quantity
 from webhook.groups.annotations import DRAIN_SECONDS
 from webhook.groups.drain_timeout import DEFAULT_GRACE, MARGIN, own_seconds, read_seconds
@@ -52,7 +52,7 @@ def image_reference_invalid(ray_object: RayObject) -> Iterator[Fault]:
         text = image.text
         reported = text != text.strip() or _PLACEHOLDER.search(text)
         if text and not reported and not is_image(text):
-            yield Fault(image, f"{text[:40]!r} is not an image: {_advice(text)}")
+            yield Fault(image, f"{shortened(text, 40)!r} is not an image: {_advice(text)}")
 
 
 def _advice(image: str) -> str:
@@ -133,7 +133,7 @@ def volume_medium_unknown(cluster: Cluster) -> Iterator[Fault]:
         for volume in (group.pod / "volumes").items() if "volumes" in group.pod.map else ():
             medium = volume / "emptyDir" / "medium"
             if medium.text not in ("", _MEMORY, "HugePages") and medium.text[:10] != "HugePages-":
-                text = f"medium is {medium.text[:40]!r}: write {_MEMORY}, or remove it"
+                text = f"medium is {shortened(medium.text, 40)!r}: write {_MEMORY}, or remove it"
                 yield Fault(medium, text)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from webhook.accelerators.devices import TPU
 from webhook.api import names
+from webhook.api.formats import shortened
 from webhook.groups.slice_jobs import UNKNOWN_ID, SliceJob, slice_group, slice_jobs
 from webhook.validation.change import Update
 from webhook.validation.cluster import Cluster, Container, Group
@@ -30,7 +31,9 @@ def slice_count_mismatch(cluster: Cluster) -> Iterator[Fault]:
             if job.problem and not cluster.autoscaling and group.scale.desired:
                 yield Fault(field, job.problem)
         elif text and not (text.isascii() and text.isdigit()):
-            message = f"{text[:40]!r}: write the number of slices, which is that of replicas"
+            message = (
+                f"{shortened(text, 40)!r}: write the number of slices, which is that of replicas"
+            )
             yield Fault(field, message)
         elif text and not cluster.autoscaling and not container.sets(names.MEGASCALE_SLICE_ID):
             number, replicas = int(text[:9]), group.scale.desired

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from webhook.accelerators import profiles
-from webhook.accelerators.devices import DEVICES, TPU
+from webhook.accelerators.devices import TPU
 from webhook.api import names
 from webhook.groups.annotations import (
     ALL,
@@ -65,8 +65,7 @@ def _no_pod_group(cluster: Cluster, text: str) -> str:
 
 
 def _no_profile(cluster: Cluster, text: str) -> str:
-    rendezvous = [device for device in DEVICES if device.rendezvous]
-    groups = [group for group in cluster.groups if any(map(group.count, rendezvous))]
+    groups = [group for group in cluster.groups if group.rendezvous]
     for name in PROFILES.read({PROFILES.annotation: text}):
         profile = profiles.BY_NAME.get(name)
         if profile is None:
@@ -152,13 +151,8 @@ def annotation_for_new_pods(update: Update) -> Iterator[Fault]:
     running = any(group.scale.desired for group in update.old.groups)
     if not (update.standalone and running):
         return
-    changed = [
-        row.annotation
-        for row, _ in _OF_PODS
-        if row.read(update.old.annotations) != row.read(update.new.annotations)
-        and update.new.annotations.get(row.annotation)
-    ]
-    if changed:
-        more = f", as {len(changed) - 1} more do" if len(changed) > 1 else ""
-        text = f"applies to pods that are created from now on{more}: delete those that run"
-        yield Fault(update.new.annotation(changed[0]), text)
+    for row, _ in _OF_PODS:
+        before, after = (each.annotations for each in (update.old, update.new))
+        if row.read(before) != row.read(after) and after.get(row.annotation):
+            text = "applies to pods that are created from now on: delete those that run"
+            yield Fault(update.new.annotation(row.annotation), text)

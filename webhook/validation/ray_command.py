@@ -7,6 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from webhook.api import names
+from webhook.api.formats import shortened
 from webhook.validation.cluster import Cluster, Group
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
@@ -53,8 +54,9 @@ def ray_command_nested_shell(cluster: Cluster) -> Iterator[Fault]:
     for group in cluster.everyone:
         program = _read_program(_words(cluster, group))
         if program is not None and (first := program.lost_after):
-            found = f"{program.interpreter} -c runs only {first[:20]!r}: KubeRay drops the quotes"
-            yield Fault(program.field, f"{found}; {program.advice}")
+            found = f"{program.interpreter} -c runs only {shortened(first, 20)!r}"
+            text = f"{found}: KubeRay drops the quotes; {program.advice}"
+            yield Fault(program.field, text)
 
 
 def ray_command_never_ends(cluster: Cluster) -> Iterator[Fault]:
@@ -176,7 +178,7 @@ def _incomplete(text: str) -> str:
         if mark.kind == "quote":
             return f"the quote {mark.text} is not closed: close it"
         if mark.kind == "comment" and last:
-            return f"{mark.text[:20]!r} hides ray start, which KubeRay appends: remove it"
+            return f"{shortened(mark.text, 20)!r} hides ray start, which KubeRay appends: remove it"
         if mark.kind == "operator" and last:
             shown = "a line end" if mark.text == "\n" else mark.text
             return f"{shown} before the && that KubeRay appends is a syntax error: remove it"

@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from webhook.api import names
-from webhook.api.formats import LABEL_VALUE_ADVICE, is_label_value, is_qualified_name
+from webhook.api.formats import LABEL_VALUE_ADVICE, is_label_value, is_qualified_name, shortened
 from webhook.api.release import image_release, parse_release, same_release, shown
 from webhook.api.review import FORBIDDEN, NOT_SUPPORTED
 from webhook.groups.annotations import reserved
@@ -65,9 +65,11 @@ def ray_label_invalid(cluster: Cluster) -> Iterator[Fault]:
         for key, value in labels.strings.items():
             if not is_qualified_name(key):
                 advice = "write name or prefix/name, with letters, digits, -, _ and ."
-                yield Fault(labels.key(key), f"{key[:63]!r} is not a label key: {advice}")
+                yield Fault(labels.key(key), f"{shortened(key, 63)!r} is not a label key: {advice}")
             elif not is_label_value(value):
-                yield Fault(labels.key(key), f"label {value[:63]!r}: {LABEL_VALUE_ADVICE}")
+                yield Fault(
+                    labels.key(key), f"label {shortened(value, 63)!r}: {LABEL_VALUE_ADVICE}"
+                )
 
 
 def ray_label_reserved(cluster: Cluster) -> Iterator[Fault]:
@@ -167,7 +169,7 @@ def ray_start_value_invalid(cluster: Cluster) -> Iterator[Fault]:
             readable, advice = _VALUES[name]
             shell = len(text) > _LONGEST or any(each in text for each in _SHELL)
             if not shell and not readable(text):
-                found = f"{text[:40]!r}, which ends ray start"
+                found = f"{shortened(text, 40)!r}, which ends ray start"
                 yield Fault(group.param(name), f"{found}: write {advice}")
 
 
@@ -195,7 +197,9 @@ def ray_version_unreadable(cluster: Cluster) -> Iterator[Fault]:
     """
     field = cluster.field / "rayVersion"
     if field.text and parse_release(field.text) is None:
-        yield Fault(field, f"{field.text[:40]!r} is not a version: write one such as 2.55.1")
+        yield Fault(
+            field, f"{shortened(field.text, 40)!r} is not a version: write one such as 2.55.1"
+        )
 
 
 def ray_version_mismatch(cluster: Cluster) -> Iterator[Fault]:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from webhook.api.formats import shortened
 from webhook.api.review import REQUIRED
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
@@ -59,5 +60,5 @@ def _unknown(field: Field, zone: str, cron: RayObject) -> Iterator[Fault]:
         name = name.removeprefix(folder)
     known = name in zones if zones else _ZONE.fullmatch(name) is not None
     if not known and name not in _ALWAYS:
-        text = f"{zone[:40]!r} is not a time zone: write one such as Europe/Berlin or UTC"
+        text = f"{shortened(zone, 40)!r} is not a time zone: write one such as Europe/Berlin or UTC"
         yield Fault(field, text)

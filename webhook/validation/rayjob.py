@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
+from webhook.api.formats import shortened
 from webhook.api.review import DUPLICATE, FORBIDDEN, NOT_SUPPORTED, REQUIRED
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import K8S_JOB, SIDECAR, Job
@@ -195,7 +196,9 @@ def job_entrypoint_resources_unreadable(job: Job) -> Iterator[Fault]:
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict) or {*map(type, value.values())} - {int, float}:
-        yield Fault(field, f'{text[:40]!r}: write JSON with numbers, such as {{"Custom": 1}}')
+        yield Fault(
+            field, f'{shortened(text, 40)!r}: write JSON with numbers, such as {{"Custom": 1}}'
+        )
 
 
 def job_submitter_restarts(job: Job) -> Iterator[Fault]:
@@ -209,7 +212,7 @@ def job_submitter_restarts(job: Job) -> Iterator[Fault]:
     policy = job.submitter / "spec" / "restartPolicy"
     listed = (job.submitter / "spec" / "containers").size > 0
     if listed and policy.value not in ("Never", "OnFailure"):
-        found = f"{policy.text[:40]!r}" if policy.text else "not set"
+        found = f"{shortened(policy.text, 40)!r}" if policy.text else "not set"
         text = f"restartPolicy is {found}: write Never or OnFailure, as a Kubernetes Job needs"
         yield Fault(policy, text, NOT_SUPPORTED if policy.text else REQUIRED)
 

@@ -153,6 +153,7 @@ CLUSTER_RULES: Final = (
     warn(accelerators.neuron_cores_missing),
     deny(accelerators.amd_visible_devices, by=RAY),
     warn(accelerators.identity_by_hand),
+    warn(accelerators.head_not_counted),
     warn(lifecycle.shared_memory_above_limit),
     warn(lifecycle.volume_medium_unknown),
     warn(accelerators.accelerator_unknown),

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.api import names
+from webhook.api.formats import shortened
 from webhook.api.objects import (
     HeadGroup,
     ObjectMeta,
@@ -77,7 +78,9 @@ def gang_label_value(cluster: Cluster) -> Iterator[Fault]:
     """
     value = cluster.labels.get(names.LABEL_GANG)
     if value is not None and value.lower() != "true":
-        text = f"{value[:40]!r} is true for some schedulers only: write true, or remove it"
+        text = (
+            f"{shortened(value, 40)!r} is true for some schedulers only: write true, or remove it"
+        )
         yield Fault(_label(cluster), text, NOT_SUPPORTED)
 
 
@@ -226,7 +229,8 @@ def kueue_slice_size(cluster: Cluster) -> Iterator[Fault]:
             continue
         size = _slice_size(group)
         if size < 1 or size % group.hosts:
-            text = f"{field.text[:20]!r}: write numOfHosts, which is {group.hosts}, or a multiple"
+            found = shortened(field.text, 20)
+            text = f"{found!r}: write numOfHosts, which is {group.hosts}, or a multiple"
             yield Fault(field, text, doubtful=not cluster.kueue.queued)
 
 

@@ -18,6 +18,7 @@ from webhook.api.formats import (
     is_dns_subdomain,
     is_label_value,
     is_qualified_name,
+    shortened,
 )
 from webhook.api.review import DUPLICATE, NOT_SUPPORTED, REQUIRED, TYPE_INVALID
 from webhook.manifest.yaml_values import PLAIN, scalar
@@ -39,6 +40,7 @@ _DATE: Final = re.compile(
     re.ASCII,
 )
 _SHOWN: Final = 40
+_KINDS: Final = {dict: "a map", list: "a list"}
 _MISSPELT: Final = 0.85
 """The minimum similarity by difflib's ratio, where 1 is the same word: `workerGroupSpec` has 0.97,
 `imgePullPolicy` 0.96, and `labelRefs`, a field of a newer release, 0.8 to `labels`.
@@ -79,7 +81,7 @@ def _metadata(meta: Field) -> Iterator[Fault]:
     labels = meta / "labels"
     for key, value in labels.strings.items():
         if not is_qualified_name(key):
-            yield Fault(labels.key(key), f"{key[:_SHOWN]!r} cannot be the key of a label")
+            yield Fault(labels.key(key), f"{shortened(key, _SHOWN)!r} cannot be the key of a label")
         elif not is_label_value(value):
             yield Fault(labels.key(key), LABEL_VALUE_ADVICE)
     name, prefix = meta / "name", meta / "generateName"
@@ -87,7 +89,7 @@ def _metadata(meta: Field) -> Iterator[Fault]:
         yield Fault(name, "the name is not set: every object needs one", REQUIRED)
     for field, text in ((name, name.text), (prefix, _masked(prefix.text))):
         if text and not is_dns_subdomain(text):
-            found = f"the name is {field.text[:_SHOWN]!r}"
+            found = f"the name is {shortened(field.text, _SHOWN)!r}"
             yield Fault(field, f"{found}: use lower-case letters, digits, '-' and '.'")
 
 
@@ -294,7 +296,7 @@ def _limits(field: Field, part: Part) -> Iterator[Fault]:
     value = field.value
     if part.enum and value not in part.enum:
         allowed = " or ".join(map(str, part.enum)) if len(part.enum) < 7 else "a known value"  # noqa: PLR2004
-        yield Fault(field, f"{str(value)[:_SHOWN]!r}: write {allowed}", NOT_SUPPORTED)
+        yield Fault(field, f"{shortened(str(value), _SHOWN)!r}: write {allowed}", NOT_SUPPORTED)
     if part.minimum is not None and value < part.minimum:
         yield Fault(field, f"{value}: write {part.minimum:g} or more")
     if part.maximum is not None and value > part.maximum:
@@ -304,7 +306,9 @@ def _limits(field: Field, part: Part) -> Iterator[Fault]:
     if part.max_length is not None and len(value) > part.max_length:
         yield Fault(field, f"{len(value)} characters: write at most {part.max_length}")
     if part.pattern and not _pattern(part.pattern).search(value):
-        yield Fault(field, f"{value[:_SHOWN]!r} is not of the form {part.pattern[:_SHOWN]}")
+        yield Fault(
+            field, f"{shortened(value, _SHOWN)!r} is not of the form {part.pattern[:_SHOWN]}"
+        )
 
 
 @lru_cache(maxsize=64)
@@ -315,9 +319,12 @@ def _pattern(text: str) -> re.Pattern[str]:
 def _type(field: Field, wanted: str, kind: str = "") -> Fault:
     held = field.value
     if unquoted(held, kind) is not None:
-        return Fault(field, f'"{held[:_SHOWN]}" is a string: remove the quotes', TYPE_INVALID)
-    text = (str(held).lower() if isinstance(held, bool) else str(held))[:_SHOWN]
-    if wanted == _WANTED["string"] and held is not None and not isinstance(held, dict | list):
+        text = f'"{shortened(held, _SHOWN)}" is a string: remove the quotes'
+        return Fault(field, text, TYPE_INVALID)
+    if isinstance(held, dict | list):
+        return Fault(field, f"{_KINDS[type(held)]}: write {wanted}", TYPE_INVALID)
+    text = shortened(str(held).lower() if isinstance(held, bool) else str(held), _SHOWN)
+    if wanted == _WANTED["string"] and held is not None:
         return Fault(field, f'{text} is no string: quote it, as in "{text}"', TYPE_INVALID)
     return Fault(field, f"{text!r}: write {wanted}", TYPE_INVALID)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.api import names
-from webhook.api.formats import is_dns_label
+from webhook.api.formats import is_dns_label, shortened
 from webhook.api.release import parse_release, shown
 from webhook.api.review import FORBIDDEN, NOT_FOUND
 from webhook.validation.cluster import Cluster
@@ -95,7 +95,7 @@ def network_policy_group_name(cluster: Cluster) -> Iterator[Fault]:
         for group in cluster.groups:
             if group.name and not is_dns_label(group.name):
                 advice = "with networkPolicy, use lower-case letters, digits and '-'"
-                text = f"groupName is {group.name[:63]!r}: {advice}"
+                text = f"groupName is {shortened(group.name, 63)!r}: {advice}"
                 yield Fault(group.field / "groupName", text)
 
 
@@ -108,7 +108,7 @@ def network_policy_group_unknown(cluster: Cluster) -> Iterator[Fault]:
     for entry in (_policy(cluster) / "workerGroups").items():
         name = entry / "groupName"
         if name.text not in known:
-            text = f"no worker group is named {name.text[:63]!r}: write the name of one"
+            text = f"no worker group is named {shortened(name.text, 63)!r}: write the name of one"
             yield Fault(name, text, NOT_FOUND)
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from webhook.api.formats import shortened
 from webhook.api.release import Release, shown
 from webhook.api.review import DUPLICATE, FORBIDDEN, NOT_SUPPORTED, REQUIRED
 from webhook.validation.field import Field
@@ -385,7 +386,9 @@ def _import_path(field: Field) -> Iterator[Fault]:
     module, _, name = text.rpartition(":" if ":" in text else ".")
     broken = ":" in module or module.startswith(".") or any(map(str.isspace, text)) or "/" in text
     if not module or not name or broken:
-        yield Fault(field, f"{text[:40]!r}: write module:name, such as app.main:deployment")
+        yield Fault(
+            field, f"{shortened(text, 40)!r}: write module:name, such as app.main:deployment"
+        )
     elif module.endswith(".py") and ":" in text:
         advice = f"write {module.removesuffix('.py')}:{name}"[:60]
         yield Fault(field, f"a module, and not a file: {advice}", doubtful=True)
@@ -399,7 +402,7 @@ def _route(text: str) -> str:
         advice = "remove the / at its end"
     elif "{" in text or "}" in text:
         advice = "write it without braces"
-    return f"{text[:40]!r}: {advice}" if advice else ""
+    return f"{shortened(text, 40)!r}: {advice}" if advice else ""
 
 
 def _exclusions(deployment: Field) -> Iterator[Fault]:
@@ -432,7 +435,7 @@ def _addresses(env: Field) -> Iterator[Fault]:
     advice = "write the address of an archive, such as s3://bucket/a.zip"
     for field in (env / "working_dir", *(env / "py_modules").items()):
         if field.text and "://" not in field.text:
-            yield Fault(field, f"{field.text[:40]!r}: {advice}")
+            yield Fault(field, f"{shortened(field.text, 40)!r}: {advice}")
 
 
 def _shown(value: object) -> str:
@@ -440,4 +443,4 @@ def _shown(value: object) -> str:
         return str(value).lower().replace("none", "null")
     if isinstance(value, dict | list):
         return "a map" if isinstance(value, dict) else "a list"
-    return repr(value)[:40]
+    return repr(shortened(value, 38) if isinstance(value, str) else value)[:40]

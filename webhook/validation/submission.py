@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
+from webhook.api.formats import shortened
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import Job
@@ -112,7 +113,9 @@ def _syntax(text: str, marks: list[Mark]) -> str:
         if mark.kind == "quote":
             return f"the quote {mark.text} is not closed: close it"
         if mark.kind == "comment" and mark.end == len(text):
-            return f"{mark.text[:20]!r} hides the end of the submitter's command: remove it"
+            return (
+                f"{shortened(mark.text, 20)!r} hides the end of the submitter's command: remove it"
+            )
         if mark.kind == "operator" and mark.text in _ENDS and mark.end == len(text):
             return f"{mark.text} at the end is a syntax error in the submitter: remove it"
         if mark.kind == "parenthesis":

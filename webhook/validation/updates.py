@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from webhook.api import names
+from webhook.api.formats import shortened
 from webhook.api.review import FORBIDDEN, NOT_SUPPORTED
 from webhook.validation.change import (
     INCREMENTAL,
@@ -27,7 +28,9 @@ def upgrade_strategy_unknown(cluster: Cluster) -> Iterator[Fault]:
     """
     kind = cluster.field / "upgradeStrategy" / "type"
     if kind.given and kind.text not in (RECREATE, NONE):
-        yield Fault(kind, f"{str(kind.value)[:40]!r}: write {RECREATE} or {NONE}", NOT_SUPPORTED)
+        yield Fault(
+            kind, f"{shortened(str(kind.value), 40)!r}: write {RECREATE} or {NONE}", NOT_SUPPORTED
+        )
 
 
 def upgrade_strategy_not_own(cluster: Cluster) -> Iterator[Fault]:

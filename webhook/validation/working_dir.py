@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
+from webhook.api.formats import shortened
 from webhook.api.release import Release
 from webhook.api.review import NOT_SUPPORTED
 from webhook.validation.field import Field
@@ -58,7 +59,7 @@ def _problem(text: str, release: Release | None, *, wheels: bool) -> str:
     if protocol == _UPLOADED or (protocol == _LOCAL and local):
         return ""
     if protocol.lower() not in known:
-        return f"Ray has no protocol {protocol[:20]!r}: write one of {', '.join(known)}"
+        return f"Ray has no protocol {shortened(protocol, 20)!r}: write one of {', '.join(known)}"
     tars = (*(_TARS if release is None or release >= _TARS_SINCE else ()), *([".tar.xz"] * local))
     archives = tuple(each for each in (*_ARCHIVES, *tars) if wheels or each != ".whl")
     path = rest.partition("#")[0].partition("?")[0]
@@ -67,4 +68,4 @@ def _problem(text: str, release: Release | None, *, wheels: bool) -> str:
     repository = path.rstrip("/").removesuffix(".git")
     github = repository.startswith("github.com/") and repository.count("/") == _DEPTH
     advice = f"https://{repository}/archive/BRANCH.zip" if github else " or ".join(archives)
-    return f"{text[:40]!r} is not an archive: write {advice}"
+    return f"{shortened(text, 40)!r} is not an archive: write {advice}"
