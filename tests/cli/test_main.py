@@ -51,6 +51,9 @@ def test_help_is_readable(words: tuple[str, ...], run: Run) -> None:
         (["help", "validate"], ["validate", "--help"]),
         (["help", "certs", "issue"], ["certs", "issue", "--help"]),
         (["version"], ["--version"]),
+        (["-version"], ["--version"]),
+        (["-help"], ["--help"]),
+        (["validate", "-help"], ["validate", "--help"]),
     ],
 )
 def test_help_and_version_are_commands_too(words: list[str], flags: list[str], run: Run) -> None:
@@ -65,6 +68,13 @@ def test_help_and_version_are_commands_too(words: list[str], flags: list[str], r
         ([], "the following arguments are required: COMMAND"),
         (["statsu"], "ray-webhook: there is no command statsu; did you mean status?\n"),
         (["cats"], "there is no command cats; did you mean certs?"),
+        (["--verison"], "there is no argument --verison; did you mean --version?"),
+        (["--hlep"], "there is no argument --hlep; did you mean --help?"),
+        (["-v"], "there is no argument -v: there are --help, --version, -h"),
+        (["-n", "team", "status"], "write arguments such as -n after the command status"),
+        (["validate", "--version"], "--version; `ray-webhook version` prints the version"),
+        (["serve", "-version"], "--version; `ray-webhook version` prints the version"),
+        (["validate", "-V"], "-V; `ray-webhook version` prints the version"),
         (["versoin"], "there is no command versoin; did you mean version?"),
         (["mutate"], "there is no command mutate: there are certs, check, completion, controller"),
         (["certs", "isue"], "there is no isue; did you mean issue?"),

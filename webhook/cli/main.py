@@ -44,6 +44,9 @@ EXTRAS: Final = {
 _WORDS: Final = ("help", "version")
 """Words that are read as flags: `help COMMAND` is `COMMAND --help`."""
 
+_FLAGS: Final = ("-h", "--help", "--version")
+"""The arguments that need no command."""
+
 INTERRUPTED: Final = 130
 """The exit status after SIGINT, as in shells: 128 plus the number of the signal."""
 
@@ -136,9 +139,9 @@ def _live(name: str, flags: list[str], parser: Parser) -> int:
 
 def _run(words: list[str], command: str | None, program: str) -> int:
     parser, used = parser_of(program, [command] if command else [])
-    if command is None and words and not words[0].startswith("-"):
+    if command is None and words and words[0] not in _FLAGS:
         parser.print_usage(sys.stderr)
-        parser.exit(WRONG, f"{program}: {unknown('command', words[0], [*COMMANDS, *_WORDS])}\n")
+        parser.exit(WRONG, f"{program}: {_wrong_start(words)}\n")
     parsed, rest = parser.parse_known_args(words)
     if rest:
         used.error(f"unrecognized arguments: {' '.join(rest)}")
@@ -148,10 +151,21 @@ def _run(words: list[str], command: str | None, program: str) -> int:
 
 
 def _conventional(words: list[str]) -> list[str]:
-    """Return the words of a command line with `help` and `version` as flags."""
+    """Return the words of a command line with `help` and `version` as flags, also with one dash."""
+    words = [f"-{word}" if word in ("-help", "-version") else word for word in words]
     if words[:1] == ["help"]:
         return ["--help"] if words[1:2] and words[1] in _WORDS else [*words[1:], "--help"]
     return ["--version"] if words[:1] == ["version"] else words
+
+
+def _wrong_start(words: list[str]) -> str:
+    """Return why words that begin with neither a command nor a flag of all are wrong."""
+    first, later = words[0], next((word for word in words if word in COMMANDS), None)
+    if not first.startswith("-"):
+        return unknown("command", first, [*COMMANDS, *_WORDS])
+    if later is not None:
+        return f"write arguments such as {first} after the command {later}"
+    return unknown("argument", first, _FLAGS)
 
 
 def _sentence(text: str) -> str:

@@ -46,6 +46,8 @@ class Parser(argparse.ArgumentParser):
 
     def _near(self, word: str) -> str:
         """Return the most similar flag, also if the part before the last dot is missing."""
+        if word in ("-v", "-V") or get_close_matches(word.strip("-"), ["version"], cutoff=0.8):
+            return "; `ray-webhook version` prints the version"
         flags = _FLAG.findall(self.format_help())
         known = {f"--{flag.lstrip('-').rpartition('.')[2]}": flag for flag in flags}
         near = get_close_matches(word.partition("=")[0], [*flags, *known], n=1, cutoff=_SIMILAR)
@@ -66,8 +68,13 @@ def unknown(what: str, word: str, known: Sequence[str]) -> str:
 
 
 def colourful(stream: TextIO) -> bool:
-    """Return whether output has colours: on a terminal, unless NO_COLOR or TERM=dumb is set."""
-    return stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    """Return whether output has colours: on a terminal, unless NO_COLOR or TERM=dumb is set, and
+    everywhere with FORCE_COLOR.
+    """
+    if "NO_COLOR" in os.environ:
+        return False
+    forced = os.environ.get("FORCE_COLOR", "0") not in ("", "0")
+    return forced or (stream.isatty() and os.environ.get("TERM") != "dumb")
 
 
 def refuse(command: str, message: str) -> int:

@@ -57,14 +57,15 @@ class Text(rich_text.Text):
 
 
 def console(stream: TextIO | None = None) -> Console:
-    """Return a console; a terminal has colours unless NO_COLOR or TERM=dumb is set."""
+    """Return a console, with the colours that `colourful` describes."""
     stream = stream or sys.stdout
     plain = not colourful(stream)
+    colours: Literal["auto", "standard"] = "auto" if stream.isatty() else "standard"
     return Console(
         file=stream,
         width=None if stream.isatty() else _WIDE,
         no_color=plain,
-        color_system=None if plain else "auto",
+        color_system=None if plain else colours,
         highlight=False,
         markup=False,
         emoji=False,

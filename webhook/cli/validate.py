@@ -182,8 +182,8 @@ def _summary(report: Report) -> str:
     if report.patches:
         number = len(report.patches)
         skipped = f"; {number} {agreed(number, 'patch', 'patches')} skipped{skipped}"
-    objects, warnings = counted(len(report.objects), "Ray object"), counted(warned, "warning")
-    return f"{objects}: {denied} denied, {warnings}{known}{skipped}"
+    errors, warnings = counted(denied, "error"), counted(warned, "warning")
+    return f"{errors}, {warnings} in {counted(len(report.objects), 'object')}{known}{skipped}"
 
 
 def _settings(arguments: argparse.Namespace) -> tuple[RuleSettings, list[str]]:

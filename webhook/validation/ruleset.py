@@ -11,9 +11,10 @@ from webhook.api import names
 from webhook.api.review import TYPE_INVALID
 from webhook.manifest.yaml_values import DuplicateKey
 from webhook.validation.change import only_queued, only_scaled, read_update, replicas_of
+from webhook.validation.crd import NEWEST
 from webhook.validation.decoding import count_fits
 from webhook.validation.field import at
-from webhook.validation.finding import DENY, OFF, WARN, Finding
+from webhook.validation.finding import DENY, OFF, WARN, Finding, KubeRay
 from webhook.validation.quotas import Growth
 from webhook.validation.ray_object import RayObject, read_ray_object
 from webhook.validation.rule_settings import DEFAULTS, GATES, RuleSettings
@@ -205,8 +206,8 @@ def being_deleted(value: object) -> bool:
 
 
 def unknown_names(settings: RuleSettings) -> list[str]:
-    """Return an error message for each unknown rule, enforcement action and gate in settings,
-    printed at startup.
+    """Return an error message for each unknown rule, enforcement action, gate and release in
+    settings, printed at startup.
     """
     known, levels = {rule.id for rule in RULES}, (OFF, WARN, DENY)
     return [
@@ -225,7 +226,16 @@ def unknown_names(settings: RuleSettings) -> list[str]:
             for name in settings.gates
             if name not in GATES
         ),
+        *_unknown_release(settings.kuberay),
     ]
+
+
+def _unknown_release(release: KubeRay | None) -> Iterator[str]:
+    """Yield that a release is not one of those that the rules are for."""
+    major, newest = NEWEST
+    if release is not None and not (major, 1) <= release <= NEWEST:
+        known = ", ".join(f"{major}.{minor}" for minor in range(1, newest + 1))
+        yield f"there is no KubeRay {release[0]}.{release[1]} for the rules: they are for {known}"
 
 
 def _near(name: str, known: Iterable[str]) -> str:
