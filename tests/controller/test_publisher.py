@@ -35,6 +35,7 @@ from tests.kubeclient.fake_api import (
 from tests.kubeclient.following import eventually
 from tests.kubeclient.objects import a_pod
 from webhook.api import names
+from webhook.api.objects import RAYCLUSTER_BYTES_MAX
 from webhook.controller.podgroups import podgroup_reconciler
 from webhook.controller.podgroups.lifecycle import Action, Actual, decide
 from webhook.groups.annotations import CLUSTER, REPLICA, WORKER_GROUP
@@ -356,9 +357,14 @@ async def test_suspension_removes_pod_groups_and_resuming_brings_them_back(
 
 @pytest.mark.parametrize(
     "metadata",
-    [{"labels": {names.LABEL_IGNORE: "true"}}, {"deletionTimestamp": "2026-11-21T10:00:00Z"}],
+    [
+        {"labels": {names.LABEL_IGNORE: "true"}},
+        {"deletionTimestamp": "2026-11-21T10:00:00Z"},
+        {"annotations": {"long": "x" * RAYCLUSTER_BYTES_MAX}},
+    ],
+    ids=["ignored", "being deleted", "too large"],
 )
-async def test_a_cluster_that_is_ignored_or_being_deleted_is_left_alone_with_all_that_it_has(
+async def test_a_cluster_that_is_unmanaged_or_being_deleted_is_left_alone_with_all_that_it_has(
     api: FakeApi, version: str, metadata: Object
 ) -> None:
     api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))

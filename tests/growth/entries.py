@@ -30,6 +30,7 @@ from webhook.api import names
 from webhook.api.objects import Bare, Pod, RayCluster
 from webhook.api.review import BadReview
 from webhook.cache import serve_stores
+from webhook.cache.informer import decode_event
 from webhook.cache.serve_stores import PodStore, RayClusterStore
 from webhook.cli.cluster_tree import drawing
 from webhook.controller.podgroups import lifecycle
@@ -370,7 +371,7 @@ def _evictions() -> Iterator[Case]:
 
 def _event(codec: Codec[Any], document: Object, put: Callable[[Any], object]) -> Call:
     text = json.dumps({"type": "MODIFIED", "object": document}).encode()
-    return lambda: put(codec.events.decode(text).object)
+    return lambda: put(decode_event(codec, text).object)
 
 
 def _watched(

@@ -13,7 +13,7 @@ from tests.validation.samples import Sample, assigned, samples
 from webhook.validation.finding import ALWAYS, Finding
 from webhook.validation.rules import Rule
 
-WITHOUT_CASES = {"too-many-groups", "key-duplicate"}
+WITHOUT_CASES = {"too-many-groups", "raycluster-too-large", "key-duplicate"}
 """Rules whose examples are too large for a file that people read, or are no JSON."""
 
 

@@ -149,9 +149,9 @@ operator.
 The examples on the pages show only the fields that matter; the rest is a minimal valid object,
 below. `null` removes a field, and every worker group extends the one shown here. All examples are
 run as tests. A release contains them as whole objects with the expected findings, for programs in
-any language, in `rules.yaml`. That file is a list of rules; `too-many-groups` has no cases, because
-its object has 1,001 worker groups, and `key-duplicate` none, because parsed objects have no such
-keys:
+any language, in `rules.yaml`. That file is a list of rules; `too-many-groups` and
+`raycluster-too-large` have no cases, because their objects have more than 1,000 worker groups, and
+`key-duplicate` none, because parsed objects have no such keys:
 
 | field | meaning |
 |---|---|

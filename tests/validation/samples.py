@@ -114,7 +114,10 @@ def _merged(under: object, over: object) -> Any:  # noqa: ANN401 - JSON has valu
 
 
 def _groups(under: Json, over: Json | list[Json]) -> list[Any]:
-    """Return worker groups that all stand on the base's one; `repeat` gives that many."""
+    """Return worker groups that all stand on the base's one; `repeat` gives that many, with the
+    fields beside it.
+    """
     if isinstance(over, dict):
-        return [_merged(under, {"groupName": f"group-{index}"}) for index in range(over["repeat"])]
+        each = _merged(under, {key: value for key, value in over.items() if key != "repeat"})
+        return [{**each, "groupName": f"group-{index}"} for index in range(over["repeat"])]
     return [_merged(under, group) for group in over]

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from webhook.api import names
 from webhook.api.formats import is_qualified_name
-from webhook.api.objects import Container, TemplateContainer
+from webhook.api.objects import Container, Resources, TemplateContainer
 from webhook.api.quantity import parse_count
 
 A = TypeVar("A")
@@ -179,6 +179,19 @@ def devices_of_host(containers: Iterable[Counts], inits: Iterable[tuple[Counts, 
             for name, number in counts.items():
                 most[name] = max(most.get(name, 0), number + started.get(name, 0))
     return {name: max(total.get(name, 0), most.get(name, 0)) for name in total | most}
+
+
+def may_request(device: Device, resources: Resources | None) -> bool:
+    """Return whether a container of a template requests a device, other than by a claim: an amount
+    is not parsed, because a template may have tens of thousands, but 0 is none.
+    """
+    if resources is None:
+        return False
+    for amounts in (resources.limits, resources.requests):
+        for name, amount in amounts.items() if amounts else ():
+            if device.named_by(name) and amount not in (0, "0"):
+                return True
+    return False
 
 
 def devices_of_container(container: Container | TemplateContainer) -> Counts:

@@ -27,7 +27,7 @@ from webhook.api.review import (
     Denied,
     Place,
 )
-from webhook.groups.group_config import ClusterIndex, RayClusterConfig
+from webhook.groups.group_config import ClusterIndex, RayClusterConfig, too_large
 from webhook.groups.identity import MAX_HOSTS, GroupKey, HostIdentity
 from webhook.groups.identity_labels import carried_identity, identity_of
 from webhook.groups.required_reads import Read, ReadCluster, ReadGroup
@@ -268,7 +268,7 @@ def _known_worker(pod: Pod, labels: Strings, cluster: RayClusterConfig, key: Gro
     group = cluster.groups.get(key.group)
     if group is None:
         _require_label_values(labels)
-        raise Denied(_no_group(key.group, cluster.name, list(cluster.groups)))
+        raise Denied(_no_group(key.group, cluster))
     if not 0 < group.num_of_hosts <= MAX_HOSTS:
         raise Denied(_bad_hosts(group))
     carried = carried_identity(labels, group.num_of_hosts)
@@ -338,10 +338,13 @@ def _require_label_values(labels: Strings) -> None:
         raise Denied(*causes)
 
 
-def _no_group(group: str, cluster: str, known: list[str]) -> Cause:
+def _no_group(group: str, cluster: RayClusterConfig) -> Cause:
+    known = list(cluster.groups)
     more = ["…"] if len(known) > _SHOWN_GROUPS else []
     shown = ", ".join([*known[:_SHOWN_GROUPS], *more]) or "none"
-    text = f"RayCluster {cluster} has no worker group {group!r}; it has {shown}"
+    text = f"RayCluster {cluster.name} has no worker group {group!r}; it has {shown}"
+    if cluster.unread_bytes:
+        text = f"RayCluster {cluster.name} {too_large(cluster.unread_bytes)}"
     return Cause(NOT_FOUND, text, f"metadata.labels[{names.LABEL_GROUP}]")
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final, Generic, TypeVar
 from msgspec import Struct
 
 from webhook.api import names
-from webhook.api.objects import Bare
+from webhook.api.objects import RAYCLUSTER_BYTES_MAX, Bare, RayClusterOutline
 from webhook.cache.informer import ListWatch
 from webhook.cache.store import Store
 from webhook.diagnostics.live_objects import (
@@ -92,7 +92,10 @@ class Kind(Struct, Generic[T], frozen=True):
 
 _NAMED: Final = Codec(Bare)
 RAYCLUSTERS: Final = Kind(
-    "rayclusters", f"/apis/{names.RAY_GROUP}/v1", Codec(LiveCluster), lambda each: each.clusters
+    "rayclusters",
+    f"/apis/{names.RAY_GROUP}/v1",
+    Codec(LiveCluster, RayClusterOutline, RAYCLUSTER_BYTES_MAX),
+    lambda each: each.clusters,
 )
 PODS: Final = Kind(
     "pods",

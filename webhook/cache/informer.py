@@ -237,7 +237,7 @@ def decode_event(codec: Codec[T], line: bytes) -> Event[T] | Event[Stub]:
     event: Event[T] | Event[Stub]
     try:
         try:
-            event = codec.events.decode(line)
+            event = codec.events.decode(line) if len(line) <= codec.limit else codec.outlined(line)
         except msgspec.ValidationError:
             event = _stubs.decode(line)
         if event.type == "ERROR":

@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Final
 
 from webhook.api import names
-from webhook.api.objects import RayCluster
+from webhook.api.objects import RAYCLUSTER_BYTES_MAX, RayCluster, RayClusterOutline
 from webhook.cache.store import Store
 from webhook.groups.group_config import ClusterIndex, RayClusterConfig, facts_of
 from webhook.groups.identity import GroupKey
@@ -25,7 +25,7 @@ Name = tuple[str, str]
 
 
 CODEC: Final = Codec(WorkerPod)
-_RAYCLUSTERS: Final = Codec(RayCluster)
+_RAYCLUSTERS: Final = Codec(RayCluster, RayClusterOutline, RAYCLUSTER_BYTES_MAX)
 
 
 class PodStore(Store[WorkerPod, GroupKey, Member]):

@@ -26,6 +26,7 @@ from webhook.diagnostics.expected import Expected
 from webhook.diagnostics.live_objects import LivePod, find
 from webhook.diagnostics.messages import agreed, counted, describe, in_line, listed, show
 from webhook.diagnostics.refusals import last_refusal
+from webhook.groups.group_config import too_large
 from webhook.groups.naming import pod_prefix
 
 _HEAD_READY: Final = "HeadPodReady"
@@ -236,6 +237,8 @@ def pod_without_group(cluster: Cluster) -> Iterator[Symptom]:
 
     https://github.com/ray-project/kuberay/issues/1739
     """
+    if cluster.facts.unread_bytes:
+        return
     group_of = {pod.name: pod.labels.get(names.LABEL_GROUP, "") for pod in cluster.strays}
     pods = tuple(sorted(name for name, group in group_of.items() if group))
     unlabelled = tuple(sorted(name for name, group in group_of.items() if not group))
@@ -371,7 +374,26 @@ def ignored(cluster: Cluster) -> Iterator[Symptom]:
         )
 
 
+def not_read(cluster: Cluster) -> Iterator[Symptom]:
+    """A RayCluster that is too large for the webhook to read.
+
+    A RayCluster of more than 384 KiB would delay all other reviews, so only its name, its exemption
+    and its shard index are read. Its new workers are refused, its groups are not diagnosed, and its
+    pod groups and replicas are left as they are.
+
+    https://etcd.io/docs/v3.5/dev-guide/limit/
+    """
+    if cluster.facts.unread_bytes and not cluster.ignored:
+        problem, _, remedy = too_large(cluster.facts.unread_bytes).partition(": ")
+        yield Symptom(
+            f"the RayCluster {problem}, so its new workers are refused",
+            remedy,
+            show("raycluster", cluster.namespace, cluster.name),
+        )
+
+
 CLUSTER: Final = (
+    Diagnosis(not_read, ERROR),
     Diagnosis(pod_refused, ERROR),
     Diagnosis(head_missing, ERROR, 60),
     Diagnosis(several_heads, ERROR, 60),

@@ -58,6 +58,8 @@ ALL: Final = "all"
 KEPT: Final = (NONE, HEADS, REPLICAS, ALL)
 """Values of the annotation of pods whose nodes autoscalers leave alone."""
 
+_TEXT_MAX: Final = 8192
+"""Characters of a value that is read, which has a list of labels at most."""
 _SHOWN: Final = 40
 """Characters of an invalid value that a message repeats."""
 
@@ -81,13 +83,16 @@ class OptIn(Struct, Generic[T], frozen=True):
 
     def read(self, annotations: Strings) -> T:
         """Return the parsed value of the annotation, without the spaces around it; an empty value
-        counts as absent.
+        counts as absent, and so does one that is too long.
         """
-        return self.parse(annotations.get(self.annotation, "").strip())
+        text = annotations.get(self.annotation, "").strip()
+        return self.parse(text if len(text) <= _TEXT_MAX else "")
 
     def problem(self, text: str) -> str:
         """Return the problem of a value and how to fix it, or an empty text."""
         text = text.strip()
+        if len(text) > _TEXT_MAX:
+            return f"{len(text)} characters: write at most {_TEXT_MAX}"
         return self.fault(self.parse(text)) if text else ""
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from webhook.accelerators.devices import GPU, devices_of_container
+from webhook.accelerators.devices import GPU, may_request
 from webhook.api import names
 from webhook.api.objects import RayCluster, ResourceClaim, TemplateSpec
 from webhook.groups import scheduling_groups
@@ -56,7 +56,7 @@ def _takes_domain(spec: TemplateSpec) -> bool:
     """
     claims = spec.resource_claims or []
     containers = (*(spec.containers or ()), *(spec.init_containers or ()))
-    gpus = any(devices_of_container(each).get(GPU.name) for each in containers)
+    gpus = any(may_request(GPU, each.resources) for each in containers)
     return (gpus or bool(claims)) and not has_own(claims)
 
 

@@ -7,9 +7,16 @@ from collections.abc import Callable, Iterator, Mapping
 from msgspec import Struct, structs
 
 from webhook.accelerators import profiles
-from webhook.accelerators.devices import TPU, devices_of_container
+from webhook.accelerators.devices import TPU, may_request
 from webhook.api import names
-from webhook.api.objects import HeadGroup, RayCluster, Strings, Template, WorkerGroup
+from webhook.api.objects import (
+    RAYCLUSTER_BYTES_MAX,
+    HeadGroup,
+    RayCluster,
+    Strings,
+    Template,
+    WorkerGroup,
+)
 from webhook.groups.annotations import (
     DRAIN_SECONDS,
     KEEP_NODES,
@@ -34,6 +41,7 @@ from webhook.groups.kueue import NO_KUEUE, Kueue, read_kueue
 from webhook.groups.scheduling_groups import NO_GANG, Gang, read_gang
 from webhook.groups.slice_jobs import (
     NO_JOBS,
+    SLICE_VARIABLES,
     UNKNOWN_ID,
     SliceGroup,
     SliceJob,
@@ -78,6 +86,13 @@ class RayClusterConfig(Struct, frozen=True, weakref=True):
     autoscaling: bool = False
     keep_nodes: str = ""
     gcs_fault_tolerant: bool = False
+    unread_bytes: int = 0
+    """The size of a RayCluster that is too large to be read, whose groups are unknown."""
+
+    @property
+    def unmanaged(self) -> bool:
+        """Return whether its objects are left as they are: it is ignored, or cannot be read."""
+        return self.ignored or self.unread_bytes > 0
 
     @property
     def multi_host(self) -> bool:
@@ -132,33 +147,41 @@ def facts_of(cluster: RayCluster, *, ignoring: bool = True) -> RayClusterConfig:
         keep_nodes=KEEP_NODES.read(annotations),
         gcs_fault_tolerant=cluster.spec.gcs_fault_tolerance_options is not None
         or annotations.get(names.ANNOTATION_FT_ENABLED, "").lower() == "true",
+        unread_bytes=cluster.unread_bytes,
     )
-
-
-def _has_tpus(group: WorkerGroup) -> bool:
-    """Return whether a group has TPU slices."""
-    containers = group.template.spec.containers or ()
-    return any(devices_of_container(each).get(TPU.name) for each in containers)
 
 
 def _kept(template: Template) -> Template:
     """Return a template without its containers and claims, which are read once."""
+    spec = template.spec
+    if not (spec.containers or spec.init_containers or spec.resource_claims):
+        return template
     return Template(
-        structs.replace(template.spec, containers=None, init_containers=None, resource_claims=None)
+        structs.replace(spec, containers=None, init_containers=None, resource_claims=None)
     )
 
 
 def _slice_group(group: WorkerGroup) -> SliceGroup | None:
-    if not _has_tpus(group):
+    containers = group.template.spec.containers or ()
+    if not any(may_request(TPU, each.resources) for each in containers):
         return None
     variables = (
         {
             entry.name: UNKNOWN_ID if entry.value_from is not None else entry.value or ""
             for entry in container.env or ()
+            if entry.name in SLICE_VARIABLES
         }
-        for container in group.template.spec.containers or ()
+        for container in containers
     )
     return slice_group(group.group_name, variables, group.desired)
+
+
+def too_large(size: int) -> str:
+    """Return the problem of a RayCluster of more than RAYCLUSTER_BYTES_MAX, after its name."""
+    return (
+        f"has {size} bytes, of which at most {RAYCLUSTER_BYTES_MAX} are read: use fewer or "
+        "shorter groups"
+    )
 
 
 def is_ignored(labels: Strings | None) -> bool:

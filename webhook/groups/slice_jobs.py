@@ -10,6 +10,7 @@ from webhook.api import names
 NUMBER_DIGITS: Final = 9
 """Maximum digits of a number of slices; Python itself parses up to 4,300 digits."""
 
+SLICE_VARIABLES: Final = frozenset({names.MEGASCALE_NUM_SLICES, names.MEGASCALE_SLICE_ID})
 UNKNOWN_ID: Final = "?"
 """A slice id that a template takes from another source."""
 

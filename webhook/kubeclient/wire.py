@@ -1,13 +1,13 @@
 """Lists of any resource, and the decoders of their pages and of the events of a watch."""
 
 from collections.abc import AsyncIterator
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 from urllib.parse import quote
 
 import msgspec
 from msgspec import Raw, Struct, field
 
-from webhook.kubeclient.client import JSON, LIST_METADATA, UNREADABLE, Api, Query
+from webhook.kubeclient.client import JSON, LINE_BYTES, LIST_METADATA, UNREADABLE, Api, Query
 from webhook.kubeclient.errors import ApiError
 
 
@@ -76,19 +76,36 @@ _stubs: Final = msgspec.json.Decoder(Stub)
 
 
 class Codec(Generic[T]):
-    """Decodes the pages of a resource; `events` decodes an event of its watch."""
+    """Decodes the pages of a resource; `events` decodes an event of its watch. Of an object of more
+    than `limit` bytes, only the fields of its `outline` are decoded, and its size becomes
+    `unread_bytes`.
+    """
 
-    def __init__(self, kind: type[T]) -> None:
+    def __init__(
+        self, kind: type[T], outline: type[Struct] = Struct, limit: int = LINE_BYTES
+    ) -> None:
         # mypy does not allow a variable as a type; msgspec does.
         page: type[Page[T]] = Page[kind]  # type: ignore[valid-type]
         event: type[Event[T]] = Event[kind]  # type: ignore[valid-type]
+        outlined: type[Event[Any]] = Event[outline]  # type: ignore[valid-type]
+        self.limit = limit
+        self._kind = kind
         self._item = msgspec.json.Decoder(kind)
         self._page = msgspec.json.Decoder(page)
         self.events = msgspec.json.Decoder(event)
+        self._outline = msgspec.json.Decoder(outline)
+        self._outlined_event = msgspec.json.Decoder(outlined)
+
+    def outlined(self, line: bytes) -> Event[T]:
+        """Return an event with an outline. Raises an error of UNREADABLE."""
+        event = self._outlined_event.decode(line)
+        return Event(event.type, self._with_size(event.object, len(line)))
 
     def page(self, body: bytes) -> tuple[ListMeta, list[T]]:
         """Return a page, without the objects that cannot be decoded. Raises ApiError."""
         try:
+            if len(body) > self.limit:
+                return self._salvaged(body)
             try:
                 page = self._page.decode(body)
             except msgspec.ValidationError:
@@ -101,10 +118,20 @@ class Codec(Generic[T]):
         page, items = _raw_pages.decode(body), list[T]()
         for raw in page.items or ():
             try:
-                items.append(self._item.decode(raw))
+                items.append(self._decoded(raw))
             except msgspec.ValidationError:
                 page.metadata.unreadable.append(_uid_of(raw))
         return page.metadata, items
+
+    def _decoded(self, raw: Raw) -> T:
+        size = len(memoryview(raw))
+        if size <= self.limit:
+            return self._item.decode(raw)
+        return self._with_size(self._outline.decode(raw), size)
+
+    def _with_size(self, outline: Struct, size: int) -> T:
+        read = msgspec.to_builtins(outline)
+        return msgspec.convert({**read, "unread_bytes": size}, self._kind)
 
 
 def _uid_of(raw: Raw) -> str:

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
+import msgspec
+
 from webhook.api import names
 from webhook.api.formats import (
     DNS_LABEL_MAX,
@@ -11,7 +13,9 @@ from webhook.api.formats import (
     is_dns_subdomain,
     is_label_value,
 )
+from webhook.api.objects import RAYCLUSTER_BYTES_MAX
 from webhook.api.review import DUPLICATE, FORBIDDEN, REQUIRED
+from webhook.groups.group_config import too_large
 from webhook.groups.identity import MAX_HOSTS, MAX_REPLICAS
 from webhook.groups.naming import (
     REPLICA_NAME_GROUP_MAX,
@@ -58,6 +62,20 @@ def too_many_groups(cluster: Cluster) -> Iterator[Fault]:
     if field.size > GROUPS_MAX:
         found = f"{field.size} worker groups, of which the first {GROUPS_MAX} are checked"
         yield Fault(field, f"{found}: {advice}")
+
+
+def raycluster_too_large(cluster: Cluster) -> Iterator[Fault]:
+    """A RayCluster of more than 384 KiB with its labels and annotations, as JSON.
+
+    The webhook reads no larger one, because it would delay the reviews of all other pods, so it
+    refuses the workers of this one. The API server stores objects of up to 1.5 MiB.
+
+    https://etcd.io/docs/v3.5/dev-guide/limit/
+    """
+    parts = (cluster.field.value, cluster.annotations, cluster.labels)
+    size = sum(len(msgspec.json.encode(part)) for part in parts)
+    if size > RAYCLUSTER_BYTES_MAX:
+        yield Fault(cluster.field, f"the RayCluster {too_large(size)}")
 
 
 def too_many_pods(cluster: Cluster) -> Iterator[Fault]:

@@ -143,9 +143,9 @@ class PodGroupReconciler:
         return missing
 
     def _known(self, key: Key) -> RayClusterConfig | None:
-        """Return a RayCluster, unless it is ignored or being deleted (its objects with it)."""
+        """Return a RayCluster, unless it is unmanaged or being deleted (its objects with it)."""
         facts = self._clusters.get(*key)
-        return None if facts is None or facts.ignored or facts.deleting else facts
+        return None if facts is None or facts.unmanaged or facts.deleting else facts
 
     async def _resync(self, store: PodGroupStore) -> None:
         """List all managed objects, and reconcile the RayClusters whose objects differ from the

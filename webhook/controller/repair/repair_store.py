@@ -62,7 +62,7 @@ class RepairStore:
 
     async def groups(self, known: RayClusterConfig) -> dict[str, Group]:
         """Return the current worker groups of a RayCluster whose replicas have several hosts, by
-        name; none if the RayCluster was deleted, recreated, or is ignored.
+        name; none if the RayCluster was deleted, recreated, or is unmanaged.
         """
         path = f"/apis/{names.RAY_GROUP}/v1/namespaces/{quote(known.namespace)}/rayclusters"
         selection = [("fieldSelector", f"metadata.name={known.name}")]
@@ -71,7 +71,7 @@ class RepairStore:
         if cluster is None:
             return {}
         facts = facts_of(cluster, ignoring=self._ignoring)
-        if facts.deleting or facts.ignored:
+        if facts.deleting or facts.unmanaged:
             return {}
         pods = await self._pods(known)
         head = any(is_head(pod) and not pod.leaves and not pod.ended for pod in pods)
