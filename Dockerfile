@@ -7,6 +7,8 @@ ENV SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH PYTHONHASHSEED=0 PYTHONDONTWRITEBYTECOD
 WORKDIR /source
 COPY pyproject.toml hatch_build.py constraints.txt README.md LICENSE ./
 COPY webhook ./webhook
+COPY docs/rules ./docs/rules
+COPY docs/diagnoses.md ./docs/
 # Wheels alone, each with its hash in constraints.txt, those of the build itself as well: the index is asked by the first
 # command only. Without the extra `cluster`: pods have a service account, and kubeconfigs need 128 MB.
 RUN pip download --require-hashes --no-deps --only-binary :all: --dest /wheels --requirement constraints.txt \

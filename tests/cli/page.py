@@ -29,6 +29,8 @@ with the packages that all commands need. Elsewhere, write the path of a release
 """
 _COMMON: Final = 3
 """A flag of this many commands is described once."""
+_ONLY: Final = {"validate": "--cluster", "explain": "pod"}
+"""What alone of a command needs its extra."""
 
 
 def page() -> str:
@@ -53,8 +55,8 @@ def _common() -> dict[str, str]:
 def _command(name: str) -> Iterator[str]:
     yield f"## {name}\n"
     yield f"{COMMANDS[name][0].upper()}{COMMANDS[name][1:]}.\n"
-    if name == "validate":
-        yield f"`--cluster` needs the extra `{EXTRAS[name]}`.\n"
+    if part := _ONLY.get(name):
+        yield f"`{part}` needs the extra `{EXTRAS[name]}`.\n"
     elif name in EXTRAS:
         yield f"Needs the extra `{EXTRAS[name]}`.\n"
     if name in _PROCESSES:

@@ -201,6 +201,33 @@ def test_every_rule_and_diagnosis_can_be_explained(
         assert (ended.status, f"{page}{name}" in ended.out) == (0, True), name
 
 
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("rule", "tpu-topology-mismatch"),
+        ("diagnosis", "host-missing"),
+        ("variable", "TPU_WORKER_ID"),
+        ("annotation", "topology-key"),
+        ("profile", "torchrun"),
+    ],
+)
+def test_a_name_of_one_kind_needs_no_kind(kind: str, name: str, run: Run) -> None:
+    assert run("explain", name) == run("explain", kind, name)
+    assert run("explain", name).status == 0
+
+
+def test_a_rule_has_its_example_and_how_to_turn_it_off(run: Run) -> None:
+    out = run("explain", "tpu-topology-mismatch").out
+    assert "Fails, at `spec.workerGroupSpecs[0].numOfHosts`:\n\nspec:\n" in out
+    assert "\nPasses:\n\nspec:\n" in out
+    assert "  validation: {levels: {tpu-topology-mismatch: off}}\n" in out
+    assert "validate --rule tpu-topology-mismatch=off\n" in out
+
+
+def test_a_diagnosis_has_its_example(run: Run) -> None:
+    assert "\n- Example: replica " in run("explain", "host-missing").out
+
+
 def test_every_variable_can_be_explained(run: Run) -> None:
     given = {
         value

@@ -80,6 +80,8 @@ def test_help_and_version_are_commands_too(words: list[str], flags: list[str], r
         (["certs", "isue"], "there is no isue; did you mean issue?"),
         (["settings", "shcema"], "there is no shcema; did you mean schema?"),
         (["explain", "rul", "x"], "there is no rul; did you mean rule?"),
+        (["explain", "tpu-topology-mismach"], "did you mean tpu-topology-mismatch?"),
+        (["explain", "QQQ"], "nothing has the name QQQ; `ray-webhook explain KIND`"),
         (["status", "-o", "tabel"], "there is no tabel; did you mean table?"),
         (["status", "--wach"], "there is no argument --wach; did you mean --watch?"),
         (["serve", "--prot", "1"], "there is no argument --prot; did you mean --port?"),
@@ -206,6 +208,8 @@ def light(*arguments: str, without: AbstractSet[str] = EXTRA | POSIX) -> Done:
         ("preview", "-f", "examples/tpu-v4-2x2x2.yaml", "--explain"),
         ("preview", "-f", "examples/gpu-2x8.yaml", "-o", "yaml"),
         ("completion", "bash"),
+        ("explain", "tpu-topology-mismatch"),
+        ("explain", "diagnosis"),
         ("--help",),
     ],
 )
@@ -223,7 +227,7 @@ def test_validate_does_not_load_what_few_files_need() -> None:
 
 @pytest.mark.parametrize("command", [*EXTRAS, "validate"])
 def test_the_other_commands_say_what_to_install(command: str) -> None:
-    arguments = {"validate": ["--cluster"]}.get(command, [])
+    arguments = {"validate": ["--cluster"], "explain": ["pod", "a"]}.get(command, [])
     done = light(command, *arguments)
     assert done.returncode == 2
     assert f"pip install '.[{EXTRAS[command]}]' in the checkout" in done.stderr

@@ -40,6 +40,8 @@ NEEDED: Final = (
     "webhook/py.typed",
     "webhook/cli/main.py",
     "webhook/validation/crd_table.json",
+    "webhook/docs/rules/accelerators.md",
+    "webhook/docs/diagnoses.md",
     "dist-info/licenses/LICENSE",
 )
 """What has to be in a wheel, by the end of its path."""

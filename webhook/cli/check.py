@@ -19,8 +19,8 @@ from webhook.api.formats import json_text
 from webhook.cache.probes import Probes
 from webhook.certs.context import CertificateError, read_validity
 from webhook.check.installation_checks import Assumed, Result, after, before, of_files, where
-from webhook.cli.connection import Cluster, add_state, look_until, state_in
-from webhook.cli.parsing import add_connection, add_ignoring, add_output, add_wait
+from webhook.cli.connection import Cluster, look_until, state_in
+from webhook.cli.parsing import add_connection, add_ignoring, add_output, add_state, add_wait
 from webhook.cli.terminal import Text, listing, mark, show, style
 from webhook.diagnostics.examiner import examine
 from webhook.diagnostics.messages import counted

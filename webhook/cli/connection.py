@@ -6,7 +6,6 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from msgspec import Struct
@@ -117,19 +116,6 @@ class State(Struct, frozen=True):
     objects: ObjectCache
     now: float
     unread: dict[str, str]
-
-
-def add_state(parser: argparse.ArgumentParser) -> None:
-    """Add the argument."""
-    parser.add_argument(
-        "--state",
-        action="append",
-        type=Path,
-        default=[],
-        metavar="PATH",
-        help="a file or folder with RayClusters and pods, in place of a cluster; "
-        "`ray-webhook status -o state` writes one",
-    )
 
 
 def read_state(arguments: argparse.Namespace) -> State:

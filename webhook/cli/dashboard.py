@@ -10,8 +10,8 @@ from webhook.api.failures import InputError
 from webhook.app.dashboard import Page, build, build_stated
 from webhook.app.runtime import supervise
 from webhook.cache.cluster_cache import probe
-from webhook.cli.connection import add_state, advising, place_of, state_in
-from webhook.cli.parsing import add_connection, add_ignoring, number
+from webhook.cli.connection import advising, place_of, state_in
+from webhook.cli.parsing import add_connection, add_ignoring, add_state, number
 from webhook.cli.process import settle
 from webhook.kubeclient.access import load_of
 from webhook.kubeclient.client import Api

@@ -3,45 +3,22 @@ rules, variables, diagnoses and annotations.
 """
 
 import argparse
+import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from inspect import cleandoc
+from pathlib import Path
 from typing import Any, Final, NamedTuple
-
-from rich.console import RenderableType
-from rich.table import Table
 
 from webhook.accelerators import profiles
 from webhook.api import names
 from webhook.api.failures import InputError
-from webhook.cli.cluster_tree import shown_problems
-from webhook.cli.connection import State, add_state, read_state
-from webhook.cli.parsing import add_connection, add_ignoring, meant
-from webhook.cli.terminal import Text, grid, listing, mark, show, style
-from webhook.diagnostics.assigned_pods import Cluster, assign
+from webhook.cli.parsing import add_connection, add_ignoring, add_state, meant, unknown
 from webhook.diagnostics.examination import DIAGNOSES
-from webhook.diagnostics.examiner import examine
-from webhook.diagnostics.live_objects import LivePod
-from webhook.diagnostics.messages import duration
-from webhook.diagnostics.object_cache import owner_of
-from webhook.explain.pod_explanation import (
-    HAS,
-    MISSING,
-    Account,
-    Given,
-    describe_pod,
-    identity_labels,
-)
 from webhook.explain.variables import given_variables
 from webhook.groups.annotations import OPT_INS
 from webhook.validation.rules import RULES
-
-_LONG: Final = 70
-"""The maximum length of a printed value."""
-_LEVELS: Final = {HAS: "fine", MISSING: "error"}
-_LISTED: Final = 10
-"""The maximum of pods in the message for a missing name."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,11 +30,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "  ray-webhook explain variable TPU_WORKER_ID\n"
         "  ray-webhook explain diagnosis host-missing\n"
         "  ray-webhook explain profile torchrun\n"
-        "  ray-webhook explain annotation                 all annotations, a line each\n\n"
+        "  ray-webhook explain annotation                 all annotations, a line each\n"
+        "  ray-webhook explain tpu-topology-mismatch      whatever has this name\n\n"
         "exit status: 0: explained; 2: there is no such name, or the cluster cannot be reached"
     )
     parser.add_argument(
-        "kind", choices=_KINDS, metavar="|".join(_KINDS), help="the kind of thing to explain"
+        "kind",
+        metavar="|".join(_KINDS),
+        help="the kind of thing to explain; without it, everything but pods is searched",
     )
     parser.add_argument(
         "name", nargs="?", metavar="NAME", help="its name or id; without one, all are listed"
@@ -72,20 +52,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    if arguments.kind == "pod":
-        if not (arguments.name or arguments.state):
+    kind, name = arguments.kind, arguments.name
+    if kind == "pod":
+        if not (name or arguments.state):
             raise InputError("name a pod; `kubectl get pods` lists them")
-        return _pod(read_state(arguments), arguments.name or "")
+        return int(import_module("webhook.cli.explained_pod").explain_pod(arguments, name or ""))
     if arguments.config:  # only then, the settings have to be loaded
         import_module("webhook.config.sources").read_settings(
             ["--config", arguments.config]
         ).extend()
-    kind, name, entries = arguments.kind, arguments.name, _ENTRIES[arguments.kind]()
+    if kind not in _KINDS:
+        if name is not None:
+            raise InputError(unknown("", kind, _KINDS))
+        kind, name = _kind_of(kind), kind
+    entries = _ENTRIES[kind]()
     if name is None:
         width = max(map(len, entries))
         sys.stdout.write("".join(f"{key:<{width}}  {each.line}\n" for key, each in entries.items()))
         return 0
-    found = name if name in entries else names.PREFIX + name
+    found = _key(name, entries)
     if found not in entries:
         near = meant(name, [*entries, *(each.removeprefix(names.PREFIX) for each in entries)])
         what = "the webhook sets no" if kind == "variable" else "there is no"
@@ -95,60 +80,24 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _pod(state: State, name: str) -> int:
-    objects, now = state.objects, state.now
-    known = [each.name for each in objects.pods.all]
-    if not name and known:
-        more = f" and {len(known) - _LISTED} more" if len(known) > _LISTED else ""
-        raise InputError(f"name a pod of the files: {', '.join(known[:_LISTED])}{more}")
-    pod = next((each for each in objects.pods.all if each.name == name), None)
-    if pod is None:
-        called, near = f" {name}" if name else "", meant(name, known)
-        raise InputError(
-            f"there is no Ray pod{called} in what was read{near}; -n names another namespace"
-        )
-    live = objects.clusters.get(owner_of(pod))
-    cluster = assign(live, objects, now) if live is not None else None
-    problems = [each for each in examine(objects, now).every_problem if name in each.pods]
-    show(*_about(pod, cluster, now), *shown_problems(problems, now))
-    return 0
+def _key(name: str, entries: Iterable[str]) -> str:
+    """Return the key of a name, which can lack the prefix of annotations."""
+    return name if name in entries else names.PREFIX + name
 
 
-def _about(pod: LivePod, cluster: Cluster | None, now: float) -> Iterator[RenderableType]:
-    age = "" if pod.created is None else f", created {duration(now - pod.created)} ago"
-    yield Text.assemble(
-        (f"{pod.metadata.namespace}/{pod.name}", "bold"), f"  {pod.status.phase or 'Pending'}{age}"
+def _kind_of(name: str) -> str:
+    """Return the only kind that has a name. Raises InputError."""
+    every = {kind: entries() for kind, entries in _ENTRIES.items()}
+    kinds = [kind for kind, entries in every.items() if _key(name, entries) in entries]
+    if len(kinds) == 1:
+        return kinds[0]
+    if kinds:
+        commands = " or ".join(f"`ray-webhook explain {kind} {name}`" for kind in kinds)
+        raise InputError(f"{name} has several meanings: write {commands}")
+    near = meant(name, [*_KINDS, *(key for entries in every.values() for key in entries)])
+    raise InputError(
+        f"nothing has the name {name}{near or '; `ray-webhook explain KIND` lists those of a kind'}"
     )
-    what, account = describe_pod(cluster, pod)
-    yield Text(f"  {what}")
-    if account is None:
-        return
-    for key, value in identity_labels(pod):
-        yield Text(f"  label {key}={value}", style=style("dim"))
-    yield _table(account)
-    yield listing((mark(each.level), Text(each.text)) for each in account.remarks)
-
-
-def _table(account: Account) -> Table:
-    table = grid("whole", "whole", "folds", "folds")
-    for given in account.given:
-        level = _LEVELS.get(given.held, "warning")
-        why = Text(f"# {given.why}", style=style("dim"))
-        table.add_row(" ", mark(level), Text(_said(given)), why)
-    return table
-
-
-def _said(given: Given) -> str:
-    where = f" in {', '.join(given.containers)}" if given.containers else ""
-    text = f"{given.what}={_short(given.expected)}{where}"
-    if given.held == HAS:
-        return text
-    actual = "does not have it" if given.actual is None else f"has {_short(given.actual)}"
-    return f"{text}: the pod {actual}"
-
-
-def _short(value: str) -> str:
-    return value if len(value) <= _LONG else f"{value[:_LONG]}…"
 
 
 class _Entry(NamedTuple):
@@ -158,29 +107,65 @@ class _Entry(NamedTuple):
     text: str
 
 
-def _documented(level: str, more: str, check: Callable[..., Any], page: str) -> _Entry:
+def _documented(level: str, more: str, check: Callable[..., Any], end: str) -> _Entry:
     """Return the explanation of a check from its docstring."""
     text = cleandoc(check.__doc__ or "")
     first = " ".join(text.partition("\n\n")[0].split())
-    return _Entry(f"{level}: {first}", f"{more}\n\n{text}\n\nwith an example: {page}")
+    return _Entry(f"{level}: {first}", f"{more}\n\n{text}\n\n{end}")
+
+
+_OFF: Final = (
+    """To turn it off for an installation, or to `warn` (in the chart, under `config`):
+
+  validation: {{levels: {{{id}: off}}}}
+
+For files: ray-webhook validate --rule {id}=off
+For one object, with all other rules: the label """
+    + f'{names.LABEL_IGNORE}: "true"'
+)
 
 
 def _rules() -> dict[str, _Entry]:
     effects = {"warn": "warns"}
+    examples = _examples(sorted((_pages() / "rules").glob("*.md")), "\nFails")
     return {
         rule.id: _documented(
-            rule.level, effects.get(rule.level, "denies"), rule.check, f"docs/rules.md#{rule.id}"
+            rule.level,
+            effects.get(rule.level, "denies"),
+            rule.check,
+            f"{examples.get(rule.id, '')}{_OFF.format(id=rule.id)}\n\n"
+            f"documentation: docs/rules.md#{rule.id}",
         )
         for rule in RULES
     }
 
 
-def _diagnoses() -> dict[str, _Entry]:
+def _pages() -> Path:
+    """Return the folder of the pages with examples: in the package, or beside it in a checkout."""
+    own = Path(__file__).parents[1] / "docs"
+    return own if own.exists() else own.parents[1] / "docs"
+
+
+def _examples(pages: Iterable[Path], start: str) -> dict[str, str]:
+    """Return the end of each section of some pages, from a text at the start of a line, by
+    heading.
+    """
     found = {}
+    for page in pages:
+        for section in page.read_text("utf-8").split("\n## ")[1:]:
+            _, begins, example = section.partition(start)
+            if begins:
+                text = re.sub(r"```\w*\n", "", f"{begins.lstrip()}{example}")
+                found[section.partition("\n")[0]] = f"{text.strip()}\n\n"
+    return found
+
+
+def _diagnoses() -> dict[str, _Entry]:
+    found, examples = {}, _examples([_pages() / "diagnoses.md"], "\n- Example")
     for each in DIAGNOSES:
         when = f"after {each.seconds:.0f} s" if each.seconds else "at once"
-        more, page = f"{each.level}, counts {when}", f"docs/diagnoses.md#{each.id}"
-        found[each.id] = _documented(each.level, more, each.check, page)
+        end = f"{examples.get(each.id, '')}documentation: docs/diagnoses.md#{each.id}"
+        found[each.id] = _documented(each.level, f"{each.level}, counts {when}", each.check, end)
     return found
 
 
@@ -188,7 +173,8 @@ def _variables() -> dict[str, _Entry]:
     return {
         name: _Entry(
             found.why,
-            f"{found.why}\n\ngiven to: {found.given}\nfor example: {name}={found.example}",
+            f"{found.why}\n\ngiven to: {found.given}\nfor example: {name}={found.example}\n"
+            "A value that the template sets is never overwritten.",
         )
         for name, found in sorted(given_variables().items())
     }

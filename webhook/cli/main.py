@@ -39,7 +39,7 @@ EXTRAS: Final = {
     **dict.fromkeys(("status", "explain", "check", "diff"), "cluster"),
     "validate": "cluster",
 }
-"""The extra that a command requires; for `validate`, only to read from a cluster."""
+"""The extra that a command requires; for `validate` and `explain`, only to read from a cluster."""
 
 _WORDS: Final = ("help", "version")
 """Words that are read as flags: `help COMMAND` is `COMMAND --help`."""

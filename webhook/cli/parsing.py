@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, Final, NoReturn, TextIO
 
 from webhook.api import names
@@ -179,6 +180,19 @@ def add_connection(
         default="",
         metavar="PATH",
         help="a kubeconfig (default: KUBECONFIG, else ~/.kube/config)",
+    )
+
+
+def add_state(parser: argparse.ArgumentParser) -> None:
+    """Add the argument for the files of a state."""
+    parser.add_argument(
+        "--state",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="PATH",
+        help="a file or folder with RayClusters and pods, in place of a cluster; "
+        "`ray-webhook status -o state` writes one",
     )
 
 

@@ -13,8 +13,8 @@ from webhook.api.failures import InputError
 from webhook.api.formats import json_text
 from webhook.cache.cluster_cache import Observing
 from webhook.cli.cluster_tree import drawing
-from webhook.cli.connection import Cluster, add_state, read_state, with_cluster
-from webhook.cli.parsing import add_connection, add_ignoring, meant
+from webhook.cli.connection import Cluster, read_state, with_cluster
+from webhook.cli.parsing import add_connection, add_ignoring, add_state, meant
 from webhook.cli.terminal import Screen, console, show
 from webhook.dashboard.state_files import state_of
 from webhook.diagnostics.document import document
