@@ -52,6 +52,7 @@ CLEAN = WARNED.replace("replicas: 99", "replicas: 9")
 
 ROOT = Path(__file__).parents[2]
 GROUP = "spec.workerGroupSpecs[0]"
+SETTINGS = "apiVersion: config.ray-webhook.dev/v1alpha1\nkind: Configuration\n"
 
 
 @pytest.fixture
@@ -569,6 +570,39 @@ def test_a_ray_object_in_another_object_is_checked_with_its_path(
 def _service(name: str, **meta: object) -> str:
     metadata = {"name": name, **meta}
     return yaml.safe_dump({"apiVersion": "v1", "kind": "Service", "metadata": metadata})
+
+
+@pytest.mark.parametrize("place", ["folder", "folder above", "flag"])
+def test_levels_are_those_of_the_settings_file_of_a_repository(
+    validate: Run, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    broken = write(BROKEN)
+    (rule,) = {line.split()[2] for line in validate(broken).out.splitlines() if " deny " in line}
+    below = tmp_path / "a" / "b"
+    below.mkdir(parents=True)
+    name = "settings.yaml" if place == "flag" else ".ray-webhook.yaml"
+    (tmp_path / name).write_text(f"{SETTINGS}validation: {{levels: {{{rule}: off}}}}\n")
+    monkeypatch.chdir(tmp_path if place == "folder" else below)
+    flags = ["--config", str(tmp_path / name)] if place == "flag" else []
+    assert f" {rule} " not in validate(broken, *flags).out
+    assert f" {rule} " in validate(broken, *flags, "--rule", f"{rule}=warn").out
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("validation: {levels: {nope: off}}", "there is no rule 'nope'"),
+        ("validation: {level: {}}", "validation: Object contains unknown field `level`"),
+        ("validation: {kuberay: '9.9'}", "there is no KubeRay 9.9"),
+        ("validation: {kuberay: new}", "--kuberay new in "),
+    ],
+)
+def test_a_wrong_settings_file_is_refused(
+    validate: Run, write: Write, tmp_path: Path, text: str, said: str
+) -> None:
+    (tmp_path / "settings.yaml").write_text(SETTINGS + text)
+    ended = validate(write(BROKEN), "--config", str(tmp_path / "settings.yaml"))
+    assert (ended.status, said in ended.err) == (2, True)
 
 
 @pytest.mark.parametrize("release", ["9.9", "1.0", "2.1"])

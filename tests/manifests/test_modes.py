@@ -25,7 +25,7 @@ from tests.manifests.render import (
     template,
 )
 from webhook import __version__
-from webhook.config.configuration import API_VERSION, KIND
+from webhook.config.settings_file import API_VERSION, KIND
 from webhook.config.sources import read_settings
 
 pytestmark = pytest.mark.manifests

@@ -8,7 +8,8 @@ import pytest
 
 from webhook.api.failures import InputError
 from webhook.cli.main import main
-from webhook.config.configuration import API_VERSION, known
+from webhook.config.configuration import known
+from webhook.config.settings_file import API_VERSION
 from webhook.config.sources import read_settings, variable
 
 

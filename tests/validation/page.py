@@ -112,6 +112,9 @@ validation:
     max-replicas-unbounded: off
 ```
 
+`validate` reads the same file as `.ray-webhook.yaml`, from its working folder or the nearest one
+above, so that a repository has the levels of its cluster.
+
 To read about a rule:
 
 ```sh

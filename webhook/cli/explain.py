@@ -121,7 +121,7 @@ _OFF: Final = (
 
 For files: ray-webhook validate --rule {id}=off
 For one object, with all other rules: the label """
-    + f'{names.LABEL_IGNORE}: "true"'
+    f'{names.LABEL_IGNORE}: "true"'
 )
 
 

@@ -30,6 +30,12 @@ from webhook.cli.validation_report import (
     text,
     without_known,
 )
+from webhook.config.settings_file import (
+    NAME,
+    RulesOfFile,
+    nearest_settings_file,
+    read_rules,
+)
 from webhook.config.time_zones import TIME_ZONES
 from webhook.diagnostics.messages import agreed, counted
 from webhook.manifest.yaml_values import ManifestError
@@ -86,6 +92,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--cluster", action="store_true", help="check what lives in a cluster, in place of files"
+    )
+    parser.add_argument(
+        "--config",
+        default="",
+        metavar="PATH",
+        help="file with settings, of which `validation` is read, before the flags below (default: "
+        f"{NAME} in this folder or one above)",
     )
     _add_rules(parser)
     add_connection(parser)
@@ -187,18 +200,21 @@ def _summary(report: Report) -> str:
 
 
 def _settings(arguments: argparse.Namespace) -> tuple[RuleSettings, list[str]]:
-    levels = dict(pair.partition("=")[::2] for pair in arguments.rule)
-    gates, problems = {}, []
+    file = arguments.config or nearest_settings_file(Path.cwd())
+    rules = read_rules(file) if file else RulesOfFile()
+    levels = rules.named_levels() | dict(pair.partition("=")[::2] for pair in arguments.rule)
+    gates, problems = dict(rules.gates), []
     for pair in arguments.gate:
         name, _, value = pair.partition("=")
         gates[name] = value.lower() in _ON
         if value.lower() not in _ON + _OFF:
             problems.append(f"--gate {pair}: write {name}=true or {name}=false")
     try:
-        kuberay = parse_kuberay(arguments.kuberay)
+        kuberay = parse_kuberay(arguments.kuberay or rules.kuberay)
     except ValueError:
         kuberay = None
-        problems.append(f"--kuberay {arguments.kuberay}: write a release such as 1.6")
+        given = arguments.kuberay or f"{rules.kuberay} in {file}"
+        problems.append(f"--kuberay {given}: write a release such as 1.6")
     settings = RuleSettings(levels, gates, TIME_ZONES, kuberay=kuberay)
     return settings, problems + unknown_names(settings)
 

@@ -20,6 +20,7 @@ from pydantic.alias_generators import to_camel
 from webhook.accelerators.devices import add_device, own_device
 from webhook.accelerators.profiles import add_profile, own_profile
 from webhook.api.formats import DNS_LABEL_MAX, is_dns_label, is_dns_subdomain, shortened
+from webhook.config.settings_file import API_VERSION, KIND
 from webhook.config.time_zones import TIME_ZONES
 from webhook.groups.drain_timeout import SECONDS_MAX
 from webhook.groups.identity import MAX_REPLICAS
@@ -28,10 +29,6 @@ from webhook.validation.rules import RULES
 from webhook.validation.ruleset import unknown_names
 
 T = TypeVar("T", bound=Mapping[str, Any])
-
-API_VERSION: Final = "config.ray-webhook.dev/v1alpha1"
-KIND: Final = "Configuration"
-"""Kind of the settings file."""
 
 
 def _label(text: str) -> str:

@@ -10,16 +10,13 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Any, Final
 
 from pydantic import ValidationError
 
 from webhook.api.failures import InputError
-from webhook.config.configuration import API_VERSION, KIND, Settings, known, schema
-from webhook.manifest.documents import text_of
-from webhook.manifest.reader import read_strictly
-from webhook.manifest.yaml_values import ManifestError, unknown_tag
+from webhook.config.configuration import Settings, known, schema
+from webhook.config.settings_file import read_settings_file
 
 PREFIX: Final = "RAY_WEBHOOK_"
 """Prefix of all environment variables."""
@@ -74,7 +71,6 @@ _PLACEHOLDERS: Final = {
     "object": "NAME=VALUE,...",
 }
 _CAPITAL: Final = re.compile("[A-Z]")
-_BEGINNING: Final = f"begin it with the lines `apiVersion: {API_VERSION}` and `kind: {KIND}`"
 
 
 def settings_of(process: str) -> list[str]:
@@ -135,7 +131,7 @@ def read_settings(
         add_flags(process, parser)
     given = vars(parser.parse_args(list(arguments)))
     file = given.pop("config") or os.environ.get(CONFIG)
-    document = _document(file) if file else {}
+    document = read_settings_file(file) if file else {}
     named = {name: os.environ.get(variable(name)) for name in known()}
     for values in (named, given):
         for name, value in values.items():
@@ -247,29 +243,6 @@ def _refuse_unknown(environ: Mapping[str, str]) -> None:
     if any(name.endswith(("_SERVICE_HOST", "_TCP", "_PORT")) for name in wrong):
         text += "; variables of Kubernetes Services are switched off by `enableServiceLinks: false`"
     raise InputError(text)
-
-
-def _document(file: str) -> dict[str, Any]:
-    """Return the settings in a file, without `apiVersion` and `kind`. Raises ManifestError."""
-    try:
-        data = Path(file).read_bytes()
-    except OSError as error:
-        text = f"{error.strerror}: give the path of a file with settings"
-        raise ManifestError(file, 0, text) from None
-    documents = [each.document for each in read_strictly(file, data)]
-    if len(documents) != 1:
-        text = f"it has {len(documents)} documents, and has to have one: {_BEGINNING}"
-        raise ManifestError(file, 0, text)
-    if tagged := unknown_tag(text_of(file, data)):
-        raise ManifestError(file, tagged[0], f"the tag {tagged[1]} is unknown: remove it")
-    found = documents[0]
-    if not isinstance(found, dict):
-        raise ManifestError(file, 0, f"it is not a map: {_BEGINNING}")
-    version, kind = found.pop("apiVersion", None), found.pop("kind", None)
-    if (version, kind) != (API_VERSION, KIND):
-        text = f"it has apiVersion {version or '(none)'} and kind {kind or '(none)'}; {_BEGINNING}"
-        raise ManifestError(file, 0, text)
-    return found
 
 
 def _explain(item: Mapping[str, Any]) -> str:
