@@ -37,6 +37,8 @@ RESOURCES = (
     "secrets",
     "configmaps",
     "nodes",
+    "limitranges",
+    "resourcequotas",
     "namespaces",
     "services",
     "events",

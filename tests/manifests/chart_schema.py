@@ -18,6 +18,7 @@ ELSEWHERE: Final = (
     "tls.source",
     "tls.certDir",
     "topology.nodeLabels",
+    "validation.quotas",
     "standalone",
     "state",
     "kubeconfig",

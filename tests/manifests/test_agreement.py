@@ -367,6 +367,7 @@ def test_pods_and_rayclusters_are_read_everywhere_and_leases_are_written_in_the_
     ]
     read, written = ["list", "watch"], ["get", "list", "create", "update", "delete"]
     assert sorted(unnamed) == [
+        ("ClusterRole", [""], ["limitranges", "resourcequotas"], read),
         ("ClusterRole", [""], ["pods"], read),
         ("ClusterRole", [names.RAY_GROUP], ["rayclusters"], read),
         ("Role", ["coordination.k8s.io"], ["leases"], written),

@@ -310,10 +310,17 @@ def test_updates_disruptions_and_the_runtime_are_values() -> None:
     assert "podDisruptionBudget" in refusal("--set", "podDisruptionBudget.minAvailable=1")
 
 
+def test_without_quotas_no_right_is_given_and_none_is_read() -> None:
+    objects = helm("--set", "quotas.enabled=false")
+    assert variables(objects)["RAY_WEBHOOK_VALIDATION__QUOTAS"] == "false"
+    rules = [rule for found in objects for rule in found.get("rules") or ()]
+    assert not any("resourcequotas" in rule.get("resources", ()) for rule in rules)
+
+
 def test_names_that_the_chart_sets_itself_are_refused() -> None:
     templates = "".join(path.read_text() for path in (CHART / "templates").iterdir())
     taken = set(re.findall(r"\bRAY_WEBHOOK_[A-Z_]+", templates))
-    assert len(taken) == 8
+    assert len(taken) == 9
     for value in ("extraEnv", "controller.extraEnv"):
         for name in taken:
             assert "extraEnv" in refusal("--set", f"{value}[0].name={name},{value}[0].value=a")

@@ -27,7 +27,9 @@ from tests.controller.scheduling_rules import PODGROUPS
 from tests.kubeclient.fake_api import (
     CRDS,
     LEASES,
+    LIMIT_RANGES,
     PODS,
+    QUOTAS,
     RAYCLUSTERS,
     FakeApi,
 )
@@ -48,7 +50,7 @@ from webhook.groups.annotations import REPLICA, WORKER_GROUP
 from webhook.groups.identity import HostIdentity
 from webhook.kubeclient.timeouts import QueueTiming
 
-ASKED = {"", PODS, RAYCLUSTERS, LEASES, CRDS}
+ASKED = {"", PODS, RAYCLUSTERS, LEASES, CRDS, QUOTAS, LIMIT_RANGES}
 """What the process that answers reviews reads or writes; the first is what is served."""
 
 
@@ -213,7 +215,7 @@ async def test_serve_writes_no_pod_groups_and_warns_nobody_where_they_are_kept(
     ):
         api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
         await served.until_ready()
-        await eventually(lambda: api.watching == 2)
+        await eventually(lambda: api.watching == 4)
         warnings, paths = await served.admit()
         assert warnings == []
         assert "/spec/schedulingGroup" in paths
@@ -307,7 +309,7 @@ async def test_the_pod_group_of_a_replica_follows_pods_that_are_stored(tmp_path:
 async def test_it_is_not_ready_before_it_knows_what_is_served(tmp_path: Path) -> None:
     async with FakeApi().serving() as api, serving(api, tmp_path, INSTALLED) as served:
         api.before = lambda request: 500 if request.resource == "" else 0
-        await eventually(lambda: api.watching == 2)
+        await eventually(lambda: api.watching == 4)
         said = await served.admin.get("/readyz")
         assert said.status_code == httpx.codes.SERVICE_UNAVAILABLE
         assert "[-] discovery" in said.text
@@ -325,7 +327,7 @@ async def test_without_the_setting_nothing_is_published_and_the_pod_is_told_so(
     ):
         api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
         await served.until_ready()
-        await eventually(lambda: api.watching == 2)
+        await eventually(lambda: api.watching == 4)
         warnings, paths = await served.admit()
         assert "until you create this PodGroup" in warnings[0]
         assert "/spec/schedulingGroup" in paths

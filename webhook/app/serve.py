@@ -19,6 +19,7 @@ from webhook.app.informers import Connected, connection, own_namespace, watch_me
 from webhook.app.runtime import Process, Runnable, admin_server, configured
 from webhook.cache.live import ClusterState, LiveReader
 from webhook.cache.nodes import Nodes
+from webhook.cache.quotas import NamespaceQuotas
 from webhook.certs.certificate_watcher import (
     CertificateFiles,
     CertificateSource,
@@ -77,6 +78,7 @@ class _Cluster:
     """Updates handlers with the APIs that the API server serves; None if standalone."""
     bindings: BindingHandler | None = None
     evictions: EvictionHandler | None = None
+    quotas: NamespaceQuotas | None = None
 
 
 def build(
@@ -155,7 +157,10 @@ def _reviewers(
     pods = PodHandler(cluster.clusters, cluster.identities, policy)
     rays = RayHandler(settings.validation.rules(ignoring=ignoring))
     rays.settings = structs.replace(
-        rays.settings, node_labels=policy.node_labels, repairs="repair" in components
+        rays.settings,
+        node_labels=policy.node_labels,
+        repairs="repair" in components,
+        namespaces=cluster.quotas,
     )
     if cluster.inform is not None:
         cluster.inform(pods, rays)
@@ -193,6 +198,9 @@ def _followed(settings: Settings, metrics: Metrics, seconds: float) -> _Cluster:
     if settings.topology.node_labels:
         parts["nodes"] = nodes = Nodes(api, settings.topology.node_labels)
         bindings = BindingHandler(nodes.labels)
+    quotas = None
+    if settings.validation.quotas:
+        parts["quotas"] = quotas = NamespaceQuotas(api, settings.namespaces, clusters, members)
     default = settings.disruption.max_disrupted_replicas
     evictions = EvictionHandler(clusters, members, cluster.reader, default, monotonic)
     metrics.expose(table.EVICTIONS, lambda: evictions.counts)
@@ -212,6 +220,7 @@ def _followed(settings: Settings, metrics: Metrics, seconds: float) -> _Cluster:
         inform,
         bindings,
         evictions,
+        quotas,
     )
 
 

@@ -240,6 +240,9 @@ class Validation(_Section):
     and only warn about checks that no earlier release makes.
     """
 
+    quotas: bool = True
+    """Whether `serve` watches ResourceQuotas and LimitRanges, and warns of pods that do not fit."""
+
     operators: list[str] = [*OPERATORS]
     """Service accounts of the KubeRay operator, by default those of its two installation methods.
     Denials of a Ray object that one of them creates for another Ray object become warnings: the

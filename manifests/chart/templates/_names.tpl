@@ -71,6 +71,9 @@ RAY_WEBHOOK_TLS__CLIENT_CA: /etc/ray-webhook/clients/{{ .key }}
 {{- if ne (include "ray-webhook.components" .) "events" }}
 RAY_WEBHOOK_INSTALLATION__COMPONENTS: {{ include "ray-webhook.components" . | quote }}
 {{- end }}
+{{- if not .Values.quotas.enabled }}
+RAY_WEBHOOK_VALIDATION__QUOTAS: "false"
+{{- end }}
 {{- with .Values.nodeLabels }}
 RAY_WEBHOOK_TOPOLOGY__NODE_LABELS: {{ toJson . | quote }}
 {{- end }}

@@ -1,0 +1,155 @@
+"""ResourceQuotas and LimitRanges, followed for warnings about pods that do not fit."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from operator import attrgetter
+from typing import Any, Final, Generic, TypeVar
+
+from msgspec import Struct
+
+from webhook.api.quotas import (
+    LimitRange,
+    Limits,
+    NamespaceLimits,
+    Quota,
+    ResourceQuota,
+    read_limits,
+    read_quota,
+)
+from webhook.cache.informer import ListWatch
+from webhook.cache.store import Store
+from webhook.groups.group_config import ClusterIndex
+from webhook.groups.identity import GroupKey
+from webhook.groups.identity_index import Membership
+from webhook.kubeclient.client import Api
+from webhook.kubeclient.wire import Codec, Resource, path_of
+
+T = TypeVar("T", ResourceQuota, LimitRange)
+V = TypeVar("V", bound=Quota | Limits)
+
+OBJECTS_MAX: Final = 16
+"""Objects of a kind in a namespace that are stored."""
+AMOUNTS_MAX: Final = 128
+"""Amounts of an object; an object with more is not stored."""
+
+
+class _Stored(Struct, Generic[V], frozen=True):
+    namespace: str
+    values: tuple[V, ...]
+
+
+class _Objects(Generic[V]):
+    """The objects of a kind by uid, and their values by namespace, which other threads read."""
+
+    def __init__(self, by_namespace: dict[str, tuple[V, ...]]) -> None:
+        self._objects: dict[str, _Stored[V]] = {}
+        self._uids: dict[str, list[str]] = {}
+        self._by_namespace = by_namespace
+
+    def get(self, uid: str) -> _Stored[V] | None:
+        return self._objects.get(uid)
+
+    def items(self) -> Iterable[tuple[str, _Stored[V]]]:
+        return self._objects.items()
+
+    def put(self, uid: str, value: _Stored[V]) -> None:
+        uids = self._uids.setdefault(value.namespace, [])
+        if uid not in self._objects:
+            if len(uids) >= OBJECTS_MAX:
+                return
+            uids.append(uid)
+        self._objects[uid] = value
+        self._join(value.namespace, uids)
+
+    def remove(self, uid: str) -> None:
+        found = self._objects.pop(uid, None)
+        if found is not None:
+            uids = self._uids[found.namespace]
+            uids.remove(uid)
+            self._join(found.namespace, uids)
+
+    def _join(self, namespace: str, uids: Iterable[str]) -> None:
+        values = tuple(value for uid in uids for value in self._objects[uid].values)
+        if uids:
+            self._by_namespace[namespace] = values
+        else:
+            self._by_namespace.pop(namespace, None)
+            del self._uids[namespace]
+
+
+class NamespaceQuotas:
+    """Watches the ResourceQuotas and LimitRanges of namespaces, or of all if `namespaces` is empty.
+    Until a list is complete, or without the right, there are none.
+    """
+
+    def __init__(
+        self, api: Api, namespaces: Sequence[str], clusters: ClusterIndex, members: Membership
+    ) -> None:
+        self._clusters = clusters
+        self._members = members
+        self._quotas: dict[str, tuple[Quota, ...]] = {}
+        self._limits: dict[str, tuple[Limits, ...]] = {}
+        quotas: _Objects[Quota] = _Objects(self._quotas)
+        limits: _Objects[Limits] = _Objects(self._limits)
+        self.watches: list[ListWatch[Any]] = []
+        for namespace in namespaces or [""]:
+            watch = partial(_watch, api, namespace)
+            self.watches.append(watch("resourcequotas", ResourceQuota, quotas, _quota_of))
+            self.watches.append(watch("limitranges", LimitRange, limits, read_limits))
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for watch in self.watches:
+                group.create_task(watch.run(), name=watch.name)
+
+    def limits(self, namespace: str) -> NamespaceLimits | None:
+        """Return the ResourceQuotas and LimitRanges of a namespace, None without any."""
+        quotas, limits = self._quotas.get(namespace, ()), self._limits.get(namespace, ())
+        if not (quotas or limits) or not all(watch.synced for watch in self.watches):
+            return None
+        return NamespaceLimits(quotas, limits)
+
+    def workers(self, namespace: str, cluster: str, group: str) -> int:
+        """Return the number of pods of a worker group."""
+        config = self._clusters.get(namespace, cluster)
+        if config is None:
+            return 0
+        return len(self._members.uids_in(GroupKey(namespace, config.uid, group)))
+
+
+def _quota_of(quota: ResourceQuota) -> list[Quota]:
+    return [read_quota(quota)]
+
+
+def _watch(
+    api: Api,
+    namespace: str,
+    plural: str,
+    kind: type[T],
+    objects: _Objects[V],
+    read: Callable[[T], list[V]],
+) -> ListWatch[T]:
+    def keep(value: T, _old: _Stored[V] | None) -> _Stored[V] | None:
+        values = tuple(read(value))
+        few = sum(map(_amounts, values)) <= AMOUNTS_MAX
+        return _Stored(value.metadata.namespace or "", values) if few else None
+
+    path = path_of("/api/v1", namespace, plural)
+    resource = Resource(plural, namespace, path, Codec(kind))
+    store: Store[T, str, _Stored[V]] = Store(
+        objects,
+        keep,
+        attrgetter("namespace"),
+        lambda stored: namespace in ("", stored.namespace),
+    )
+    return ListWatch(api, resource, store)
+
+
+def _amounts(value: Quota | Limits) -> int:
+    """Return the number of amounts and scopes."""
+    if isinstance(value, Quota):
+        scopes = sum(1 + len(term.values or ()) for term in value.scopes)
+        return len(value.hard) + len(value.used) + scopes
+    parts = (value.max, value.min, value.ratio, value.default, value.default_request)
+    return sum(map(len, parts))
