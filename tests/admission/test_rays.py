@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+from collections.abc import Callable
+from typing import TypeVar, TypeVarTuple
 
 import pytest
 from msgspec import structs
@@ -15,12 +17,20 @@ from tests.validation.builders import (
     a_service,
 )
 from webhook.admission.codec import WARNING_MAX
+from webhook.admission.eviction_handler import EvictionHandler
 from webhook.admission.ray_handler import CAUSES_MAX, RayHandler, render
 from webhook.admission.reviewer import Outcome, Validation
 from webhook.api.review import INVALID, BadReview
+from webhook.groups.group_config import ClusterIndex
+from webhook.groups.identity import Key
+from webhook.groups.identity_index import Membership
+from webhook.groups.required_reads import Read
 from webhook.validation.field import Field
 from webhook.validation.finding import DENY, WARN, Finding
 from webhook.validation.rule_settings import RuleSettings
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 RESOURCES = {
     "RayCluster": "rayclusters",
@@ -54,6 +64,36 @@ def a_review(
 def reviewed(body: bytes, rules: RuleSettings | None = None) -> Outcome:
     handler = RayHandler() if rules is None else RayHandler(rules)
     return asyncio.run(Validation(handler).review(body))
+
+
+class NoReader:
+    """Reads nothing: the reviews here are no evictions."""
+
+    def now(self) -> float:
+        return 0.0
+
+    def contact(self, _: Key) -> float:
+        return 0.0
+
+    async def read(self, _: Read) -> None:
+        raise AssertionError
+
+
+async def without_body(
+    client: str,  # noqa: ARG001 - an InThread
+    body: bytes,  # noqa: ARG001
+    function: Callable[[bytes, *Ts], T],
+    *arguments: *Ts,
+) -> T:
+    """Call a function of a body with none, which cannot be decoded."""
+    return function(b"", *arguments)
+
+
+def test_a_small_review_is_decoded_once_beside_those_of_evictions() -> None:
+    evictions = EvictionHandler(ClusterIndex(), Membership(), NoReader(), None, lambda: 0.0)
+    validation = Validation(RayHandler(), evictions, in_thread=without_body)
+    body = a_review(a_cluster().group().build())
+    assert asyncio.run(validation.review(body)).answer.allowed
 
 
 def response_to(body: bytes) -> Json:

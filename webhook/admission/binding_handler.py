@@ -7,7 +7,7 @@ https://github.com/kubernetes/enhancements/tree/master/keps/sig-node/4742-node-t
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from webhook.api.objects import Strings
+from webhook.api.objects import Strings, map_of
 from webhook.api.review import ALLOWED, AdmissionRequest, Answer
 from webhook.mutation.fold import Operation, encode, extended
 
@@ -26,7 +26,7 @@ class BindingHandler:
     async def __call__(self, request: AdmissionRequest[Any]) -> Answer:
         """Return the annotations to add; none for a binding without a Node."""
         binding = request.object if isinstance(request.object, dict) else {}
-        target, meta = (_map(binding.get(name)) for name in ("target", "metadata"))
+        target, meta = (map_of(binding.get(name)) for name in ("target", "metadata"))
         name = target.get("name")
         if target.get("kind", "Node") not in ("", "Node") or not isinstance(name, str) or not name:
             return ALLOWED
@@ -38,7 +38,3 @@ class BindingHandler:
         annotations = meta.get("annotations")
         present = annotations if isinstance(annotations, dict) else None
         return Answer(patch=encode(extended("/metadata/annotations", present, labels)))
-
-
-def _map(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}

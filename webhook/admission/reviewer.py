@@ -215,7 +215,7 @@ class Validation:
             return await self._in_thread(client, body, self._checked)
         request = decode_object(body) if len(body) <= _SMALL else None
         if request is None or _target(request) != _EVICTION:
-            outcome = await self._in_thread(client, body, self._checked)
+            outcome = await self._in_thread(client, body, self._checked, request)
             request = outcome.request
             if _target(request) != _EVICTION:
                 return outcome
@@ -223,8 +223,8 @@ class Validation:
         answer = await evictions(request, partial(self._in_time, seconds=seconds))
         return Outcome(request, answer, encode(request, answer))
 
-    def _checked(self, body: bytes) -> Outcome:
-        request = decode_object(body)
+    def _checked(self, body: bytes, request: AdmissionRequest[Any] | None = None) -> Outcome:
+        request = request or decode_object(body)
         answer = self._rays(request)
         return Outcome(request, answer, encode(request, answer))
 

@@ -15,6 +15,12 @@ from webhook.api.times import seconds_of
 
 Strings = dict[str, str]
 
+
+def map_of(value: object) -> dict[str, Any]:
+    """Return a value of a decoded object that is a map; an empty map for any other value."""
+    return value if isinstance(value, dict) else {}
+
+
 _EMPTY: Strings = {}
 """Shared by all views of absent maps; never modified."""
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from webhook.api import names
 from webhook.api.formats import shortened
-from webhook.api.objects import Pod
+from webhook.api.objects import Pod, map_of
 from webhook.api.review import Denied
 from webhook.groups.group_config import facts_of
 from webhook.groups.identity_labels import carried_identity
@@ -89,16 +89,12 @@ def _others(findings: Iterable[Finding], known: Iterable[Finding]) -> tuple[Find
 
 def _wanted(document: Object) -> Object:
     """Return the fields of an object that users write: its spec, labels and annotations."""
-    meta = _map(document.get("metadata"))
+    meta = map_of(document.get("metadata"))
     annotations = {
-        key: value for key, value in _map(meta.get("annotations")).items() if key != _LAST_APPLIED
+        key: value for key, value in map_of(meta.get("annotations")).items() if key != _LAST_APPLIED
     }
-    kept = {"labels": _map(meta.get("labels")), "annotations": annotations}
-    return {"metadata": kept, "spec": _map(document.get("spec"))}
-
-
-def _map(value: object) -> Object:
-    return value if isinstance(value, dict) else {}
+    kept = {"labels": map_of(meta.get("labels")), "annotations": annotations}
+    return {"metadata": kept, "spec": map_of(document.get("spec"))}
 
 
 def _last(meta: Object) -> Object:
@@ -106,10 +102,10 @@ def _last(meta: Object) -> Object:
     which an apply never removes.
     """
     try:
-        last = msgspec.json.decode(_map(meta.get("annotations")).get(_LAST_APPLIED, "{}"))
+        last = msgspec.json.decode(map_of(meta.get("annotations")).get(_LAST_APPLIED, "{}"))
     except msgspec.DecodeError:
         return {}
-    return _wanted(_map(last))
+    return _wanted(map_of(last))
 
 
 def _applied(live: Any, last: Any, new: Any) -> Any:  # noqa: ANN401 - any JSON value

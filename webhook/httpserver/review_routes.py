@@ -70,17 +70,6 @@ class Observer(Protocol):
         """Record an internal error."""
 
 
-_HANDLED: Final = (
-    StarletteHTTPException,
-    BadReview,
-    NotNow,
-    OverBudget,
-    QueueFull,
-    ClientDisconnect,
-)
-"""Exceptions for which the application has handlers."""
-
-
 class ReviewRoute:
     """Answers a request with the verdict of `reviewer`.
 
@@ -106,10 +95,10 @@ class ReviewRoute:
             outcome = await self._review(request)
         except asyncio.CancelledError:  # the server stops, after its grace period
             raise HTTPException(503, "this process stops; try again", _LAST) from None
-        except _HANDLED:
-            raise
         # Catch everything: an internal error must not close the connection.
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
+            if any(kind in request.app.exception_handlers for kind in type(error).__mro__):
+                raise
             self._observer.failed(error)
             text = "ray-webhook failed to review this object; its log has the traceback"
             raise HTTPException(500, text) from None

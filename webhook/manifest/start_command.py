@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from webhook.api import names
+from webhook.api.objects import map_of
 from webhook.api.quantity import read_quantity
 
 _ULIMIT: Final = "ulimit -n ${RAY_START_ULIMIT_OPEN_FILES:-65536}"
@@ -29,20 +30,20 @@ def start_commands(document: Object, name: str, namespace: str) -> Iterator[tupl
     the template, which KubeRay puts before `ray start` without quotes, or those words alone if
     they replace the start or contain it.
     """
-    spec = _map(document.get("spec"))
-    head = _map(spec.get("headGroupSpec"))
-    port = _map(head.get("rayStartParams")).get("port") or "6379"
+    spec = map_of(document.get("spec"))
+    head = map_of(spec.get("headGroupSpec"))
+    port = map_of(head.get("rayStartParams")).get("port") or "6379"
     service = f"{name}-head-svc.{namespace}.svc.cluster.local:{port}"
-    annotations = _map(_map(document.get("metadata")).get("annotations"))
+    annotations = map_of(map_of(document.get("metadata")).get("annotations"))
     groups = [(names.HEAD_GROUP, head, "")]
     groups += [
         (str(group.get("groupName")), group, service)
         for group in spec.get("workerGroupSpecs") or []
     ]
     for group_name, group, address in groups:
-        template = _map(group.get("template"))
-        own = _map(_map(template.get("metadata")).get("annotations"))
-        container = next(iter(_map(template.get("spec")).get("containers") or []), None)
+        template = map_of(group.get("template"))
+        own = map_of(map_of(template.get("metadata")).get("annotations"))
+        container = next(iter(map_of(template.get("spec")).get("containers") or []), None)
         if container is not None:
             overwrites = any(map(_overwrites, (annotations, own)))
             yield (
@@ -55,21 +56,17 @@ def start_amounts(group: Object) -> dict[str, str] | None:
     """Return the parameters of `ray start` with which KubeRay starts a group, without those that
     are the same in all groups; None if its container has no `ray start` of KubeRay.
     """
-    template = _map(group.get("template"))
-    containers = _map(template.get("spec")).get("containers")
-    container = _map(next(iter(containers if isinstance(containers, list) else []), None))
-    own = _map(_map(template.get("metadata")).get("annotations"))
+    template = map_of(group.get("template"))
+    containers = map_of(template.get("spec")).get("containers")
+    container = map_of(next(iter(containers if isinstance(containers, list) else []), None))
+    own = map_of(map_of(template.get("metadata")).get("annotations"))
     if _overwrites(own) or _starts_ray(_words(container)):
         return None
-    return _with_amounts(_own_params(group), _map(container.get("resources")))
+    return _with_amounts(_own_params(group), map_of(container.get("resources")))
 
 
 def _list(value: object) -> Sequence[Any]:
     return value if isinstance(value, list) else ()
-
-
-def _map(value: object) -> Object:
-    return value if isinstance(value, dict) else {}
 
 
 def _overwrites(annotations: Object) -> bool:
@@ -96,20 +93,20 @@ def _composed(container: Object, command: str, overwrites: bool) -> str:  # noqa
 def _ray_start(group: Object, container: Object, address: str) -> str:
     """Return `ray start` of a group; `address` is that of the head, empty for the head itself."""
     params = _own_params(group)
-    if labels := _map(group.get("labels")):
+    if labels := map_of(group.get("labels")):
         params["labels"] = ",".join(f"{key}={labels[key]}" for key in sorted(labels))
     first = {"address": address} if address else {"dashboard-host": "0.0.0.0"}  # noqa: S104
     ports = {"metrics-export-port": "8080", "dashboard-agent-listen-port": "52365"}
     params = {**first, **ports, **params, "block": "true"}
-    params = _with_amounts(params, _map(container.get("resources")))
+    params = _with_amounts(params, map_of(container.get("resources")))
     flags = "".join(_flag(name, params[name]) for name in sorted(params))
     return f"ray start{'' if address else ' --head'}{flags}"
 
 
 def _own_params(group: Object) -> dict[str, str]:
     """Return the parameters that a group itself sets, by `rayStartParams` and `resources`."""
-    params = {key: str(value) for key, value in _map(group.get("rayStartParams")).items()}
-    return params | _group_resources(_map(group.get("resources")))
+    params = {key: str(value) for key, value in map_of(group.get("rayStartParams")).items()}
+    return params | _group_resources(map_of(group.get("resources")))
 
 
 def _flag(name: str, value: str) -> str:
@@ -135,7 +132,7 @@ def _group_resources(amounts: Object) -> dict[str, str]:
 
 def _with_amounts(params: dict[str, str], resources: Object) -> dict[str, str]:
     """Return parameters with those that KubeRay derives from the resources of Ray's container."""
-    limits, requests = _map(resources.get("limits")), _map(resources.get("requests"))
+    limits, requests = map_of(resources.get("limits")), map_of(resources.get("requests"))
     amounts = {
         "num-cpus": read_quantity(limits.get("cpu")) or read_quantity(requests.get("cpu")),
         "memory": read_quantity(limits.get("memory")),

@@ -22,7 +22,7 @@ from webhook.accelerators.devices import (
 )
 from webhook.accelerators.slices import Slice, read_slice
 from webhook.api import names
-from webhook.api.objects import ALWAYS, ResourceClaim, WorkerGroup
+from webhook.api.objects import ALWAYS, ResourceClaim, WorkerGroup, map_of
 from webhook.api.release import Release, image_release, parse_release
 from webhook.groups.ippr import parse_ippr
 from webhook.groups.kueue import NO_KUEUE, Kueue, read_kueue
@@ -298,11 +298,11 @@ def _group(field: Field, name: str, kueue: Kueue) -> Group:
     """Return the view of the group at `field`. Large objects have hundreds of groups, so only
     fields that findings refer to become `Field` objects.
     """
-    value = _map(field.value)
+    value = map_of(field.value)
     template_field = field / "template"
-    template = _map(template_field.value)
+    template = map_of(template_field.value)
     pod_field = template_field / "spec"
-    pod = _map(pod_field.value)
+    pod = map_of(pod_field.value)
     hosts, maximum = _number(value.get("numOfHosts")), _number(value.get("maxReplicas"))
     hosts = 1 if hosts is None else hosts
     scale = WorkerGroup(
@@ -319,7 +319,7 @@ def _group(field: Field, name: str, kueue: Kueue) -> Group:
         [container.devices for container in containers],
         [(init.devices, init.field.value.get("restartPolicy") == ALWAYS) for init in inits],
     )
-    annotations = _strings(_map(template.get("metadata")).get("annotations"))
+    annotations = _strings(map_of(template.get("metadata")).get("annotations"))
     selector = _strings(pod.get("nodeSelector"))
     placed = kueue.places(annotations, _names(pod.get("schedulingGates")))
     chips = devices.get(TPU.name, 0) * hosts
@@ -349,8 +349,8 @@ def _container(value: Mapping[str, Any], field: Field) -> Container:
             for index, entry in enumerate(entries)
             if type(entry) is dict and type(entry.get("name")) is str
         }
-    resources = _map(value.get("resources"))
-    limits, requests = _map(resources.get("limits")), _map(resources.get("requests"))
+    resources = map_of(value.get("resources"))
+    limits, requests = map_of(resources.get("limits")), map_of(resources.get("requests"))
     claims = _names(resources.get("claims"))
     devices = (
         count_devices(limits, requests, lambda _, amount: number_of(amount), claims)
@@ -363,11 +363,7 @@ def _container(value: Mapping[str, Any], field: Field) -> Container:
 
 def _names(listed: object) -> list[str]:
     """Return the names of the entries of a list."""
-    return [_text(_map(each).get("name")) for each in listed] if type(listed) is list else []
-
-
-def _map(value: object) -> dict[str, Any]:
-    return value if type(value) is dict else {}
+    return [_text(map_of(each).get("name")) for each in listed] if type(listed) is list else []
 
 
 def _text(value: object) -> str:
@@ -379,5 +375,5 @@ def _number(value: object) -> int | None:
 
 
 def _strings(value: object) -> dict[str, str]:
-    held = _map(value)
+    held = map_of(value)
     return {key: text for key, text in held.items() if type(text) is str} if held else held

@@ -75,8 +75,8 @@ def ray_command_never_ends(cluster: Cluster) -> Iterator[Fault]:
             found = _ENDLESS.match(_bare(command))
             loop = command.startswith(("while", "until"))
             if found and not (loop and _LOOP_ENDS.search(text)):
-                said = f"{' '.join(command.split())[:30]!r} does not end, so Ray never starts"
-                yield Fault(_field(group), f"{said}: use another container, or (... &)")
+                problem = f"{' '.join(command.split())[:30]!r} does not end, so Ray never starts"
+                yield Fault(_field(group), f"{problem}: use another container, or (... &)")
                 break
 
 
