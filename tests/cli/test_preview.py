@@ -176,6 +176,17 @@ def test_the_files_of_a_directory_and_several_files_are_read(run: Run, write: Wr
     assert run("preview", "-f", write(CLUSTER), "-f", two, "-o", "patch").out.count("\n") == 3 + 5
 
 
+def test_a_pod_that_is_older_than_the_hosts_of_its_group_has_no_identity(
+    run: Run, write: Write
+) -> None:
+    pod = a_pod().of("c").worker("g").label(names.LABEL_REPLICA_INDEX, "0").build()
+    cluster = a_cluster("c").group("g", hosts=2, replicas=1).build()
+    state = write(cluster, pod, name="state.yaml")
+    status, out, err = run("preview", write(cluster), "--state", state, "--explain")
+    assert (status, out.count("replica 0, host")) == (0, 2)
+    assert err.count("a group of 2 hosts needs all three identity labels; recreate the pod") == 1
+
+
 def test_a_pod_that_is_not_of_ray_needs_no_state(run: Run, write: Write) -> None:
     plain = other(metadata={"name": "web"}, spec={"containers": [{"name": "web"}]})
     assert run("preview", write(plain)) == (0, "pod 1: web: is unchanged\n", "")

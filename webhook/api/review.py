@@ -116,7 +116,7 @@ class Denied(Exception):  # noqa: N818 - named for what happened, as the API ser
     """
 
     def __init__(self, *causes: Cause, rules: tuple[str, ...] = ()) -> None:
-        super().__init__("; ".join(cause.message for cause in causes))
+        super().__init__("; ".join(dict.fromkeys(cause.message for cause in causes)))
         self.causes, self.rules = causes, rules
 
 

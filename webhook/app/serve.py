@@ -177,6 +177,8 @@ def _reviewers(
 
 def _standalone(settings: Settings, manifests: Sequence[Manifest]) -> _Cluster:
     state = load_state(manifests, ignoring=settings.ignore.rayclusters)
+    for problem in state.outdated:
+        raise problem
     reservations = standalone(Membership(), state.clusters)
     return _Cluster(state.clusters, state.members, state.identities, reservations)
 

@@ -237,6 +237,8 @@ async def _results(
     clusters = [cluster.manifest for cluster in sent if not cluster.refused]
     views = [as_pod(manifest) for manifest in pods]
     known = load_state([*state, *clusters], views)
+    for problem in known.outdated:
+        sys.stderr.write(many_lines(f"ray-webhook preview: warning: {problem}\n"))
     handler = PodHandler(known.clusters, known.identities)
     documents = [manifest.document for manifest in pods]
     sent_views = known.rayclusters[len(known.rayclusters) - len(clusters) :]

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from functools import partial
 from sys import intern
 from typing import Final
 
@@ -125,7 +126,7 @@ def identity_of(
     UnicodeDecodeError for variables that cannot be decoded.
     """
     alone = (hosts is None or hosts <= 1) and names.LABEL_HOST_INDEX not in labels
-    carried = carried_identity(labels, 1 if alone else bound)
+    carried = _carried(labels, 1 if alone else bound, partial(_part_of_live, hosts))
     previous = labels.get(names.LABEL_LEGACY_REPLICA_INDEX)
     if carried is not None or previous is None or spec is None:
         return carried
@@ -146,6 +147,20 @@ def carried_identity(labels: Strings, hosts: int) -> HostIdentity | None:
 
     Raises Denied if the labels are incomplete or invalid.
     """
+    return _carried(labels, hosts, partial(_part, hosts))
+
+
+def is_of_one_host(labels: Strings) -> bool:
+    """Return whether a pod has the identity of a group of 1 host: an index alone."""
+    return names.LABEL_REPLICA_INDEX in labels and labels.keys().isdisjoint(
+        (names.LABEL_REPLICA_NAME, names.LABEL_HOST_INDEX)
+    )
+
+
+def _carried(labels: Strings, hosts: int, part: Callable[[], str]) -> HostIdentity | None:
+    """Return the identity in labels with a host below `hosts`. Raises Denied, with the text of
+    `part` for an incomplete identity.
+    """
     index = labels.get(names.LABEL_REPLICA_INDEX)
     name = labels.get(names.LABEL_REPLICA_NAME)
     host = labels.get(names.LABEL_HOST_INDEX)
@@ -158,7 +173,8 @@ def carried_identity(labels: Strings, hosts: int) -> HostIdentity | None:
         return HostIdentity(int(index), 0, "")
     if index is None or name is None or host is None:
         missing = [label for label in names.IDENTITY_LABELS if label not in labels]
-        raise Denied(*(_part(label, hosts) for label in missing))
+        text = part()
+        raise Denied(*(_cause(REQUIRED, label, text) for label in missing))
     causes = [
         *_index_causes(names.LABEL_REPLICA_INDEX, index, MAX_REPLICAS),
         *_name_causes(name),
@@ -192,18 +208,22 @@ def _name_causes(text: str) -> list[Cause]:
     return [_cause(INVALID, names.LABEL_REPLICA_NAME, message)]
 
 
-def _part(label: str, hosts: int) -> Cause:
-    whole = (
-        "all three identity labels"
-        if hosts > 1
-        else f"{names.LABEL_REPLICA_INDEX} alone, or all three identity labels"
-    )
-    text = (
-        f"the pod carries only a part of its identity: a group of {hosts} "
-        f"host{'s' if hosts > 1 else ''} needs {whole}, or none of them; remove identity labels "
-        "from the pod template"
-    )
-    return _cause(REQUIRED, label, text)
+def _part(hosts: int) -> str:
+    """Return the problem of a new pod with an incomplete identity."""
+    return f"{_needs(hosts)}, or none of them; remove identity labels from the pod template"
+
+
+def _part_of_live(hosts: int | None) -> str:
+    """Return the problem of a live pod, whose group may have had other hosts."""
+    return f"{_needs(hosts)}; recreate the pod, which may be older than numOfHosts"
+
+
+def _needs(hosts: int | None) -> str:
+    needed = "all three identity labels"
+    if hosts == 1:
+        needed = f"{names.LABEL_REPLICA_INDEX} alone, or {needed}"
+    size = "several hosts" if hosts is None else f"{hosts} host{'' if hosts == 1 else 's'}"
+    return f"the pod carries only a part of its identity: a group of {size} needs {needed}"
 
 
 def _cause(reason: str, label: str, message: str) -> Cause:

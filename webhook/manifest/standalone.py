@@ -14,9 +14,10 @@ from webhook.groups.annotations import read_index
 from webhook.groups.group_config import ClusterIndex, facts_of
 from webhook.groups.identity import GroupKey, ShardKey
 from webhook.groups.identity_index import Membership
-from webhook.groups.identity_labels import identity_of
+from webhook.groups.identity_labels import identity_of, is_of_one_host
 from webhook.manifest.reader import Manifest
 from webhook.manifest.views import as_cluster, as_pod, problem_in
+from webhook.manifest.yaml_values import ManifestError
 from webhook.reservation.identities import StandaloneIdentities
 
 
@@ -29,6 +30,8 @@ class Standalone:
     identities: StandaloneIdentities
     rayclusters: list[RayCluster]
     """The RayClusters, in the order of their manifests."""
+    outdated: list[ManifestError]
+    """The pods that are older than the `numOfHosts` of their groups, which have no identity."""
 
 
 def load_state(
@@ -41,14 +44,14 @@ def load_state(
     exempts a RayCluster. Of `without_identity` pods, only their owners' uids are used.
 
     Raises ManifestError for an object of an invalid shape, and for a pod with invalid identity
-    labels.
+    labels, unless it has those of a group of 1 host.
     """
     members = Membership()
     pods = [(manifest, as_pod(manifest)) for manifest in manifests if manifest.kind == POD_KIND]
     owned = [*(pod for _, pod in pods), *without_identity]
     rayclusters = [as_cluster(each, owned) for each in manifests if each.kind == RAYCLUSTER_KIND]
     clusters, identities = ClusterIndex(ignoring=ignoring), StandaloneIdentities(members)
-    state = Standalone(clusters, members, identities, rayclusters)
+    state = Standalone(clusters, members, identities, rayclusters, [])
     for cluster in rayclusters:
         clusters.put(facts_of(cluster))
     _shard(clusters)
@@ -56,7 +59,10 @@ def load_state(
         try:
             _identity(state, pod, f"state-{number}")
         except Denied as denied:
-            raise problem_in(manifest, str(denied), ("metadata", "labels")) from None
+            problem = problem_in(manifest, str(denied), ("metadata", "labels"))
+            if not is_of_one_host(pod.labels):
+                raise problem from None
+            state.outdated.append(problem)
     return state
 
 
