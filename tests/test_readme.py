@@ -17,22 +17,12 @@ COMMANDS = [line for block in BLOCKS for line in block.splitlines() if line]
 TARGETS = re.findall(r"`make ([a-z0-9-]+)", README) + [
     line.split()[1] for line in COMMANDS if line.startswith("make ")
 ]
-TUTORIAL = ROOT / "docs" / "tutorial.md"
-"""A page whose commands follow each other: tests/e2e/test_tutorial.py runs it."""
-PAGES = [path.read_text() for path in sorted((ROOT / "docs").glob("*.md")) if path != TUTORIAL]
-OF_DOCS = [
-    line
-    for block in re.findall(r"```sh\n(.*?)```", "\n".join(PAGES), re.DOTALL)
-    for line in block.splitlines()
-    if line
-]
 ENDS = {".venv/bin/ray-webhook validate tests/demo/broken.yaml": 1}
 """Exit codes that are not 0."""
 
 
 def test_there_are_commands_to_test() -> None:
     assert len([line for line in COMMANDS if "ray-webhook" in line]) >= 4
-    assert len([line for line in OF_DOCS if line.startswith("ray-webhook ")]) >= 4
 
 
 @pytest.mark.parametrize("command", [line for line in COMMANDS if "ray-webhook" in line])
@@ -44,22 +34,6 @@ def test_each_command_runs_as_written(
     assert program == ".venv/bin/ray-webhook"
     assert main(words) == ENDS.get(command, 0)
     assert "".join(capsys.readouterr())
-
-
-@pytest.mark.parametrize("command", [line for line in OF_DOCS if line.startswith("ray-webhook ")])
-def test_each_command_of_the_docs_runs_as_written(
-    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(ROOT)
-    assert main(shlex.split(command)[1:]) == 0
-    assert "".join(capsys.readouterr())
-
-
-def test_commands_of_the_docs_that_need_a_cluster_name_files_that_exist() -> None:
-    others = [line for line in OF_DOCS if not line.startswith("ray-webhook ")]
-    assert all(line.startswith(("kubectl ", "helm ")) for line in others)
-    for path in re.findall(r"(?<![\w./-])(?:manifests|examples)/[\w./-]+", "\n".join(others)):
-        assert (ROOT / path).exists(), path
 
 
 @pytest.mark.parametrize("target", sorted(set(TARGETS)))
