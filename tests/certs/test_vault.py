@@ -19,11 +19,11 @@ from tests.certs.registry import (
     Registry,
     registry,
 )
+from tests.kubeclient.following import client_of
 from tests.server import serving
 from webhook.certs.context import CertificateError, read_validity
 from webhook.certs.issue import Pair
 from webhook.certs.self_signed import SelfSigned
-from webhook.kubeclient.client import Api
 from webhook.kubeclient.kubeconfig import kubeconfig
 from webhook.kubeclient.secrets import SecretStore
 
@@ -36,7 +36,7 @@ def with_vault(objects: Registry, directory: Path, act: Callable[[SecretStore], 
     """Return what `act` does with a vault that is connected."""
 
     async def run() -> T:
-        async with Api(kubeconfig(str(objects.kubeconfig(directory)))) as api:
+        async with client_of(kubeconfig(str(objects.kubeconfig(directory)))) as api:
             return await act(SecretStore(api, "ray-webhook", "ray-webhook"))
 
     return asyncio.run(run())

@@ -11,6 +11,7 @@ from tests.kubeclient.fake_api import RAYCLUSTERS, FakeApi, Object
 from tests.kubeclient.following import (
     QUICK,
     beside,
+    client_of,
     eventually,
     plain,
 )
@@ -23,7 +24,6 @@ from webhook.controller.podgroups.podgroup_reconciler import (
     Subject,
 )
 from webhook.diagnostics.object_cache import ObjectCache as Objects
-from webhook.kubeclient.client import Api
 from webhook.kubeclient.timeouts import Clock, QueueTiming
 
 PACE = QueueTiming(resync=0.08, tick=0.01, first_delay=0.01, longest_delay=0.05)
@@ -65,7 +65,7 @@ async def publishing(
     subject: Subject = SCHEDULING_GROUPS,
 ) -> AsyncIterator[Publishing]:
     """Publish to a fake API server, until the end of the block."""
-    connection, objects, rests = Api(plain(api)), Objects(), Rests()
+    connection, objects, rests = client_of(plain(api)), Objects(), Rests()
     index = GroupIndex(objects)
     observing = Observing(connection, objects, namespaces, QUICK, other_kinds=())
     publisher = PodGroupReconciler(observing, index, timing, Clock(sleep=rests.sleep), subject)

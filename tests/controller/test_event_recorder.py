@@ -11,7 +11,7 @@ from tests.kubeclient.fake_api import (
     Object,
     Request,
 )
-from tests.kubeclient.following import plain
+from tests.kubeclient.following import client_of, plain
 from webhook.controller.events import CONTROLLER, EventRecorder
 from webhook.diagnostics.tracker import EventRequest, Key, Kind
 from webhook.kubeclient.client import Api, Query
@@ -28,7 +28,7 @@ def a_notice(reason: str = "HostMissing", replica: str = "tpu-x7k2p") -> EventRe
 @asynccontextmanager
 async def recording(api: FakeApi, instance: str = "one") -> AsyncIterator[EventRecorder]:
     """Record to a fake API server, until the end of the block."""
-    async with Api(plain(api)) as connection:
+    async with client_of(plain(api)) as connection:
         yield EventRecorder(connection, instance)
 
 

@@ -5,9 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.kubeclient.fake_api import LEASES, FakeApi
-from tests.kubeclient.following import plain
+from tests.kubeclient.following import client_of, plain
 from webhook.controller.leader import Holding, Lease
-from webhook.kubeclient.client import Api
 from webhook.kubeclient.errors import ApiError
 
 SECONDS = 5.0
@@ -17,7 +16,7 @@ HELD = Holding("me", 15, "2026-11-21T10:00:00.000000Z", "2026-11-21T10:00:02.000
 @pytest.fixture
 async def lease(api: FakeApi) -> AsyncIterator[Lease]:
     """A Lease in the fake API server."""
-    async with Api(plain(api)) as connection:
+    async with client_of(plain(api)) as connection:
         yield Lease(connection, "ray-webhook", "ray-webhook-controller")
 
 

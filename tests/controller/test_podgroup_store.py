@@ -8,7 +8,7 @@ import pytest
 from tests.controller.publishing import a_cluster, counts, publishing
 from tests.controller.scheduling_rules import PODGROUPS, WORKLOADS
 from tests.kubeclient.fake_api import PODS, RAYCLUSTERS, FakeApi
-from tests.kubeclient.following import eventually, plain
+from tests.kubeclient.following import client_of, eventually, plain
 from tests.kubeclient.objects import a_pod
 from webhook.api import names
 from webhook.api.objects import RayCluster
@@ -16,7 +16,6 @@ from webhook.controller.podgroups.podgroup_store import PodGroupStore
 from webhook.groups.annotations import REPLICA, WORKER_GROUP
 from webhook.groups.group_config import facts_of
 from webhook.groups.identity import HostIdentity
-from webhook.kubeclient.client import Api
 
 
 def test_objects_are_found_once_however_they_are_looked_for_and_on_as_many_pages_as_it_takes() -> (
@@ -31,7 +30,7 @@ def test_objects_are_found_once_however_they_are_looked_for_and_on_as_many_pages
             edited = api.objects(PODGROUPS)["other-head"]
             api.put(PODGROUPS, {**edited, "metadata": {**edited["metadata"], "labels": {}}})
             api.page_limit = 1
-            async with Api(plain(api)) as connection:
+            async with client_of(plain(api)) as connection:
                 store = PodGroupStore(connection, "v1beta1")
                 facts = facts_of(msgspec.convert(a_cluster(WORKER_GROUP), RayCluster))
                 by_name = [

@@ -12,6 +12,7 @@ from tests.kubeclient.fake_api import EVENTS, PODS, FakeApi
 from tests.kubeclient.following import (
     QUICK,
     beside,
+    client_of,
     eventually,
     plain,
 )
@@ -21,7 +22,6 @@ from webhook.controller.events import NOTHING, EventRecorder, ProblemReporter
 from webhook.diagnostics.examiner import RESTLESS_SECONDS, Examiner
 from webhook.diagnostics.object_cache import ObjectCache
 from webhook.diagnostics.tracker import Tracker
-from webhook.kubeclient.client import Api
 from webhook.kubeclient.timeouts import QueueTiming
 
 
@@ -40,7 +40,7 @@ async def standing_by(
     api: FakeApi, clock: Clock
 ) -> AsyncIterator[tuple[ProblemReporter, ObjectCache]]:
     """Observe a fake API server until the end of the block, with a reporter that does not run."""
-    connection, object_cache = Api(plain(api)), ObjectCache()
+    connection, object_cache = client_of(plain(api)), ObjectCache()
     observing = Observing(connection, object_cache, timing=QUICK, other_kinds=INSTALLATION)
     reporter = ProblemReporter(
         object_cache,

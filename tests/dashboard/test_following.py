@@ -26,6 +26,7 @@ from tests.kubeclient.fake_api import (
 from tests.kubeclient.following import (
     QUICK,
     beside,
+    client_of,
     eventually,
     plain,
 )
@@ -89,7 +90,7 @@ async def following(
     fake: FakeApi, namespaces: list[str], *, person: bool = False
 ) -> AsyncIterator[Followed]:
     """Follow a fake API server until the end of the block."""
-    async with Api(plain(fake)) as api:
+    async with client_of(plain(fake)) as api:
         followed = Followed(api, namespaces, person=person)
         async with beside(followed.observing.run()):
             yield followed

@@ -71,6 +71,13 @@ def plain(api: FakeApi) -> Load:
     return load
 
 
+def client_of(load: Load) -> Api:
+    """Return a client whose requests have at least a minute, except where a test sets less than a
+    second.
+    """
+    return Api(load, lambda seconds: asyncio.timeout(seconds if seconds < 1 else max(seconds, 60)))
+
+
 @asynccontextmanager
 async def beside(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
     """Do work that never ends beside the block, and cancel it with the block; what it raised before
@@ -97,7 +104,7 @@ async def following(
 ) -> AsyncIterator[Following]:
     """Follow a fake API server, until the end of the block."""
     clusters, members = ClusterIndex(), Membership()
-    connection = Api(load or plain(api))
+    connection = client_of(load or plain(api))
     state = ClusterState(connection, clusters, members, namespaces, timing)
     async with beside(Connected(connection, {"cluster": state}).run()):
         yield Following(connection, state, clusters, members)

@@ -8,8 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.kubeclient.fake_api import FakeApi
-from tests.kubeclient.following import beside, eventually, plain
-from webhook.kubeclient.client import Api
+from tests.kubeclient.following import beside, client_of, eventually, plain
 from webhook.kubeclient.discovery import Discovery, KubernetesRelease, PodGroupsServed
 
 OFTEN = 0.02
@@ -27,7 +26,7 @@ class Asking:
 @asynccontextmanager
 async def asking(api: FakeApi) -> AsyncIterator[Asking]:
     """Ask a fake API server, until the end of the block."""
-    async with Api(plain(api)) as connection:
+    async with client_of(plain(api)) as connection:
         found = Asking(Discovery(PodGroupsServed(connection), OFTEN))
         async with beside(found.discovery.run()):
             yield found
@@ -149,7 +148,7 @@ async def releases(
     api: FakeApi, count: int, hear: Callable[[tuple[int, int] | None], None] | None = None
 ) -> list[tuple[int, int] | None]:
     """Return the first releases that are told."""
-    async with Api(plain(api)) as connection:
+    async with client_of(plain(api)) as connection:
         told: list[tuple[int, int] | None] = []
         discovery = Discovery(KubernetesRelease(connection), OFTEN)
         discovery.subscribe(told.append)

@@ -16,7 +16,7 @@ from tests.kubeclient.fake_api import (
     FakeApi,
     Fault,
 )
-from tests.kubeclient.following import QUICK, beside, eventually, following, plain
+from tests.kubeclient.following import QUICK, beside, client_of, eventually, following, plain
 from tests.kubeclient.objects import (
     KEY,
     a_pod,
@@ -28,7 +28,6 @@ from webhook.cache.serve_stores import PodStore, pods_in
 from webhook.groups.identity import HostIdentity
 from webhook.groups.identity_index import Membership
 from webhook.kubeclient import wire
-from webhook.kubeclient.client import Api
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.timeouts import Backoff, Clock, Timing
 
@@ -177,7 +176,7 @@ async def test_a_server_that_is_down_for_ten_minutes_is_asked_some_thirty_times(
     async with fake.serving():
         pass  # a port where no one listens
 
-    api, clock = Api(plain(fake)), Clock(random=lambda: 0.5, sleep=sleep)
+    api, clock = client_of(plain(fake)), Clock(random=lambda: 0.5, sleep=sleep)
     watch = ListWatch(api, pods_in(""), PodStore(Membership()), Timing(), clock)
     with suppress(asyncio.CancelledError):
         async with api:
@@ -353,7 +352,7 @@ async def test_a_monotonic_clock_that_jumps_ahead_changes_nothing(api: FakeApi) 
 
     api.always("watch", Fault.BRIEF)
 
-    connection, members = Api(plain(api)), Membership()
+    connection, members = client_of(plain(api)), Membership()
     watch = ListWatch(connection, pods_in(""), PodStore(members), QUICK, Clock(clock=clock))
     async with connection, beside(watch.run()):
         await eventually(lambda: watch.synced)
@@ -363,7 +362,7 @@ async def test_a_monotonic_clock_that_jumps_ahead_changes_nothing(api: FakeApi) 
 
 async def test_a_list_whose_pages_never_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wire, "PAGES_MAX", 3)
-    async with FakeApi(page_limit=1).serving() as api, Api(plain(api)) as client:
+    async with FakeApi(page_limit=1).serving() as api, client_of(plain(api)) as client:
         for host in range(4):
             api.put(PODS, a_pod(f"pod-{host}", identity(0, host)))
         with pytest.raises(ApiError, match="more than 3 pages"):

@@ -11,8 +11,7 @@ from tests.kubeclient.fake_api import (
     FakeApi,
     Object,
 )
-from tests.kubeclient.following import beside, eventually, plain
-from webhook.kubeclient.client import Api
+from tests.kubeclient.following import beside, client_of, eventually, plain
 from webhook.kubeclient.discovery import Discovery
 from webhook.kubeclient.kuberay_release import KubeRayStored
 from webhook.validation.crd import Schema, releases, schema_of
@@ -59,7 +58,7 @@ def spec_of(crd: Object) -> dict[str, Any]:
 @asynccontextmanager
 async def asking(api: FakeApi) -> AsyncIterator[list[KubeRay | None]]:
     """Ask a fake API server until the end of the block; yield what was told so far."""
-    async with Api(plain(api)) as connection:
+    async with client_of(plain(api)) as connection:
         told: list[KubeRay | None] = []
         discovery = Discovery(KubeRayStored(connection), OFTEN)
         discovery.subscribe(told.append)

@@ -10,9 +10,8 @@ from tests.kubeclient.fake_api import (
     FakeApi,
     Object,
 )
-from tests.kubeclient.following import beside, eventually, plain
+from tests.kubeclient.following import beside, client_of, eventually, plain
 from webhook.cache.nodes import Nodes
-from webhook.kubeclient.client import Api
 
 CLIQUE = "nvidia.com/gpu.clique"
 
@@ -26,7 +25,7 @@ def a_node(name: str, **labels: str) -> Object:
 @asynccontextmanager
 async def following(api: FakeApi) -> AsyncIterator[Nodes]:
     """Follow the Nodes of a fake API server until the end of the block."""
-    async with Api(plain(api)) as connection:
+    async with client_of(plain(api)) as connection:
         nodes = Nodes(connection, [CLIQUE, "rack"])
         async with beside(nodes.run()):
             await eventually(lambda: nodes.watch.synced)

@@ -20,6 +20,7 @@ from tests.kubeclient.fake_api import (
 from tests.kubeclient.following import (
     QUICK,
     beside,
+    client_of,
     eventually,
     plain,
 )
@@ -59,7 +60,7 @@ class Observed:
 @asynccontextmanager
 async def observing(api: FakeApi) -> AsyncIterator[Observed]:
     """Observe a fake API server, until the end of the block."""
-    async with Api(plain(api)) as connection:
+    async with client_of(plain(api)) as connection:
         observed = Observed(connection)
         async with beside(observed.observing.run()):
             await eventually(lambda: observed.observing.listed)

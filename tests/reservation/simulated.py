@@ -73,6 +73,7 @@ class SimulatedApi(ServerApi):
 
     def __init__(self, process: "Process") -> None:
         self.server_time = ServerTime(process.clock)
+        self.timeout = asyncio.timeout
         self._process = process
 
     async def ask(self, carry_out: Callable[[Server], bytes], seconds: float) -> bytes:

@@ -16,13 +16,12 @@ from tests.kubeclient.fake_api import (
     Object,
     Request,
 )
-from tests.kubeclient.following import beside, eventually, plain
+from tests.kubeclient.following import beside, client_of, eventually, plain
 from tests.kubeclient.objects import a_raycluster
 from tests.reservation.leases import Direct, lease_store
 from webhook.api import names
 from webhook.api.review import Denied, NotNow
 from webhook.groups.identity import GroupKey, ShardKey
-from webhook.kubeclient.client import Api
 from webhook.kubeclient.reservation_leases import LeaseStore, _Content
 from webhook.reservation.stores import (
     Conflict,
@@ -41,7 +40,7 @@ TABLE = {0: Reserved("tpu-abcde", 1.5, {0: "0123456789ab", 3: "ba9876543210"})}
 
 @asynccontextmanager
 async def stored() -> AsyncIterator[tuple[FakeApi, LeaseStore]]:
-    async with FakeApi().serving() as fake, Api(plain(fake)) as api:
+    async with FakeApi().serving() as fake, client_of(plain(fake)) as api:
         yield fake, LeaseStore(api, HOME)
 
 

@@ -462,7 +462,7 @@ def test_a_list_is_as_old_as_its_request_however_late_it_is_answered() -> None:
     begun = time.now()
 
     class Slow:
-        server_time = time
+        server_time, timeout = time, staticmethod(asyncio.timeout)
 
         async def get(self, *_: object, **__: object) -> bytes:
             clock[0] += 2

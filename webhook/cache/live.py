@@ -133,7 +133,7 @@ class LiveReader:
         limit = self._limits.setdefault(namespace, asyncio.Semaphore(_AT_ONCE))
         msg = f"the API server did not answer a live read within {self._deadline:g} s"
         try:
-            async with asyncio.timeout(self._deadline), limit:
+            async with self._api.timeout(self._deadline), limit:
                 return await read(stores)
         except TimeoutError:
             pass

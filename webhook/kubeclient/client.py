@@ -6,8 +6,8 @@ See docs/contributing/decisions/0031-requests-to-the-api-server.md.
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from time import monotonic
 from typing import Final, Self, TypeVar
 from urllib.parse import urlencode
@@ -60,6 +60,9 @@ _REASONS: Final = {
 }
 _SERVER_ERROR: Final = 500
 
+Timeout = Callable[[float], AbstractAsyncContextManager[object]]
+"""A block that raises TimeoutError after a number of seconds."""
+
 UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Errors of a body that is not what it should be."""
 
@@ -81,8 +84,9 @@ class Api:
     of a TLS proxy is verified like that of the server, as in kubectl.
     """
 
-    def __init__(self, load: Load) -> None:
+    def __init__(self, load: Load, timeout: Timeout = asyncio.timeout) -> None:
         self.server_time = ServerTime()
+        self.timeout = timeout
         self._connection = Connection(load)
         self._session: aiohttp.ClientSession | None = None
 
@@ -172,7 +176,7 @@ class Api:
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """Open a GET, and yield its lines; more than `idle` seconds without data is a failure."""
         with _errors(f"within {_OPEN_SECONDS:g} s"):
-            async with asyncio.timeout(_OPEN_SECONDS):
+            async with self.timeout(_OPEN_SECONDS):
                 target, headers = _target(path, query), {"Accept": accept}
                 response = await self._open("GET", target, _OPEN_SECONDS, headers, idle=idle)
         try:
@@ -190,7 +194,7 @@ class Api:
     ) -> bytes:
         with _errors(f"within {deadline:g} s"):
             async with (
-                asyncio.timeout(deadline),
+                self.timeout(deadline),
                 await self._open(method, target, deadline, headers, content) as response,
             ):
                 return await _content(response)
