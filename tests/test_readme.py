@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.diagnostics.scenes import Scene
 from tests.pages import COLUMNS, folded, prose
 from webhook.api import names
 from webhook.cli.main import main
@@ -77,6 +78,17 @@ def test_every_variable_in_the_table_is_one_that_the_code_knows() -> None:
     variables = set(re.findall(r"`([A-Z][A-Z_]+[A-Z])`", table))
     assert variables
     assert variables <= known
+
+
+def test_the_picture_shows_the_names_that_the_webhook_gives() -> None:
+    texts = re.findall(r">([^<>]*[^<>\s][^<>]*)<", (ROOT / "docs" / "why-it-hangs.svg").read_text())
+    scene, hosts = Scene(), range(4)
+    pods = [scene.pods[f"llama-tpu-worker-0-{host}"] for host in hosts]
+    first = pods[0]["spec"]
+    assert f"{first['hostname']}.{first['subdomain']}" in texts
+    indices = [pod["metadata"]["labels"][names.LABEL_HOST_INDEX] for pod in pods]
+    assert [text for text in texts if text.startswith("host ")] == [f"host {i}" for i in indices]
+    assert texts.count(f"of {len(pods)}") == len(pods)
 
 
 def test_the_demo_shows_what_the_readme_quotes() -> None:

@@ -28,6 +28,8 @@ ELSEWHERE: Final = {
     "ray-webhook validate manifests/": "tests/release/test_action.py",
     "helm template RELEASE": "tests/cli/test_validate.py",
     "kubectl kustomize OVERLAY": "tests/cli/test_validate.py",
+    "helm rollback": "tests/e2e/test_fail_closed.py",
+    "kubectl -n ray-webhook logs": CLUSTER,
     "helm uninstall": "tests/e2e/test_fail_closed.py",
     "kubectl label namespace": CLUSTER,
     "kubectl get pods -A": CLUSTER,
