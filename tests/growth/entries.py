@@ -19,6 +19,7 @@ from tests.builders import (
 )
 from tests.diagnostics.scenes import NOW, Observed, Scene, llama
 from tests.growth.parts import ANY, ENTRY, Part, Path, filled, kind_part, repeated, type_part
+from tests.growth.processes import process_cases
 from tests.growth.work import Build, Call
 from webhook.admission.binding_handler import BindingHandler
 from webhook.admission.eviction_handler import EvictionHandler
@@ -729,4 +730,5 @@ def cases() -> list[Case]:
         *_events_of_the_controller(),
         *_reports(),
         *_populations(),
+        *(Case(*each) for each in process_cases()),
     ]

@@ -1,0 +1,149 @@
+"""Entries that belong to a whole process: the sweep of Leases, the routes of the dashboard, and the
+commands.
+"""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import cast
+
+import httpx
+
+from tests.builders import NAMESPACE, Object, a_cluster
+from tests.dashboard.stage import Stage
+from tests.diagnostics.scenes import Scene, llama
+from tests.growth.work import Build, Call
+from webhook.api import names
+from webhook.cli.main import main
+from webhook.dashboard.page import DashboardSite
+from webhook.dashboard.routes import site_application
+from webhook.dashboard.session import Session
+from webhook.kubeclient.client import JSON, Api, Query
+from webhook.kubeclient.reservation_leases import LeaseStore
+from webhook.kubeclient.timeouts import ServerTime
+from webhook.reservation.stores import at_once
+
+ProcessCase = tuple[str, str, Build, int]
+"""An entry, the repeated part, the input, and the limit of the parts."""
+
+
+def process_cases() -> Iterator[ProcessCase]:
+    """Yield all of them."""
+    for part in ("Leases", "RayClusters", "namespaces", "spoiled Leases"):
+        yield "sweep Leases", part, _sweeping(part), 2000
+    for path in ("/", "/api/v1/status"):
+        for part in ("groups", "replicas"):
+            yield f"GET {path}", part, _getting(path, part), 500
+    for words in (("validate",), ("preview", "--summary")):
+        for part in ("groups", "RayClusters", "files"):
+            yield f"ray-webhook {' '.join(words)}", part, _command(words, part), 200
+
+
+class Leases:
+    """An API server with Leases of tables, and RayClusters."""
+
+    def __init__(self, leases: list[Object], rayclusters: list[Object]) -> None:
+        self.server_time = ServerTime(lambda: 0.0)
+        self._pages = {"leases": _page(leases), "rayclusters": _page(rayclusters)}
+        self.deleted = 0
+
+    async def get(
+        self, path: str, _query: Query = (), _deadline: float = 0, _accept: str = JSON
+    ) -> bytes:
+        return self._pages[path.rpartition("/")[2]]
+
+    async def delete(self, _path: str, _uid: str, _version: str, _deadline: float = 0) -> None:
+        self.deleted += 1
+
+
+def _page(items: list[Object]) -> bytes:
+    return json.dumps({"metadata": {"resourceVersion": "5"}, "items": items}).encode()
+
+
+def _sweeping(part: str) -> Build:
+    def build(number: int) -> Call:
+        listed = number if part == "RayClusters" else 1
+        rayclusters = [
+            {"metadata": {"name": f"c{each}", "uid": f"u{each}", "resourceVersion": "1"}}
+            for each in range(listed)
+        ]
+        leases = [_lease(each, part) for each in range(1 if part == "RayClusters" else number)]
+        store = LeaseStore(cast("Api", Leases(leases, rayclusters)), "system")
+
+        def sweep() -> None:
+            for _ in range(2):  # the second sweep deletes what neither can decode
+                at_once(store.clean_up())
+
+        return sweep
+
+    return build
+
+
+def _lease(number: int, part: str) -> Object:
+    namespace = f"n{number}" if part == "namespaces" else NAMESPACE
+    table = {"namespace": namespace, "cluster": "c", "uid": f"u{number}", "group": "g"}
+    text = "{" if part == "spoiled Leases" else json.dumps({**table, "block": 0, "entries": {}})
+    meta = {
+        "name": f"ray-webhook-reservations-{number}",
+        "uid": f"lease-{number}",
+        "resourceVersion": "1",
+        "labels": {names.LABEL_RESERVATIONS: "true"},
+        "annotations": {names.ANNOTATION_RESERVATIONS: text},
+    }
+    return {"metadata": meta}
+
+
+def _getting(path: str, part: str) -> Build:
+    def build(number: int) -> Call:
+        stage = Stage(_scene(part, number).observed())
+        site = DashboardSite(stage.live, Session(), stage.drawer)
+        headers = {"authorization": f"Bearer {site.session.token}"}
+        transport = httpx.ASGITransport(site_application(site))
+
+        async def get() -> None:
+            async with httpx.AsyncClient(
+                transport=transport, base_url="http://localhost", headers=headers
+            ) as client:
+                assert (await client.get(path)).status_code == httpx.codes.OK
+
+        return lambda: asyncio.run(get())
+
+    return build
+
+
+def _scene(part: str, number: int) -> Scene:
+    if part == "replicas":
+        return Scene(llama(replicas=number))
+    cluster = a_cluster("llama")
+    for each in range(number):
+        cluster.group(f"g{each}", hosts=2, replicas=1)
+    return Scene(cluster)
+
+
+def _command(words: tuple[str, ...], part: str) -> Build:
+    def build(number: int) -> Call:
+        folder = Path(mkdtemp())
+        groups = number if part == "groups" else 1
+        documents = [_document(each, groups) for each in range(1 if part == "groups" else number)]
+        texts = [json.dumps(each) for each in documents]
+        for index, text in enumerate(texts if part == "files" else ["\n---\n".join(texts)]):
+            (folder / f"{index:05}.yaml").write_text(text)
+
+        def run() -> None:
+            with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+                assert main([*words, str(folder)]) in (0, 1)
+
+        return run
+
+    return build
+
+
+def _document(number: int, groups: int) -> Object:
+    cluster = a_cluster(f"c{number}")
+    for each in range(groups):
+        cluster.group(f"g{each}", hosts=2, replicas=1)
+    return {"apiVersion": "ray.io/v1", "kind": "RayCluster", **cluster.build()}
