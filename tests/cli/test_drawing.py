@@ -56,6 +56,17 @@ def test_a_group_with_a_disruption_budget_has_a_line_with_its_use() -> None:
     assert "disruption: 1 of 2" in drawn(scene.without("llama-tpu-worker-0-3"), 100)
 
 
+def test_replicas_that_wait_for_the_budget_are_those_on_cordoned_nodes() -> None:
+    cluster = a_cluster("llama").group("tpu", hosts=4, replicas=3)
+    scene = Scene(cluster.annotated(names.ANNOTATION_MAX_DISRUPTED, "1"))
+    node = scene.pods["llama-tpu-worker-1-2"]["spec"]["nodeName"]
+    for each in scene.nodes:
+        each["spec"] = {"unschedulable": each["metadata"]["name"] == node}
+    waits = "disruption: 1 of 1; replica 1 on cordoned nodes cannot be evicted yet"
+    assert waits not in drawn(scene, 100)
+    assert waits in drawn(scene.without("llama-tpu-worker-0-3"), 100)
+
+
 def test_a_group_whose_replicas_went_with_its_raycluster_was_not_asked_to_be_empty() -> None:
     scene = Scene().without(*Scene().pods)
     assert "no replicas" in drawn(scene_of_none(), 100)

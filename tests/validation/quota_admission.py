@@ -113,7 +113,7 @@ class Admission:
             over = {
                 each
                 for each in hard
-                if each in usage and used.get(each, 0) + usage[each] > hard[each]
+                if usage.get(each) and used.get(each, 0) + usage[each] > hard[each]
             }
             if over:
                 return Refusal(name, frozenset(over))

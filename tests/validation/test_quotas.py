@@ -59,9 +59,9 @@ def a_range(kind: str = "Container", **item: Json) -> Json:
     return {"kind": "LimitRange", "metadata": {"name": "sizes"}, "spec": {"limits": limits}}
 
 
-def forecast(built: Built | Json, *documents: Json) -> list[Finding]:
+def forecast(built: Built | Json, *documents: Json, raised: bool = False) -> list[Finding]:
     value = built.build() if isinstance(built, Built) else built
-    settings = RuleSettings(namespaces=Namespaces(documents))
+    settings = RuleSettings(namespaces=Namespaces(documents), raise_wait_gcs_ready=raised)
     found = check(value["kind"], value, settings)
     return [each for each in found if each.rule in RULES]
 
@@ -99,6 +99,13 @@ def test_what_others_use_counts() -> None:
     assert messages(a_cluster(), over) == [
         "the pods need 1 of pods, but ResourceQuota team-a has 0 left"
     ]
+
+
+def test_an_amount_of_zero_is_never_refused() -> None:
+    """As the API server does, also where others use more than the quota has."""
+    over = a_quota({"requests.e.com/a": "1"}, {"requests.e.com/a": "2"})
+    none = {"requests": {"e.com/a": "0"}, "limits": {"e.com/a": "0"}}
+    assert forecast(a_cluster().head_container(resources=none), over) == []
 
 
 def test_other_namespaces_do_not_count() -> None:
@@ -185,6 +192,14 @@ def test_a_limit_range_that_refuses_pods(item: Json, text: str) -> None:
     found = forecast(a_cluster().group(), a_range(**item))
     assert {each.rule for each in found} == {VIOLATED}
     assert f"the pods can never be created: {text}" in [each.message for each in found]
+
+
+def test_the_container_that_waits_for_the_head_may_be_raised() -> None:
+    limits = a_range(min={"cpu": "900m", "memory": "1Gi"})
+    assert forecast(a_cluster().group(), limits)
+    assert not forecast(a_cluster().group(), limits, raised=True)
+    small = a_cluster().group().container(resources={"limits": {"cpu": "2", "memory": "512Mi"}})
+    assert forecast(small, limits, raised=True)
 
 
 def test_defaults_of_a_limit_range() -> None:

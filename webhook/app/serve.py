@@ -160,6 +160,7 @@ def _reviewers(
         rays.settings,
         node_labels=policy.node_labels,
         repairs="repair" in components,
+        raise_wait_gcs_ready=policy.raise_wait_gcs_ready,
         namespaces=cluster.quotas,
     )
     if cluster.inform is not None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import Any, Final, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from webhook.api import names
 from webhook.diagnostics import report
@@ -260,7 +260,7 @@ def _group(group: Group, wrong: set[int | None], *, late: bool) -> report.Group:
         report.Replica(None, "", state, empty)
         for _ in range(min(lacking, _ABSENT // max(1, hosts)))
     ]
-    return report.Group(
+    found = report.Group(
         group.name,
         hosts,
         group.desired,
@@ -268,6 +268,19 @@ def _group(group: Group, wrong: set[int | None], *, late: bool) -> report.Group:
         tuple(each.pod.name for each in group.without_identity),
         group.cluster.facts.max_disrupted,
     )
+    if found.max_disrupted is None or found.disrupted < found.max_disrupted:
+        return found
+    return structs.replace(found, waiting=tuple(_on_cordoned_nodes(group.cluster, found)))
+
+
+def _on_cordoned_nodes(cluster: Cluster, group: report.Group) -> Iterator[int]:
+    """Yield the indices of complete replicas with a host on a node that takes no more pods."""
+    node = cluster.objects.nodes.one
+    for replica in group.replicas if cluster.objects.troubled_nodes else ():
+        nodes = (node(host.node) for host in replica.hosts)
+        cordoned = any(each is not None and each.spec.unschedulable for each in nodes)
+        if replica.index is not None and replica.state == report.COMPLETE and cordoned:
+            yield replica.index
 
 
 def _replica(replica: Replica, *, affected: bool) -> report.Replica:

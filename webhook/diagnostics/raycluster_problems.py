@@ -49,7 +49,7 @@ _REFUSED: Final = (
     ),
     ("exceeded quota", *_QUOTA),
     ("failed quota", *_QUOTA),
-    ("usage per ", *_LIMITS),
+    ("usage per |limit to request ratio per ", *_LIMITS),
     (
         "violates PodSecurity",
         "change the securityContext in the pod template, or the level of the namespace",

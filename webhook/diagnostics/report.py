@@ -5,7 +5,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from webhook.diagnostics.diagnosis import ERROR, Problem
-from webhook.diagnostics.messages import counted
+from webhook.diagnostics.messages import agreed, counted
 
 HostState = Literal["ready", "starting", "pending", "failed", "missing", "twice", "unknown"]
 
@@ -24,6 +24,10 @@ WAITS: Final = "waits"
 GONE: Final = "missing"
 LEAVING: Final = "leaving"
 ReplicaState = Literal["complete", "coming", "waits", "missing", "leaving"]
+
+
+_SHOWN: Final = 8
+"""Replicas in a text."""
 
 
 class Host(Struct, frozen=True, omit_defaults=True, gc=False):
@@ -56,7 +60,8 @@ class Replica(Struct, frozen=True, omit_defaults=True, gc=False):
 
 class Group(Struct, rename="camel", frozen=True, omit_defaults=True, gc=False):
     """A worker group. `withoutIdentity`: pods without one. `maxDisrupted`: how many replicas
-    evictions may disrupt at once.
+    evictions may disrupt at once. `waiting`: the complete replicas on cordoned nodes, if no more
+    may be disrupted.
     """
 
     name: str
@@ -65,14 +70,27 @@ class Group(Struct, rename="camel", frozen=True, omit_defaults=True, gc=False):
     replicas: tuple[Replica, ...]
     without_identity: tuple[str, ...] = ()
     max_disrupted: int | None = None
+    waiting: tuple[int, ...] = ()
+
+    @property
+    def disrupted(self) -> int:
+        """Return the number of disrupted replicas."""
+        return max(0, self.desired - sum(each.state == COMPLETE for each in self.replicas))
 
     @property
     def disruption(self) -> str:
-        """Return how many replicas are disrupted and may be, or an empty text."""
+        """Return how many replicas are disrupted and may be, and which ones wait for a drain of
+        their nodes; an empty text without a budget.
+        """
         if self.max_disrupted is None:
             return ""
-        whole = sum(replica.state == COMPLETE for replica in self.replicas)
-        return f"disruption: {max(0, self.desired - whole)} of {self.max_disrupted}"
+        text = f"disruption: {self.disrupted} of {self.max_disrupted}"
+        if not self.waiting:
+            return text
+        number = len(self.waiting)
+        shown = [*map(str, self.waiting[:_SHOWN]), *["more"] * (number > _SHOWN)]
+        waits = agreed(number, "replica", "replicas")
+        return f"{text}; {waits} {', '.join(shown)} on cordoned nodes cannot be evicted yet"
 
     @property
     def every_host(self) -> tuple[Host, ...]:

@@ -23,6 +23,8 @@ _MI: Final = 2**20 * 1000
 # https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/job.go
 # (`GetDefaultSubmitterContainer`)
 _WAITING: Final = {_CPU: 200, _MEMORY: 256 * _MI}
+_WAITING_MOST: Final = {_CPU: 900, _MEMORY: 1024 * _MI}
+"""The amounts to which the webhook raises those of the container that waits for the head."""
 _AUTOSCALER: Final = {_CPU: 500, _MEMORY: 512 * _MI}
 _SUBMITTER_REQUESTS: Final = {_CPU: 500, _MEMORY: 200 * _MI}
 _SUBMITTER_LIMITS: Final = {_CPU: 1000, _MEMORY: 1024 * _MI}
@@ -80,7 +82,7 @@ def read_pods(ray_object: RayObject, limits: Iterable[Limits]) -> list[PodAmount
     if job is not None and job.mode in ("", K8S_JOB):
         found.append(_submitter(job))
     for pod in found:
-        _complete(pod, defaults)
+        _complete(pod, defaults, raised=ray_object.settings.raise_wait_gcs_ready)
     return found
 
 
@@ -178,8 +180,9 @@ def _crosses_namespaces(affinity: dict[str, Any]) -> bool:
     return False
 
 
-def _complete(pod: PodAmounts, defaults: list[Limits]) -> None:
-    """Add the defaults of the API server, then those of LimitRanges, and the sums of the pod.
+def _complete(pod: PodAmounts, defaults: list[Limits], *, raised: bool) -> None:
+    """Add the defaults of the API server, then those of LimitRanges, and the sums of the pod. If
+    `raised`, the webhook raises the amounts of the container that waits for the head.
 
     https://github.com/kubernetes/kubernetes/blob/v1.36.0/pkg/apis/core/v1/defaults.go
     (`SetDefaults_Pod`)
@@ -194,8 +197,18 @@ def _complete(pod: PodAmounts, defaults: list[Limits]) -> None:
         for container in pod.containers:
             container.limits = {**limits.default, **container.limits}
             container.requests = {**limits.default_request, **container.requests}
+    if raised and pod.containers and pod.containers[-1].name == names.WAIT_FOR_HEAD:
+        _raise(pod.containers[-1], pod.containers[0].requests)
     pod.requests = {**_summed(pod.containers, requests=True), **pod.requests}
     pod.limits = {**_summed(pod.containers, requests=False), **pod.limits}
+
+
+def _raise(waiting: ContainerAmounts, ray: Thousandths) -> None:
+    """Raise the amounts of a container to what Ray's container requests, up to a maximum."""
+    for name, most in _WAITING_MOST.items():
+        amount = min(ray.get(name, 0), most)
+        if amount > waiting.requests[name] == waiting.limits[name]:
+            waiting.requests[name] = waiting.limits[name] = amount
 
 
 def _of_pod(amounts: Thousandths) -> Thousandths:

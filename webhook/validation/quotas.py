@@ -263,9 +263,10 @@ def _shortfalls(pods: Collection[PodAmounts], free: Thousandths, *, most: bool) 
         for name, amount in _of_pod(pod).items() if number else ():
             before = needed.get(name, 0)
             needed[name] = before + amount * number
-            if name in free and name not in first and needed[name] > free[name]:
+            # A quota that is exceeded already does not refuse a pod with an amount of 0.
+            if amount and name in free and name not in first and needed[name] > free[name]:
                 left = free[name] - before
-                first[name] = ((index, left // amount if amount and left > 0 else 0), pod)
+                first[name] = ((index, max(left, 0) // amount), pod)
     return sorted(
         _Shortfall(position, name, needed[name], free[name], pod)
         for name, (position, pod) in first.items()

@@ -60,7 +60,9 @@ class RuleSettings(Struct, frozen=True):
     Node labels that are copied to Ray nodes; None means all. `operators` are the accounts of
     KubeRay's operator, and `kuberay` is its release, if known; otherwise the rules apply to the
     newest release, and only warn if the release before it differs. `ignoring` is whether a label
-    may exempt a RayCluster. `namespaces` has the limits of namespaces, or is None if unknown.
+    may exempt a RayCluster. `raise_wait_gcs_ready` is whether the webhook raises the resources of
+    the container that waits for the head. `namespaces` has the limits of namespaces, or is None if
+    unknown.
     """
 
     levels: Mapping[str, Level] = field(default_factory=dict)
@@ -73,6 +75,7 @@ class RuleSettings(Struct, frozen=True):
     operators: frozenset[str] = frozenset()
     kuberay: KubeRay | None = None
     ignoring: bool = True
+    raise_wait_gcs_ready: bool = True
     namespaces: Namespaces | None = None
 
     def enabled(self, gate: str) -> bool:
