@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.demo.__main__ import FACTS
 from tests.diagnostics.scenes import Scene
 from tests.pages import COLUMNS, folded, prose
 from webhook.api import names
@@ -93,5 +94,7 @@ def test_the_picture_shows_the_names_that_the_webhook_gives() -> None:
 
 def test_the_demo_shows_what_the_readme_quotes() -> None:
     source = (ROOT / "tests" / "demo" / "__main__.py").read_text()
-    for claim in re.findall(r"^   ok   (host 1 .*|the middle .*)$", README, re.MULTILINE):
-        assert claim in source
+    claims = re.findall(r"^   ok   (host 1 .*|the middle .*|and that .*)$", README, re.MULTILINE)
+    assert len(claims) == 3
+    assert all(claim in source for claim in claims)
+    assert all(f"\n{fact}" in README for fact in FACTS)

@@ -1,9 +1,11 @@
 """Run the real server over HTTPS, send the examples as KubeRay and kube-apiserver would, and check
-the answers.
+the answers: three facts, or with VERBOSE=1 every pod and check.
 """
 
+import os
 import sys
 import tempfile
+import textwrap
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -27,6 +29,12 @@ EXAMPLES: Final = Path(__file__).parents[2] / "examples"
 BROKEN: Final = Path(__file__).with_name("broken.yaml")
 INDEXED: Final = "kuberay-indexed.yaml"
 STORY: Final = "three-replicas"
+COLUMNS: Final = 100
+FACTS: Final = (
+    "1. A replacement gets the identity of the pod that it replaces",
+    "2. A broken object is refused, with all reasons",
+    "3. A missing host is found",
+)
 
 
 class Demo:
@@ -35,6 +43,7 @@ class Demo:
     def __init__(self, api: ApiServer) -> None:
         self._api = api
         self._wrong = 0
+        self._checks = 0
 
     def run(self) -> int:
         manifests = read_manifests(sorted(EXAMPLES.glob("*.yaml")))
@@ -45,18 +54,21 @@ class Demo:
         )
         worker = list(expand(story.document, as_cluster(story)))[1]
         self._replace(worker)
-        self._dry_run(worker)
         self._refuse()
         self._look(manifests)
-        verdict = "every check passed" if not self._wrong else f"{self._wrong} CHECKS FAILED"
+        self._dry_run(worker)
+        passed = f"all {self._checks} checks passed"
+        verdict = f"{self._wrong} CHECKS FAILED" if self._wrong else passed
         say(f"\n{len(self._api.pods)} pods live, {self._api.calls} reviews over HTTPS: {verdict}.")
+        if not verbose():
+            say("VERBOSE=1 shows every pod and check.")
         return 1 if self._wrong else 0
 
     def _bring_up(self, path: Path, document: Object, cluster: RayCluster) -> None:
         """Create every pod of one RayCluster in KubeRay's order."""
         indexed = path.name == INDEXED
         pods = list(expand(document, cluster, indexed=indexed))
-        say(
+        detail(
             f"\n== {path.name}: {len(pods)} "
             f"pods{', with the labels of KubeRay 1.6 and later' if indexed else ''}"
         )
@@ -81,13 +93,14 @@ class Demo:
             f"{len(workers)} workers have {len(workers)} different identities, replicas filled in "
             f"order ({took:.0f} ms)",
             wrong,
+            is_fact=False,
         )
 
     def _replace(self, blank: Object) -> None:
         """Delete one host, then a whole replica, and create pods again as KubeRay without its gate
         does.
         """
-        say("\n== replacement: three replicas of four hosts")
+        say(f"\n{FACTS[0]}")
         lost = self._live(replica=2, host=1)
         for pod in lost:
             self._api.delete(pod)
@@ -113,27 +126,29 @@ class Demo:
         )
 
     def _dry_run(self, worker: Object) -> None:
-        say("\n== dry run")
+        detail("\n== dry run")
         first, _ = self._api.admit(worker, dry_run=True)
         second, _ = self._api.admit(worker, dry_run=True)
         self._check(
             "two dry runs show the same next identity",
             differ(places([second]), places([first])),
+            is_fact=False,
         )
         self._check(
             "and reserve nothing: the identity is still free",
             differ(places([self._api.create(worker)]), places([first])),
+            is_fact=False,
         )
 
     def _refuse(self) -> None:
         """Apply a RayCluster that could not work."""
-        say(f"\n== kubectl apply -f {BROKEN.name}")
+        say(f"\n{FACTS[1]}: kubectl apply -f {BROKEN.name}")
         document = read_manifests([BROKEN])[0].document
         response = self._api.review(object_review(document), "/validate")
         for line in response.get("status", {}).get("message", "").splitlines():
             say(f"   {line}")
         for warning in response.get("warnings", []):
-            say(f"   Warning: {warning}")
+            detail(f"   Warning: {warning}")
         self._check(
             "the broken RayCluster is refused, with every reason at once",
             ["it passed"] if response["allowed"] else [],
@@ -141,7 +156,7 @@ class Demo:
 
     def _look(self, manifests: Sequence[Manifest]) -> None:
         """Leave what was played for the dashboard, with a host missing, and see that it shows."""
-        say("\n== status: one host is missing")
+        say(f"\n{FACTS[2]}")
         (lost,) = self._live(replica=1, host=2)
         self._api.delete(lost)
         page.write(manifests, self._api.pods.values())
@@ -168,16 +183,36 @@ class Demo:
                 found.append(pod)
         return found
 
-    def _check(self, claim: str, wrong: Sequence[str]) -> None:
-        say(f"   {'ok  ' if not wrong else 'FAIL'} {claim}")
+    def _check(self, claim: str, wrong: Sequence[str], *, is_fact: bool = True) -> None:
+        self._checks += 1
+        write = say if is_fact or wrong else detail
+        write(f"   {'ok  ' if not wrong else 'FAIL'} {claim}")
         for text in wrong:
             say(f"        {text}")
         self._wrong += bool(wrong)
 
 
+def verbose() -> bool:
+    return os.environ.get("VERBOSE", "0") not in ("", "0")
+
+
 def say(text: str) -> None:
-    sys.stdout.write(text + "\n")
+    """Print a text in lines of 100 columns, or as it is if verbose."""
+    lines = text.split("\n")
+    if not verbose():
+        lines = [part for line in lines for part in _wrapped(line)]
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
     sys.stdout.flush()
+
+
+def _wrapped(line: str) -> list[str]:
+    indent = " " * (len(line) - len(line.lstrip()) + 2)
+    return textwrap.wrap(line, COLUMNS, subsequent_indent=indent) or [""]
+
+
+def detail(text: str) -> None:
+    if verbose():
+        say(text)
 
 
 def progress(number: int, total: int) -> None:
@@ -192,7 +227,7 @@ def progress(number: int, total: int) -> None:
 def show(pods: list[Object]) -> None:
     """Print what each worker got; of many, the first and the last."""
     for line in table(pods):
-        say(f"   {line}")
+        detail(f"   {line}")
 
 
 def identities(pods: Iterable[Object]) -> list[Held | None]:
