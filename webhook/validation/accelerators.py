@@ -41,6 +41,7 @@ _GKE_GPUS: Final = (
     "nvidia-rtx-pro-6000",
 )  # fmt: skip
 """GKE's values of the node label of GPUs; others are not judged unless they are nearly one."""
+_BY_HAND: Final = frozenset((*IDENTITIES, names.NNODES))
 _POOLS: Final = (names.NODE_POOL, names.COMPUTE_CLASS)
 """Node labels that select nodes of a single machine type, and so of a single TPU generation."""
 
@@ -367,13 +368,11 @@ def identity_by_hand(cluster: Cluster) -> Iterator[Fault]:
         field = group.pod / "hostname"
         if group is not cluster.head and field.text and group.needs_names:
             yield Fault(field, f"hostname is {field.text[:20]} on {hosts} hosts: remove it")
-        own = dict(IDENTITIES)
-        if _meets(cluster, group):
-            own[names.NNODES] = str(hosts)
         for container in group.every_container if hosts > 1 else ():
-            if container.env.keys().isdisjoint(own):
+            if container.env.keys().isdisjoint(_BY_HAND):
                 continue
-            for name, right in own.items():
+            own = {names.NNODES: str(hosts)} if _meets(cluster, group) else {}
+            for name, right in {**IDENTITIES, **own}.items():
                 value = container.literal(name)
                 if value and value != right:
                     text = f"{name} is {value[:12]} on {hosts} hosts: remove it"
@@ -389,7 +388,7 @@ def head_not_counted(cluster: Cluster) -> Iterator[Fault]:
     https://docs.pytorch.org/docs/stable/elastic/run.html
     """
     head, asked = cluster.head, PROFILES.read(cluster.annotations)
-    if head.params.get("num-gpus") == "0":
+    if not head.rendezvous or head.params.get("num-gpus") == "0":
         return
     listed = asked and NONE not in asked
     for group in cluster.groups:
