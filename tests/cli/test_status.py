@@ -195,6 +195,14 @@ def test_a_state_in_a_file_has_the_problems_of_its_cluster(
     assert read(of_file) == read(status(scene, "-o", "json").out)
 
 
+def test_the_reason_of_kueue_is_read_from_its_workload(status: Run) -> None:
+    done = status(samples()["suspended/Workload"].scene(), "-o", "json")
+    assert done.status == 0
+    (problem,) = json.loads(done.out)["clusters"][0]["problems"]
+    assert "waits in queue tpus: couldn't assign flavors" in problem["message"]
+    assert problem["command"].endswith(" raycluster-llama-5d3c1")
+
+
 def test_a_state_has_no_values_of_other_variables(status: Run) -> None:
     scene = Scene().told(HOST, HF_TOKEN="xyzzy-pod")  # noqa: S106
     group = scene.cluster["spec"]["workerGroupSpecs"][0]

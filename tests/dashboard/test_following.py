@@ -80,8 +80,9 @@ class Followed:
 
     @property
     def whole(self) -> bool:
-        """Whether all kinds are known, but for the owners of RayClusters, read for users only."""
-        tables = {**vars(self.object_cache), "ray_jobs": None, "ray_services": None}
+        """Whether all kinds are known, but for those that are read for users only."""
+        of_users = dict.fromkeys(("ray_jobs", "ray_services", "workloads"))
+        tables = {**vars(self.object_cache), **of_users}
         return all(getattr(table, "known", True) for table in tables.values())
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.diagnostics.samples import Sample, samples
+from tests.diagnostics.samples import Sample, diagnosis_of, samples
 from tests.pages import folded
 from webhook.diagnostics.diagnosis import Diagnosis
 from webhook.diagnostics.document import schema
@@ -55,21 +55,25 @@ def _lines() -> Iterator[str]:
     yield ""
     examples = samples()
     for diagnosis in DIAGNOSES:
-        yield from _diagnosis(diagnosis, examples[diagnosis.id])
+        own = [each for name, each in examples.items() if diagnosis_of(name) == diagnosis.id]
+        yield from _diagnosis(diagnosis, own)
 
 
-def _diagnosis(diagnosis: Diagnosis[Any], sample: Sample) -> Iterator[str]:
+def _diagnosis(diagnosis: Diagnosis[Any], examples: list[Sample]) -> Iterator[str]:
     _, why, source = explained(diagnosis)
     yield f"## {diagnosis.id}\n"
     yield f"{why} ([source]({source}))\n"
     if consequences := EXPLAINS.get(diagnosis.id):
         listed = ", ".join(f"[{each}](#{each})" for each in consequences)
         yield f"Its consequences are not shown: {listed}.\n"
-    problem = next(
-        each for each in sample.scene().examined().every_problem if each.id == diagnosis.id
-    )
-    yield f"- Example: {problem.message}"
-    yield f"- Fix: {problem.remedy}\n"
+    for sample in examples:
+        problem = next(
+            each for each in sample.scene().examined().every_problem if each.id == diagnosis.id
+        )
+        yield f"- Example: {problem.message}"
+        yield f"  - Fix: {problem.remedy}"
+        yield f"  - Command: `{problem.command}`"
+    yield ""
 
 
 def _event(diagnosis: Diagnosis[Any]) -> str:

@@ -28,6 +28,7 @@ class Sample(Struct, forbid_unknown_fields=True):
     webhooks: list[Object] = field(default_factory=list)
     ray_jobs: list[Object] = field(default_factory=list)
     ray_services: list[Object] = field(default_factory=list)
+    workloads: list[Object] = field(default_factory=list)
     also: list[str] = field(default_factory=list)
 
     def scene(self) -> Scene:
@@ -54,7 +55,13 @@ class Sample(Struct, forbid_unknown_fields=True):
         scene.webhooks += self.webhooks
         scene.ray_jobs += self.ray_jobs
         scene.ray_services += self.ray_services
+        scene.workloads += self.workloads
         return scene
+
+
+def diagnosis_of(name: str) -> str:
+    """Return the diagnosis that an example shows: the part of its name before a slash."""
+    return name.partition("/")[0]
 
 
 def samples() -> dict[str, Sample]:

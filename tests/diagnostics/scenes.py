@@ -27,6 +27,7 @@ from webhook.diagnostics.live_objects import (
     LivePod,
     LivePodGroup,
     LiveService,
+    LiveWorkload,
     WebhookConfiguration,
 )
 from webhook.diagnostics.object_cache import ObjectCache
@@ -78,6 +79,7 @@ class Observed(Struct, frozen=True):
     configurations: list[WebhookConfiguration] | None = None
     ray_jobs: list[LiveJob] | None = None
     ray_services: list[LiveService] | None = None
+    workloads: list[LiveWorkload] | None = None
 
     def load(self, objects: ObjectCache) -> ObjectCache:
         """Add all objects to an object cache, with a uid for each, as the API server gives them."""
@@ -110,6 +112,7 @@ class Scene:
         self.pod_groups: list[Object] = []
         self.ray_jobs: list[Object] = []
         self.ray_services: list[Object] = []
+        self.workloads: list[Object] = []
         name = document["metadata"]["name"]
         self.services = [_named(f"{name}-headless"), _named(f"{name}-head-svc")]
         self.namespaces = [_named(NAMESPACE)]
@@ -157,6 +160,7 @@ class Scene:
             configurations=_views(self.webhooks, WebhookConfiguration),
             ray_jobs=_views(self.ray_jobs, LiveJob),
             ray_services=_views(self.ray_services, LiveService),
+            workloads=_views(self.workloads, LiveWorkload),
         )
 
     def examined(self, now: float = NOW) -> ClusterReport:

@@ -46,6 +46,7 @@ class Server(ThreadingHTTPServer):
             "/apis/ray.io/v1/rayclusters": [scene.cluster],
             "/apis/ray.io/v1/rayjobs": scene.ray_jobs,
             "/apis/ray.io/v1/rayservices": scene.ray_services,
+            "/apis/kueue.x-k8s.io/v1beta2/workloads": scene.workloads,
             "/api/v1/pods": list(scene.pods.values()),
             "/api/v1/events": scene.events,
             "/api/v1/services": scene.services,
@@ -54,6 +55,8 @@ class Server(ThreadingHTTPServer):
             "/apis/scheduling.k8s.io/v1beta1/podgroups": scene.pod_groups,
             "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations": scene.webhooks,
         }
+        if path == "/apis/kueue.x-k8s.io":
+            return {"preferredVersion": {"version": "v1beta2"}}
         if path == "/apis/scheduling.k8s.io/v1beta1":
             return {"resources": [{"name": "podgroups"}, {"name": "workloads"}]}
         if path in self.answers:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.diagnostics.page import explained
-from tests.diagnostics.samples import samples
+from tests.diagnostics.samples import diagnosis_of, samples
 from tests.diagnostics.scenes import NOW, Scene
 from webhook.diagnostics.diagnosis import Diagnosis
 from webhook.diagnostics.examination import DIAGNOSES
@@ -21,14 +21,31 @@ def test_nothing_is_wrong_where_all_is_well() -> None:
 
 
 def test_every_diagnosis_has_an_id_and_an_example_of_its_own() -> None:
-    assert sorted(SAMPLES) == sorted(diagnosis.id for diagnosis in DIAGNOSES)
+    own = [name for name in SAMPLES if diagnosis_of(name) == name]
+    assert sorted(own) == sorted(diagnosis.id for diagnosis in DIAGNOSES)
 
 
-@pytest.mark.parametrize("diagnosis", DIAGNOSES, ids=lambda diagnosis: diagnosis.id)
-def test_the_example_shows_the_diagnosis(diagnosis: Diagnosis[Any]) -> None:
-    sample = SAMPLES[diagnosis.id]
-    found = sample.scene().ids()
-    assert set(found) == {diagnosis.id, *sample.also}
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_example_shows_the_diagnosis_alone(name: str) -> None:
+    sample = SAMPLES[name]
+    assert set(sample.scene().ids()) == {diagnosis_of(name), *sample.also}
+
+
+def test_no_two_examples_have_the_same_remedy_and_command() -> None:
+    shown = [
+        (problem.message, problem.remedy, problem.command)
+        for name, sample in SAMPLES.items()
+        for problem in sample.scene().examined().every_problem
+        if problem.id == diagnosis_of(name)
+    ]
+    assert len(set(shown)) == len(shown)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_only_errors_end_status_with_1(name: str) -> None:
+    cluster_report = SAMPLES[name].scene().examined()
+    levels = {problem.level for problem in cluster_report.every_problem}
+    assert cluster_report.waits == ("error" in levels)
 
 
 @pytest.mark.parametrize(

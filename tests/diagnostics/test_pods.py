@@ -224,7 +224,7 @@ def test_pods_behind_scheduling_gates_are_no_matter_of_nodes() -> None:
     assert problem.message == (
         "hosts 0-3 of replica 1 are held back by scheduling gate kueue.x-k8s.io/admission"
     )
-    assert problem.command == "kubectl get workloads.kueue.x-k8s.io -n team"
+    assert problem.command == "kubectl describe workloads.kueue.x-k8s.io -n team"
     for host in range(4):
         scene.changed(
             f"llama-tpu-worker-1-{host}",

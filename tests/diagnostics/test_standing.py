@@ -265,7 +265,7 @@ def test_a_pod_that_a_finalizer_holds_is_told_with_it(place: Object, where: str)
         f"llama-tpu-worker-0-3 is still Terminating{where}, and KubeRay waits for it: "
         "example.com/held is not removed"
     )
-    assert problem.command == "kubectl describe pod -n team llama-tpu-worker-0-3"
+    assert problem.command == "kubectl get pod -n team llama-tpu-worker-0-3 -o yaml"
     scene.changed(HOST, metadata={"deletionTimestamp": instant(-60)})
     assert "pod-stuck-terminating" not in scene.ids()
 

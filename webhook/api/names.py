@@ -188,7 +188,8 @@ LABEL_ORIGIN_KIND: Final = "ray.io/originated-from-crd"
 LABEL_GANG: Final = "ray.io/gang-scheduling-enabled"
 
 # Kueue: https://github.com/kubernetes-sigs/kueue/blob/v0.19.0/apis/kueue/v1beta2/topology_types.go
-KUEUE_PREFIX: Final = "kueue.x-k8s.io/"
+KUEUE_GROUP: Final = "kueue.x-k8s.io"
+KUEUE_PREFIX: Final = f"{KUEUE_GROUP}/"
 KUEUE_MULTIKUEUE: Final = KUEUE_PREFIX + "multikueue"
 LABEL_KUEUE_QUEUE: Final = KUEUE_PREFIX + "queue-name"
 KUEUE_ELASTIC_JOB: Final = KUEUE_PREFIX + "elastic-job"

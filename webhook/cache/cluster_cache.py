@@ -3,11 +3,12 @@ kinds in one table, listed once, and watched where changes are followed.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from functools import partial
 from math import inf
 from typing import Any, Final, Generic, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from webhook.api import names
 from webhook.api.objects import RAYCLUSTER_BYTES_MAX, Bare, RayClusterOutline
@@ -21,11 +22,12 @@ from webhook.diagnostics.live_objects import (
     LivePod,
     LivePodGroup,
     LiveService,
+    LiveWorkload,
     WebhookConfiguration,
 )
 from webhook.diagnostics.object_cache import EVENTS, Live, ObjectCache, Table
 from webhook.kubeclient.client import Api, Query, decoded
-from webhook.kubeclient.discovery import Discovery, PodGroupsServed
+from webhook.kubeclient.discovery import Discovery, PodGroupsServed, Question, WorkloadsServed
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.timeouts import Timing
 from webhook.kubeclient.wire import Codec, Resource, path_of
@@ -126,11 +128,18 @@ _BESIDE: Final[tuple[Kind[Any], ...]] = (
         namespaced=False,
     ),
 )
-_POD_GROUPS: Final = "podgroups"
-"""Their version depends on the API server."""
-_POD_GROUP: Final = Codec(LivePodGroup)
+_POD_GROUPS: Final = Kind(
+    "podgroups",
+    f"/apis/{names.SCHEDULING_GROUP}",
+    Codec(LivePodGroup),
+    lambda each: each.pod_groups,
+)
+_WORKLOADS: Final = Kind(
+    "workloads", f"/apis/{names.KUEUE_GROUP}", Codec(LiveWorkload), lambda each: each.workloads
+)
+"""Two kinds whose version depends on the API server, which their root lacks."""
 
-INSTALLATION: Final = (_POD_GROUPS, "nodes", "namespaces", "mutatingwebhookconfigurations")
+INSTALLATION: Final = (_POD_GROUPS.plural, "nodes", "namespaces", "mutatingwebhookconfigurations")
 """Kinds that diagnoses read in addition to RayClusters and pods, and that rarely change."""
 ALL: Final = (*INSTALLATION, "events", "services")
 _OWNERS: Final = ("rayjobs", "rayservices")
@@ -142,7 +151,8 @@ class Observing:
     and pods, and the kinds in `other_kinds`; once with `read`, and from then on with `run`.
 
     The accounts of an installation may list namespaces. A user, `person`, often may only get their
-    namespace, so that it is read periodically; RayJobs and RayServices are read for users only.
+    namespace, so that it is read periodically; RayJobs, RayServices and Workloads are read for
+    users only.
     """
 
     def __init__(
@@ -164,7 +174,9 @@ class Observing:
         self._gets = [each for each in self.namespaces if each and person]
         self._watches: dict[str, list[ListWatch[Any]]] = {}
         self._reads = UserReads(api)
-        self._served: str | None = None
+        self._person = person
+        self._served: dict[str, str] = {}
+        """The versions of the kinds whose version depends on the API server."""
         self.discovery = Discovery(PodGroupsServed(api), self._timing.discovery)
         followed: list[Kind[Any]] = [RAYCLUSTERS, PODS]
         kinds = (*other_kinds, *_OWNERS) if person else other_kinds
@@ -224,8 +236,10 @@ class Observing:
         others += [
             self._reads.attempt("namespaces", self._get_namespace(each)) for each in self._gets
         ]
-        if _POD_GROUPS in self._other_kinds:
-            others.append(self._reads.attempt(_POD_GROUPS, self._list_pod_groups()))
+        others += [
+            self._reads.attempt(kind.plural, self._list_served(kind, question))
+            for kind, question in self._questions()
+        ]
         await asyncio.gather(*(watch.list() for watch in self._needed), *others)
 
     async def run(self) -> None:
@@ -243,15 +257,19 @@ class Observing:
                     if watch not in running:
                         running[watch] = group.create_task(watch.run(), name=watch.name)
 
-            def serve(version: str | None) -> None:
-                self._serve_pod_groups(version)
+            def serve(kind: Kind[Any], version: str | None) -> None:
+                self._serve(kind, version)
                 update()
 
             update()
             for namespace in self._gets:
                 group.create_task(self._poll_namespace(namespace), name=f"namespace {namespace}")
-            if _POD_GROUPS in self._other_kinds:
-                self.discovery.subscribe(serve)
+            if _POD_GROUPS.plural in self._other_kinds:
+                self.discovery.subscribe(partial(serve, _POD_GROUPS))
+            if self._person:
+                workloads = Discovery(WorkloadsServed(self.api), self._timing.discovery)
+                workloads.subscribe(partial(serve, _WORKLOADS))
+                group.create_task(workloads.run(), name="discovery of Workloads")
             group.create_task(self.discovery.run(), name="discovery of PodGroups")
 
     def _follow(self, kind: Kind[T], scope: str = "", fields: str = "") -> None:
@@ -281,22 +299,29 @@ class Observing:
             await self._reads.attempt("namespaces", self._get_namespace(name))
             await asyncio.sleep(_NAMESPACE_SECONDS)
 
-    async def _list_pod_groups(self) -> None:
-        self._serve_pod_groups(await PodGroupsServed(self.api).ask())
-        await asyncio.gather(*(watch.list() for watch in self._watches.get(_POD_GROUPS, ())))
+    def _questions(self) -> Iterator[tuple[Kind[Any], Question[str]]]:
+        """Yield the kinds to read whose version depends on the API server."""
+        if _POD_GROUPS.plural in self._other_kinds:
+            yield _POD_GROUPS, PodGroupsServed(self.api)
+        if self._person:
+            yield _WORKLOADS, WorkloadsServed(self.api)
 
-    def _serve_pod_groups(self, version: str | None) -> None:
-        """Replace the list-watches of PodGroups, if another version is served than before."""
-        if version == self._served:
+    async def _list_served(self, kind: Kind[Any], question: Question[str]) -> None:
+        self._serve(kind, await question.ask())
+        await asyncio.gather(*(watch.list() for watch in self._watches.get(kind.plural, ())))
+
+    def _serve(self, kind: Kind[Any], version: str | None) -> None:
+        """Replace the list-watches of a kind, if another version is served than before."""
+        if version == self._served.get(kind.plural):
             return
-        self._served = version
-        self._watches.pop(_POD_GROUPS, None)
-        self._object_cache.pod_groups.clear()
-        if version is not None:
-            root = f"/apis/{names.SCHEDULING_GROUP}/{version}"
-            kind = Kind(_POD_GROUPS, root, _POD_GROUP, lambda each: each.pod_groups)
-            for namespace in self.namespaces:
-                self._follow(kind, namespace)
+        self._watches.pop(kind.plural, None)
+        kind.table(self._object_cache).clear()
+        if version is None:
+            del self._served[kind.plural]
+            return
+        self._served[kind.plural] = version
+        for namespace in self.namespaces:
+            self._follow(structs.replace(kind, root=f"{kind.root}/{version}"), namespace)
 
 
 class _StoreAdapter(Store[T, str, T]):

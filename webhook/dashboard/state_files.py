@@ -19,6 +19,7 @@ from webhook.diagnostics.live_objects import (
     LivePod,
     LivePodGroup,
     LiveService,
+    LiveWorkload,
     WebhookConfiguration,
 )
 from webhook.diagnostics.object_cache import EVENTS, ObjectCache
@@ -34,6 +35,7 @@ _FIELDS: Final[dict[str, tuple[str, type[Struct]]]] = {
     "Service": ("services", Bare),
     "Node": ("nodes", LiveNode),
     "Namespace": ("namespaces", Bare),
+    "Workload": ("workloads", LiveWorkload),
     names.RAYJOB_KIND: ("ray_jobs", LiveJob),
     names.RAYSERVICE_KIND: ("ray_services", LiveService),
     "MutatingWebhookConfiguration": ("configurations", WebhookConfiguration),
@@ -44,6 +46,7 @@ _VERSIONS: Final = {
     names.RAYCLUSTER_KIND: f"{names.RAY_GROUP}/v1",
     names.RAYJOB_KIND: f"{names.RAY_GROUP}/v1",
     names.RAYSERVICE_KIND: f"{names.RAY_GROUP}/v1",
+    "Workload": f"{names.KUEUE_GROUP}/v1beta2",
     "PodGroup": f"{names.SCHEDULING_GROUP}/v1beta1",
     "MutatingWebhookConfiguration": "admissionregistration.k8s.io/v1",
 }
@@ -124,7 +127,10 @@ def is_of_state(manifest: Manifest) -> bool:
 
 
 def _kind_of(manifest: Manifest) -> str:
-    return str(manifest.document.get("kind")) if isinstance(manifest.document, dict) else ""
+    """Return the kind of an object; empty for a Workload that is not Kueue's."""
+    document = manifest.document if isinstance(manifest.document, dict) else {}
+    kind, version = str(document.get("kind", "")), str(document.get("apiVersion"))
+    return kind if kind != "Workload" or version.startswith(names.KUEUE_PREFIX) else ""
 
 
 def collected_in(manifests: Sequence[Manifest]) -> tuple[float | None, dict[str, str]]:

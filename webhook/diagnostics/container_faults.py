@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from webhook.api import names
 from webhook.api.objects import ALWAYS
@@ -38,7 +38,14 @@ _SHORT_SECONDS, _LONG_SECONDS = 60.0, 600.0
 
 https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#restart-policy
 """
-_NO_ACCESS: Final = ("unauthorized", "authorization failed", "access denied", "forbidden")
+_NO_ACCESS: Final = (
+    "unauthorized",
+    "authorization failed",
+    "access denied",
+    "forbidden",
+    "no basic auth credentials",
+    "authentication required",
+)
 _ABSENT: Final = re.compile(r'(secret|configmap) "([^"]+)" not found')
 _NO_KEY: Final = re.compile(r"couldn't find key \S+ in (Secret|ConfigMap) [^/\s]+/([^\s,]+)")
 _NOT_STARTED: Final = frozenset({"StartError", "ContainerCannotRun"})
@@ -102,6 +109,30 @@ def ended_fault(pod: LivePod, statuses: Iterable[ContainerStatus]) -> Fault | No
         return None
     status, end = min(ends, key=lambda pair: pair[1].exit_code == 0)
     return end_fault(pod, status, end)
+
+
+def probe_fault(pod: LivePod, fault: Fault, probe: str) -> Fault:
+    """Return the fault of a container that kubelet stopped because a probe failed."""
+    return structs.replace(
+        fault,
+        cause=f"{fault.cause}, {probe} probe",
+        words=f"{fault.words}; kubelet stopped it, because its {probe} probe failed",
+        remedy=f"check why the container does not answer its {probe} probe, or raise its "
+        "failureThreshold in the pod template",
+        command=describe("pod", pod.metadata.namespace or "", pod.name),
+    )
+
+
+def unready_fault(pod: LivePod, words: str, container: str = "") -> Fault:
+    """Return the fault of a pod that starts for too long, because of a container that runs, or for
+    a reason in its events.
+    """
+    namespace = pod.metadata.namespace or ""
+    if not container:
+        remedy = "check the events of the pod, which have the answers of probes"
+        return Fault(words, words, remedy, describe("pod", namespace, pod.name))
+    command = f"kubectl logs -n {namespace} {pod.name} -c {container}"
+    return Fault(words, words, f"check the end of the log of {container}", command)
 
 
 def is_ready(pod: LivePod) -> bool:

@@ -356,6 +356,22 @@ class LiveService(Struct, frozen=True, gc=False):
     status: ServiceStatus = field(default_factory=ServiceStatus)
 
 
+class LiveWorkload(Struct, frozen=True, gc=False):
+    """A Workload of Kueue."""
+
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+    status: Conditions = field(default_factory=Conditions)
+
+    @property
+    def reason(self) -> str:
+        """Why it has no quota, or was evicted, by its conditions; empty if neither."""
+        for kind, wrong in (("QuotaReserved", "False"), ("Evicted", "True")):
+            condition = find(self.status.conditions, kind)
+            if condition is not None and condition.status == wrong:
+                return condition.words
+        return ""
+
+
 class Gang(Struct, rename="camel", frozen=True, gc=False):
     """`gang` of a scheduling policy."""
 

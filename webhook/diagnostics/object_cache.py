@@ -1,5 +1,6 @@
 """The object cache: all objects that reports are made of, and the RayClusters to examine again."""
 
+import re
 from collections.abc import Callable, Collection, Iterable
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -15,6 +16,7 @@ from webhook.diagnostics.live_objects import (
     LivePod,
     LivePodGroup,
     LiveService,
+    LiveWorkload,
     WebhookConfiguration,
 )
 from webhook.diagnostics.transforms import kept, kept_node
@@ -34,6 +36,11 @@ END: Final = "Killing"
 """Reason of kubelet's events for containers that it stops, as on deletion or eviction.
 
 https://github.com/kubernetes/kubernetes/blob/master/pkg/kubelet/events/event.go
+"""
+_PROBE: Final = re.compile(r"Container (\S+) failed (liveness|startup) probe")
+"""kubelet's message for a container that it stops and starts again.
+
+https://github.com/kubernetes/kubernetes/blob/master/pkg/kubelet/kuberuntime/kuberuntime_manager.go
 """
 EVENTS: Final = (*REFUSALS, END)
 """Reasons of the events that are read."""
@@ -181,6 +188,9 @@ class ObjectCache:
         self.ray_services: Table[LiveService] = Table(
             _place, lambda each: self._touch([_owner(names.RAYSERVICE_KIND, each)])
         )
+        self.workloads: Table[LiveWorkload] = Table(
+            _owner_uids, lambda each: self._mark(_owner_uids(each))
+        )
         self.events: Table[LiveEvent] = Table(_subjects, self._event_changed)
         self.services: Table[Bare] = Table(_place, lambda each: self._touch(_place(each)))
         self.nodes: Table[LiveNode] = Table(_name, lambda each: self._touch(_name(each)), kept_node)
@@ -247,6 +257,17 @@ class ObjectCache:
                 ends[uid] = max(time, ends.get(uid, time))
         return sorted(ends.values())
 
+    def failed_probe(self, pod: LivePod) -> tuple[str, str]:
+        """Return the container that kubelet last stopped because of a probe, and the kind of the
+        probe; empty texts if there is none.
+        """
+        events = self.events.of(f"{pod.metadata.namespace}/{pod.name}")
+        own = [each for each in events if each.involved_object.uid == pod.metadata.uid]
+        for event in sorted(own, key=lambda each: each.last or 0.0, reverse=True):
+            if (match := _PROBE.match(event.message)) is not None:
+                return match[1], match[2]
+        return "", ""
+
     def _event_changed(self, event: LiveEvent) -> None:
         """Mark the RayCluster of a rejection. The end of a pod counts once the pod is deleted."""
         if event.reason in REFUSALS:
@@ -293,6 +314,10 @@ def _name(value: Live) -> Iterable[str]:
 
 def _place(value: Live) -> Iterable[str]:
     yield f"{value.metadata.namespace or ''}/{value.metadata.name or ''}"
+
+
+def _owner_uids(value: Live) -> Iterable[str]:
+    return [owner.uid for owner in value.metadata.owner_references or ()]
 
 
 def _owner(kind: str, value: Live) -> str:

@@ -38,7 +38,7 @@ def job_failed(cluster: Cluster) -> Iterator[Symptom]:
     status, name = job.status, job.metadata.name or ""
     reason = status.reason or status.job_deployment_status
     words = in_line(f"{reason}: {status.message}" if status.message.strip() else reason)
-    remedy = _REMEDIES.get(reason, "fix the error in the message and in the log of the job")
+    remedy = _REMEDIES.get(reason, "fix the error in the message")
     yield Symptom(
         f"RayJob {name} has failed: {words}",
         f"{remedy}, and create the RayJob again",
@@ -108,12 +108,16 @@ def suspended(cluster: Cluster) -> Iterator[Symptom]:
     """
     if not cluster.facts.suspended:
         return
+    workload = cluster.objects.workloads.one(cluster.facts.uid)
+    reason = workload.reason if workload is not None else ""
     queue = (cluster.live.metadata.labels or {}).get(names.LABEL_KUEUE_QUEUE, "")
     if queue:
         yield Symptom(
-            f"the RayCluster is suspended by Kueue, and waits in queue {queue}",
+            f"the RayCluster is suspended by Kueue, and waits in queue {queue}"
+            f"{f': {reason}' if reason else ''}",
             "wait until the queue has quota; the conditions of its Workload have the reason",
-            f"kubectl describe workloads.kueue.x-k8s.io -n {cluster.namespace}",
+            f"kubectl describe workloads.kueue.x-k8s.io -n {cluster.namespace} "
+            f"{workload.metadata.name if workload else ''}".rstrip(),
         )
     else:
         yield Symptom(

@@ -10,7 +10,15 @@ from webhook.api import names
 from webhook.api.objects import ALWAYS
 from webhook.api.times import seconds_of
 from webhook.diagnostics.assigned_pods import Cluster, Replica, is_head
-from webhook.diagnostics.container_faults import Fault, ended_fault, fault_of, is_needed, is_ready
+from webhook.diagnostics.container_faults import (
+    Fault,
+    ended_fault,
+    fault_of,
+    is_needed,
+    is_ready,
+    probe_fault,
+    unready_fault,
+)
 from webhook.diagnostics.diagnosis import (
     ERROR,
     INFO,
@@ -28,9 +36,12 @@ from webhook.diagnostics.scheduler_faults import scheduler_fault
 
 _EVICTED: Final = (
     ("ephemeral", "raise the ephemeral-storage request and limit, or write less"),
+    ("DiskPressure", "free the disk of the node, or write less"),
     ("low on resource: memory", "set memory requests that cover what its containers use"),
+    ("MemoryPressure", "set memory requests that cover what its containers use"),
+    ("Preempt", "raise the priority of the pod template, or add capacity"),
 )
-"""A part of kubelet's message of an eviction, and how another one is prevented."""
+"""A part of kubelet's message or reason, and how another end is prevented."""
 _STUCK: Final = frozenset({"Deferred", "Infeasible"})
 _WAITING: Final = Event("PodGroupWaiting", shared=True)
 
@@ -156,7 +167,9 @@ def pod_gated(party: PodSet) -> Iterator[Symptom]:
             if kueue
             else "check that the controller that added the gates runs; it removes them",
             _times(found, "PodScheduled"),
-            f"kubectl get workloads.kueue.x-k8s.io -n {party.cluster.namespace}" if kueue else "",
+            f"kubectl describe workloads.kueue.x-k8s.io -n {party.cluster.namespace}"
+            if kueue
+            else "",
         )
 
 
@@ -174,7 +187,7 @@ def gate_remains(party: PodSet) -> Iterator[Symptom]:
         yield found.symptom(
             f"{found.agreed('has', 'have')} no node: no component removes scheduling "
             f"{agreed(len(found.pods[0].gates), 'gate', 'gates')} {words}",
-            "check that the controller that added the gates runs, and its log",
+            "check that the controller that added the gates runs",
             _times(found, "PodScheduled"),
         )
 
@@ -263,7 +276,11 @@ def container_waits(party: PodSet) -> Iterator[Symptom]:
 
     def fault_in(pod: LivePod) -> Fault | None:
         fault = fault_of(pod, now)
-        return None if fault is None or lost_node(party.cluster, pod) else fault
+        if fault is None or lost_node(party.cluster, pod):
+            return None
+        container, probe = party.cluster.objects.failed_probe(pod)
+        ended = probe and fault.cause.startswith(f"{container}: Error")
+        return probe_fault(pod, fault, probe) if ended else fault
 
     for fault, found in party.by_fault(fault_in):
         symptom = found.symptom(
@@ -311,11 +328,12 @@ def pod_not_ready(party: PodSet) -> Iterator[Symptom]:
 
     https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-conditions
     """
-    for words, found in party.sorted_by(lambda pod: _unready(party, pod)):
+    for fault, found in party.by_fault(lambda pod: _unready(party, pod)):
         yield found.symptom(
-            f"{found.agreed('is', 'are')} not ready: {words}",
-            "check the events and the logs of the pod",
+            f"{found.agreed('is', 'are')} not ready: {fault.words}",
+            fault.remedy,
             (_late_since(party.cluster, pod) for pod in found.pods),
+            fault.command,
         )
 
 
@@ -353,14 +371,15 @@ def podgroup_waits(party: PodSet) -> Iterator[Symptom]:
         if group is None:
             continue
         there = sum(pod.pod_group == name for pod in (*cluster.heads, *cluster.pods))
-        why = (
-            f"{there} of {group.min_count} required pods {agreed(there, 'exists', 'exist')}"
-            if there < group.min_count
-            else group.reason or _scheduler(found.pods[0])
-        )
+        if there < group.min_count:
+            why = f"{there} of {group.min_count} required pods {agreed(there, 'exists', 'exist')}"
+            remedy = "KubeRay creates the other pods; all of them are scheduled at once"
+        else:
+            why = group.reason or _scheduler(found.pods[0])
+            remedy = "add capacity until all pods fit at once, or request less"
         yield found.symptom(
             f"{found.agreed('waits', 'wait')} for PodGroup {name}: {why}",
-            "add nodes until all pods fit, or request less",
+            remedy,
             [latest(pod.created for pod in found.pods)],
             describe("podgroup", cluster.namespace, name),
         )
@@ -435,7 +454,7 @@ def _end(pod: LivePod) -> Fault | None:
         words = in_line(
             f"{status.reason}, {status.message}" if status.message.strip() else status.reason
         )
-        remedy = next((text for part, text in _EVICTED if part in status.message), "")
+        remedy = next((text for part, text in _EVICTED if part in words), "")
         return Fault(status.reason, words, remedy, command)
     every = [*(status.container_statuses or ()), *(status.init_container_statuses or ())]
     return ended_fault(pod, every) or Fault(status.phase, status.phase, "", command)
@@ -448,12 +467,12 @@ def _ended_at(pod: LivePod) -> float | None:
     return _unready_since(pod) if last is None else last
 
 
-def _unready(party: PodSet, pod: LivePod) -> str:
-    """Return why a pod on a node is not ready; empty if another diagnosis reports it."""
+def _unready(party: PodSet, pod: LivePod) -> Fault | None:
+    """Return why a pod on a node is not ready; None if it is or another diagnosis reports it."""
     if is_ready(pod) or pod.ended or pod.unscheduled or lost_node(party.cluster, pod):
-        return ""
+        return None
     if fault_of(pod, party.cluster.now) is not None:
-        return ""
+        return None
     sidecars = {
         each.name for each in pod.spec.init_containers or () if each.restart_policy == ALWAYS
     }
@@ -467,18 +486,20 @@ def _unready(party: PodSet, pod: LivePod) -> str:
             waits = init.name == names.WAIT_FOR_HEAD and not any(
                 is_ready(head) for head in party.cluster.heads
             )
-            return "" if waits else f"init container {init.name} has not ended"
+            words = f"init container {init.name} has not ended"
+            return None if waits else unready_fault(pod, words, init.name)
         if not init.started:
-            return f"sidecar {init.name} has not started"
+            return unready_fault(pod, f"sidecar {init.name} has not started", init.name)
     # The remaining init containers are sidecars, which the pod's readiness includes.
     for each in (*(pod.status.container_statuses or ()), *inits):
         if not each.ready and is_needed(pod, each):
-            return _unready_container(each)
+            return unready_fault(pod, _words_of(each))
     condition = pod.condition("Ready")
-    return (condition.words if condition else "") or "kubelet gives no reason"
+    words = (condition.words if condition else "") or "kubelet gives no reason"
+    return unready_fault(pod, words)
 
 
-def _unready_container(status: ContainerStatus) -> str:
+def _words_of(status: ContainerStatus) -> str:
     """Return why a container is not ready."""
     if status.state.running is None:
         waiting = status.state.waiting

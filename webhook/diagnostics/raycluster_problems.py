@@ -24,7 +24,7 @@ from webhook.diagnostics.diagnosis import (
 )
 from webhook.diagnostics.expected import Expected
 from webhook.diagnostics.live_objects import LivePod, find
-from webhook.diagnostics.messages import agreed, counted, describe, in_line, listed, show
+from webhook.diagnostics.messages import agreed, counted, in_line, listed, show
 from webhook.diagnostics.refusals import last_refusal
 from webhook.groups.group_config import too_large
 from webhook.groups.naming import pod_prefix
@@ -283,9 +283,7 @@ def pod_stuck_terminating(cluster: Cluster) -> Iterator[Symptom]:
             if held
             else f"check the node; if it is shut down for good, add the taint {_OUT_OF_SERVICE}, "
             "or delete the Node",
-            describe("pod", cluster.namespace, called[0])
-            if held
-            else f"kubectl describe node {node}",
+            show("pod", cluster.namespace, called[0]) if held else f"kubectl describe node {node}",
             Begin(earliest(pod.due for pod in pods)),
             pods=called,
         )

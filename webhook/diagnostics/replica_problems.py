@@ -11,6 +11,7 @@ from webhook.api.times import seconds_of
 from webhook.diagnostics.assigned_pods import Cluster, Group, Replica, asks_for_tpu, newest
 from webhook.diagnostics.diagnosis import (
     ERROR,
+    INFO,
     WARNING,
     Begin,
     Diagnosis,
@@ -23,8 +24,11 @@ from webhook.diagnostics.diagnosis import (
 )
 from webhook.diagnostics.expected import Difference, Expected
 from webhook.diagnostics.live_objects import ContainerStatus, LivePod
-from webhook.diagnostics.messages import agreed, counted, describe, hosts, listed, show
+from webhook.diagnostics.messages import agreed, counted, hosts, listed, show
 from webhook.groups.naming import pod_prefix
+
+_PREEMPTION: Final = "PreemptionByScheduler"
+"""https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions"""
 
 
 def host_missing(group: Group) -> Iterator[Symptom]:
@@ -37,18 +41,34 @@ def host_missing(group: Group) -> Iterator[Symptom]:
 
     https://docs.ray.io/en/master/cluster/kubernetes/user-guides/tpu.html
     """
+    preempted = _preempted(group)
     for replica in group.replicas:
         if missing := replica.missing:
             there, count = group.hosts - len(missing), group.spec.num_of_hosts
+            reasons = (preempted.get((replica.index, replica.name, host), "") for host in missing)
+            reason = next(filter(None, reasons), "")
             yield Symptom(
                 f"replica {replica.called} has {there} of {count} hosts: {hosts(missing)} "
-                f"{agreed(len(missing), 'is', 'are')} missing",
-                "KubeRay creates the missing pods, or the whole replica; if not, check the events "
-                "of the RayCluster",
+                f"{agreed(len(missing), 'is', 'are')} missing"
+                f"{f', preempted: {reason}' if reason else ''}",
+                "raise the priority of the pod template, or add capacity"
+                if reason
+                else "KubeRay creates the missing pods, or the whole replica; if not, check the "
+                "events of the RayCluster",
                 begin=_lost(replica, missing),
                 hosts=tuple(missing),
                 replica=replica.index,
             )
+
+
+def _preempted(group: Group) -> dict[tuple[int, str, int], str]:
+    """Return why the scheduler preempts pods that are being deleted, by identity."""
+    found = {}
+    for identity, pod in group.leaving:
+        target = pod.condition("DisruptionTarget")
+        if target is not None and target.reason == _PREEMPTION and target.status == "True":
+            found[identity.replica, identity.name, identity.host] = target.words
+    return found
 
 
 def _lost(replica: Replica, missing: list[int]) -> Begin:
@@ -121,6 +141,26 @@ def replica_beyond_desired(group: Group) -> Iterator[Symptom]:
         begin=Begin(None, latest((newest(group.pods), group.cluster.live.metadata.edited))),
         pods=tuple(pod.name for replica in order[-surplus:] for pod in replica.everyone),
     )
+
+
+def autoscaler_at_maximum(group: Group) -> Iterator[Symptom]:
+    """A group of which the autoscaler adds no more replicas.
+
+    It has `maxReplicas`. Tasks and actors that need further workers of the group wait.
+
+    https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-autoscaling.html
+    """
+    cluster, spec = group.cluster, group.spec
+    most = spec.max_replicas
+    if not cluster.facts.autoscaling or most is None or (spec.min_replicas or 0) >= most:
+        return
+    if 0 < most <= group.desired:
+        yield Symptom(
+            f"group {group.name} has {counted(group.desired, 'replica')}, its maxReplicas: the "
+            "autoscaler adds no more",
+            "raise maxReplicas if tasks or actors wait for resources",
+            show("raycluster", cluster.namespace, cluster.name),
+        )
 
 
 def identity_held_twice(group: Group) -> Iterator[Symptom]:
@@ -282,6 +322,7 @@ def slice_left_out(group: Group) -> Iterator[Symptom]:
         yield Symptom(
             f"replica {replica.called} {what}: the other slices wait for it forever",
             f"{first}delete this replica, so that it is recreated with the lowest free id",
+            show("pod", group.cluster.namespace, replica.everyone[0].name) if wrong else "",
             pods=tuple(pod.name for pod in replica.everyone),
             replica=replica.index,
             deletes=True,
@@ -353,8 +394,9 @@ def _differing(replica: Replica, found: list[Difference], why: str) -> Iterator[
         f"should be {first.expected} and is {first.shown}{more}: {why}",
         f"remove {first.name} from the template if it is set there, run `ray-webhook check`, and "
         f"delete the {agreed(len(found), 'pod', 'pods')}",
-        begin=Begin(newest(each.pod for each in found)),
-        hosts=tuple(each.host for each in found),
+        show("pod", replica.group.cluster.namespace, first.pod.name),
+        Begin(newest(each.pod for each in found)),
+        tuple(each.host for each in found),
         pods=tuple(each.pod.name for each in found),
         deletes=True,
     )
@@ -415,13 +457,14 @@ def host_restarted(expected: Expected) -> Iterator[Symptom]:
         return
     which = [host for host, held in replica.pods.items() if any(pod.name in found for pod in held)]
     count = max(each.restart_count for each in found.values())
+    first = next(iter(found))
     cluster = replica.group.cluster
     yield Symptom(
         f"{hosts(which)} of replica {replica.called} restarted ({counted(count, 'restart')}), "
         f"and the other hosts did not{_last_words(found.values())}",
         "if the job does not continue, restart all hosts of the replica: delete its pods. "
-        "The logs of the container that ended (`kubectl logs --previous`) have the cause",
-        describe("pod", cluster.namespace, next(iter(found))),
+        "The log of the container that ended has the cause",
+        f"kubectl logs -n {cluster.namespace} {first} -c {found[first].name} -p",
         Begin(earliest(map(_last_end, found.values())), newest(pods)),
         tuple(sorted(which)),
         tuple(found),
@@ -445,6 +488,7 @@ def _last_words(statuses: Iterable[ContainerStatus]) -> str:
 GROUP: Final = (
     Diagnosis(replica_missing, ERROR, 60),
     Diagnosis(replica_beyond_desired, WARNING, 120),
+    Diagnosis(autoscaler_at_maximum, INFO),
     Diagnosis(identity_held_twice, ERROR, 10, Event("IdentityHeldTwice")),
     Diagnosis(pod_without_identity, ERROR, event=Event("PodWithoutIdentity")),
     Diagnosis(slice_left_out, ERROR),

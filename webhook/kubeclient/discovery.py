@@ -9,7 +9,7 @@ from collections.abc import Callable
 from random import random
 from typing import Final, Generic, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from webhook.api import names
 from webhook.kubeclient.client import Api
@@ -153,6 +153,28 @@ class PodGroupsServed(Question[str]):
     def describe(self, found: str | None) -> str:
         what = f"{names.SCHEDULING_GROUP}/{found} is" if found else "PodGroups are not"
         return f"{what} served by the API server"
+
+
+class WorkloadsServed(Question[str]):
+    """The preferred version of Kueue's API."""
+
+    unknown = "Workloads of Kueue: whether they are served is not known"
+
+    async def ask(self) -> str | None:
+        found = await self._api.find(f"/apis/{names.KUEUE_GROUP}", _Group)
+        return found.preferred_version.version if found else None
+
+    def describe(self, found: str | None) -> str:
+        what = f"{names.KUEUE_GROUP}/{found} is" if found else "Workloads of Kueue are not"
+        return f"{what} served by the API server"
+
+
+class _Preferred(Struct):
+    version: str = ""
+
+
+class _Group(Struct, rename="camel"):
+    preferred_version: _Preferred = field(default_factory=_Preferred)
 
 
 class _Version(Struct):

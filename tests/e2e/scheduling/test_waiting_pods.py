@@ -97,7 +97,7 @@ def helped(plane: ControlPlane, publisher: Webhook, terminal: Terminal, page: Op
     until(lambda: counts(api, namespace), "the controller makes the PodGroup")
     until(lambda: terminal.remedies().keys() == {WAITS}, "now the PodGroup is seen to wait")
 
-    assert "add nodes until all pods fit" in terminal.remedies()[WAITS]
+    assert "add capacity until all pods fit" in terminal.remedies()[WAITS]
     until_equal(lambda: about_podgroups(page), {WAITS}, "the page says so, in time")
     names = [f"waiting-{number}" for number in range(HOSTS)]
     with present(api, names):
