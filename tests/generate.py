@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.cli import page as commands
+from tests.diagnostics import alerts
 from tests.diagnostics import page as diagnoses
 from tests.groups import annotations_page
 from tests.manifests import chart_page, chart_schema, install
@@ -36,6 +37,7 @@ GENERATED: Final[Mapping[str, Callable[[], Files]]] = {
         diagnoses.PAGE: diagnoses.page(),
         diagnoses.SCHEMA: diagnoses.schema_text(),
     },
+    "alerts": alerts.files,
     "metrics": lambda: {metrics_page.PAGE: metrics_page.page()},
     "settings": lambda: {settings_page.PAGE: settings_page.page()},
     "scenarios": _scenarios,

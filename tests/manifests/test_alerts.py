@@ -88,6 +88,11 @@ CASES = {
         {SINCE: "3000x70"},
         {"raycluster_namespace": "team", "raycluster": "llama", "group": "tpu"},
     ),
+    "RayWebhookRayClusterFails": Case(
+        {f'{PROBLEMS}{{{CLUSTER},diagnosis="pod-pending"}}': "8x70"},
+        {f'{PROBLEMS}{{{CLUSTER},diagnosis="node-drained"}}': "8x70"},
+        {"raycluster_namespace": "team", "raycluster": "llama", "diagnosis": "pod-pending"},
+    ),
     "RayWebhookPodsWithoutIdentity": Case(
         {f"ray_webhook_pods_without_identity{{{GROUP}}}": "2x70"},
         {f"ray_webhook_pods_without_identity{{{GROUP}}}": "0x57 2x13"},

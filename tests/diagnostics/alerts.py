@@ -1,0 +1,43 @@
+"""The alert about RayClusters: its expression has the diagnoses that are errors."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from webhook.diagnostics.diagnosis import ERROR
+from webhook.diagnostics.examination import DIAGNOSES
+from webhook.diagnostics.owner_problems import OWNERS
+
+ALERT: Final = "RayWebhookRayClusterFails"
+MANIFESTS: Final = Path(__file__).parents[2] / "manifests"
+RULES: Final = MANIFESTS / "monitoring" / "prometheusrule.yaml"
+FILES: Final = (RULES, MANIFESTS / "chart" / "files" / "alerts.yaml")
+
+OWN_ALERT: Final = {
+    "second-webhook": "RayWebhookSecondWebhook",
+    "worker-id-differs": "RayWebhookHostsMisplaced",
+    "hostname-differs": "RayWebhookHostsMisplaced",
+    "pod-without-identity": "RayWebhookPodsWithoutIdentity",
+}
+"""The errors that have another alert."""
+UNREAD: Final = frozenset(diagnosis.id for diagnosis in OWNERS)
+"""Diagnoses about kinds that are read for users only: the controller, which has the metrics, does
+not read them.
+"""
+
+
+def expression() -> str:
+    """Return the expression of the alert."""
+    errors = [each.id for each in DIAGNOSES if each.level == ERROR]
+    ids = [each for each in errors if each not in UNREAD and each not in OWN_ALERT]
+    return f'ray_webhook_problems{{diagnosis=~"{"|".join(ids)}"}} > 0'
+
+
+def files() -> Mapping[Path, str]:
+    """Return the files with alerts, with the expression of this alert."""
+    line = re.compile(rf"(- alert: {ALERT}\n\s+expr: ).*")
+    return {
+        path: line.sub(lambda found: found[1] + expression(), path.read_text(encoding="utf-8"))
+        for path in FILES
+    }
