@@ -25,6 +25,7 @@ from tests.e2e.api import (
     ApiError,
     Json,
     Objects,
+    Resource,
 )
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.dashboard_process import (
@@ -65,6 +66,15 @@ IDENTITY = (
 POOL = "cloud.google.com/gke-nodepool"
 TOPOLOGY = "cloud.google.com/gke-tpu-topology"
 POOLS = ("one", "other")
+TIMES = 20
+"""How often a story asks the same, which has one answer."""
+POLICIES = Resource(
+    "admissionregistration.k8s.io/v1", "validatingadmissionpolicies", namespaced=False
+)
+POLICY_BINDINGS = Resource(
+    "admissionregistration.k8s.io/v1", "validatingadmissionpolicybindings", namespaced=False
+)
+QUOTA = "exceeded quota: tpus, requested: google.com/tpu=4, used: google.com/tpu=8"
 
 
 @pytest.fixture(scope="module")
@@ -147,11 +157,9 @@ class Stage:
             {"type": "PodScheduled", "status": "True"},
             {"type": "Ready", "status": "True"},
         ]
-        report(
-            self.api,
-            meta["name"],
-            {"phase": "Running", "conditions": ready, "containerStatuses": []},
-        )
+        containers: Json = {"containerStatuses": [], "initContainerStatuses": []}
+        status = {"phase": "Running", "conditions": ready} | containers
+        report(self.api, meta["name"], status)
 
     def _problems(self) -> Objects:
         return every_problem(self.status()[1])
@@ -307,6 +315,35 @@ def lose_image(api: Api) -> None:
     report(api, name_of(api, "imageless"), status)
 
 
+def crash(api: Api) -> None:
+    """An init container that KubeRay adds ends again and again, without memory."""
+    ended = {"reason": "OOMKilled", "exitCode": 137, "startedAt": None, "finishedAt": None}
+    container = {
+        "name": "wait-gcs-ready",
+        "image": "",
+        "imageID": "",
+        "ready": False,
+        "restartCount": 7,
+        "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 2m40s"}},
+        "lastState": {"terminated": ended},
+    }
+    status = {
+        "phase": "Pending",
+        "conditions": [{"type": "Ready", "status": "False"}],
+        "initContainerStatuses": [container],
+    }
+    report(api, name_of(api, "crashing"), status)
+
+
+def gate(api: Api) -> None:
+    """Kueue does not choose the node of a pod."""
+    pod = of(api, "gated")
+    api.delete(PODS, pod["metadata"]["name"], NAMESPACE, grace=0)
+    made = worker_of(api.get(RAY_CLUSTERS, "gated", NAMESPACE))
+    made["spec"]["schedulingGates"] = [{"name": "kueue.x-k8s.io/topology"}]
+    api.create(PODS, made, NAMESPACE)
+
+
 def end_pod(api: Api) -> None:
     """A pod is evicted, and no one replaces it."""
     status = {
@@ -410,6 +447,8 @@ def _remedy_of(problem: Json) -> str:
     """The command that a person decides on, nothing where KubeRay does it."""
     if problem["id"] == "second-webhook":
         return str(problem["command"]).replace(" get ", " delete ").replace(" -o yaml", "")
+    if problem["id"] == "pod-gated":
+        return f"kubectl delete pod -n {NAMESPACE} {' '.join(problem['pods'])}"
     if problem["id"] == "resize-failed":
         return str(problem["command"]).replace(" describe ", " delete ")
     if problem["id"] == "ignored":
@@ -432,6 +471,8 @@ PROVOKED: tuple[tuple[Callable[[Api], None], str, set[str]], ...] = (
     (misplace, "misplaced", {"worker-id-differs"}),
     (crowd_out, "crowded", {"pod-pending"}),
     (lose_image, "imageless", {"container-waits"}),
+    (crash, "crashing", {"container-waits"}),
+    (gate, "gated", {"pod-gated"}),
     (end_pod, "evicted", {"pod-ended"}),
     (hang_start, "unready", {"pod-not-ready"}),
     (defer_resize, "deferred", {"resize-stuck"}),
@@ -482,6 +523,7 @@ def test_what_is_wrong_is_seen_and_gone_after_its_remedy(
             provoke(api)
         wanted |= {name: ids for _, name, ids in PROVOKED}
         until_equal(stage.problems, wanted, "the terminal says all of it")
+        assert [stage.problems() for _ in range(TIMES)] == [wanted] * TIMES
         assert stage.status()[0] == 1
         assert stage.run("check") == 1
         assert "kuberay-tpu-webhook.ray-system.svc (of " in stage.capture.readouterr().out
@@ -538,6 +580,59 @@ def _after_remedies(stage: Stage) -> Problems:
     stage.heal()
     stage.let_run()
     return stage.problems()
+
+
+def test_a_rejection_that_kuberay_repeats_has_one_answer(
+    webhook: Webhook, control_plane: ControlPlane, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert webhook.ready
+    stage, api = Stage(control_plane, capsys), control_plane.api
+    control_plane.namespace(NAMESPACE)
+    api.create(POLICIES, full("full"))
+    binding = {"policyName": "full", "validationActions": ["Deny"]}
+    api.create(POLICY_BINDINGS, {"metadata": {"name": "full"}, "spec": binding})
+    host: Json = {"containers": [{"name": "ray-worker", "image": "ray"}]}
+    labels = {"ray.io/cluster": "full", IDENTITY[2]: "2"}
+    pod = {"metadata": {"generateName": "full-", "labels": labels}, "spec": host}
+    until(lambda: is_refused(api, pod), "the API server enforces the policy")
+    with Operator(control_plane, multi_host_indexing=True):
+        api.create(RAY_CLUSTERS, slices("full", 1), NAMESPACE)
+        until(lambda: "pod-refused" in stage.problems().get("full", ()), "the quota is full")
+        for _ in range(TIMES):
+            code, cluster_report = stage.status()
+            (problem,) = every_problem(cluster_report)
+            assert (code, problem["id"]) == (1, "pod-refused")
+            assert QUOTA in problem["message"]
+            assert problem["command"] == f"kubectl describe resourcequota -n {NAMESPACE}"
+    api.delete(POLICY_BINDINGS, "full")
+    api.delete(POLICIES, "full")
+    control_plane.delete_ray_cluster("full", NAMESPACE)
+
+
+def full(name: str) -> Json:
+    """A policy that stands in for a quota that is full in the second half of a replica."""
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"]}
+    others = (
+        f"!has(object.metadata.labels) || object.metadata.labels[?'ray.io/cluster'].orValue('') "
+        f"!= '{name}' || int(object.metadata.labels[?'{IDENTITY[2]}'].orValue('0')) < 2"
+    )
+    return {
+        "metadata": {"name": name},
+        "spec": {
+            "failurePolicy": "Fail",
+            "matchConstraints": {"resourceRules": [rule | {"resources": ["pods"]}]},
+            "validations": [{"expression": others, "message": QUOTA}],
+        },
+    }
+
+
+def is_refused(api: Api, pod: Json) -> bool:
+    """Whether the API server refuses a pod."""
+    try:
+        api.create(PODS, pod, NAMESPACE, dryRun="All")
+    except ApiError as refusal:
+        return QUOTA in str(refusal)
+    return False
 
 
 def test_one_pod_is_explained_and_a_file_is_compared(
