@@ -56,25 +56,13 @@ NEWER_TEXTS: Final = (
 )
 AHEAD: Final = "ours is of KubeRay 1.7.0, whose module is not published"
 
-GATES: Final = "webhook.validation.rule_settings:GATES"
 LONGEST: Final = "webhook.validation.metadata:LONGEST"
-NEWER_GATES: Final = frozenset(
-    {
-        "RayServiceIncrementalUpgrade",
-        "RayClusterNetworkPolicy",
-        "GCSFaultToleranceEmbeddedStorage",
-        "RayClusterMTLS",
-        "RayClusterHistoryServer",
-        "KubernetesWAS",
-    }
-)
-"""Those that came, or were turned on, with KubeRay 1.7.0."""
 
 _CONSTANT: Final = re.compile(
     r"^\s*(?:const\s+)?(\w+)(?:\s+\w+)?\s*=\s*(?:\"([^\"\n]*)\"|(\d+)|(\w+) - (\d+))\s*(?://.*)?$",
     re.MULTILINE,
 )
-_GATE: Final = re.compile(r"^\s*(\w+):\s*\{Default: (true|false),", re.MULTILINE)
+_GATE: Final = re.compile(r"^\s*(\w+):\s*\{Default:\s*(true|false),", re.MULTILINE)
 _TEXT: Final = re.compile(r"\"([^\"\n]+)\"")
 
 
@@ -91,7 +79,6 @@ def facts(module: Path) -> Iterator[Fact]:
         yield Fact(place, theirs, value(place), declared.get(theirs, MISSING))
     for kind, name in LENGTHS.items():
         yield Fact(LONGEST, name, value(LONGEST)[kind], declared.get(name, MISSING))
-    yield from _gates((module / "pkg" / "features" / "features.go").read_text())
     texts = {found for source in sources for found in _TEXT.findall(source)}
     for place in (*TEXTS, *NEWER_TEXTS):
         ahead = AHEAD if place in NEWER_TEXTS else ""
@@ -111,10 +98,7 @@ def constants(source: str) -> dict[str, str | int]:
     return found
 
 
-def _gates(source: str) -> Iterator[Fact]:
-    theirs = {name: default == "true" for name, default in _GATE.findall(source)}
-    for name, default in value(GATES).items():
-        ahead = AHEAD if name in NEWER_GATES else ""
-        yield Fact(
-            GATES, f"the default of the gate {name}", default, theirs.get(name, MISSING), ahead
-        )
+def gates(module: Path) -> dict[str, bool]:
+    """Return the feature gates that the sources declare, with their defaults."""
+    text = (module / "pkg" / "features" / "features.go").read_text()
+    return {name: default == "true" for name, default in _GATE.findall(text)}

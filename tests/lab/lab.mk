@@ -2,7 +2,7 @@
 
 SECONDS ?= 300
 
-.PHONY: lab autoscaler base chaos checksums coverage drain facts fuzz hostile matrix meeting mutants newest-ray parity pins push-chart ray-and-jax ray-judge ray-readers sbom schema tools workflows
+.PHONY: lab autoscaler base chaos checksums coverage drain facts fuzz hostile kuberay matrix meeting mutants newest-ray parity pins push-chart ray-and-jax ray-judge ray-readers sbom tools workflows
 
 lab:  #: List these targets
 	@awk -F ':.*#: ' '/^[a-z0-9-]+:.*#: / { printf "  %-15s %s\n", $$1, $$2 }' tests/lab/lab.mk
@@ -40,8 +40,8 @@ parity: $(READY)  #: Compare the rules with KubeRay's own code, of version KUBER
 	$(BIN)/python -m tests.parity.unit_cases $(KUBERAY)
 	$(BIN)/python -m tests.parity.templates
 
-schema: $(READY)  #: Write the table of KubeRay's fields from CRDS: VERSION=FOLDER of each release
-	$(BIN)/python -m tests.schema.generate $(CRDS)
+kuberay: $(READY)  #: Add KubeRay RELEASE to the tables, from its module or SOURCE (its ray-operator), and list what differs
+	$(BIN)/python -m tests.schema.release $(RELEASE) $(SOURCE)
 
 pins: $(READY)  #: Write the hashes of all pinned packages after a change of constraints.txt
 	$(BIN)/python -m tests.release.pins

@@ -7,24 +7,26 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
 from itertools import chain, islice
 from typing import Any
 
+from tests.facts.kuberay import gates
 from tests.go import CANNOT_BUILD, CannotBuildError
-from tests.parity.build import CACHE, UNPUBLISHED, Built, build, unpublished, versions
-from tests.parity.compare import Odd, compare, compare_schema
+from tests.parity.build import CACHE, Built, available, build, versions
+from tests.parity.compare import Odd, compare
 from tests.parity.mutants import mutants, seeds
-from tests.parity.programs import Oracle, Verdict
-from webhook.validation.rule_settings import GATES, RuleSettings, parse_kuberay
+from tests.parity.programs import Oracle
+from webhook.validation.rule_settings import (
+    DEFAULT_GATES,
+    GATES,
+    RuleSettings,
+    parse_kuberay,
+)
 
 SHOWN = 40
 
 
-Compare = Callable[[Any, Verdict, RuleSettings], list[Odd]]
-
-
-def run(version: str, built: Built, against: Compare, count: int, seed: int) -> bool:
+def run(version: str, built: Built, count: int, seed: int) -> bool:
     """Compare on all seeds and `count` mutants; return whether every disagreement is in the table.
 
     An object of each disagreement is left in the cache, one a line.
@@ -32,6 +34,10 @@ def run(version: str, built: Built, against: Compare, count: int, seed: int) -> 
     release = parse_kuberay(version)
     if built.release != release:
         print(f"KubeRay {version}: its CRD is taken for that of {built.release}")
+        return False
+    declared = gates(built.source)
+    if release is None or declared != DEFAULT_GATES.get(release):
+        print(f"KubeRay {version}: run `make kuberay`, the gates of its sources are {declared}")
         return False
     defaults = RuleSettings(kuberay=release)
     settings = RuleSettings(gates={name: defaults.enabled(name) for name in GATES}, kuberay=release)
@@ -45,7 +51,7 @@ def run(version: str, built: Built, against: Compare, count: int, seed: int) -> 
             verdict = oracle.ask(value)
             tally["stored" if verdict.stored else "refused by the API server"] += 1
             tally["refused by KubeRay"] += verdict.stored and bool(verdict.refusal)
-            found = against(value, verdict, settings)
+            found = compare(value, verdict, settings)
             tally["disagreements"] += bool(found)
             for each in found:
                 if not each.explained:
@@ -67,31 +73,24 @@ def run(version: str, built: Built, against: Compare, count: int, seed: int) -> 
 def main() -> int:
     """Compare with every version that is named, or with all."""
     parser = argparse.ArgumentParser(description="Hold the rules against KubeRay's own code.")
-    known = [*versions(), UNPUBLISHED]
+    known = versions()
     parser.add_argument("versions", nargs="*", metavar="VERSION", help=", ".join(known))
     parser.add_argument("--mutants", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     if unknown := set(options.versions) - set(known):
         parser.error(f"no program for {', '.join(unknown)}: there are {', '.join(known)}")
-    codes = [_compared(version, options) for version in options.versions or known]
+    codes = [_compared(version, options) for version in options.versions or available()]
     return next((code for code in (1, CANNOT_BUILD) if code in codes), 0)
 
 
 def _compared(version: str, options: argparse.Namespace) -> int:
     """Compare with one version; return the exit code that this comparison alone would have."""
     try:
-        return 0 if _row(version, options) else 1
+        return 0 if run(version, build(version), options.mutants, options.seed) else 1
     except CannotBuildError as error:
         print(f"KubeRay {version}: cannot build here: {error}", file=sys.stderr)
         return CANNOT_BUILD
-
-
-def _row(version: str, options: argparse.Namespace) -> bool:
-    """Compare with one version; of the unpublished one, only the CRDs can be had."""
-    if version != UNPUBLISHED:
-        return run(version, build(version), compare, options.mutants, options.seed)
-    return run(version, unpublished(), compare_schema, options.mutants, options.seed)
 
 
 if __name__ == "__main__":

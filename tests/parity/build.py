@@ -2,10 +2,8 @@
 samples of KubeRay's module.
 """
 
-import gzip
 import json
 import os
-import shutil
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,19 +17,26 @@ from webhook.validation.finding import KubeRay
 HERE = Path(__file__).resolve().parent
 CACHE = HERE.parents[1] / ".cache" / "parity"
 MODULE = "github.com/ray-project/kuberay/ray-operator"
-CRDS_VARIABLE = "PARITY_CRDS"
-"""The folder with the CRDs of `UNPUBLISHED`, as they are or with gzip; no one serves its module."""
 UNPUBLISHED = "1.7.0"
+SOURCE_VARIABLE = "KUBERAY_SOURCE"
+"""The folder `ray-operator` of the sources of `UNPUBLISHED`; no one serves its module."""
 KUBERNETES = ("1.34.4", "1.37.0")
 """The versions that judge pods: the oldest and the newest of the pairs that the stories run on."""
 
 
 class Built(NamedTuple):
-    """A program with the CRDs that it goes by, and the folder with KubeRay's samples."""
+    """A program, and the folder with the sources of KubeRay that it is built from."""
 
     program: Path
-    crds: Path
-    samples: Path
+    source: Path
+
+    @property
+    def crds(self) -> Path:
+        return self.source / "config" / "crd" / "bases"
+
+    @property
+    def samples(self) -> Path:
+        return self.source / "config" / "samples"
 
     @property
     def release(self) -> KubeRay | None:
@@ -41,18 +46,28 @@ class Built(NamedTuple):
 
 
 def versions() -> list[str]:
-    """Return the versions of KubeRay that can be built, the oldest first."""
+    """Return the versions of KubeRay with a program, the oldest first."""
     found = [path.parent.name for path in (HERE / "program").glob("*/go.mod")]
     return sorted(found, key=lambda version: [int(number) for number in version.split(".")])
+
+
+def published() -> list[str]:
+    """Return the versions of KubeRay whose module is published."""
+    return [version for version in versions() if version != UNPUBLISHED]
+
+
+def available() -> list[str]:
+    """Return the versions of KubeRay whose sources a module or a given folder has."""
+    return versions() if os.environ.get(SOURCE_VARIABLE) else published()
 
 
 def build(version: str) -> Built:
     """Return the program for a version. Raises CannotBuildError."""
     folder = folder_of(version)
-    config = module_of(folder) / "config"
+    source = module_of(folder)
     # Without paths, it shares Go's cache with what `tests.e2e.build` builds of the same modules
     go.run(folder, "build", "-trimpath", "-buildvcs=false", "-o", "parity", ".")
-    return Built(folder / "parity", config / "crd" / "bases", config / "samples")
+    return Built(folder / "parity", source)
 
 
 def build_judge(version: str) -> Path:
@@ -71,7 +86,21 @@ def folder_of(version: str) -> Path:
     programs = HERE / "program"
     for source in (programs / "main.go", _operator(version), *(programs / version).iterdir()):
         _copy(source, folder / source.name)
+    if version == UNPUBLISHED:
+        _link_source(folder / "ray-operator")
     return folder
+
+
+def _link_source(link: Path) -> None:
+    """Link the given sources, which replace the module in go.mod. Raises CannotBuildError."""
+    given = Path(os.environ.get(SOURCE_VARIABLE) or "/nowhere").resolve()
+    if not (given / "go.mod").is_file():
+        raise go.CannotBuildError(
+            f"the module of KubeRay {UNPUBLISHED} is not published, and {SOURCE_VARIABLE} names no "
+            "folder with the sources of ray-operator"
+        )
+    link.unlink(missing_ok=True)
+    link.symlink_to(given)
 
 
 def _operator(version: str) -> Path:
@@ -85,27 +114,6 @@ def module_of(folder: Path) -> Path:
     """Return where KubeRay's module is that a folder's program is built with."""
     go.download(folder, MODULE)
     return Path(go.run(folder, "list", "-m", "-f", "{{.Dir}}", MODULE).strip())
-
-
-def unpublished() -> Built:
-    """Return a program that goes by the CRDs of `UNPUBLISHED`. Raises CannotBuildError, also where
-    they are not given.
-    """
-    given = os.environ.get(CRDS_VARIABLE, "")
-    files = sorted(Path(given).glob("*.yaml*")) if given else []
-    if not files:
-        raise go.CannotBuildError(
-            f"the module of KubeRay {UNPUBLISHED} is not published, and {CRDS_VARIABLE} names no "
-            "folder with its CustomResourceDefinitions"
-        )
-    folder = CACHE / UNPUBLISHED
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    for file in files:
-        data = file.read_bytes()
-        plain = gzip.decompress(data) if file.suffix == ".gz" else data
-        (folder / file.name.removesuffix(".gz")).write_bytes(plain)
-    return build(versions()[-1])._replace(crds=folder)
 
 
 def _copy(source: Path, target: Path) -> None:

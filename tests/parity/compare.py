@@ -40,12 +40,6 @@ def compare(value: Any, verdict: Verdict, settings: RuleSettings) -> list[Odd]: 
 
 
 # JSON
-def compare_schema(value: Any, verdict: Verdict, settings: RuleSettings) -> list[Odd]:  # noqa: ANN401
-    """Return where the rules and the API server disagree about an object, KubeRay aside."""
-    found = compare(value, Verdict(verdict.schema, unknown=verdict.unknown), settings)
-    return [each for each in found if each.rule in {"", "schema-violated"}]
-
-
 def _wrong(finding: Finding) -> bool:
     """Return whether a denial claims that KubeRay or the API server would refuse the object."""
     return finding.rule in KUBERAYS or finding.rule in CRDS

@@ -20,7 +20,7 @@ from msgspec import Struct, field
 
 from tests.go import CANNOT_BUILD, CannotBuildError
 from tests.pages import folded
-from tests.parity.build import CACHE, HERE, KUBERNETES, build, build_judge, versions
+from tests.parity.build import CACHE, HERE, KUBERNETES, build, build_judge, published
 from tests.parity.mutants import EXAMPLES, Json, mutants
 from tests.parity.programs import Judge, Oracle
 from tests.parity.template_mutants import template_mutants
@@ -108,7 +108,7 @@ class Tally(Struct):
     def page(self, count: int, seed: int) -> str:
         columns = " | ".join(f"Kubernetes {version}" for version in KUBERNETES)
         introduction = f"""
-KubeRay {versions()[-1]} builds the pods of the examples, of its own samples, of the manifests in
+KubeRay {published()[-1]} builds the pods of the examples, of its own samples, of the manifests in
 `tests/parity/corpus`, and of {count} broken copies of them (seed {seed}). The API server's code
 judges each pod, and the Job that submits a RayJob. An object is refused when one of its pods is.
 """
@@ -151,7 +151,7 @@ class Bench:
 
     def __init__(self, oracle: Oracle, judges: dict[str, Judge]) -> None:
         self._oracle, self._judges = oracle, judges
-        self._settings = RuleSettings(kuberay=parse_kuberay(versions()[-1]))
+        self._settings = RuleSettings(kuberay=parse_kuberay(published()[-1]))
 
     def judge(self, value: Json) -> Outcome | None:
         """Return the outcome for an object; None for one that never comes to pods."""
@@ -217,7 +217,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     try:
-        built = build(versions()[-1])
+        built = build(published()[-1])
         programs = {version: build_judge(version) for version in KUBERNETES}
     except CannotBuildError as error:
         print(f"cannot build here: {error}", file=sys.stderr)

@@ -9,7 +9,7 @@ from collections import Counter
 from typing import Any
 
 from tests.go import CANNOT_BUILD, CannotBuildError
-from tests.parity.build import versions
+from tests.parity.build import available, versions
 from tests.parity.cases import Case, cases
 from tests.parity.compare import KUBERAYS
 from tests.validation.samples import base
@@ -85,7 +85,7 @@ def differs(case: Case, release: KubeRay) -> str:
 def main(arguments: list[str]) -> int:
     """Compare with each version that is named, or with all."""
     agreed = True
-    for version in arguments or versions():
+    for version in arguments or available():
         if version not in versions():
             print(f"KubeRay {version}: the module with its unit cases is not published")
             return CANNOT_BUILD

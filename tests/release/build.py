@@ -40,6 +40,7 @@ NEEDED: Final = (
     "webhook/py.typed",
     "webhook/cli/main.py",
     "webhook/validation/crd_table.json",
+    "webhook/validation/feature_gates.json",
     "webhook/docs/rules/accelerators.md",
     "webhook/docs/diagnoses.md",
     "dist-info/licenses/LICENSE",

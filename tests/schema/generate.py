@@ -1,8 +1,6 @@
-"""Write webhook/validation/crd_table.json: `python -m tests.schema.generate 1.6.2=FOLDER
-1.7.0=FOLDER`.
-
-Each folder contains the files of `ray-operator/config/crd/bases` of that KubeRay, plain or with
-gzip. Equal parts of the schemas, of which there are many, are stored once.
+"""The table of the fields of KubeRay's CustomResourceDefinitions, in
+webhook/validation/crd_table.json. Equal parts of the schemas, of which there are many, are stored
+once.
 """
 
 import gzip
@@ -58,8 +56,21 @@ class Table:
     def add(self, schema: Json) -> str | int:
         """Return the name of a plain type, or the number of a part."""
         part = self._part(schema)
-        if isinstance(part, str):
-            return part
+        return part if isinstance(part, str) else self._number(part)
+
+    def copy(self, parts: list[Json], number: str | int) -> str | int:
+        """Return the number of a part of another table, which is added with those that it needs."""
+        if isinstance(number, str):
+            return number
+        part = dict(parts[number])
+        for name in ("list", "map"):
+            if name in part:
+                part[name] = self.copy(parts, part[name])
+        if "fields" in part:
+            part["fields"] = {key: self.copy(parts, held) for key, held in part["fields"].items()}
+        return self._number(part)
+
+    def _number(self, part: Json) -> int:
         text = json.dumps(part, sort_keys=True)
         if text not in self._numbers:
             self._numbers[text] = len(self.parts)
@@ -112,13 +123,20 @@ def _one_of(schema: Json) -> list[str]:
     return []
 
 
-def table(folders: dict[str, Path]) -> str:
-    """Return the text of the file: the releases, the part of each kind, and a part a line."""
-    parts, roots = Table(), {}
-    for version, folder in folders.items():
-        release = version.rpartition(".")[0]
-        roots[release] = _roots(parts, folder)
-    return written([*folders], roots, parts.parts)
+def added(text: str, version: str, folder: Path) -> str:
+    """Return the text of the file with one more release, whose definitions are in `folder`, plain
+    or with gzip. An earlier patch release of the same minor is replaced.
+    """
+    before = json.loads(text)
+    parts, release = Table(), version.rpartition(".")[0]
+    versions = [each for each in before["kuberay"] if each.rpartition(".")[0] != release]
+    roots = {
+        minor: {kind: parts.copy(before["parts"], number) for kind, number in kinds.items()}
+        for minor, kinds in before["roots"].items()
+        if minor != release
+    }
+    roots[release] = _roots(parts, folder)
+    return written([*versions, version], roots, parts.parts)
 
 
 def written(versions: list[str], roots: dict[str, dict[str, str | int]], parts: list[Any]) -> str:
@@ -141,14 +159,3 @@ def _roots(parts: Table, folder: Path) -> dict[str, str | int]:
     if not found:
         sys.exit(f"no CustomResourceDefinitions in {folder}")
     return found
-
-
-def main(arguments: list[str]) -> None:
-    pairs = [argument.partition("=")[::2] for argument in arguments]
-    if not pairs or not all(version and folder for version, folder in pairs):
-        sys.exit("usage: python -m tests.schema.generate VERSION=FOLDER ...")
-    TABLE.write_text(table({version: Path(folder) for version, folder in pairs}))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -11,8 +11,15 @@ from tests.validation.builders import (
     a_service,
     found,
 )
+from webhook.validation.crd import releases
 from webhook.validation.finding import DENY, WARN
-from webhook.validation.rule_settings import RuleSettings, parse_kuberay
+from webhook.validation.rule_settings import (
+    DEFAULT_GATES,
+    GATES,
+    RuleSettings,
+    default_gates,
+    parse_kuberay,
+)
 from webhook.validation.ruleset import check
 
 LONG = "a-cron-job-of-thirty-seven-characters"
@@ -50,6 +57,11 @@ def test_an_upgrade_strategy_without_a_type_ends_older_ones_with_the_gate_on() -
     assert levels(built, (1, 7)) == []
     assert levels(built, (1, 6)) == []
     assert levels(built, (1, 6), **GATE) == [DENY]
+
+
+def test_every_release_with_schemas_has_its_gates_and_the_newest_those_of_the_rules() -> None:
+    assert list(DEFAULT_GATES) == releases(), "run `make kuberay` for the release"
+    assert set(GATES) <= set(default_gates(None)), "rules depend on a gate that is gone"
 
 
 def test_gates_have_the_defaults_of_their_release() -> None:

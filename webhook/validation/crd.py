@@ -1,6 +1,6 @@
 """KubeRay's CustomResourceDefinitions: the fields of each release, with their types and limits.
 
-The data is `crd_table.json`, written by `make schema`.
+The data is `crd_table.json`, written by `make kuberay`.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from webhook.validation.field import Field
 from webhook.validation.finding import KubeRay
-from webhook.validation.rule_settings import parse_kuberay
+from webhook.validation.rule_settings import DEFAULT_GATES, parse_kuberay
 
 INT32: Final = (-(2**31), 2**31 - 1)
 INT64: Final = (-(2**63), 2**63 - 1)
@@ -24,7 +24,7 @@ NUMBERS: Final = {"int32": INT32, "int-or-string": INT32, "int64": INT64}
 https://github.com/kubernetes/apimachinery/blob/master/pkg/util/intstr/intstr.go (`IntOrString`)
 """
 
-NEWEST: Final = (1, 7)
+NEWEST: Final = max(DEFAULT_GATES)
 """The release of KubeRay that is assumed if none is configured or detected."""
 
 
@@ -104,9 +104,8 @@ def releases() -> list[KubeRay]:
 
 @cache
 def schema_of(release: KubeRay | None) -> Schema:
-    """Return the schemas of a release, or of the nearest known release."""
-    known = releases()
-    wanted = release or NEWEST
+    """Return the schemas of a release, of the nearest known one before it, or of the newest."""
+    known, wanted = releases(), release or NEWEST
     nearest = max((each for each in known if each <= wanted), default=known[0])
     return Schema(_table().roots[".".join(map(str, nearest))], _table().parts)
 

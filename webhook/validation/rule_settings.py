@@ -1,38 +1,62 @@
 """Settings of the rules: enforcement actions, and the features of the KubeRay operator."""
 
 from collections.abc import Container, Mapping
+from pkgutil import get_data
 from typing import Final, Protocol
 
+import msgspec
 from msgspec import Struct, field
 
 from webhook.api.quotas import NamespaceLimits
 from webhook.validation.finding import KubeRay, Level
 
-# KubeRay 1.7's defaults of the gates that its own checks depend on.
-# https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/pkg/features/features.go
-GATES: Final[Mapping[str, bool]] = {
-    "RayJobDeletionPolicy": True,
-    "RayServiceIncrementalUpgrade": True,
-    "RayClusterNetworkPolicy": False,
-    "GCSFaultToleranceEmbeddedStorage": False,
-    "RayClusterMTLS": False,
-    "RayClusterHistoryServer": False,
-    "KubernetesWAS": False,
-}
 
+def parse_kuberay(text: str) -> KubeRay | None:
+    """Return the release in `1.6` or `v1.6.2`, or None for an empty text. Raises ValueError."""
+    if not text:
+        return None
+    major, _, rest = text.removeprefix("v").partition(".")
+    return int(major), int(rest.partition(".")[0])
+
+
+DEFAULT_GATES: Final[Mapping[KubeRay, Mapping[str, bool]]] = {
+    release: gates
+    for text, gates in msgspec.json.decode(
+        get_data(__package__, "feature_gates.json") or b"", type=dict[str, dict[str, bool]]
+    ).items()
+    if (release := parse_kuberay(text))
+}
+"""The feature gates of each release with their defaults, written by `make kuberay`.
+
+https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/pkg/features/features.go
+"""
+
+
+def default_gates(release: KubeRay | None) -> Mapping[str, bool]:
+    """Return the gates of a release, of the nearest known one before it, or of the newest."""
+    known = [each for each in DEFAULT_GATES if release is None or each <= release]
+    return DEFAULT_GATES[max(known, default=min(DEFAULT_GATES))]
+
+
+GATES: Final[Mapping[str, bool]] = {
+    name: default_gates(None).get(name, False)
+    for name in (
+        "RayJobDeletionPolicy",
+        "RayServiceIncrementalUpgrade",
+        "RayClusterNetworkPolicy",
+        "GCSFaultToleranceEmbeddedStorage",
+        "RayClusterMTLS",
+        "RayClusterHistoryServer",
+        "KubernetesWAS",
+    )
+}
+"""The gates that rules depend on, with the defaults of the newest release."""
 
 OPERATORS: Final = (
     "system:serviceaccount:ray-system:kuberay-operator",
     "system:serviceaccount:default:kuberay-operator",
 )
 """Service accounts of the KubeRay operator by its two installation methods."""
-
-
-# Gates that were off by default before a release.
-_OFF_BEFORE: Final[Mapping[str, tuple[int, int]]] = {
-    "RayJobDeletionPolicy": (1, 6),
-    "RayServiceIncrementalUpgrade": (1, 7),
-}
 
 
 _AT_LEAST: Final = (1, 6)
@@ -80,23 +104,13 @@ class RuleSettings(Struct, frozen=True):
 
     def enabled(self, gate: str) -> bool:
         """Return whether the operator runs with a feature gate on."""
-        since = _OFF_BEFORE.get(gate)
-        old = since is not None and self.kuberay is not None and self.kuberay < since
-        return self.gates.get(gate, GATES[gate] and not old)
+        return self.gates.get(gate, default_gates(self.kuberay).get(gate, False))
 
     def since(self, release: KubeRay) -> bool | None:
         """Return whether KubeRay has at least this release; None if unknown."""
         if self.kuberay is None:
             return True if release <= _AT_LEAST else None
         return self.kuberay >= release
-
-
-def parse_kuberay(text: str) -> KubeRay | None:
-    """Return the release in `1.6` or `v1.6.2`, or None for an empty text. Raises ValueError."""
-    if not text:
-        return None
-    major, _, rest = text.removeprefix("v").partition(".")
-    return int(major), int(rest.partition(".")[0])
 
 
 DEFAULTS: Final = RuleSettings()

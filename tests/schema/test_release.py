@@ -1,0 +1,65 @@
+"""A release of KubeRay is added to the tables of schemas and gates."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.facts import kuberay
+from tests.schema.generate import TABLE, added
+from tests.schema.release import GATE_TABLE, tops, with_gates
+
+SPEC = {"type": "object", "properties": {"suspend": {"type": "boolean"}}}
+SCHEMA = {"openAPIV3Schema": {"type": "object", "properties": {"spec": SPEC}}}
+DEFINITION = {
+    "spec": {"names": {"kind": "RayCluster"}, "versions": [{"name": "v1", "schema": SCHEMA}]}
+}
+FEATURES = """
+var defaultFeatureGates = map[featuregate.Feature]featuregate.FeatureSpec{
+	RayCronJob:           {Default: true, PreRelease: featuregate.Beta},
+	RayJobDeletionPolicy: {Default: false, PreRelease: featuregate.Alpha},
+}
+"""
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """Return the sources of a release that does not exist."""
+    files = {
+        "config/crd/bases/ray.io_rayclusters.yaml": yaml.safe_dump(DEFINITION),
+        "pkg/features/features.go": FEATURES,
+    }
+    for name, text in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    return tmp_path
+
+
+def test_a_new_release_leaves_the_others_as_they_are(source: Path) -> None:
+    before = json.loads(TABLE.read_text())
+    after = json.loads(added(TABLE.read_text(), "1.8.0", source / "config" / "crd" / "bases"))
+    assert after["kuberay"] == [*before["kuberay"], "1.8.0"]
+    assert list(after["roots"].pop("1.8")) == ["v1/RayCluster"]
+    assert after["roots"] == before["roots"]
+    assert after["parts"][: len(before["parts"])] == before["parts"]
+
+
+def test_a_patch_release_replaces_the_one_before_and_its_parts(source: Path) -> None:
+    folder = source / "config" / "crd" / "bases"
+    once = added(TABLE.read_text(), "1.8.0", folder)
+    assert added(once, "1.8.1", folder) == once.replace("1.8.0", "1.8.1")
+
+
+def test_gates_are_read_from_the_sources_and_added(source: Path) -> None:
+    gates = kuberay.gates(source)
+    assert gates == {"RayCronJob": True, "RayJobDeletionPolicy": False}
+    text = with_gates(GATE_TABLE.read_text(), "1.8.0", gates)
+    assert json.loads(text) == {**json.loads(GATE_TABLE.read_text()), "1.8": gates}
+    assert text.startswith(GATE_TABLE.read_text().removesuffix("\n}\n"))
+
+
+def test_only_the_top_of_what_is_new_is_shown() -> None:
+    fields = {"RayCluster.spec.tls", "RayCluster.spec.tls.hosts", "RayCluster.spec.tls.hosts[]"}
+    assert tops(fields) == ["RayCluster.spec.tls"]
