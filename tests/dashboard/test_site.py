@@ -9,6 +9,8 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 
+from tests.cli.test_hostile_texts import NEVER
+from tests.cli.test_hostile_texts import scene as hostile_scene
 from tests.dashboard.browser import Tab, parsed
 from tests.dashboard.stage import Stage, renamed
 from tests.diagnostics.samples import samples
@@ -426,3 +428,14 @@ async def test_every_frame_has_lines_that_the_stream_knows() -> None:
             assert line.startswith(("data: ", "id: ", "retry: ", ": "))
         if text.startswith("id: "):
             stage.live.close()
+
+
+async def test_hostile_texts_of_objects_reach_the_page_escaped() -> None:
+    found = hostile_scene()
+    pod, cluster = max(found.pods), "/?namespace=team&name=llama"
+    async with visited(Stage(found.observed())) as client:
+        paths = ("/", cluster, f"/pod?namespace=team&name={pod}", "/api/v1/status")
+        texts = [(await client.get(path)).text for path in paths]
+    assert any("stop-commands" in text for text in texts)
+    for path, text in zip(paths, texts, strict=True):
+        assert not [character for character in NEVER if character in text], path

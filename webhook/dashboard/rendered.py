@@ -11,6 +11,7 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from msgspec import Struct
 
+from webhook.api.formats import many_lines
 from webhook.dashboard.query import Query
 from webhook.dashboard.view import STATES, Section, listed, pages_of, state_of, time_of, whole
 from webhook.diagnostics import report
@@ -27,6 +28,11 @@ _BUNDLE: Final = ("htmx.min.js", "hx-sse.min.js", "page.js")
 """Scripts in one file: htmx starts at the end of its script, when the others have to be loaded."""
 
 
+def _printable(value: object) -> object:
+    """Return a text of an object without control characters; markup as it is."""
+    return many_lines(value) if type(value) is str else value
+
+
 class HtmlDrawer:
     """Renders views with the templates of this package."""
 
@@ -34,6 +40,7 @@ class HtmlDrawer:
         environment = Environment(
             loader=PackageLoader("webhook.dashboard"),
             autoescape=True,
+            finalize=_printable,
             undefined=StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
