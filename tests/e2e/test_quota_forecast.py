@@ -1,0 +1,73 @@
+"""The forecast of quotas and limits, held to an API server: pods of random RayClusters are created
+one by one, as KubeRay makes them, until one is refused.
+"""
+
+from itertools import count
+
+import msgspec
+import pytest
+from hypothesis import Phase, assume, given, settings
+from hypothesis import strategies as st
+
+from tests.e2e.api import PODS, PRIORITY_CLASSES, Api, ApiError, Json, Resource
+from tests.e2e.control_plane import ControlPlane
+from tests.validation.test_quotas import PRIORITIES, clusters, forecast, quotas, ranges
+from webhook.api.objects import RayCluster
+from webhook.manifest.kuberay_pods import expand
+
+pytestmark = pytest.mark.e2e
+
+LIMIT_RANGES = Resource("v1", "limitranges")
+QUOTAS = Resource("v1", "resourcequotas")
+INVALID = 422
+CONFLICT = 409
+
+
+def test_a_forecast_is_right(control_plane: ControlPlane) -> None:
+    api, number = control_plane.api, count()
+    for name in filter(None, PRIORITIES):
+        _ensure_priority(api, name)
+
+    @settings(max_examples=20, phases=[Phase.generate])
+    @given(clusters(), quotas(), st.lists(ranges(), max_size=1))
+    def check(cluster: Json, quota: Json, limits: list[Json]) -> None:
+        namespace = control_plane.namespace(f"forecast-{next(number)}")
+        for each in limits:
+            try:
+                api.create(LIMIT_RANGES, each, namespace)
+            except ApiError as error:
+                if error.code != INVALID:
+                    raise
+                assume(False)  # noqa: FBT003 - a minimum above the maximum, for example
+        stored = api.create(QUOTAS, quota, namespace)
+        api.request("PUT", QUOTAS.path(namespace, "q", "status"), {**stored, **_status(quota)})
+        refusal = _refusal(api, cluster, namespace)
+        found = forecast(cluster, quota, *limits)
+        assert bool(found) == bool(refusal), (refusal, found)
+
+    check()
+
+
+def _status(quota: Json) -> Json:
+    """Return what a quota has and others use; no controller counts it."""
+    return {"status": quota["status"]}
+
+
+def _refusal(api: Api, cluster: Json, namespace: str) -> str:
+    """Create pods until one is refused, and return the message, empty if none is."""
+    for pod in expand(cluster, msgspec.convert(cluster, RayCluster)):
+        metadata = {"generateName": "pod-"}
+        spec = {**pod["spec"], "serviceAccountName": "default"}
+        try:
+            api.create(PODS, {"metadata": metadata, "spec": spec}, namespace)
+        except ApiError as error:
+            return str(error)
+    return ""
+
+
+def _ensure_priority(api: Api, name: str) -> None:
+    try:
+        api.create(PRIORITY_CLASSES, {"metadata": {"name": name}, "value": 1})
+    except ApiError as error:
+        if error.code != CONFLICT:
+            raise
