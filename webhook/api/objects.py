@@ -345,6 +345,8 @@ RAYCLUSTER_BYTES_MAX: Final = 384 * 1024
 """Of a RayCluster that is read: the event loop decodes and reads one of that size within 5 ms. A
 worker group with its template has 1 to 3 KiB.
 """
+RAYCLUSTER_WRITTEN_BYTES_MAX: Final = 320 * 1024
+"""Of what users write of a RayCluster. The rest is room for its status and managed fields."""
 
 
 class RayCluster(Struct, frozen=True, gc=False):

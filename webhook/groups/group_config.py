@@ -176,12 +176,9 @@ def _slice_group(group: WorkerGroup) -> SliceGroup | None:
     return slice_group(group.group_name, variables, group.desired)
 
 
-def too_large(size: int) -> str:
-    """Return the problem of a RayCluster of more than RAYCLUSTER_BYTES_MAX, after its name."""
-    return (
-        f"has {size} bytes, of which at most {RAYCLUSTER_BYTES_MAX} are read: use fewer or "
-        "shorter groups"
-    )
+def too_large(size: int, maximum: int = RAYCLUSTER_BYTES_MAX) -> str:
+    """Return the problem of a RayCluster of more bytes than the maximum, after its name."""
+    return f"has {size} bytes, but may have at most {maximum}: use fewer or shorter groups"
 
 
 def is_ignored(labels: Strings | None) -> bool:

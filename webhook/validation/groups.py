@@ -13,7 +13,7 @@ from webhook.api.formats import (
     is_dns_subdomain,
     is_label_value,
 )
-from webhook.api.objects import RAYCLUSTER_BYTES_MAX
+from webhook.api.objects import RAYCLUSTER_WRITTEN_BYTES_MAX
 from webhook.api.review import DUPLICATE, FORBIDDEN, REQUIRED
 from webhook.groups.group_config import too_large
 from webhook.groups.identity import MAX_HOSTS, MAX_REPLICAS
@@ -65,17 +65,19 @@ def too_many_groups(cluster: Cluster) -> Iterator[Fault]:
 
 
 def raycluster_too_large(cluster: Cluster) -> Iterator[Fault]:
-    """A RayCluster of more than 384 KiB with its labels and annotations, as JSON.
+    """A RayCluster of more than 320 KiB with its labels and annotations, as JSON.
 
-    The webhook reads no larger one, because it would delay the reviews of all other pods, so it
-    refuses the workers of this one. The API server stores objects of up to 1.5 MiB.
+    With its status and managed fields it may have 384 KiB. The webhook reads no larger one, because
+    it would delay the reviews of all other pods, so it refuses the workers of this one. The API
+    server stores objects of up to 1.5 MiB.
 
     https://etcd.io/docs/v3.5/dev-guide/limit/
     """
     parts = (cluster.field.value, cluster.annotations, cluster.labels)
     size = sum(len(msgspec.json.encode(part)) for part in parts)
-    if size > RAYCLUSTER_BYTES_MAX:
-        yield Fault(cluster.field, f"the RayCluster {too_large(size)}")
+    if size > RAYCLUSTER_WRITTEN_BYTES_MAX:
+        problem = too_large(size, RAYCLUSTER_WRITTEN_BYTES_MAX)
+        yield Fault(cluster.field, f"the RayCluster {problem}")
 
 
 def too_many_pods(cluster: Cluster) -> Iterator[Fault]:
