@@ -14,7 +14,7 @@ BESIDE = Scene(llama(replicas=1))
 def together(*parts: Observed) -> Observed:
     fields = (
         *("clusters", "pods", "pod_groups", "events", "services", "nodes", "namespaces"),
-        *("ray_jobs", "ray_services"),
+        *("ray_jobs", "ray_services", "workloads"),
     )
     lists = {name: [each for p in parts for each in getattr(p, name) or ()] for name in fields}
     return structs.replace(parts[0], **lists)

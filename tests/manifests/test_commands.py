@@ -48,7 +48,7 @@ ELSEWHERE: Final = {
 PAGES: Final = [
     page
     for page in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *ROOT.glob("*/**/README.md"))
-    if page.name != "tutorial.md" and page.is_relative_to(ROOT) and ".venv" not in page.parts
+    if page.name != "tutorial.md" and not {".venv", ".cache"} & {*page.parts}
 ]
 """All pages but the tutorial, which tests/e2e/test_tutorial.py runs from its first to its last
 command.
