@@ -41,7 +41,7 @@ def test_a_pod_has_its_identity_and_its_values_with_reasons(said: Said) -> None:
     assert "host 3 of replica 0" in out
     assert "label ray.io/replica-host-index=3" in out
     assert "✓ hostname=tpu-0-3" in out
-    reason = "# this host's place in its slice"
+    reason = "# index of the host in its slice"
     assert f"✓ TPU_WORKER_ID=3 in ray-worker, wait-gcs-ready {reason}" in out
     for each in ("✗", "preStop", "RAY_NODE_ZONE", "terminationGracePeriodSeconds", "resizePolicy"):
         assert each not in out

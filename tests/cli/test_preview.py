@@ -20,6 +20,7 @@ from tests.builders import (
 )
 from tests.cli.running import Run, Write
 from webhook.api import names
+from webhook.config.settings_file import API_VERSION, KIND, NAME
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 V4 = EXAMPLES / "tpu-v4-2x2x2.yaml"
@@ -233,6 +234,20 @@ def test_an_object_that_validate_denies_is_named_beside_its_pods(run: Run, write
     job = wrapped("RayJob") | {"spec": {}}
     status, _, err = run("preview", write(job))
     assert (status, "validate denies it: " in err) == (1, True)
+
+
+def test_rules_that_a_repository_turns_off_deny_no_preview(
+    run: Run, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_PROFILES, "vlm").build()
+    path = write(cluster)
+    (tmp_path / NAME).write_text(
+        f"apiVersion: {API_VERSION}\nkind: {KIND}\n"
+        "validation: {levels: {annotation-value-invalid: off}}\n"
+    )
+    assert run("preview", path)[0] == 1
+    monkeypatch.chdir(tmp_path)
+    assert run("preview", path)[0] == 0
 
 
 def test_the_warnings_of_validate_are_printed_in_one_line_for_each(run: Run, write: Write) -> None:

@@ -21,6 +21,8 @@ from tests.diagnostics.scenes import Scene
 from tests.diagnostics.served import Server
 from tests.validation.builders import a_cluster, a_job, a_service
 from webhook.cli.file_checks import CHUNK, check_files
+from webhook.config.configuration import Settings, Validation
+from webhook.config.settings_file import SECTIONS, RulesOfFile
 from webhook.manifest.yaml_values import DuplicateKey
 from webhook.validation.finding import Finding
 from webhook.validation.rule_settings import RuleSettings
@@ -592,9 +594,17 @@ def test_levels_are_those_of_the_settings_file_of_a_repository(
     ("text", "said"),
     [
         ("validation: {levels: {nope: off}}", "there is no rule 'nope'"),
-        ("validation: {level: {}}", "validation: Object contains unknown field `level`"),
-        ("validation: {kuberay: '9.9'}", "there is no KubeRay 9.9"),
-        ("validation: {kuberay: new}", "--kuberay new in "),
+        (
+            "validation: {levels: {tpu-topology-mismatch: on}}",
+            " cannot be 'on': write off, warn or deny",
+        ),
+        ("validation: {level: {}}", "says what to write"),
+        (
+            "validations: {levels: {}}",
+            "there is no section 'validations'; known are ",
+        ),
+        ("validation: {kuberay: '9.9'}", "the rules do not know KubeRay 9.9"),
+        ("validation: {kuberay: new}", "validation.kuberay is 'new': write a release such as 1.6"),
     ],
 )
 def test_a_wrong_settings_file_is_refused(
@@ -602,7 +612,12 @@ def test_a_wrong_settings_file_is_refused(
 ) -> None:
     (tmp_path / "settings.yaml").write_text(SETTINGS + text)
     ended = validate(write(BROKEN), "--config", str(tmp_path / "settings.yaml"))
-    assert (ended.status, said in ended.err) == (2, True)
+    assert (ended.status, said in ended.err, "settings.yaml" in ended.err) == (2, True, True)
+
+
+def test_the_settings_file_of_a_repository_has_the_settings_of_all_processes() -> None:
+    assert {*SECTIONS} == {field.alias or name for name, field in Settings.model_fields.items()}
+    assert {*RulesOfFile.__struct_fields__} == {*Validation.model_fields}
 
 
 @pytest.mark.parametrize("release", ["9.9", "1.0", "2.1"])
@@ -610,7 +625,7 @@ def test_a_release_that_the_rules_are_not_for_is_refused_with_the_others(
     release: str, run: Run
 ) -> None:
     status, _, err = run("validate", "--kuberay", release, "-f", "examples/gpu-2x8.yaml")
-    said = f"there is no KubeRay {release} for the rules: they are for 1.1, 1.2, 1.3, 1.4, 1.5, "
+    said = f"the rules do not know KubeRay {release}: write one of 1.1, 1.2, 1.3, 1.4, 1.5, "
     assert (status, said in err) == (2, True)
 
 

@@ -143,18 +143,19 @@ rules in `x-kubernetes-validations`, those for `deletionStrategy` and the lists 
 are rules here; left out are the others, by which `managedBy` and the backend of GCS fault tolerance
 never change. A file does not contain the previous values, and the API server makes that check.
 
-Rules that depend on feature gates of the KubeRay operator use these defaults, those of KubeRay 1.7,
-unless `validation.gates` differs: {gates}. `ray-webhook check` compares both with the running
-operator.
+Rules that depend on feature gates of the KubeRay operator use the defaults of its release, unless
+`validation.gates` differs. Those of KubeRay 1.7: {gates}. `ray-webhook check` compares both with
+the running operator.
 
 ## Examples and conformance suite
 
 The examples on the pages show only the fields that matter; the rest is a minimal valid object,
-below. `null` removes a field, and every worker group extends the one shown here. All examples are
-run as tests. A release contains them as whole objects with the expected findings, for programs in
-any language, in `rules.yaml`. That file is a list of rules; `too-many-groups` and
-`raycluster-too-large` have no cases, because their objects have more than 1,000 worker groups, and
-`key-duplicate` none, because parsed objects have no such keys:
+below. `null` removes a field, and every worker group extends the one shown here; `repeat: 3` stands
+for three of them, with different names. All examples are run as tests. A release contains them as
+whole objects with the expected findings, for programs in any language, in `rules.yaml`. That file
+is a list of rules; `too-many-groups` and `raycluster-too-large` have no cases, because their
+objects have 1,000 worker groups or more, and `key-duplicate` none, because parsed objects have no
+such keys:
 
 | field | meaning |
 |---|---|

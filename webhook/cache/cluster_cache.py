@@ -137,7 +137,7 @@ _POD_GROUPS: Final = Kind(
 _WORKLOADS: Final = Kind(
     "workloads", f"/apis/{names.KUEUE_GROUP}", Codec(LiveWorkload), lambda each: each.workloads
 )
-"""Two kinds whose version depends on the API server, which their root lacks."""
+"""Like PodGroups, of a version that depends on the API server, which the root lacks."""
 
 INSTALLATION: Final = (_POD_GROUPS.plural, "nodes", "namespaces", "mutatingwebhookconfigurations")
 """Kinds that diagnoses read in addition to RayClusters and pods, and that rarely change."""

@@ -10,7 +10,15 @@ from msgspec import structs
 
 from webhook.api import names
 from webhook.cache.cluster_cache import UserReads, read_cluster
-from webhook.check.installation_checks import DEFINITIONS, LEASES, Object, Probed, Tried
+from webhook.check.installation_checks import (
+    DEFINITIONS,
+    LEASES,
+    LIMIT_RANGES,
+    QUOTAS,
+    Object,
+    Probed,
+    Tried,
+)
 from webhook.diagnostics.examiner import examine
 from webhook.diagnostics.installation_problems import OURS
 from webhook.diagnostics.live_objects import WebhookConfiguration
@@ -29,6 +37,10 @@ _RIGHTS: Final = (
     {"verb": "watch", "group": "", "resource": "pods"},
     {"verb": "list", "group": names.RAY_GROUP, "resource": "rayclusters"},
     {"verb": "watch", "group": names.RAY_GROUP, "resource": "rayclusters"},
+    {"verb": "list", "group": "", "resource": QUOTAS},
+    {"verb": "watch", "group": "", "resource": QUOTAS},
+    {"verb": "list", "group": "", "resource": LIMIT_RANGES},
+    {"verb": "watch", "group": "", "resource": LIMIT_RANGES},
     {
         "verb": "get",
         "group": "apiextensions.k8s.io",

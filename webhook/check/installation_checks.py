@@ -22,6 +22,8 @@ DEFINITIONS: Final = "customresourcedefinitions"
 """The source of the KubeRay release that the rules assume; optional."""
 
 LEASES: Final = "leases"
+QUOTAS: Final = "resourcequotas"
+LIMIT_RANGES: Final = "limitranges"
 """The store of reservations, required for every identity."""
 
 PAGE: Final = "docs/troubleshooting.md"
@@ -370,7 +372,14 @@ def _endpoints(probed: Probed, ours: Sequence[Webhook]) -> Iterator[Found]:
             yield "error", text, advice
 
 
+_WITHOUT_QUOTAS: Final = (
+    "warning",
+    ", to warn of Ray objects whose pods do not fit",
+    "apply the ClusterRole of the chart, unless quotas.enabled is false",
+)
 _WITHOUT_RIGHT: Final[tuple[tuple[str, Verdict, str, str], ...]] = (
+    (f" {QUOTAS}", *_WITHOUT_QUOTAS),
+    (f" {LIMIT_RANGES}", *_WITHOUT_QUOTAS),
     (
         DEFINITIONS,
         "warning",

@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "  ray-webhook explain diagnosis host-missing\n"
         "  ray-webhook explain profile torchrun\n"
         "  ray-webhook explain annotation                 all annotations, a line each\n"
-        "  ray-webhook explain tpu-topology-mismatch      whatever has this name\n\n"
+        "  ray-webhook explain tpu-topology-mismatch      the entry of this name\n\n"
         "exit status: 0: explained; 2: there is no such name, or the cluster cannot be reached"
     )
     parser.add_argument(
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
         ).extend()
     if kind not in _KINDS:
         if name is not None:
-            raise InputError(unknown("", kind, _KINDS))
+            raise InputError(unknown("kind", kind, _KINDS))
         kind, name = _kind_of(kind), kind
     entries = _ENTRIES[kind]()
     if name is None:
@@ -96,7 +96,8 @@ def _kind_of(name: str) -> str:
         raise InputError(f"{name} has several meanings: write {commands}")
     near = meant(name, [*_KINDS, *(key for entries in every.values() for key in entries)])
     raise InputError(
-        f"nothing has the name {name}{near or '; `ray-webhook explain KIND` lists those of a kind'}"
+        f"there is no {', '.join(_ENTRIES)} {name}"
+        f"{near or '; `ray-webhook explain KIND` lists those of a kind'}"
     )
 
 
@@ -114,20 +115,22 @@ def _documented(level: str, more: str, check: Callable[..., Any], end: str) -> _
     return _Entry(f"{level}: {first}", f"{more}\n\n{text}\n\n{end}")
 
 
+_AFTER_SOURCE: Final = re.compile(r"\nSources?: [^\n]*\n(?:[^\n]+\n)*")
+_FIRST_EXAMPLE: Final = re.compile("\n(?=- Example)")
 _OFF: Final = (
-    """To turn it off for an installation, or to `warn` (in the chart, under `config`):
+    """To turn it off for an installation (in the chart, under `config`):
 
   validation: {{levels: {{{id}: off}}}}
 
 For files: ray-webhook validate --rule {id}=off
-For one object, with all other rules: the label """
+To exempt one object from the webhook, its pods too (no identities, no variables): the label """
     f'{names.LABEL_IGNORE}: "true"'
 )
 
 
 def _rules() -> dict[str, _Entry]:
     effects = {"warn": "warns"}
-    examples = _examples(sorted((_pages() / "rules").glob("*.md")), "\nFails")
+    examples = _examples(sorted((_pages() / "rules").glob("*.md")), _AFTER_SOURCE)
     return {
         rule.id: _documented(
             rule.level,
@@ -146,22 +149,22 @@ def _pages() -> Path:
     return own if own.exists() else own.parents[1] / "docs"
 
 
-def _examples(pages: Iterable[Path], start: str) -> dict[str, str]:
-    """Return the end of each section of some pages, from a text at the start of a line, by
+def _examples(pages: Iterable[Path], before: re.Pattern[str]) -> dict[str, str]:
+    """Return the end of each section of some pages, after the text before its examples, by
     heading.
     """
     found = {}
     for page in pages:
         for section in page.read_text("utf-8").split("\n## ")[1:]:
-            _, begins, example = section.partition(start)
-            if begins:
-                text = re.sub(r"```\w*\n", "", f"{begins.lstrip()}{example}")
+            start = before.search(section)
+            if start is not None:
+                text = re.sub(r"```\w*\n", "", section[start.end() :])
                 found[section.partition("\n")[0]] = f"{text.strip()}\n\n"
     return found
 
 
 def _diagnoses() -> dict[str, _Entry]:
-    found, examples = {}, _examples([_pages() / "diagnoses.md"], "\n- Example")
+    found, examples = {}, _examples([_pages() / "diagnoses.md"], _FIRST_EXAMPLE)
     for each in DIAGNOSES:
         when = f"after {each.seconds:.0f} s" if each.seconds else "at once"
         end = f"{examples.get(each.id, '')}documentation: docs/diagnoses.md#{each.id}"

@@ -48,7 +48,7 @@ _CLUSTERS: Final = {
     names.RAYCRONJOB_KIND: "rayClusterSpec",
     names.RAYSERVICE_KIND: "rayClusterConfig",
 }
-_NEVER_READY: Final = "that object never becomes ready"
+_NEVER_READY: Final = "the RayCluster never becomes ready"
 _TAKEN_OVER: Final = "KubeRay replaces ports and selector of this Service"
 _Files = Sequence[str | ManifestError]
 _LIMITING: Final = (QUOTA_KIND, LIMIT_RANGE_KIND)

@@ -4,6 +4,7 @@ import argparse
 import sys
 from collections.abc import AsyncIterator, Sequence
 from itertools import chain
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import jsonpatch
@@ -20,6 +21,7 @@ from webhook.cli.files import read_manifests
 from webhook.cli.parsing import add_paths, required_paths
 from webhook.cli.sharding import Sharded, reason_of, sharded
 from webhook.cli.summary import table
+from webhook.config.settings_file import nearest_settings_file, read_rules
 from webhook.manifest.kuberay_pods import MOST_PODS, cluster_for, count_pods, expand
 from webhook.manifest.reader import Manifest, as_yaml
 from webhook.manifest.standalone import load_state
@@ -44,6 +46,7 @@ from webhook.mutation.edit import (
 from webhook.mutation.pipeline import edits, operations
 from webhook.reservation.stores import at_once
 from webhook.validation.finding import DENY
+from webhook.validation.rule_settings import RuleSettings
 from webhook.validation.ruleset import check_file, check_update
 
 _NO_PODS: Final = (
@@ -113,7 +116,8 @@ def run(arguments: argparse.Namespace) -> int:
     paths = required_paths(arguments)
     given, state = read_manifests(paths), read_manifests(arguments.state)
     clusters, results = at_once(_play(given, state, indexed=arguments.multi_host_indexing))
-    denials, warnings = _findings(given, state)
+    settings = read_rules(nearest_settings_file(Path.cwd()))
+    denials, warnings = _findings(given, state, settings)
     if not (results or clusters or denials):
         raise InputError(f"{', '.join(paths)}: {_NO_PODS}")
     _print(arguments, clusters, results)
@@ -133,7 +137,9 @@ _Messages = list[tuple[str, str]]
 """The names of objects, with a message about each."""
 
 
-def _findings(given: Sequence[Manifest], state: Sequence[Manifest]) -> tuple[_Messages, _Messages]:
+def _findings(
+    given: Sequence[Manifest], state: Sequence[Manifest], settings: RuleSettings
+) -> tuple[_Messages, _Messages]:
     """Return the denials and the warnings of `validate`. An object that is in the state, too, is an
     update.
     """
@@ -145,9 +151,9 @@ def _findings(given: Sequence[Manifest], state: Sequence[Manifest]) -> tuple[_Me
             continue
         kind, new, old = manifest.kind, manifest.document, existing.get(_identity(manifest))
         found = (
-            check_file(kind, new, duplicates=manifest.duplicates)
+            check_file(kind, new, settings, manifest.duplicates)
             if old is None
-            else check_update(kind, old, new)
+            else check_update(kind, old, new, settings)
         )
         for finding in found:
             text = f"{finding.path}: {finding.text} [{finding.rule}]"

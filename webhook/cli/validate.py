@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, TextIO
 
 import msgspec
+from msgspec import structs
 
 from webhook.api.formats import many_lines
 from webhook.cli.file_checks import check_documents, check_files
@@ -30,13 +31,7 @@ from webhook.cli.validation_report import (
     text,
     without_known,
 )
-from webhook.config.settings_file import (
-    NAME,
-    RulesOfFile,
-    nearest_settings_file,
-    read_rules,
-)
-from webhook.config.time_zones import TIME_ZONES
+from webhook.config.settings_file import NAME, nearest_settings_file, read_rules
 from webhook.diagnostics.messages import agreed, counted
 from webhook.manifest.yaml_values import ManifestError
 from webhook.validation.finding import DENY, OFF, WARN
@@ -200,9 +195,8 @@ def _summary(report: Report) -> str:
 
 
 def _settings(arguments: argparse.Namespace) -> tuple[RuleSettings, list[str]]:
-    file = arguments.config or nearest_settings_file(Path.cwd())
-    rules = read_rules(file) if file else RulesOfFile()
-    levels = rules.named_levels() | dict(pair.partition("=")[::2] for pair in arguments.rule)
+    rules = read_rules(arguments.config or nearest_settings_file(Path.cwd()))
+    levels = dict(rules.levels) | dict(pair.partition("=")[::2] for pair in arguments.rule)
     gates, problems = dict(rules.gates), []
     for pair in arguments.gate:
         name, _, value = pair.partition("=")
@@ -210,12 +204,11 @@ def _settings(arguments: argparse.Namespace) -> tuple[RuleSettings, list[str]]:
         if value.lower() not in _ON + _OFF:
             problems.append(f"--gate {pair}: write {name}=true or {name}=false")
     try:
-        kuberay = parse_kuberay(arguments.kuberay or rules.kuberay)
+        kuberay = parse_kuberay(arguments.kuberay) or rules.kuberay
     except ValueError:
         kuberay = None
-        given = arguments.kuberay or f"{rules.kuberay} in {file}"
-        problems.append(f"--kuberay {given}: write a release such as 1.6")
-    settings = RuleSettings(levels, gates, TIME_ZONES, kuberay=kuberay)
+        problems.append(f"--kuberay {arguments.kuberay}: write a release such as 1.6")
+    settings = structs.replace(rules, levels=levels, gates=gates, kuberay=kuberay)
     return settings, problems + unknown_names(settings)
 
 

@@ -110,7 +110,7 @@ class Report(Struct):
             if (service := self.services.get(name)) is not None:
                 text = (
                     f"{service.name} has the name that KubeRay needs for {owner.name} in "
-                    f"{owner.file}: {consequence}; rename it, or remove it"
+                    f"{owner.file}: {consequence}: rename or remove the Service"
                 )
                 self.notes.append(ManifestError(service.file, service.line, text))
 

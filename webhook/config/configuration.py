@@ -20,7 +20,7 @@ from pydantic.alias_generators import to_camel
 from webhook.accelerators.devices import add_device, own_device
 from webhook.accelerators.profiles import add_profile, own_profile
 from webhook.api.formats import DNS_LABEL_MAX, is_dns_label, is_dns_subdomain, shortened
-from webhook.config.settings_file import API_VERSION, KIND
+from webhook.config.settings_file import API_VERSION, KIND, on_or_off
 from webhook.config.time_zones import TIME_ZONES
 from webhook.groups.drain_timeout import SECONDS_MAX
 from webhook.groups.identity import MAX_REPLICAS
@@ -61,19 +61,14 @@ Port = Annotated[int, Field(ge=0, le=65535)]
 Seconds = Annotated[float, Field(ge=0, le=600)]
 
 
-def _word(value: object) -> object:
-    """Return the word that YAML reads as a boolean without quotes."""
-    return ("off", "on")[value] if isinstance(value, bool) else value
-
-
 Level = Annotated[
     Literal["off", "warn", "deny"],
-    BeforeValidator(_word),
+    BeforeValidator(on_or_off),
     WithJsonSchema({"enum": ["off", "warn", "deny", False]}),
 ]
 Zones = Annotated[
     Literal["auto", "on", "off"],
-    BeforeValidator(_word),
+    BeforeValidator(on_or_off),
     WithJsonSchema({"enum": ["auto", "on", "off", True, False]}),
 ]
 CipherSuite = Literal[

@@ -8,10 +8,13 @@ import msgspec
 from msgspec import Struct, field
 
 from webhook.api.failures import InputError
+from webhook.config.time_zones import TIME_ZONES
 from webhook.manifest.documents import text_of
 from webhook.manifest.reader import read_strictly
 from webhook.manifest.yaml_values import ManifestError, unknown_tag
 from webhook.validation.finding import OFF
+from webhook.validation.rule_settings import RuleSettings, parse_kuberay
+from webhook.validation.ruleset import unknown_names
 
 API_VERSION: Final = "config.ray-webhook.dev/v1alpha1"
 KIND: Final = "Configuration"
@@ -20,20 +23,46 @@ KIND: Final = "Configuration"
 NAME: Final = ".ray-webhook.yaml"
 """The file of a repository, for commands that read files."""
 
+SECTIONS: Final = (
+    "installation",
+    "listen",
+    "serving",
+    "tls",
+    "log",
+    "validation",
+    "affinity",
+    "startup",
+    "termination",
+    "disruption",
+    "topology",
+    "ignore",
+    "devices",
+    "profiles",
+    "standalone",
+    "state",
+    "kubeconfig",
+    "namespaces",
+)
+"""The settings of the first level; those of `webhook.config.configuration.Settings`."""
+
 _BEGINNING: Final = f"begin it with the lines `apiVersion: {API_VERSION}` and `kind: {KIND}`"
 
 
 class RulesOfFile(Struct, forbid_unknown_fields=True):
-    """The section `validation` of a file, for commands without the packages of the processes."""
+    """The section `validation` of a file, for commands without the packages of the processes.
+    `quotas` and `operators` matter only to `serve`.
+    """
 
     levels: dict[str, str | bool] = field(default_factory=dict)
     gates: dict[str, bool] = field(default_factory=dict)
     kuberay: str = ""
+    quotas: bool = True
     operators: list[str] = field(default_factory=list)
 
-    def named_levels(self) -> dict[str, Any]:
-        """Return the levels, with `off` where YAML reads it as false."""
-        return {name: OFF if level is False else str(level) for name, level in self.levels.items()}
+
+def on_or_off(value: object) -> object:
+    """Return the word that YAML reads as a boolean without quotes."""
+    return (OFF, "on")[value] if isinstance(value, bool) else value
 
 
 def nearest_settings_file(folder: Path) -> str:
@@ -42,13 +71,28 @@ def nearest_settings_file(folder: Path) -> str:
     return next((str(place / NAME) for place in places if (place / NAME).is_file()), "")
 
 
-def read_rules(file: str) -> RulesOfFile:
-    """Return the section `validation` of a file. Raises InputError."""
-    section = read_settings_file(file).get("validation", {})
+def read_rules(file: str) -> RuleSettings:
+    """Return the settings of the rules in a file, the defaults without one. Raises InputError."""
+    if not file:
+        return RuleSettings(time_zones=TIME_ZONES)
+    sections = read_settings_file(file)
+    if other := next((name for name in sections if name not in SECTIONS), ""):
+        raise InputError(f"{file}: there is no section {other!r}; known are {', '.join(SECTIONS)}")
     try:
-        return msgspec.convert(section, RulesOfFile)
+        rules = msgspec.convert(sections.get("validation", {}), RulesOfFile)
     except msgspec.ValidationError as error:
-        raise InputError(f"{file}: validation: {error}") from None
+        advice = f"`ray-webhook settings check {file}` says what to write"
+        raise InputError(f"{file}: the section validation is invalid: {error}; {advice}") from None
+    try:
+        kuberay = parse_kuberay(rules.kuberay)
+    except ValueError:
+        text = f"validation.kuberay is {rules.kuberay!r}: write a release such as 1.6"
+        raise InputError(f"{file}: {text}") from None
+    levels: dict[str, Any] = {name: on_or_off(level) for name, level in rules.levels.items()}
+    settings = RuleSettings(levels, rules.gates, TIME_ZONES, kuberay=kuberay)
+    if problems := unknown_names(settings):
+        raise InputError(f"{file}: validation: {'; '.join(problems)}")
+    return settings
 
 
 def read_settings_file(file: str) -> dict[str, Any]:

@@ -55,10 +55,9 @@ _NO_PULL_RIGHT: Final = (
 )
 _TEMPLATE: Final = "fix this error in the pod template, or the image or volume that it names"
 _WAITING_NEEDS_MEMORY: Final = (
-    "KubeRay adds this container and sets its memory, which the setting startup.raiseWaitGcsReady "
-    "raises to what Ray's container requests, at most 1Gi: set it to true and request more there, "
-    "or run the operator with ENABLE_INIT_CONTAINER_INJECTION=false, and write the container into "
-    "the pod template"
+    "KubeRay adds this container: set startup.raiseWaitGcsReady to true and request more memory "
+    "for Ray's container (at most 1Gi counts), or run the operator with "
+    "ENABLE_INIT_CONTAINER_INJECTION=false, and write the container into the pod template"
 )
 _WAITING_FAILS: Final = (
     "KubeRay adds this container, which runs `ray health-check` with the image of Ray's container: "

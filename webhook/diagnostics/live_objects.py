@@ -364,7 +364,7 @@ class LiveWorkload(Struct, frozen=True, gc=False):
 
     @property
     def reason(self) -> str:
-        """Why it has no quota, or was evicted, by its conditions; empty if neither."""
+        """Return why it has no quota or was evicted, by its conditions; empty if neither."""
         for kind, wrong in (("QuotaReserved", "False"), ("Evicted", "True")):
             condition = find(self.status.conditions, kind)
             if condition is not None and condition.status == wrong:

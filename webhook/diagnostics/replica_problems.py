@@ -144,9 +144,9 @@ def replica_beyond_desired(group: Group) -> Iterator[Symptom]:
 
 
 def autoscaler_at_maximum(group: Group) -> Iterator[Symptom]:
-    """A group of which the autoscaler adds no more replicas.
+    """A worker group that has reached `maxReplicas`.
 
-    It has `maxReplicas`. Tasks and actors that need further workers of the group wait.
+    The autoscaler adds no more replicas, and tasks and actors that need more workers wait.
 
     https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-autoscaling.html
     """

@@ -5,7 +5,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from webhook.diagnostics.diagnosis import ERROR, Problem
-from webhook.diagnostics.messages import agreed, counted
+from webhook.diagnostics.messages import agreed, counted, listed
 
 HostState = Literal["ready", "starting", "pending", "failed", "missing", "twice", "unknown"]
 
@@ -24,10 +24,6 @@ WAITS: Final = "waits"
 GONE: Final = "missing"
 LEAVING: Final = "leaving"
 ReplicaState = Literal["complete", "coming", "waits", "missing", "leaving"]
-
-
-_SHOWN: Final = 8
-"""Replicas in a text."""
 
 
 class Host(Struct, frozen=True, omit_defaults=True, gc=False):
@@ -88,9 +84,9 @@ class Group(Struct, rename="camel", frozen=True, omit_defaults=True, gc=False):
         if not self.waiting:
             return text
         number = len(self.waiting)
-        shown = [*map(str, self.waiting[:_SHOWN]), *["more"] * (number > _SHOWN)]
         waits = agreed(number, "replica", "replicas")
-        return f"{text}; {waits} {', '.join(shown)} on cordoned nodes cannot be evicted yet"
+        shown = listed([*map(str, self.waiting)])
+        return f"{text}; {waits} {shown} on cordoned nodes cannot be evicted yet"
 
     @property
     def every_host(self) -> tuple[Host, ...]:

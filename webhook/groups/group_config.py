@@ -178,7 +178,10 @@ def _slice_group(group: WorkerGroup) -> SliceGroup | None:
 
 def too_large(size: int, maximum: int = RAYCLUSTER_BYTES_MAX) -> str:
     """Return the problem of a RayCluster of more bytes than the maximum, after its name."""
-    return f"has {size} bytes, but may have at most {maximum}: use fewer or shorter groups"
+    return (
+        f"has {size >> 10} KiB, above the maximum of {maximum >> 10} KiB: use fewer worker groups "
+        "or smaller pod templates"
+    )
 
 
 def is_ignored(labels: Strings | None) -> bool:

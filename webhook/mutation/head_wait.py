@@ -36,7 +36,7 @@ def replica_edits(replica: Replica) -> list[Edit]:
     for resource, most in MOST.items():
         amount = _least(ray, resource, most)
         if amount is not None:
-            why = "the wait for the head is as fast as Ray's container"
+            why = f"what Ray's container requests, at most {most}"
             edits += (
                 SetAmount(slots[0].path, kind, resource, amount, why)
                 for kind in _kinds_below(wait, resource, amount)

@@ -81,7 +81,7 @@ def hostname(worker: Worker) -> list[Edit]:
         return []
     name, present = worker.host_name, worker.replica.pod.spec.hostname
     if not present:
-        return [SetField("hostname", name, "peers find this host by it")]
+        return [SetField("hostname", name, "host name that peers resolve")]
     if present == name:
         return []
     text = f"spec.hostname is set by hand, but peers look for {name}"

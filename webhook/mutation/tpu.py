@@ -18,7 +18,7 @@ PROCESS_PORT: Final = 8471
 COORDINATOR_PORT: Final = 8081
 """The port of the coordinator: libtpu's default is 8080, the port of KubeRay's metrics."""
 
-_WHY_ID: Final = "this host's place in its slice"
+_WHY_ID: Final = "index of the host in its slice"
 _HOST_IP: Final = Variable(
     names.TPU_DEVICE_PLUGIN_HOST_IP,
     "",

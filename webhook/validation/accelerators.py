@@ -397,7 +397,7 @@ def head_not_counted(cluster: Cluster) -> Iterator[Fault]:
                 text = f'NNODES counts hosts of worker group "{group.name[:20]}", not the head'
                 key = next(filter(device.named_by, head.first.limits), "")
                 field = head.first.amounts("limits").key(key) if key else head.pod / "containers"
-                yield Fault(field, f"{text}: run the job on workers, or remove this")
+                yield Fault(field, f"{text}: run the job on workers only")
                 return
 
 

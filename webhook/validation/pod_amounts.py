@@ -14,7 +14,6 @@ from webhook.validation.ray_object import K8S_JOB, SIDECAR, Job, RayObject
 
 _CPU: Final = "cpu"
 _MEMORY: Final = "memory"
-_HUGE_PAGES: Final = "hugepages-"
 _MI: Final = 2**20 * 1000
 
 # The containers that KubeRay adds:

@@ -49,7 +49,7 @@ class Growth(Struct, dict=True):
             return None
         elsewhere = (new.root / "spec" / "managedBy").text == names.KUEUE_MULTIKUEUE
         limits = None if elsewhere else namespaces.limits(self._namespace)
-        if limits is None or (self.old is not None and not self._grows(self.old, limits)):
+        if limits is None or (self.old is not None and not self._grows(self.old)):
             return None
         return limits
 
@@ -85,7 +85,7 @@ class Growth(Struct, dict=True):
         status = self.old.root / "status"
         return (status / "activeServiceStatus" / "rayClusterName").text
 
-    def _grows(self, old: RayObject, limits: NamespaceLimits) -> bool:
+    def _grows(self, old: RayObject) -> bool:
         """Return whether amounts or numbers of pods changed. A RayJob that runs is not changed."""
         if (old.root / "status" / "rayClusterName").text:
             return False
@@ -95,7 +95,7 @@ class Growth(Struct, dict=True):
             [(pod.group, pod.least, pod.most, pod.containers) for pod in read_pods(each, ())]
             for each in (old, self.new)
         )
-        return bool(limits) and before != after
+        return before != after
 
 
 def quota_exceeded(growth: Growth) -> Iterator[Fault]:
@@ -106,7 +106,8 @@ def quota_exceeded(growth: Growth) -> Iterator[Fault]:
     minReplicas, or replicas without autoscaling, then for maxReplicas. On an update, those that
     exist are not counted twice; a RayService that starts a second RayCluster needs both. A quota
     for cpu or memory refuses every pod with a container without that request or limit. Quotas
-    change and other pods end, so this is a warning.
+    change and other pods end, so this is a warning. `validate` takes ResourceQuotas from among its
+    files, and with `--cluster` it reads none.
 
     https://kubernetes.io/docs/concepts/policy/resource-quotas/
     """
@@ -140,8 +141,8 @@ def limit_range_violated(growth: Growth) -> Iterator[Fault]:
 
     A container or pod is above its maximum or below its minimum, has no amount where one is
     required, has a limit too far above its request, or a request above the limit that the
-    LimitRange sets by default. The API server refuses the pods, and KubeRay
-    tries to create them without end.
+    LimitRange sets by default. The API server refuses the pods, and KubeRay tries to create them
+    without end. `validate` takes LimitRanges from among its files.
 
     https://kubernetes.io/docs/concepts/policy/limit-range/
     """
@@ -150,7 +151,8 @@ def limit_range_violated(growth: Growth) -> Iterator[Fault]:
     for pod in growth.pods:
         problem = next(_refusals(pod, growth.limits.limits), "") if pod.most else ""
         if problem:
-            yield Fault(pod.field, f"the pods can never be created: {problem}")
+            advice = "change the container, or the LimitRange"
+            yield Fault(pod.field, f"the pods can never be created: {problem}: {advice}")
 
 
 def _objects(growth: Growth) -> dict[str, int]:
@@ -283,7 +285,8 @@ def _exceeded(quota: Quota, shortfalls: list[_Shortfall], growth: Growth, *, mos
         f"{quota.name[:63]} has {_shown(each.name, max(each.free, 0))} left"
         for each in shortfalls[:_SHOWN_MAX]
     ]
-    return Fault(field, f"the pods need {'; '.join(parts)}")
+    advice = "use fewer pods or smaller requests, or raise the quota"
+    return Fault(field, f"the pods need {'; '.join(parts)}: {advice}")
 
 
 def _shown(name: str, amount: int) -> str:
@@ -347,5 +350,5 @@ def _ratios(limits: Limits, requests: Thousandths, most: Thousandths) -> Iterato
     for name, ratio in limits.ratio.items():
         request, limit = requests.get(name, 0), most.get(name, 0)
         if not request or not limit or limit * 1000 > ratio * request:
-            bound = f"at most {ratio / 1000:g} times its request"
-            yield f"no {name[:63]} limit of {bound}, as LimitRange {limits.name[:63]} requires"
+            bound = f"LimitRange {limits.name[:63]} allows {ratio / 1000:g} times its request"
+            yield f"a {name[:63]} limit that is too high or missing, and {bound}"

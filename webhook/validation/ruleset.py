@@ -235,7 +235,7 @@ def _unknown_release(release: KubeRay | None) -> Iterator[str]:
     major, newest = NEWEST
     if release is not None and not (major, 1) <= release <= NEWEST:
         known = ", ".join(f"{major}.{minor}" for minor in range(1, newest + 1))
-        yield f"there is no KubeRay {release[0]}.{release[1]} for the rules: they are for {known}"
+        yield f"the rules do not know KubeRay {release[0]}.{release[1]}: write one of {known}"
 
 
 def _near(name: str, known: Iterable[str]) -> str:

@@ -325,7 +325,7 @@ def _type(field: Field, wanted: str, kind: str = "") -> Fault:
         return Fault(field, f"{_KINDS[type(held)]}: write {wanted}", TYPE_INVALID)
     text = shortened(str(held).lower() if isinstance(held, bool) else str(held), _SHOWN)
     if wanted == _WANTED["string"] and held is not None:
-        return Fault(field, f'{text} is no string: quote it, as in "{text}"', TYPE_INVALID)
+        return Fault(field, f'{text} is not a string: quote it, as in "{text}"', TYPE_INVALID)
     return Fault(field, f"{text!r}: write {wanted}", TYPE_INVALID)
 
 

@@ -259,7 +259,8 @@ def serve_application_invalid(service: Service) -> Iterator[Fault]:
     routes: dict[str, Field] = {}
     for application in service.applications():
         if type(application.value) is not dict:
-            text = f"{_shown(application.value)} is no application: write a map with an import_path"
+            shown = _shown(application.value)
+            text = f"{shown} is not an application: write a map with an import_path"
             yield Fault(application, text)
             continue
         yield from _import_path(application / "import_path")
@@ -309,7 +310,7 @@ def serve_value_invalid(service: Service) -> Iterator[Fault]:
                 yield Fault(value, text, doubtful=accepted and release is None)
     for deployment in service.deployments():
         if type(deployment.value) is not dict:
-            text = f"{_shown(deployment.value)} is no deployment: write a map with its name"
+            text = f"{_shown(deployment.value)} is not a deployment: write a map with its name"
             yield Fault(deployment, text)
             continue
         if not (deployment / "name").given:
