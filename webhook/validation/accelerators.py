@@ -66,10 +66,10 @@ def tpu_topology_mismatch(cluster: Cluster) -> Iterator[Fault]:
             if hosts != group.hosts:
                 other = advice(group.slice.generation, chips * group.hosts, "change the topology")
                 slice_hosts = f"{topology} with {chips} chips per host has {hosts}"
-                text = (
+                message = (
                     f"numOfHosts is {group.hosts}, but {slice_hosts}: set it to {hosts}, or {other}"
                 )
-                yield Fault(group.field / "numOfHosts", text)
+                yield Fault(group.field / "numOfHosts", message)
 
 
 def tpu_subslice_larger(cluster: Cluster) -> Iterator[Fault]:
@@ -92,8 +92,8 @@ def tpu_subslice_larger(cluster: Cluster) -> Iterator[Fault]:
             continue
         if too_large:
             both = f"{part.topology[:32]} does not fit into the selected slice {part.parent[:32]}"
-            text = f"sub-slice {both}: lower it, or select a larger one"
-            yield Fault(group.slice_field, text)
+            message = f"sub-slice {both}: lower it, or select a larger one"
+            yield Fault(group.slice_field, message)
 
 
 def tpu_subslice_apart(cluster: Cluster) -> Iterator[Fault]:
@@ -105,13 +105,13 @@ def tpu_subslice_apart(cluster: Cluster) -> Iterator[Fault]:
 
     https://cloud.google.com/compute/docs/instances/view-vm-topology
     """
-    asked = TOPOLOGY_KEY.read(cluster.annotations)
+    topology_key = TOPOLOGY_KEY.read(cluster.annotations)
     for group in cluster.groups_with(TPU):
         part = group.slice
-        if group.hosts > 1 and part.parent and not asked and not part.placed:
+        if group.hosts > 1 and part.parent and not topology_key and not part.placed:
             keys = "a label such as gce-topology-block"
-            text = f"hosts may be spread: set {TOPOLOGY_KEY.annotation} to {keys}"
-            yield Fault(group.slice_field, text)
+            message = f"hosts may be spread: set {TOPOLOGY_KEY.annotation} to {keys}"
+            yield Fault(group.slice_field, message)
 
 
 def tpu_node_selector_missing(cluster: Cluster) -> Iterator[Fault]:
@@ -137,29 +137,32 @@ def tpu_node_selector_missing(cluster: Cluster) -> Iterator[Fault]:
                 continue
             pooled = any(selector.key(key).given or key in affinity for key in _POOLS)
             mild = label == names.NODE_TPU_ACCELERATOR or (pooled and group.hosts == 1)
-            text = f"nodeSelector lacks {label.rpartition('/')[2]}: {_selections(group, label)}"
+            message = f"nodeSelector lacks {label.rpartition('/')[2]}: {_selections(group, label)}"
             # Kueue's annotations show that RayClusters without a queue label are queued too
             topologies = group.annotations.strings.keys() & set(names.KUEUE_TOPOLOGIES)
             doubtful = mild or cluster.kueue.queued or bool(topologies)
-            yield Fault(selector.key(label), text, REQUIRED, doubtful=doubtful)
+            yield Fault(selector.key(label), message, REQUIRED, doubtful=doubtful)
 
 
 def _selections(group: Group, label: str) -> str:
     """Return the values of a node label that fit the chips and hosts of a group."""
     chips = group.count(TPU)
-    known = group.slice.generation
-    if label == names.NODE_TPU_TOPOLOGY and known is not None:
-        values = listed_with(known, chips * group.hosts)
+    group_generation = group.slice.generation
+    if label == names.NODE_TPU_TOPOLOGY and group_generation is not None:
+        values = listed_with(group_generation, chips * group.hosts)
     elif label == names.NODE_TPU_TOPOLOGY:
-        fitting = (listed_with(each, chips * group.hosts) for each in GENERATIONS.values())
-        values = tuple(dict.fromkeys(value for each in fitting for value in each))
+        fitting = (
+            listed_with(generation, chips * group.hosts) for generation in GENERATIONS.values()
+        )
+        values = tuple(dict.fromkeys(value for topologies in fitting for value in topologies))
     else:
         topology = group.slice.topology
         count = chips_of(topology) or chips * group.hosts
         values = tuple(
             name
-            for name, each in GENERATIONS.items()
-            if _lists(each, topology, count) and not (group.hosts > 1 and name.endswith("-device"))
+            for name, generation in GENERATIONS.items()
+            if _lists(generation, topology, count)
+            and not (group.hosts > 1 and name.endswith("-device"))
         )
     shape = f"{group.hosts} x {chips} chips"
     return f"add {' or '.join(values[:2])}" if values else f"no value is known for {shape}"
@@ -210,8 +213,8 @@ def tpu_topology_unlisted(cluster: Cluster) -> Iterator[Fault]:
             continue
         if not listed:
             refused = f"slice_placement_group of Ray refuses {topology} of TPU {generation.name}"
-            text = f"{refused}, and nothing else does"
-            yield Fault(group.slice_field, text)
+            message = f"{refused}, and nothing else does"
+            yield Fault(group.slice_field, message)
 
 
 def accelerator_unknown(cluster: Cluster) -> Iterator[Fault]:
@@ -329,8 +332,8 @@ def neuron_cores_missing(cluster: Cluster) -> Iterator[Fault]:
             and _NEURON_CORES not in group.params.get("resources", "")
         ):
             why = f"KubeRay counts only {names.RESOURCE_NEURON_CORE}"
-            text = f"add {_NEURON_CORES} with the cores of a host: {why}"
-            yield Fault(resources.key(_NEURON_CORES), text, REQUIRED)
+            message = f"add {_NEURON_CORES} with the cores of a host: {why}"
+            yield Fault(resources.key(_NEURON_CORES), message, REQUIRED)
 
 
 def amd_visible_devices(cluster: Cluster) -> Iterator[Fault]:
@@ -349,8 +352,8 @@ def amd_visible_devices(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(entry / "name", f"remove {_ROCR}: Ray refuses it, and sets {_HIP} itself")
         cuda = first.literal(_CUDA)
         if cuda and first.literal(_HIP) != cuda:
-            text = f"remove {_CUDA}: Ray refuses it where {_HIP} is not the same"
-            yield Fault(first.value(_CUDA), text)
+            message = f"remove {_CUDA}: Ray refuses it where {_HIP} is not the same"
+            yield Fault(first.value(_CUDA), message)
 
 
 def identity_by_hand(cluster: Cluster) -> Iterator[Fault]:
@@ -371,12 +374,12 @@ def identity_by_hand(cluster: Cluster) -> Iterator[Fault]:
         for container in group.every_container if hosts > 1 else ():
             if container.env.keys().isdisjoint(_BY_HAND):
                 continue
-            own = {names.NNODES: str(hosts)} if _meets(cluster, group) else {}
-            for name, right in {**IDENTITIES, **own}.items():
+            rendezvous_values = {names.NNODES: str(hosts)} if _meets(cluster, group) else {}
+            for name, right in {**IDENTITIES, **rendezvous_values}.items():
                 value = container.literal(name)
                 if value and value != right:
-                    text = f"{name} is {value[:12]} on {hosts} hosts: remove it"
-                    yield Fault(container.value(name), text)
+                    message = f"{name} is {value[:12]} on {hosts} hosts: remove it"
+                    yield Fault(container.value(name), message)
 
 
 def head_not_counted(cluster: Cluster) -> Iterator[Fault]:
@@ -387,17 +390,17 @@ def head_not_counted(cluster: Cluster) -> Iterator[Fault]:
 
     https://docs.pytorch.org/docs/stable/elastic/run.html
     """
-    head, asked = cluster.head, PROFILES.read(cluster.annotations)
+    head, profiles = cluster.head, PROFILES.read(cluster.annotations)
     if not head.rendezvous or head.params.get("num-gpus") == "0":
         return
-    listed = asked and NONE not in asked
+    listed = profiles and NONE not in profiles
     for group in cluster.groups:
         for device in group.rendezvous if listed or _meets(cluster, group) else ():
             if head.count(device) == group.count(device):
-                text = f'NNODES counts hosts of worker group "{group.name[:20]}", not the head'
+                problem = f'NNODES counts hosts of worker group "{group.name[:20]}", not the head'
                 key = next(filter(device.named_by, head.first.limits), "")
                 field = head.first.amounts("limits").key(key) if key else head.pod / "containers"
-                yield Fault(field, f"{text}: run the job on workers only")
+                yield Fault(field, f"{problem}: run the job on workers only")
                 return
 
 

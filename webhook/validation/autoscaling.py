@@ -39,11 +39,11 @@ def idle_timeout_without_v2(cluster: Cluster) -> Iterator[Fault]:
     Only v2 supports timeouts per group. KubeRay does not infer v2 from the Ray release here, and
     refuses the RayCluster.
     """
-    text = "idleTimeoutSeconds needs autoscaler v2: set autoscalerOptions.version, or remove it"
+    message = "idleTimeoutSeconds needs autoscaler v2: set autoscalerOptions.version, or remove it"
     for group in cluster.groups:
         field = group.field / "idleTimeoutSeconds"
         if field.given and not cluster.v2_on:
-            yield Fault(field, text, FORBIDDEN)
+            yield Fault(field, message, FORBIDDEN)
 
 
 def idle_timeout_short(cluster: Cluster) -> Iterator[Fault]:
@@ -56,8 +56,8 @@ def idle_timeout_short(cluster: Cluster) -> Iterator[Fault]:
     """
     slow = "less than replicas of several hosts take to start"
     for group in cluster.groups if cluster.autoscaling else ():
-        own = group.field / "idleTimeoutSeconds"
-        field = own if own.given else cluster.options / "idleTimeoutSeconds"
+        group_field = group.field / "idleTimeoutSeconds"
+        field = group_field if group_field.given else cluster.options / "idleTimeoutSeconds"
         seconds = field.number
         if group.hosts > 1 and seconds is not None and 0 <= seconds < _IDLE_SECONDS:
             yield Fault(field, f"{seconds} s is {slow}: write {_IDLE_SECONDS} or more")
@@ -71,11 +71,11 @@ def priority_unsupported(cluster: Cluster) -> Iterator[Fault]:
     """
     release = parse_release((cluster.field / "rayVersion").text)
     old = release is None or release < PRIORITY_SINCE
-    text = "priority needs rayVersion 2.56.0 and autoscaler v2: set both, or remove it"
+    message = "priority needs rayVersion 2.56.0 and autoscaler v2: set both, or remove it"
     for group in cluster.groups:
         field = group.field / "priority"
         if field.number and (old or not cluster.v2_on):
-            yield Fault(field, text, FORBIDDEN)
+            yield Fault(field, message, FORBIDDEN)
 
 
 def group_suspend_autoscaled(cluster: Cluster) -> Iterator[Fault]:
@@ -83,10 +83,10 @@ def group_suspend_autoscaled(cluster: Cluster) -> Iterator[Fault]:
 
     The autoscaler would recreate the group's pods, so KubeRay refuses the RayCluster.
     """
-    text = "suspend is true, but the cluster autoscales: remove it, and set maxReplicas to 0"
+    message = "suspend is true, but the cluster autoscales: remove it, and set maxReplicas to 0"
     for group in cluster.groups if cluster.autoscaling else ():
         if group.scale.suspend:
-            yield Fault(group.field / "suspend", text, FORBIDDEN)
+            yield Fault(group.field / "suspend", message, FORBIDDEN)
 
 
 def autoscaler_v2_switch_alone(cluster: Cluster) -> Iterator[Fault]:
@@ -96,8 +96,10 @@ def autoscaler_v2_switch_alone(cluster: Cluster) -> Iterator[Fault]:
     """
     switch = cluster.v2_switch
     if not cluster.autoscaling and switch is not None and (switch / "value").text in ("1", "true"):
-        text = "the cluster does not autoscale: set enableInTreeAutoscaling, or remove the variable"
-        yield Fault(switch, text, FORBIDDEN)
+        message = (
+            "the cluster does not autoscale: set enableInTreeAutoscaling, or remove the variable"
+        )
+        yield Fault(switch, message, FORBIDDEN)
 
 
 def autoscaler_version_twice(cluster: Cluster) -> Iterator[Fault]:
@@ -107,8 +109,8 @@ def autoscaler_version_twice(cluster: Cluster) -> Iterator[Fault]:
     """
     switch = cluster.v2_switch
     if cluster.autoscaling and switch is not None and (cluster.options / "version").given:
-        text = "autoscalerOptions.version is set as well: remove the variable"
-        yield Fault(switch, text, FORBIDDEN)
+        message = "autoscalerOptions.version is set as well: remove the variable"
+        yield Fault(switch, message, FORBIDDEN)
 
 
 def restart_policy_with_v2(cluster: Cluster) -> Iterator[Fault]:
@@ -119,8 +121,8 @@ def restart_policy_with_v2(cluster: Cluster) -> Iterator[Fault]:
     """
     if (cluster.options / "version").text == "v2":
         for policy in _restart_policies(cluster.autoscaled):
-            found = f"restartPolicy is {policy.text[:20]} with autoscaler v2"
-            yield Fault(policy, f"{found}: write Never, or remove it")
+            problem = f"restartPolicy is {policy.text[:20]} with autoscaler v2"
+            yield Fault(policy, f"{problem}: write Never, or remove it")
 
 
 def restart_policy_not_never(cluster: Cluster) -> Iterator[Fault]:
@@ -136,8 +138,8 @@ def restart_policy_not_never(cluster: Cluster) -> Iterator[Fault]:
         return
     groups = cluster.everyone if cluster.v2 else cluster.groups if cluster.v2 is False else ()
     for policy in _restart_policies(groups):
-        text = f"restartPolicy is {policy.text[:20]}: write Never, as autoscalers replace pods"
-        yield Fault(policy, text)
+        message = f"restartPolicy is {policy.text[:20]}: write Never, as autoscalers replace pods"
+        yield Fault(policy, message)
 
 
 def _restart_policies(groups: Iterable[Group]) -> Iterator[Field]:
@@ -161,8 +163,8 @@ def multi_host_with_v1(cluster: Cluster) -> Iterator[Fault]:
     advice = "set autoscalerOptions.version to v2"
     for group in cluster.groups if cluster.autoscaling and cluster.v2 is False else ():
         if group.hosts > 1:
-            text = f"numOfHosts is {group.hosts}, and autoscaler v1 counts hosts as replicas"
-            yield Fault(group.field / "numOfHosts", f"{text}: {advice}")
+            problem = f"numOfHosts is {group.hosts}, and autoscaler v1 counts hosts as replicas"
+            yield Fault(group.field / "numOfHosts", f"{problem}: {advice}")
 
 
 def autoscaler_command_variable(cluster: Cluster) -> Iterator[Fault]:
@@ -173,8 +175,8 @@ def autoscaler_command_variable(cluster: Cluster) -> Iterator[Fault]:
     """
     for entry in (cluster.options / "env").items():
         if (entry / "name").text == names.AUTOSCALER_START_COMMAND:
-            text = "KubeRay sets this variable itself: remove it"
-            yield Fault(entry / "name", text, FORBIDDEN)
+            message = "KubeRay sets this variable itself: remove it"
+            yield Fault(entry / "name", message, FORBIDDEN)
 
 
 def autoscaler_options_unused(ray_object: RayObject) -> Iterator[Fault]:
@@ -226,10 +228,10 @@ def param_ends_autoscaler(cluster: Cluster) -> Iterator[Fault]:
     """
     for group in cluster.autoscaled:
         for name, (readable, advice) in _PARAMS.items():
-            text = group.params.get(name)
-            if text is not None and not readable(text):
-                found = f"{shortened(text, 40)!r}, which ends the autoscaler"
-                yield Fault(group.param(name), f"{found}: write {advice}")
+            value = group.params.get(name)
+            if value is not None and not readable(value):
+                problem = f"{shortened(value, 40)!r}, which ends the autoscaler"
+                yield Fault(group.param(name), f"{problem}: write {advice}")
 
 
 def autoscaled_without_groups(cluster: Cluster) -> Iterator[Fault]:
@@ -242,8 +244,8 @@ def autoscaled_without_groups(cluster: Cluster) -> Iterator[Fault]:
     """
     field = cluster.field / "workerGroupSpecs"
     if cluster.autoscaling and not field.size and (cluster.owner or not field.given):
-        text = "workerGroupSpecs is empty, which ends the autoscaler: add a worker group"
-        yield Fault(field, text, REQUIRED)
+        message = "workerGroupSpecs is empty, which ends the autoscaler: add a worker group"
+        yield Fault(field, message, REQUIRED)
 
 
 def group_resource_unreadable(cluster: Cluster) -> Iterator[Fault]:
@@ -261,9 +263,9 @@ def group_resource_unreadable(cluster: Cluster) -> Iterator[Fault]:
         for key, value in resources.strings.items():
             amount = read_quantity(value)
             if amount is None or amount < 0:
-                found = f"{shortened(value, 40)!r} is not an amount"
-                text = f"{found}, {effect}: write one such as 4 or 8Gi"
-                yield Fault(resources.key(key), text, doubtful=not cluster.autoscaling)
+                problem = f"{shortened(value, 40)!r} is not an amount"
+                message = f"{problem}, {effect}: write one such as 4 or 8Gi"
+                yield Fault(resources.key(key), message, doubtful=not cluster.autoscaling)
 
 
 def devices_not_counted(cluster: Cluster) -> Iterator[Fault]:
@@ -283,15 +285,15 @@ def devices_not_counted(cluster: Cluster) -> Iterator[Fault]:
         listed = {**group.first.requests, **group.first.limits}
         if any(name.endswith("gpu") for name in listed):
             continue
-        found = ((name, _uncounted(name)) for name in listed)
+        ray_resources = ((name, _uncounted(name)) for name in listed)
         field, resource = next(
-            ((_device_field(group, name), ray) for name, ray in found if ray),
+            ((_device_field(group, name), ray) for name, ray in ray_resources if ray),
             (group.pod / "resourceClaims", _GPU if group.count(CLAIMED_GPU) else ""),
         )
         if resource and not _has_amount(group, resource):
             param = "num-gpus" if resource == _GPU else f"resources with {resource}"
-            text = f"the autoscaler sees none of these devices: set {param} in rayStartParams"
-            yield Fault(field, text)
+            message = f"the autoscaler sees none of these devices: set {param} in rayStartParams"
+            yield Fault(field, message)
 
 
 _GPU: Final = "GPU"
@@ -317,10 +319,10 @@ def _device_field(group: Group, name: str) -> Field:
 
 def _has_amount(group: Group, resource: str) -> bool:
     """Return whether the amount of a resource is set for Ray, in a start parameter or the group."""
-    given = (group.field / "resources").map
-    if resource == _GPU and ("num-gpus" in group.params or any(map(_is_gpu, given))):
+    resources = (group.field / "resources").map
+    if resource == _GPU and ("num-gpus" in group.params or any(map(_is_gpu, resources))):
         return True
-    return resource in given or resource in group.params.get("resources", "")
+    return resource in resources or resource in group.params.get("resources", "")
 
 
 def _is_gpu(name: str) -> bool:
@@ -335,12 +337,12 @@ def cpu_unknown(cluster: Cluster) -> Iterator[Fault]:
 
     https://github.com/ray-project/ray/blob/master/python/ray/autoscaler/_private/kuberay/autoscaling_config.py
     """
-    text = "the autoscaler finds no cpu limit: set it, or num-cpus in rayStartParams"
+    message = "the autoscaler finds no cpu limit: set it, or num-cpus in rayStartParams"
     release = cluster.release
     kinds = ("limits",) if release is not None and release < REQUESTS_SINCE else _KINDS
     for group in cluster.autoscaled:
-        given = "num-cpus" in group.params or "CPU" in (group.field / "resources").map
-        if given or not group.containers:
+        has_cpus = "num-cpus" in group.params or "CPU" in (group.field / "resources").map
+        if has_cpus or not group.containers:
             continue
         if all("cpu" not in group.first.amounts(kind).map for kind in kinds):
-            yield Fault(group.first.amounts("limits") / "cpu", text, REQUIRED)
+            yield Fault(group.first.amounts("limits") / "cpu", message, REQUIRED)

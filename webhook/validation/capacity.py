@@ -58,7 +58,7 @@ def read_capacity(cluster: Cluster, group: Group) -> Capacity | None:
         return None
     custom = custom_resources(params.get("resources"))
     texts = {name: params.get(param) for name, param in _PARAMS.items()}
-    plain = {name: read_quantity(text) for name, text in texts.items() if text is not None}
+    plain = {name: read_quantity(value) for name, value in texts.items() if value is not None}
     if custom is None or None in plain.values():
         return None
     has_devices = _has_devices(group)
@@ -81,7 +81,11 @@ def _has_devices(group: Group) -> bool:
         or any((volume / "hostPath").given for volume in (pod / "volumes").items())
         or any(_has_own_devices(container.field.map) for container in group.containers)
         or group.first.variable(_NVIDIA)
-        or any("/" in name for each in group.containers for name in (*each.limits, *each.requests))
+        or any(
+            "/" in name
+            for container in group.containers
+            for name in (*container.limits, *container.requests)
+        )
     )
 
 

@@ -101,7 +101,8 @@ def same(old: object, new: object, mask: Mask) -> bool:
         if not isinstance(old, list) or not isinstance(new, list):
             return old == new
         return len(old) == len(new) and all(
-            one == other or same(one, other, mask[0]) for one, other in zip(old, new, strict=True)
+            old_item == new_item or same(old_item, new_item, mask[0])
+            for old_item, new_item in zip(old, new, strict=True)
         )
     old, new = {} if old is None else old, {} if new is None else new
     if not isinstance(old, dict) or not isinstance(new, dict):
@@ -111,8 +112,8 @@ def same(old: object, new: object, mask: Mask) -> bool:
         below = mask.get(key, rest)
         if below is IGNORED:
             continue
-        one, other = old.get(key), new.get(key)
-        if one != other if below is None else not same(one, other, below):
+        old_value, new_value = old.get(key), new.get(key)
+        if old_value != new_value if below is None else not same(old_value, new_value, below):
             return False
     return True
 
@@ -147,8 +148,8 @@ def _suspends(kind: str, value: object) -> list[bool]:
 
 def replicas_of(kind: str, value: object) -> list[Any]:
     """Return `replicas` of all worker groups of an object."""
-    found = at(value, "spec", *_CLUSTER_AT[kind], "workerGroupSpecs")
-    groups = found if isinstance(found, list) else []
+    group_specs = at(value, "spec", *_CLUSTER_AT[kind], "workerGroupSpecs")
+    groups = group_specs if isinstance(group_specs, list) else []
     return [group.get("replicas") for group in groups if isinstance(group, dict)]
 
 
@@ -175,9 +176,9 @@ class Update(Struct):
 
     def pairs(self) -> Iterator[tuple[Group, Group]]:
         """Yield the groups of both versions, matched by name, if their pods keep running."""
-        before = {group.name: group for group in reversed(self.old.groups)}
+        old_groups = {group.name: group for group in reversed(self.old.groups)}
         groups = self.new.groups if self.in_place else []
-        return ((before[group.name], group) for group in groups if group.name in before)
+        return ((old_groups[group.name], group) for group in groups if group.name in old_groups)
 
 
 def read_update(old: RayObject, new: RayObject) -> Update | None:

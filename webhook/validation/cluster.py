@@ -122,8 +122,8 @@ class Group(Struct):
     def claims(self) -> list[ResourceClaim]:
         """The resource claims of a pod."""
         return [
-            ResourceClaim((each / "name").text, (each / "resourceClaimTemplateName").text)
-            for each in (self.pod / "resourceClaims").items()
+            ResourceClaim((claim / "name").text, (claim / "resourceClaimTemplateName").text)
+            for claim in (self.pod / "resourceClaims").items()
         ]
 
     @property
@@ -136,8 +136,10 @@ class Group(Struct):
         """The number of containers of a pod that run a TPU process of their own, as on v7x."""
         if not self.slice.v7x:
             return 0
-        lasting = [init for init in self.inits if (init.field / "restartPolicy").text == ALWAYS]
-        return sum(bool(each.devices.get(TPU.name)) for each in (*self.containers, *lasting))
+        sidecars = [init for init in self.inits if (init.field / "restartPolicy").text == ALWAYS]
+        return sum(
+            bool(container.devices.get(TPU.name)) for container in (*self.containers, *sidecars)
+        )
 
     @property
     def needs_names(self) -> bool:
@@ -149,7 +151,7 @@ class Group(Struct):
     @property
     def multi_slice(self) -> bool:
         """Return whether a container sets the number of slices of a job."""
-        return any(each.sets(names.MEGASCALE_NUM_SLICES) for each in self.every_container)
+        return any(container.sets(names.MEGASCALE_NUM_SLICES) for container in self.every_container)
 
     @property
     def selector(self) -> Field:
@@ -258,8 +260,8 @@ class Cluster(Struct, dict=True):
 
     def overwrites_start(self, group: Group) -> bool:
         """Return whether the words of a group's container replace KubeRay's `ray start`."""
-        own = group.annotations.key(names.OVERWRITE_COMMAND).text
-        return own.lower() == "true" or self.enables(names.OVERWRITE_COMMAND)
+        annotation = group.annotations.key(names.OVERWRITE_COMMAND).text
+        return annotation.lower() == "true" or self.enables(names.OVERWRITE_COMMAND)
 
     def groups_with(self, device: Device) -> Iterator[Group]:
         """Yield the worker groups whose pods request a device."""
@@ -363,7 +365,7 @@ def _container(value: Mapping[str, Any], field: Field) -> Container:
 
 def _names(listed: object) -> list[str]:
     """Return the names of the entries of a list."""
-    return [_text(map_of(each).get("name")) for each in listed] if type(listed) is list else []
+    return [_text(map_of(entry).get("name")) for entry in listed] if type(listed) is list else []
 
 
 def _text(value: object) -> str:
@@ -375,5 +377,7 @@ def _number(value: object) -> int | None:
 
 
 def _strings(value: object) -> dict[str, str]:
-    held = map_of(value)
-    return {key: text for key, text in held.items() if type(text) is str} if held else held
+    entries = map_of(value)
+    return (
+        {key: entry for key, entry in entries.items() if type(entry) is str} if entries else entries
+    )

@@ -90,9 +90,9 @@ def described(value: Field, schema: Schema, name: str | int) -> Iterator[tuple[F
     if type(value.value) is list and part.list is not None:
         for item in value.items():
             yield from described(item, schema, part.list)
-    for key, held in value.map.items():
+    for key, json_value in value.map.items():
         below = part.below(key)
-        if below is not None and held is not None:
+        if below is not None and json_value is not None:
             entry = value.key(key) if part.map is not None else value / key
             yield from described(entry, schema, below)
 
@@ -105,8 +105,11 @@ def releases() -> list[KubeRay]:
 @cache
 def schema_of(release: KubeRay | None) -> Schema:
     """Return the schemas of a release, of the nearest known one before it, or of the newest."""
-    known, wanted = releases(), release or NEWEST
-    nearest = max((each for each in known if each <= wanted), default=known[0])
+    known_releases, target_release = releases(), release or NEWEST
+    nearest = max(
+        (known_release for known_release in known_releases if known_release <= target_release),
+        default=known_releases[0],
+    )
     return Schema(_table().roots[".".join(map(str, nearest))], _table().parts)
 
 
@@ -116,15 +119,15 @@ def release_of(fields: frozenset[str]) -> KubeRay | None:
     `fields` are those of a spec and those one level below, such as `headGroupSpec.resources`: all
     deeper fields are Kubernetes' own. Each release adds fields.
     """
-    return max((each for each in releases() if _fields_of(each) <= fields), default=None)
+    return max((release for release in releases() if _fields_of(release) <= fields), default=None)
 
 
 def _fields_of(release: KubeRay) -> set[str]:
     schema = schema_of(release)
     root = schema.part(schema.roots["v1/RayCluster"]).fields or {}
-    found = set()
+    field_names = set()
     for name, below in (schema.part(root["spec"]).fields or {}).items():
         part = schema.part(below)
-        held = part if part.list is None else schema.part(part.list)
-        found |= {name, *(f"{name}.{each}" for each in held.fields or ())}
-    return found
+        entry_part = part if part.list is None else schema.part(part.list)
+        field_names |= {name, *(f"{name}.{field_name}" for field_name in entry_part.fields or ())}
+    return field_names

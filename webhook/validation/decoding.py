@@ -51,10 +51,10 @@ def _type(name: str | int) -> Any:  # noqa: ANN401 - a type
         entry: Any = _type(part.entries)
         return None if entry is None else list[entry] | dict[str, entry] | None
     fields = [
-        (key, list[Any] | None if key == _GROUPS else _type(each), None)
-        for key, each in (part.fields or {}).items()
+        (key, list[Any] | None if key == _GROUPS else _type(part_name), None)
+        for key, part_name in (part.fields or {}).items()
     ]
-    limited = [each for each in fields if each[1] is not None]
+    limited = [field_definition for field_definition in fields if field_definition[1] is not None]
     return defstruct("Part", limited, gc=False) | None if limited else None
 
 
@@ -100,11 +100,13 @@ def value_not_decodable(ray_object: RayObject) -> Iterator[Fault]:
             convert(group, _group_type())
     except ValidationError:  # the value may still fit
         for field, part in described(ray_object.root, schema, root):
-            text = str(field.value)[:40]
+            value_text = str(field.value)[:40]
             if not _fits(field.value, part.type):
                 if part.type == _QUANTITY:
-                    text = f"{text!r}: write a whole exponent of at most two digits, such as 1e3"
+                    message = (
+                        f"{value_text!r}: write a whole exponent of at most two digits, such as 1e3"
+                    )
                 else:
                     low, high = NUMBERS[part.type]
-                    text = f"{text} is out of range: write {low} to {high}"
-                yield Fault(field, text)
+                    message = f"{value_text} is out of range: write {low} to {high}"
+                yield Fault(field, message)

@@ -22,11 +22,11 @@ def deletion_mixed(job: Job) -> Iterator[Fault]:
     """
     rules = _strategy(job) / "deletionRules"
     if rules.size and job.shutdown:
-        text = "shutdownAfterJobFinishes is true beside deletionRules: remove one of the two"
-        yield Fault(job.field / "shutdownAfterJobFinishes", text, FORBIDDEN)
+        message = "shutdownAfterJobFinishes is true beside deletionRules: remove one of the two"
+        yield Fault(job.field / "shutdownAfterJobFinishes", message, FORBIDDEN)
     if rules.size and _legacy(job):
-        text = "deletionRules are set beside onSuccess or onFailure: remove one of the two"
-        yield Fault(rules, text, FORBIDDEN)
+        message = "deletionRules are set beside onSuccess or onFailure: remove one of the two"
+        yield Fault(rules, message, FORBIDDEN)
 
 
 def deletion_incomplete(job: Job) -> Iterator[Fault]:
@@ -38,14 +38,14 @@ def deletion_incomplete(job: Job) -> Iterator[Fault]:
     if not strategy.given or (strategy / "deletionRules").size:
         return
     if not _legacy(job):
-        text = "deletionStrategy has no deletionRules: add them, or remove it"
-        yield Fault(strategy, text, REQUIRED)
+        message = "deletionStrategy has no deletionRules: add them, or remove it"
+        yield Fault(strategy, message, REQUIRED)
         return
     for name in _OUTCOMES:
         policy = strategy / name / "policy"
         if not policy.given:
-            text = f"{name} has no policy: set it; onSuccess and onFailure both need one"
-            yield Fault(policy, text, REQUIRED)
+            message = f"{name} has no policy: set it; onSuccess and onFailure both need one"
+            yield Fault(policy, message, REQUIRED)
 
 
 def deletion_none_with_shutdown(job: Job) -> Iterator[Fault]:
@@ -53,10 +53,10 @@ def deletion_none_with_shutdown(job: Job) -> Iterator[Fault]:
 
     The two contradict each other, so KubeRay refuses the RayJob.
     """
-    text = "policy is DeleteNone, but shutdownAfterJobFinishes is true: change one of them"
+    message = "policy is DeleteNone, but shutdownAfterJobFinishes is true: change one of them"
     for policy in _legacy(job) if job.shutdown else ():
         if policy.text == "DeleteNone":
-            yield Fault(policy, text, FORBIDDEN)
+            yield Fault(policy, message, FORBIDDEN)
 
 
 def deletion_of_foreign_cluster(job: Job) -> Iterator[Fault]:
@@ -66,8 +66,8 @@ def deletion_of_foreign_cluster(job: Job) -> Iterator[Fault]:
     """
     for policy in _policies(job) if job.selects else ():
         if policy.text in (_CLUSTER, _WORKERS):
-            found = f"policy is {policy.text}, but the cluster is not the job's"
-            yield Fault(policy, f"{found}: write DeleteSelf or DeleteNone", FORBIDDEN)
+            problem = f"policy is {policy.text}, but the cluster is not the job's"
+            yield Fault(policy, f"{problem}: write DeleteSelf or DeleteNone", FORBIDDEN)
 
 
 def deletion_of_autoscaled_workers(job: Job) -> Iterator[Fault]:
@@ -75,10 +75,10 @@ def deletion_of_autoscaled_workers(job: Job) -> Iterator[Fault]:
 
     The autoscaler would recreate the workers, so KubeRay refuses the RayJob.
     """
-    text = "policy is DeleteWorkers, but the autoscaler recreates them: write DeleteCluster"
+    message = "policy is DeleteWorkers, but the autoscaler recreates them: write DeleteCluster"
     for policy in _policies(job) if job.autoscaling else ():
         if policy.text == _WORKERS:
-            yield Fault(policy, text, FORBIDDEN)
+            yield Fault(policy, message, FORBIDDEN)
 
 
 def deletion_condition_invalid(job: Job) -> Iterator[Fault]:
@@ -90,9 +90,11 @@ def deletion_condition_invalid(job: Job) -> Iterator[Fault]:
         condition = rule / "condition"
         seconds = condition / "ttlSeconds"
         if (condition / "jobStatus").given == (condition / "jobDeploymentStatus").given:
-            found = "both" if (condition / "jobStatus").given else "neither"
-            text = f"condition has {found} of jobStatus and jobDeploymentStatus: write one of them"
-            yield Fault(condition, text)
+            presence = "both" if (condition / "jobStatus").given else "neither"
+            message = (
+                f"condition has {presence} of jobStatus and jobDeploymentStatus: write one of them"
+            )
+            yield Fault(condition, message)
         if (seconds.number or 0) < 0:
             yield Fault(seconds, f"{seconds.number}: write 0 or more seconds")
 
@@ -102,12 +104,12 @@ def deletion_rule_duplicate(job: Job) -> Iterator[Fault]:
 
     The two times may contradict each other, so KubeRay refuses the RayJob.
     """
-    seen = set()
+    keys = set()
     for rule in _rules(job):
         key = (*_status(rule), (rule / "policy").text)
-        if key in seen:
+        if key in keys:
             yield Fault(rule, f"another rule says {key[2]} at {key[1]}: keep one", DUPLICATE)
-        seen.add(key)
+        keys.add(key)
 
 
 def deletion_order(job: Job) -> Iterator[Fault]:
@@ -121,11 +123,13 @@ def deletion_order(job: Job) -> Iterator[Fault]:
         fields = times.setdefault(_status(rule), {})
         fields.setdefault((rule / "policy").text, rule / "condition" / "ttlSeconds")
     for fields in times.values():
-        for before, after in pairwise(policy for policy in _ORDER if policy in fields):
-            least, field = fields[before].number or 0, fields[after]
+        for first_policy, next_policy in pairwise(policy for policy in _ORDER if policy in fields):
+            least, field = fields[first_policy].number or 0, fields[next_policy]
             if (field.number or 0) < least:
-                found = f"ttlSeconds is {field.number or 0}, but {after} follows {before}"
-                yield Fault(field, f"{found}: write {least} or more")
+                problem = (
+                    f"ttlSeconds is {field.number or 0}, but {next_policy} follows {first_policy}"
+                )
+                yield Fault(field, f"{problem}: write {least} or more")
 
 
 def _strategy(job: Job) -> Field:

@@ -71,9 +71,9 @@ def _amount(value: object) -> Decimal | None:
     """Return a finite number above 0, which Ray also reads from text."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
-    text = str(value)
+    number_text = str(value)
     try:
-        amount = Decimal(text if len(text) <= _LONGEST else "")
+        amount = Decimal(number_text if len(number_text) <= _LONGEST else "")
     except ArithmeticError:
         return None
     return amount if amount.is_finite() and amount > 0 else None
@@ -89,25 +89,27 @@ def _of_deployment(deployment: Field, nodes: Nodes) -> Iterator[Fault]:
         yield from _per_node(deployment, _summed(actor), nodes)
         return
     demands = [[*_of_bundle(bundle)] for bundle in bundles]
-    found = False
+    has_fault = False
     for bundle, demand in zip(bundles, demands, strict=True):
         for fault in _above(demand, bundle, nodes):
-            found = True
+            has_fault = True
             yield fault
-    if found:
+    if has_fault:
         return
     field, strategy = (
         deployment / "placement_group_bundles",
         deployment / "placement_group_strategy",
     )
-    together = [each for demand in demands for each in demand]
+    together = [resource_demand for demand in demands for resource_demand in demand]
     if strategy.text == _STRICT_PACK and not nodes.holds(_summed(together)):
-        text = f"no node holds all {len(bundles)} bundles together"
-        yield Fault(field, f"{text}: write PACK, or give a worker group more")
+        problem = f"no node holds all {len(bundles)} bundles together"
+        yield Fault(field, f"{problem}: write PACK, or give a worker group more")
     least = min((nodes.count(_summed(demand)) for demand in demands), default=0)
     if strategy.text == _STRICT_SPREAD and len(bundles) > least:
-        text = f"{len(bundles)} bundles on nodes of their own, and the cluster has at most {least}"
-        yield Fault(field, f"{text}: write SPREAD, or add nodes")
+        problem = (
+            f"{len(bundles)} bundles on nodes of their own, and the cluster has at most {least}"
+        )
+        yield Fault(field, f"{problem}: write SPREAD, or add nodes")
 
 
 def _of_actor(options: Field) -> Iterator[tuple[Field, str, Decimal]]:
@@ -135,15 +137,17 @@ def _above(demands: _Demands, holder: Field | None, nodes: Nodes) -> Iterator[Fa
     node holds as a whole.
     """
     advice = "lower it, or give a worker group more"
-    found = False
+    has_fault = False
     for field, resource, amount in demands:
         most = nodes.largest(resource)
         if most is not None and amount > most:
-            found = True
-            what = "" if resource in field.called or field.token in _NAMED else f" {resource[:20]}"
+            has_fault = True
+            resource_suffix = (
+                "" if resource in field.called or field.token in _NAMED else f" {resource[:20]}"
+            )
             offer = f"no node has more than {_shown(most)}" if most else "no node has any"
-            yield Fault(field, f"{_shown(amount)}, but {offer}{what}: {advice}")
-    if not found and demands and not nodes.holds(_summed(demands)):
+            yield Fault(field, f"{_shown(amount)}, but {offer}{resource_suffix}: {advice}")
+    if not has_fault and demands and not nodes.holds(_summed(demands)):
         listed = ", ".join(
             f"{_shown(amount)} {name[:20]}" for name, amount in _summed(demands).items()
         )
@@ -161,8 +165,8 @@ def _shown(amount: Decimal) -> str:
 def _of_type(field: Field, nodes: Nodes) -> Iterator[Fault]:
     """Yield a type of accelerator if no node can have any. Ray finds the type on the node."""
     if field.text and nodes.largest(f"accelerator_type:{field.text}") is not None:
-        text = f"no node has an accelerator: request {field.text[:20]} in a worker group"
-        yield Fault(field, f"{text}, or remove it")
+        problem = f"no node has an accelerator: request {field.text[:20]} in a worker group"
+        yield Fault(field, f"{problem}, or remove it")
 
 
 def _per_node(deployment: Field, demand: Amounts, nodes: Nodes) -> Iterator[Fault]:
@@ -170,13 +174,13 @@ def _per_node(deployment: Field, demand: Amounts, nodes: Nodes) -> Iterator[Faul
     field, fixed = deployment / "max_replicas_per_node", deployment / "num_replicas"
     least = deployment / "autoscaling_config" / "min_replicas"
     replicas = _amount(fixed.value) if fixed.value != "auto" else None
-    what, replicas = (
+    name, replicas = (
         ("num_replicas", replicas) if replicas else ("min_replicas", _amount(least.value))
     )
     most, number = _amount(field.value), nodes.count(demand)
     if replicas and most and replicas > most * number:
-        there = f"{number} node{'' if number == 1 else 's'}"
-        text = (
-            f"{_shown(most)}, but {what} is {_shown(replicas)} and the cluster has at most {there}"
+        count = f"{number} node{'' if number == 1 else 's'}"
+        problem = (
+            f"{_shown(most)}, but {name} is {_shown(replicas)} and the cluster has at most {count}"
         )
-        yield Fault(field, f"{text}: raise it, or add nodes")
+        yield Fault(field, f"{problem}: raise it, or add nodes")

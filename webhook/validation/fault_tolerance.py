@@ -20,8 +20,8 @@ def fault_tolerance_twice(cluster: Cluster) -> Iterator[Fault]:
     """
     if cluster.annotations.get(names.ANNOTATION_FT_ENABLED) and _options(cluster).given:
         field = cluster.annotation(names.ANNOTATION_FT_ENABLED)
-        text = "gcsFaultToleranceOptions is set as well: remove the annotation"
-        yield Fault(field, text, FORBIDDEN)
+        message = "gcsFaultToleranceOptions is set as well: remove the annotation"
+        yield Fault(field, message, FORBIDDEN)
 
 
 def redis_address_alone(cluster: Cluster) -> Iterator[Fault]:
@@ -31,8 +31,10 @@ def redis_address_alone(cluster: Cluster) -> Iterator[Fault]:
     """
     entry = cluster.head.variable(names.RAY_REDIS_ADDRESS)
     if entry is not None and not cluster.gcs_fault_tolerant:
-        text = "fault tolerance is off: move the address to gcsFaultToleranceOptions.redisAddress"
-        yield Fault(entry / "name", text, FORBIDDEN)
+        message = (
+            "fault tolerance is off: move the address to gcsFaultToleranceOptions.redisAddress"
+        )
+        yield Fault(entry / "name", message, FORBIDDEN)
 
 
 def redis_settings_outside_options(cluster: Cluster) -> Iterator[Fault]:
@@ -66,8 +68,8 @@ def _outside(cluster: Cluster, option: str, variable: str, param: str = "") -> I
 
 
 def _instead(field: Field, option: str) -> Fault:
-    text = f"gcsFaultToleranceOptions is set: move the value to its field {option}"
-    return Fault(field, text, FORBIDDEN)
+    message = f"gcsFaultToleranceOptions is set: move the value to its field {option}"
+    return Fault(field, message, FORBIDDEN)
 
 
 def rocksdb_with_redis_settings(cluster: Cluster) -> Iterator[Fault]:
@@ -79,8 +81,8 @@ def rocksdb_with_redis_settings(cluster: Cluster) -> Iterator[Fault]:
         for name in ("redisAddress", "redisUsername", "redisPassword", "externalStorageNamespace"):
             field = _options(cluster) / name
             if field.given and field.value != "":
-                text = f"{name} is set, but backend is rocksdb: remove it, or write redis"
-                yield Fault(field, text, FORBIDDEN)
+                message = f"{name} is set, but backend is rocksdb: remove it, or write redis"
+                yield Fault(field, message, FORBIDDEN)
 
 
 def rocksdb_claim_conflict(cluster: Cluster) -> Iterator[Fault]:
@@ -111,8 +113,8 @@ def rocksdb_managed_storage(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(entry / "name", f"KubeRay sets {name} itself: remove it", FORBIDDEN)
     for mount in (cluster.head.first.field / "volumeMounts").items():
         if (mount / "name").text == _VOLUME or (mount / "mountPath").text == _MOUNT_PATH:
-            text = f"KubeRay mounts {_VOLUME} at {_MOUNT_PATH} itself: remove the mount"
-            yield Fault(mount, text, FORBIDDEN)
+            message = f"KubeRay mounts {_VOLUME} at {_MOUNT_PATH} itself: remove the mount"
+            yield Fault(mount, message, FORBIDDEN)
     for volume in (cluster.head.pod / "volumes").items():
         if (volume / "name").text == _VOLUME:
             yield Fault(volume, "KubeRay adds a volume of this name: rename this one", FORBIDDEN)
@@ -125,8 +127,8 @@ def redis_with_storage(cluster: Cluster) -> Iterator[Fault]:
     """
     field = _options(cluster) / "storage"
     if field.given and not _rocksdb(cluster):
-        text = "storage is set, but backend is not rocksdb: remove it, or set that"
-        yield Fault(field, text, FORBIDDEN)
+        message = "storage is set, but backend is not rocksdb: remove it, or set that"
+        yield Fault(field, message, FORBIDDEN)
 
 
 def _options(cluster: Cluster) -> Field:
@@ -173,8 +175,8 @@ def history_collector_missing(cluster: Cluster) -> Iterator[Fault]:
     collector = field / "collectorOptions"
     image = collector / "image"
     if field.given and not collector.given:
-        text = "collectorOptions is not set: add it with image and env, or remove the options"
-        yield Fault(collector, text, REQUIRED)
+        message = "collectorOptions is not set: add it with image and env, or remove the options"
+        yield Fault(collector, message, REQUIRED)
     elif collector.given and (not image.given or image.value == ""):
         yield Fault(image, "collectorOptions has no image: set it", REQUIRED)
 
@@ -186,8 +188,8 @@ def history_managed_variable(cluster: Cluster) -> Iterator[Fault]:
     """
     for entry in (_collector(cluster) / "env").items():
         if (entry / "name").text in _MANAGED:
-            text = f"KubeRay sets {(entry / 'name').text} itself: remove it"
-            yield Fault(entry / "name", text, FORBIDDEN)
+            message = f"KubeRay sets {(entry / 'name').text} itself: remove it"
+            yield Fault(entry / "name", message, FORBIDDEN)
 
 
 def history_storage_incomplete(cluster: Cluster) -> Iterator[Fault]:
@@ -208,11 +210,11 @@ def history_storage_incomplete(cluster: Cluster) -> Iterator[Fault]:
         for needed in _NEEDED.get(backend, ())
         if needed not in present
     ]
-    wanted = _AZURE_MODES.get(values.get(_AZURE_MODE, "").strip().lower(), _AZURE)
-    if backend == "AZUREBLOB" and present.isdisjoint(wanted):
-        texts.append(f"lacks {' or '.join(wanted)}, for storage AZUREBLOB: set it")
-    for text in texts:
-        yield Fault(collector / "env", f"env {text}", REQUIRED)
+    login_variables = _AZURE_MODES.get(values.get(_AZURE_MODE, "").strip().lower(), _AZURE)
+    if backend == "AZUREBLOB" and present.isdisjoint(login_variables):
+        texts.append(f"lacks {' or '.join(login_variables)}, for storage AZUREBLOB: set it")
+    for problem in texts:
+        yield Fault(collector / "env", f"env {problem}", REQUIRED)
 
 
 def history_container_taken(cluster: Cluster) -> Iterator[Fault]:
@@ -224,8 +226,8 @@ def history_container_taken(cluster: Cluster) -> Iterator[Fault]:
         for group in cluster.everyone:
             for container in group.containers:
                 if container.name == _CONTAINER:
-                    text = "KubeRay adds a container of this name: rename or remove it"
-                    yield Fault(container.field / "name", text, FORBIDDEN)
+                    message = "KubeRay adds a container of this name: rename or remove it"
+                    yield Fault(container.field / "name", message, FORBIDDEN)
 
 
 def _collector(cluster: Cluster) -> Field:

@@ -28,9 +28,9 @@ def feature_gate_off(ray_object: RayObject) -> Iterator[Fault]:
     settings = ray_object.settings
     for gate, field in _gated(ray_object):
         if field.given and not settings.enabled(gate):
-            text = f"the operator's feature gate {gate} is off: remove it, or turn that on"
+            message = f"the operator's feature gate {gate} is off: remove it, or turn that on"
             doubtful = not settings.gates and not GATES[gate]
-            yield Fault(field, text, FORBIDDEN, doubtful=doubtful)
+            yield Fault(field, message, FORBIDDEN, doubtful=doubtful)
 
 
 def _gated(ray_object: RayObject) -> Iterator[tuple[str, Field]]:

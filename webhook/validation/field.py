@@ -179,9 +179,9 @@ class Field(Struct, frozen=True, eq=False):
         if self.parent is None or old.parent is None:
             return self.parent is old.parent
         if self.name != old.name:
-            before = {each.name for each in old.parent.items()}
-            after = {each.name for each in self.parent.items()}
-            if self.name in before or old.name in after:
+            old_names = {element.name for element in old.parent.items()}
+            new_names = {element.name for element in self.parent.items()}
+            if self.name in old_names or old.name in new_names:
                 return False
         return self.token == old.token and self.parent.renamed(old.parent)
 

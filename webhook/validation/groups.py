@@ -43,11 +43,11 @@ def containers_missing(cluster: Cluster) -> Iterator[Fault]:
 
     The first container runs Ray.
     """
-    text = "containers is empty: add the container that runs Ray"
+    message = "containers is empty: add the container that runs Ray"
     for group in cluster.everyone:
         field = group.pod / "containers"
         if field.value is None or field.value == []:
-            yield Fault(field, text, REQUIRED)
+            yield Fault(field, message, REQUIRED)
 
 
 def too_many_groups(cluster: Cluster) -> Iterator[Fault]:
@@ -60,8 +60,8 @@ def too_many_groups(cluster: Cluster) -> Iterator[Fault]:
     """
     field, advice = cluster.field / "workerGroupSpecs", "use fewer, with more replicas"
     if field.size > GROUPS_MAX:
-        found = f"{field.size} worker groups, of which the first {GROUPS_MAX} are checked"
-        yield Fault(field, f"{found}: {advice}")
+        problem = f"{field.size} worker groups, of which the first {GROUPS_MAX} are checked"
+        yield Fault(field, f"{problem}: {advice}")
 
 
 def raycluster_too_large(cluster: Cluster) -> Iterator[Fault]:
@@ -91,9 +91,9 @@ def too_many_pods(cluster: Cluster) -> Iterator[Fault]:
     hosts = ((group, min(max(group.hosts, 0), MAX_HOSTS)) for group in cluster.groups)
     pods = 1 + sum(group.scale.desired * number for group, number in hosts)
     if pods > MOST_PODS:
-        found = f"{pods} pods, but a Kubernetes cluster has at most {MOST_PODS}"
+        problem = f"{pods} pods, but a Kubernetes cluster has at most {MOST_PODS}"
         field = cluster.field / "workerGroupSpecs"
-        yield Fault(field, f"{found}: lower replicas, or numOfHosts")
+        yield Fault(field, f"{problem}: lower replicas, or numOfHosts")
 
 
 def group_name_duplicate(cluster: Cluster) -> Iterator[Fault]:
@@ -104,12 +104,12 @@ def group_name_duplicate(cluster: Cluster) -> Iterator[Fault]:
 
     https://github.com/ray-project/kuberay/issues/718
     """
-    seen = set()
+    group_names = set()
     for group in cluster.groups:
-        if group.name in seen:
-            text = f"another worker group has groupName {group.name}: rename one of the two"
-            yield Fault(group.field / "groupName", text, DUPLICATE)
-        seen.add(group.name)
+        if group.name in group_names:
+            message = f"another worker group has groupName {group.name}: rename one of the two"
+            yield Fault(group.field / "groupName", message, DUPLICATE)
+        group_names.add(group.name)
 
 
 def group_host_names_duplicate(cluster: Cluster) -> Iterator[Fault]:
@@ -121,14 +121,16 @@ def group_host_names_duplicate(cluster: Cluster) -> Iterator[Fault]:
 
     https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/#pod-hostname-and-subdomain-field
     """
-    seen: dict[str, str] = {}
+    names_by_prefix: dict[str, str] = {}
     for group in cluster.groups:
         if not group.needs_names:
             continue
-        other = seen.setdefault(host_prefix(group.name, 0)[:DNS_LABEL_MAX], group.name)
+        other = names_by_prefix.setdefault(host_prefix(group.name, 0)[:DNS_LABEL_MAX], group.name)
         if other != group.name:
-            found = f"hosts of groups {group.name[:20]} and {other[:20]} would have the same names"
-            yield Fault(group.field / "groupName", f"{found}: rename one", DUPLICATE)
+            problem = (
+                f"hosts of groups {group.name[:20]} and {other[:20]} would have the same names"
+            )
+            yield Fault(group.field / "groupName", f"{problem}: rename one", DUPLICATE)
 
 
 def group_name_reserved(cluster: Cluster) -> Iterator[Fault]:
@@ -142,8 +144,8 @@ def group_name_reserved(cluster: Cluster) -> Iterator[Fault]:
     """
     for group in cluster.groups:
         if group.name == names.HEAD_GROUP:
-            text = f"groupName is {names.HEAD_GROUP}, which is the head's: use another name"
-            yield Fault(group.field / "groupName", text)
+            message = f"groupName is {names.HEAD_GROUP}, which is the head's: use another name"
+            yield Fault(group.field / "groupName", message)
 
 
 def group_name_invalid(cluster: Cluster) -> Iterator[Fault]:
@@ -154,7 +156,7 @@ def group_name_invalid(cluster: Cluster) -> Iterator[Fault]:
 
     https://github.com/ray-project/kuberay/issues/5144
     """
-    known = is_dns_subdomain(cluster.name)  # else another rule reports it
+    is_subdomain = is_dns_subdomain(cluster.name)  # else another rule reports it
     for group in cluster.groups:
         name, field = group.name, group.field / "groupName"
         if not name:
@@ -162,13 +164,13 @@ def group_name_invalid(cluster: Cluster) -> Iterator[Fault]:
             if not field.given or len(cluster.groups) > 1 or group.hosts > 1:
                 yield Fault(field, "groupName is empty: write a name", REQUIRED)
             continue
-        pod = f"{pod_prefix(cluster.name, name)}xxxxx" if known else name.lower()
+        pod = f"{pod_prefix(cluster.name, name)}xxxxx" if is_subdomain else name.lower()
         if len(name) > LABEL_VALUE_MAX:
             advice = f"use at most {LABEL_VALUE_MAX}, as it is a label of pods"
             yield Fault(field, f"groupName has {len(name)} characters: {advice}")
         elif not is_label_value(name) or not is_dns_subdomain(pod):
-            found = f"groupName {name!r} cannot be part of a pod's name"
-            yield Fault(field, f"{found}: use letters, digits and '-' inside")
+            problem = f"groupName {name!r} cannot be part of a pod's name"
+            yield Fault(field, f"{problem}: use letters, digits and '-' inside")
 
 
 def group_name_no_host_name(cluster: Cluster) -> Iterator[Fault]:
@@ -190,15 +192,15 @@ def group_name_no_host_name(cluster: Cluster) -> Iterator[Fault]:
         last = host_name(name, max(last_replica, 0), hosts - 1)
         if hosts > 1 and len(name) > REPLICA_NAME_GROUP_MAX:
             advice = f"use at most {REPLICA_NAME_GROUP_MAX} with numOfHosts above 1"
-            text = f"groupName has {len(name)} characters: {advice}"
+            message = f"groupName has {len(name)} characters: {advice}"
         elif len(last) > DNS_LABEL_MAX:
             advice = "shorten groupName, or lower maxReplicas"
-            text = f"host names such as {last} exceed {DNS_LABEL_MAX} characters: {advice}"
+            message = f"host names such as {last} exceed {DNS_LABEL_MAX} characters: {advice}"
         elif name and not is_dns_label(last):
-            text = f"{name!r} cannot be part of a host name: use letters, digits and '-' only"
+            message = f"{name!r} cannot be part of a host name: use letters, digits and '-' only"
         else:
             continue
-        yield Fault(group.field / "groupName", text)
+        yield Fault(group.field / "groupName", message)
 
 
 def fqdn_too_long(cluster: Cluster) -> Iterator[Fault]:
@@ -229,8 +231,8 @@ def num_of_hosts_invalid(cluster: Cluster) -> Iterator[Fault]:
     """
     for group in cluster.groups:
         if not 1 <= group.hosts <= MAX_HOSTS:
-            text = f"numOfHosts is {group.hosts}: write 1 to {MAX_HOSTS}"
-            yield Fault(group.field / "numOfHosts", text)
+            message = f"numOfHosts is {group.hosts}: write 1 to {MAX_HOSTS}"
+            yield Fault(group.field / "numOfHosts", message)
 
 
 def replica_bounds_invalid(cluster: Cluster) -> Iterator[Fault]:
@@ -245,8 +247,10 @@ def replica_bounds_invalid(cluster: Cluster) -> Iterator[Fault]:
         if high < 0:
             yield Fault(group.field / "maxReplicas", f"maxReplicas is {high}: write 0 or more")
         elif low > high:
-            text = f"minReplicas is {low}, above maxReplicas {high}: lower it, or raise the other"
-            yield Fault(group.field / "minReplicas", text)
+            message = (
+                f"minReplicas is {low}, above maxReplicas {high}: lower it, or raise the other"
+            )
+            yield Fault(group.field / "minReplicas", message)
 
 
 def replicas_out_of_bounds(cluster: Cluster) -> Iterator[Fault]:
@@ -262,10 +266,10 @@ def replicas_out_of_bounds(cluster: Cluster) -> Iterator[Fault]:
         scale = group.scale
         replicas, low, high = scale.replicas, scale.min_replicas or 0, scale.max_replicas or 0
         if replicas and 0 <= low <= high and not low <= replicas <= high:
-            found = f"replicas is {replicas}, so KubeRay takes {scale.desired}"
+            problem = f"replicas is {replicas}, so KubeRay takes {scale.desired}"
             allowed = f"{low} to {high}" if low < high else low
             advice = f"write {allowed}, or change the bounds"
-            yield Fault(group.field / "replicas", f"{found}: {advice}")
+            yield Fault(group.field / "replicas", f"{problem}: {advice}")
 
 
 def zero_replicas_raised(ray_object: RayObject) -> Iterator[Fault]:
@@ -280,8 +284,10 @@ def zero_replicas_raised(ray_object: RayObject) -> Iterator[Fault]:
     for group in ray_object.cluster.groups if ray_object.cluster else ():
         scale, field = group.scale, group.field / "replicas"
         if scale.replicas == 0 and scale.desired > 0:
-            text = f"0, so KubeRay takes {scale.desired}: write {scale.desired}, or minReplicas 0"
-            yield Fault(field, text)
+            message = (
+                f"0, so KubeRay takes {scale.desired}: write {scale.desired}, or minReplicas 0"
+            )
+            yield Fault(field, message)
 
 
 def max_replicas_unbounded(cluster: Cluster) -> Iterator[Fault]:
@@ -291,10 +297,10 @@ def max_replicas_unbounded(cluster: Cluster) -> Iterator[Fault]:
 
     https://github.com/ray-project/kuberay/issues/1963
     """
-    text = "maxReplicas is not set, but the group autoscales: set an upper bound"
+    message = "maxReplicas is not set, but the group autoscales: set an upper bound"
     for group in cluster.groups if cluster.autoscaling else ():
         if group.scale.max_replicas == UNBOUNDED:
-            yield Fault(group.field / "maxReplicas", text)
+            yield Fault(group.field / "maxReplicas", message)
 
 
 def identity_label_in_template(ray_object: RayObject) -> Iterator[Fault]:
@@ -318,5 +324,5 @@ def identity_label_in_template(ray_object: RayObject) -> Iterator[Fault]:
     for labels in places:
         for label in _SET_LABELS if labels.value else ():
             if label in labels.map:
-                text = f"pods get {label} from KubeRay or this webhook: remove it"
-                yield Fault(labels.key(label), text, FORBIDDEN)
+                message = f"pods get {label} from KubeRay or this webhook: remove it"
+                yield Fault(labels.key(label), message, FORBIDDEN)

@@ -42,8 +42,8 @@ def head_port_unnamed(ray_object: RayObject) -> Iterator[Fault]:
     listed = {(port / "name").text for port in ports.entries()}
     if not ports.size:
         return
-    own = {(port / "name").text for port in _head_service_ports(cluster).entries()}
-    if cluster.owner in _OWNERS and _DASHBOARD not in listed | own:
+    service_ports = {(port / "name").text for port in _head_service_ports(cluster).entries()}
+    if cluster.owner in _OWNERS and _DASHBOARD not in listed | service_ports:
         yield _unnamed(ports, _DASHBOARD, _DASHBOARD_PORT)
     if _needs_serve(ray_object, cluster) and not any(_serves(cluster, name) for name in listed):
         yield _unnamed(ports, _SERVE, _SERVE_PORT)
@@ -58,8 +58,8 @@ def head_dashboard_off(cluster: Cluster) -> Iterator[Fault]:
     """
     value = cluster.head.params.get("include-dashboard", "").strip("\"' ")
     if cluster.owner in _OWNERS and value.lower() in _FALSE:
-        text = f"{value}, but KubeRay submits to the dashboard: remove it"
-        yield Fault(cluster.head.param("include-dashboard"), text)
+        message = f"{value}, but KubeRay submits to the dashboard: remove it"
+        yield Fault(cluster.head.param("include-dashboard"), message)
 
 
 def head_dashboard_port_mismatch(cluster: Cluster) -> Iterator[Fault]:
@@ -83,13 +83,13 @@ def head_dashboard_port_mismatch(cluster: Cluster) -> Iterator[Fault]:
     if actual and number and actual != number:
         place = cluster.head.param("dashboard-port")
         field = place if param or named is None else named / "containerPort"
-        text = f"the dashboard listens on {actual}, but its Service has port {number}"
-        yield Fault(field, f"{text}: make them equal")
+        problem = f"the dashboard listens on {actual}, but its Service has port {number}"
+        yield Fault(field, f"{problem}: make them equal")
 
 
 def _unnamed(ports: Field, name: str, number: int) -> Fault:
-    text = f"no port has the name {name}, by which KubeRay finds it"
-    return Fault(ports, f"{text}: add containerPort {number} with this name", REQUIRED)
+    problem = f"no port has the name {name}, by which KubeRay finds it"
+    return Fault(ports, f"{problem}: add containerPort {number} with this name", REQUIRED)
 
 
 def _head_service_ports(cluster: Cluster) -> Field:

@@ -51,8 +51,8 @@ def ippr_malformed(cluster: Cluster) -> Iterator[Fault]:
         yield _fault(cluster, f'write {{"groups": {{"<group>": {{{entry}}}}}}}')
     else:
         for name, entry in value.get("groups", {}).items():
-            for text, reason in _unreadable(entry):
-                yield _fault(cluster, f'group "{name[:63]}": {text}', reason)
+            for message, reason in _unreadable(entry):
+                yield _fault(cluster, f'group "{name[:63]}": {message}', reason)
 
 
 def _unreadable(entry: object) -> Iterator[tuple[str, str]]:
@@ -82,13 +82,13 @@ def ippr_value_too_low(cluster: Cluster) -> Iterator[Fault]:
         for key, resource in _AMOUNTS.items():
             maximum, baseline = _maximum(entry, key), _baseline(group, resource)
             if maximum is not None and baseline is not None and maximum < baseline:
-                found = f"{key} is {str(entry[key])[:16]}, but pods start with more"
-                texts.append(f"{found}: raise it, or lower their {resource}")
+                problem = f"{key} is {str(entry[key])[:16]}, but pods start with more"
+                texts.append(f"{problem}: raise it, or lower their {resource}")
         timeout = entry.get(TIMEOUT)
         if isinstance(timeout, int | float) and _whole(timeout) and timeout <= 0:
             texts.append(f"{TIMEOUT} is {str(timeout)[:16]}: write seconds above 0, such as 60")
-        for text in texts:
-            yield _fault(cluster, f'group "{name[:63]}": {text}')
+        for message in texts:
+            yield _fault(cluster, f'group "{name[:63]}": {message}')
 
 
 def ippr_group_not_resizable(cluster: Cluster) -> Iterator[Fault]:
@@ -142,56 +142,64 @@ def ippr_without_effect(cluster: Cluster) -> Iterator[Fault]:
     """
     listed = list(_entries(cluster))
     if cluster.annotations.get(names.ANNOTATION_IPPR):
-        for text in _unknown_keys(cluster.ippr[0], listed):
-            yield _fault(cluster, text, NOT_SUPPORTED)
+        for message in _unknown_keys(cluster.ippr[0], listed):
+            yield _fault(cluster, message, NOT_SUPPORTED)
     if listed:
         yield from _unsupported(cluster)
     for name, entry, group in listed:
         shown_name = f'group "{name[:32]}"'
         if group is None:
-            known = ", ".join(sorted(group.name for group in cluster.groups)[:8]) or "none"
-            text = f"{shown_name} does not exist: rename it, or add it; worker groups: {known}"
-            yield _fault(cluster, text, NOT_FOUND)
+            group_names = ", ".join(sorted(group.name for group in cluster.groups)[:8]) or "none"
+            message = (
+                f"{shown_name} does not exist: rename it, or add it; worker groups: {group_names}"
+            )
+            yield _fault(cluster, message, NOT_FOUND)
             continue
         maxima = [_maximum(entry, key) for key in _AMOUNTS]
-        if None not in maxima and maxima == [_baseline(group, each) for each in _AMOUNTS.values()]:
-            text = f"{shown_name} has {CPU} and {MEMORY} from the start: raise one, or remove it"
-            yield _fault(cluster, text)
+        if None not in maxima and maxima == [
+            _baseline(group, resource) for resource in _AMOUNTS.values()
+        ]:
+            message = f"{shown_name} has {CPU} and {MEMORY} from the start: raise one, or remove it"
+            yield _fault(cluster, message)
 
 
 def _unsupported(cluster: Cluster) -> Iterator[Fault]:
     """Yield what in-place resize needs and the cluster does not have."""
     kuberay = cluster.settings.kuberay
     if kuberay is not None and kuberay < KUBERAY_SINCE:
-        text = f"KubeRay {shown(kuberay)} does not permit it: use {shown(KUBERAY_SINCE)}"
-        yield _fault(cluster, f"{text}, or remove it")
+        problem = f"KubeRay {shown(kuberay)} does not permit it: use {shown(KUBERAY_SINCE)}"
+        yield _fault(cluster, f"{problem}, or remove it")
     release = cluster.release
     if not cluster.autoscaling:
         field = cluster.field / "enableInTreeAutoscaling"
         yield Fault(field, f"set it to true, or remove {names.ANNOTATION_IPPR}", REQUIRED)
     elif cluster.v2 is False:
-        text = f"set it to v2, or remove {names.ANNOTATION_IPPR}"
-        yield Fault(cluster.options / "version", text, REQUIRED)
+        message = f"set it to v2, or remove {names.ANNOTATION_IPPR}"
+        yield Fault(cluster.options / "version", message, REQUIRED)
     if release is not None and release < RAY_SINCE:
-        text = f"Ray {shown(release)} cannot resize pods: use {shown(RAY_SINCE)}, or remove it"
-        yield _fault(cluster, text)
+        message = f"Ray {shown(release)} cannot resize pods: use {shown(RAY_SINCE)}, or remove it"
+        yield _fault(cluster, message)
 
 
 def _unknown_keys(value: object, listed: list[_Entry]) -> Iterator[str]:
     """Yield the problems of an annotation that names no group, and of keys that Ray ignores."""
     if not isinstance(value, dict):
         return
-    others = [key for key in value if key != _GROUPS]
-    near = get_close_matches(_GROUPS, [key[:64].lower() for key in others], 1)
+    unknown_keys = [key for key in value if key != _GROUPS]
+    near = get_close_matches(_GROUPS, [key[:64].lower() for key in unknown_keys], 1)
     if value.get(_GROUPS) == {} or (_GROUPS not in value and not near):
         yield f'no group is resized: write {{"{_GROUPS}": ...}} with groups, or remove it'
-    for key in others:
+    for key in unknown_keys:
         right = _GROUPS not in value and near == [key[:64].lower()]
         yield f"Ray ignores {shortened(key, 32)!r}: {f'write {_GROUPS}' if right else 'remove it'}"
     for name, entry, _ in listed:
         for key in (key for key in entry if key not in _KEYS):
-            known = get_close_matches(key[:64], _KEYS, 1)
-            advice = f"write {known[0]}" if known and known[0] not in entry else "remove it"
+            close_keys = get_close_matches(key[:64], _KEYS, 1)
+            advice = (
+                f"write {close_keys[0]}"
+                if close_keys and close_keys[0] not in entry
+                else "remove it"
+            )
             yield f'group "{name[:32]}": Ray ignores {shortened(key, 32)!r}: {advice}'
 
 

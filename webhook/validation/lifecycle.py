@@ -35,8 +35,8 @@ def placeholder_unresolved(ray_object: RayObject) -> Iterator[Fault]:
     https://kubernetes.io/docs/concepts/containers/images/#image-names
     """
     for image in _images(ray_object):
-        if found := _PLACEHOLDER.search(image.text):
-            yield Fault(image, f"image has the placeholder {found[0][:40]}: replace it")
+        if match := _PLACEHOLDER.search(image.text):
+            yield Fault(image, f"image has the placeholder {match[0][:40]}: replace it")
 
 
 def image_reference_invalid(ray_object: RayObject) -> Iterator[Fault]:
@@ -49,10 +49,12 @@ def image_reference_invalid(ray_object: RayObject) -> Iterator[Fault]:
     https://kubernetes.io/docs/concepts/containers/images/#image-names
     """
     for image in _images(ray_object):
-        text = image.text
-        reported = text != text.strip() or _PLACEHOLDER.search(text)
-        if text and not reported and not is_image(text):
-            yield Fault(image, f"{shortened(text, 40)!r} is not an image: {_advice(text)}")
+        reference = image.text
+        reported = reference != reference.strip() or _PLACEHOLDER.search(reference)
+        if reference and not reported and not is_image(reference):
+            yield Fault(
+                image, f"{shortened(reference, 40)!r} is not an image: {_advice(reference)}"
+            )
 
 
 def _advice(image: str) -> str:
@@ -69,7 +71,7 @@ def _advice(image: str) -> str:
         (path.count(":") > 1, "keep one tag"),
         (is_image(name.lower()), "write the path in lower case"),
     )
-    return next((text for matches, text in advice if matches), "write HOST/PATH:TAG")
+    return next((instruction for matches, instruction in advice if matches), "write HOST/PATH:TAG")
 
 
 def _images(ray_object: RayObject) -> Iterator[Field]:
@@ -103,9 +105,9 @@ def shared_memory_above_limit(cluster: Cluster) -> Iterator[Fault]:
             size = volume / "emptyDir" / "sizeLimit"
             amount = read_quantity(size.value)
             if amount is not None and amount > limit:
-                held = f"{first.name}'s memory limit {first.limits['memory']}"
-                text = f"sizeLimit is {size.value}, above {held}: lower it, or raise that"
-                yield Fault(size, text)
+                limit_text = f"{first.name}'s memory limit {first.limits['memory']}"
+                message = f"sizeLimit is {size.value}, above {limit_text}: lower it, or raise that"
+                yield Fault(size, message)
 
 
 def _in_memory(group: Group, container: Container) -> Iterator[Field]:
@@ -133,8 +135,8 @@ def volume_medium_unknown(cluster: Cluster) -> Iterator[Fault]:
         for volume in (group.pod / "volumes").items() if "volumes" in group.pod.map else ():
             medium = volume / "emptyDir" / "medium"
             if medium.text not in ("", _MEMORY, "HugePages") and medium.text[:10] != "HugePages-":
-                text = f"medium is {shortened(medium.text, 40)!r}: write {_MEMORY}, or remove it"
-                yield Fault(medium, text)
+                message = f"medium is {shortened(medium.text, 40)!r}: write {_MEMORY}, or remove it"
+                yield Fault(medium, message)
 
 
 def head_memory_too_small(cluster: Cluster) -> Iterator[Fault]:
@@ -165,8 +167,8 @@ def master_address_local(cluster: Cluster) -> Iterator[Fault]:
             for name in _ADDRESSES if not container.env.keys().isdisjoint(_ADDRESSES) else ():
                 value = container.literal(name)
                 if value in _LOCAL:
-                    text = f"{name} is {value} on {group.hosts} hosts: remove it"
-                    yield Fault(container.value(name), text)
+                    message = f"{name} is {value} on {group.hosts} hosts: remove it"
+                    yield Fault(container.value(name), message)
 
 
 def host_network_dns(cluster: Cluster) -> Iterator[Fault]:
@@ -181,10 +183,10 @@ def host_network_dns(cluster: Cluster) -> Iterator[Fault]:
     for group in cluster.everyone:
         host, policy = (group.pod / "hostNetwork").flag, group.pod / "dnsPolicy"
         if policy.text == "Default" or (host and policy.text in ("", "ClusterFirst")):
-            found = f"{policy.text or 'not set'}{' with hostNetwork' if host else ''}"
+            policy_text = f"{policy.text or 'not set'}{' with hostNetwork' if host else ''}"
             need = "ClusterFirstWithHostNet" if host else "ClusterFirst"
-            text = f"dnsPolicy is {found}, which resolves no Services: write {need}"
-            yield Fault(policy, text)
+            message = f"dnsPolicy is {policy_text}, which resolves no Services: write {need}"
+            yield Fault(policy, message)
 
 
 def grace_too_short(cluster: Cluster) -> Iterator[Fault]:
@@ -195,19 +197,21 @@ def grace_too_short(cluster: Cluster) -> Iterator[Fault]:
 
     https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination
     """
-    asked = read_seconds(DRAIN_SECONDS.read(cluster.annotations)) or 0
+    annotation_seconds = read_seconds(DRAIN_SECONDS.read(cluster.annotations)) or 0
     for group in cluster.everyone:
         period = group.pod / "terminationGracePeriodSeconds"
         grace = DEFAULT_GRACE if period.number is None else period.number
-        own = own_seconds(group.first.literal(names.RAY_DRAIN_TIMEOUT))
-        if asked and group is not cluster.head:
-            drain = asked if own is None else own
+        variable_seconds = own_seconds(group.first.literal(names.RAY_DRAIN_TIMEOUT))
+        if annotation_seconds and group is not cluster.head:
+            drain = annotation_seconds if variable_seconds is None else variable_seconds
             if period.given and drain and grace < drain + MARGIN:
-                found = f"terminationGracePeriodSeconds is {grace}, but workers drain for {drain} s"
-                yield Fault(period, f"{found}: write {drain + MARGIN}, or remove it")
-        elif own and own >= grace:
-            found = f"pods drain for {own} s, but have {grace} s"
-            yield Fault(period, f"{found}: write {own + MARGIN}, or drain less")
+                problem = (
+                    f"terminationGracePeriodSeconds is {grace}, but workers drain for {drain} s"
+                )
+                yield Fault(period, f"{problem}: write {drain + MARGIN}, or remove it")
+        elif variable_seconds and variable_seconds >= grace:
+            problem = f"pods drain for {variable_seconds} s, but have {grace} s"
+            yield Fault(period, f"{problem}: write {variable_seconds + MARGIN}, or drain less")
 
 
 def ray_stop_in_pre_stop(ray_object: RayObject) -> Iterator[Fault]:
@@ -232,9 +236,9 @@ def ray_stop_in_pre_stop(ray_object: RayObject) -> Iterator[Fault]:
 
 def _drains(cluster: Cluster, group: Group) -> bool:
     """Return whether the group's pods have time to drain."""
-    own = own_seconds(group.first.literal(names.RAY_DRAIN_TIMEOUT))
-    asked = read_seconds(DRAIN_SECONDS.read(cluster.annotations))
-    return bool(asked if own is None else own)
+    variable_seconds = own_seconds(group.first.literal(names.RAY_DRAIN_TIMEOUT))
+    annotation_seconds = read_seconds(DRAIN_SECONDS.read(cluster.annotations))
+    return bool(annotation_seconds if variable_seconds is None else variable_seconds)
 
 
 def _is_preemptible(group: Group) -> bool:

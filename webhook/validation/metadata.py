@@ -65,11 +65,11 @@ def name_too_long(ray_object: RayObject) -> Iterator[Fault]:
     if kind == names.RAYCRONJOB_KIND:
         since = (1, 6) if length + _SUFFIX > LONGEST[names.RAYJOB_KIND] else (1, 7)
     if name.text:
-        text = f"the name has {length} characters: use at most {longest} for a {kind}"
-        yield Fault(name, text, since=since)
+        message = f"the name has {length} characters: use at most {longest} for a {kind}"
+        yield Fault(name, message, since=since)
     else:
-        text = f"generateName has {len(prefix.text)} characters and gets {_GENERATED} more"
-        yield Fault(prefix, f"{text}: use at most {longest} in all for a {kind}", since=since)
+        problem = f"generateName has {len(prefix.text)} characters and gets {_GENERATED} more"
+        yield Fault(prefix, f"{problem}: use at most {longest} in all for a {kind}", since=since)
 
 
 def name_not_dns_label(ray_object: RayObject) -> Iterator[Fault]:
@@ -79,8 +79,8 @@ def name_not_dns_label(ray_object: RayObject) -> Iterator[Fault]:
     with a letter.
     """
     name, prefix = ray_object.meta / "name", ray_object.meta / "generateName"
-    text = name.text or (prefix.text and prefix.text + "x")
-    if text and not _DNS_1035.fullmatch(text):
+    object_name = name.text or (prefix.text and prefix.text + "x")
+    if object_name and not _DNS_1035.fullmatch(object_name):
         field = name if name.text else prefix
         advice = "use lower-case letters, digits, '-'; begin with a letter"
         yield Fault(field, f"the name is {shortened(field.text, 63)!r}: {advice}")
@@ -106,7 +106,7 @@ def webhook_name_unknown(ray_object: RayObject) -> Iterator[Fault]:
 
     https://kubernetes.io/docs/concepts/overview/working-with-objects/annotations/
     """
-    for name, known, other, others in (
+    for name, known_keys, other, other_keys in (
         ("annotations", ANNOTATIONS, "label", (names.LABEL_IGNORE,)),
         ("labels", (names.LABEL_IGNORE,), "annotation", ANNOTATIONS),
     ):
@@ -114,16 +114,16 @@ def webhook_name_unknown(ray_object: RayObject) -> Iterator[Fault]:
         for key in field.map:
             if key == names.LABEL_IGNORE and name == "labels" and not ray_object.settings.ignoring:
                 yield Fault(field.key(key), "no effect: the setting ignore.rayclusters is off")
-            if not key.startswith(names.PREFIX) or key in known:
+            if not key.startswith(names.PREFIX) or key in known_keys:
                 continue
-            if key in others:
+            if key in other_keys:
                 yield Fault(field.key(key), f"no effect among the {name}: write it as {other}")
                 continue
-            ends = [each.removeprefix(names.PREFIX) for each in known]
+            ends = [known_key.removeprefix(names.PREFIX) for known_key in known_keys]
             near = get_close_matches(key.removeprefix(names.PREFIX)[:_KEY_MAX], ends, 1)
             meant = f"did you mean {near[0]}? " if near else ""
-            text = f"there is no such name: {meant}docs/annotations.md lists all"
-            yield Fault(field.key(key), text, NOT_SUPPORTED)
+            message = f"there is no such name: {meant}docs/annotations.md lists all"
+            yield Fault(field.key(key), message, NOT_SUPPORTED)
 
 
 def ignore_label_not_true(ray_object: RayObject) -> Iterator[Fault]:

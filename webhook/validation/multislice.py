@@ -22,24 +22,24 @@ def slice_count_mismatch(cluster: Cluster) -> Iterator[Fault]:
 
     https://github.com/ray-project/ray/blob/master/python/ray/util/tpu.py
     """
-    found = _multi_slice(cluster)
-    jobs = _jobs(cluster) if found else {}
-    for group, container in found:
-        field, text = _number(container), container.literal(names.MEGASCALE_NUM_SLICES)
+    slice_containers = _multi_slice(cluster)
+    jobs = _jobs(cluster) if slice_containers else {}
+    for group, container in slice_containers:
+        field, value = _number(container), container.literal(names.MEGASCALE_NUM_SLICES)
         job = jobs.get(group.name)
-        if job is not None and job.number == text:
+        if job is not None and job.number == value:
             if job.problem and not cluster.autoscaling and group.scale.desired:
                 yield Fault(field, job.problem)
-        elif text and not (text.isascii() and text.isdigit()):
+        elif value and not (value.isascii() and value.isdigit()):
             message = (
-                f"{shortened(text, 40)!r}: write the number of slices, which is that of replicas"
+                f"{shortened(value, 40)!r}: write the number of slices, which is that of replicas"
             )
             yield Fault(field, message)
-        elif text and not cluster.autoscaling and not container.sets(names.MEGASCALE_SLICE_ID):
-            number, replicas = int(text[:9]), group.scale.desired
+        elif value and not cluster.autoscaling and not container.sets(names.MEGASCALE_SLICE_ID):
+            number, replicas = int(value[:9]), group.scale.desired
             if replicas not in (0, number):
                 yield Fault(
-                    field, f"{text[:9]} slices, but {replicas} replicas: make the two equal"
+                    field, f"{value[:9]} slices, but {replicas} replicas: make the two equal"
                 )
 
 
@@ -53,10 +53,10 @@ def multi_slice_autoscaled(cluster: Cluster) -> Iterator[Fault]:
     """
     for group, container in _multi_slice(cluster):
         if cluster.autoscaling and group.scale.min_replicas != group.scale.max_replicas:
-            text = (
+            message = (
                 "the group autoscales, but slices are counted once: set minReplicas to maxReplicas"
             )
-            yield Fault(_number(container), text)
+            yield Fault(_number(container), message)
 
 
 def multi_slice_unreachable(cluster: Cluster) -> Iterator[Fault]:
@@ -90,8 +90,8 @@ def slices_renumbered(update: Update) -> Iterator[Fault]:
     for old, new in update.pairs():
         if new.multi_slice and new.count(TPU) and 0 < new.scale.desired < old.scale.desired:
             problem = f"replicas is {new.scale.desired}, but slice ids are not renumbered"
-            text = f"{problem}: delete what `ray-webhook status` names"
-            yield Fault(new.field / "replicas", text)
+            message = f"{problem}: delete what `ray-webhook status` names"
+            yield Fault(new.field / "replicas", message)
 
 
 def _multi_slice(cluster: Cluster) -> list[tuple[Group, Container]]:
@@ -105,11 +105,11 @@ def _multi_slice(cluster: Cluster) -> list[tuple[Group, Container]]:
 
 def _jobs(cluster: Cluster) -> Mapping[str, SliceJob]:
     """Return the groups of jobs that span several groups."""
-    found = (
+    slice_groups = (
         slice_group(group.name, map(_variables, group.containers), group.scale.desired)
         for group in cluster.groups_with(TPU)
     )
-    return slice_jobs([each for each in found if each is not None])
+    return slice_jobs([member for member in slice_groups if member is not None])
 
 
 def _variables(container: Container) -> dict[str, str]:

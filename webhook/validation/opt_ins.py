@@ -41,8 +41,8 @@ def annotation_without_effect(cluster: Cluster) -> Iterator[Fault]:
     https://kubernetes.io/docs/concepts/overview/working-with-objects/annotations/
     """
     for row, why in _EFFECTS if cluster.groups else ():
-        text = cluster.annotations.get(row.annotation, "")
-        if text and not row.problem(text) and (reason := why(cluster, text)):
+        value = cluster.annotations.get(row.annotation, "")
+        if value and not row.problem(value) and (reason := why(cluster, value)):
             yield Fault(cluster.annotation(row.annotation), f"no effect: {reason}")
 
 
@@ -82,8 +82,8 @@ def _no_profile(cluster: Cluster, text: str) -> str:
 
 def _own_labels(cluster: Cluster, text: str) -> str:
     override = names.RAY_OVERRIDE_LABELS
-    own = all(group.first.sets(override) for group in cluster.groups)
-    return f"all templates set {override}" if own and text != "false" else ""
+    is_overridden = all(group.first.sets(override) for group in cluster.groups)
+    return f"all templates set {override}" if is_overridden and text != "false" else ""
 
 
 def _own_drain(cluster: Cluster, text: str) -> str:
@@ -152,7 +152,7 @@ def annotation_for_new_pods(update: Update) -> Iterator[Fault]:
     if not (update.standalone and running):
         return
     for row, _ in _OF_PODS:
-        before, after = (each.annotations for each in (update.old, update.new))
-        if row.read(before) != row.read(after) and after.get(row.annotation):
-            text = "applies to pods that are created from now on: delete those that run"
-            yield Fault(update.new.annotation(row.annotation), text)
+        old_values, new_values = (cluster.annotations for cluster in (update.old, update.new))
+        if row.read(old_values) != row.read(new_values) and new_values.get(row.annotation):
+            message = "applies to pods that are created from now on: delete those that run"
+            yield Fault(update.new.annotation(row.annotation), message)

@@ -62,10 +62,10 @@ class PodAmounts(Struct):
     @property
     def best_effort(self) -> bool:
         """Return whether the quality of service is BestEffort."""
-        amounts = [each.requests for each in self.containers]
-        amounts += [each.limits for each in self.containers]
+        amounts = [container.requests for container in self.containers]
+        amounts += [container.limits for container in self.containers]
         amounts += [self.requests, self.limits]
-        return not any(each.get(_CPU) or each.get(_MEMORY) for each in amounts)
+        return not any(resources.get(_CPU) or resources.get(_MEMORY) for resources in amounts)
 
 
 def read_pods(ray_object: RayObject, limits: Iterable[Limits]) -> list[PodAmounts]:
@@ -73,26 +73,28 @@ def read_pods(ray_object: RayObject, limits: Iterable[Limits]) -> list[PodAmount
     the head, the worker groups, and the pod that submits a RayJob.
     """
     cluster, job = ray_object.cluster, ray_object.job
-    defaults = [each for each in limits if each.type == CONTAINER]
-    found = []
+    defaults = [limit_range for limit_range in limits if limit_range.type == CONTAINER]
+    pods = []
     if cluster is not None and (job is None or not job.selects):
-        found.append(_head(cluster, job))
-        found += [_worker(group, cluster.autoscaling) for group in cluster.groups]
+        pods.append(_head(cluster, job))
+        pods += [_worker(group, cluster.autoscaling) for group in cluster.groups]
     if job is not None and job.mode in ("", K8S_JOB):
-        found.append(_submitter(job))
-    for pod in found:
+        pods.append(_submitter(job))
+    for pod in pods:
         _complete(pod, defaults, raised=ray_object.settings.raise_wait_gcs_ready)
-    return found
+    return pods
 
 
 def _head(cluster: Cluster, job: Job | None) -> PodAmounts:
     head = cluster.head
     pod = _pod(head.field, head.pod, head.field, names.HEAD_GROUP)
     if cluster.autoscaling:
-        own = cluster.options / "resources"
+        resources = cluster.options / "resources"
         requests, limits = _AUTOSCALER, _AUTOSCALER
-        if own.given:
-            requests, limits = (thousandths((own / name).value) for name in ("requests", "limits"))
+        if resources.given:
+            requests, limits = (
+                thousandths((resources / name).value) for name in ("requests", "limits")
+            )
         pod.containers.append(ContainerAmounts("autoscaler", {**requests}, {**limits}))
     if job is not None and job.mode == SIDECAR:
         pod.containers.append(_submitting())
@@ -129,7 +131,7 @@ def _submitting() -> ContainerAmounts:
 
 def _pod(field: Field, spec: Field, number: Field, group: str) -> PodAmounts:
     """Return a single pod of a template."""
-    own = spec / "resources"
+    resources = spec / "resources"
     deadline = (spec / "activeDeadlineSeconds").number
     return PodAmounts(
         field=field,
@@ -139,9 +141,9 @@ def _pod(field: Field, spec: Field, number: Field, group: str) -> PodAmounts:
         least=1,
         most=1,
         containers=[*_containers(spec.map, "containers"), *_containers(spec.map, "initContainers")],
-        pod_level=bool((own / "requests").size or (own / "limits").size),
-        requests=thousandths((own / "requests").value),
-        limits=thousandths((own / "limits").value),
+        pod_level=bool((resources / "requests").size or (resources / "limits").size),
+        requests=thousandths((resources / "requests").value),
+        limits=thousandths((resources / "limits").value),
         priority_class=(spec / "priorityClassName").text,
         terminating=deadline is not None and deadline >= 0,
         cross_namespace=_crosses_namespaces((spec / "affinity").map),
@@ -157,8 +159,8 @@ def _containers(spec: dict[str, Any], name: str) -> Iterator[ContainerAmounts]:
             resources = resources if type(resources) is dict else {}
             requests = thousandths(resources.get("requests"))
             limits = thousandths(resources.get("limits"))
-            lasting = init and entry.get("restartPolicy") == ALWAYS
-            yield ContainerAmounts(str(entry.get("name")), requests, limits, init, lasting)
+            is_sidecar = init and entry.get("restartPolicy") == ALWAYS
+            yield ContainerAmounts(str(entry.get("name")), requests, limits, init, is_sidecar)
 
 
 def _crosses_namespaces(affinity: dict[str, Any]) -> bool:
@@ -173,7 +175,10 @@ def _crosses_namespaces(affinity: dict[str, Any]) -> bool:
             (root / kind / f"{when}DuringSchedulingIgnoredDuringExecution").entries()
             for when in ("required", "preferred")
         )
-        for term in (*required, *(each / "podAffinityTerm" for each in preferred)):
+        for term in (
+            *required,
+            *(weighted_term / "podAffinityTerm" for weighted_term in preferred),
+        ):
             if (term / "namespaces").size or (term / "namespaceSelector").given:
                 return True
     return False
@@ -223,7 +228,7 @@ def _summed(containers: list[ContainerAmounts], *, requests: bool) -> Thousandth
     (`AggregateContainerRequests`)
     """
     total: Thousandths = {}
-    lasting: Thousandths = {}
+    sidecar_amounts: Thousandths = {}
     peak: Thousandths = {}
     for container in containers:
         amounts = container.requests if requests else container.limits
@@ -232,9 +237,11 @@ def _summed(containers: list[ContainerAmounts], *, requests: bool) -> Thousandth
             continue
         if container.lasting:
             _add(total, amounts)
-            _add(lasting, amounts)
-        for name in {**lasting, **amounts}:
-            amount = lasting.get(name, 0) + (0 if container.lasting else amounts.get(name, 0))
+            _add(sidecar_amounts, amounts)
+        for name in {**sidecar_amounts, **amounts}:
+            amount = sidecar_amounts.get(name, 0) + (
+                0 if container.lasting else amounts.get(name, 0)
+            )
             peak[name] = max(peak.get(name, amount), amount)
     return {name: max(peak.get(name, 0), total.get(name, 0)) for name in {**total, **peak}}
 

@@ -63,11 +63,11 @@ class Growth(Struct, dict=True):
         namespaces, cluster = self.new.settings.namespaces, self._running
         if self.old is None or self.second or not cluster or not self.limits or not namespaces:
             return []
-        found = read_pods(self.old, self.limits.limits)
-        for pod in found:
+        pods = read_pods(self.old, self.limits.limits)
+        for pod in pods:
             if pod.group != names.HEAD_GROUP:
                 pod.least = namespaces.workers(self._namespace, cluster, pod.group)
-        return found
+        return pods
 
     @property
     def _namespace(self) -> str:
@@ -91,11 +91,11 @@ class Growth(Struct, dict=True):
             return False
         if self.second:
             return True
-        before, after = (
-            [(pod.group, pod.least, pod.most, pod.containers) for pod in read_pods(each, ())]
-            for each in (old, self.new)
+        old_pods, new_pods = (
+            [(pod.group, pod.least, pod.most, pod.containers) for pod in read_pods(ray_object, ())]
+            for ray_object in (old, self.new)
         )
-        return before != after
+        return old_pods != new_pods
 
 
 def quota_exceeded(growth: Growth) -> Iterator[Fault]:
@@ -119,8 +119,8 @@ def quota_exceeded(growth: Growth) -> Iterator[Fault]:
         lacking = next((fault for pod in pods if (fault := _unset(quota, pod))), None)
         if lacking is not None:
             yield lacking
-        own = [pod for pod in growth.own if _counts(quota, pod)]
-        free = _free(quota, own)
+        existing_pods = [pod for pod in growth.own if _counts(quota, pod)]
+        free = _free(quota, existing_pods)
         shortfalls = _shortfalls(pods, free, most=False)
         most = not shortfalls
         if most:
@@ -130,10 +130,10 @@ def quota_exceeded(growth: Growth) -> Iterator[Fault]:
         for name, number in counted.items() if not quota.scopes else ():
             if name in free and number * 1000 > free[name]:
                 left = _shown(name, max(free[name], 0))
-                text = (
+                message = (
                     f"needs {number} of {name}, but ResourceQuota {quota.name[:63]} has {left} left"
                 )
-                yield Fault(growth.new.root / "spec", text)
+                yield Fault(growth.new.root / "spec", message)
 
 
 def limit_range_violated(growth: Growth) -> Iterator[Fault]:
@@ -164,8 +164,11 @@ def _objects(growth: Growth) -> dict[str, int]:
     submits = new.job is not None and new.job.mode in ("", K8S_JOB)
     return {
         name: 1
-        for name, made in (("count/rayclusters.ray.io", cluster), ("count/jobs.batch", submits))
-        if made
+        for name, is_created in (
+            ("count/rayclusters.ray.io", cluster),
+            ("count/jobs.batch", submits),
+        )
+        if is_created
     }
 
 
@@ -228,11 +231,11 @@ def _unset(quota: Quota, pod: PodAmounts) -> Fault | None:
         usage = _usage(container.requests, container.limits)
         missing = [name for name in required if name not in usage]
         if missing:
-            text = (
+            message = (
                 f"the pods can never be created: ResourceQuota {quota.name[:63]} requires "
                 f"{', '.join(missing)} of every container, and {container.name[:40]} has none"
             )
-            return Fault(pod.field, text)
+            return Fault(pod.field, message)
     return None
 
 
@@ -263,11 +266,11 @@ def _shortfalls(pods: Collection[PodAmounts], free: Thousandths, *, most: bool) 
     for index, pod in enumerate(pods):
         number = pod.most if most else pod.least
         for name, amount in _of_pod(pod).items() if number else ():
-            before = needed.get(name, 0)
-            needed[name] = before + amount * number
+            previous_amount = needed.get(name, 0)
+            needed[name] = previous_amount + amount * number
             # A quota that is exceeded already does not refuse a pod with an amount of 0.
             if amount and name in free and name not in first and needed[name] > free[name]:
-                left = free[name] - before
+                left = free[name] - previous_amount
                 first[name] = ((index, max(left, 0) // amount), pod)
     return sorted(
         _Shortfall(position, name, needed[name], free[name], pod)
@@ -281,9 +284,10 @@ def _exceeded(quota: Quota, shortfalls: list[_Shortfall], growth: Growth, *, mos
     reason = f" for {field.token}" if pod.group not in ("", names.HEAD_GROUP) else ""
     beside = " beside the old RayCluster" if growth.second else ""
     parts = [
-        f"{_shown(each.name, each.needed)} of {each.name[:63]}{reason}{beside}, but ResourceQuota "
-        f"{quota.name[:63]} has {_shown(each.name, max(each.free, 0))} left"
-        for each in shortfalls[:_SHOWN_MAX]
+        f"{_shown(shortfall.name, shortfall.needed)} of {shortfall.name[:63]}{reason}{beside}, "
+        f"but ResourceQuota {quota.name[:63]} has "
+        f"{_shown(shortfall.name, max(shortfall.free, 0))} left"
+        for shortfall in shortfalls[:_SHOWN_MAX]
     ]
     advice = "use fewer pods or smaller requests, or raise the quota"
     return Fault(field, f"the pods need {'; '.join(parts)}: {advice}")
@@ -294,7 +298,7 @@ def _shown(name: str, amount: int) -> str:
     whole, rest = divmod(amount, 1000)
     if rest:
         return f"{amount}m"
-    if any(each in name for each in _BYTES):
+    if any(resource in name for resource in _BYTES):
         for power, suffix in ((4, "Ti"), (3, "Gi"), (2, "Mi"), (1, "Ki")):
             if whole and whole % 2 ** (10 * power) == 0:
                 return f"{whole >> 10 * power}{suffix}"
@@ -309,19 +313,21 @@ def _refusals(pod: PodAmounts, every: Iterable[Limits]) -> Iterator[str]:
     """
     for limits in every:
         if limits.type == CONTAINER:
-            for each in pod.containers:
-                for text in _outside(limits, each.requests, each.limits):
-                    yield f"container {each.name[:40]} has {text}"
+            for container in pod.containers:
+                for problem in _outside(limits, container.requests, container.limits):
+                    yield f"container {container.name[:40]} has {problem}"
         else:
-            yield from (f"each has {text}" for text in _outside(limits, pod.requests, pod.limits))
-    for each in pod.containers:
-        for name, amount in each.requests.items():
-            limit = each.limits.get(name)
+            yield from (
+                f"each has {problem}" for problem in _outside(limits, pod.requests, pod.limits)
+            )
+    for container in pod.containers:
+        for name, amount in container.requests.items():
+            limit = container.limits.get(name)
             if limit is not None and amount > limit:
-                shown, most = _shown(name, amount), _shown(name, limit)
+                amount_text, most = _shown(name, amount), _shown(name, limit)
                 yield (
-                    f"container {each.name[:40]} has a {name[:63]} request of {shown}, above its "
-                    f"limit of {most}"
+                    f"container {container.name[:40]} has a {name[:63]} request of {amount_text}, "
+                    f"above its limit of {most}"
                 )
 
 
@@ -330,19 +336,19 @@ def _outside(limits: Limits, requests: Thousandths, most: Thousandths) -> Iterat
     of = f"LimitRange {limits.name[:63]}"
     kinds = (("limit", most), ("request", requests))
     for name, bound in limits.max.items():
-        shown = f"{of} allows at most {_shown(name, bound)}"
+        requirement = f"{of} allows at most {_shown(name, bound)}"
         if name not in most:
-            yield f"no {name[:63]} limit, and {shown}"
+            yield f"no {name[:63]} limit, and {requirement}"
         for kind, amounts in kinds:
             if amounts.get(name, bound) > bound:
-                yield f"a {name[:63]} {kind} of {_shown(name, amounts[name])}, and {shown}"
+                yield f"a {name[:63]} {kind} of {_shown(name, amounts[name])}, and {requirement}"
     for name, bound in limits.min.items():
-        shown = f"{of} requires at least {_shown(name, bound)}"
+        requirement = f"{of} requires at least {_shown(name, bound)}"
         if name not in requests:
-            yield f"no {name[:63]} request, and {shown}"
+            yield f"no {name[:63]} request, and {requirement}"
         for kind, amounts in kinds:
             if amounts.get(name, bound) < bound:
-                yield f"a {name[:63]} {kind} of {_shown(name, amounts[name])}, and {shown}"
+                yield f"a {name[:63]} {kind} of {_shown(name, amounts[name])}, and {requirement}"
     yield from _ratios(limits, requests, most)
 
 
