@@ -29,8 +29,8 @@ def amounts(listed: Field, _: Pod) -> Iterator[Fault]:
     for name, value in listed.map.items() if limits != listed.value else ():
         if type(value) not in (str, int, float) or limits.get(name) == value:
             continue
-        if text := _problem(name, value):
-            yield Fault(listed.key(name), text)
+        if problem := _problem(name, value):
+            yield Fault(listed.key(name), problem)
 
 
 def limits(resources: Field, _: Pod) -> Iterator[Fault]:
@@ -39,20 +39,20 @@ def limits(resources: Field, _: Pod) -> Iterator[Fault]:
     equal = least.value == most.value
     for name, amount in () if equal else least.map.items():
         limit, fixed = most.map.get(name), not _overcommitted(name)
-        asked, allowed = _parsed(amount), _parsed(limit)
-        if limit is None and fixed and asked is not None:
-            text = f"request of {name} has no limit: set it to {shown(amount)}"
-            yield Fault(least.key(name), text, REQUIRED)
-        elif asked is None or allowed is None:
+        request_amount, allowed = _parsed(amount), _parsed(limit)
+        if limit is None and fixed and request_amount is not None:
+            message = f"request of {name} has no limit: set it to {shown(amount)}"
+            yield Fault(least.key(name), message, REQUIRED)
+        elif request_amount is None or allowed is None:
             continue
-        elif asked > allowed or (fixed and asked < allowed):
+        elif request_amount > allowed or (fixed and request_amount < allowed):
             both = f"request of {name} is {shown(amount)}, its limit {shown(limit)}"
             advice = "make the two equal" if fixed else "lower the request or raise the limit"
             yield Fault(least.key(name), f"{both}: {advice}")
     names = most.map.keys() | least.map.keys()
     if not _COMPUTE & names and any(name.startswith(_PAGES) for name in names):
-        text = "hugepages need cpu or memory beside them: add one of the two"
-        yield Fault(resources, text, FORBIDDEN)
+        message = "hugepages need cpu or memory beside them: add one of the two"
+        yield Fault(resources, message, FORBIDDEN)
 
 
 def _problem(name: str, value: str | float) -> str:
@@ -138,12 +138,14 @@ def claims_of_pod(claims: Field, _: Pod) -> Iterator[Fault]:
 
 def claims_of_container(claims: Field, pod: Pod) -> Iterator[Fault]:
     """Report claims that the pod does not have."""
-    known = {(each / "name").text for each in (pod.spec / "resourceClaims").entries()}
+    claim_names = {
+        (resource_claim / "name").text for resource_claim in (pod.spec / "resourceClaims").entries()
+    }
     for claim in claims.entries():
         name = (claim / "name").text
-        if name not in known:
-            text = f"no claim is named {shown(name)}: add it to resourceClaims of the pod"
-            yield Fault(claim / "name", text, NOT_FOUND)
+        if name not in claim_names:
+            message = f"no claim is named {shown(name)}: add it to resourceClaims of the pod"
+            yield Fault(claim / "name", message, NOT_FOUND)
 
 
 def pod_resources(resources: Field, _: Pod) -> Iterator[Fault]:
@@ -151,5 +153,5 @@ def pod_resources(resources: Field, _: Pod) -> Iterator[Fault]:
     for kind in _KINDS:
         for name in (resources / kind).map:
             if name not in _COMPUTE and not name.startswith(_PAGES):
-                text = f"{name} cannot be given to a whole pod: give it to a container"
-                yield Fault((resources / kind).key(name), text)
+                message = f"{name} cannot be given to a whole pod: give it to a container"
+                yield Fault((resources / kind).key(name), message)

@@ -55,8 +55,8 @@ _GRACE: Final = 30
 def names(listed: Field, pod: Pod) -> Iterator[Fault]:
     """Report names of containers that are missing, invalid or duplicate."""
     inits = listed.token == _INITS
-    seen = (
-        {(each / "name").text for each in (pod.spec / "containers").entries()} if inits else set()
+    container_names = (
+        {(entry / "name").text for entry in (pod.spec / "containers").entries()} if inits else set()
     )
     for container in listed.entries():
         field = container / "name"
@@ -65,14 +65,14 @@ def names(listed: Field, pod: Pod) -> Iterator[Fault]:
             yield Fault(field, f"{listed.token}[{container.token}] has no name", REQUIRED)
         elif name and not is_dns_label(name):
             yield wrong(field, DNS_LABEL_ADVICE)
-        elif name in seen:
-            text = f"another container is named {shown(name)}: rename one of them"
-            yield Fault(field, text, DUPLICATE)
+        elif name in container_names:
+            message = f"another container is named {shown(name)}: rename one of them"
+            yield Fault(field, message, DUPLICATE)
         elif name in pod.taken:
-            text = f"KubeRay adds a container {shown(name)}: rename this one"
-            yield Fault(field, text, DUPLICATE, doubtful=not pod.taken[name])
+            message = f"KubeRay adds a container {shown(name)}: rename this one"
+            yield Fault(field, message, DUPLICATE, doubtful=not pod.taken[name])
         if name:
-            seen.add(name)
+            container_names.add(name)
 
 
 def padded(image: Field) -> bool:
@@ -97,15 +97,15 @@ def host_ports(listed: Field, pod: Pod) -> Iterator[Fault]:
         if inits:
             taken = set()
         for port in (container / "ports").entries():
-            own, inner = whole(port / "hostPort") or 0, whole(port / "containerPort") or 0
-            number = own or (inner if host else 0)
-            if host and own and own != inner and not inits:
-                text = f"hostPort is {own}: with hostNetwork, write containerPort {inner}"
-                yield Fault(port / "hostPort", text)
+            host_port, inner = whole(port / "hostPort") or 0, whole(port / "containerPort") or 0
+            number = host_port or (inner if host else 0)
+            if host and host_port and host_port != inner and not inits:
+                message = f"hostPort is {host_port}: with hostNetwork, write containerPort {inner}"
+                yield Fault(port / "hostPort", message)
             place = ((port / "protocol").text or "TCP", (port / "hostIP").text, number)
             if number and place in taken:
-                text = f"host port {number} is taken by another port: change one of them"
-                yield Fault(port, text, DUPLICATE)
+                message = f"host port {number} is taken by another port: change one of them"
+                yield Fault(port, message, DUPLICATE)
             taken.add(place)
 
 
@@ -130,15 +130,15 @@ def variables(listed: Field, _: Pod) -> Iterator[Fault]:
 def source_of(entry: Field) -> Iterator[Fault]:
     """Report a source of a variable that contradicts its value, or is invalid."""
     source = entry / "valueFrom"
-    given = [name for name in _SOURCES if (source / name).given]
-    if not given:
-        text = "valueFrom names no source: write one such as secretKeyRef"
-        yield Fault(source, text, REQUIRED)
+    source_names = [name for name in _SOURCES if (source / name).given]
+    if not source_names:
+        message = "valueFrom names no source: write one such as secretKeyRef"
+        yield Fault(source, message, REQUIRED)
     elif (entry / "value").text:
         yield Fault(source, "it has value and valueFrom: keep one of the two")
-    elif len(given) > 1:
-        yield Fault(source, f"valueFrom has {' and '.join(given)}: keep one of them")
-    for name in given:
+    elif len(source_names) > 1:
+        yield Fault(source, f"valueFrom has {' and '.join(source_names)}: keep one of them")
+    for name in source_names:
         if name == "fieldRef":
             yield from field_ref(source / name, _FIELDS)
         elif name == "resourceFieldRef":
@@ -165,11 +165,11 @@ def field_ref(held: Field, known: Iterable[str]) -> Iterator[Fault]:
 def resource_ref(held: Field) -> Iterator[Fault]:
     """Report a reference to a resource that containers do not offer."""
     resource, divisor = held / "resource", held / "divisor"
-    known = resource.text in _RESOURCES or resource.text.startswith(_PAGES)
-    if not known:
+    is_offered = resource.text in _RESOURCES or resource.text.startswith(_PAGES)
+    if not is_offered:
         yield wrong(resource, "write one such as limits.cpu or requests.memory")
     amount, cores = read_quantity(divisor.value), resource.text.endswith(".cpu")
-    if known and amount and amount not in (_CORES if cores else _BYTES):
+    if is_offered and amount and amount not in (_CORES if cores else _BYTES):
         advice = "write 1 or 1m" if cores else "write 1, or 1 with a suffix such as Mi"
         yield Fault(divisor, f"divisor is {shown(divisor.value)}: {advice}")
 
@@ -184,14 +184,14 @@ def _key_ref(held: Field) -> Iterator[Fault]:
 
 def variables_from(entry: Field, _: Pod) -> Iterator[Fault]:
     """Report a source of variables that refers to no object, or to two."""
-    given = [name for name in ("configMapRef", "secretRef") if (entry / name).given]
-    if len(given) != 1:
-        text = "envFrom names no source" if not given else "envFrom names two sources"
-        yield Fault(entry, f"{text}: write configMapRef or secretRef")
-    for name in given:
-        held = entry / name / "name"
-        if not is_dns_subdomain(held.text.removesuffix("-")):
-            yield wrong(held, SUBDOMAIN_ADVICE)
+    source_names = [name for name in ("configMapRef", "secretRef") if (entry / name).given]
+    if len(source_names) != 1:
+        problem = "envFrom names no source" if not source_names else "envFrom names two sources"
+        yield Fault(entry, f"{problem}: write configMapRef or secretRef")
+    for name in source_names:
+        name_field = entry / name / "name"
+        if not is_dns_subdomain(name_field.text.removesuffix("-")):
+            yield wrong(name_field, SUBDOMAIN_ADVICE)
 
 
 def mounts(listed: Field, pod: Pod) -> Iterator[Fault]:
@@ -204,8 +204,8 @@ def mounts(listed: Field, pod: Pod) -> Iterator[Fault]:
         if not path.text:
             yield Fault(path, "a mount has no mountPath", REQUIRED)
         elif path.text in paths:
-            text = f"another mount has mountPath {shown(path.text)}: change one of them"
-            yield Fault(path, text, DUPLICATE)
+            message = f"another mount has mountPath {shown(path.text)}: change one of them"
+            yield Fault(path, message, DUPLICATE)
         paths.add(path.text)
         if mount.size > 2:  # noqa: PLR2004 - a name and a path are what most have
             yield from _mount_options(mount)
@@ -220,8 +220,8 @@ def _no_volume(mount: Field, pod: Pod) -> Fault:
 def _mount_options(mount: Field) -> Iterator[Fault]:
     propagation, context = mount / "mountPropagation", mount.holder.holder / "securityContext"
     if propagation.text == "Bidirectional" and not (context / "privileged").flag:
-        text = "mountPropagation Bidirectional needs securityContext.privileged: true"
-        yield Fault(propagation, text, FORBIDDEN)
+        message = "mountPropagation Bidirectional needs securityContext.privileged: true"
+        yield Fault(propagation, message, FORBIDDEN)
 
 
 def devices(listed: Field, pod: Pod) -> Iterator[Fault]:
@@ -239,63 +239,65 @@ def probe(field: Field, _: Pod) -> Iterator[Fault]:
     if not readiness and number not in (None, 0, 1):
         yield Fault(threshold, f"successThreshold of a {field.token} is {number}: write 1")
     if readiness and period.given:
-        text = "a readinessProbe has no terminationGracePeriodSeconds: remove it"
-        yield Fault(period, text, FORBIDDEN)
+        message = "a readinessProbe has no terminationGracePeriodSeconds: remove it"
+        yield Fault(period, message, FORBIDDEN)
 
 
 def handler(field: Field, pod: Pod) -> Iterator[Fault]:
     """Report a probe or a hook without an action, with two actions, or with an invalid action."""
-    known = _PROBE_ACTIONS if field.token in PROBES else _HOOK_ACTIONS
-    given = [name for name in known if (field / name).given]
-    if not given:
+    options = _PROBE_ACTIONS if field.token in PROBES else _HOOK_ACTIONS
+    actions = [name for name in options if (field / name).given]
+    if not actions:
         if type(field.value) is dict:
-            text = f"{field.token} has no {', '.join(known[:-1])} or {known[-1]}: add one"
-            yield Fault(field, text, REQUIRED)
+            message = f"{field.token} has no {', '.join(options[:-1])} or {options[-1]}: add one"
+            yield Fault(field, message, REQUIRED)
         return
-    if len(given) > 1:
-        text = f"{field.token} has {' and '.join(given)}: keep one of them"
-        yield Fault(field, text, FORBIDDEN)
-    yield from _action(field / given[0], pod)
+    if len(actions) > 1:
+        message = f"{field.token} has {' and '.join(actions)}: keep one of them"
+        yield Fault(field, message, FORBIDDEN)
+    yield from _action(field / actions[0], pod)
 
 
 def _action(action: Field, pod: Pod) -> Iterator[Fault]:
     if action.called == "exec":
         if not (action / "command").value:
-            text = f"{action.holder.token} has no command: add one"
-            yield Fault(action / "command", text, REQUIRED)
+            message = f"{action.holder.token} has no command: add one"
+            yield Fault(action / "command", message, REQUIRED)
     elif action.called == "sleep":
         grace = whole(pod.spec / "terminationGracePeriodSeconds")
         grace = _GRACE if grace is None else max(grace, 1)  # the API server raises less to 1
         seconds = whole(action / "seconds") or 0
         if not 0 <= seconds <= grace:
-            text = f"sleep is {seconds} s: write 0 to terminationGracePeriodSeconds, {grace}"
-            yield Fault(action / "seconds", text)
+            message = f"sleep is {seconds} s: write 0 to terminationGracePeriodSeconds, {grace}"
+            yield Fault(action / "seconds", message)
 
 
 def restart_policy(policy: Field, _: Pod) -> Iterator[Fault]:
     """Report an unknown restart policy. Kubernetes 1.34 drops the field."""
     if type(policy.value) is str and policy.value not in RESTARTS:
-        text = f"restartPolicy is {shown(policy.value)}: write one of {', '.join(RESTARTS)}"
-        yield Fault(policy, text, doubtful=True)
+        message = f"restartPolicy is {shown(policy.value)}: write one of {', '.join(RESTARTS)}"
+        yield Fault(policy, message, doubtful=True)
 
 
 def resize_policies(listed: Field, pod: Pod) -> Iterator[Fault]:
     """Report duplicate resize policies, and restarts of a container that is never restarted."""
-    seen: set[str] = set()
+    resources: set[str] = set()
     for policy in listed.entries():
         resource, restart = (policy / "resourceName").text, policy / "restartPolicy"
-        if resource in seen:
-            text = f"resizePolicy lists {shown(resource)} twice: keep one"
-            yield Fault(policy, text, DUPLICATE)
-        seen.add(resource)
+        if resource in resources:
+            message = f"resizePolicy lists {shown(resource)} twice: keep one"
+            yield Fault(policy, message, DUPLICATE)
+        resources.add(resource)
         if pod.never and restart.text == _RESTARTING:
-            text = "resizePolicy is RestartContainer, but these pods never restart: NotRequired"
-            yield Fault(restart, text)
+            message = "resizePolicy is RestartContainer, but these pods never restart: NotRequired"
+            yield Fault(restart, message)
 
 
 def lasting_only(field: Field, _: Pod) -> Iterator[Fault]:
     """Report a probe or a hook of an init container that ends."""
     container = field.holder if field.token in PROBES else field.holder.holder
     if (container / "restartPolicy").text != ALWAYS:
-        text = f"an init container that ends has no {field.token}: remove it, or make it a sidecar"
-        yield Fault(field, text, FORBIDDEN)
+        message = (
+            f"an init container that ends has no {field.token}: remove it, or make it a sidecar"
+        )
+        yield Fault(field, message, FORBIDDEN)

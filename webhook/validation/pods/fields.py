@@ -174,8 +174,8 @@ _ROWS: Final[tuple[tuple[str, str, Check], ...]] = (
 def _no_servers(spec: Field, _: Pod) -> Iterator[Fault]:
     """Report a pod without name servers."""
     if spec.map.get("dnsPolicy") == "None" and not (spec / "dnsConfig" / "nameservers").value:
-        text = "dnsPolicy None needs dnsConfig.nameservers: write one, or another policy"
-        yield Fault(spec / "dnsConfig", text, REQUIRED)
+        message = "dnsPolicy None needs dnsConfig.nameservers: write one, or another policy"
+        yield Fault(spec / "dnsConfig", message, REQUIRED)
 
 
 def _dns_config(config: Field, _: Pod) -> Iterator[Fault]:

@@ -60,14 +60,16 @@ class Pod(Struct):
     def volumes(self) -> Mapping[str, Mapping[str, Any]]:
         """The volumes that may be mounted, by name; those that KubeRay adds are empty maps."""
         if self.volumes_seen is None:
-            found: dict[str, Mapping[str, Any]] = {name: {} for name in self.added}
-            found |= {(each / "name").text: each.map for each in (self.spec / "volumes").entries()}
+            volumes_by_name: dict[str, Mapping[str, Any]] = {name: {} for name in self.added}
+            volumes_by_name |= {
+                (volume / "name").text: volume.map for volume in (self.spec / "volumes").entries()
+            }
             first = next((self.spec / "containers").entries(), Field({}))
             mounts = (first / "volumeMounts").entries()
             mounted = any((mount / "mountPath").text == SHARED_MEMORY_PATH for mount in mounts)
             if self.shared_memory and not mounted:
-                found.setdefault(SHARED_MEMORY, {})
-            self.volumes_seen = found
+                volumes_by_name.setdefault(SHARED_MEMORY, {})
+            self.volumes_seen = volumes_by_name
         return self.volumes_seen
 
     def report(self, family: str, fault: Fault) -> None:
@@ -92,16 +94,16 @@ def walk(place: Field, node: Node, pod: Pod) -> None:  # noqa: C901 - one hot lo
             if below.check is None:
                 walk(Field(item, place, key), below, pod)
             elif advice := below.check(item):
-                text = f"{key} is {shown(item)}: {advice}"
-                pod.report(below.family, Fault(Field(item, place, key), text))
+                message = f"{key} is {shown(item)}: {advice}"
+                pod.report(below.family, Fault(Field(item, place, key), message))
     elif type(value) is list and node.entries is not None:
         below = node.entries
         for index, item in enumerate(value):
             if below.check is None and type(item) is dict:
                 walk(Field(item, place, index), below, pod)
             elif below.check and item is not None and (advice := below.check(item)):
-                text = f"{place.token} has {shown(item)}: {advice}"
-                pod.report(below.family, Fault(Field(item, place, index), text))
+                message = f"{place.token} has {shown(item)}: {advice}"
+                pod.report(below.family, Fault(Field(item, place, index), message))
 
 
 def tree(rows: Iterable[tuple[str, str, Check]], parts: Iterable[tuple[str, str, Part]]) -> Node:

@@ -38,12 +38,12 @@ def required_terms(affinity: Field, _: Pod) -> Iterator[Fault]:
     """Report a required node affinity without terms."""
     terms = affinity / "nodeSelectorTerms"
     if type(affinity.value) is dict and not terms.value:
-        text = "nodeSelectorTerms is empty: write a term, or remove the affinity"
-        yield Fault(terms, text, REQUIRED)
+        message = "nodeSelectorTerms is empty: write a term, or remove the affinity"
+        yield Fault(terms, message, REQUIRED)
 
 
 def _texts(listed: Field) -> list[Field]:
-    return [each for each in listed.items() if type(each.value) is str]
+    return [field for field in listed.items() if type(field.value) is str]
 
 
 def _requirement(*known: str, values_checked: bool = True) -> Part:
@@ -55,8 +55,8 @@ def _requirement(*known: str, values_checked: bool = True) -> Part:
         if operator not in known:
             yield wrong(each / "operator", f"write one of {', '.join(known)}")
         elif operator in _NUMBERS and len(texts) != 1:
-            text = f"operator {operator} has {len(texts)} values: write one number"
-            yield Fault(values, text, REQUIRED)
+            message = f"operator {operator} has {len(texts)} values: write one number"
+            yield Fault(values, message, REQUIRED)
         elif operator in _LISTS and not texts:
             yield Fault(values, f"operator {operator} has no values: write at least one", REQUIRED)
         elif operator in _BARE and texts:
@@ -64,7 +64,7 @@ def _requirement(*known: str, values_checked: bool = True) -> Part:
         if not is_qualified_name((each / "key").text):
             yield _bad_key(each / "key")
         if values_checked:
-            yield from (_bad_value(each) for each in texts if not is_label_value(each.text))
+            yield from (_bad_value(value) for value in texts if not is_label_value(value.text))
 
     return check
 
@@ -95,11 +95,11 @@ def toleration(each: Field, _: Pod) -> Iterator[Fault]:
     if name.text and not is_qualified_name(name.text):
         yield _bad_key(name)
     elif not name.text and kind != "Exists":
-        text = f"a toleration without key has operator {shown(kind)}: write Exists"
-        yield Fault(operator, text)
+        message = f"a toleration without key has operator {shown(kind)}: write Exists"
+        yield Fault(operator, message)
     if kind == "Exists" and value.text:
-        text = f"toleration Exists has value {shown(value.text)}: remove it, or write Equal"
-        yield Fault(value, text)
+        message = f"toleration Exists has value {shown(value.text)}: remove it, or write Equal"
+        yield Fault(value, message)
     elif kind in ("", "Equal"):
         if not is_label_value(value.text):
             yield _bad_value(value)
@@ -108,8 +108,8 @@ def toleration(each: Field, _: Pod) -> Iterator[Fault]:
         yield wrong(operator, f"write {near or 'Equal or Exists'}")
     effect = each / "effect"
     if (each / "tolerationSeconds").given and effect.text != _EFFECT:
-        text = f"tolerationSeconds needs effect {_EFFECT}: write that, or remove it"
-        yield Fault(effect, text)
+        message = f"tolerationSeconds needs effect {_EFFECT}: write that, or remove it"
+        yield Fault(effect, message)
 
 
 def constraint(each: Field, _: Pod) -> Iterator[Fault]:
@@ -118,5 +118,5 @@ def constraint(each: Field, _: Pod) -> Iterator[Fault]:
     if not topology.text:
         yield Fault(topology, "topologyKey is empty: set it", REQUIRED)
     if minimum.given and (each / "whenUnsatisfiable").text != "DoNotSchedule":
-        text = "minDomains needs whenUnsatisfiable DoNotSchedule: write that, or remove it"
-        yield Fault(minimum, text)
+        message = "minDomains needs whenUnsatisfiable DoNotSchedule: write that, or remove it"
+        yield Fault(minimum, message)

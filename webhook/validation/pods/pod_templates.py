@@ -88,8 +88,8 @@ def _without(template: Field, *names: str) -> Field:
     spec = (template / "spec").map
     if spec.keys().isdisjoint(names):
         return template
-    kept = {name: each for name, each in spec.items() if name not in names}
-    return Field({**template.map, "spec": kept}, template.parent, template.token)
+    remaining_fields = {name: value for name, value in spec.items() if name not in names}
+    return Field({**template.map, "spec": remaining_fields}, template.parent, template.token)
 
 
 def _walked(pod: Pod) -> Pod:
@@ -101,16 +101,16 @@ def _walked(pod: Pod) -> Pod:
 
 def _metrics_port(pod: Pod) -> Iterator[Fault]:
     """Report a port that conflicts with the metrics port that KubeRay adds."""
-    listed = [(each / "ports").entries() for each in (pod.spec / "containers").entries()]
-    ports = [list(each) for each in listed]
+    listed = [(container / "ports").entries() for container in (pod.spec / "containers").entries()]
+    ports = [list(entries) for entries in listed]
     if ports and any((port / "name").text == _METRICS[0] for port in ports[0]):
         return
     for port in chain.from_iterable(ports):
         number = whole(port / "hostPort") or whole(port / "containerPort")
         tcp = (port / "protocol").text in ("", "TCP")
         if number == _METRICS[1] and tcp and not (port / "hostIP").text:
-            text = f"KubeRay adds host port {number}: name this one {_METRICS[0]}"
-            yield Fault(port, text, DUPLICATE)
+            message = f"KubeRay adds host port {number}: name this one {_METRICS[0]}"
+            yield Fault(port, message, DUPLICATE)
 
 
 def _head_names(head: Pod, cluster: Cluster) -> Iterator[Fault]:
@@ -120,10 +120,10 @@ def _head_names(head: Pod, cluster: Cluster) -> Iterator[Fault]:
     name, account = head.template / "metadata" / "name", cluster.head.pod / "serviceAccountName"
     if name.text and not is_dns_subdomain(name.text):
         yield wrong(name, SUBDOMAIN_ADVICE)
-    made = account.text[-_NAME_KEPT:] if cluster.autoscaling else ""
-    if made and not made[0].isalpha():
-        made = f"r{made[1:]}"
-    if made and not is_dns_subdomain(made):
+    account_name = account.text[-_NAME_KEPT:] if cluster.autoscaling else ""
+    if account_name and not account_name[0].isalpha():
+        account_name = f"r{account_name[1:]}"
+    if account_name and not is_dns_subdomain(account_name):
         yield wrong(account, SUBDOMAIN_ADVICE)
 
 
@@ -134,8 +134,8 @@ def _autoscaler(cluster: Cluster, head: Pod) -> Pod:
     walk(pod.template, CONTAINER, pod)
     image = pod.template / "image"
     if image.value == "":
-        text = "image is empty: remove it, or name an image"
-        pod.report(IMAGES, Fault(image, text, REQUIRED))
+        message = "image is empty: remove it, or name an image"
+        pod.report(IMAGES, Fault(image, message, REQUIRED))
     elif padded(image):
         pod.report(IMAGES, Fault(image, PADDED))
     return pod

@@ -23,12 +23,14 @@ def container_context(context: Field, pod: Pod) -> Iterator[Fault]:
     """Report a container's context that contradicts itself."""
     if (context / "allowPrivilegeEscalation").value is False:
         if (context / "privileged").flag:
-            text = "privileged is true with allowPrivilegeEscalation false: change one of them"
-            yield Fault(context, text)
+            message = "privileged is true with allowPrivilegeEscalation false: change one of them"
+            yield Fault(context, message)
         added = context / "capabilities" / "add"
-        if any(each.value == "CAP_SYS_ADMIN" for each in added.items()):
-            text = "CAP_SYS_ADMIN is added with allowPrivilegeEscalation false: change one of them"
-            yield Fault(added, text)
+        if any(capability.value == "CAP_SYS_ADMIN" for capability in added.items()):
+            message = (
+                "CAP_SYS_ADMIN is added with allowPrivilegeEscalation false: change one of them"
+            )
+            yield Fault(added, message)
     mount = context / "procMount"
     if mount.text == "Unmasked" and (pod.spec / "hostUsers").value is not False:
         yield Fault(mount, "procMount Unmasked needs hostUsers: false in the pod's spec")
@@ -42,8 +44,8 @@ def profile(held: Field, _: Pod) -> Iterator[Fault]:
         if kind and path.given:
             yield Fault(path, "localhostProfile needs type Localhost: remove it")
     elif not path.given or (armor and not plain):
-        text = f"{held.token} of type Localhost names no profile: set localhostProfile"
-        yield Fault(path, text, REQUIRED)
+        message = f"{held.token} of type Localhost names no profile: set localhostProfile"
+        yield Fault(path, message, REQUIRED)
     elif path.text != plain if armor else not descends(path.text):
         yield wrong(path, "write a relative path without '..'")
 
@@ -56,16 +58,16 @@ def kernel_parameter(sysctl: Field, pod: Pod) -> Iterator[Fault]:
         yield Fault(field, f"sysctl is {shown(name)}: write a name such as net.core.somaxconn")
     for prefixes, shared in _SHARED.items():
         if name.replace("/", ".").startswith(prefixes) and (pod.spec / shared).flag:
-            text = f"sysctl {shown(name)} cannot be set with {shared}: remove one of them"
-            yield Fault(field, text)
+            message = f"sysctl {shown(name)} cannot be set with {shared}: remove one of them"
+            yield Fault(field, message)
 
 
 def isolated(users: Field, pod: Pod) -> Iterator[Fault]:
     """Report namespaces of the host that a pod with users of its own cannot share."""
     for field in (pod.spec / name for name in ("hostPID", "hostIPC", "hostNetwork")):
         if users.value is False and field.flag:
-            text = f"{field.token} is true with hostUsers false: change one of them"
-            yield Fault(field, text, FORBIDDEN)
+            message = f"{field.token} is true with hostUsers false: change one of them"
+            yield Fault(field, message, FORBIDDEN)
 
 
 def shared_processes(shared: Field, pod: Pod) -> Iterator[Fault]:

@@ -25,13 +25,13 @@ def one_of(*allowed: str, empty: bool = False) -> Check:
     """Return a check that a string is among the allowed ones; `empty` is whether the API server
     sets a default for an empty string.
     """
-    known = frozenset((*allowed, "")) if empty else frozenset(allowed)
+    allowed_values = frozenset((*allowed, "")) if empty else frozenset(allowed)
     choice = f"{', '.join(allowed[:-1])} or {allowed[-1]}" if len(allowed) > 1 else allowed[0]
 
     def check(value: Any) -> str:  # noqa: ANN401 - JSON
-        if value in known if type(value) is str else True:
+        if value in allowed_values if type(value) is str else True:
             return ""
-        near = next((each for each in allowed if each.lower() == value.lower()), "")
+        near = next((option for option in allowed if option.lower() == value.lower()), "")
         return f"write {near or choice}"
 
     return check
@@ -42,13 +42,13 @@ def within(low: int, high: int, *, zero: bool = False, wide: bool = False) -> Ch
 
     A number that exceeds its field, of 32 bits unless `wide`, is reported by another rule.
     """
-    held = 2**63 - 1 if wide else INT32_MAX
+    field_maximum = 2**63 - 1 if wide else INT32_MAX
     advice = f"write {low} or more" if high >= INT32_MAX else f"write {low} to {high}"
 
     def check(value: Any) -> str:  # noqa: ANN401 - JSON
         if type(value) not in (int, float) or low <= value <= high or (zero and not value):
             return ""
-        return advice if -held - 1 <= value <= held else ""
+        return advice if -field_maximum - 1 <= value <= field_maximum else ""
 
     return check
 
@@ -117,16 +117,16 @@ def port_or_name(value: Any) -> str:  # noqa: ANN401 - JSON
 
 def named(listed: Field, noun: str, sound: Callable[[str], bool], advice: str) -> Iterator[Fault]:
     """Yield the invalid and the duplicate names of the entries of a list."""
-    seen: set[str] = set()
+    names: set[str] = set()
     for entry in listed.entries():
         name = entry / "name"
         if not sound(name.text):
             yield wrong(name, advice)
-        elif name.text in seen:
-            text = f"another {noun} is named {shown(name.text)}: rename one of them"
-            yield Fault(name, text, DUPLICATE)
+        elif name.text in names:
+            message = f"another {noun} is named {shown(name.text)}: rename one of them"
+            yield Fault(name, message, DUPLICATE)
         elif name.text:
-            seen.add(name.text)
+            names.add(name.text)
 
 
 def suggestion(text: str, known: Iterable[str], otherwise: str) -> str:

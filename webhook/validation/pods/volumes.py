@@ -36,10 +36,12 @@ def volumes(listed: Field, _: Pod) -> Iterator[Fault]:
     """Report volumes with two sources, and names that are invalid or duplicate."""
     yield from named(listed, "volume", is_dns_label, DNS_LABEL_ADVICE)
     for volume in listed.entries():
-        sources = [each for each, held in volume.map.items() if each != "name" and held is not None]
+        sources = [
+            name for name, value in volume.map.items() if name != "name" and value is not None
+        ]
         if len(sources) > 1:  # a volume without a source is an emptyDir
-            text = f"it has {' and '.join(sources[:4])}: keep one source"
-            yield Fault(volume / sources[1], text, FORBIDDEN)
+            message = f"it has {' and '.join(sources[:4])}: keep one source"
+            yield Fault(volume / sources[1], message, FORBIDDEN)
 
 
 def source(held: Field, _: Pod) -> Iterator[Fault]:
@@ -63,12 +65,12 @@ def claim(held: Field, _: Pod) -> Iterator[Fault]:
     modes, size = spec / "accessModes", spec / "resources" / "requests" / "storage"
     unknown = any(type(mode.value) is str and mode.value not in _MODES for mode in modes.items())
     if not modes.size or unknown:
-        text = f"accessModes: write one such as {_MODES[0]} or {_MODES[1]}"
-        yield Fault(modes, text, REQUIRED)
+        message = f"accessModes: write one such as {_MODES[0]} or {_MODES[1]}"
+        yield Fault(modes, message, REQUIRED)
     amount = read_quantity(size.value)
     if not isinstance(size.value, str | int | float) or (amount is not None and amount <= 0):
-        text = "a claim requests no storage: set resources.requests.storage"
-        yield Fault(size, text, REQUIRED)
+        message = "a claim requests no storage: set resources.requests.storage"
+        yield Fault(size, message, REQUIRED)
 
 
 def file_path(held: Field, _: Pod) -> Iterator[Fault]:
@@ -85,8 +87,8 @@ def downward_item(held: Field, pod: Pod) -> Iterator[Fault]:
     yield from file_path(held, pod)
     field, resource = held / "fieldRef", held / "resourceFieldRef"
     if field.given == resource.given:
-        text = "a file needs fieldRef or resourceFieldRef: write one of the two"
-        yield Fault(held, text, REQUIRED)
+        message = "a file needs fieldRef or resourceFieldRef: write one of the two"
+        yield Fault(held, message, REQUIRED)
     if type(field.value) is dict:
         yield from field_ref(field, _VOLUME_FIELDS)
     elif type(resource.value) is dict:
@@ -95,9 +97,9 @@ def downward_item(held: Field, pod: Pod) -> Iterator[Fault]:
 
 def projection(held: Field, _: Pod) -> Iterator[Fault]:
     """Report an entry of a projected volume with two sources."""
-    given = [name for name in _PROJECTIONS if (held / name).given]
-    if len(given) > 1:
-        yield Fault(held, f"it has {' and '.join(given)}: keep one source", FORBIDDEN)
+    source_names = [name for name in _PROJECTIONS if (held / name).given]
+    if len(source_names) > 1:
+        yield Fault(held, f"it has {' and '.join(source_names)}: keep one source", FORBIDDEN)
 
 
 def named_projection(held: Field, _: Pod) -> Iterator[Fault]:
