@@ -54,9 +54,9 @@ def ray_command_nested_shell(cluster: Cluster) -> Iterator[Fault]:
     for group in cluster.everyone:
         program = _read_program(_words(cluster, group))
         if program is not None and (first := program.lost_after):
-            found = f"{program.interpreter} -c runs only {shortened(first, 20)!r}"
-            text = f"{found}: KubeRay drops the quotes; {program.advice}"
-            yield Fault(program.field, text)
+            problem = f"{program.interpreter} -c runs only {shortened(first, 20)!r}"
+            message = f"{problem}: KubeRay drops the quotes; {program.advice}"
+            yield Fault(program.field, message)
 
 
 def ray_command_never_ends(cluster: Cluster) -> Iterator[Fault]:
@@ -70,11 +70,11 @@ def ray_command_never_ends(cluster: Cluster) -> Iterator[Fault]:
     (`BuildPod`)
     """
     for group in cluster.everyone:
-        text = _joined(cluster, group)
-        for command in _foreground(text) if text else ():
-            found = _ENDLESS.match(_bare(command))
+        script = _joined(cluster, group)
+        for command in _foreground(script) if script else ():
+            match = _ENDLESS.match(_bare(command))
             loop = command.startswith(("while", "until"))
-            if found and not (loop and _LOOP_ENDS.search(text)):
+            if match and not (loop and _LOOP_ENDS.search(script)):
                 problem = f"{' '.join(command.split())[:30]!r} does not end, so Ray never starts"
                 yield Fault(_field(group), f"{problem}: use another container, or (... &)")
                 break
@@ -91,8 +91,8 @@ def ray_command_syntax(cluster: Cluster) -> Iterator[Fault]:
     (`BuildPod`)
     """
     for group in cluster.everyone:
-        text = _joined(cluster, group)
-        if text and (problem := _incomplete(text)):
+        script = _joined(cluster, group)
+        if script and (problem := _incomplete(script)):
             yield Fault(_field(group), problem)
 
 
@@ -106,14 +106,17 @@ class _Program(Struct, frozen=True):
     @property
     def lost_after(self) -> str:
         """The first word if the interpreter loses words that it needs, else an empty string."""
-        text = self.text.strip()
-        if text[:1] in ("'", '"'):
+        program_text = self.text.strip()
+        if program_text[:1] in ("'", '"'):
             return ""
         if self.interpreter not in _SHELLS:
-            first, *rest = text.split() or [""]
+            first, *rest = program_text.split() or [""]
             return first if rest else ""
-        end = next((mark.start for mark in read_marks(text) if mark.kind == "operator"), len(text))
-        first, *rest = text[:end].split() or [""]
+        end = next(
+            (mark.start for mark in read_marks(program_text) if mark.kind == "operator"),
+            len(program_text),
+        )
+        first, *rest = program_text[:end].split() or [""]
         return first if rest and first not in _HARMLESS else ""
 
     @property
@@ -128,12 +131,12 @@ def _read_program(words: list[tuple[Field, str]]) -> _Program | None:
     for index, (_, word) in enumerate(words):
         interpreter = _interpreter(word)
         takes_text = False
-        for field, text in words[index + 1 :] if interpreter else ():
-            if text[:1] != "-":
+        for field, argument in words[index + 1 :] if interpreter else ():
+            if argument[:1] != "-":
                 if takes_text:
-                    return _Program(field, interpreter, text)
+                    return _Program(field, interpreter, argument)
                 break
-            takes_text |= bool(_TAKES_TEXT.match(text))
+            takes_text |= bool(_TAKES_TEXT.match(argument))
     return None
 
 
@@ -149,16 +152,18 @@ def _words(cluster: Cluster, group: Group) -> list[tuple[Field, str]]:
     """
     container = group.first.field
     parts = [container / "command", container / "args"]
-    words = [(part, word.text) for part in parts for word in part.items() if word.text]
-    if not words or cluster.overwrites_start(group):
+    entries = [(part, word.text) for part in parts for word in part.items() if word.text]
+    if not entries or cluster.overwrites_start(group):
         return []
-    text = " ".join(word for _, word in words)
-    if len(text) > _LONGEST or names.RAY_START_COMMAND in text or _STARTS.search(text):
+    script = " ".join(word for _, word in entries)
+    if len(script) > _LONGEST or names.RAY_START_COMMAND in script or _STARTS.search(script):
         return []
     split: list[tuple[Field, str]] = []
-    for part, word in words:
+    for part, word in entries:
         first = word.partition(" ")[0]
-        split += [(part, each) for each in (word.split() if _interpreter(first) else [word])]
+        split += [
+            (part, argument) for argument in (word.split() if _interpreter(first) else [word])
+        ]
     return split
 
 
@@ -180,8 +185,8 @@ def _incomplete(text: str) -> str:
         if mark.kind == "comment" and last:
             return f"{shortened(mark.text, 20)!r} hides ray start, which KubeRay appends: remove it"
         if mark.kind == "operator" and last:
-            shown = "a line end" if mark.text == "\n" else mark.text
-            return f"{shown} before the && that KubeRay appends is a syntax error: remove it"
+            operator = "a line end" if mark.text == "\n" else mark.text
+            return f"{operator} before the && that KubeRay appends is a syntax error: remove it"
     return ""
 
 
@@ -205,7 +210,7 @@ def _foreground(text: str) -> Iterator[str]:
 
 def _bare(command: str) -> str:
     """Return a command without assignments and wrappers before it, and without its folder."""
-    words = command.split()
-    while words and (words[0] in _WRAPPERS or _ASSIGNMENT.match(words[0])):
-        words.pop(0)
-    return " ".join([words[0].rpartition("/")[2], *words[1:]]) if words else ""
+    tokens = command.split()
+    while tokens and (tokens[0] in _WRAPPERS or _ASSIGNMENT.match(tokens[0])):
+        tokens.pop(0)
+    return " ".join([tokens[0].rpartition("/")[2], *tokens[1:]]) if tokens else ""

@@ -65,8 +65,8 @@ class Job(Struct, dict=True):
     @property
     def in_shell(self) -> bool:
         """Return whether a shell of the submitter reads the entrypoint and the parameters."""
-        own = (self.submitter_container / "command").size > 0
-        return self.mode in ("", K8S_JOB, SIDECAR) and not own
+        has_command = (self.submitter_container / "command").size > 0
+        return self.mode in ("", K8S_JOB, SIDECAR) and not has_command
 
     @property
     def selector(self) -> Field:
@@ -113,7 +113,7 @@ class Service(Struct, dict=True):
     def deployments(self) -> Iterator[Field]:
         """Yield the deployments of all applications."""
         applications = self.applications()
-        deployments = ((each / "deployments").items() for each in applications)
+        deployments = ((application / "deployments").items() for application in applications)
         return islice(chain.from_iterable(deployments), _CHECKED)
 
     def runtime_envs(self) -> Iterator[Field]:
@@ -145,18 +145,18 @@ class RayObject(Struct):
         return self.pods.get(family, ())
 
     def _pods(self) -> dict[str, list[Fault]]:
-        found: dict[str, list[Fault]] = {}
-        made: list[Pod] = []
+        faults_by_family: dict[str, list[Fault]] = {}
+        pods: list[Pod] = []
         job = self.job
         if self.cluster is not None:
             sidecar = job is not None and job.mode == SIDECAR
-            made += head_and_workers(self.cluster, sidecar=sidecar)
+            pods += head_and_workers(self.cluster, sidecar=sidecar)
         if job is not None and job.submitter.given:
-            made.append(submitter(job.submitter))
-        for pod in made:
+            pods.append(submitter(job.submitter))
+        for pod in pods:
             for family, faults in pod.problems.items():
-                found.setdefault(family, []).extend(faults)
-        return found
+                faults_by_family.setdefault(family, []).extend(faults)
+        return faults_by_family
 
     @property
     def meta(self) -> Field:
@@ -182,9 +182,9 @@ def read_ray_object(kind: str, value: object, settings: RuleSettings) -> RayObje
         ray_object.service = Service(spec, ray_object.cluster)
     else:
         cron = kind == names.RAYCRONJOB_KIND
-        made, meta = (spec / "jobTemplate", _NOWHERE) if cron else (spec, meta)
-        cluster, owner = made / "rayClusterSpec", names.RAYJOB_KIND
+        job_spec, meta = (spec / "jobTemplate", _NOWHERE) if cron else (spec, meta)
+        cluster, owner = job_spec / "rayClusterSpec", names.RAYJOB_KIND
         if cluster.given:
             ray_object.cluster = read_cluster(cluster, meta, settings, owner)
-        ray_object.job = Job(made, root, ray_object.cluster, settings)
+        ray_object.job = Job(job_spec, root, ray_object.cluster, settings)
     return ray_object

@@ -40,8 +40,10 @@ def resources_given_twice(cluster: Cluster) -> Iterator[Fault]:
     for group in cluster.everyone:
         field = group.field / "resources"
         if field.size and (twice := [name for name in _RESOURCES if group.params.get(name)]):
-            text = f"resources and rayStartParams both have {', '.join(twice)}: keep one of the two"
-            yield Fault(field, text, FORBIDDEN)
+            message = (
+                f"resources and rayStartParams both have {', '.join(twice)}: keep one of the two"
+            )
+            yield Fault(field, message, FORBIDDEN)
 
 
 def labels_in_ray_start_params(cluster: Cluster) -> Iterator[Fault]:
@@ -51,8 +53,8 @@ def labels_in_ray_start_params(cluster: Cluster) -> Iterator[Fault]:
     """
     for group in cluster.everyone:
         if "labels" in group.params:
-            text = "rayStartParams has labels: move them to the field labels of the group"
-            yield Fault(group.param("labels"), text, FORBIDDEN)
+            message = "rayStartParams has labels: move them to the field labels of the group"
+            yield Fault(group.param("labels"), message, FORBIDDEN)
 
 
 def ray_label_invalid(cluster: Cluster) -> Iterator[Fault]:
@@ -97,8 +99,8 @@ def ray_start_param_unknown(cluster: Cluster) -> Iterator[Fault]:
     for group in cluster.everyone:
         for name in group.params:
             if name not in KNOWN:
-                text = f"ray start has no --{name[:40]}{_suggestion(name[:64])}"
-                yield Fault(group.param(name), text, NOT_SUPPORTED)
+                message = f"ray start has no --{name[:40]}{_suggestion(name[:64])}"
+                yield Fault(group.param(name), message, NOT_SUPPORTED)
 
 
 def _suggestion(name: str) -> str:
@@ -163,14 +165,14 @@ def ray_start_value_invalid(cluster: Cluster) -> Iterator[Fault]:
     # If the cluster autoscales, another rule checks resources as the autoscaler reads them.
     elsewhere = _RESOURCES if cluster.autoscaling else ()
     for group in cluster.everyone:
-        for name, text in group.params.items():
+        for name, value in group.params.items():
             if name not in _VALUES or name in elsewhere:
                 continue
             readable, advice = _VALUES[name]
-            shell = len(text) > _LONGEST or any(each in text for each in _SHELL)
-            if not shell and not readable(text):
-                found = f"{shortened(text, 40)!r}, which ends ray start"
-                yield Fault(group.param(name), f"{found}: write {advice}")
+            shell = len(value) > _LONGEST or any(character in value for character in _SHELL)
+            if not shell and not readable(value):
+                problem = f"{shortened(value, 40)!r}, which ends ray start"
+                yield Fault(group.param(name), f"{problem}: write {advice}")
 
 
 def dashboard_host_unreachable(cluster: Cluster) -> Iterator[Fault]:
@@ -183,8 +185,8 @@ def dashboard_host_unreachable(cluster: Cluster) -> Iterator[Fault]:
     """
     host = _unquoted(cluster.head.params.get("dashboard-host", ""))
     if cluster.owner in _OWNERS and host in _OWN_HOSTS:
-        text = f"{host}, where KubeRay cannot reach it: write 0.0.0.0"
-        yield Fault(cluster.head.param("dashboard-host"), text)
+        message = f"{host}, where KubeRay cannot reach it: write 0.0.0.0"
+        yield Fault(cluster.head.param("dashboard-host"), message)
 
 
 def ray_version_unreadable(cluster: Cluster) -> Iterator[Fault]:
@@ -214,8 +216,8 @@ def ray_version_mismatch(cluster: Cluster) -> Iterator[Fault]:
     declared = parse_release(field.text)
     actual = image_release(cluster.head.first.image)[0]
     if declared and actual and not same_release(declared, actual):
-        found = f"rayVersion is {field.text[:24]}, but the head's image has Ray {shown(actual)}"
-        yield Fault(field, f"{found}: make them equal")
+        problem = f"rayVersion is {field.text[:24]}, but the head's image has Ray {shown(actual)}"
+        yield Fault(field, f"{problem}: make them equal")
 
 
 def image_version_mismatch(cluster: Cluster) -> Iterator[Fault]:
@@ -228,15 +230,15 @@ def image_version_mismatch(cluster: Cluster) -> Iterator[Fault]:
     """
     ray, python = image_release(cluster.head.first.image)
     workers = [group.first.field / "image" for group in cluster.groups]
-    own = [cluster.options / "image"] if cluster.autoscaling else []
-    for field in (*own, *workers):
+    autoscaler_images = [cluster.options / "image"] if cluster.autoscaling else []
+    for field in (*autoscaler_images, *workers):
         own_ray, own_python = image_release(field.text)
         if ray and own_ray and ray != own_ray:
-            found = f"image has Ray {shown(own_ray)}, but the head's has {shown(ray)}"
-            yield Fault(field, f"{found}: use one release")
+            problem = f"image has Ray {shown(own_ray)}, but the head's has {shown(ray)}"
+            yield Fault(field, f"{problem}: use one release")
         elif python and own_python and python != own_python:
-            text = f"image has {own_python}, but the head's has {python}: use one Python"
-            yield Fault(field, text)
+            message = f"image has {own_python}, but the head's has {python}: use one Python"
+            yield Fault(field, message)
 
 
 # KubeRay appends these unconditionally, so its value wins; the first two only exist on workers.

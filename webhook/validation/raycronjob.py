@@ -28,17 +28,17 @@ def cron_schedule_invalid(cron: RayObject) -> Iterator[Fault]:
     field = cron.root / "spec" / "schedule"
     if field.given and not isinstance(field.value, str):
         return
-    text = field.text
-    if "TZ" in text:
+    schedule = field.text
+    if "TZ" in schedule:
         advice = "schedule contains a time zone: move it to the field timeZone"
         yield Fault(field, advice, since=(1, 7))
-        own = _OWN_ZONE.match(text)
-        if own and own[1]:
-            yield from _unknown(field, own[1], cron)
-        text = _OWN_ZONE.sub("", text)
-    if not text:
+        zone_match = _OWN_ZONE.match(schedule)
+        if zone_match and zone_match[1]:
+            yield from _unknown(field, zone_match[1], cron)
+        schedule = _OWN_ZONE.sub("", schedule)
+    if not schedule:
         yield Fault(field, "schedule is empty: write one such as '0 3 * * *'", REQUIRED)
-    elif problem := problem_of(_OWN_ZONE.sub("", text)):
+    elif problem := problem_of(_OWN_ZONE.sub("", schedule)):
         yield Fault(field, problem)
 
 
@@ -58,7 +58,9 @@ def _unknown(field: Field, zone: str, cron: RayObject) -> Iterator[Fault]:
     zones, name = cron.settings.time_zones, zone
     for folder in _COPIES:
         name = name.removeprefix(folder)
-    known = name in zones if zones else _ZONE.fullmatch(name) is not None
-    if not known and name not in _ALWAYS:
-        text = f"{shortened(zone, 40)!r} is not a time zone: write one such as Europe/Berlin or UTC"
-        yield Fault(field, text)
+    is_known = name in zones if zones else _ZONE.fullmatch(name) is not None
+    if not is_known and name not in _ALWAYS:
+        message = (
+            f"{shortened(zone, 40)!r} is not a time zone: write one such as Europe/Berlin or UTC"
+        )
+        yield Fault(field, message)

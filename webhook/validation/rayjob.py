@@ -26,9 +26,9 @@ def job_suspend_without_shutdown(job: Job) -> Iterator[Fault]:
     Suspending deletes the cluster, so KubeRay requires `shutdownAfterJobFinishes`.
     """
     if (job.field / "suspend").flag and not job.shutdown:
-        text = "suspend is true, but shutdownAfterJobFinishes is not: set it to true"
+        problem = "suspend is true, but shutdownAfterJobFinishes is not: set it to true"
         field = job.field / "shutdownAfterJobFinishes"
-        yield Fault(field, f"{text}, or remove suspend", REQUIRED)
+        yield Fault(field, f"{problem}, or remove suspend", REQUIRED)
 
 
 def job_suspend_with_selector(job: Job) -> Iterator[Fault]:
@@ -37,8 +37,8 @@ def job_suspend_with_selector(job: Job) -> Iterator[Fault]:
     The RayJob does not own the cluster, so KubeRay cannot suspend it.
     """
     if (job.field / "suspend").flag and job.selects:
-        text = "suspend is true, but clusterSelector names an existing cluster"
-        yield Fault(job.field / "suspend", f"{text}: remove one of the two", FORBIDDEN)
+        problem = "suspend is true, but clusterSelector names an existing cluster"
+        yield Fault(job.field / "suspend", f"{problem}: remove one of the two", FORBIDDEN)
 
 
 def job_ttl_invalid(job: Job) -> Iterator[Fault]:
@@ -60,8 +60,8 @@ def job_without_cluster(job: Job) -> Iterator[Fault]:
     The job has no cluster to run on.
     """
     if not (job.field / "rayClusterSpec").given and not job.selects:
-        text = f"rayClusterSpec is not set: add it, or clusterSelector with {_CLUSTER_KEY}"
-        yield Fault(job.field / "rayClusterSpec", text, REQUIRED)
+        message = f"rayClusterSpec is not set: add it, or clusterSelector with {_CLUSTER_KEY}"
+        yield Fault(job.field / "rayClusterSpec", message, REQUIRED)
 
 
 def job_selector_without_name(job: Job) -> Iterator[Fault]:
@@ -71,8 +71,8 @@ def job_selector_without_name(job: Job) -> Iterator[Fault]:
     """
     name = job.selector.key(_CLUSTER_KEY)
     if job.selects and (not name.given or name.value == ""):
-        text = f"clusterSelector has no {_CLUSTER_KEY}: set it to the name of a RayCluster"
-        yield Fault(name, text, REQUIRED)
+        message = f"clusterSelector has no {_CLUSTER_KEY}: set it to the name of a RayCluster"
+        yield Fault(name, message, REQUIRED)
 
 
 def job_sidecar_conflict(job: Job) -> Iterator[Fault]:
@@ -84,12 +84,12 @@ def job_sidecar_conflict(job: Job) -> Iterator[Fault]:
     if job.mode != SIDECAR:
         return
     if job.selects:
-        text = f"clusterSelector is set in {SIDECAR}: remove it, or write K8sJobMode"
-        yield Fault(job.selector, text, FORBIDDEN)
+        message = f"clusterSelector is set in {SIDECAR}: remove it, or write K8sJobMode"
+        yield Fault(job.selector, message, FORBIDDEN)
     for name in ("submitterPodTemplate", "submitterConfig"):
         if (job.field / name).given:
-            text = f"{name} is set, but {SIDECAR} has no submitter pod: remove it"
-            yield Fault(job.field / name, text, FORBIDDEN)
+            message = f"{name} is set, but {SIDECAR} has no submitter pod: remove it"
+            yield Fault(job.field / name, message, FORBIDDEN)
     policy = job.field / "rayClusterSpec" / "headGroupSpec" / "template" / "spec" / "restartPolicy"
     if policy.given and policy.text not in ("", "Never"):
         yield Fault(policy, f"restartPolicy is {policy.text[:20]} in {SIDECAR}: write Never")
@@ -106,8 +106,8 @@ def job_submitter_without_container(job: Job) -> Iterator[Fault]:
     """
     containers = job.submitter / "spec" / "containers"
     if job.submitter.given and not containers.size:
-        text = "containers is empty: add the container that submits the job"
-        yield Fault(containers, text, REQUIRED)
+        message = "containers is empty: add the container that submits the job"
+        yield Fault(containers, message, REQUIRED)
 
 
 def job_backoff_unsupported(job: Job) -> Iterator[Fault]:
@@ -117,14 +117,14 @@ def job_backoff_unsupported(job: Job) -> Iterator[Fault]:
     interactive job.
     """
     field = job.field / "backoffLimit"
-    what, since = "clusterSelector", (1, 6)
+    setting, since = "clusterSelector", (1, 6)
     if job.mode == INTERACTIVE:
-        what, since = INTERACTIVE, (1, 4)
+        setting, since = INTERACTIVE, (1, 4)
     elif not job.selects:
         return
     if (field.number or 0) > 0:
-        text = f"{field.number}, but a RayJob with {what} is not retried: remove it"
-        yield Fault(field, text, FORBIDDEN, since=since)
+        message = f"{field.number}, but a RayJob with {setting} is not retried: remove it"
+        yield Fault(field, message, FORBIDDEN, since=since)
 
 
 def job_number_not_positive(job: Job) -> Iterator[Fault]:
@@ -158,8 +158,8 @@ def job_waiting_not_interactive(job: Job) -> Iterator[Fault]:
     RayJob had started.
     """
     if (job.root / "status" / "jobDeploymentStatus").text == "Waiting" and job.mode != INTERACTIVE:
-        found = f"submissionMode is {job.mode or K8S_JOB} while the job is Waiting"
-        yield Fault(job.field / "submissionMode", f"{found}: write {INTERACTIVE} again")
+        problem = f"submissionMode is {job.mode or K8S_JOB} while the job is Waiting"
+        yield Fault(job.field / "submissionMode", f"{problem}: write {INTERACTIVE} again")
 
 
 def job_entrypoint_missing(job: Job) -> Iterator[Fault]:
@@ -188,16 +188,16 @@ def job_entrypoint_resources_unreadable(job: Job) -> Iterator[Fault]:
     https://docs.ray.io/en/latest/cluster/running-applications/job-submission/cli.html
     """
     field = job.field / "entrypointResources"
-    text = field.text
-    if not text or len(text) > _JSON_MAX or "$" in text or "`" in text:
+    json_text = field.text
+    if not json_text or len(json_text) > _JSON_MAX or "$" in json_text or "`" in json_text:
         return  # a shell replaces variables
     try:
-        value = json.loads(text)
+        value = json.loads(json_text)
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict) or {*map(type, value.values())} - {int, float}:
         yield Fault(
-            field, f'{shortened(text, 40)!r}: write JSON with numbers, such as {{"Custom": 1}}'
+            field, f'{shortened(json_text, 40)!r}: write JSON with numbers, such as {{"Custom": 1}}'
         )
 
 
@@ -212,9 +212,11 @@ def job_submitter_restarts(job: Job) -> Iterator[Fault]:
     policy = job.submitter / "spec" / "restartPolicy"
     listed = (job.submitter / "spec" / "containers").size > 0
     if listed and policy.value not in ("Never", "OnFailure"):
-        found = f"{shortened(policy.text, 40)!r}" if policy.text else "not set"
-        text = f"restartPolicy is {found}: write Never or OnFailure, as a Kubernetes Job needs"
-        yield Fault(policy, text, NOT_SUPPORTED if policy.text else REQUIRED)
+        policy_text = f"{shortened(policy.text, 40)!r}" if policy.text else "not set"
+        message = (
+            f"restartPolicy is {policy_text}: write Never or OnFailure, as a Kubernetes Job needs"
+        )
+        yield Fault(policy, message, NOT_SUPPORTED if policy.text else REQUIRED)
 
 
 def job_runtime_env_value_invalid(job: Job) -> Iterator[Fault]:

@@ -21,8 +21,8 @@ def service_head_service_named(service: Service) -> Iterator[Fault]:
     """
     field = service.cluster.field / "headGroupSpec" / "headService" / "metadata" / "name"
     if field.given and field.value != "":
-        text = "two clusters exist during an upgrade, so their head Services share no name"
-        yield Fault(field, f"{text}: remove it", FORBIDDEN)
+        problem = "two clusters exist during an upgrade, so their head Services share no name"
+        yield Fault(field, f"{problem}: remove it", FORBIDDEN)
 
 
 def service_upgrade_type_unknown(service: Service) -> Iterator[Fault]:
@@ -33,9 +33,9 @@ def service_upgrade_type_unknown(service: Service) -> Iterator[Fault]:
     """
     field = _strategy(service) / "type"
     newer = service.cluster.settings.since((1, 5)) is not False
-    known = (NEW_CLUSTER, INCREMENTAL, NONE) if newer else (NEW_CLUSTER, NONE)
-    if field.given and field.text not in known:
-        listed = f"{', '.join(known[:-1])} or {known[-1]}"
+    upgrade_types = (NEW_CLUSTER, INCREMENTAL, NONE) if newer else (NEW_CLUSTER, NONE)
+    if field.given and field.text not in upgrade_types:
+        listed = f"{', '.join(upgrade_types[:-1])} or {upgrade_types[-1]}"
         yield Fault(field, f"{shortened(str(field.value), 40)!r}: write {listed}", NOT_SUPPORTED)
 
 
@@ -53,8 +53,8 @@ def service_upgrade_type_missing(service: Service) -> Iterator[Fault]:
     if not strategy.given or kind.given or fixed:
         return
     if fixed is None or service.cluster.settings.enabled(_GATE):
-        text = f"type is not set, which ends KubeRay before 1.7: write {NEW_CLUSTER} or {NONE}"
-        yield Fault(kind, text, REQUIRED, doubtful=fixed is None)
+        message = f"type is not set, which ends KubeRay before 1.7: write {NEW_CLUSTER} or {NONE}"
+        yield Fault(kind, message, REQUIRED, doubtful=fixed is None)
 
 
 def service_deletion_delay_negative(service: Service) -> Iterator[Fault]:
@@ -86,13 +86,13 @@ def incremental_options_missing(service: Service) -> Iterator[Fault]:
         return
     options, names = _options(service), ("stepSizePercent", "intervalSeconds", "gatewayClassName")
     if not options.given:
-        text = f"clusterUpgradeOptions is not set: add {', '.join(names)}"
-        yield Fault(options, text, REQUIRED)
+        message = f"clusterUpgradeOptions is not set: add {', '.join(names)}"
+        yield Fault(options, message, REQUIRED)
         return
     for field in (options / name for name in names):
         if not field.given or field.value == "":
-            text = f"{field.token} is not set, which {INCREMENTAL} needs"
-            yield Fault(field, text, REQUIRED)
+            message = f"{field.token} is not set, which {INCREMENTAL} needs"
+            yield Fault(field, message, REQUIRED)
 
 
 def incremental_option_invalid(service: Service) -> Iterator[Fault]:
@@ -111,8 +111,8 @@ def incremental_option_invalid(service: Service) -> Iterator[Fault]:
             yield Fault(field, f"{field.number}: write a percentage from 0 to {_PERCENT_MAX}")
     most = _PERCENT_MAX if surge.number is None else surge.number
     if 0 <= most <= _PERCENT_MAX and most < (step.number or 0) <= _PERCENT_MAX:
-        text = f"{step.number}, above maxSurgePercent {most}: lower it, or raise the other"
-        yield Fault(step, text)
+        message = f"{step.number}, above maxSurgePercent {most}: lower it, or raise the other"
+        yield Fault(step, message)
     if interval.number is not None and interval.number <= 0:
         yield Fault(interval, f"{interval.number}: write 1 or more seconds")
 

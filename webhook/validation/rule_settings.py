@@ -21,10 +21,10 @@ def parse_kuberay(text: str) -> KubeRay | None:
 
 DEFAULT_GATES: Final[Mapping[KubeRay, Mapping[str, bool]]] = {
     release: gates
-    for text, gates in msgspec.json.decode(
+    for release_text, gates in msgspec.json.decode(
         get_data(__package__, "feature_gates.json") or b"", type=dict[str, dict[str, bool]]
     ).items()
-    if (release := parse_kuberay(text))
+    if (release := parse_kuberay(release_text))
 }
 """The feature gates of each release with their defaults, written by `make kuberay`.
 
@@ -34,8 +34,8 @@ https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/pkg/features/fea
 
 def default_gates(release: KubeRay | None) -> Mapping[str, bool]:
     """Return the gates of a release, of the nearest known one before it, or of the newest."""
-    known = [each for each in DEFAULT_GATES if release is None or each <= release]
-    return DEFAULT_GATES[max(known, default=min(DEFAULT_GATES))]
+    releases = [candidate for candidate in DEFAULT_GATES if release is None or candidate <= release]
+    return DEFAULT_GATES[max(releases, default=min(DEFAULT_GATES))]
 
 
 GATES: Final[Mapping[str, bool]] = {

@@ -74,9 +74,9 @@ class Rule(Struct, Generic[T], frozen=True):
     @property
     def text(self) -> str:
         """The documentation in paragraphs: problem, reason and source."""
-        text = cleandoc(self.check.__doc__ or "")
+        documentation = cleandoc(self.check.__doc__ or "")
         listed = ", ".join(f"`{name}`" for name in self.functions)
-        return f"{text}\n\nKubeRay validation.go ({listed})" if listed else text
+        return f"{documentation}\n\nKubeRay validation.go ({listed})" if listed else documentation
 
 
 def deny(check: Check[T], *functions: str, by: str = "", since: KubeRay = ALWAYS) -> Rule[T]:
@@ -119,7 +119,7 @@ OBJECT_RULES: Final = (
     deny(shard_groups.shard_index_copied),
     deny(metadata.annotation_value_invalid),
     deny(groups.identity_label_in_template),
-    *(_family(name, text) for name, text in FAMILIES.items()),
+    *(_family(name, documentation) for name, documentation in FAMILIES.items()),
     warn(lifecycle.placeholder_unresolved),
     warn(lifecycle.image_reference_invalid),
     deny(head_service.head_port_unnamed, by=KUBERAY),

@@ -56,8 +56,8 @@ def check(kind: str, value: object, settings: RuleSettings = DEFAULTS) -> list[F
     then sorted by field.
     """
     ray_object = read_ray_object(kind, value, settings)
-    found = _findings(ray_object, settings)
-    return _decided(value, chain(found, _run(QUOTA_RULES, Growth(None, ray_object), settings)))
+    findings = _findings(ray_object, settings)
+    return _decided(value, chain(findings, _run(QUOTA_RULES, Growth(None, ray_object), settings)))
 
 
 def check_file(
@@ -74,17 +74,25 @@ def check_file(
     another type, which the other rules take for an absent one: a finding that depends on such a
     value, or on a misspelt field, is left out.
     """
-    found = check(kind, pruned(kind, value, settings.kuberay), settings)
+    findings = check(kind, pruned(kind, value, settings.kuberay), settings)
     for version in meant(kind, value, settings):
-        others = check(kind, pruned(kind, version, settings.kuberay), settings)
-        same = {(other.rule, other.field.tokens, other.message) for other in others}
-        found = [each for each in found if (each.rule, each.field.tokens, each.message) in same]
-    said = {finding.field.tokens for finding in found if finding.level == DENY}
+        version_findings = check(kind, pruned(kind, version, settings.kuberay), settings)
+        same = {(other.rule, other.field.tokens, other.message) for other in version_findings}
+        findings = [
+            finding
+            for finding in findings
+            if (finding.rule, finding.field.tokens, finding.message) in same
+        ]
+    denied_fields = {finding.field.tokens for finding in findings if finding.level == DENY}
     ray_object = read_ray_object(kind, value, settings)
     ray_object.duplicates = duplicates
-    own = _run(FILE_RULES, ray_object, settings)
-    kept = (each for each in own if each.reason == TYPE_INVALID or each.field.tokens not in said)
-    return _ordered([*found, *kept])
+    file_findings = _run(FILE_RULES, ray_object, settings)
+    remaining_findings = (
+        finding
+        for finding in file_findings
+        if finding.reason == TYPE_INVALID or finding.field.tokens not in denied_fields
+    )
+    return _ordered([*findings, *remaining_findings])
 
 
 def check_owned(kind: str, value: object, settings: RuleSettings = DEFAULTS) -> list[Finding]:
@@ -115,18 +123,20 @@ def check_update(
     if moved and all(map(count_fits, counts)):
         pairs = [*zip(replicas_of(kind, old), counts, strict=False)] if scaled else []
         fewer = any(_fewer(*pair) for pair in pairs)
-        more = settings.namespaces is not None and any(_fewer(*reversed(pair)) for pair in pairs)
-        found = _left_behind(kind, old, new, settings) if fewer else []
-        return _ordered([*found, *_quotas(kind, old, new, settings)]) if more else found
-    before, after = (read_ray_object(kind, each, settings) for each in (old, new))
+        has_growth = settings.namespaces is not None and any(
+            _fewer(*reversed(pair)) for pair in pairs
+        )
+        findings = _left_behind(kind, old, new, settings) if fewer else []
+        return _ordered([*findings, *_quotas(kind, old, new, settings)]) if has_growth else findings
+    old_object, new_object = (read_ray_object(kind, value, settings) for value in (old, new))
     if moved or being_deleted(new):
-        return _new(before, after, settings, partial(_run, DECODING_RULES))
-    found = _new(before, after, settings, _findings)
-    update = read_update(before, after)
+        return _new(old_object, new_object, settings, partial(_run, DECODING_RULES))
+    findings = _new(old_object, new_object, settings, _findings)
+    update = read_update(old_object, new_object)
     if update is not None:
-        found += _run(UPDATE_RULES, update, settings)
-    found += _run(QUOTA_RULES, Growth(before, after, starts_second(update)), settings)
-    return _decided(new, found)
+        findings += _run(UPDATE_RULES, update, settings)
+    findings += _run(QUOTA_RULES, Growth(old_object, new_object, starts_second(update)), settings)
+    return _decided(new, findings)
 
 
 def _decided(value: object, found: Iterable[Finding]) -> list[Finding]:
@@ -137,11 +147,15 @@ def _decided(value: object, found: Iterable[Finding]) -> list[Finding]:
     found = list(found)
     if _runs_elsewhere(value):
         found = list(map(_only_stopping, found))
-    if any(each.rule in _STOPPING for each in found):
-        denied = [each for each in found if each.level == DENY and each.rule not in _STOPPING]
-        said = {each.field.tokens for each in denied}
+    if any(finding.rule in _STOPPING for finding in found):
+        denied = [
+            finding for finding in found if finding.level == DENY and finding.rule not in _STOPPING
+        ]
+        denied_fields = {finding.field.tokens for finding in denied}
         found = [
-            each for each in found if each.rule not in _STOPPING or each.field.tokens not in said
+            finding
+            for finding in found
+            if finding.rule not in _STOPPING or finding.field.tokens not in denied_fields
         ]
     return _ordered(found)
 
@@ -160,44 +174,44 @@ def _fewer(before: object, after: object) -> bool:
 
 def _left_behind(kind: str, old: object, new: object, settings: RuleSettings) -> list[Finding]:
     """Return warnings of problems that an update which only scales leaves behind."""
-    update = read_update(*(read_ray_object(kind, each, settings) for each in (old, new)))
-    found = _run(SCALE_RULES, update, settings) if update is not None else ()
-    return _ordered(map(_softened, found))
+    update = read_update(*(read_ray_object(kind, value, settings) for value in (old, new)))
+    findings = _run(SCALE_RULES, update, settings) if update is not None else ()
+    return _ordered(map(_softened, findings))
 
 
 def _quotas(kind: str, old: object, new: object, settings: RuleSettings) -> Iterator[Finding]:
     """Yield the findings of the limits of a namespace in an update that only scales."""
-    before, after = (read_ray_object(kind, each, settings) for each in (old, new))
-    return _run(QUOTA_RULES, Growth(before, after), settings)
+    old_object, new_object = (read_ray_object(kind, value, settings) for value in (old, new))
+    return _run(QUOTA_RULES, Growth(old_object, new_object), settings)
 
 
 def _new(old: RayObject, new: RayObject, settings: RuleSettings, find: Find) -> list[Finding]:
     """Return the findings in the new object; denials that the old object had too become warnings.
     A warning that the update makes a denial is new.
     """
-    found = list(find(new, settings))
-    places = Counter(each.place for each in found if each.level == DENY)
+    findings = list(find(new, settings))
+    places = Counter(finding.place for finding in findings if finding.level == DENY)
     if not places:
-        return found
-    before: dict[tuple[object, ...], list[Finding]] = {}
-    previous: dict[tuple[object, ...], list[Finding]] = {}
-    for each in (each for each in find(old, settings) if each.level == DENY):
-        before.setdefault(each.place, []).append(each)
-        previous.setdefault((each.rule, each.field.tokens), []).append(each)
+        return findings
+    denials_by_place: dict[tuple[object, ...], list[Finding]] = {}
+    denials_by_field: dict[tuple[object, ...], list[Finding]] = {}
+    for denial in (finding for finding in find(old, settings) if finding.level == DENY):
+        denials_by_place.setdefault(denial.place, []).append(denial)
+        denials_by_field.setdefault((denial.rule, denial.field.tokens), []).append(denial)
 
     def known(finding: Finding) -> bool:
         """Return whether the old object had this finding, or as many of the rule at the field: the
         value may have changed, and a message may name other fields.
         """
-        same = before.get(finding.place) or [
-            each
-            for each in previous.get((finding.rule, finding.field.tokens), ())
-            if finding.field.renamed(each.field)
+        same = denials_by_place.get(finding.place) or [
+            denial
+            for denial in denials_by_field.get((finding.rule, finding.field.tokens), ())
+            if finding.field.renamed(denial.field)
         ]
-        messages = {each.message for each in same}
+        messages = {denial.message for denial in same}
         return places[finding.place] <= len(same) or finding.message in messages
 
-    return [_softened(each) if known(each) else each for each in found]
+    return [_softened(finding) if known(finding) else finding for finding in findings]
 
 
 def being_deleted(value: object) -> bool:
@@ -209,12 +223,12 @@ def unknown_names(settings: RuleSettings) -> list[str]:
     """Return an error message for each unknown rule, enforcement action, gate and release in
     settings, printed at startup.
     """
-    known, levels = {rule.id for rule in RULES}, (OFF, WARN, DENY)
+    rule_ids, levels = {rule.id for rule in RULES}, (OFF, WARN, DENY)
     return [
         *(
-            f"there is no rule {name!r}{_near(name, known) or _ALL}"
+            f"there is no rule {name!r}{_near(name, rule_ids) or _ALL}"
             for name in settings.levels
-            if name not in known
+            if name not in rule_ids
         ),
         *(
             f"rule {name} cannot be {level!r}: write {OFF}, {WARN} or {DENY}"
@@ -234,8 +248,10 @@ def _unknown_release(release: KubeRay | None) -> Iterator[str]:
     """Yield that a release is not one of those that the rules are for."""
     major, newest = NEWEST
     if release is not None and not (major, 1) <= release <= NEWEST:
-        known = ", ".join(f"{major}.{minor}" for minor in range(1, newest + 1))
-        yield f"the rules do not know KubeRay {release[0]}.{release[1]}: write one of {known}"
+        releases = ", ".join(f"{major}.{minor}" for minor in range(1, newest + 1))
+        yield (
+            f"the rules do not know KubeRay {release[0]}.{release[1]}: write one of {releases}"
+        )
 
 
 def _near(name: str, known: Iterable[str]) -> str:
@@ -264,9 +280,9 @@ def _run(rules: Iterable[Rule[T]], view: T, settings: RuleSettings) -> Iterator[
             for fault in islice(rule.check(view), FAULTS_MAX):
                 checked = settings.since(max(rule.since, fault.since))
                 if checked is not False:
-                    own = WARN if fault.doubtful or checked is None else level
+                    fault_level = WARN if fault.doubtful or checked is None else level
                     message = fault.message[:MESSAGE_MAX]
-                    yield Finding(rule.id, own, fault.field, message, fault.reason)
+                    yield Finding(rule.id, fault_level, fault.field, message, fault.reason)
 
 
 def _only_stopping(finding: Finding) -> Finding:

@@ -35,13 +35,13 @@ def runtime_env_values(env: Field) -> Iterator[Fault]:
         yield Fault(variables, "write a map of variables, such as A: '1'")
     for name, value in variables.map.items():
         if not isinstance(value, str):
-            shown = "null" if value is None else str(value)[:20]
-            text = f"{shown} is not a string: write it in quotes"
-            yield Fault(variables.key(name), text)
+            value_text = "null" if value is None else str(value)[:20]
+            message = f"{value_text} is not a string: write it in quotes"
+            yield Fault(variables.key(name), message)
     installers = [name for name in _INSTALLERS if env.map.get(name)]
     if len(installers) > 1:
-        text = f"{' and '.join(installers)} cannot be used together: keep one"
-        yield Fault(env / installers[1], text, FORBIDDEN)
+        message = f"{' and '.join(installers)} cannot be used together: keep one"
+        yield Fault(env / installers[1], message, FORBIDDEN)
 
 
 def unknown_key(holder: Field, key: str, known: frozenset[str]) -> Fault:

@@ -62,14 +62,17 @@ def problem_of(schedule: str) -> str:
         return "it is too long"
     if schedule.startswith("@"):
         every = schedule.removeprefix(_EVERY)
-        known = schedule in _WORDS or (every != schedule and parse_duration(every) is not None)
-        return "" if known else f"{schedule[:40]!r} is none of {', '.join(_WORDS)}, @every 1h"
+        is_valid = schedule in _WORDS or (every != schedule and parse_duration(every) is not None)
+        return "" if is_valid else f"{schedule[:40]!r} is none of {', '.join(_WORDS)}, @every 1h"
     fields = schedule.split()
     if len(fields) != len(_PARTS):
         return f"{len(fields)} fields: write minute, hour, day of month, month and day of week"
-    for (name, low, high, words), text in zip(_PARTS, fields, strict=True):
-        if not all(_readable(each, low, high, words) for each in filter(None, text.split(","))):
-            return f"{name} {text[:40]!r}: write {low} to {high}, *, ranges or steps"
+    for (name, low, high, numbers_by_word), field in zip(_PARTS, fields, strict=True):
+        if not all(
+            _readable(expression, low, high, numbers_by_word)
+            for expression in filter(None, field.split(","))
+        ):
+            return f"{name} {field[:40]!r}: write {low} to {high}, *, ranges or steps"
     return ""
 
 
@@ -80,7 +83,7 @@ def _readable(expression: str, low: int, high: int, words: Mapping[str, str]) ->
     first, *lasts = span.split("-")
     if first in ("*", "?"):
         return True
-    ends = [words.get(text.lower(), text) for text in (first, *lasts)]
+    ends = [words.get(end.lower(), end) for end in (first, *lasts)]
     if len(lasts) > 1 or not all(map(_NUMBER.fullmatch, ends)):
         return False
     return low <= int(ends[0]) <= int(ends[-1]) <= high

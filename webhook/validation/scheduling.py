@@ -43,8 +43,8 @@ def gang_autoscaled(cluster: Cluster) -> Iterator[Fault]:
     https://github.com/ray-project/kuberay/pull/4962
     """
     if _grouped_by_kuberay(cluster) and cluster.autoscaling:
-        text = "no effect, as the cluster autoscales: remove it, or enableInTreeAutoscaling"
-        yield Fault(_label(cluster), text)
+        message = "no effect, as the cluster autoscales: remove it, or enableInTreeAutoscaling"
+        yield Fault(_label(cluster), message)
 
 
 def gang_other_scheduler(cluster: Cluster) -> Iterator[Fault]:
@@ -59,13 +59,13 @@ def gang_other_scheduler(cluster: Cluster) -> Iterator[Fault]:
         return
     for label in names.OTHER_SCHEDULER_LABELS:
         if label in cluster.labels:
-            text = f"no effect beside {names.LABEL_GANG}: remove one of the two"
-            yield Fault((cluster.meta / "labels").key(label), text)
+            message = f"no effect beside {names.LABEL_GANG}: remove one of the two"
+            yield Fault((cluster.meta / "labels").key(label), message)
     for group in cluster.everyone:
         field = group.pod / "schedulerName"
         if field.text not in ("", "default-scheduler"):
-            found = f"schedulerName is {field.text[:24]}"
-            yield Fault(field, f"{found}, but {names.LABEL_GANG} needs default-scheduler")
+            problem = f"schedulerName is {field.text[:24]}"
+            yield Fault(field, f"{problem}, but {names.LABEL_GANG} needs default-scheduler")
 
 
 def gang_label_value(cluster: Cluster) -> Iterator[Fault]:
@@ -78,10 +78,10 @@ def gang_label_value(cluster: Cluster) -> Iterator[Fault]:
     """
     value = cluster.labels.get(names.LABEL_GANG)
     if value is not None and value.lower() != "true":
-        text = (
+        message = (
             f"{shortened(value, 40)!r} is true for some schedulers only: write true, or remove it"
         )
-        yield Fault(_label(cluster), text, NOT_SUPPORTED)
+        yield Fault(_label(cluster), message, NOT_SUPPORTED)
 
 
 def scheduling_group_in_template(cluster: Cluster) -> Iterator[Fault]:
@@ -92,16 +92,16 @@ def scheduling_group_in_template(cluster: Cluster) -> Iterator[Fault]:
 
     https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
     """
-    text = f"set by hand: use {names.ANNOTATION_SCHEDULING_GROUP} or {names.LABEL_GANG}"
+    message = f"set by hand: use {names.ANNOTATION_SCHEDULING_GROUP} or {names.LABEL_GANG}"
     if _grouped_by_kuberay(cluster):
-        text = f"with {names.LABEL_GANG}, KubeRay sets schedulingGroup: remove it"
+        message = f"with {names.LABEL_GANG}, KubeRay sets schedulingGroup: remove it"
     elif _gang(cluster).active:
         annotation = _annotation(cluster).token
-        text = f"schedulingGroup is set, so {annotation} has no effect: remove one"
+        message = f"schedulingGroup is set, so {annotation} has no effect: remove one"
     for group in cluster.everyone:
         field = group.pod / "schedulingGroup"
         if field.given:
-            yield Fault(field, text)
+            yield Fault(field, message)
 
 
 def scheduling_group_obstacle(cluster: Cluster) -> Iterator[Fault]:
@@ -129,8 +129,10 @@ def scheduling_group_not_served(cluster: Cluster) -> Iterator[Fault]:
     https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
     """
     if cluster.settings.pod_groups is False and _gang(cluster).active:
-        text = "no effect: the API server serves no PodGroups; turn on GenericWorkload and its API"
-        yield Fault(_annotation(cluster), text)
+        message = (
+            "no effect: the API server serves no PodGroups; turn on GenericWorkload and its API"
+        )
+        yield Fault(_annotation(cluster), message)
 
 
 def _gang(cluster: Cluster) -> Gang:
@@ -158,8 +160,8 @@ def _annotation(cluster: Cluster) -> Field:
 
 def _grouped_by_kuberay(cluster: Cluster) -> bool:
     """Return whether KubeRay creates a PodGroup of Kubernetes, for which its gate must be on."""
-    asked = cluster.labels.get(names.LABEL_GANG, "").lower() == "true"
-    return asked and cluster.settings.enabled(_GATE)
+    has_gang_label = cluster.labels.get(names.LABEL_GANG, "").lower() == "true"
+    return has_gang_label and cluster.settings.enabled(_GATE)
 
 
 def _label(cluster: Cluster) -> Field:
@@ -192,9 +194,9 @@ def kueue_slices_missing(cluster: Cluster) -> Iterator[Fault]:
         if not group.replicas or _sliced(group):
             continue
         if names.KUEUE_REQUIRED_TOPOLOGY not in group.annotations.strings:
-            text = "where the queue's flavor has a topology: set this to a level of it"
-            text += f", and podset-slice-size to {group.hosts}"
-            yield Fault(group.annotations.key(names.KUEUE_SLICE_REQUIRED_TOPOLOGY), text)
+            message = "where the queue's flavor has a topology: set this to a level of it"
+            message += f", and podset-slice-size to {group.hosts}"
+            yield Fault(group.annotations.key(names.KUEUE_SLICE_REQUIRED_TOPOLOGY), message)
 
 
 def kueue_replicas_mixed(cluster: Cluster) -> Iterator[Fault]:
@@ -211,8 +213,8 @@ def kueue_replicas_mixed(cluster: Cluster) -> Iterator[Fault]:
         replicas = group.scale.desired
         several = replicas > 1 and _sliced(group)
         if several and replicas * group.hosts > _slice_size(group):
-            text = "whose hosts Kueue may mix: use a group for each replica"
-            yield Fault(group.field / "replicas", f"replicas is {replicas}, {text}")
+            advice = "whose hosts Kueue may mix: use a group for each replica"
+            yield Fault(group.field / "replicas", f"replicas is {replicas}, {advice}")
 
 
 def kueue_slice_size(cluster: Cluster) -> Iterator[Fault]:
@@ -229,9 +231,9 @@ def kueue_slice_size(cluster: Cluster) -> Iterator[Fault]:
             continue
         size = _slice_size(group)
         if size < 1 or size % group.hosts:
-            found = shortened(field.text, 20)
-            text = f"{found!r}: write numOfHosts, which is {group.hosts}, or a multiple"
-            yield Fault(field, text, doubtful=not cluster.kueue.queued)
+            size_text = shortened(field.text, 20)
+            message = f"{size_text!r}: write numOfHosts, which is {group.hosts}, or a multiple"
+            yield Fault(field, message, doubtful=not cluster.kueue.queued)
 
 
 def kueue_too_many_groups(cluster: Cluster) -> Iterator[Fault]:
@@ -245,8 +247,10 @@ def kueue_too_many_groups(cluster: Cluster) -> Iterator[Fault]:
     field = cluster.field / "workerGroupSpecs"
     if cluster.kueue.queued and field.size >= _POD_SETS_MAX:
         most = _POD_SETS_MAX - 1
-        text = f"{field.size} worker groups: a Kueue workload contains at most {most} and the head"
-        yield Fault(field, text)
+        message = (
+            f"{field.size} worker groups: a Kueue workload contains at most {most} and the head"
+        )
+        yield Fault(field, message)
 
 
 def kueue_group_named_head(cluster: Cluster) -> Iterator[Fault]:
@@ -258,8 +262,8 @@ def kueue_group_named_head(cluster: Cluster) -> Iterator[Fault]:
     """
     for group in cluster.groups if cluster.kueue.queued else ():
         if group.name == _HEAD:
-            text = f"groupName is {_HEAD}, as Kueue calls the head's pods: use another name"
-            yield Fault(group.field / "groupName", text, FORBIDDEN)
+            message = f"groupName is {_HEAD}, as Kueue calls the head's pods: use another name"
+            yield Fault(group.field / "groupName", message, FORBIDDEN)
 
 
 def kueue_autoscaling_not_elastic(cluster: Cluster) -> Iterator[Fault]:
@@ -272,10 +276,10 @@ def kueue_autoscaling_not_elastic(cluster: Cluster) -> Iterator[Fault]:
     """
     elastic = cluster.annotations.get(names.KUEUE_ELASTIC_JOB) == "true"
     if cluster.kueue.queued and cluster.autoscaling and not elastic:
-        text = (
+        message = (
             f"Kueue refuses it without annotation {names.KUEUE_ELASTIC_JOB}: add it, or write false"
         )
-        yield Fault(cluster.field / "enableInTreeAutoscaling", text, FORBIDDEN)
+        yield Fault(cluster.field / "enableInTreeAutoscaling", message, FORBIDDEN)
 
 
 def kueue_job_not_shut_down(job: Job) -> Iterator[Fault]:
@@ -290,8 +294,8 @@ def kueue_job_not_shut_down(job: Job) -> Iterator[Fault]:
     if job.cluster is None or not job.cluster.kueue.queued:
         return
     if job.selects:
-        text = "Kueue refuses a selector beside rayClusterSpec: remove one of the two"
-        yield Fault(job.selector, text, FORBIDDEN)
+        message = "Kueue refuses a selector beside rayClusterSpec: remove one of the two"
+        yield Fault(job.selector, message, FORBIDDEN)
     elif not job.shutdown:
         field = job.field / "shutdownAfterJobFinishes"
         yield Fault(field, "Kueue refuses a RayJob that keeps its cluster: write true", REQUIRED)
@@ -313,8 +317,12 @@ def _slice_size(group: Group) -> int:
     annotation is not a number.
     """
     field = group.annotations.key(names.KUEUE_SLICE_SIZE)
-    text = field.text if field.given else str(group.hosts)
-    return int(text) if text.isascii() and text.isdigit() and len(text) < len(str(2**31)) else 0
+    size_text = field.text if field.given else str(group.hosts)
+    return (
+        int(size_text)
+        if size_text.isascii() and size_text.isdigit() and len(size_text) < len(str(2**31))
+        else 0
+    )
 
 
 def compute_domain_not_kept(cluster: Cluster) -> Iterator[Fault]:
@@ -338,8 +346,8 @@ def compute_domain_head_outside(cluster: Cluster) -> Iterator[Fault]:
     https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/dra-cds.html
     """
     if _unit(cluster) not in ("", CLUSTER) and cluster.head.has_gpus:
-        text = "the head has GPUs and is outside: write cluster, or take the GPUs from the head"
-        yield Fault(_domain(cluster), text)
+        message = "the head has GPUs and is outside: write cluster, or take the GPUs from the head"
+        yield Fault(_domain(cluster), message)
 
 
 def compute_domain_claimed(cluster: Cluster) -> Iterator[Fault]:
@@ -351,8 +359,8 @@ def compute_domain_claimed(cluster: Cluster) -> Iterator[Fault]:
     """
     for group in cluster.everyone if _unit(cluster) else ():
         if has_own(group.claims):
-            text = f"claims a ComputeDomain already: remove it or {COMPUTE_DOMAIN.annotation}"
-            yield Fault(group.pod / "resourceClaims", text)
+            message = f"claims a ComputeDomain already: remove it or {COMPUTE_DOMAIN.annotation}"
+            yield Fault(group.pod / "resourceClaims", message)
 
 
 def compute_domain_shared_node(cluster: Cluster) -> Iterator[Fault]:
@@ -389,7 +397,9 @@ def node_label_not_allowed(cluster: Cluster) -> Iterator[Fault]:
     https://docs.ray.io/en/latest/ray-core/scheduling/labels.html
     """
     allowed = cluster.settings.node_labels
-    for each in read_pairs(NODE_LABELS.read(cluster.annotations)):
-        if allowed is not None and each.node not in allowed:
-            text = f"{each.node[:40]} is not passed on: add it to the webhook's node labels"
-            yield Fault(cluster.annotation(NODE_LABELS.annotation), text)
+    for node_label in read_pairs(NODE_LABELS.read(cluster.annotations)):
+        if allowed is not None and node_label.node not in allowed:
+            message = (
+                f"{node_label.node[:40]} is not passed on: add it to the webhook's node labels"
+            )
+            yield Fault(cluster.annotation(NODE_LABELS.annotation), message)

@@ -68,8 +68,8 @@ def schema_violated(ray_object: RayObject) -> Iterator[Fault]:
     schema, root = _schema(ray_object)
     if root is None:
         version = (ray_object.root / "apiVersion").text[:_SHOWN]
-        text = f"KubeRay has no {ray_object.kind} in {version}: write ray.io/v1"
-        yield Fault(ray_object.root / "apiVersion", text, NOT_SUPPORTED)
+        message = f"KubeRay has no {ray_object.kind} in {version}: write ray.io/v1"
+        yield Fault(ray_object.root / "apiVersion", message, NOT_SUPPORTED)
     else:
         yield from _metadata(ray_object.meta)
         for field, part in described(ray_object.root, schema, root):
@@ -87,10 +87,10 @@ def _metadata(meta: Field) -> Iterator[Fault]:
     name, prefix = meta / "name", meta / "generateName"
     if name.value in (None, "") and prefix.value in (None, ""):
         yield Fault(name, "the name is not set: every object needs one", REQUIRED)
-    for field, text in ((name, name.text), (prefix, _masked(prefix.text))):
-        if text and not is_dns_subdomain(text):
-            found = f"the name is {shortened(field.text, _SHOWN)!r}"
-            yield Fault(field, f"{found}: use lower-case letters, digits, '-' and '.'")
+    for field, name_text in ((name, name.text), (prefix, _masked(prefix.text))):
+        if name_text and not is_dns_subdomain(name_text):
+            problem = f"the name is {shortened(field.text, _SHOWN)!r}"
+            yield Fault(field, f"{problem}: use lower-case letters, digits, '-' and '.'")
 
 
 def _masked(prefix: str) -> str:
@@ -113,16 +113,16 @@ def field_unknown(ray_object: RayObject) -> Iterator[Fault]:
     """
     schema, root = _schema(ray_object)
     for holder, part in described(ray_object.root, schema, root) if root is not None else ():
-        known = part.fields
-        if known is None:
+        part_fields = part.fields
+        if part_fields is None:
             continue
-        for key in (each for each in holder.map if each not in known):
-            near = get_close_matches(key, known, n=1)
+        for key in (field_name for field_name in holder.map if field_name not in part_fields):
+            near = get_close_matches(key, part_fields, n=1)
             hint = f"did you mean {near[0]}?" if near else "remove it, or look where it belongs"
             newest = schema_of(None)
             later = _part_at(newest, newest.roots.get(_version(ray_object)), holder.tokens)
             newer = later is not None and later.below(key) is not None
-            doubtful = newer or not misspelt(key, known)
+            doubtful = newer or not misspelt(key, part_fields)
             yield Fault(holder / key, f"no such field: {hint}", NOT_SUPPORTED, doubtful=doubtful)
 
 
@@ -170,10 +170,10 @@ def meant(kind: str, value: object, settings: RuleSettings) -> list[Any]:
     renamed: list[tuple[Field, str]] = []
     for field, part in described(ray_object.root, schema, root) if root is not None else ():
         if part.type in _PROBES and not _has_type(field.value, part.type):
-            own = unquoted(field.value, part.type)
-            wrong.append((field, _PROBES[part.type] if own is None else (own, own)))
+            plain = unquoted(field.value, part.type)
+            wrong.append((field, _PROBES[part.type] if plain is None else (plain, plain)))
         if part.fields is not None:
-            for key in (each for each in field.map if each not in part.fields):
+            for key in (field_name for field_name in field.map if field_name not in part.fields):
                 name = misspelt(key, part.fields)
                 renamed += [(field / key, name)] if name and name not in field.map else []
     if not wrong and not renamed:
@@ -209,8 +209,8 @@ def key_duplicate(ray_object: RayObject) -> Iterator[Fault]:
     https://yaml.org/spec/1.2.2/#3213-node-comparison
     """
     for duplicate in ray_object.duplicates:
-        text = f"{duplicate.problem[:80]}: the last value counts, remove the others"
-        yield Fault(ray_object.root.below(duplicate.tokens), text, DUPLICATE)
+        message = f"{duplicate.problem[:80]}: the last value counts, remove the others"
+        yield Fault(ray_object.root.below(duplicate.tokens), message, DUPLICATE)
 
 
 def pruned(kind: str, value: Any, release: tuple[int, int] | None) -> Any:  # noqa: ANN401 - JSON
@@ -220,9 +220,9 @@ def pruned(kind: str, value: Any, release: tuple[int, int] | None) -> Any:  # no
     root = schema.roots.get(f"{version}/{kind}")
     if root is None:
         return value
-    kept: dict[str, Any] = _pruned(value, schema, root)
-    kept.pop("status", None)
-    return kept
+    stored_object: dict[str, Any] = _pruned(value, schema, root)
+    stored_object.pop("status", None)
+    return stored_object
 
 
 def _schema(ray_object: RayObject) -> tuple[Schema, int | None]:
@@ -256,12 +256,12 @@ def _faults(field: Field, part: Part) -> Iterator[Fault]:
 def _list(field: Field, part: Part) -> Iterator[Fault]:
     if part.min_items is not None and field.size < part.min_items:
         yield Fault(field, f"{field.size} entries: write at least {part.min_items}")
-    seen: set[str] = set()
+    identities: set[str] = set()
     for item in field.items():
         key = _identity(item, part)
-        if key and key in seen:
+        if key and key in identities:
             yield Fault(item, "another entry of the list has the same name or key", DUPLICATE)
-        seen.add(key)
+        identities.add(key)
 
 
 def _identity(item: Field, part: Part) -> str:
@@ -276,20 +276,20 @@ def _identity(item: Field, part: Part) -> str:
 
 
 def _has_type(value: Any, kind: str) -> bool:  # noqa: ANN401 - JSON has values of every type
-    found = type(value)
-    whole = found is int or (found is float and value.is_integer())
+    value_type = type(value)
+    whole = value_type is int or (value_type is float and value.is_integer())
     match kind:
         case "string":
-            return found is str
+            return value_type is str
         case "boolean":
-            return found is bool
+            return value_type is bool
         case "number":
-            return found in (int, float)
+            return value_type in (int, float)
         case "date-time":
-            return found is str and _DATE.fullmatch(value) is not None
+            return value_type is str and _DATE.fullmatch(value) is not None
         case "quantity":
-            return whole or (found is str and _QUANTITY.fullmatch(value) is not None)
-    return whole or (found is str and kind == "int-or-string")
+            return whole or (value_type is str and _QUANTITY.fullmatch(value) is not None)
+    return whole or (value_type is str and kind == "int-or-string")
 
 
 def _limits(field: Field, part: Part) -> Iterator[Fault]:
@@ -317,16 +317,18 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 def _type(field: Field, wanted: str, kind: str = "") -> Fault:
-    held = field.value
-    if unquoted(held, kind) is not None:
-        text = f'"{shortened(held, _SHOWN)}" is a string: remove the quotes'
-        return Fault(field, text, TYPE_INVALID)
-    if isinstance(held, dict | list):
-        return Fault(field, f"{_KINDS[type(held)]}: write {wanted}", TYPE_INVALID)
-    text = shortened(str(held).lower() if isinstance(held, bool) else str(held), _SHOWN)
-    if wanted == _WANTED["string"] and held is not None:
-        return Fault(field, f'{text} is not a string: quote it, as in "{text}"', TYPE_INVALID)
-    return Fault(field, f"{text!r}: write {wanted}", TYPE_INVALID)
+    value = field.value
+    if unquoted(value, kind) is not None:
+        message = f'"{shortened(value, _SHOWN)}" is a string: remove the quotes'
+        return Fault(field, message, TYPE_INVALID)
+    if isinstance(value, dict | list):
+        return Fault(field, f"{_KINDS[type(value)]}: write {wanted}", TYPE_INVALID)
+    value_text = shortened(str(value).lower() if isinstance(value, bool) else str(value), _SHOWN)
+    if wanted == _WANTED["string"] and value is not None:
+        return Fault(
+            field, f'{value_text} is not a string: quote it, as in "{value_text}"', TYPE_INVALID
+        )
+    return Fault(field, f"{value_text!r}: write {wanted}", TYPE_INVALID)
 
 
 def _pruned(value: Any, schema: Schema, name: str | int) -> Any:  # noqa: ANN401 - JSON

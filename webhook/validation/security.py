@@ -23,13 +23,13 @@ def auth_ray_too_old(cluster: Cluster) -> Iterator[Fault]:
     """
     field = cluster.field / "rayVersion"
     release = parse_release(field.text)
-    what, since = "authOptions.mode token", TOKEN_SINCE
+    option, since = "authOptions.mode token", TOKEN_SINCE
     if _kubernetes(cluster).flag:
-        what, since = "enableK8sTokenAuth", KUBERNETES_SINCE
+        option, since = "enableK8sTokenAuth", KUBERNETES_SINCE
     if _token(cluster) and (release is None or release < since):
-        found = repr(field.text[:20]) if field.text else "not set"
-        needed = f"{what} needs {shown(since)}.0"
-        yield Fault(field, f"rayVersion is {found}, but {needed}: raise it, or remove that")
+        version_text = repr(field.text[:20]) if field.text else "not set"
+        needed = f"{option} needs {shown(since)}.0"
+        yield Fault(field, f"rayVersion is {version_text}, but {needed}: raise it, or remove that")
 
 
 def auth_kubernetes_conflict(cluster: Cluster) -> Iterator[Fault]:
@@ -40,11 +40,13 @@ def auth_kubernetes_conflict(cluster: Cluster) -> Iterator[Fault]:
     if _kubernetes(cluster).flag:
         secret = cluster.field / "authOptions" / "secretName"
         if not _token(cluster):
-            text = "mode is not token, but enableK8sTokenAuth is true: write token, or remove that"
-            yield Fault(cluster.field / "authOptions" / "mode", text)
+            message = (
+                "mode is not token, but enableK8sTokenAuth is true: write token, or remove that"
+            )
+            yield Fault(cluster.field / "authOptions" / "mode", message)
         elif secret.text:
-            text = "secretName is set beside enableK8sTokenAuth: remove one of the two"
-            yield Fault(secret, text, FORBIDDEN)
+            message = "secretName is set beside enableK8sTokenAuth: remove one of the two"
+            yield Fault(secret, message, FORBIDDEN)
 
 
 def auth_kubernetes_unsupported(cluster: Cluster) -> Iterator[Fault]:
@@ -54,8 +56,8 @@ def auth_kubernetes_unsupported(cluster: Cluster) -> Iterator[Fault]:
     """
     field = _kubernetes(cluster)
     if field.flag and cluster.field.token in ("rayClusterSpec", "rayClusterConfig"):
-        text = f"a {cluster.owner} cannot have enableK8sTokenAuth: remove it, and use secretName"
-        yield Fault(field, text, FORBIDDEN)
+        message = f"a {cluster.owner} cannot have enableK8sTokenAuth: remove it, and use secretName"
+        yield Fault(field, message, FORBIDDEN)
 
 
 def _token(cluster: Cluster) -> bool:
@@ -81,8 +83,8 @@ def network_policy_unused_rules(cluster: Cluster) -> Iterator[Fault]:
     holders = (policy / "head", policy / "worker", *(policy / "workerGroups").items())
     for holder in holders if name else ():
         if (holder / name).size:
-            text = f"{name} has no effect with mode {mode}: remove it, or write mode DenyAll"
-            yield Fault(holder / name, text, FORBIDDEN)
+            message = f"{name} has no effect with mode {mode}: remove it, or write mode DenyAll"
+            yield Fault(holder / name, message, FORBIDDEN)
 
 
 def network_policy_group_name(cluster: Cluster) -> Iterator[Fault]:
@@ -95,8 +97,8 @@ def network_policy_group_name(cluster: Cluster) -> Iterator[Fault]:
         for group in cluster.groups:
             if group.name and not is_dns_label(group.name):
                 advice = "with networkPolicy, use lower-case letters, digits and '-'"
-                text = f"groupName is {shortened(group.name, 63)!r}: {advice}"
-                yield Fault(group.field / "groupName", text)
+                message = f"groupName is {shortened(group.name, 63)!r}: {advice}"
+                yield Fault(group.field / "groupName", message)
 
 
 def network_policy_group_unknown(cluster: Cluster) -> Iterator[Fault]:
@@ -104,12 +106,14 @@ def network_policy_group_unknown(cluster: Cluster) -> Iterator[Fault]:
 
     The intended group would have no rules, so KubeRay refuses the RayCluster.
     """
-    known = {group.name for group in cluster.groups}
+    group_names = {group.name for group in cluster.groups}
     for entry in (_policy(cluster) / "workerGroups").items():
         name = entry / "groupName"
-        if name.text not in known:
-            text = f"no worker group is named {shortened(name.text, 63)!r}: write the name of one"
-            yield Fault(name, text, NOT_FOUND)
+        if name.text not in group_names:
+            message = (
+                f"no worker group is named {shortened(name.text, 63)!r}: write the name of one"
+            )
+            yield Fault(name, message, NOT_FOUND)
 
 
 def _policy(cluster: Cluster) -> Field:
@@ -135,5 +139,5 @@ def tls_set_by_hand(cluster: Cluster) -> Iterator[Fault]:
                 yield Fault(name, f"tlsOptions sets {name.text}: remove it", FORBIDDEN)
         for mount in (holder / "volumeMounts").items():
             if (mount / "name").text == _VOLUME or (mount / "mountPath").text == _MOUNT_PATH:
-                text = f"tlsOptions mounts {_VOLUME} at {_MOUNT_PATH}: remove the mount"
-                yield Fault(mount, text, FORBIDDEN)
+                message = f"tlsOptions mounts {_VOLUME} at {_MOUNT_PATH}: remove the mount"
+                yield Fault(mount, message, FORBIDDEN)

@@ -220,11 +220,11 @@ def serve_config_unreadable(service: Service) -> Iterator[Fault]:
         return
     applications = service.configuration / "applications"
     if not applications.given and "import_path" in read.value:
-        text = "Ray needs a list of applications: put it below applications, as - import_path"
-        yield Fault(applications, text, REQUIRED)
+        message = "Ray needs a list of applications: put it below applications, as - import_path"
+        yield Fault(applications, message, REQUIRED)
     elif applications.given and type(applications.value) is not list:
-        found = f"applications is {_shown(applications.value)}"
-        yield Fault(applications, f"{found}: write a list, each entry with an import_path")
+        problem = f"applications is {_shown(applications.value)}"
+        yield Fault(applications, f"{problem}: write a list, each entry with an import_path")
 
 
 def serve_config_missing(service: Service) -> Iterator[Fault]:
@@ -241,8 +241,8 @@ def serve_config_missing(service: Service) -> Iterator[Fault]:
     if not empty and read.value is not None and "import_path" not in read.value:
         empty = read.value.get("applications") in (None, [])
     if empty:
-        text = "no application: write applications, each with an import_path such as module:app"
-        yield Fault(field, text, REQUIRED)
+        message = "no application: write applications, each with an import_path such as module:app"
+        yield Fault(field, message, REQUIRED)
 
 
 def serve_application_invalid(service: Service) -> Iterator[Fault]:
@@ -259,32 +259,35 @@ def serve_application_invalid(service: Service) -> Iterator[Fault]:
     routes: dict[str, Field] = {}
     for application in service.applications():
         if type(application.value) is not dict:
-            shown = _shown(application.value)
-            text = f"{shown} is not an application: write a map with an import_path"
-            yield Fault(application, text)
+            message = (
+                f"{_shown(application.value)} is not an application: write a map with an import_path"
+            )
+            yield Fault(application, message)
             continue
         yield from _import_path(application / "import_path")
         name, route = application / "name", application / "route_prefix"
         if name.value == "":
             yield Fault(name, "the name is empty: write one, or remove it")
-        called = str(name.value) if name.given else _DEFAULT_NAME
-        if called in names:
-            text = f"another application has the name {called[:40]}: rename one of the two"
-            yield Fault(name, text, DUPLICATE)
-        names[called] = name
+        application_name = str(name.value) if name.given else _DEFAULT_NAME
+        if application_name in names:
+            message = (
+                f"another application has the name {application_name[:40]}: rename one of the two"
+            )
+            yield Fault(name, message, DUPLICATE)
+        names[application_name] = name
         if problem := _route(route.text):
             yield Fault(route, problem)
         prefix = _ROOT if "route_prefix" not in application.map else route.value
         if isinstance(prefix, str) and prefix in routes:
             doubtful = not route.given or not routes[prefix].given
-            text = f"another application is served at {prefix[:40]}: set another route_prefix"
-            yield Fault(route, text, DUPLICATE, doubtful=doubtful)
+            message = f"another application is served at {prefix[:40]}: set another route_prefix"
+            yield Fault(route, message, DUPLICATE, doubtful=doubtful)
         if isinstance(prefix, str):
             routes.setdefault(prefix, route)
         for key in ("host", "port"):
             if (application / key).given:
-                text = f"{key} is set in an application: move it to http_options.{key}"
-                yield Fault(application / key, text, FORBIDDEN)
+                message = f"{key} is set in an application: move it to http_options.{key}"
+                yield Fault(application / key, message, FORBIDDEN)
 
 
 def serve_value_invalid(service: Service) -> Iterator[Fault]:
@@ -299,23 +302,23 @@ def serve_value_invalid(service: Service) -> Iterator[Fault]:
     """
     release = service.cluster.release
     strict = release is None or release >= STRICT_SINCE
-    for field, known in _maps(service):
-        for name, wanted in known.items():
+    for field, types_by_name in _maps(service):
+        for name, value_type in types_by_name.items():
             value = field / name
             if not value.given:
                 continue
-            accepted = wanted.accepts(value.value)
-            if not accepted or (strict and not wanted.strictly(value.value)):
-                text = f"{_shown(value.value)}: write {wanted.called}"
-                yield Fault(value, text, doubtful=accepted and release is None)
+            accepted = value_type.accepts(value.value)
+            if not accepted or (strict and not value_type.strictly(value.value)):
+                message = f"{_shown(value.value)}: write {value_type.called}"
+                yield Fault(value, message, doubtful=accepted and release is None)
     for deployment in service.deployments():
         if type(deployment.value) is not dict:
-            text = f"{_shown(deployment.value)} is not a deployment: write a map with its name"
-            yield Fault(deployment, text)
+            message = f"{_shown(deployment.value)} is not a deployment: write a map with its name"
+            yield Fault(deployment, message)
             continue
         if not (deployment / "name").given:
-            text = "the name is not set: write the name of a deployment"
-            yield Fault(deployment / "name", text, REQUIRED)
+            message = "the name is not set: write the name of a deployment"
+            yield Fault(deployment / "name", message, REQUIRED)
         yield from _exclusions(deployment)
         yield from _bounds(deployment / "autoscaling_config")
     for env in service.runtime_envs():
@@ -335,13 +338,15 @@ def serve_key_unknown(service: Service) -> Iterator[Fault]:
     if type((service.configuration / "applications").value) is not list:
         return
     release = service.cluster.release
-    for field, known in _maps(service):
-        names = frozenset(known)
+    for field, types_by_name in _maps(service):
+        names = frozenset(types_by_name)
         for key in field.map:
-            if key not in names and (known is not TOP or get_close_matches(key[:64], names, 1)):
+            if key not in names and (
+                types_by_name is not TOP or get_close_matches(key[:64], names, 1)
+            ):
                 yield unknown_key(field, key, names)
-            elif key in names and release and (text := _of_another_release(key, release)):
-                yield Fault(field / key, text, NOT_SUPPORTED)
+            elif key in names and release and (message := _of_another_release(key, release)):
+                yield Fault(field / key, message, NOT_SUPPORTED)
     for env in service.runtime_envs():
         yield from runtime_env_keys(env)
 
@@ -371,26 +376,26 @@ def _maps(service: Service) -> Iterator[tuple[Field, Fields]]:
         yield deployment, DEPLOYMENT
         yield deployment / "ray_actor_options", ACTOR
         yield deployment / "autoscaling_config", AUTOSCALING
-    for each in (config, *service.applications(), *service.deployments()):
-        yield each / "logging_config", LOGGING
+    for field in (config, *service.applications(), *service.deployments()):
+        yield field / "logging_config", LOGGING
 
 
 def _import_path(field: Field) -> Iterator[Fault]:
     """Yield problems of the import path of an application. Ray also accepts `module.name`."""
-    text, advice = field.text, "write module:name of the application"
+    path, advice = field.text, "write module:name of the application"
     if not field.given:
         yield Fault(field, f"import_path is not set: {advice}", REQUIRED)
-    elif not text:
+    elif not path:
         yield Fault(field, f"{_shown(field.value)}: {advice}")
-    if not text:
+    if not path:
         return
-    module, _, name = text.rpartition(":" if ":" in text else ".")
-    broken = ":" in module or module.startswith(".") or any(map(str.isspace, text)) or "/" in text
+    module, _, name = path.rpartition(":" if ":" in path else ".")
+    broken = ":" in module or module.startswith(".") or any(map(str.isspace, path)) or "/" in path
     if not module or not name or broken:
         yield Fault(
-            field, f"{shortened(text, 40)!r}: write module:name, such as app.main:deployment"
+            field, f"{shortened(path, 40)!r}: write module:name, such as app.main:deployment"
         )
-    elif module.endswith(".py") and ":" in text:
+    elif module.endswith(".py") and ":" in path:
         advice = f"write {module.removesuffix('.py')}:{name}"[:60]
         yield Fault(field, f"a module, and not a file: {advice}", doubtful=True)
 
@@ -415,8 +420,8 @@ def _exclusions(deployment: Field) -> Iterator[Fault]:
         (per_node, bundles, per_node.given and bundles.given),
     ):
         if both:
-            text = f"{field.token} is set beside {beside.token}: remove one of the two"
-            yield Fault(field, text, FORBIDDEN)
+            message = f"{field.token} is set beside {beside.token}: remove one of the two"
+            yield Fault(field, message, FORBIDDEN)
 
 
 def _bounds(autoscaling: Field) -> Iterator[Fault]:
@@ -427,8 +432,8 @@ def _bounds(autoscaling: Field) -> Iterator[Fault]:
     ):
         upper, lower = (_number((autoscaling / name).value) for name in (high, low))
         if upper is not None and lower is not None and upper < lower:
-            text = f"{upper:g}, below {low} {lower:g}: raise it, or lower the other"
-            yield Fault(autoscaling / high, text)
+            message = f"{upper:g}, below {low} {lower:g}: raise it, or lower the other"
+            yield Fault(autoscaling / high, message)
             return
 
 

@@ -40,8 +40,8 @@ def shard_index_copied(ray_object: RayObject) -> Iterator[Fault]:
     """
     field = ray_object.annotation(names.ANNOTATION_SHARD_INDEX)
     if ray_object.kind in _COPIED and field.given:
-        text = f"each cluster of a {ray_object.kind} gets its own index: remove the annotation"
-        yield Fault(field, text, FORBIDDEN)
+        message = f"each cluster of a {ray_object.kind} gets its own index: remove the annotation"
+        yield Fault(field, message, FORBIDDEN)
 
 
 def shard_index_changed(update: Update) -> Iterator[Fault]:
@@ -56,5 +56,5 @@ def shard_index_changed(update: Update) -> Iterator[Fault]:
     stays = update.service is None and group and SHARD_GROUP.read(new) == group
     field = update.new.annotation(names.ANNOTATION_SHARD_INDEX)
     if stays and read_index(index) is not None and field.given and SHARD_INDEX.read(new) != index:
-        text = f"immutable: write {index} again, or remove the annotation from your manifest"
-        yield Fault(field, text, FORBIDDEN)
+        message = f"immutable: write {index} again, or remove the annotation from your manifest"
+        yield Fault(field, message, FORBIDDEN)

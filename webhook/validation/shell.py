@@ -56,9 +56,9 @@ def read_marks(text: str) -> Iterator[Mark]:
         kind = token.lastgroup
         if kind in ("skipped", "double"):
             offset = token.start("double")
-            for found in _ESCAPED.finditer(token["double"] or ""):
-                if not found[0].startswith("\\"):
-                    yield _expansion(found, offset)
+            for expansion in _ESCAPED.finditer(token["double"] or ""):
+                if not expansion[0].startswith("\\"):
+                    yield _expansion(expansion, offset)
         elif kind == "expansion":
             yield _expansion(token, 0)
             if token[0] in ("`", "$("):
@@ -73,7 +73,7 @@ def read_expansions(text: str) -> Iterator[Mark]:
     """Yield the expansions of a text that stands in double quotes, in which JSON and Go escape
     backslashes, so that none escapes a `$`.
     """
-    return (_expansion(found, 0) for found in _EXPANSIONS.finditer(text))
+    return (_expansion(expansion, 0) for expansion in _EXPANSIONS.finditer(text))
 
 
 def wrapped(text: str) -> str:

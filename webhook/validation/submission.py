@@ -45,12 +45,12 @@ def job_entrypoint_in_shell(job: Job) -> Iterator[Fault]:
     (`BuildJobSubmitCommand`)
     """
     field = job.field / "entrypoint"
-    text = field.text.strip()
-    if not text or len(text) > _LONGEST or not job.in_shell:
+    entrypoint = field.text.strip()
+    if not entrypoint or len(entrypoint) > _LONGEST or not job.in_shell:
         return
     present = _present(job)
-    marks = [mark for mark in read_marks(text) if not _is_same(mark, present)]
-    if problem := _syntax(text, marks) or _operator(text, marks) or _expansion(marks):
+    marks = [mark for mark in read_marks(entrypoint) if not _is_same(mark, present)]
+    if problem := _syntax(entrypoint, marks) or _operator(entrypoint, marks) or _expansion(marks):
         yield Fault(field, problem, since=_SINCE)
 
 
@@ -73,12 +73,12 @@ def job_runtime_env_in_shell(job: Job) -> Iterator[Fault]:
     parts += [(metadata.key(key), {key: value}) for key, value in metadata.map.items()]
     for field, value in parts:
         texts = islice(_texts(value), _CHECKED)
-        marks = (mark for text in texts for mark in read_expansions(text))
+        marks = (mark for string in texts for mark in read_expansions(string))
         mark = next((mark for mark in marks if not _is_same(mark, present)), None)
         if mark is not None:
-            found = f"{mark.text[:40]} is the submitter's, usually empty"
+            problem = f"{mark.text[:40]} is the submitter's, usually empty"
             advice = "use HTTPMode, or env in the pods"
-            yield Fault(field, f"{found}: {advice}", since=_SINCE)
+            yield Fault(field, f"{problem}: {advice}", since=_SINCE)
 
 
 def _present(job: Job) -> frozenset[str] | None:
@@ -140,8 +140,8 @@ def _operator(text: str, marks: list[Mark]) -> str:
 def _expansion(marks: list[Mark]) -> str:
     for mark in marks:
         if mark.kind == "expansion":
-            found = f"{mark.text[:30]} is the submitter's, usually empty"
-            return f"{found}: {_SCRIPT}"
+            problem = f"{mark.text[:30]} is the submitter's, usually empty"
+            return f"{problem}: {_SCRIPT}"
     return ""
 
 

@@ -41,8 +41,8 @@ def upgrade_strategy_not_own(cluster: Cluster) -> Iterator[Fault]:
     """
     kind = cluster.field / "upgradeStrategy" / "type"
     if kind.given and cluster.owner in (names.RAYJOB_KIND, names.RAYSERVICE_KIND):
-        text = f"the {cluster.owner} that owns this cluster replaces it: remove upgradeStrategy"
-        yield Fault(kind, text, FORBIDDEN)
+        message = f"the {cluster.owner} that owns this cluster replaces it: remove upgradeStrategy"
+        yield Fault(kind, message, FORBIDDEN)
 
 
 _STARTED_WITH: Final = ("template", "rayStartParams", "resources", "labels")
@@ -59,9 +59,9 @@ def group_removed(update: Update) -> Iterator[Fault]:
     """
     if not update.in_place:
         return
-    kept = {group.name for group in update.new.groups}
+    group_names = {group.name for group in update.new.groups}
     for group in update.old.groups:
-        if group.name in kept or not group.scale.desired:
+        if group.name in group_names or not group.scale.desired:
             continue
         yield Fault(
             update.new.field / "workerGroupSpecs",
@@ -80,9 +80,9 @@ def group_reordered(update: Update) -> Iterator[Fault]:
     """
     if not update.old.autoscaling or update.service is not None:
         return
-    before = {group.name: group.field.token for group in reversed(update.old.groups)}
+    old_indices = {group.name: group.field.token for group in reversed(update.old.groups)}
     for group in update.new.groups:
-        if group.name and before.get(group.name, group.field.token) != group.field.token:
+        if group.name and old_indices.get(group.name, group.field.token) != group.field.token:
             yield Fault(
                 group.field,
                 f"group {group.name[:40]} moved, and the autoscaler goes by index: add "
@@ -104,8 +104,8 @@ def num_of_hosts_changed(update: Update) -> Iterator[Fault]:
         if old.scale.desired and new.hosts != old.hosts:
             more = new.hosts > old.hosts
             effect = "so KubeRay deletes every replica" if more else "which running replicas keep"
-            text = f"numOfHosts was {old.hosts}, {effect}: add a new group instead"
-            yield Fault(new.field / "numOfHosts", text)
+            message = f"numOfHosts was {old.hosts}, {effect}: add a new group instead"
+            yield Fault(new.field / "numOfHosts", message)
 
 
 def pods_stay_old(update: Update) -> Iterator[Fault]:
@@ -124,10 +124,10 @@ def pods_stay_old(update: Update) -> Iterator[Fault]:
         for name in _STARTED_WITH if running else ():
             field = new.field / name
             if not same((old.field / name).value, field.value, masks.get(name)):
-                text = (
+                message = (
                     f"running pods do not change: use upgradeStrategy {RECREATE}, or a RayService"
                 )
-                yield Fault(field, text)
+                yield Fault(field, message)
                 break
 
 
@@ -158,11 +158,11 @@ def service_starts_new_cluster(update: Update) -> Iterator[Fault]:
     if update.service is None or not changed:
         return
     kind = (update.service / "upgradeStrategy" / "type").text
-    text = "no effect: the upgradeStrategy of this RayService is None"
+    message = "no effect: the upgradeStrategy of this RayService is None"
     if kind != NONE:
         grows = "grows step by step" if kind == INCREMENTAL else "starts at full size"
-        text = f"a second cluster {grows} beside the old one: check that it fits"
-    yield Fault(update.new.field / changed[0], text)
+        message = f"a second cluster {grows} beside the old one: check that it fits"
+    yield Fault(update.new.field / changed[0], message)
 
 
 def new_cluster_fields(update: Update) -> list[str]:

@@ -54,14 +54,16 @@ def _problem(text: str, release: Release | None, *, wheels: bool) -> str:
     protocol, separator, rest = text.partition("://")
     if not separator or "$" in text:
         return ""
-    known = (*_REMOTE, *(("http",) if release is None or release >= _TARS_SINCE else ()))
+    protocols = (*_REMOTE, *(("http",) if release is None or release >= _TARS_SINCE else ()))
     local = release is None or release >= _LOCAL_SINCE
     if protocol == _UPLOADED or (protocol == _LOCAL and local):
         return ""
-    if protocol.lower() not in known:
-        return f"Ray has no protocol {shortened(protocol, 20)!r}: write one of {', '.join(known)}"
+    if protocol.lower() not in protocols:
+        return (
+            f"Ray has no protocol {shortened(protocol, 20)!r}: write one of {', '.join(protocols)}"
+        )
     tars = (*(_TARS if release is None or release >= _TARS_SINCE else ()), *([".tar.xz"] * local))
-    archives = tuple(each for each in (*_ARCHIVES, *tars) if wheels or each != ".whl")
+    archives = tuple(suffix for suffix in (*_ARCHIVES, *tars) if wheels or suffix != ".whl")
     path = rest.partition("#")[0].partition("?")[0]
     if path.endswith(archives):
         return ""
