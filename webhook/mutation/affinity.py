@@ -40,14 +40,16 @@ def replica_edits(replica: Replica) -> list[Edit]:
     everywhere = replica.policy.apart == "all"
     apart = [_other(label, value, key, everywhere=everywhere) for label, value in mine.items()]
     why = "no host of another replica in that domain"
-    return [*edits, *(AppendTerm(APART, each, why) for each in apart if each not in present.apart)]
+    return [*edits, *(AppendTerm(APART, term, why) for term in apart if term not in present.apart)]
 
 
 def _usual_key(replica: Replica) -> str:
     """Return the node label within one value of which hosts with such devices are scheduled, or an
     empty text if the webhook sets none.
     """
-    keys = (each.topology_key for each in DEVICES if each.topology_key and replica.count(each))
+    keys = (
+        device.topology_key for device in DEVICES if device.topology_key and replica.count(device)
+    )
     return next(keys, "") if replica.slice.owns_pool else ""
 
 

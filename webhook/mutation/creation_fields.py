@@ -88,8 +88,8 @@ def scheduling_group(replica: Replica) -> list[Edit]:
     if problem := scheduling_groups.excluded(spec.scheduler_name, spec.eviction_responders):
         return [Warn(f"no scheduling group: {problem}")]
     if not replica.policy.pod_groups:
-        text = "the API server serves no PodGroups; turn on GenericWorkload and scheduling.k8s.io"
-        return [Warn(f"no scheduling group: {text}")]
+        reason = "the API server serves no PodGroups; turn on GenericWorkload and scheduling.k8s.io"
+        return [Warn(f"no scheduling group: {reason}")]
     edits: list[Edit] = [
         SetField("schedulingGroup", {"podGroupName": name}, _WHY[gang.granularity])
     ]

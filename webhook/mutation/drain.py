@@ -61,11 +61,11 @@ def replica_edits(replica: Replica) -> list[Edit]:
         seconds = read_seconds(cluster.drain_seconds) or 0
     if not seconds:
         return []
-    given = ray.variable(names.RAY_DRAIN_TIMEOUT)
-    own = own_seconds((given and given.value) or "")
-    if own == 0:
+    variable = ray.variable(names.RAY_DRAIN_TIMEOUT)
+    timeout = own_seconds((variable and variable.value) or "")
+    if timeout == 0:
         return []
-    drain, why = seconds if own is None else own, "Ray drains for as long on SIGTERM"
+    drain, why = seconds if timeout is None else timeout, "Ray drains for as long on SIGTERM"
     edits: list[Edit] = [*fill(ray, [Variable(names.RAY_DRAIN_TIMEOUT, str(seconds), why)])]
     grace = replica.pod.spec.termination_grace_period_seconds
     if (DEFAULT_GRACE if grace is None else grace) < drain + MARGIN:

@@ -40,25 +40,25 @@ def fold(replica: Replica, edits: Sequence[Edit]) -> list[Operation]:
     """
     operations: list[Operation] = []
     variables: dict[str, list[SetEnv]] = {}
-    others: dict[type, list[Any]] = {}
+    edits_by_type: dict[type, list[Any]] = {}
     for edit in edits:
         if type(edit) is SetEnv:
             variables.setdefault(edit.container, []).append(edit)
         elif (write := _IN_ORDER.get(type(edit))) is not None:
             operations += write(replica, edit)
         else:
-            others.setdefault(type(edit), []).append(edit)
+            edits_by_type.setdefault(type(edit), []).append(edit)
     meta = replica.pod.metadata
-    labels = {edit.key: edit.value for edit in others.get(SetLabel, ())}
-    annotations = {edit.key: edit.value for edit in others.get(SetAnnotation, ())}
+    labels = {edit.key: edit.value for edit in edits_by_type.get(SetLabel, ())}
+    annotations = {edit.key: edit.value for edit in edits_by_type.get(SetAnnotation, ())}
     operations += extended("/metadata/labels", meta.labels, labels)
     operations += extended("/metadata/annotations", meta.annotations, annotations)
     bare = {slot.path for slot in replica.slots if not slot.variables}
     for path, changes in variables.items():
         operations += _variables(path, changes, empty=path in bare)
-    if terms := others.get(AppendTerm):
+    if terms := edits_by_type.get(AppendTerm):
         operations += _affinity(replica.pod, terms)
-    if rules := others.get(AppendResizeRule):
+    if rules := edits_by_type.get(AppendResizeRule):
         operations += _resize_rules(replica.ray.container.resize_policy, rules)
     return operations
 

@@ -50,7 +50,9 @@ def _kinds_below(wait: Resources, resource: str, other: str | float) -> tuple[st
     """
     amounts = {"requests": wait.requests or {}, "limits": wait.limits or {}}
     present = {
-        kind: read_quantity(each[resource]) for kind, each in amounts.items() if resource in each
+        kind: read_quantity(quantities[resource])
+        for kind, quantities in amounts.items()
+        if resource in quantities
     }
     request, maximum = present.get("requests"), read_quantity(other)
     same = all(amount == request for amount in present.values())

@@ -70,8 +70,10 @@ def subdomain(replica: Replica) -> list[Edit]:
     why = "KubeRay's headless service resolves it"
     edits.append(SetField("subdomain", replica.service, why))
     if replica.hosts == 1 and not replica.cluster.multi_host:
-        text = f"service {replica.service} is needed, and KubeRay creates none without numOfHosts"
-        edits.append(Warn(f"{text} > 1: create it"))
+        message = (
+            f"service {replica.service} is needed, and KubeRay creates none without numOfHosts"
+        )
+        edits.append(Warn(f"{message} > 1: create it"))
     return edits
 
 
@@ -84,5 +86,5 @@ def hostname(worker: Worker) -> list[Edit]:
         return [SetField("hostname", name, "host name that peers resolve")]
     if present == name:
         return []
-    text = f"spec.hostname is set by hand, but peers look for {name}"
-    return [Warn(f"{text}: remove it from the template")]
+    problem = f"spec.hostname is set by hand, but peers look for {name}"
+    return [Warn(f"{problem}: remove it from the template")]

@@ -33,8 +33,8 @@ def replica_edits(replica: Replica) -> list[Edit]:
     if not replica.policy.zones or _delivered(replica):
         return []
     variables = [
-        Variable(name, "", f"{what} of the Node, for Ray", field_path=f"metadata.labels['{key}']")
-        for name, key, what in _PLACES
+        Variable(name, "", f"{place} of the Node, for Ray", field_path=f"metadata.labels['{key}']")
+        for name, key, place in _PLACES
     ]
     return [*fill(replica.ray, variables)]
 
@@ -45,20 +45,22 @@ def host_edits(worker: Worker) -> list[Edit]:
     if not (cluster.replica_label or cluster.node_labels):
         return []
     if _delivered(replica):
-        text = f"KubeRay sets {names.KUBERAY_NODE_LABELS}; use its labels"
-        return [Warn(f"no labels for Ray by annotations: {text}")]
+        reason = f"KubeRay sets {names.KUBERAY_NODE_LABELS}; use its labels"
+        return [Warn(f"no labels for Ray by annotations: {reason}")]
     labels = _identity_labels(worker) if cluster.replica_label else {}
     variables: list[Variable] = []
-    allowed = [each for each in cluster.node_labels if _allowed(replica, each.node)]
-    for key, label in sorted({each.node: each.ray for each in allowed}.items()):
+    allowed = [
+        node_label for node_label in cluster.node_labels if _allowed(replica, node_label.node)
+    ]
+    for key, label in sorted({node_label.node: node_label.ray for node_label in allowed}.items()):
         name = f"{names.NODE_LABEL}{len(variables)}"
         path, why = f"metadata.annotations['{key}']", "the Node's label, for Ray"
         variables.append(Variable(name, "", why, field_path=path))
         labels[label] = f"$({name})"
     edits: list[Edit] = [
-        Warn(f"{each.node} is not passed on: the webhook's topology.nodeLabels lacks it")
-        for each in cluster.node_labels
-        if each not in allowed
+        Warn(f"{node_label.node} is not passed on: the webhook's topology.nodeLabels lacks it")
+        for node_label in cluster.node_labels
+        if node_label not in allowed
     ]
     if labels:
         edits += _override(replica.ray, variables, labels)
@@ -86,10 +88,10 @@ def _delivered(replica: Replica) -> bool:
 
 def _override(slot: Slot, variables: list[Variable], labels: dict[str, str]) -> list[Edit]:
     """Return the labels of Ray, preceded by the variables that they refer to."""
-    text = msgspec.json.encode(labels).decode()
-    given = slot.variable(names.RAY_OVERRIDE_LABELS)
-    if given is not None and (given.value or given.value_from):
-        if given.value == text:
+    json_text = msgspec.json.encode(labels).decode()
+    variable = slot.variable(names.RAY_OVERRIDE_LABELS)
+    if variable is not None and (variable.value or variable.value_from):
+        if variable.value == json_text:
             return []
         return [
             Warn(
@@ -98,4 +100,4 @@ def _override(slot: Slot, variables: list[Variable], labels: dict[str, str]) -> 
             )
         ]
     why = "label selectors of Ray place work by these"
-    return [*fill(slot, [*variables, Variable(names.RAY_OVERRIDE_LABELS, text, why)])]
+    return [*fill(slot, [*variables, Variable(names.RAY_OVERRIDE_LABELS, json_text, why)])]

@@ -63,13 +63,13 @@ class _Template(Struct, gc=False):
     numbers: list[tuple[bytes, int, int]]
 
     def of(self, identity: HostIdentity, suffix: str, holder: str) -> bytes:
-        text = self.text.replace(_INDEX_HOLE, b"%d" % identity.replica)
-        text = text.replace(_SUFFIX_HOLE, suffix.encode())
+        patch = self.text.replace(_INDEX_HOLE, b"%d" % identity.replica)
+        patch = patch.replace(_SUFFIX_HOLE, suffix.encode())
         if holder:
-            text = text.replace(_HOLDER_HOLE, holder.encode())
+            patch = patch.replace(_HOLDER_HOLE, holder.encode())
         for hole, step, first in self.numbers:
-            text = text.replace(hole, b"%d" % (identity.host * step + first))
-        return text
+            patch = patch.replace(hole, b"%d" % (identity.host * step + first))
+        return patch
 
 
 Key = tuple[str, str, bool, bool]
@@ -123,12 +123,12 @@ class PatchCache:
         is_worker = cluster.groups.get(group.group_name) is group
         key = (cluster.uid, group.group_name, bool(holder), bool(identity.name))
         pod_input = _input_of(pod) if is_worker else b""
-        known = self.groups.get(cluster.namespace, key) if is_worker else None
-        if known is not None and known.applies(pod_input, cluster, policy):
-            if known.template is UNSET:
-                known.template = _template(pod, identity, cluster, group, policy, holder)
-                self._put(cluster.namespace, key, known)
-            if (filled := _filled(known.template, identity, group, holder)) is not None:
+        cached_group = self.groups.get(cluster.namespace, key) if is_worker else None
+        if cached_group is not None and cached_group.applies(pod_input, cluster, policy):
+            if cached_group.template is UNSET:
+                cached_group.template = _template(pod, identity, cluster, group, policy, holder)
+                self._put(cluster.namespace, key, cached_group)
+            if (filled := _filled(cached_group.template, identity, group, holder)) is not None:
                 self.hits += 1
                 return filled
             is_worker = False
@@ -148,8 +148,8 @@ class PatchCache:
 
     def _drop(self, namespace: str, key: Key, cluster: ref[RayClusterConfig]) -> None:
         """Remove a group whose RayCluster has another configuration, or was deleted."""
-        known = self.groups.get(namespace, key)
-        if known is not None and known.cluster is cluster:
+        cached_group = self.groups.get(namespace, key)
+        if cached_group is not None and cached_group.cluster is cluster:
             self.groups.remove(namespace, key)
 
 
@@ -158,8 +158,8 @@ def _input_of(pod: Pod) -> bytes:
     digest of it.
     """
     legacy = pod.labels.get(names.LABEL_LEGACY_REPLICA_INDEX)
-    text = _encode((pod.spec, pod.metadata.annotations, legacy))
-    return text if len(text) <= _INPUT_BYTES_MAX else sha256(text).digest()
+    pod_input = _encode((pod.spec, pod.metadata.annotations, legacy))
+    return pod_input if len(pod_input) <= _INPUT_BYTES_MAX else sha256(pod_input).digest()
 
 
 def _filled(
@@ -189,10 +189,10 @@ def _template(
         return None  # the term may be equal to that of some replica
     sample = read_replica(pod, identity, cluster, group, holder=holder, policy=policy)
     holders = _HOLDERS if holder else ("", "")
-    one, other = [_probed(sample, *each) for each in zip(_PROBES, holders, strict=True)]
-    if one is None or other is None or len(one) > _TEMPLATE_BYTES_MAX:
+    patch, other = [_probed(sample, *pair) for pair in zip(_PROBES, holders, strict=True)]
+    if patch is None or other is None or len(patch) > _TEMPLATE_BYTES_MAX:
         return None
-    template = _opened(one, len(sample.processes))
+    template = _opened(patch, len(sample.processes))
     return template if template.of(_PROBES[1], _PROBES[1].name, holders[1]) == other else None
 
 
@@ -215,12 +215,12 @@ def _probed(sample: Replica, probe: HostIdentity, holder: str) -> bytes | None:
     name = f"{sample.group_name}-{probe.name}" if sample.name else ""
     replica = replace(sample, index=probe.replica, name=name, holder=holder)
     try:
-        made = edits(replica, probe.host)
+        probe_edits = edits(replica, probe.host)
     except Denied:
         return None
-    if any(type(each) is Warn or (type(each) is SetEnv and each.slot >= 0) for each in made):
+    if any(type(edit) is Warn or (type(edit) is SetEnv and edit.slot >= 0) for edit in probe_edits):
         return None
-    patch = fold(replica, made)
+    patch = fold(replica, probe_edits)
     return encode(patch) if patch else b""
 
 

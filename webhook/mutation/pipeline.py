@@ -108,9 +108,9 @@ def edits(replica: Replica, host: int) -> list[Edit]:
 
     Raises Denied with every reason why the replica cannot work.
     """
-    found = unmet_preconditions(replica)
-    if found:
-        raise Denied(*found.values(), rules=tuple(found))
+    causes_by_rule = unmet_preconditions(replica)
+    if causes_by_rule:
+        raise Denied(*causes_by_rule.values(), rules=tuple(causes_by_rule))
     return host_edits(Worker(replica, host)) + replica_edits(replica)
 
 
@@ -121,7 +121,7 @@ def operations(replica: Replica, host: int) -> list[Operation]:
 
 def answer(replica: Replica, host: int) -> Answer:
     """Return the response for a host, without a patch if nothing changes. Raises Denied."""
-    made = edits(replica, host)
-    warnings = tuple([edit.text for edit in made if type(edit) is Warn])
-    patch = fold(replica, made)
+    pod_edits = edits(replica, host)
+    warnings = tuple([edit.text for edit in pod_edits if type(edit) is Warn])
+    patch = fold(replica, pod_edits)
     return Answer((), encode(patch) if patch else None, warnings)

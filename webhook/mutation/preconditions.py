@@ -41,20 +41,23 @@ def unmet_preconditions(replica: Replica) -> dict[str, Cause]:
     """Return every unmet precondition of a replica, by the validation rule that reports the same
     problem for its RayCluster.
     """
-    found = {_SIZE: _size(replica)}
+    problems_by_rule = {_SIZE: _size(replica)}
     if replica.needs_names:
-        own = {"group-name-no-host-name": _names(replica), "tpu-topology-mismatch": _slice(replica)}
-        found = own | found
+        host_problems = {
+            "group-name-no-host-name": _names(replica),
+            "tpu-topology-mismatch": _slice(replica),
+        }
+        problems_by_rule = host_problems | problems_by_rule
     return {
         rule: _cause(rule, replica.group_name, problem)
-        for rule, problem in found.items()
+        for rule, problem in problems_by_rule.items()
         if problem is not None
     }
 
 
 def _cause(rule: str, group: str, problem: tuple[str, str]) -> Cause:
-    text, field = problem
-    return Cause(INVALID, f'worker group "{group[:40]}": {text} [{rule}]', field)
+    message, field = problem
+    return Cause(INVALID, f'worker group "{group[:40]}": {message} [{rule}]', field)
 
 
 def _names(replica: Replica) -> tuple[str, str] | None:
@@ -63,29 +66,29 @@ def _names(replica: Replica) -> tuple[str, str] | None:
     last = host_name(group, replica.index, replica.hosts - 1)
     field = f"metadata.labels[{names.LABEL_GROUP}]"
     if replica.hosts > 1 and replica.holder and len(group) > REPLICA_NAME_GROUP_MAX:
-        text = (
+        message = (
             f"groupName has {len(group)} characters: use at most {REPLICA_NAME_GROUP_MAX} with "
             "numOfHosts above 1"
         )
     elif len(last) > DNS_LABEL_MAX:
-        text = (
+        message = (
             f"host name {last} has {len(last)} characters, above {DNS_LABEL_MAX}: shorten "
             "groupName, or lower maxReplicas"
         )
     elif not is_dns_label(last):
-        text = (
+        message = (
             f"{group!r} cannot be part of a host name: use letters, digits and '-' only, and begin "
             "with a letter or digit"
         )
     elif not is_dns_label(service):
-        text = (
+        message = (
             f"the headless Service {service!r} has no valid name: shorten or correct the name of "
             "the RayCluster"
         )
         field = f"metadata.labels[{names.LABEL_CLUSTER}]"
     else:
         return None
-    return text, field
+    return message, field
 
 
 def _slice(replica: Replica) -> tuple[str, str] | None:
@@ -100,17 +103,17 @@ def _slice(replica: Replica) -> tuple[str, str] | None:
     else:
         field = f"spec.nodeSelector[{names.NODE_TPU_TOPOLOGY}]"
     try:
-        found = hosts_of(topology, chips)
+        count = hosts_of(topology, chips)
     except TopologyError as error:
         return str(error), field
-    if found == hosts:
+    if count == hosts:
         return None
     other = advice(replica.slice.generation, chips * hosts, "change the topology")
-    text = (
-        f"topology {topology} has {found} hosts of {chips} chips, but numOfHosts is {hosts}: set "
-        f"that to {found}, or {other}"
+    message = (
+        f"topology {topology} has {count} hosts of {chips} chips, but numOfHosts is {hosts}: set "
+        f"that to {count}, or {other}"
     )
-    return text, field
+    return message, field
 
 
 def _size(replica: Replica) -> tuple[str, str] | None:

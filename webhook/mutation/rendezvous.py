@@ -49,7 +49,7 @@ def _meets(replica: Replica) -> bool:
     return (
         replica.hosts > 1
         and profiles.NONE not in replica.cluster.profiles
-        and any(replica.devices.get(each.name) for each in DEVICES if each.rendezvous)
+        and any(replica.devices.get(device.name) for device in DEVICES if device.rendezvous)
     )
 
 
@@ -57,28 +57,30 @@ def _settings(chosen: tuple[Profile, ...]) -> tuple[tuple[Setting, ...], tuple[S
     """Return the settings that are the same for all hosts, and those with a rank, of the chosen
     profiles.
     """
-    settings = [each for profile in (profiles.RENDEZVOUS, *chosen) for each in profile.settings]
-    alike = tuple(each for each in settings if profiles.RANK not in each.holes)
-    return alike, tuple(each for each in settings if profiles.RANK in each.holes)
+    settings = [
+        setting for profile in (profiles.RENDEZVOUS, *chosen) for setting in profile.settings
+    ]
+    alike = tuple(setting for setting in settings if profiles.RANK not in setting.holes)
+    return alike, tuple(setting for setting in settings if profiles.RANK in setting.holes)
 
 
 def _variables(
     settings: tuple[Setting, ...], replica: Replica, slot: Slot, master: str
 ) -> Iterator[Variable]:
-    known = {profiles.HOSTS: str(replica.hosts), profiles.MASTER: master}
-    asked = [device for device in DEVICES if device.rendezvous and slot.devices.get(device.name)]
-    if asked and all(device.processes for device in asked):
-        known[profiles.DEVICES] = str(sum(slot.devices[device.name] for device in asked))
+    values = {profiles.HOSTS: str(replica.hosts), profiles.MASTER: master}
+    devices = [device for device in DEVICES if device.rendezvous and slot.devices.get(device.name)]
+    if devices and all(device.processes for device in devices):
+        values[profiles.DEVICES] = str(sum(slot.devices[device.name] for device in devices))
     read: set[str] = set()
     for setting in settings:
-        value = setting.filled(known)
+        value = setting.filled(values)
         if value is None:
             continue
-        name, given = setting.variable, slot.variable(setting.variable)
+        name, variable = setting.variable, slot.variable(setting.variable)
         # An address set by the user applies to all variables.
-        known[name] = (given and given.value) or value
-        if given is not None and (given.value_from is not None or "$(" in known[name]):
-            known[name] = f"$({name})"  # resolved by the kubelet in later entries
+        values[name] = (variable and variable.value) or value
+        if variable is not None and (variable.value_from is not None or "$(" in values[name]):
+            values[name] = f"$({name})"  # resolved by the kubelet in later entries
             read.add(name)
         yield Variable(
             name,
@@ -99,17 +101,20 @@ def shard_edits(replica: Replica) -> list[Edit]:
         return []
     key, index = names.ANNOTATION_SHARD_INDEX, cluster.shard_index
     if not index:
-        text = f"the RayCluster has no {key} yet; any change of it adds one"
-        return [Warn(f"no shard variables: {text}")]
+        problem = f"the RayCluster has no {key} yet; any change of it adds one"
+        return [Warn(f"no shard variables: {problem}")]
     if read_index(index) is None:
         return [
             Warn(f"no shard variables: {key} is {shortened(index, 20)!r}: remove it to get one")
         ]
-    found = {
+    fields_by_name = {
         names.RAY_SHARD_INDEX: (index, "this RayCluster among those of its shard group"),
         names.RAY_SHARD_GROUP: (cluster.shard_group, "the shard group of the RayCluster"),
     }
     if read_count(cluster.shard_count) is not None:
-        found[names.RAY_SHARD_COUNT] = (cluster.shard_count, "how many shards the shard group has")
-    variables = [Variable(name, *each, identity=True) for name, each in found.items()]
+        fields_by_name[names.RAY_SHARD_COUNT] = (
+            cluster.shard_count,
+            "how many shards the shard group has",
+        )
+    variables = [Variable(name, *fields, identity=True) for name, fields in fields_by_name.items()]
     return [edit for slot in replica.slots for edit in fill(slot, variables)]

@@ -75,13 +75,13 @@ def _slice(replica: Replica) -> tuple[list[Variable], list[Warn | Note]]:
     # A single host has no name that resolves.
     hosts = replica.addresses() if replica.hosts > 1 else ["localhost"]
     if replica.hosts > 1:
-        text, why = ",".join(hosts), "all hosts of the slice, in host order"
-        variables.append(Variable(names.TPU_WORKER_HOSTNAMES, text, why))
-    known, notes = _topology(replica)
-    variables += (*known, _HOST_IP, _PLUGIN_ADDRESS)
+        addresses, why = ",".join(hosts), "all hosts of the slice, in host order"
+        variables.append(Variable(names.TPU_WORKER_HOSTNAMES, addresses, why))
+    topology_variables, notes = _topology(replica)
+    variables += (*topology_variables, _HOST_IP, _PLUGIN_ADDRESS)
     if replica.slice.v7x:
-        text, why = _listed(hosts, len(replica.processes)), "every TPU process of the slice"
-        variables.append(Variable(names.TPU_PROCESS_ADDRESSES, text, why))
+        addresses, why = _listed(hosts, len(replica.processes)), "every TPU process of the slice"
+        variables.append(Variable(names.TPU_PROCESS_ADDRESSES, addresses, why))
     variables += _profiles(replica, hosts)
     return variables, notes
 
@@ -105,11 +105,11 @@ def _topology(replica: Replica) -> tuple[list[Variable], list[Warn | Note]]:
         variables.append(Variable(names.TPU_TOPOLOGY, topology, _why_topology(replica)))
     elif replica.slice.placed:
         chips = replica.chips * replica.hosts
-        text = (
+        message = (
             f"{names.TPU_TOPOLOGY} left out: no topology is the only one of {chips} chips; name "
             "it by"
         )
-        notes.append(Note(f"{text} {names.ANNOTATION_SLICE_TOPOLOGY}"))
+        notes.append(Note(f"{message} {names.ANNOTATION_SLICE_TOPOLOGY}"))
     kind = accelerator_type(replica.slice.accelerator, chips) if chips else None
     if kind is not None:
         variables.append(
@@ -131,7 +131,7 @@ def _profiles(replica: Replica, hosts: list[str]) -> list[Variable]:
     if not profiles or not replica.slice.readable:
         return []
     sizes = [*parse_topology(replica.slice.topology), 1][:3]
-    known = {
+    values_by_hole = {
         SHAPE: ",".join(map(str, [*sizes, 2] if replica.slice.v7x else sizes)),
         PROCESSES: _listed(hosts, replica.slice.devices(replica.chips)),
     }
@@ -139,7 +139,7 @@ def _profiles(replica: Replica, hosts: list[str]) -> list[Variable]:
         Variable(setting.variable, value, setting.why, identity=setting.identity)
         for profile in profiles
         for setting in profile.settings
-        if (value := setting.filled(known)) is not None
+        if (value := setting.filled(values_by_hole)) is not None
     ]
 
 
@@ -164,9 +164,9 @@ def multi_slice_edits(replica: Replica) -> list[Edit]:
 
 def _job(replica: Replica, number: str) -> SliceJob:
     """Return the part of a group in its job; a group that shares no job has all slices."""
-    found = replica.cluster.slices.get(replica.group_name)
-    if found is not None and found.number == number:
-        return found
+    job = replica.cluster.slices.get(replica.group_name)
+    if job is not None and job.number == number:
+        return job
     return SliceJob(number, 0, replica.group_name)
 
 
@@ -194,18 +194,18 @@ def _multi_slice_warnings(replica: Replica, number: str, job: SliceJob) -> list[
                 "slices: write how many replicas there are"
             )
         ]
-    found = [Warn(f"{names.MEGASCALE_NUM_SLICES}: {job.problem}")] if job.problem else []
+    warnings = [Warn(f"{names.MEGASCALE_NUM_SLICES}: {job.problem}")] if job.problem else []
     spans = replica.group_name in replica.cluster.slices and not job.problem
     if spans and replica.index >= replica.group.desired:
-        what = (
+        problem = (
             f"replica index {replica.index} is not below {replica.group.desired}, and slice ids "
             "run on in the next group"
         )
     elif number.isdecimal() and replica.index >= int(number):
-        what = (
+        problem = (
             f"{names.MEGASCALE_SLICE_ID} {replica.index} is not below "
             f"{names.MEGASCALE_NUM_SLICES} {number}"
         )
     else:
-        return found
-    return [*found, Warn(f"{what}: delete this replica once a lower index is free")]
+        return warnings
+    return [*warnings, Warn(f"{problem}: delete this replica once a lower index is free")]
