@@ -85,8 +85,8 @@ class OptIn(Struct, Generic[T], frozen=True):
         """Return the parsed value of the annotation, without the spaces around it; an empty value
         counts as absent, and so does one that is too long.
         """
-        text = annotations.get(self.annotation, "").strip()
-        return self.parse(text if len(text) <= _TEXT_MAX else "")
+        value = annotations.get(self.annotation, "").strip()
+        return self.parse(value if len(value) <= _TEXT_MAX else "")
 
     def problem(self, text: str) -> str:
         """Return the problem of a value and how to fix it, or an empty text."""
@@ -128,7 +128,7 @@ def _no_pairs(chosen: tuple[str, ...]) -> str:
     wrong = next((pair for pair in chosen if not read_pairs((pair,))), "")
     if wrong:
         return f"{shortened(wrong, _SHOWN)!r}: write <node label>=<Ray label>"
-    labels = [each.ray for each in read_pairs(chosen)]
+    labels = [node_label.ray for node_label in read_pairs(chosen)]
     if why := reserved(labels):
         return why
     twice = next((label for label, number in Counter(labels).items() if number > 1), "")
@@ -138,8 +138,8 @@ def _no_pairs(chosen: tuple[str, ...]) -> str:
 def _unknown_profiles(chosen: tuple[str, ...]) -> str:
     unknown = [name[:20] for name in chosen if name not in profiles.allowed()]
     if unknown:
-        what = ", ".join(map(repr, unknown[:3]))
-        return f"unknown profile {what}; known are {', '.join(profiles.allowed())}"
+        listed_names = ", ".join(map(repr, unknown[:3]))
+        return f"unknown profile {listed_names}; known are {', '.join(profiles.allowed())}"
     if profiles.NONE in chosen and len(set(chosen)) > 1:
         return f"{profiles.NONE!r} disables the other profiles: remove it, or the others"
     return ""

@@ -56,7 +56,7 @@ def _takes_domain(spec: TemplateSpec) -> bool:
     """
     claims = spec.resource_claims or []
     containers = (*(spec.containers or ()), *(spec.init_containers or ()))
-    gpus = any(may_request(GPU, each.resources) for each in containers)
+    gpus = any(may_request(GPU, container.resources) for container in containers)
     return (gpus or bool(claims)) and not has_own(claims)
 
 
@@ -64,9 +64,11 @@ def has_own(claims: list[ResourceClaim]) -> bool:
     """Return whether a pod refers to a ComputeDomain itself. A claim does not contain its device
     class, so names as in NVIDIA's documentation count: those with `compute-domain` or `imex`.
     """
-    words = f"{names.COMPUTE_DOMAIN_KIND.lower()} compute-domain imex".split()
-    texts = [f"{each.name} {each.resource_claim_template_name or ''}".lower() for each in claims]
-    return any(word in text for text in texts for word in words)
+    keywords = f"{names.COMPUTE_DOMAIN_KIND.lower()} compute-domain imex".split()
+    claim_names = [
+        f"{claim.name} {claim.resource_claim_template_name or ''}".lower() for claim in claims
+    ]
+    return any(keyword in claim_name for claim_name in claim_names for keyword in keywords)
 
 
 def domain_name(scope: str, cluster: str, uid: str, group: str = "", replica: str = "") -> str:

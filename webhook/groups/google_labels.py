@@ -30,19 +30,25 @@ def adopted_identity(group: str, label: str, spec: PodSpec) -> HostIdentity | No
     invalid variables.
     """
     containers = spec.containers or []
-    asking = [each for each in containers if _asks(each)]
-    ids = [found for each in asking or filter(None, [spec.ray]) if (found := _worker_id(each))]
+    asking = [container for container in containers if _asks(container)]
+    ids = [
+        worker_id
+        for container in asking or filter(None, [spec.ray])
+        if (worker_id := _worker_id(container))
+    ]
     if not ids:
         return None
     index = label.removeprefix(f"{group}-")
     host = _host(ids, several=len(ids) > 1 and _v7x(spec))
     if index == label or not _is_index(index, MAX_REPLICAS) or host is None:
-        shown = " and ".join(map(repr, map(shortened, dict.fromkeys(ids))))
-        text = (
-            f"{shortened(label)!r} and {names.TPU_WORKER_ID} {shown} are not an identity: expected "
-            f"{group}-<index> and the number of a host"
+        listed_ids = " and ".join(map(repr, map(shortened, dict.fromkeys(ids))))
+        message = (
+            f"{shortened(label)!r} and {names.TPU_WORKER_ID} {listed_ids} are not an identity: "
+            f"expected {group}-<index> and the number of a host"
         )
-        raise Denied(Cause(INVALID, text, f"metadata.labels[{names.LABEL_LEGACY_REPLICA_INDEX}]"))
+        raise Denied(
+            Cause(INVALID, message, f"metadata.labels[{names.LABEL_LEGACY_REPLICA_INDEX}]")
+        )
     return HostIdentity(int(index), host, intern(label))
 
 
@@ -52,11 +58,11 @@ def _host(ids: list[str], *, several: bool) -> int | None:
     On v7x each container is a worker: its id is host x containers + ordinal. On other TPUs, and in
     pods of webhook versions without support of v7x, all containers have the id of the host.
     """
-    if not all(_is_index(each, MAX_HOSTS * len(ids)) for each in ids):
+    if not all(_is_index(worker_id, MAX_HOSTS * len(ids)) for worker_id in ids):
         return None
-    numbers = [int(each) for each in ids]
+    numbers = [int(worker_id) for worker_id in ids]
     host = numbers[0] // len(numbers)
-    if several and numbers == [host * len(numbers) + each for each in range(len(numbers))]:
+    if several and numbers == [host * len(numbers) + ordinal for ordinal in range(len(numbers))]:
         return host
     same = set(numbers) == {numbers[0]} and numbers[0] < MAX_HOSTS
     return numbers[0] if same else None
@@ -67,8 +73,10 @@ def _worker_id(container: Container) -> str:
 
     The previous webhook left placeholders of the template, and appended another variable.
     """
-    found = [each for each in container.variables() if each.name == names.TPU_WORKER_ID]
-    return (found[-1].value or "") if found else ""
+    variables = [
+        variable for variable in container.variables() if variable.name == names.TPU_WORKER_ID
+    ]
+    return (variables[-1].value or "") if variables else ""
 
 
 def _asks(container: Container) -> bool:

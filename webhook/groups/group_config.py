@@ -113,8 +113,8 @@ def facts_of(cluster: RayCluster, *, ignoring: bool = True) -> RayClusterConfig:
     chosen = PROFILES.read(annotations)
     for group in cluster.groups:
         if group.group_name not in groups:
-            if (found := _slice_group(group)) is not None:
-                slices.append(found)
+            if (tpu_group := _slice_group(group)) is not None:
+                slices.append(tpu_group)
             groups[group.group_name] = structs.replace(group, template=_kept(group.template))
     return RayClusterConfig(
         namespace=meta.namespace or "default",
@@ -163,7 +163,7 @@ def _kept(template: Template) -> Template:
 
 def _slice_group(group: WorkerGroup) -> SliceGroup | None:
     containers = group.template.spec.containers or ()
-    if not any(may_request(TPU, each.resources) for each in containers):
+    if not any(may_request(TPU, container.resources) for container in containers):
         return None
     variables = (
         {
@@ -247,7 +247,11 @@ class ClusterIndex:
         return self.freshness is None or self.freshness(namespace, name)
 
     def shards(self, key: ShardKey) -> Iterator[RayClusterConfig]:
-        return (each for each in self if (each.namespace, each.shard_group) == key)
+        return (
+            cluster_config
+            for cluster_config in self
+            if (cluster_config.namespace, cluster_config.shard_group) == key
+        )
 
     def get(self, namespace: str, name: str) -> RayClusterConfig | None:
         return self._clusters.get((namespace, name))

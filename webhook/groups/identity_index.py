@@ -38,8 +38,8 @@ class _Replica(Struct, gc=False):
         if name == self.name and not self.mask >> host & 1:
             self.mask |= 1 << host
             return
-        others = self.others = self.others or {}
-        others[host, name] = others.get((host, name), 0) + 1
+        counts = self.others = self.others or {}
+        counts[host, name] = counts.get((host, name), 0) + 1
 
     def release(self, host: int, name: str) -> None:
         if self.others and (host, name) in self.others:
@@ -59,10 +59,10 @@ class _Replica(Struct, gc=False):
             self.mask |= 1 << host
 
     def _drop(self, host: int, name: str) -> None:
-        others = self.others or {}
-        others[host, name] -= 1
-        if not others[host, name]:
-            del others[host, name]
+        counts = self.others or {}
+        counts[host, name] -= 1
+        if not counts[host, name]:
+            del counts[host, name]
 
     @property
     def taken(self) -> int:
@@ -287,12 +287,12 @@ class Membership:
         return self._pods.items()
 
     def remove(self, uid: str) -> None:
-        found = self._pods.pop(uid, None)
-        if found is not None:
-            self._leave(found)
-            self._forget(uid, found.key)
-            if self._names.get(found.name) == uid:
-                del self._names[found.name]
+        member = self._pods.pop(uid, None)
+        if member is not None:
+            self._leave(member)
+            self._forget(uid, member.key)
+            if self._names.get(member.name) == uid:
+                del self._names[member.name]
 
     def named(self, namespace: str, name: str) -> tuple[str, Member] | None:
         """Return the uid and the member of the pod with a name."""

@@ -36,7 +36,10 @@ class WorkerStatus(Struct, frozen=True, gc=False):
     @property
     def ready(self) -> bool:
         """Return whether the pod has the condition Ready."""
-        return any(each.type == "Ready" and each.status == "True" for each in self.conditions or ())
+        return any(
+            condition.type == "Ready" and condition.status == "True"
+            for condition in self.conditions or ()
+        )
 
 
 class WorkerPod(Struct, frozen=True, gc=False):
@@ -173,8 +176,8 @@ def _carried(labels: Strings, hosts: int, part: Callable[[], str]) -> HostIdenti
         return HostIdentity(int(index), 0, "")
     if index is None or name is None or host is None:
         missing = [label for label in names.IDENTITY_LABELS if label not in labels]
-        text = part()
-        raise Denied(*(_cause(REQUIRED, label, text) for label in missing))
+        message = part()
+        raise Denied(*(_cause(REQUIRED, label, message) for label in missing))
     causes = [
         *_index_causes(names.LABEL_REPLICA_INDEX, index, MAX_REPLICAS),
         *_name_causes(name),

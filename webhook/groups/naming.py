@@ -145,5 +145,9 @@ def added_size(address: int, hosts: int, containers: int, endpoints: int) -> int
 def too_large(size: int, hosts: int, containers: int, endpoints: int) -> str:
     """Return the message for a pod that would become too large."""
     count = hosts * endpoints + (hosts if hosts > 1 else 0)
-    what = f"{count} addresses in {containers} containers" if count else f"{containers} containers"
-    return f"variables for {what} add {size} bytes to a pod, above {ADDED_MAX}: use fewer"
+    counted_objects = (
+        f"{count} addresses in {containers} containers" if count else f"{containers} containers"
+    )
+    return (
+        f"variables for {counted_objects} add {size} bytes to a pod, above {ADDED_MAX}: use fewer"
+    )

@@ -46,8 +46,8 @@ NO_GANG: Final = Gang()
 
 def read_gang(cluster: RayCluster) -> Gang:
     """Return the gang scheduling of a RayCluster by its annotation."""
-    asked = SCHEDULING_GROUP.read(cluster.metadata.annotations or {})
-    return Gang(asked, _unmet(cluster, asked)) if asked else NO_GANG
+    granularity = SCHEDULING_GROUP.read(cluster.metadata.annotations or {})
+    return Gang(granularity, _unmet(cluster, granularity)) if granularity else NO_GANG
 
 
 def _unmet(cluster: RayCluster, granularity: str) -> str:
@@ -154,7 +154,10 @@ def template_name(group: str) -> str:
 
 
 def _clean(text: str) -> str:
-    return "".join(each if each.isascii() and each.isalnum() else "-" for each in text.lower())
+    return "".join(
+        character if character.isascii() and character.isalnum() else "-"
+        for character in text.lower()
+    )
 
 
 def _unique(name: str, limit: int, *key: str) -> str:

@@ -50,10 +50,12 @@ def slice_group(
     """Return a worker group of TPUs by the variables of its containers, whose values are UNKNOWN_ID
     if they are not literals; None if no container has a number of slices.
     """
-    for each in variables:
-        number = each.get(names.MEGASCALE_NUM_SLICES, "")
+    for container_variables in variables:
+        number = container_variables.get(names.MEGASCALE_NUM_SLICES, "")
         if number.isascii() and number.isdecimal() and len(number) <= NUMBER_DIGITS:
-            return SliceGroup(name, number, each.get(names.MEGASCALE_SLICE_ID, ""), replicas)
+            return SliceGroup(
+                name, number, container_variables.get(names.MEGASCALE_SLICE_ID, ""), replicas
+            )
     return None
 
 
@@ -63,14 +65,14 @@ def slice_jobs(groups: Sequence[SliceGroup]) -> Mapping[str, SliceJob]:
     Ids continue from group to group in order. If their templates set the ids, the group with id 0
     has the coordinator.
     """
-    found: dict[str, SliceJob] = {}
+    jobs_by_group: dict[str, SliceJob] = {}
     jobs: dict[str, list[SliceGroup]] = {}
     for group in groups:
         jobs.setdefault(group.number, []).append(group)
     for number, members in jobs.items():
         if len(members) > 1 and all(group.replicas != int(number) for group in members):
-            found |= _job(number, members)
-    return found
+            jobs_by_group |= _job(number, members)
+    return jobs_by_group
 
 
 def _job(number: str, members: list[SliceGroup]) -> dict[str, SliceJob]:
@@ -83,17 +85,19 @@ def _job(number: str, members: list[SliceGroup]) -> dict[str, SliceJob]:
             problem = f"set {names.MEGASCALE_SLICE_ID} in all groups of the job, or in none"
         elif not zero and all(group.slice_id != UNKNOWN_ID for group in members):
             problem = f"no group of the job has {names.MEGASCALE_SLICE_ID} 0: number them from 0"
-        return {each.name: SliceJob(number, 0, zero or each.name, problem) for each in members}
+        return {
+            member.name: SliceJob(number, 0, zero or member.name, problem) for member in members
+        }
     if total != int(number):
         first, last = members[0].name[:_SHOWN], members[-1].name[:_SHOWN]
         problem = (
             f"{number} slices, but groups {first} to {last} have {total} replicas in all: make "
             "them equal"
         )
-        return {each.name: SliceJob(number, 0, each.name, problem) for each in members}
+        return {member.name: SliceJob(number, 0, member.name, problem) for member in members}
     coordinator = next(group.name for group in members if group.replicas or not total)
-    found, first_id = {}, 0
-    for each in members:
-        found[each.name] = SliceJob(number, first_id, coordinator)
-        first_id += each.replicas
-    return found
+    jobs_by_group, first_id = {}, 0
+    for member in members:
+        jobs_by_group[member.name] = SliceJob(number, first_id, coordinator)
+        first_id += member.replicas
+    return jobs_by_group
