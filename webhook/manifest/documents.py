@@ -21,14 +21,14 @@ def split(name: str, data: bytes) -> Iterator[tuple[int, str] | ManifestError]:
     """
     for before, chunk in _chunks(data):
         try:
-            text = _decoded(name, chunk, before)
+            document_text = _decoded(name, chunk, before)
         except ManifestError as problem:
             yield problem
             continue
-        if _JSON.match(text):
-            yield from ((before + line, value) for line, value in _json_values(text))
+        if _JSON.match(document_text):
+            yield from ((before + line, value) for line, value in _json_values(document_text))
         else:
-            yield before, text
+            yield before, document_text
 
 
 _MARKER: Final = re.compile(rb"^(?:---|\.\.\.)(?=[ \t\r\n]|\Z)", re.MULTILINE)
@@ -61,8 +61,8 @@ def _count_lines(text: bytes) -> int:
 
 def text_of(name: str, data: bytes) -> str:
     """Return the YAML in a file, which may be written as JSON. Raises ManifestError."""
-    text = _decoded(name, data, 0)
-    return _json_as_yaml(text) if _JSON.match(text) else text
+    file_text = _decoded(name, data, 0)
+    return _json_as_yaml(file_text) if _JSON.match(file_text) else file_text
 
 
 def _decoded(name: str, data: bytes, before: int) -> str:

@@ -61,7 +61,7 @@ def _problem(text: str, error: Exception) -> str:
 def _check_version(text: str) -> None:
     """Raise ManifestError for a directive with another version of YAML."""
     events = yaml.parse(text, Loader=yaml.CSafeLoader)
-    start = next((each for each in events if isinstance(each, DocumentStartEvent)), None)
+    start = next((event for event in events if isinstance(event, DocumentStartEvent)), None)
     if start is not None and start.version not in (None, _VERSION):
         problem = "write %YAML 1.1, which is the only version that Go reads, or leave it out"
         raise ManifestError("", 1, problem)

@@ -56,11 +56,11 @@ def cluster_for(document: Object) -> Object | None:
     (`constructRayClusterForRayJob`)
     """
     kind, meta, spec = document["kind"], document.get("metadata") or {}, document.get("spec") or {}
-    made = kind
+    owner_kind = kind
     if kind == names.RAYCRONJOB_KIND:
         meta = {key: meta[key] for key in ("name", "namespace") if key in meta}
         meta["name"] = replica_name(str(meta.get("name") or ""), "job")
-        made, spec = names.RAYJOB_KIND, spec.get("jobTemplate") or {}
+        owner_kind, spec = names.RAYJOB_KIND, spec.get("jobTemplate") or {}
     cluster = spec.get("rayClusterConfig" if kind == names.RAYSERVICE_KIND else "rayClusterSpec")
     if cluster is None:
         return None
@@ -68,7 +68,7 @@ def cluster_for(document: Object) -> Object | None:
     labels = {
         **(meta.get("labels") or {}),
         names.LABEL_ORIGIN_NAME: name,
-        names.LABEL_ORIGIN_KIND: made,
+        names.LABEL_ORIGIN_KIND: owner_kind,
     }
     metadata = {
         "name": replica_name(name, f"{meta.get('namespace') or 'default'}/{name}"),
@@ -107,7 +107,7 @@ def _pod(
     """
     owner = cluster.metadata.name or ""
     template = copy.deepcopy(group.get("template") or {})
-    given = template.get("metadata") or {}
+    metadata = template.get("metadata") or {}
     spec = template.get("spec") or {}
     _complete(spec, owner, cluster.metadata.namespace or "", head=head)
     return {
@@ -121,13 +121,13 @@ def _pod(
                 "app.kubernetes.io/created-by": "kuberay-operator",
                 "ray.io/is-ray-node": "yes",
                 "ray.io/identifier": f"{owner}-{'head' if head else 'worker'}"[-63:],
-                **(given.get("labels") or {}),
+                **(metadata.get("labels") or {}),
                 **(group.get("labels") or {}),
                 names.LABEL_CLUSTER: owner,
                 names.LABEL_GROUP: name,
                 **labels,
             },
-            "annotations": dict(given.get("annotations") or {}),
+            "annotations": dict(metadata.get("annotations") or {}),
             "ownerReferences": [
                 {
                     "apiVersion": "ray.io/v1",

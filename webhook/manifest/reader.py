@@ -30,8 +30,8 @@ def as_yaml(documents: Iterable[dict[str, Any]]) -> str:
     """Return objects as the documents of a file, with the order of their fields. A text stays in
     one line, so that it has no part that a reader of lines takes for one of its own.
     """
-    text: str = yaml.dump_all(documents, Dumper=_Dumper, sort_keys=False, width=inf)
-    return text
+    yaml_text: str = yaml.dump_all(documents, Dumper=_Dumper, sort_keys=False, width=inf)
+    return yaml_text
 
 
 class _Dumper(yaml.SafeDumper):
@@ -61,14 +61,14 @@ class Manifest(Struct, frozen=True):
     @property
     def kind(self) -> str:
         """The kind of a Ray object or a Pod of a supported version, empty for anything else."""
-        held = self.document if isinstance(self.document, dict) else {}
-        return known_kind(held.get("apiVersion"), held.get("kind"))
+        document = self.document if isinstance(self.document, dict) else {}
+        return known_kind(document.get("apiVersion"), document.get("kind"))
 
     @property
     def metadata(self) -> dict[str, Any]:
         """The metadata of an object, empty if they are no map."""
-        held = self.document.get("metadata") if isinstance(self.document, dict) else None
-        return held if isinstance(held, dict) else {}
+        metadata = self.document.get("metadata") if isinstance(self.document, dict) else None
+        return metadata if isinstance(metadata, dict) else {}
 
     def line(self, tokens: Sequence[str | int]) -> int:
         """Return the line of a field, or of the nearest enclosing field; 0 without a file."""
@@ -120,15 +120,15 @@ def _documents(name: str, before: int, text: str) -> Iterator[Manifest]:
 
 def _unfolded(found: Manifest) -> Iterator[Manifest]:
     """Yield the items of a `List`, and any other document, followed by the Ray objects in it."""
-    held = found.document if isinstance(found.document, dict) else {}
-    kind, items = held.get("kind"), held.get("items")
+    document = found.document if isinstance(found.document, dict) else {}
+    kind, items = document.get("kind"), document.get("items")
     if not isinstance(kind, str) or not kind.endswith("List") or not isinstance(items, list):
         yield found
         if not found.kind:
             yield from _wrapped(found)
         return
     for index, item in enumerate(items):
-        part = _part(found, ("items", index), _headed(item, held))
+        part = _part(found, ("items", index), _headed(item, document))
         yield from _unfolded(structs.replace(part, within=""))
 
 

@@ -49,7 +49,9 @@ def load_state(
     members = Membership()
     pods = [(manifest, as_pod(manifest)) for manifest in manifests if manifest.kind == POD_KIND]
     owned = [*(pod for _, pod in pods), *without_identity]
-    rayclusters = [as_cluster(each, owned) for each in manifests if each.kind == RAYCLUSTER_KIND]
+    rayclusters = [
+        as_cluster(manifest, owned) for manifest in manifests if manifest.kind == RAYCLUSTER_KIND
+    ]
     clusters, identities = ClusterIndex(ignoring=ignoring), StandaloneIdentities(members)
     state = Standalone(clusters, members, identities, rayclusters, [])
     for cluster in rayclusters:

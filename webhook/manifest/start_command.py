@@ -42,10 +42,10 @@ def start_commands(document: Object, name: str, namespace: str) -> Iterator[tupl
     ]
     for group_name, group, address in groups:
         template = map_of(group.get("template"))
-        own = map_of(map_of(template.get("metadata")).get("annotations"))
+        template_annotations = map_of(map_of(template.get("metadata")).get("annotations"))
         container = next(iter(map_of(template.get("spec")).get("containers") or []), None)
         if container is not None:
-            overwrites = any(map(_overwrites, (annotations, own)))
+            overwrites = any(map(_overwrites, (annotations, template_annotations)))
             yield (
                 group_name,
                 _composed(container, _ray_start(group, container, address), overwrites),
@@ -59,8 +59,8 @@ def start_amounts(group: Object) -> dict[str, str] | None:
     template = map_of(group.get("template"))
     containers = map_of(template.get("spec")).get("containers")
     container = map_of(next(iter(containers if isinstance(containers, list) else []), None))
-    own = map_of(map_of(template.get("metadata")).get("annotations"))
-    if _overwrites(own) or _starts_ray(_words(container)):
+    annotations = map_of(map_of(template.get("metadata")).get("annotations"))
+    if _overwrites(annotations) or _starts_ray(_words(container)):
         return None
     return _with_amounts(_own_params(group), map_of(container.get("resources")))
 
@@ -83,11 +83,15 @@ def _starts_ray(words: Sequence[str]) -> bool:
 
 def _composed(container: Object, command: str, overwrites: bool) -> str:  # noqa: FBT001
     """Return the words of a container with `ray start` after them."""
-    words = _words(container)
-    own = " ".join(words)
-    if overwrites or _starts_ray(words):
-        return own
-    return f"{own} && {_ULIMIT}; {command}" if own else f"{_ULIMIT}; {command}"
+    arguments = _words(container)
+    container_command = " ".join(arguments)
+    if overwrites or _starts_ray(arguments):
+        return container_command
+    return (
+        f"{container_command} && {_ULIMIT}; {command}"
+        if container_command
+        else f"{_ULIMIT}; {command}"
+    )
 
 
 def _ray_start(group: Object, container: Object, address: str) -> str:
@@ -119,8 +123,8 @@ def _group_resources(amounts: Object) -> dict[str, str]:
     """Return the parameters of the resources of a group."""
     params: dict[str, str] = {}
     custom: dict[str, Decimal] = {}
-    for name, text in amounts.items():
-        amount = read_quantity(text)
+    for name, quantity in amounts.items():
+        amount = read_quantity(quantity)
         if amount is None:
             continue
         if (param := _PARAMS.get(name.lower())) or _GPU.fullmatch(name.lower()):
@@ -137,18 +141,18 @@ def _with_amounts(params: dict[str, str], resources: Object) -> dict[str, str]:
         "num-cpus": read_quantity(limits.get("cpu")) or read_quantity(requests.get("cpu")),
         "memory": read_quantity(limits.get("memory")),
     }
-    found = {name: str(math.ceil(amount)) for name, amount in amounts.items() if amount}
+    derived_params = {name: str(math.ceil(amount)) for name, amount in amounts.items() if amount}
     custom = custom_resources(params.get("resources"))
     if custom is None:
-        return {**found, **params}  # KubeRay logs an error, and derives no accelerators
+        return {**derived_params, **params}  # KubeRay logs an error, and derives no accelerators
     devices = {name: read_quantity(limits[name]) or Decimal() for name in sorted(limits)}
     gpus = (amount for name, amount in devices.items() if _GPU.fullmatch(name) and amount)
     if count := next(gpus, None):
-        found["num-gpus"] = str(math.ceil(count))
+        derived_params["num-gpus"] = str(math.ceil(count))
     added = [(_CUSTOM[name], amount) for name, amount in devices.items() if name in _CUSTOM]
     added = [] if custom.keys() & _CUSTOM.values() else [pair for pair in added if pair[1]][:1]
     merged = {"resources": _as_json({**custom, **dict(added)})} if added else {}
-    return {**found, **params, **merged}
+    return {**derived_params, **params, **merged}
 
 
 def custom_resources(text: str | None) -> dict[str, Decimal] | None:
@@ -157,7 +161,9 @@ def custom_resources(text: str | None) -> dict[str, Decimal] | None:
         value = json.loads((text or "{}").strip("'\"` "), parse_float=Decimal, parse_int=Decimal)
     except (ValueError, RecursionError):
         return None
-    plain = isinstance(value, dict) and all(isinstance(each, Decimal) for each in value.values())
+    plain = isinstance(value, dict) and all(
+        isinstance(amount, Decimal) for amount in value.values()
+    )
     return value if plain else None
 
 

@@ -120,8 +120,8 @@ def as_cluster(manifest: Manifest, pods: Sequence[Pod] = ()) -> RayCluster:
 def problem_in(manifest: Manifest, problem: str, tokens: Sequence[str | int] = ()) -> ManifestError:
     """Return the error about a field of an object."""
     name = str(manifest.metadata.get("name", ""))
-    called = " ".join(filter(None, (manifest.document.get("kind", ""), name)))
-    return ManifestError(manifest.file, manifest.line(tokens), f"{called}: {problem}")
+    object_name = " ".join(filter(None, (manifest.document.get("kind", ""), name)))
+    return ManifestError(manifest.file, manifest.line(tokens), f"{object_name}: {problem}")
 
 
 def _owner_uid(pods: Sequence[Pod], namespace: str, name: str) -> str | None:
@@ -153,14 +153,14 @@ def _decoded(manifest: Manifest, encoded: bytes, kind: type[T]) -> T:
 def _without_nulls(value: object) -> object:
     """Return a value without the nulls in its maps, which the API server treats as unset."""
     if isinstance(value, dict):
-        return {key: _without_nulls(each) for key, each in value.items() if each is not None}
-    return [_without_nulls(each) for each in value] if isinstance(value, list) else value
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def _wrong_shape(manifest: Manifest, problem: str) -> ManifestError:
     tokens = _tokens(problem)
-    text = _unquoted(manifest.document, tokens, problem) or _in_words(problem)
-    return problem_in(manifest, text, tokens)
+    message = _unquoted(manifest.document, tokens, problem) or _in_words(problem)
+    return problem_in(manifest, message, tokens)
 
 
 def _in_words(problem: str) -> str:
@@ -168,8 +168,10 @@ def _in_words(problem: str) -> str:
     match = _TYPE_EXPECTED.fullmatch(problem)
     if match is None:
         return problem
-    expected, found = (_TYPES.get(match[each], match[each]) for each in ("expected", "found"))
-    return f"{match['path'] or 'it'}: expected {expected}, found {found}"
+    expected, actual = (
+        _TYPES.get(match[group_name], match[group_name]) for group_name in ("expected", "found")
+    )
+    return f"{match['path'] or 'it'}: expected {expected}, found {actual}"
 
 
 def _unquoted(document: object, tokens: Sequence[str | int], problem: str) -> str:
@@ -186,8 +188,8 @@ def _unquoted(document: object, tokens: Sequence[str | int], problem: str) -> st
         return ""
     if type(value) not in _SCALARS:
         return ""
-    text = str(value).lower() if isinstance(value, bool) else str(value)
-    quoted = f'{text[:_SHOWN]} is {_SCALARS[type(value)]}: quote it, as in "{text[:_SHOWN]}"'
+    literal = str(value).lower() if isinstance(value, bool) else str(value)
+    quoted = f'{literal[:_SHOWN]} is {_SCALARS[type(value)]}: quote it, as in "{literal[:_SHOWN]}"'
     return f"{path_of(tokens)}: {quoted}"
 
 

@@ -111,7 +111,7 @@ _FLOAT: Final = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+
 
 
 def _cases(*words: str) -> frozenset[str]:
-    return frozenset(text for word in words for text in (word, word.title(), word.upper()))
+    return frozenset(spelling for word in words for spelling in (word, word.title(), word.upper()))
 
 
 _TRUE: Final = _cases("y", "yes", "true", "on")
@@ -157,7 +157,7 @@ _TIMESTAMP: Final = re.compile(
     re.ASCII,
 )
 _NO_NUMBERS: Final = frozenset(
-    sign + text for text in (".inf", ".Inf", ".INF") for sign in ("", "+", "-")
+    sign + infinity for infinity in (".inf", ".Inf", ".INF") for sign in ("", "+", "-")
 ) | {".nan", ".NaN", ".NAN"}
 
 
@@ -169,17 +169,17 @@ def mismatch(tag: str, text: str) -> str:
     """
     if tag in (PLAIN, f"{_CORE}float") and text in _NO_NUMBERS:
         return f"unsupported value: {text}"
-    wanted = tag.removeprefix(_CORE)
-    if wanted == tag or wanted not in (*_KNOWN[:4], "timestamp", "binary"):
+    tag_name = tag.removeprefix(_CORE)
+    if tag_name == tag or tag_name not in (*_KNOWN[:4], "timestamp", "binary"):
         return ""
-    if wanted == "binary":
+    if tag_name == "binary":
         return "" if _is_base64(text) else "!!binary value contains invalid base64 data"
-    if wanted == "timestamp":
-        resolved = wanted if _TIMESTAMP.fullmatch(text) else "str"
+    if tag_name == "timestamp":
+        resolved = tag_name if _TIMESTAMP.fullmatch(text) else "str"
     else:
         resolved = _RESOLVED[type(scalar(tag, text))]
-    fits = resolved == wanted or (resolved, wanted) == ("int", "float")
-    return "" if fits else f"cannot decode !!{resolved} `{text[:40]}` as a !!{wanted}"
+    fits = resolved == tag_name or (resolved, tag_name) == ("int", "float")
+    return "" if fits else f"cannot decode !!{resolved} `{text[:40]}` as a !!{tag_name}"
 
 
 def _is_base64(text: str) -> bool:
@@ -205,8 +205,8 @@ def first_node(text: str) -> Node | None:
     ManifestError for deep nesting.
     """
     check_nesting("", text, first=True)
-    found: Node | None = next(iter(yaml.compose_all(text, Loader=Loader)), None)
-    return found
+    node: Node | None = next(iter(yaml.compose_all(text, Loader=Loader)), None)
+    return node
 
 
 def line_of(node: Node) -> int:
@@ -224,10 +224,10 @@ def line_at(node: Node, tokens: Sequence[str | int]) -> int:
             if inner is None:
                 break
             node, above = inner, above + line_of(node)
-        found = child(node, token)
-        if found is None:
+        entry = child(node, token)
+        if entry is None:
             break
-        line, node = found[0] + above, found[1]
+        line, node = entry[0] + above, entry[1]
     return line
 
 
@@ -252,9 +252,9 @@ def child(node: Node, token: str | int) -> tuple[int, Node] | None:
         if isinstance(key, ScalarNode) and key.value == token and not is_merge(key):
             return line_of(key), value
     for parent in merged(node):
-        found = child(parent, token)
-        if found is not None:
-            return found
+        entry = child(parent, token)
+        if entry is not None:
+            return entry
     return None
 
 
@@ -272,7 +272,7 @@ def merged(node: MappingNode) -> Iterator[MappingNode]:
     """Yield the maps that a map merges with `<<`, in order of precedence."""
     for key, value in node.value:
         if is_merge(key):
-            yield from (each for each in _parents(value) if isinstance(each, MappingNode))
+            yield from (parent for parent in _parents(value) if isinstance(parent, MappingNode))
 
 
 def _parents(value: Node) -> list[Node]:
@@ -316,8 +316,12 @@ class Converter:
         value = self._map(node) if isinstance(node, MappingNode) else self._list(node)
         self._open.discard(key)
         self._done[key] = value
-        below = [each for _, each in node.value] if isinstance(node, MappingNode) else node.value
-        self._sizes[key] = 1 + sum(self._sizes.get(id(each), 1) for each in below)
+        below = (
+            [child_node for _, child_node in node.value]
+            if isinstance(node, MappingNode)
+            else node.value
+        )
+        self._sizes[key] = 1 + sum(self._sizes.get(id(child_node), 1) for child_node in below)
         if self._sizes[key] > VALUES_MAX:
             raise self._error(node, f"aliases that stand for more than {VALUES_MAX} values")
         return value
@@ -331,7 +335,7 @@ class Converter:
         return values
 
     def _map(self, node: MappingNode) -> dict[str, Any]:
-        own: dict[str, Any] = {}
+        entries: dict[str, Any] = {}
         lines: dict[str, int] = {}
         for key, value in node.value:
             if is_merge(key):
@@ -343,12 +347,12 @@ class Converter:
             if lines.get(name):
                 self.duplicates.append(DuplicateKey((*self._path,), lines[name] + self._before))
             lines[name] = 0 if name in lines else line_of(key)  # a key is reported once
-            own[name] = self.value(value)
+            entries[name] = self.value(value)
             self._path.pop()
         for parent in merged(node):
             for name, item in self.value(parent).items():
-                own.setdefault(name, item)
-        return own
+                entries.setdefault(name, item)
+        return entries
 
     def _key(self, key: Node) -> str:
         if not isinstance(key, ScalarNode):
