@@ -88,7 +88,7 @@ DEVICES: Final = [*SHIPPED]
 
 def add_device(device: Device) -> None:
     """Add a device, or replace the device with the same name."""
-    DEVICES[:] = [*(each for each in DEVICES if each.name != device.name), device]
+    DEVICES[:] = [*(other for other in DEVICES if other.name != device.name), device]
 
 
 def own_device(name: str, keys: Iterable[str]) -> Device:
@@ -103,9 +103,9 @@ def own_device(name: str, keys: Iterable[str]) -> Device:
         raise ValueError(msg)
     resources = frozenset(key for key in keys if "/" in key)
     for key in resources:
-        known = next((device.name for device in SHIPPED if device.named_by(key)), "")
-        if known or not is_qualified_name(key):
-            why = f"is {known} already" if known else "is not an extended resource"
+        device_name = next((device.name for device in SHIPPED if device.named_by(key)), "")
+        if device_name or not is_qualified_name(key):
+            why = f"is {device_name} already" if device_name else "is not an extended resource"
             msg = f"device {name}: {key} {why}"
             raise ValueError(msg)
     claims = tuple(key for key in keys if "/" not in key)
@@ -143,7 +143,7 @@ def count_devices(
 
     `count` converts the amount of a resource to a number.
     """
-    found = {
+    counts = {
         device.name: 1
         for claim in claims
         for device in DEVICES
@@ -152,8 +152,8 @@ def count_devices(
     for resource, amount in {**(requests or {}), **(limits or {})}.items():
         device = device_of(resource)
         if device is not None and (number := count(resource, amount)):
-            found[device.name] = found.get(device.name, 0) + number
-    return found
+            counts[device.name] = counts.get(device.name, 0) + number
+    return counts
 
 
 def devices_of_host(containers: Iterable[Counts], inits: Iterable[tuple[Counts, bool]]) -> Counts:

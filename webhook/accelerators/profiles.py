@@ -196,7 +196,7 @@ def own_profile(name: str, variables: Mapping[str, str]) -> Profile:
     if any(name == profile.name for profile in PROFILES):
         msg = f"profile {name} exists: use another name"
         raise ValueError(msg)
-    settings = [_own_setting(name, *each) for each in variables.items()]
+    settings = [_own_setting(name, *entry) for entry in variables.items()]
     return Profile(name, "a profile of the settings", tuple(settings))
 
 
@@ -223,14 +223,14 @@ def _own_setting(profile: str, variable: str, value: str) -> Setting:
 
 def of_slices(chosen: Collection[str]) -> list[Profile]:
     """Return the profiles of slices among the chosen ones; none if NONE is chosen."""
-    known = [BY_NAME[name] for name in chosen if name in BY_NAME]
-    return [] if NONE in chosen else [profile for profile in known if profile.of_slice]
+    chosen_profiles = [BY_NAME[name] for name in chosen if name in BY_NAME]
+    return [] if NONE in chosen else [profile for profile in chosen_profiles if profile.of_slice]
 
 
 def of_hosts(chosen: Collection[str]) -> tuple[Profile, ...]:
     """Return the profiles for hosts with a rendezvous among the chosen ones."""
-    known = [BY_NAME[name] for name in chosen if name in BY_NAME]
-    return tuple([profile for profile in known if not profile.of_slice])
+    chosen_profiles = [BY_NAME[name] for name in chosen if name in BY_NAME]
+    return tuple([profile for profile in chosen_profiles if not profile.of_slice])
 
 
 def lists_devices(chosen: Collection[str]) -> bool:

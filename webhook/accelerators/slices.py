@@ -114,8 +114,8 @@ def chips_of(text: str) -> int:
 @lru_cache(maxsize=256)
 def listed_with(generation: Generation | None, chips: int) -> tuple[str, ...]:
     """Return the listed topologies of a generation with so many chips."""
-    known = LISTED.get(generation.name, frozenset()) if generation else frozenset()
-    return tuple("x".join(map(str, sizes)) for sizes in sorted(known) if prod(sizes) == chips)
+    topologies = LISTED.get(generation.name, frozenset()) if generation else frozenset()
+    return tuple("x".join(map(str, sizes)) for sizes in sorted(topologies) if prod(sizes) == chips)
 
 
 def advice(generation: Generation | None, chips: int, otherwise: str) -> str:
