@@ -95,8 +95,8 @@ def dotted(path: str) -> str:
 
 def path_of(tokens: Iterable[str | int]) -> str:
     """Return a path in the notation of Kubernetes, such as `spec.containers[0]`."""
-    shown = (f"[{token}]" if isinstance(token, int) else f".{token}" for token in tokens)
-    return "".join(shown).removeprefix(".")
+    path_parts = (f"[{token}]" if isinstance(token, int) else f".{token}" for token in tokens)
+    return "".join(path_parts).removeprefix(".")
 
 
 _COMMAND: Final = re.compile(r"((?:\s|\x1b\[[0-9;]*m)*)(::|##\[)")
@@ -114,8 +114,8 @@ def one_line(text: str) -> str:
 
 def no_command(line: str) -> str:
     """Return a line of output with a space in what would make it a workflow command."""
-    found = _COMMAND.match(line)
-    return f"{found[1]}{found[2][0]} {line[found.end() - 1 :]}" if found else line
+    match = _COMMAND.match(line)
+    return f"{match[1]}{match[2][0]} {line[match.end() - 1 :]}" if match else line
 
 
 def many_lines(text: str) -> str:

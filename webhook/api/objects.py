@@ -238,8 +238,10 @@ class PodSpec(Struct, rename="camel", frozen=True, gc=False):
 
     @property
     def ray(self) -> Container | None:
-        found = self.containers or ()
-        return found[ray_container(map(Container.described, found))] if found else None
+        containers = self.containers or ()
+        return (
+            containers[ray_container(map(Container.described, containers))] if containers else None
+        )
 
 
 class Pod(Struct, rename="camel", frozen=True, gc=False):

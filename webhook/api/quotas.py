@@ -104,11 +104,11 @@ class NamespaceLimits(Struct, frozen=True):
 
 def thousandths(amounts: object) -> Thousandths:
     """Return amounts rounded up to thousandths, without those that are not quantities."""
-    found = {}
+    rounded_amounts = {}
     for name, value in amounts.items() if isinstance(amounts, dict) else ():
         if (amount := thousandth(value)) is not None:
-            found[name] = amount
-    return found
+            rounded_amounts[name] = amount
+    return rounded_amounts
 
 
 def thousandth(value: object) -> int | None:
@@ -135,7 +135,7 @@ def read_limits(limit_range: LimitRange) -> list[Limits]:
     https://github.com/kubernetes/kubernetes/blob/v1.36.0/pkg/apis/core/v1/defaults.go
     (`SetDefaults_LimitRangeItem`)
     """
-    found = []
+    limits = []
     for item in limit_range.spec.limits or ():
         if item.type not in (CONTAINER, POD):
             continue
@@ -146,8 +146,8 @@ def read_limits(limit_range: LimitRange) -> list[Limits]:
         name = limit_range.metadata.name or ""
         if item.type == POD:
             default, request = {}, {}
-        found.append(Limits(name, item.type, most, least, ratio, default, request))
-    return found
+        limits.append(Limits(name, item.type, most, least, ratio, default, request))
+    return limits
 
 
 def read_namespaces(documents: list[dict[str, object]]) -> dict[str, NamespaceLimits]:
@@ -169,7 +169,12 @@ def read_namespaces(documents: list[dict[str, object]]) -> dict[str, NamespaceLi
     return {
         namespace: NamespaceLimits(
             tuple(quota for key, quota in quotas.items() if key[0] == namespace),
-            tuple(each for key, found in ranges.items() if key[0] == namespace for each in found),
+            tuple(
+                limits
+                for key, range_limits in ranges.items()
+                if key[0] == namespace
+                for limits in range_limits
+            ),
         )
         for namespace in {key[0] for key in (*quotas, *ranges)}
     }

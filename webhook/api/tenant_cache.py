@@ -40,8 +40,8 @@ class TenantCache(Generic[K, V]):
 
     def get(self, namespace: str, key: K) -> V | None:
         """Return the value of a key, or None."""
-        known = self._namespaces.get(namespace)
-        entry = known.entries.get(key) if known else None
+        tenant = self._namespaces.get(namespace)
+        entry = tenant.entries.get(key) if tenant else None
         return entry[0] if entry else None
 
     def put(self, namespace: str, key: K, value: V, size: int) -> None:
@@ -50,28 +50,28 @@ class TenantCache(Generic[K, V]):
         size += _ENTRY_BYTES
         if size > self.namespace_bytes_max:
             return
-        known = self._namespaces.get(namespace)
-        if known is None:
-            known = self._namespaces[namespace] = _Namespace({}, getsizeof(namespace))
-            self.size += known.size
-        known.entries[key] = value, size
-        known.size += size
+        tenant = self._namespaces.get(namespace)
+        if tenant is None:
+            tenant = self._namespaces[namespace] = _Namespace({}, getsizeof(namespace))
+            self.size += tenant.size
+        tenant.entries[key] = value, size
+        tenant.size += size
         self.size += size
-        while known.size > self.namespace_bytes_max and len(known.entries) > 1:
+        while tenant.size > self.namespace_bytes_max and len(tenant.entries) > 1:
             self._drop_oldest(namespace)
         while self.size > self.bytes_max:
             self._drop_oldest(max(self._namespaces, key=lambda each: self._namespaces[each].size))
 
     def remove(self, namespace: str, key: K) -> None:
         """Remove a key, if it exists."""
-        known = self._namespaces.get(namespace)
-        entry = known.entries.pop(key, None) if known else None
-        if known is None or entry is None:
+        tenant = self._namespaces.get(namespace)
+        entry = tenant.entries.pop(key, None) if tenant else None
+        if tenant is None or entry is None:
             return
-        known.size -= entry[1]
+        tenant.size -= entry[1]
         self.size -= entry[1]
-        if not known.entries:
-            self.size -= known.size
+        if not tenant.entries:
+            self.size -= tenant.size
             del self._namespaces[namespace]
 
     def _drop_oldest(self, namespace: str) -> None:
