@@ -141,8 +141,8 @@ _UID_MAX: Final = DNS_LABEL_MAX
 
 def _checked(review: _Review[T]) -> AdmissionRequest[T]:
     if review.kind != KIND or review.api_version != API_VERSION:
-        found = f"{review.api_version or 'no apiVersion'}, {review.kind or 'no kind'}"
-        msg = f"expected apiVersion {API_VERSION}, kind {KIND}; found {found[:80]}"
+        version_and_kind = f"{review.api_version or 'no apiVersion'}, {review.kind or 'no kind'}"
+        msg = f"expected apiVersion {API_VERSION}, kind {KIND}; found {version_and_kind[:80]}"
         raise BadReview(msg)
     request = review.request
     if request is None:
@@ -158,10 +158,10 @@ def _checked(review: _Review[T]) -> AdmissionRequest[T]:
     if request.sub_resource or (kind == _POD and resource == _PODS):
         return request
     expected = _RESOURCES.get((kind.group, kind.kind), resource.resource)
-    known = _KINDS.get((resource.group, resource.resource), kind.kind)
+    expected_kind = _KINDS.get((resource.group, resource.resource), kind.kind)
     if (
         expected != resource.resource
-        or known != kind.kind
+        or expected_kind != kind.kind
         or (kind.group, kind.version) != (resource.group, resource.version)
     ):
         msg = (
@@ -200,21 +200,21 @@ def _audited(answer: Answer) -> dict[str, str]:
 
     https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
     """
-    kept = {}
+    annotations = {}
     if (place := answer.place) is not None:
-        kept[AUDIT_IDENTITY] = f"{place.group}/{place.replica}/{place.host}"
+        annotations[AUDIT_IDENTITY] = f"{place.group}/{place.replica}/{place.host}"
     if rules := answer.rules + answer.warned:
-        kept[AUDIT_RULES] = ", ".join(rules)
-    return kept
+        annotations[AUDIT_RULES] = ", ".join(rules)
+    return annotations
 
 
 def _status(request: AdmissionRequest[Any], answer: Answer) -> _Status:
     """Return the Status of a denial. Its last cause ends with a line that names the webhook, and
     where to learn more: kubectl prints only the causes, and events only the message.
     """
-    *others, last = answer.causes
-    text = f"{last.message}\n{REFUSED}{EXPLAIN + answer.rules[0] if answer.rules else ''}"
-    causes = (*others, Cause(last.reason, text, last.field))
+    *other_causes, last = answer.causes
+    last_message = f"{last.message}\n{REFUSED}{EXPLAIN + answer.rules[0] if answer.rules else ''}"
+    causes = (*other_causes, Cause(last.reason, last_message, last.field))
     lines = [
         f"{cause.field}: {cause.message}" if cause.field else cause.message for cause in causes
     ]

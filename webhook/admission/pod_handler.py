@@ -97,8 +97,8 @@ class PodDecision(Struct, frozen=True, gc=False):
         """Return the response, with the identity of a worker for log and audit."""
         if not self.has_identity:
             return self.answer
-        known, identity = self.known, self.identity
-        place = Place(known.cluster.name, known.key.group, identity.replica, identity.host)
+        ray_pod, identity = self.known, self.identity
+        place = Place(ray_pod.cluster.name, ray_pod.key.group, identity.replica, identity.host)
         return Answer((), self.answer.patch, self.answer.warnings, place=place)
 
     @property
@@ -175,20 +175,20 @@ class PodHandler:
         `read` are the objects that were read for this pod. A `large` pod is not kept for a
         template. Raises Denied for a pod that cannot have an identity.
         """
-        found = self._recognize(pod, namespace, read)
-        if not isinstance(found, RayPod):
-            return found
-        carried = found.carried
+        ray_pod = self._recognize(pod, namespace, read)
+        if not isinstance(ray_pod, RayPod):
+            return ray_pod
+        carried = ray_pod.carried
         if carried is not None:
-            placed = self._complete(found, carried, large=large)
+            placed = self._complete(ray_pod, carried, large=large)
             if self._standalone and placed.has_identity and not dry_run:
-                self._standalone.carried(found.key, carried, request_uid)
+                self._standalone.carried(ray_pod.key, carried, request_uid)
             return placed
-        wanted = found.wanted(request_uid, read)
-        complete = partial(self._complete, found, large=large)
+        identity_request = ray_pod.wanted(request_uid, read)
+        complete = partial(self._complete, ray_pod, large=large)
         if dry_run:
-            return self._identities.preview(wanted, complete)
-        return await self._identities.reserve(wanted, complete)
+            return self._identities.preview(identity_request, complete)
+        return await self._identities.reserve(identity_request, complete)
 
     def _recognize(
         self, pod: Pod, namespace: str, read: Sequence[Read]
@@ -239,11 +239,11 @@ class PodHandler:
         policy = self.policy
         if large:
             require_few_containers(known.pod.spec, known.group.group_name)
-            found = answer(known.replica(identity, holder, policy), identity.host)
+            pod_answer = answer(known.replica(identity, holder, policy), identity.host)
         else:
             pod, cluster, group = known.pod, known.cluster, known.group
-            found = self.patches.answer(pod, identity, cluster, group, policy, holder=holder)
-        return PodDecision(known, identity, holder, found, policy)
+            pod_answer = self.patches.answer(pod, identity, cluster, group, policy, holder=holder)
+        return PodDecision(known, identity, holder, pod_answer, policy)
 
 
 def _deleted(request: AdmissionRequest[Pod]) -> tuple[GroupKey, HostIdentity] | None:
@@ -280,8 +280,10 @@ def _known_worker(pod: Pod, labels: Strings, cluster: RayClusterConfig, key: Gro
 
 
 def _unknown(wanted: ReadCluster) -> Cause:
-    text = f"{wanted.reason}: it was deleted or recreated, or is not there yet; KubeRay tries again"
-    return Cause(NOT_FOUND, text, f"metadata.labels[{names.LABEL_CLUSTER}]")
+    message = (
+        f"{wanted.reason}: it was deleted or recreated, or is not there yet; KubeRay tries again"
+    )
+    return Cause(NOT_FOUND, message, f"metadata.labels[{names.LABEL_CLUSTER}]")
 
 
 def _adopted(pod: Pod, group: WorkerGroup) -> HostIdentity | None:
@@ -309,14 +311,14 @@ def _strayed(pod: Pod) -> list[Cause]:
         if not pod.labels.get(label)
     ]
     if pod.controller is None or pod.controller.kind != names.RAYCLUSTER_KIND:
-        text = (
+        message = (
             f"{worker} a controller ownerReference to its RayCluster: let KubeRay create worker "
             "pods, or remove the label from yours"
         )
-        causes.append(Cause(REQUIRED, text, "metadata.ownerReferences"))
+        causes.append(Cause(REQUIRED, message, "metadata.ownerReferences"))
     if not pod.spec.containers:
-        text = "a Ray pod needs at least one container, the first being Ray's"
-        causes.append(Cause(REQUIRED, text, "spec.containers"))
+        message = "a Ray pod needs at least one container, the first being Ray's"
+        causes.append(Cause(REQUIRED, message, "spec.containers"))
     return causes
 
 
@@ -339,18 +341,18 @@ def _require_label_values(labels: Strings) -> None:
 
 
 def _no_group(group: str, cluster: RayClusterConfig) -> Cause:
-    known = list(cluster.groups)
-    more = ["…"] if len(known) > _SHOWN_GROUPS else []
-    shown = ", ".join([*known[:_SHOWN_GROUPS], *more]) or "none"
-    text = f"RayCluster {cluster.name} has no worker group {group!r}; it has {shown}"
+    group_names = list(cluster.groups)
+    ellipsis = ["…"] if len(group_names) > _SHOWN_GROUPS else []
+    group_list = ", ".join([*group_names[:_SHOWN_GROUPS], *ellipsis]) or "none"
+    message = f"RayCluster {cluster.name} has no worker group {group!r}; it has {group_list}"
     if cluster.unread_bytes:
-        text = f"RayCluster {cluster.name} {too_large(cluster.unread_bytes)}"
-    return Cause(NOT_FOUND, text, f"metadata.labels[{names.LABEL_GROUP}]")
+        message = f"RayCluster {cluster.name} {too_large(cluster.unread_bytes)}"
+    return Cause(NOT_FOUND, message, f"metadata.labels[{names.LABEL_GROUP}]")
 
 
 def _bad_hosts(group: WorkerGroup) -> Cause:
-    text = (
+    message = (
         f"worker group {group.group_name} has numOfHosts {group.num_of_hosts}: set it to a number "
         f"from 1 to {MAX_HOSTS}"
     )
-    return Cause(INVALID, text, f"metadata.labels[{names.LABEL_GROUP}]")
+    return Cause(INVALID, message, f"metadata.labels[{names.LABEL_GROUP}]")

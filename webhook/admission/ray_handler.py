@@ -97,8 +97,8 @@ def _ignored(value: Any) -> bool:  # noqa: ANN401 - an object that may be garbag
 
 
 def _cause(finding: Finding) -> Cause:
-    text = f"{finding.text[:LINE_MAX]} [{finding.rule}]"
-    return Cause(finding.reason, one_line(text), one_line(shortened(finding.path, LINE_MAX)))
+    message = f"{finding.text[:LINE_MAX]} [{finding.rule}]"
+    return Cause(finding.reason, one_line(message), one_line(shortened(finding.path, LINE_MAX)))
 
 
 def _warning(finding: Finding) -> str:
@@ -106,10 +106,10 @@ def _warning(finding: Finding) -> str:
     part of the object, then the end of the message; the rule is kept.
     """
     path, rule = finding.path, f" [{finding.rule}]"
-    for text in (finding.text, finding.named, finding.message):
-        limit = WARNING_MAX - len(rule) - len(text)
+    for message in (finding.text, finding.named, finding.message):
+        limit = WARNING_MAX - len(rule) - len(message)
         if limit - len(": ") >= min(len(path), PATH_LEAST):
-            return one_line(f"{shortened(path, limit - len(': '))}: {text}{rule}")
+            return one_line(f"{shortened(path, limit - len(': '))}: {message}{rule}")
         if limit >= 0:
-            return one_line(f"{text}{rule}")
+            return one_line(f"{message}{rule}")
     return one_line(f"{finding.message[: WARNING_MAX - len(rule) - 1]}…{rule}")

@@ -99,28 +99,30 @@ class ShardHandler:
         Raises Denied.
         """
         name, same = _name(request), new.group == old.group
-        others = [facts for facts in self._clusters.shards(key) if facts.name != name]
-        said: tuple[str, ...] = ()
+        other_configs = [facts for facts in self._clusters.shards(key) if facts.name != name]
+        warnings: tuple[str, ...] = ()
         if not same or new.count != old.count:
             least = read_index(old.index) if same else None
-            said = _agreed(others, key, new.count, least, created=request.operation == "CREATE")
+            warnings = _agreed(
+                other_configs, key, new.count, least, created=request.operation == "CREATE"
+            )
         if same and new.index and new.index == old.index:
-            return Answer((), None, said)
+            return Answer((), None, warnings)
         if same and read_index(old.index) is not None:
-            return _kept(new.index, old.index, said)
-        given = "" if old.group and new.index == old.index else new.index
-        count = read_count(new.count) or _largest(others) or INDEX_LIMIT
+            return _kept(new.index, old.index, warnings)
+        given_index = "" if old.group and new.index == old.index else new.index
+        count = read_count(new.count) or _largest(other_configs) or INDEX_LIMIT
         try:
-            index = await self._reserve(request, key, count, given)
+            index = await self._reserve(request, key, count, given_index)
         except Denied as denied:
             # A RayCluster may have been created while no index could be assigned, and other
             # changes of it must not depend on that.
-            if given or not same:
+            if given_index or not same:
                 raise
-            return Answer((), None, (f"no index: {denied.causes[0].message}", *said))
+            return Answer((), None, (f"no index: {denied.causes[0].message}", *warnings))
         if request.operation == "UPDATE":
-            said = (_MOVED if old.group and not same else _LATE, *said)
-        return Answer((), None if given else _written(str(index)), said)
+            warnings = (_MOVED if old.group and not same else _LATE, *warnings)
+        return Answer((), None if given_index else _written(str(index)), warnings)
 
     async def _reserve(
         self, request: AdmissionRequest[Bare], key: ShardKey, count: int, given: str
@@ -130,28 +132,28 @@ class ShardHandler:
         if given and index is None:
             raise _invalid(SHARD_INDEX, given)
         identity = None if index is None else HostIdentity(index, 0, "")
-        wanted = Request(_name(request), key, 1, count, request.uid, given=identity)
+        index_request = Request(_name(request), key, 1, count, request.uid, given=identity)
 
         def accept(found: Found, _: int) -> int:
             if found.index >= count and given:
                 raise _above_count(found.index, count)
             if found.index >= count:
-                text = (
+                message = (
                     f"shard group {key.group} has {count} shards, and each has its RayCluster: "
                     "raise shard-count in this RayCluster first, or delete another one"
                 )
-                raise _denied(FORBIDDEN, SHARD_COUNT, text)
+                raise _denied(FORBIDDEN, SHARD_COUNT, message)
             if isinstance(found, Taken):
-                text = (
+                message = (
                     f"{found.holder or COMING} has index {given} of shard group {key.group}: "
                     "remove the annotation, and the RayCluster gets a free one"
                 )
-                raise _denied(DUPLICATE, SHARD_INDEX, text)
+                raise _denied(DUPLICATE, SHARD_INDEX, message)
             return found.index
 
         if request.dry_run:
-            return self._reservations.preview(wanted, accept)
-        return await self._reservations.reserve(wanted, accept)
+            return self._reservations.preview(index_request, accept)
+        return await self._reservations.reserve(index_request, accept)
 
 
 class _Shard(Struct, frozen=True):
@@ -186,25 +188,25 @@ def _agreed(
     if least is not None and least >= count:
         raise _above_count(least, count)
     if count < largest and created:
-        text = (
+        message = (
             f"shard group {key.group} has {largest} shards, not {count}: write {largest}, or "
             "change shard-count of its other RayClusters first"
         )
-        raise _denied(FORBIDDEN, SHARD_COUNT, text)
+        raise _denied(FORBIDDEN, SHARD_COUNT, message)
     for facts in others:
-        held = read_index(facts.shard_index)
-        if held is not None and held >= count:
-            text = (
-                f"{facts.name} has index {held}, which is not below {count}: write {held + 1} or "
+        index = read_index(facts.shard_index)
+        if index is not None and index >= count:
+            message = (
+                f"{facts.name} has index {index}, which is not below {count}: write {index + 1} or "
                 "more, or delete that RayCluster first"
             )
-            raise _denied(FORBIDDEN, SHARD_COUNT, text)
+            raise _denied(FORBIDDEN, SHARD_COUNT, message)
     differing = [facts.name for facts in others if read_count(facts.shard_count) != count]
     if not differing:
         return ()
-    more = f" and {len(differing) - 1} more" if len(differing) > 1 else ""
+    suffix = f" and {len(differing) - 1} more" if len(differing) > 1 else ""
     advice = "set it there too, and recreate their pods"
-    return (f"shard-count {count} differs from that of {differing[0]}{more}: {advice}",)
+    return (f"shard-count {count} differs from that of {differing[0]}{suffix}: {advice}",)
 
 
 def _largest(others: Iterable[RayClusterConfig]) -> int | None:
@@ -233,11 +235,11 @@ def _kept(index: str, kept: str, said: tuple[str, ...]) -> Answer:
     """
     if not index:
         return Answer((), _written(kept), said)
-    text = (
+    message = (
         f"the shard index is immutable: write {kept} again, or remove the annotation from what "
         "you apply"
     )
-    raise _denied(FORBIDDEN, SHARD_INDEX, text)
+    raise _denied(FORBIDDEN, SHARD_INDEX, message)
 
 
 def _written(index: str) -> bytes:
@@ -250,8 +252,8 @@ def _invalid(row: OptIn[str], text: str) -> Denied:
 
 
 def _above_count(index: int, count: int) -> Denied:
-    text = f"index {index} is not below shard-count {count}: raise the count"
-    return _denied(INVALID, SHARD_INDEX, text)
+    message = f"index {index} is not below shard-count {count}: raise the count"
+    return _denied(INVALID, SHARD_INDEX, message)
 
 
 def _denied(reason: str, row: OptIn[str], text: str, *rules: str) -> Denied:
