@@ -33,13 +33,13 @@ class Readiness:
 
     def lines(self, *, verbose: bool) -> list[str]:
         """Return a line for each condition, `[+]` if it holds and `[-]` if it does not."""
-        texts = {name: text() for name, text in self.details.items()} if verbose else {}
+        texts = {name: detail() for name, detail in self.details.items()} if verbose else {}
         report = {name: condition() for name, condition in self.conditions.items()}
         report["not draining"] = not self.draining
         return [
             f"[{'+' if holds else '-'}] {name}{': ' if name in texts else ''}{texts.get(name, '')}"
             for name, holds in report.items()
-        ] + [f"{name}: {text}" for name, text in texts.items() if name not in report]
+        ] + [f"{name}: {detail}" for name, detail in texts.items() if name not in report]
 
     def closed(self) -> str | None:
         """Return why no review can be answered, or None if reviews are answered, also while

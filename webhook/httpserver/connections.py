@@ -30,14 +30,22 @@ def excess_connections(
     ones with pending client timeouts, of the address with most connections, by age; otherwise the
     one that is idle longest. Half of `limit` is for one address.
     """
-    addresses = {each: each.client and each.client[0] for each in connections}
+    addresses = {
+        connection: connection.client and connection.client[0] for connection in connections
+    }
     counts = Counter(addresses.values())
     crowded = len(addresses) > limit
     if not crowded and counts[addresses[new]] <= limit // 2:
         return ()
-    crowd = [each for each in addresses if crowded or addresses[each] == addresses[new]]
-    waiting = [each for each in crowd if each is not new and each.idle_limit() < inf]
-    unproven = [each for each in waiting if not each.proven]
+    crowd = [
+        connection for connection in addresses if crowded or addresses[connection] == addresses[new]
+    ]
+    waiting = [
+        connection
+        for connection in crowd
+        if connection is not new and connection.idle_limit() < inf
+    ]
+    unproven = [connection for connection in waiting if not connection.proven]
     unproven.sort(key=lambda each: (-counts[addresses[each]], each.born))
     idle = sorted(waiting, key=lambda each: each.since)
     return unproven[: 1 + limit // 50] or idle[:1] or [new]

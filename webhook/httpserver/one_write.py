@@ -53,8 +53,8 @@ def _can_write(cycle: RequestResponseCycle, start: Message) -> bool:
     """Return whether a response may be written without uvicorn: the client reads, and the length is
     known.
     """
-    known = any(name == b"content-length" for name, _ in start["headers"])
-    return known and not (cycle.flow.write_paused or cycle.disconnected)
+    has_length = any(name == b"content-length" for name, _ in start["headers"])
+    return has_length and not (cycle.flow.write_paused or cycle.disconnected)
 
 
 def _write(cycle: RequestResponseCycle, start: Message, body: bytes) -> None:

@@ -64,17 +64,17 @@ class LimitedProtocol(HttpToolsProtocol):
         transport.set_write_buffer_limits(self.limits.buffer)
         if self.scheme == "https":
             transport.set_read_buffer_limits(self.limits.receive_buffer)  # type: ignore[attr-defined]
-        certificate, wanted = transport.get_extra_info("peercert"), self.limits.client_names
+        certificate, client_names = transport.get_extra_info("peercert"), self.limits.client_names
         self.proven = bool(certificate)
         limit = self.limits.connections
         excess = excess_connections(self, self.connections, limit)
-        if wanted and names_of(certificate or {}).isdisjoint(wanted):
+        if client_names and names_of(certificate or {}).isdisjoint(client_names):
             excess = (self,)
         elif excess:
             self.refused(503, f"more than {limit} connections, or {limit // 2} of one address")
-        for each in excess:
-            self.connections.discard(each)
-            each.transport.abort()
+        for connection in excess:
+            self.connections.discard(connection)
+            connection.transport.abort()
 
     def data_received(self, data: bytes) -> None:
         if self.last is not None:
@@ -146,16 +146,18 @@ class LimitedProtocol(HttpToolsProtocol):
     def pause_writing(self) -> None:
         HttpToolsProtocol.pause_writing(self)
         self.since = self.loop.time()
-        stuck = {each.transport for each in self.connections if each.flow.write_paused}
-        unsent = {each: each.get_write_buffer_size() for each in stuck}
+        stuck = {
+            connection.transport for connection in self.connections if connection.flow.write_paused
+        }
+        unsent = {transport: transport.get_write_buffer_size() for transport in stuck}
         if sum(unsent.values()) > self.limits.unsent:
             max(unsent, key=unsent.__getitem__).abort()
 
     def _refuse(self, refusal: HTTPException) -> None:
         """Answer instead of the application, in order; drop the request with an incomplete body."""
-        status, text = refusal.status_code, refusal.detail.encode()
+        status, body = refusal.status_code, refusal.detail.encode()
         self.refused(status, refusal.detail)
-        self.last = STATUS_LINE[status] + _HEAD % (len(text), text)
+        self.last = STATUS_LINE[status] + _HEAD % (len(body), body)
         cycle = self.cycle
         if self.partial and cycle and cycle.scope is self.scope:
             self.busy -= not cycle.response_complete

@@ -100,8 +100,8 @@ class ReviewRoute:
             if any(kind in request.app.exception_handlers for kind in type(error).__mro__):
                 raise
             self._observer.failed(error)
-            text = "ray-webhook failed to review this object; its log has the traceback"
-            raise HTTPException(500, text) from None
+            message = "ray-webhook failed to review this object; its log has the traceback"
+            raise HTTPException(500, message) from None
         self._observer.reviewed(outcome, perf_counter() - started)
         headers = _CLOSE if self._gate.draining else None
         return Response(outcome.body, headers=headers, media_type=_JSON)
@@ -184,11 +184,13 @@ def _handle_errors(app: FastAPI, observer: Observer, paths: str) -> None:
 
     @app.exception_handler(StarletteHTTPException)
     async def refused(_: Request, error: StarletteHTTPException) -> Response:
-        known = {
+        details = {
             404: f"no such path; reviews are served at {paths}",
             405: "send an AdmissionReview by POST",
         }
-        return refuse(error.status_code, known.get(error.status_code, error.detail), error.headers)
+        return refuse(
+            error.status_code, details.get(error.status_code, error.detail), error.headers
+        )
 
     @app.exception_handler(BadReview)
     async def bad_review(_: Request, error: BadReview) -> Response:
@@ -204,10 +206,10 @@ def _handle_errors(app: FastAPI, observer: Observer, paths: str) -> None:
 
     @app.exception_handler(NotNow)
     async def not_now(_: Request, error: NotNow) -> Response:
-        text = f"{error.subject}: {error}"
-        observer.undecided(text)
-        observer.refused(503, text)
-        return Response(status_of(text), 503, media_type=_JSON)
+        message = f"{error.subject}: {error}"
+        observer.undecided(message)
+        observer.refused(503, message)
+        return Response(status_of(message), 503, media_type=_JSON)
 
     @app.exception_handler(ClientDisconnect)
     async def disconnected(_: Request, _error: ClientDisconnect) -> Response:
@@ -215,10 +217,10 @@ def _handle_errors(app: FastAPI, observer: Observer, paths: str) -> None:
 
 
 def _too_large() -> HTTPException:
-    text = (
+    message = (
         f"the body is larger than {BODY_MAX} bytes, which no AdmissionReview of kube-apiserver is"
     )
-    return HTTPException(413, text)
+    return HTTPException(413, message)
 
 
 def _require_json(request: Request) -> None:

@@ -42,8 +42,8 @@ def namespace_of(body: bytes) -> str:
     kube-apiserver writes it before the object. In a forged body it may be any text: turns are first
     between clients, and a client can only forge its own.
     """
-    found = _NAMESPACE.search(body, 0, _HEAD)
-    return found[1].decode() if found else ""
+    match = _NAMESPACE.search(body, 0, _HEAD)
+    return match[1].decode() if match else ""
 
 
 class ReviewThreads:

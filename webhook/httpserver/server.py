@@ -93,12 +93,12 @@ class HttpServer(uvicorn.Server):
         self.servers = [
             await loop.create_server(
                 make,
-                sock=each,
+                sock=sock,
                 ssl=tls,
                 ssl_handshake_timeout=seconds,
                 ssl_shutdown_timeout=seconds,
             )
-            for each in sockets or ()
+            for sock in sockets or ()
         ]
         self.started = True
 
