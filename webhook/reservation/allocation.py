@@ -205,7 +205,7 @@ class Shards:
 
     def other(self, index: int, host: int, holder: str) -> str:
         del host, holder
-        return next((each for each in self._holders.get(index, ()) if each != self._cluster), "")
+        return next((name for name in self._holders.get(index, ()) if name != self._cluster), "")
 
 
 Objects = Pods | Shards
@@ -302,24 +302,24 @@ class Replicas:
         Denied if all indices are taken.
         """
         if self._free[0] >= MAX_REPLICAS and not self._request.index:
-            text = (
+            message = (
                 f"all {MAX_REPLICAS} replica indices of group {self._request.key.group} are taken"
             )
-            raise Denied(Cause(FORBIDDEN, f"{text}: use more worker groups", ""))
+            raise Denied(Cause(FORBIDDEN, f"{message}: use more worker groups", ""))
         return self._free
 
     def own(self) -> tuple[int, int] | None:
         """Return the indices in an entry of this request, in the blocks of the walked replicas and
         of the free one.
         """
-        request, given = self._request, self._request.given
+        request, identity = self._request, self._request.given
         if not self._tables.stored:
             return None
-        indices = [*self.walked, given.replica if given else self._free[0]]
+        indices = [*self.walked, identity.replica if identity else self._free[0]]
         for block in sorted(set(map(request.block_of, indices))):
-            own = own_entry(self._tables.table(block), request, block)
-            if own is not None:
-                return own
+            own_indices = own_entry(self._tables.table(block), request, block)
+            if own_indices is not None:
+                return own_indices
         return None
 
     def _others(self, index: int) -> int:
@@ -346,14 +346,14 @@ class Replicas:
         its entries, otherwise of its objects, otherwise a new one.
         """
         request, objects, block = self._request, self._objects, self._request.block_of(index)
-        given = request.given
+        identity = request.given
         if request.index:
             name = request.cluster
         else:
-            name = self.read(index).entry.name or objects.name_of(index) or (given or _NONE).name
+            name = self.read(index).entry.name or objects.name_of(index) or (identity or _NONE).name
             if not name and request.hosts > 1:
                 name = _new_name(self._tables.table(block), objects, request, block)
-        unconfirmed = given is None and self.unconfirmed(index)
+        unconfirmed = identity is None and self.unconfirmed(index)
         return Place(index, host, name, holder_of(request.uid, block), unconfirmed)
 
     def written(self, place: Place, now: float) -> Place:
@@ -385,23 +385,23 @@ def allocate(tables: Tables, objects: Objects, request: AnyRequest, now: float) 
     """Return the indices for a request. Raises NotNow if another pod has the identity in the
     request's own entry, and Denied if all indices are taken.
     """
-    replicas, given = Replicas(tables, objects, request), request.given
-    own = replicas.own()
-    if own is not None:
-        index, host = own
+    replicas, identity = Replicas(tables, objects, request), request.given
+    own_indices = replicas.own()
+    if own_indices is not None:
+        index, host = own_indices
         block = request.block_of(index)
         holder, entry = holder_of(request.uid, block), tables.table(block)[index]
-        other = objects.other(*own, holder)
+        other = objects.other(*own_indices, holder)
         if not other:
-            place = replace(replicas.place(*own), unconfirmed=False)
+            place = replace(replicas.place(*own_indices), unconfirmed=False)
             fresh = now - entry.made <= RENEW_SECONDS and entry.name == place.name
             written = fresh and not request.index
             return Choice(place if written else replicas.written(place, now), block)
         if host in replicas.read(index).entry.hosts:
             raise NotNow(f"replica {index} host {host} of this request is {other}'s")
-    index, host = (given.replica, given.host) if given else replicas.free()
+    index, host = (identity.replica, identity.host) if identity else replicas.free()
     block, overdue = request.block_of(index), replicas.overdue(now)
-    if given and (replica := replicas.read(index)).mask >> host & 1:
+    if identity and (replica := replicas.read(index)).mask >> host & 1:
         name = replica.entry.name if request.index else ""
         other = objects.other(index, host, holder_of(request.uid, block)) or name
         return Choice(Taken(index, host, other), block, overdue=overdue)
@@ -414,20 +414,20 @@ def own_entry(table: Table, request: AnyRequest, block: int) -> tuple[int, int] 
     """Return the indices in the entry of this request, or, for a shard index, in the entry of its
     RayCluster.
     """
-    holder, given = holder_of(request.uid, block), request.given
+    holder, identity = holder_of(request.uid, block), request.given
     for index, entry in table.items():
         named = request.index and request.cluster == entry.name != ""
         if named or holder in entry.hosts.values():
-            for host, found in entry.hosts.items():
-                only = given is None or (given.replica, given.host) == (index, host)
-                if (named or found == holder) and only and host < request.hosts:
+            for host, entry_holder in entry.hosts.items():
+                only = identity is None or (identity.replica, identity.host) == (index, host)
+                if (named or entry_holder == holder) and only and host < request.hosts:
                     return index, host
     return None
 
 
 def pending(objects: Objects, index: int, entry: Reserved) -> list[str]:
     """Return the holders in an entry whose object was not observed yet."""
-    return [each for each in objects.absent(index, entry) if not objects.gone(each)]
+    return [holder for holder in objects.absent(index, entry) if not objects.gone(holder)]
 
 
 def without_vacant(entry: Reserved, objects: Objects, index: int) -> tuple[Reserved, int]:
@@ -449,6 +449,8 @@ def without_vacant(entry: Reserved, objects: Objects, index: int) -> tuple[Reser
 
 
 def _new_name(table: Table, objects: Objects, request: AnyRequest, block: int) -> str:
-    known = {entry.name for entry in table.values()}
-    names = (replica_name(request.key.group, f"{request.uid}/{block}", each) for each in count())
-    return next(each for each in names if each not in known and not objects.has_name(each))
+    used_names = {entry.name for entry in table.values()}
+    names = (
+        replica_name(request.key.group, f"{request.uid}/{block}", number) for number in count()
+    )
+    return next(name for name in names if name not in used_names and not objects.has_name(name))

@@ -57,17 +57,23 @@ class StandaloneIdentities(Identities):
         """Return the result of `accept` for an identity, and record its pod. A repeated review gets
         the same identity. Raises Denied.
         """
-        own, key, hosts = self._members.get(request.uid), request.key, request.hosts
-        if own and own.holder and own.key == key and own.identity and own.identity.host < hosts:
-            return accept(own.identity, own.holder)
+        member, key, hosts = self._members.get(request.uid), request.key, request.hosts
+        if (
+            member
+            and member.holder
+            and member.key == key
+            and member.identity
+            and member.identity.host < hosts
+        ):
+            return accept(member.identity, member.holder)
 
         def taking(identity: HostIdentity, holder: str) -> tuple[T, HostIdentity, str]:
             return accept(identity, holder), identity, holder
 
-        found = super().preview(replace(request, read=True), taking)
-        if isinstance(found, ReadGroup):
-            return found
-        accepted, identity, holder = found
+        result = super().preview(replace(request, read=True), taking)
+        if isinstance(result, ReadGroup):
+            return result
+        accepted, identity, holder = result
         self._put(key, identity, request.uid, holder)
         return accepted
 
@@ -111,14 +117,14 @@ def _all_reserved(request: IdentityRequest, unseen: int) -> Cause:
     """Return the cause if the desired replicas are full only because pods have not appeared. That
     state is short, and a pod in an additional replica would leave that replica incomplete forever.
     """
-    text = (
+    message = (
         f"all identities of the {request.desired} replicas of worker group {request.key.group} "
         f"are reserved, {unseen} of them for pods that were admitted within the last "
         f"{VACANT_SECONDS:.0f} s and have not appeared: if the API server refused them (see "
         "earlier events: a quota, another webhook), their identities are free again after that "
         "time, and KubeRay tries again"
     )
-    return Cause(FORBIDDEN, text, f"metadata.labels[{names.LABEL_GROUP}]")
+    return Cause(FORBIDDEN, message, f"metadata.labels[{names.LABEL_GROUP}]")
 
 
 def _taken(request: IdentityRequest, found: Taken) -> Cause:
@@ -127,10 +133,10 @@ def _taken(request: IdentityRequest, found: Taken) -> Cause:
         if found.holder
         else "a pod that has not appeared yet has"
     )
-    text = (
+    message = (
         f"pod {request.pod} carries replica {found.index} host {found.host} of worker group "
         f"{request.key.group} from the previous webhook (label {names.LABEL_LEGACY_REPLICA_INDEX} "
         f"and {names.TPU_WORKER_ID}), but {other} it: remove the label and the variable from the "
         "pod template, or delete the other pod"
     )
-    return Cause(DUPLICATE, text, f"metadata.labels[{names.LABEL_LEGACY_REPLICA_INDEX}]")
+    return Cause(DUPLICATE, message, f"metadata.labels[{names.LABEL_LEGACY_REPLICA_INDEX}]")

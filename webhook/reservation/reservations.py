@@ -123,9 +123,9 @@ class Reservations:
             lambda item: item[1].at > now - VACANT_SECONDS, reversed(self._groups.items())
         )
         return sum(
-            made <= now - LATE_SECONDS
+            reserved_at <= now - LATE_SECONDS
             for key, group in recent
-            for made in self._unseen(self._objects(key), group.tables)
+            for reserved_at in self._unseen(self._objects(key), group.tables)
         )
 
     async def reserve(self, request: AnyRequest, accept: Accept[T]) -> T:
@@ -160,14 +160,14 @@ class Reservations:
                 continue
             objects = self._objects(key, request.cluster)
             choice = allocate(self._tables(key), objects, request, now)
-            found, block = choice.found, choice.block
+            place, block = choice.found, choice.block
             if choice.overdue:
                 await self._list(request)
                 continue
-            answer = accept(found, choice.waiting)
-            if isinstance(found, Taken) or isinstance(answer, ReadGroup):
+            answer = accept(place, choice.waiting)
+            if isinstance(place, Taken) or isinstance(answer, ReadGroup):
                 return answer
-            if found.table is None:
+            if place.table is None:
                 self.counts["repeated"] += 1
                 return answer
             group = self._latest(key)
@@ -176,7 +176,7 @@ class Reservations:
             tried = (*tried, block)
             if read_first:
                 await self._read(TableKey(key, block), group)
-            elif await self._write(TableKey(key, block), group, found.table, request.cluster):
+            elif await self._write(TableKey(key, block), group, place.table, request.cluster):
                 self.counts["reserved"] += 1
                 group.made += 1
                 if self._lists.now() - now <= RENEW_SECONDS:
@@ -191,10 +191,10 @@ class Reservations:
         """Write a table, and return whether that is certain (step 5). Otherwise read it. Raises
         NotNow.
         """
-        known = group.tables.pop(key.block)  # a cancelled review leaves no copy
+        copy = group.tables.pop(key.block)  # a cancelled review leaves no copy
         self.counts["writes"] += 1
         try:
-            stored = await self._store.write(key, table, cluster, known)
+            stored = await self._store.write(key, table, cluster, copy)
         except Conflict:
             self.counts["conflicts"] += 1
             group.contended = True
@@ -203,21 +203,21 @@ class Reservations:
         else:
             group.tables.put(key.block, stored)
             return True
-        await self._read(key, group, known)
+        await self._read(key, group, copy)
         return False
 
     async def _read(self, key: TableKey, group: "_Group", known: Stored | None = None) -> None:
         """Read a table again. Raises NotNow."""
         copy = group.tables.stored.get(key.block)
         try:
-            found = await self._store.get(key)
+            stored = await self._store.get(key)
         except UnknownOutcome:
             await self.sleep(_PAUSE_SECONDS)
             return
-        if found is None or (copy and copy.version == found.version):
+        if stored is None or (copy and copy.version == stored.version):
             group.contended = False
-        if found is not None:
-            group.tables.put(key.block, found)
+        if stored is not None:
+            group.tables.put(key.block, stored)
         elif known := copy or known:  # deleted by hand: the known entries are kept
             group.tables.put(key.block, Stored(known.table))
 
@@ -277,12 +277,12 @@ class _Group(Struct):
 
 
 def _too_many_unseen(key: Key, entries: int, seconds: float) -> Denied:
-    text = (
+    message = (
         f"{entries} pods of group {key.group} in namespace {key.namespace} were admitted within "
         f"the last {seconds:.0f} s and have not appeared: see earlier events for what refused "
         "them, such as a quota or another webhook. KubeRay tries again"
     )
-    return Denied(Cause(FORBIDDEN, text, ""))
+    return Denied(Cause(FORBIDDEN, message, ""))
 
 
 class _Alone:
