@@ -63,8 +63,8 @@ class UserReads:
         return decoded(await self.api.get(path, query, _USER_SECONDS), dict[str, Any])
 
     async def items(self, kind: str, path: str, query: Query = ()) -> list[Any] | None:
-        found = await self.attempt(kind, self.get(path, query))
-        return None if found is None else found.get("items") or []
+        response = await self.attempt(kind, self.get(path, query))
+        return None if response is None else response.get("items") or []
 
     async def ready_endpoints(self, namespace: str, service: str) -> int | None:
         """Return the number of ready endpoints of a Service; one without that field is ready."""
@@ -73,8 +73,14 @@ class UserReads:
         slices = await self.items("endpointslices", path, selector)
         if slices is None:
             return None
-        endpoints = [each for found in slices for each in found.get("endpoints") or ()]
-        return sum((each.get("conditions") or {}).get("ready") is not False for each in endpoints)
+        endpoints = [
+            endpoint
+            for endpoint_slice in slices
+            for endpoint in endpoint_slice.get("endpoints") or ()
+        ]
+        return sum(
+            (endpoint.get("conditions") or {}).get("ready") is not False for endpoint in endpoints
+        )
 
 
 class Kind(Struct, Generic[T], frozen=True):
@@ -171,7 +177,9 @@ class Observing:
         self._object_cache = object_cache
         self._timing = timing or Timing()
         self._other_kinds = other_kinds
-        self._gets = [each for each in self.namespaces if each and person]
+        self._gets = [
+            namespace_name for namespace_name in self.namespaces if namespace_name and person
+        ]
         self._watches: dict[str, list[ListWatch[Any]]] = {}
         self._reads = UserReads(api)
         self._person = person
@@ -180,7 +188,7 @@ class Observing:
         self.discovery = Discovery(PodGroupsServed(api), self._timing.discovery)
         followed: list[Kind[Any]] = [RAYCLUSTERS, PODS]
         kinds = (*other_kinds, *_OWNERS) if person else other_kinds
-        for kind in followed + [each for each in _BESIDE if each.plural in kinds]:
+        for kind in followed + [other_kind for other_kind in _BESIDE if other_kind.plural in kinds]:
             if kind.namespaced:
                 for namespace in self.namespaces:
                     for reason in kind.reasons:
@@ -212,35 +220,36 @@ class Observing:
 
     @property
     def watches(self) -> list[ListWatch[Any]]:
-        return [watch for found in self._watches.values() for watch in found]
+        return [watch for kind_watches in self._watches.values() for watch in kind_watches]
 
     @property
     def unread(self) -> dict[str, str]:
         """Return the kinds that cannot be read, and why."""
-        found = {
+        problems = {
             name: watch.problem
             for name, watches in self._watches.items()
             for watch in watches
             if watch.problem and not watch.synced
         }
-        return {**found, **self._reads.unread}
+        return {**problems, **self._reads.unread}
 
     async def read(self) -> None:
         """List all kinds once. Raises ApiError if RayClusters or pods cannot be read."""
-        others = [
+        attempts = [
             self._reads.attempt(name, watch.list())
             for name, watches in self._watches.items()
             for watch in watches
             if watch not in self._needed
         ]
-        others += [
-            self._reads.attempt("namespaces", self._get_namespace(each)) for each in self._gets
+        attempts += [
+            self._reads.attempt("namespaces", self._get_namespace(namespace))
+            for namespace in self._gets
         ]
-        others += [
+        attempts += [
             self._reads.attempt(kind.plural, self._list_served(kind, question))
             for kind, question in self._questions()
         ]
-        await asyncio.gather(*(watch.list() for watch in self._needed), *others)
+        await asyncio.gather(*(watch.list() for watch in self._needed), *attempts)
 
     async def run(self) -> None:
         """Run the watches until cancelled. The client has to be open."""
@@ -290,8 +299,8 @@ class Observing:
         self._watches.setdefault(kind.plural, []).append(watch)
 
     async def _get_namespace(self, name: str) -> None:
-        found = await self.api.read(f"/api/v1/namespaces/{name}", Bare)
-        self._object_cache.namespaces.load([found])
+        namespace = await self.api.read(f"/api/v1/namespaces/{name}", Bare)
+        self._object_cache.namespaces.load([namespace])
         self._reads.unread.pop("namespaces", None)
 
     async def _poll_namespace(self, name: str) -> None:

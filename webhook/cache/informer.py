@@ -104,8 +104,8 @@ class ListWatch(Generic[T]):
         begun = self._clock()
         version = ""
         timing = self._timing
-        found = pages(self._api, self.resource, timing.page_deadline, timing.page_items)
-        async for meta, items in found:
+        list_pages = pages(self._api, self.resource, timing.page_deadline, timing.page_items)
+        async for meta, items in list_pages:
             self.counters.unreadable += len(meta.unreadable)
             if not version:
                 version = meta.resource_version
@@ -127,8 +127,8 @@ class ListWatch(Generic[T]):
         self._version = version
         self.counters.relists += self.synced
         again = "again, " if self.synced else ""
-        text = "%s: listed %s%d held, %d gone, at version %s"
-        _log.info(text, self.name, again, len(self._store), gone, version)
+        message = "%s: listed %s%d held, %d gone, at version %s"
+        _log.info(message, self.name, again, len(self._store), gone, version)
         self.synced = True
         self._contacted(begun, server_time)
 
@@ -224,9 +224,9 @@ class _Outage:
             self._fruitless = 0
         if error.reason != self.reason:
             self.reason = error.reason
-            text = "%s: %s (%s); next %s in %.1f s, then with growing delays"
+            message = "%s: %s (%s); next %s in %.1f s, then with growing delays"
             then = "watch" if resumed else "list"
-            _log.warning(text, self._name, error, error.reason, then, pause)
+            _log.warning(message, self._name, error, error.reason, then, pause)
         return pause, resumed
 
 
@@ -248,6 +248,6 @@ def decode_event(codec: Codec[T], line: bytes) -> Event[T] | Event[Stub]:
 
 
 def _ended(status: Status) -> ApiError:
-    text = oneline(status.message or status.reason or "")
+    message = oneline(status.message or status.reason or "")
     reason = "expired" if status.code == _GONE else "server"
-    return ApiError(reason, f"the API server ended the watch with {status.code}: {text}")
+    return ApiError(reason, f"the API server ended the watch with {status.code}: {message}")

@@ -149,18 +149,18 @@ class LiveReader:
     async def _pods(self, cluster: str, key: GroupKey, stores: Stores) -> None:
         labels = f",{names.LABEL_CLUSTER}={cluster},{names.LABEL_GROUP}={key.group}"
         resource, begun = pods_in(key.namespace, labels), self.now()
-        found, version = await read_list(self._api, resource, self._deadline)
-        stores.pods.read(key, found, number(version), begun)
+        pods, version = await read_list(self._api, resource, self._deadline)
+        stores.pods.read(key, pods, number(version), begun)
 
     async def _cluster(self, name: str, namespace: str, stores: Stores) -> None:
         resource, begun = rayclusters_in(namespace, name), self.now()
-        found, version = await read_list(self._api, resource, self._deadline, partial=True)
-        stores.clusters.read((namespace, name), found, number(version), begun)
+        clusters, version = await read_list(self._api, resource, self._deadline, partial=True)
+        stores.clusters.read((namespace, name), clusters, number(version), begun)
 
     async def _clusters(self, namespace: str, stores: Stores) -> None:
         resource, begun = rayclusters_in(namespace), self.now()
-        found, version = await read_list(self._api, resource, self._deadline)
-        stores.clusters.read_all(namespace, found, number(version), begun)
+        clusters, version = await read_list(self._api, resource, self._deadline)
+        stores.clusters.read_all(namespace, clusters, number(version), begun)
 
     def _stores_of(self, namespace: str) -> Stores:
         return self._stores.get(namespace) or self._stores.get("", _UNWATCHED)

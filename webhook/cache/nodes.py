@@ -48,9 +48,9 @@ class Nodes:
         """Return the stored labels of a Node. A Node that the watch has not delivered yet is read;
         if it cannot be read, it has none.
         """
-        found = self._nodes.get(self._uids.get(name, ""))
-        if found is not None:
-            return found.labels
+        node = self._nodes.get(self._uids.get(name, ""))
+        if node is not None:
+            return node.labels
         try:
             path = f"/api/v1/nodes/{quote(name)}"
             return self._kept(await self._api.read(path, Bare, _SECONDS, METADATA)).labels
@@ -66,14 +66,14 @@ class Nodes:
         self._uids[value.name] = uid
 
     def remove(self, uid: str) -> None:
-        found = self._nodes.pop(uid, None)
-        if found is not None and self._uids.get(found.name) == uid:
-            del self._uids[found.name]
+        node = self._nodes.pop(uid, None)
+        if node is not None and self._uids.get(node.name) == uid:
+            del self._uids[node.name]
 
     def items(self) -> Iterable[tuple[str, _Kept]]:
         return self._nodes.items()
 
     def _kept(self, node: Bare, _old: _Kept | None = None) -> _Kept:
         labels = node.metadata.labels or {}
-        kept = {key: labels[key] for key in self._keys if key in labels}
-        return _Kept(node.metadata.name or "", kept)
+        selected_labels = {key: labels[key] for key in self._keys if key in labels}
+        return _Kept(node.metadata.name or "", selected_labels)

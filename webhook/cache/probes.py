@@ -150,9 +150,9 @@ class Probes:
         """
         owner, pod = "", _orphan(self._namespace)
         for cluster in await self._reads.items("rayclusters", self._rayclusters) or ():
-            made = self._worker_of(cluster)
-            if made is not None:
-                owner, pod = str(cluster["metadata"]["name"]), made
+            worker_pod = self._worker_of(cluster)
+            if worker_pod is not None:
+                owner, pod = str(cluster["metadata"]["name"]), worker_pod
                 break
         return owner, await _attempt(self._api, path_of("/api/v1", self._namespace, "pods"), pod)
 
@@ -165,7 +165,9 @@ class Probes:
         label = [("labelSelector", f"{names.LABEL_RESERVATIONS}=true"), ("limit", str(_LEASES_MAX))]
         leases = await self._reads.items(LEASES, path, label) or []
         limit = asyncio.Semaphore(_AT_ONCE)
-        results = await asyncio.gather(*(_rewrite(self._api, path, each, limit) for each in leases))
+        results = await asyncio.gather(
+            *(_rewrite(self._api, path, lease, limit) for lease in leases)
+        )
         for lease, result in zip(leases, results, strict=True):
             tried[f"{place}/{lease['metadata']['name']}"] = result
         return tried
@@ -188,24 +190,28 @@ class Probes:
 
     async def _behind(self, namespace: str, service: str) -> Sequence[Object]:
         path = f"/api/v1/namespaces/{namespace}/services/{service}"
-        found = await self._reads.attempt("services", self._reads.get(path))
-        selector = ((found or {}).get("spec") or {}).get("selector") or {}
+        service_object = await self._reads.attempt("services", self._reads.get(path))
+        selector = ((service_object or {}).get("spec") or {}).get("selector") or {}
         if not selector:
             return ()
-        wanted = [("labelSelector", ",".join(f"{key}={value}" for key, value in selector.items()))]
+        label_selector = [
+            ("labelSelector", ",".join(f"{key}={value}" for key, value in selector.items()))
+        ]
         path = path_of("/api/v1", namespace, "pods")
-        return await self._reads.items("pods", path, wanted) or ()
+        return await self._reads.items("pods", path, label_selector) or ()
 
     async def _settings(self, namespace: str, pods: Sequence[Object]) -> tuple[str, ...] | None:
         """Return the texts of the ConfigMaps that the pods mount; None if any cannot be read."""
-        volumes = [each for pod in pods for each in pod["spec"].get("volumes") or ()]
+        volumes = [volume for pod in pods for volume in pod["spec"].get("volumes") or ()]
         texts: list[str] = []
-        for name in sorted({each["configMap"]["name"] for each in volumes if "configMap" in each}):
+        for name in sorted(
+            {volume["configMap"]["name"] for volume in volumes if "configMap" in volume}
+        ):
             path = f"/api/v1/namespaces/{namespace}/configmaps/{name}"
-            found = await self._reads.attempt("configmaps", self._reads.get(path))
-            if found is None:
+            config_map = await self._reads.attempt("configmaps", self._reads.get(path))
+            if config_map is None:
                 return None
-            texts += (found.get("data") or {}).values()
+            texts += (config_map.get("data") or {}).values()
         return tuple(texts)
 
     async def _rights(self, account: str, place: str) -> dict[str, bool | None]:
@@ -227,8 +233,8 @@ def _services(configurations: Iterable[WebhookConfiguration]) -> list[tuple[str,
     return sorted(
         {
             (service.namespace, service.name)
-            for each in configurations
-            for webhook in each.webhooks or ()
+            for configuration in configurations
+            for webhook in configuration.webhooks or ()
             if webhook.name.endswith(OURS)
             and (service := webhook.client_config.service) is not None
         }

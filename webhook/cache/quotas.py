@@ -63,11 +63,11 @@ class _Objects(Generic[V]):
         self._join(value.namespace, uids)
 
     def remove(self, uid: str) -> None:
-        found = self._objects.pop(uid, None)
-        if found is not None:
-            uids = self._uids[found.namespace]
+        stored = self._objects.pop(uid, None)
+        if stored is not None:
+            uids = self._uids[stored.namespace]
             uids.remove(uid)
-            self._join(found.namespace, uids)
+            self._join(stored.namespace, uids)
 
     def _join(self, namespace: str, uids: Iterable[str]) -> None:
         values = tuple(value for uid in uids for value in self._objects[uid].values)

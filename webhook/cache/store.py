@@ -186,7 +186,7 @@ class Store(Generic[T, S, V]):
         self.note_read(scope, begun)
 
     def _compare(self, scope: S, values: Iterable[T], version: int) -> None:
-        shown = set()
+        listed_uids = set()
         horizon = max(self.reached, self._horizons.get(scope, 0))
         for value in values:
             uid = value.metadata.uid or ""
@@ -194,7 +194,7 @@ class Store(Generic[T, S, V]):
             new = self._keep(value, old)
             if new is not None and self._scope(new) != scope:
                 continue
-            shown.add(uid)
+            listed_uids.add(uid)
             at = number(value.metadata.resource_version)
             next_version = self._ahead.get(uid, max(horizon, self._reached_of(uid)) + 1)
             if at < next_version:
@@ -203,7 +203,7 @@ class Store(Generic[T, S, V]):
             if new is not None and at > self.reached:
                 self._ahead.set(uid, at)
             self._set(uid, old, new)
-        for uid in [uid for uid in self._uids_in(scope) if uid not in shown]:
+        for uid in [uid for uid in self._uids_in(scope) if uid not in listed_uids]:
             if self._ahead.get(uid, self._reached_of(uid)) <= version:
                 self.remove(uid)
         if version > horizon:
