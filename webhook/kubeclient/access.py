@@ -127,19 +127,19 @@ class Connection:
         try:
             await self.load()
         except _UNUSABLE as error:
-            text = (
+            message = (
                 "the API server does not accept the credentials, and they cannot be loaded again: "
                 f"{str(error) or type(error).__name__}"
             )
-            raise ApiError("unauthorized", text) from error
+            raise ApiError("unauthorized", message) from error
 
     async def _try(self, files: list[Stamp]) -> None:
         try:
             await self.load()
         except _UNUSABLE as error:
             self._tried = files
-            text = "credentials for the API server cannot be read; the previous stay in use: %s"
-            _log.warning(text, error)
+            message = "credentials for the API server cannot be read; the previous stay in use: %s"
+            _log.warning(message, error)
 
     async def authorization(self) -> Mapping[str, str]:
         """Return the header of the current credentials. Raises ApiError."""
@@ -151,11 +151,11 @@ class Connection:
             if not value.isprintable():
                 raise ValueError("the token is not one line")
         except _UNUSABLE as error:
-            text = (
+            message = (
                 f"the credentials for the API server cannot be read: {error}; look at the files "
                 "that the kubeconfig or the service account names"
             )
-            raise ApiError("unauthorized", text) from error
+            raise ApiError("unauthorized", message) from error
         return {"Authorization": value} if value else {}
 
 
@@ -198,10 +198,10 @@ def locate(path: str, environ: Mapping[str, str] = os.environ) -> str:
 
     Empty for a pod without a kubeconfig, which uses its service account.
     """
-    found = path or environ.get("KUBECONFIG", "")
+    kubeconfig_path = path or environ.get("KUBECONFIG", "")
     home = Path(environ.get("HOME", "~")).expanduser() / ".kube" / "config"
-    if found or home.exists() or "KUBERNETES_SERVICE_HOST" not in environ:
-        return found or str(home)
+    if kubeconfig_path or home.exists() or "KUBERNETES_SERVICE_HOST" not in environ:
+        return kubeconfig_path or str(home)
     return ""
 
 

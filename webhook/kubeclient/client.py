@@ -212,21 +212,21 @@ class Api:
         is retried once; after 429, for which the API server guarantees that nothing was changed, it
         is retried within the deadline.
         """
-        own, renewed, repeats = self._connection, False, _THROTTLED_REPEATS
+        connection, renewed, repeats = self._connection, False, _THROTTLED_REPEATS
         end = monotonic() + deadline
         while True:
-            authorization = await own.authorization() if self._session else {}
+            authorization = await connection.authorization() if self._session else {}
             if self._session is None:
                 raise ApiError("closed", "the connection to the API server is not open")
             response = await self._session.request(
                 method,
-                URL(f"{own.prefix}{target}"),
+                URL(f"{connection.prefix}{target}"),
                 headers={**headers, **authorization},
                 json=content,
                 allow_redirects=False,
-                proxy=own.proxy,
-                ssl=own.tls,
-                server_hostname=own.tls_name,
+                proxy=connection.proxy,
+                ssl=connection.tls,
+                server_hostname=connection.tls_name,
                 timeout=aiohttp.ClientTimeout(sock_read=idle),  # `deadline` is for all
             )
             self.server_time.observe(response.headers.get("Date", "").strip())
@@ -237,7 +237,7 @@ class Api:
             pause = _THROTTLED_SECONDS if refusal.retry_after is None else refusal.retry_after
             if refusal.reason == "unauthorized" and not renewed:
                 renewed = True
-                await own.renew()
+                await connection.renew()
             elif refusal.reason == "throttled" and repeats and monotonic() + pause < end:
                 repeats -= 1
                 await asyncio.sleep(pause)
@@ -254,8 +254,8 @@ def decoded(body: bytes, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(body, type=kind)
     except UNREADABLE as error:
-        text = "the API server's response is not of the expected form: is a proxy in between?"
-        raise ApiError("garbled", text) from error
+        message = "the API server's response is not of the expected form: is a proxy in between?"
+        raise ApiError("garbled", message) from error
 
 
 async def _once(
@@ -276,8 +276,8 @@ async def _content(response: aiohttp.ClientResponse) -> bytes:
         parts.append(part)
         size += len(part)
         if size > BODY_BYTES:
-            text = f"the API server's response is larger than {BODY_BYTES >> 20} MiB"
-            raise ApiError("large", text)
+            message = f"the API server's response is larger than {BODY_BYTES >> 20} MiB"
+            raise ApiError("large", message)
         await asyncio.sleep(0)  # reads of buffered data never suspend
     return b"".join(parts)
 
@@ -287,8 +287,8 @@ async def _lines(response: aiohttp.ClientResponse, idle: float) -> AsyncIterator
     with _errors(f"for {idle:g} s"):
         while line := await response.content.readline(max_line_length=LINE_BYTES):
             if not line.endswith(b"\n"):
-                text = f"the watch ended within a line, after {len(line)} bytes of it"
-                raise ApiError("truncated", text)
+                message = f"the watch ended within a line, after {len(line)} bytes of it"
+                raise ApiError("truncated", message)
             if line != b"\n":
                 yield line[:-1]
             await asyncio.sleep(0)  # reads of buffered data never suspend
@@ -306,34 +306,34 @@ def _errors(waited: str) -> Iterator[None]:
     except TimeoutError as error:
         raise ApiError("timeout", f"the API server sent nothing {waited}") from error
     except LineTooLong as error:
-        text = f"the watch has a line of more than {LINE_BYTES >> 20} MiB"
-        raise ApiError("garbled", text) from error
+        message = f"the watch has a line of more than {LINE_BYTES >> 20} MiB"
+        raise ApiError("garbled", message) from error
     except (aiohttp.ClientError, OSError) as error:
         raise _failure(error) from error
 
 
 def _failure(error: aiohttp.ClientError | OSError) -> ApiError:
     cause = error.__cause__ or error
-    said = str(cause) or type(cause).__name__
+    message = str(cause) or type(cause).__name__
     match error:
         case aiohttp.ClientSSLError() | ssl.SSLError():
-            return ApiError("tls", f"no TLS connection to the API server: {said}")
+            return ApiError("tls", f"no TLS connection to the API server: {message}")
         case aiohttp.ClientHttpProxyError():
-            said = f"the proxy answers {error.status} {error.message} to CONNECT"
+            message = f"the proxy answers {error.status} {error.message} to CONNECT"
         case aiohttp.ClientConnectorError():
-            said = f"{error.host}:{error.port}: {said}"
+            message = f"{error.host}:{error.port}: {message}"
         case _:
-            said = str(error) or type(error).__name__
-            return ApiError("disconnected", f"the connection to the API server broke: {said}")
-    return ApiError("refused", f"no connection to the API server: {said}")
+            message = str(error) or type(error).__name__
+            return ApiError("disconnected", f"the connection to the API server broke: {message}")
+    return ApiError("refused", f"no connection to the API server: {message}")
 
 
 def _refusal(response: aiohttp.ClientResponse, body: bytes) -> ApiError:
     status, after = response.status, response.headers.get("Retry-After", "").strip()
     reason = _REASONS.get(status, "server" if status >= _SERVER_ERROR else "status")
     try:
-        text = msgspec.json.decode(body, type=Status).message or ""
+        status_message = msgspec.json.decode(body, type=Status).message or ""
     except UNREADABLE:
-        text = body.decode(errors="replace")
-    message = f"the API server answered {status}: {oneline(text)}"
+        status_message = body.decode(errors="replace")
+    message = f"the API server answered {status}: {oneline(status_message)}"
     return ApiError(reason, message, float(after) if after.isdecimal() else None)

@@ -50,8 +50,8 @@ class Question(Generic[T]):
 
     async def _serves(self, group: str, version: str, *needed: str) -> bool:
         """Return whether a version of an API group is served with all these resources."""
-        found = await self._api.find(f"/apis/{group}/{version}", _Resources) or _Resources()
-        return {resource.name for resource in found.resources or ()}.issuperset(needed)
+        resource_list = await self._api.find(f"/apis/{group}/{version}", _Resources) or _Resources()
+        return {resource.name for resource in resource_list.resources or ()}.issuperset(needed)
 
 
 class _Resource(Struct):
@@ -96,7 +96,7 @@ class Discovery(Generic[T]):
     async def _pause(self) -> float:
         """Run the query, and return the delay before the next one."""
         try:
-            found = await self._question.ask()
+            answer = await self._question.ask()
         except ApiError as error:
             if error.reason != self._problem:
                 self._problem = error.reason
@@ -106,10 +106,10 @@ class Discovery(Generic[T]):
             return self._backoff.next(error.retry_after or 0.0)
         self._problem = ""
         self._backoff.reset()
-        if not self.answered or found != self.found:
+        if not self.answered or answer != self.found:
             new = ", which is new" if self.answered else ""
-            self._take(found)
-            _log.info("%s%s", self._question.describe(found), new)
+            self._take(answer)
+            _log.info("%s%s", self._question.describe(answer), new)
         return self._seconds
 
     def _take(self, found: T | None) -> None:
@@ -151,8 +151,8 @@ class PodGroupsServed(Question[str]):
         return None
 
     def describe(self, found: str | None) -> str:
-        what = f"{names.SCHEDULING_GROUP}/{found} is" if found else "PodGroups are not"
-        return f"{what} served by the API server"
+        subject = f"{names.SCHEDULING_GROUP}/{found} is" if found else "PodGroups are not"
+        return f"{subject} served by the API server"
 
 
 class WorkloadsServed(Question[str]):
@@ -161,12 +161,12 @@ class WorkloadsServed(Question[str]):
     unknown = "Workloads of Kueue: whether they are served is not known"
 
     async def ask(self) -> str | None:
-        found = await self._api.find(f"/apis/{names.KUEUE_GROUP}", _Group)
-        return found.preferred_version.version if found else None
+        api_group = await self._api.find(f"/apis/{names.KUEUE_GROUP}", _Group)
+        return api_group.preferred_version.version if api_group else None
 
     def describe(self, found: str | None) -> str:
-        what = f"{names.KUEUE_GROUP}/{found} is" if found else "Workloads of Kueue are not"
-        return f"{what} served by the API server"
+        subject = f"{names.KUEUE_GROUP}/{found} is" if found else "Workloads of Kueue are not"
+        return f"{subject} served by the API server"
 
 
 class _Preferred(Struct):
@@ -188,9 +188,9 @@ class KubernetesRelease(Question[tuple[int, int]]):
     unknown = "Kubernetes: the release of Kubernetes is not known"
 
     async def ask(self) -> tuple[int, int] | None:
-        found = await self._api.find("/version", _Version) or _Version()
+        version_info = await self._api.find("/version", _Version) or _Version()
         # Some clusters append a plus sign to the minor number: 37+
-        major, minor = _NUMBER.match(found.major), _NUMBER.match(found.minor)
+        major, minor = _NUMBER.match(version_info.major), _NUMBER.match(version_info.minor)
         return (int(major[0]), int(minor[0])) if major and minor else None
 
     def describe(self, found: tuple[int, int] | None) -> str:

@@ -88,7 +88,7 @@ def namespace_in(path: str, context: str | None) -> str:
     """
     try:
         contexts, current = list_kube_config_contexts(path)  # type: ignore[no-untyped-call] # no annotations there
-        by_name = {each["name"]: each for each in contexts}
+        by_name = {named_context["name"]: named_context for named_context in contexts}
         chosen = by_name.get(context) if context else current
         namespace = chosen["context"].get("namespace") if chosen is not None else ""
     # The package does not validate the types, or wrap errors of its YAML parser

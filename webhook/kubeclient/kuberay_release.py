@@ -61,12 +61,12 @@ class KubeRayStored(Question[KubeRay]):
 
     async def ask(self) -> KubeRay | None:
         """Return the release, or None without a CRD or for an unknown release. Raises ApiError."""
-        held = await self._api.find(PATH, _Definition, accept=METADATA)
-        if held is None:
+        partial_definition = await self._api.find(PATH, _Definition, accept=METADATA)
+        if partial_definition is None:
             self._seen = self._release = None
-        elif held.metadata != self._seen:
-            found = await self._api.read(PATH, _Definition)
-            self._release, self._seen = _release_of(found), found.metadata
+        elif partial_definition.metadata != self._seen:
+            definition = await self._api.read(PATH, _Definition)
+            self._release, self._seen = _release_of(definition), definition.metadata
         return self._release
 
     def describe(self, found: KubeRay | None) -> str:
@@ -94,4 +94,4 @@ def _fields(definition: _Definition) -> Iterator[str]:
         spec = version.validation.schema.properties.get("spec")
         for name, below in spec.properties.items() if spec and version.name == _VERSION else ():
             yield name
-            yield from (f"{name}.{each}" for each in (below.items or below).properties)
+            yield from (f"{name}.{subfield}" for subfield in (below.items or below).properties)

@@ -116,12 +116,12 @@ class LeaseStore:
         group, name = key.group, name_of(key)
         uid = group.cluster_uid if isinstance(group, GroupKey) else ""
         content = _Content(group.namespace, cluster, uid, group.group, key.block, table)
-        text = _encode(content).decode()
-        if len(text) > BYTES_MAX:
-            raise Denied(Cause(FORBIDDEN, _too_large(key, len(text)), ""))
+        annotation = _encode(content).decode()
+        if len(annotation) > BYTES_MAX:
+            raise Denied(Cause(FORBIDDEN, _too_large(key, len(annotation)), ""))
         meta: dict[str, object] = {
             "labels": {names.LABEL_RESERVATIONS: "true"},
-            "annotations": {names.ANNOTATION_RESERVATIONS: text},
+            "annotations": {names.ANNOTATION_RESERVATIONS: annotation},
         }
         if replaces := known is not None and bool(known.uid):
             meta |= {"uid": known.uid, "resourceVersion": known.version}
@@ -140,11 +140,11 @@ class LeaseStore:
 
     async def run(self) -> None:
         """Check that Leases can be created, then resync every ten minutes, until cancelled."""
-        backoff, before = Backoff(0.25, 30.0, random.random), ""
+        backoff, last_problem = Backoff(0.25, 30.0, random.random), ""
         while problem := await self._refused():
-            if problem != before:
+            if problem != last_problem:
                 _log.warning("reservations: %s", problem)
-            before = problem
+            last_problem = problem
             await asyncio.sleep(backoff.next())
         self.accepted = True
         pause = _FIRST_CLEANUP_SECONDS
@@ -171,8 +171,8 @@ class LeaseStore:
             for namespace, listed in tables.items():
                 if namespace not in clusters:
                     clusters[namespace] = await self._list_clusters(namespace)
-                if (known := clusters[namespace]) is not None:
-                    await self._clean_up(namespace, listed, known)
+                if (namespace_clusters := clusters[namespace]) is not None:
+                    await self._clean_up(namespace, listed, namespace_clusters)
         self._unreadable = unreadable
 
     async def _read_tables(
@@ -254,8 +254,10 @@ def name_of(key: TableKey) -> str:
     """Return the name of the Lease of a table."""
     group = key.group
     fields = msgspec.structs.astuple(group) if isinstance(group, GroupKey) else group
-    text = "\0".join(map(str, (*fields, key.block)))
-    return _PREFIX + blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+    joined_fields = "\0".join(map(str, (*fields, key.block)))
+    return (
+        _PREFIX + blake2b(joined_fields.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+    )
 
 
 def check_content(lease: object) -> str:
@@ -277,16 +279,16 @@ def _content(meta: ObjectMeta) -> _Content | None:
 
 
 def _failed(done: str, key: TableKey, error: ApiError) -> NotNow | UnknownOutcome:
-    text = f"the reservations of group {key.group.group} cannot be {done}: {error}"
-    return (NotNow if error.reason in _FINAL else UnknownOutcome)(text)
+    message = f"the reservations of group {key.group.group} cannot be {done}: {error}"
+    return (NotNow if error.reason in _FINAL else UnknownOutcome)(message)
 
 
 def _too_large(key: TableKey, size: int) -> str:
     group = key.group
-    what, then = f"of shard group {group.group}", "begin another shard group"
+    scope, then = f"of shard group {group.group}", "begin another shard group"
     if isinstance(group, GroupKey):
-        what, then = f"of {BLOCK} replicas of group {group.group}", "lower numOfHosts"
+        scope, then = f"of {BLOCK} replicas of group {group.group}", "lower numOfHosts"
     return (
-        f"the reservations {what} would have {size} bytes, and a Lease has at most {BYTES_MAX}: "
+        f"the reservations {scope} would have {size} bytes, and a Lease has at most {BYTES_MAX}: "
         f"{then}"
     )

@@ -64,12 +64,14 @@ class SecretStore:
         secret = await self._api.read(self._secret, _Secret)
         try:
             data = {
-                name: base64.b64decode(text, validate=True)
-                for name, text in (secret.data or {}).items()
+                name: base64.b64decode(encoded, validate=True)
+                for name, encoded in (secret.data or {}).items()
             }
         except ValueError as error:
-            text = "the API server sent a Secret whose data is not base64: is a proxy in between?"
-            raise ApiError("garbled", text) from error
+            message = (
+                "the API server sent a Secret whose data is not base64: is a proxy in between?"
+            )
+            raise ApiError("garbled", message) from error
         return data, secret.metadata.resource_version
 
     async def write(self, data: Mapping[str, bytes], version: str) -> bool:
@@ -85,26 +87,28 @@ class SecretStore:
         A configuration that does not exist is left to a later call, and so is one that has changed
         since it was read: most likely another process has set the same value.
         """
-        wanted, unchanged = base64.b64encode(bundle).decode(), True
+        ca_bundle, unchanged = base64.b64encode(bundle).decode(), True
         for path in self._configurations:
-            found = await self._api.find(path, _Configuration)
-            if found is None:
+            configuration = await self._api.find(path, _Configuration)
+            if configuration is None:
                 if path not in self._absent:
                     self._absent.add(path)
-                    text = (
+                    message = (
                         "%s %s does not exist, so API servers ask nothing there; the CA bundle is "
                         "written when it appears"
                     )
-                    _log.warning(text, *path.split("/")[-2:])
+                    _log.warning(message, *path.split("/")[-2:])
                 continue
             self._absent.discard(path)
-            bundles = [webhook.client_config.ca_bundle for webhook in found.webhooks or ()]
+            bundles = [webhook.client_config.ca_bundle for webhook in configuration.webhooks or ()]
             operations = [
-                _trust(place, wanted) for place, current in enumerate(bundles) if current != wanted
+                _trust(place, ca_bundle)
+                for place, current in enumerate(bundles)
+                if current != ca_bundle
             ]
             if operations:
                 unchanged = False
-                await self._patch(path, found.metadata.resource_version, operations)
+                await self._patch(path, configuration.metadata.resource_version, operations)
         return unchanged
 
     async def _patch(self, path: str, version: str, operations: Sequence[Operation]) -> bool:

@@ -177,9 +177,9 @@ async def pages(
     next ones have half as many objects. Raises ApiError, also for a list of more than PAGES_MAX
     pages.
     """
-    more: Query = ()
+    continuation: Query = ()
     for _ in range(PAGES_MAX):
-        query = [*resource.query, ("limit", str(limit)), *more]
+        query = [*resource.query, ("limit", str(limit)), *continuation]
         try:
             accept = LIST_METADATA if resource.metadata_only else JSON
             body = await api.get(resource.path, query, deadline, accept)
@@ -192,7 +192,7 @@ async def pages(
         yield meta, items
         if not meta.token:
             return
-        more = [("continue", meta.token)]
+        continuation = [("continue", meta.token)]
     raise ApiError("large", f"a list has more than {PAGES_MAX} pages: is a proxy in between?")
 
 
@@ -202,27 +202,27 @@ async def read_list(
     """Return the objects of a list, and its resourceVersion. Raises ApiError; without `partial`,
     also for an object that cannot be decoded, which is omitted otherwise.
     """
-    found: list[T] = []
+    objects: list[T] = []
     version = ""
     async for meta, items in pages(api, resource, deadline):
         if not partial:
             check_complete(meta)
         version = version or meta.resource_version
-        found += items
-    return found, version
+        objects += items
+    return objects, version
 
 
 def check_complete(meta: ListMeta) -> None:
     """Raise ApiError for a page with objects that cannot be decoded."""
     if meta.unreadable:
-        text = f"{len(meta.unreadable)} objects of a list are not of the expected shape"
-        raise ApiError("garbled", text)
+        message = f"{len(meta.unreadable)} objects of a list are not of the expected shape"
+        raise ApiError("garbled", message)
 
 
 def garbled(what: str, data: bytes) -> ApiError:
     """Return the error for a response that cannot be decoded."""
-    text = (
+    message = (
         f"the API server sent {len(data)} bytes in a {what} that are not what it promises: is a "
         "proxy in between?"
     )
-    return ApiError("garbled", text)
+    return ApiError("garbled", message)
