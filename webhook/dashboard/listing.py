@@ -52,8 +52,10 @@ class Shown(Struct, frozen=True):
         If a RayCluster was added, removed or moved, all RayClusters of the page are replaced
         together.
         """
-        known: Mapping[str, str] = before.around if before else {}
-        messages = [_replacing(html, how) for html, how in self.around.items() if html not in known]
+        old_parts: Mapping[str, str] = before.around if before else {}
+        messages = [
+            _replacing(html, how) for html, how in self.around.items() if html not in old_parts
+        ]
         if before is None or list(before.sections) != list(self.sections):
             return [f'<div id="clusters" hx-swap-oob="innerMorph">{self.html}</div>', *messages]
         changed = (html for key, html in self.sections.items() if before.sections[key] != html)
@@ -69,18 +71,18 @@ class Listing:
 
     def page(self, parameters: Mapping[str, str]) -> str:
         query = query_of(parameters)
-        found, problems = self._find(query)
-        shown = self._with(query, found, problems)
-        beside, after, _ = map(Markup, shown.around)
+        result, problems = self._find(query)
+        content = self._with(query, result, problems)
+        beside, after, _ = map(Markup, content.around)
         return self._drawer.page(
             "page",
-            problems=_errors(found, problems),
-            options=Markup(self._options(query, found)),  # noqa: S704 - of our template
+            problems=_errors(result, problems),
+            options=Markup(self._options(query, result)),  # noqa: S704 - of our template
             query=query,
             sorts=SORTS,
-            feed=urlencode({**query.parameters, "since": shown.version}),
+            feed=urlencode({**query.parameters, "since": content.version}),
             beside=beside,
-            clusters=Markup(shown.html),  # noqa: S704 - of our templates
+            clusters=Markup(content.html),  # noqa: S704 - of our templates
             after=after,
             states=HOST_STATES,
         )
@@ -113,8 +115,10 @@ class Listing:
             problems=_errors(found, problems),
             summary=_summary(found, len(problems)) if live.source.synced else "Reading the cluster",
             states=[
-                Chip(state, f"{states.get(state, 0)} {text}", query.toggled("state", state), chosen)
-                for state, text in STATES.items()
+                Chip(
+                    state, f"{states.get(state, 0)} {label}", query.toggled("state", state), chosen
+                )
+                for state, label in STATES.items()
                 if (chosen := query.state == state) or state in states
             ],
             chips=[
@@ -147,19 +151,19 @@ class Listing:
 
 def _errors(found: Found, problems: tuple[Problem, ...]) -> int:
     """Return the number of errors: of RayClusters, and of the installation."""
-    return found.errors + sum(each.level == ERROR for each in problems)
+    return found.errors + sum(problem.level == ERROR for problem in problems)
 
 
 def _summary(found: Found, installation: int) -> str:
     """Return a sentence with the numbers of RayClusters, of RayClusters that cannot be shown, and
     of problems of the installation.
     """
-    what = counted(found.every, "RayCluster")
+    summary = counted(found.every, "RayCluster")
     if found.failed:
-        what += f", {found.failed} of them cannot be shown"
+        summary += f", {found.failed} of them cannot be shown"
     if installation:
-        what += f"; {counted(installation, 'problem')} of the installation"
-    return what
+        summary += f"; {counted(installation, 'problem')} of the installation"
+    return summary
 
 
 def framed(html: str, version: str) -> bytes:

@@ -60,13 +60,13 @@ class Live:
         """Examine the changed objects, and return the CPU time in seconds."""
         if not self.source.synced:
             return 0.0
-        took, begun, shown = 0.0, thread_time(), 0.0
+        took, begun, last_publish = 0.0, thread_time(), 0.0
         for _ in self.examiner.steps(self.clock(), self._put):
             if thread_time() - begun > _SLICE:
                 took += thread_time() - begun
-                if took - shown > PAUSE or not shown:
+                if took - last_publish > PAUSE or not last_publish:
                     self._publish()
-                    shown = took
+                    last_publish = took
                 await asyncio.sleep(0)
                 begun = thread_time()
         self._log_failures()
@@ -86,8 +86,8 @@ class Live:
         """Log new bugs of ours in an examination."""
         for name, error, new in self.examiner.take_failures():
             if new:
-                text, kind = "page: %s cannot be examined: %s: %s (%s)", type(error).__name__
-                _log.error(text, name, kind, error, UNEXPECTED, exc_info=error)
+                message, kind = "page: %s cannot be examined: %s: %s (%s)", type(error).__name__
+                _log.error(message, name, kind, error, UNEXPECTED, exc_info=error)
 
     def notify(self) -> None:
         self._changed.set()

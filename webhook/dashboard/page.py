@@ -32,9 +32,9 @@ class DashboardSite:
     @property
     def schemas(self) -> dict[str, Any]:
         """JSON Schemas of `Status` and `Pod`, and of the types that these refer to."""
-        found = described((Status, PodStory), "#/components/schemas/{name}")
-        pod = found.pop(PodStory.__name__)
-        return {**found, "Pod": pod | {"title": "Pod"}}
+        schemas_by_name = described((Status, PodStory), "#/components/schemas/{name}")
+        pod = schemas_by_name.pop(PodStory.__name__)
+        return {**schemas_by_name, "Pod": pod | {"title": "Pod"}}
 
     def sign_in(self, wrong: str) -> str:
         return self.drawer.page("enter", wrong=wrong)
@@ -56,13 +56,13 @@ class DashboardSite:
             self._streams -= 1
 
     async def _messages(self, query: Query, since: str) -> AsyncIterator[bytes]:
-        before: Shown | None = None
+        last_content: Shown | None = None
         yield b"retry: 2000\n\n"
         while not self._live.closing:
             changed = self._live.changed
-            shown = self.listing.shown(query)
-            messages = [] if shown.version == since else shown.since(before)
-            before, since = shown, shown.version
+            content = self.listing.shown(query)
+            messages = [] if content.version == since else content.since(last_content)
+            last_content, since = content, content.version
             for message in messages[:-1]:
                 yield framed(message, "")
             yield framed(messages[-1], since) if messages else b": still here\n\n"

@@ -85,9 +85,9 @@ class Panels:
         if pod := cluster.pod_at(group, replica, host):
             return self.pod(namespace, pod, part=part)
         about = [
-            each
-            for each in cluster.problems
-            if (each.group, each.replica) == (group, replica) and host in each.hosts
+            problem
+            for problem in cluster.problems
+            if (problem.group, problem.replica) == (group, replica) and host in problem.hosts
         ]
         account = account_due(assigned, group, replica, host)
         return self._panel(
@@ -104,14 +104,14 @@ class Panels:
         )
 
     def diagnosis(self, name: str, *, part: bool) -> str | None:
-        found = next((each for each in DIAGNOSES if each.id == name), None)
-        if found is None:
+        diagnosis = next((diagnosis for diagnosis in DIAGNOSES if diagnosis.id == name), None)
+        if diagnosis is None:
             return None
-        when = f"counts after {found.seconds:.0f} s" if found.seconds else "counts at once"
-        text = cleandoc(found.check.__doc__ or "").split("\n\n")
-        page = f"With an example: {found.page}"
+        when = f"counts after {diagnosis.seconds:.0f} s" if diagnosis.seconds else "counts at once"
+        paragraphs = cleandoc(diagnosis.check.__doc__ or "").split("\n\n")
+        page = f"With an example: {diagnosis.page}"
         return self._panel(
-            found.id, part=part, lines=[f"{found.level}, {when}"], text=[*text, page]
+            diagnosis.id, part=part, lines=[f"{diagnosis.level}, {when}"], text=[*paragraphs, page]
         )
 
     def pod_json(self, namespace: str, name: str) -> bytes | None:
@@ -120,11 +120,15 @@ class Panels:
 
     def _story(self, pod: LivePod) -> PodStory:
         uid, examiner = owner_of(pod), self._live.examiner
-        what, account = describe_pod(examiner.assigned(uid, self._live.clock()), pod)
+        description, account = describe_pod(examiner.assigned(uid, self._live.clock()), pod)
         cluster = examiner.clusters.get(uid)
-        about = (each for each in (cluster.problems if cluster else ()) if pod.name in each.pods)
+        about = (
+            problem for problem in (cluster.problems if cluster else ()) if pod.name in problem.pods
+        )
         labels, namespace = dict(identity_labels(pod)), pod.metadata.namespace or ""
-        return PodStory(namespace, pod.name, _phase(pod), what, labels, account, tuple(about))
+        return PodStory(
+            namespace, pod.name, _phase(pod), description, labels, account, tuple(about)
+        )
 
     def _absent(self, title: str, *, part: bool) -> str | None:
         """Return the panel for a deleted object in an open page; a separate page is not found."""
@@ -144,7 +148,7 @@ class Panels:
 
 
 def _remarked(account: Account | None) -> list[str]:
-    return [each.text for each in account.remarks] if account else []
+    return [remark.text for remark in account.remarks] if account else []
 
 
 def _phase(pod: LivePod) -> str:
@@ -180,6 +184,6 @@ def _commands(pod: LivePod, cluster: report.Cluster | None) -> Iterator[tuple[st
 
 
 def _events(pod: LivePod, events: Iterable[LiveEvent]) -> list[LiveEvent]:
-    about = [each for each in events if each.involved_object.uid == pod.metadata.uid]
+    about = [event for event in events if event.involved_object.uid == pod.metadata.uid]
     about.sort(key=lambda event: event.last or 0.0)
     return about[: -_EVENTS - 1 : -1]

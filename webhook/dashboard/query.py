@@ -57,10 +57,12 @@ class Query(Struct, frozen=True, omit_defaults=True):
 
 def query_of(parameters: Mapping[str, str]) -> Query:
     """Return the query of an address. Values that no link of the page has are ignored."""
-    text = {name: parameters.get(name, "") for name in ("namespace", "cluster", "state", "problem")}
+    filters = {
+        name: parameters.get(name, "") for name in ("namespace", "cluster", "state", "problem")
+    }
     page, sort = parameters.get("page", ""), parameters.get("sort", "")
     return Query(
-        **text,
+        **filters,
         q=parameters.get("q", "")[:_SEARCH_MAX].strip(),
         sort=sort if sort in SORTS else "",
         page=int(page) if _PAGE.fullmatch(page) else 1,

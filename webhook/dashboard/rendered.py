@@ -63,13 +63,13 @@ class HtmlDrawer:
 def assets() -> dict[str, tuple[bytes, str]]:
     """Return the static files by name: content and type."""
     folder = files("webhook.dashboard") / "static"
-    found = {}
+    files_by_name = {}
     for file in folder.iterdir():
         kind = _KINDS.get(f".{file.name.rpartition('.')[2]}")
         if kind is not None:
-            found[file.name] = file.read_bytes(), kind
-    parts = [found.pop(name)[0] for name in _BUNDLE]
-    return {**found, "bundle.js": (b";\n".join(parts), _KINDS[".js"])}
+            files_by_name[file.name] = file.read_bytes(), kind
+    parts = [files_by_name.pop(name)[0] for name in _BUNDLE]
+    return {**files_by_name, "bundle.js": (b";\n".join(parts), _KINDS[".js"])}
 
 
 class Entry(Struct):
@@ -114,19 +114,19 @@ class Board:
         if cluster is None:
             self._changed |= self._entries.pop(uid, None) is not None
             return
-        problems = frozenset(each.id for each in cluster.problems)
+        problems = frozenset(problem.id for problem in cluster.problems)
         hosts = [host for group in cluster.groups for host in group.every_host]
-        words = {cluster.namespace, cluster.name, cluster.owner, cluster.queue, *problems}
-        words |= {group.name for group in cluster.groups}
-        words |= {host.node for host in (cluster.head, *hosts)}
+        search_words = {cluster.namespace, cluster.name, cluster.owner, cluster.queue, *problems}
+        search_words |= {group.name for group in cluster.groups}
+        search_words |= {host.node for host in (cluster.head, *hosts)}
         section = listed(cluster)
         self._entries[uid] = Entry(
             section.id,
             cluster,
             state_of(cluster),
             problems,
-            bool(cluster.failure) + sum(each.level == ERROR for each in cluster.problems),
-            "\n".join(words).lower(),
+            bool(cluster.failure) + sum(problem.level == ERROR for problem in cluster.problems),
+            "\n".join(search_words).lower(),
             self._drawer.section(section),
         )
         self._changed = True
@@ -138,33 +138,33 @@ class Board:
 
     def find(self, query: Query) -> Found:
         """Return the result of a query."""
-        words = query.q.lower().split()
+        search_words = query.q.lower().split()
         matching = [
-            each
-            for each in self._entries.values()
-            if query.namespace in ("", each.cluster.namespace)
-            and all(word in each.words for word in words)
+            entry
+            for entry in self._entries.values()
+            if query.namespace in ("", entry.cluster.namespace)
+            and all(word in entry.words for word in search_words)
         ]
         chosen = [
-            each
-            for each in matching
-            if query.state in ("", each.state)
-            and (not query.problem or query.problem in each.problems)
-            and query.cluster in ("", each.cluster.name)
+            entry
+            for entry in matching
+            if query.state in ("", entry.state)
+            and (not query.problem or query.problem in entry.problems)
+            and query.cluster in ("", entry.cluster.name)
         ]
         chosen.sort(key=_ORDERS[query.sort])
-        shown, page, pages = self._shown(query, chosen)
-        problems = Counter(problem for each in matching for problem in each.problems)
+        sections, page, pages = self._shown(query, chosen)
+        problems = Counter(problem for entry in matching for problem in entry.problems)
         return Found(
             len(matching),
-            sum(each.errors for each in matching),
-            sum(bool(each.cluster.failure) for each in matching),
-            sorted({each.cluster.namespace for each in self._entries.values()}),
-            dict(Counter(each.state for each in matching)),
+            sum(entry.errors for entry in matching),
+            sum(bool(entry.cluster.failure) for entry in matching),
+            sorted({entry.cluster.namespace for entry in self._entries.values()}),
+            dict(Counter(entry.state for entry in matching)),
             dict(sorted(problems.items(), key=lambda item: (-item[1], item[0]))),
             page,
             pages,
-            shown,
+            sections,
         )
 
     def _shown(self, query: Query, chosen: list[Entry]) -> tuple[dict[str, str], int, int]:
@@ -178,7 +178,7 @@ class Board:
         pages = max(1, -(-len(chosen) // LISTED))
         page = min(query.page, pages)
         entries = chosen[(page - 1) * LISTED : page * LISTED]
-        return {each.id: each.html for each in entries}, page, pages
+        return {entry.id: entry.html for entry in entries}, page, pages
 
 
 def _named(entry: Entry) -> tuple[str, str]:

@@ -55,8 +55,8 @@ class _Guard:
         host = headers.get("host", "")
         origin = headers.get("origin")
         if _hostname(host) not in _LOOPBACK:
-            text = f"{_hostname(host) or 'no host'} is not served: open this as localhost"
-            answer = PlainTextResponse(text, 421)
+            refusal = f"{_hostname(host) or 'no host'} is not served: open this as localhost"
+            answer = PlainTextResponse(refusal, 421)
         elif origin is not None and origin.partition("://")[2] != host:
             answer = PlainTextResponse("pages of other sites are not answered", 403)
         await answer(scope, receive, guarded)
@@ -112,10 +112,10 @@ def _add_entrance(app: FastAPI, site: DashboardSite) -> None:
 
     @app.get("/static/{name}", include_in_schema=False)
     async def static(name: str) -> Response:
-        found = site.drawer.assets.get(name)
-        if found is None:
+        asset = site.drawer.assets.get(name)
+        if asset is None:
             raise HTTPException(404)
-        return Response(found[0], media_type=found[1], headers={"cache-control": _FOR_EVER})
+        return Response(asset[0], media_type=asset[1], headers={"cache-control": _FOR_EVER})
 
 
 def _add_pages(private: APIRouter, site: DashboardSite) -> None:
@@ -149,10 +149,10 @@ def _add_data(private: APIRouter, site: DashboardSite, app: FastAPI) -> None:
     @private.get("/api/v1/pods/{namespace}/{name}", responses=_json("Pod"), response_class=Response)
     async def pod_json(namespace: str, name: str) -> Response:
         """Return the facts of a pod, its values with reasons, and whether it still has them."""
-        found = site.panels.pod_json(namespace, name)
-        if found is None:
+        story_json = site.panels.pod_json(namespace, name)
+        if story_json is None:
             raise HTTPException(404, "there is no such pod of Ray")
-        return Response(found, media_type="application/json")
+        return Response(story_json, media_type="application/json")
 
     @private.get("/openapi.json", include_in_schema=False)
     async def description() -> dict[str, Any]:

@@ -89,29 +89,31 @@ def objects_in(
     ManifestError for an object of a wrong shape.
     """
     objects = ObjectCache(ignoring=ignoring)
-    pods = [each for each in manifests if each.kind == POD_KIND]
-    views = [as_pod(each) for each in pods]
+    pods = [manifest for manifest in manifests if manifest.kind == POD_KIND]
+    views = [as_pod(pod_manifest) for pod_manifest in pods]
     clusters = []
     for manifest in manifests:
         if manifest.kind == names.RAYCLUSTER_KIND:
             meta = as_cluster(manifest, views).metadata
-            found = _identified(convert(manifest, LiveCluster), manifest)
-            completed = structs.replace(found.metadata, namespace=meta.namespace, uid=meta.uid)
-            clusters.append(structs.replace(found, metadata=completed))
-    live = [_identified(convert(each, LivePod), each) for each in pods]
-    objects.clusters.load(each for each in clusters if _within(each.metadata, namespace))
-    objects.pods.load(each for each in live if _within(each.metadata, namespace))
-    others: dict[str, list[Any]] = {}
+            live_cluster = _identified(convert(manifest, LiveCluster), manifest)
+            completed = structs.replace(
+                live_cluster.metadata, namespace=meta.namespace, uid=meta.uid
+            )
+            clusters.append(structs.replace(live_cluster, metadata=completed))
+    live = [_identified(convert(pod_manifest, LivePod), pod_manifest) for pod_manifest in pods]
+    objects.clusters.load(cluster for cluster in clusters if _within(cluster.metadata, namespace))
+    objects.pods.load(pod for pod in live if _within(pod.metadata, namespace))
+    values_by_field: dict[str, list[Any]] = {}
     for manifest in manifests:
-        if (known := _FIELDS.get(_kind_of(manifest))) is not None:
-            field, kind = known
+        if (field_and_kind := _FIELDS.get(_kind_of(manifest))) is not None:
+            field, kind = field_and_kind
             value = _identified(convert(manifest, kind), manifest)
-            values = others.setdefault(field, [])
+            values = values_by_field.setdefault(field, [])
             if not isinstance(value, LiveEvent) or value.reason in EVENTS:
                 values.append(value)
     read = {field for collected in _collected(manifests) for field in collected.read}
     for field, _ in _FIELDS.values():
-        getattr(objects, field).load(others.get(field, [] if field in read else None))
+        getattr(objects, field).load(values_by_field.get(field, [] if field in read else None))
     return objects
 
 
@@ -137,10 +139,10 @@ def collected_in(manifests: Sequence[Manifest]) -> tuple[float | None, dict[str,
     """Return the time at which `status -o state` wrote the files, None for other files, and the
     kinds that could not be read, each with the reason. Raises ManifestError.
     """
-    found = _collected(manifests)
-    times = [time for each in found if (time := seconds_of(each.now)) is not None]
+    states = _collected(manifests)
+    times = [time for state in states if (time := seconds_of(state.now)) is not None]
     return max(times, default=None), {
-        name: why for each in found for name, why in each.unread.items()
+        name: why for state in states for name, why in state.unread.items()
     }
 
 
@@ -158,15 +160,16 @@ def state_of(objects: ObjectCache, now: float, unread: Mapping[str, str]) -> dic
         "read": read,
         "unread": dict(unread),
     }
-    kept = frozenset((*given_variables(), names.MEGASCALE_NUM_SLICES))
+    variable_names = frozenset((*given_variables(), names.MEGASCALE_NUM_SLICES))
     items = [
-        {"apiVersion": _VERSIONS.get(kind, "v1"), "kind": kind} | _plain(each, kept)
+        {"apiVersion": _VERSIONS.get(kind, "v1"), "kind": kind}
+        | _plain(live_object, variable_names)
         for kind, table in (
             (names.RAYCLUSTER_KIND, objects.clusters),
             (POD_KIND, objects.pods),
             *parts.values(),
         )
-        for each in table.all
+        for live_object in table.all
     ]
     return {"apiVersion": "v1", "kind": "List", "items": [state, *items]}
 
@@ -174,13 +177,13 @@ def state_of(objects: ObjectCache, now: float, unread: Mapping[str, str]) -> dic
 def _plain(value: Any, kept: frozenset[str]) -> Any:  # noqa: ANN401 - JSON has values of every type
     """Return a value as JSON, without nulls and values of variables that are not `kept`."""
     if isinstance(value, Struct):
-        fields = {each.encode_name: getattr(value, each.name) for each in structs.fields(value)}
+        fields = {field.encode_name: getattr(value, field.name) for field in structs.fields(value)}
         if "env" in fields:
             fields["env"] = _variables(fields["env"], kept)
-        return {key: _plain(each, kept) for key, each in fields.items() if each is not None}
+        return {key: _plain(item, kept) for key, item in fields.items() if item is not None}
     if isinstance(value, dict):
-        return {key: _plain(each, kept) for key, each in value.items() if key != _LAST_APPLIED}
-    return [_plain(each, kept) for each in value] if isinstance(value, list | tuple) else value
+        return {key: _plain(item, kept) for key, item in value.items() if key != _LAST_APPLIED}
+    return [_plain(item, kept) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _variables(env: Raw | list[EnvVar] | None, kept: frozenset[str]) -> list[EnvVar] | None:
@@ -189,11 +192,16 @@ def _variables(env: Raw | list[EnvVar] | None, kept: frozenset[str]) -> list[Env
             env = Container(env=env).variables()
         except (msgspec.DecodeError, UnicodeDecodeError):
             return None
-    return [each if each.name in kept else structs.replace(each, value=None) for each in env or ()]
+    return [
+        variable if variable.name in kept else structs.replace(variable, value=None)
+        for variable in env or ()
+    ]
 
 
 def _collected(manifests: Sequence[Manifest]) -> list[_Collected]:
-    return [convert(each, _Collected) for each in manifests if _kind_of(each) == STATE_KIND]
+    return [
+        convert(manifest, _Collected) for manifest in manifests if _kind_of(manifest) == STATE_KIND
+    ]
 
 
 def _identified(value: T, manifest: Manifest) -> T:

@@ -130,15 +130,15 @@ def key_of(cluster: report.Cluster) -> str:
 
 def listed(cluster: report.Cluster) -> Section:
     """Return a RayCluster for the list."""
-    shown = [each for each in _rows(cluster) if each.affected][:LISTED_ROWS]
-    return _section(cluster, shown, LISTED_PROBLEMS, LISTED_CELLS, whole=False)
+    rows = [row for row in _rows(cluster) if row.affected][:LISTED_ROWS]
+    return _section(cluster, rows, LISTED_PROBLEMS, LISTED_CELLS, whole=False)
 
 
 def whole(cluster: report.Cluster, page: int) -> Section:
     """Return a RayCluster with a page of its replicas, those with problems first."""
     size = _page_size(cluster)
-    shown = sorted(_rows(cluster), key=lambda each: not each.affected)
-    return _section(cluster, shown[(page - 1) * size : page * size], PROBLEMS, CELLS, whole=True)
+    rows = sorted(_rows(cluster), key=lambda each: not each.affected)
+    return _section(cluster, rows[(page - 1) * size : page * size], PROBLEMS, CELLS, whole=True)
 
 
 def pages_of(cluster: report.Cluster) -> int:
@@ -157,9 +157,9 @@ def _section(
 ) -> Section:
     key = key_of(cluster)
     rows: dict[int, list[Row]] = {}
-    for each in shown:
-        row = _completed(each, cluster, cluster.groups[each.group], cells)
-        rows.setdefault(each.group, []).append(row)
+    for bare_row in shown:
+        row = _completed(bare_row, cluster, cluster.groups[bare_row.group], cells)
+        rows.setdefault(bare_row.group, []).append(row)
     return Section(
         key,
         cluster,
@@ -170,7 +170,9 @@ def _section(
         tuple(_notes(cluster)),
         cluster.problems[:problems],
         max(0, len(cluster.problems) - problems),
-        tuple(each.summary for each in cluster.pod_groups) if whole or cluster.waits else (),
+        tuple(pod_group.summary for pod_group in cluster.pod_groups)
+        if whole or cluster.waits
+        else (),
         tuple(
             _group(f"{key}-{number}", cluster, group, tuple(rows.get(number, ())))
             for number, group in enumerate(cluster.groups)
@@ -183,17 +185,17 @@ def _group(
     key: str, cluster: report.Cluster, group: report.Group, rows: tuple[Row, ...]
 ) -> GroupView:
     complete = sum(replica.state == report.COMPLETE for replica in group.replicas)
-    text = f"{complete} of {counted(len(group.replicas), 'replica')} complete"
+    summary = f"{complete} of {counted(len(group.replicas), 'replica')} complete"
     if not group.replicas:
-        asked = not group.without_identity and not cluster.deleting
-        text = "no replicas, as asked for" if asked else "no replicas"
+        is_requested = not group.without_identity and not cluster.deleting
+        summary = "no replicas, as asked for" if is_requested else "no replicas"
     several = f", of {group.hosts} hosts each" if group.hosts > 1 else ""
     note = f"{group.desired} wanted{several}"
     if group.without_identity:
         note += f"; {counted(len(group.without_identity), 'pod')} without an identity"
     if group.disruption:
         note += f"; {group.disruption}"
-    return GroupView(key, group.name, text, note, rows)
+    return GroupView(key, group.name, summary, note, rows)
 
 
 def _rows(cluster: report.Cluster) -> Iterator[Row]:
@@ -203,13 +205,18 @@ def _rows(cluster: report.Cluster) -> Iterator[Row]:
             wrong.setdefault((problem.group, problem.replica), []).append(problem)
     key = key_of(cluster)
     for number, group in enumerate(cluster.groups):
-        seen: dict[int | None, int] = {}
-        size = next((each for each, most in _SIZES.items() if group.hosts <= most), "most")
+        ordinals: dict[int | None, int] = {}
+        size = next(
+            (size_name for size_name, most in _SIZES.items() if group.hosts <= most), "most"
+        )
         for replica in group.replicas:
-            again = seen[replica.index] = seen.get(replica.index, -1) + 1
+            again = ordinals[replica.index] = ordinals.get(replica.index, -1) + 1
             place = "n" if replica.index is None else f"{replica.index}"
-            what = ", ".join(each.brief for each in wrong.get((group.name, replica.index), ()))
-            yield Row(number, f"{key}-{number}-{place}-{again}", replica, what, size)
+            summary = ", ".join(
+                replica_problem.brief
+                for replica_problem in wrong.get((group.name, replica.index), ())
+            )
+            yield Row(number, f"{key}-{number}-{place}-{again}", replica, summary, size)
 
 
 def _completed(row: Row, cluster: report.Cluster, group: report.Group, most: int) -> Row:
@@ -254,7 +261,7 @@ def _summary(cluster: report.Cluster) -> str:
         return counted(errors, "problem")
     return {
         DEGRADED: "degraded",
-        WARNINGS: counted(sum(each.level == WARNING for each in cluster.problems), "warning"),
+        WARNINGS: counted(sum(problem.level == WARNING for problem in cluster.problems), "warning"),
         PROGRESSING: "being deleted" if cluster.deleting else "starting",
         READY: "ready",
     }[state_of(cluster)]
@@ -280,8 +287,8 @@ def _place(cluster: report.Cluster) -> dict[str, str]:
 def _cell(cell_id: str, host: report.Host, place: dict[str, str], called: str) -> Cell:
     label, href = f"{called}: {HOST_STATES[host.state]}", ""
     if host.pods:
-        asked = {"namespace": place["namespace"], "name": host.pods[0]}
-        href = f"/pod?{urlencode(asked)}"
+        parameters = {"namespace": place["namespace"], "name": host.pods[0]}
+        href = f"/pod?{urlencode(parameters)}"
     elif "replica" in place:
         href = f"/host?{urlencode(place | {'host': str(host.index)})}"
     return Cell(cell_id, host.index, host.state, label, href)
