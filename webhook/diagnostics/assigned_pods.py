@@ -75,11 +75,11 @@ class Group(Struct, dict=True):
         """The times of the deletion requests of the pods that are being deleted, by replica and
         host.
         """
-        found: dict[tuple[int, str], dict[int, float | None]] = {}
+        times_by_replica: dict[tuple[int, str], dict[int, float | None]] = {}
         for identity, pod in self.leaving:
-            hosts = found.setdefault((identity.replica, identity.name), {})
+            hosts = times_by_replica.setdefault((identity.replica, identity.name), {})
             hosts[identity.host] = pod.metadata.deleted
-        return found
+        return times_by_replica
 
     @property
     def name(self) -> str:
@@ -101,9 +101,9 @@ class Group(Struct, dict=True):
         slices.
         """
         return [
-            each
-            for each in self.without_identity
-            if self.spec.num_of_hosts > 1 or asks_for_tpu(each.pod)
+            unidentified_pod
+            for unidentified_pod in self.without_identity
+            if self.spec.num_of_hosts > 1 or asks_for_tpu(unidentified_pod.pod)
         ]
 
     @property
@@ -111,7 +111,7 @@ class Group(Struct, dict=True):
         """All live pods of the group."""
         for replica in self.replicas:
             yield from replica.everyone
-        yield from (each.pod for each in self.without_identity)
+        yield from (unidentified_pod.pod for unidentified_pod in self.without_identity)
 
 
 class Cluster(Struct):
@@ -224,4 +224,4 @@ def _identity(pod: LivePod, group: Group) -> tuple[HostIdentity | None, str]:
 def asks_for_tpu(pod: LivePod) -> bool:
     """Return whether a pod requests TPUs."""
     containers = (*(pod.spec.containers or ()), *(pod.spec.init_containers or ()))
-    return any(devices_of_container(each).get(TPU.name) for each in containers)
+    return any(devices_of_container(container).get(TPU.name) for container in containers)

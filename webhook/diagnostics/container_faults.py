@@ -211,11 +211,11 @@ def end_fault(
     name, killed = status.name, end.reason == _OUT_OF_MEMORY
     cause = f"{name}: {end.reason or 'ended'}, exit code {end.exit_code}"
     limit = _memory_limit(pod, name) if killed else ""
-    words = f"{cause}{f', at its memory limit of {limit}' if limit else ''}"
+    message = f"{cause}{f', at its memory limit of {limit}' if limit else ''}"
     if repeats:
-        words += f", after {counted(status.restart_count, 'restart')}"
+        message += f", after {counted(status.restart_count, 'restart')}"
     if end.said:
-        words += f": {end.said}"
+        message += f": {end.said}"
     namespace, pod_name = pod.metadata.namespace or "", pod.name
     log = f"kubectl logs -n {namespace} {pod_name} -c {name}{' -p' if repeats else ''}"
     if name == names.WAIT_FOR_HEAD:
@@ -230,30 +230,30 @@ def end_fault(
         remedy = f"fix the command of {name} in the pod template, or its image"
     else:
         remedy = f"fix the error at the end of the log of {name}"
-    shown = killed or end.reason in _NOT_STARTED
-    command = describe("pod", namespace, pod_name) if shown else log
-    return Fault(cause, words, remedy, command, repeats, until)
+    is_described = killed or end.reason in _NOT_STARTED
+    command = describe("pod", namespace, pod_name) if is_described else log
+    return Fault(cause, message, remedy, command, repeats, until)
 
 
 def _waiting(pod: LivePod, status: ContainerStatus, waiting: Waiting) -> Fault:
     """Return the fault of a container that waits for a reason."""
     namespace, cause = pod.metadata.namespace or "", f"{status.name}: {waiting.reason}"
-    words = in_line(f"{cause}, {waiting.message}" if waiting.message.strip() else cause)
+    message = in_line(f"{cause}, {waiting.message}" if waiting.message.strip() else cause)
     command = describe("pod", namespace, pod.name)
     if "Image" in waiting.reason:
         lacking = any(part in waiting.message.lower() for part in _NO_ACCESS)
-        return Fault(cause, words, _NO_PULL_RIGHT if lacking else _IMAGE, command)
+        return Fault(cause, message, _NO_PULL_RIGHT if lacking else _IMAGE, command)
     if (match := _ABSENT.search(waiting.message)) is not None:
         remedy = f"create {match[1]} {match[2]}, or change the reference in the pod template"
         return Fault(
-            f"{cause} {match[2]}", words, remedy, f"kubectl get {match[1]}s -n {namespace}"
+            f"{cause} {match[2]}", message, remedy, f"kubectl get {match[1]}s -n {namespace}"
         )
     if (match := _NO_KEY.search(waiting.message)) is not None:
         remedy = f"add the key to {match[1]} {match[2]}, or change the reference in the template"
         command = describe(match[1].lower(), namespace, match[2])
-        return Fault(f"{cause} {match[2]}", words, remedy, command)
+        return Fault(f"{cause} {match[2]}", message, remedy, command)
     repeats = waiting.reason == _CRASHES
-    return Fault(cause, words, _TEMPLATE, command, repeats)
+    return Fault(cause, message, _TEMPLATE, command, repeats)
 
 
 def _memory_limit(pod: LivePod, container: str) -> str:

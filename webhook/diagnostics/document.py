@@ -55,8 +55,8 @@ class Status(Struct, rename="camel", frozen=True):
 
 def document(cluster_report: report.ClusterReport) -> dict[str, Any]:
     """Return a report as JSON values."""
-    found: dict[str, Any] = msgspec.json.decode(b"".join(encoded(cluster_report)))
-    return found
+    json_object: dict[str, Any] = msgspec.json.decode(b"".join(encoded(cluster_report)))
+    return json_object
 
 
 def encoded(cluster_report: report.ClusterReport) -> Iterator[bytes]:
@@ -65,16 +65,18 @@ def encoded(cluster_report: report.ClusterReport) -> Iterator[bytes]:
     status = Status(API_VERSION, KIND, cluster_report.now, cluster_report.waits, (), *rest)
     begin, end = msgspec.json.encode(written(status)).split(_NO_CLUSTERS, 1)
     yield begin + _NO_CLUSTERS[:-1]
-    for number, each in enumerate(cluster_report.clusters):
-        cluster = ClusterStatus(**structs.asdict(each), conditions=conditions(each))
+    for number, reported_cluster in enumerate(cluster_report.clusters):
+        cluster = ClusterStatus(
+            **structs.asdict(reported_cluster), conditions=conditions(reported_cluster)
+        )
         yield (b"," if number else b"") + msgspec.json.encode(written(cluster))
     yield _NO_CLUSTERS[-1:] + end
 
 
 def written(value: Struct) -> dict[str, Any]:
     """Return a struct as JSON values, with times as RFC 3339."""
-    found: dict[str, Any] = _timed(msgspec.to_builtins(value))
-    return found
+    json_object: dict[str, Any] = _timed(msgspec.to_builtins(value))
+    return json_object
 
 
 def conditions(cluster: report.Cluster) -> tuple[Condition, ...]:
@@ -82,10 +84,11 @@ def conditions(cluster: report.Cluster) -> tuple[Condition, ...]:
     if cluster.failure:
         failed = f"it could not be examined: {cluster.failure}"
         return tuple(
-            Condition(each, "Unknown", "NotExamined", failed) for each in (READY, DEGRADED)
+            Condition(condition_type, "Unknown", "NotExamined", failed)
+            for condition_type in (READY, DEGRADED)
         )
-    errors = [each for each in cluster.problems if each.level == ERROR]
-    since = text_of(earliest(each.since for each in errors))
+    errors = [problem for problem in cluster.problems if problem.level == ERROR]
+    since = text_of(earliest(problem.since for problem in errors))
     if errors:
         reason = "".join(part.capitalize() for part in errors[0].id.split("-"))
         degraded = Condition(DEGRADED, "True", reason, errors[0].message, since)
@@ -99,23 +102,23 @@ def conditions(cluster: report.Cluster) -> tuple[Condition, ...]:
 def _ready(cluster: report.Cluster, since: str | None) -> Condition:
     replicas = [replica for group in cluster.groups for replica in group.replicas]
     complete = sum(replica.state == report.COMPLETE for replica in replicas)
-    said = f"{complete} of {counted(len(replicas), 'replica')} complete"
+    message = f"{complete} of {counted(len(replicas), 'replica')} complete"
     if cluster.deleting:
-        return Condition(READY, "False", "BeingDeleted", said)
+        return Condition(READY, "False", "BeingDeleted", message)
     if complete < len(replicas):
-        return Condition(READY, "False", "ReplicasNotComplete", said, since)
+        return Condition(READY, "False", "ReplicasNotComplete", message, since)
     if cluster.head.state != report.READY:
         return Condition(READY, "False", "HeadNotReady", f"the head is {cluster.head.state}", since)
-    return Condition(READY, "True", "AllHostsReady", said)
+    return Condition(READY, "True", "AllHostsReady", message)
 
 
 def described(types: tuple[type[Struct], ...], template: str) -> dict[str, Any]:
     """Return the JSON Schemas of what `written` returns for types and their parts, by name."""
-    _, found = msgspec.json.schema_components(types, ref_template=template)
-    for schema in found.values():
+    _, schemas = msgspec.json.schema_components(types, ref_template=template)
+    for schema in schemas.values():
         for name in schema.get("properties", {}).keys() & _TIMES:
             schema["properties"][name] = {"type": "string", "format": "date-time"}
-    return found
+    return schemas
 
 
 def schema() -> dict[str, Any]:
@@ -130,9 +133,11 @@ def schema() -> dict[str, Any]:
 
 def _timed(value: Any) -> Any:  # noqa: ANN401 - any JSON value
     if isinstance(value, dict):
-        shown = {
-            key: text_of(each) if key in _TIMES and isinstance(each, int | float) else _timed(each)
-            for key, each in value.items()
+        timed_values = {
+            key: text_of(item) if key in _TIMES and isinstance(item, int | float) else _timed(item)
+            for key, item in value.items()
         }
-        return {key: each for key, each in shown.items() if each is not None or key not in _TIMES}
-    return [_timed(each) for each in value] if isinstance(value, list | tuple) else value
+        return {
+            key: item for key, item in timed_values.items() if item is not None or key not in _TIMES
+        }
+    return [_timed(item) for item in value] if isinstance(value, list | tuple) else value

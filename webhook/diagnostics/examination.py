@@ -103,7 +103,9 @@ def find_again(replica: Replica) -> ReplicaProblems:
     last edit.
     """
     expected = Expected(replica)
-    return tuple((each, symptom) for each in REPLICA for symptom in each.check(expected))
+    return tuple(
+        (diagnosis, symptom) for diagnosis in REPLICA for symptom in diagnosis.check(expected)
+    )
 
 
 _ABSENT: Final = 20_000
@@ -116,15 +118,15 @@ _Found = tuple[Diagnosis[Any], Symptom, str, int | None]
 def _check(
     diagnoses: Iterable[Diagnosis[T]], subject: T, group: str = "", replica: int | None = None
 ) -> Iterator[_Found]:
-    for each in diagnoses:
-        for symptom in each.check(subject):
-            yield each, symptom, group, replica
+    for diagnosis in diagnoses:
+        for symptom in diagnosis.check(subject):
+            yield diagnosis, symptom, group, replica
 
 
 def installation_problems(objects: ObjectCache) -> tuple[Problem, ...]:
     """Return the problems that belong to no RayCluster."""
-    found = _check(INSTALLATION, objects.configurations.all)
-    return tuple(_problem(each, symptom) for each, symptom, _, _ in found)
+    symptoms = _check(INSTALLATION, objects.configurations.all)
+    return tuple(_problem(diagnosis, symptom) for diagnosis, symptom, _, _ in symptoms)
 
 
 def _problem(
@@ -173,8 +175,8 @@ def _symptoms(cluster: Cluster, find: Callable[[Replica], ReplicaProblems]) -> I
         for group in cluster.groups:
             yield from _check(GROUP, group, group.name)
             for replica in group.replicas:
-                for found in find(replica):
-                    yield *found, group.name, replica.index
+                for replica_problem in find(replica):
+                    yield *replica_problem, group.name, replica.index
     for party in parties(cluster):
         place = (party.replica.group.name, party.replica.index) if party.replica else ("", None)
         yield from _check(PODS, party, *place)
@@ -186,11 +188,13 @@ def report_of(
     """Return the report of a RayCluster, and the time at which it changes without an event. `find`
     may memoize.
     """
-    found = [(each[0].due(each[1]), each) for each in _symptoms(cluster, find)]
+    occurrences = [
+        (occurrence[0].due(occurrence[1]), occurrence) for occurrence in _symptoms(cluster, find)
+    ]
     problems = sorted(
         (
-            _problem(*each, cluster.namespace, cluster.name)
-            for due, each in found
+            _problem(*occurrence, cluster.namespace, cluster.name)
+            for due, occurrence in occurrences
             if due <= cluster.now
         ),
         key=lambda problem: problem.rank,
@@ -225,8 +229,8 @@ def report_of(
         ray_version=cluster.facts.ray_version,
         queue=(meta.labels or {}).get(names.LABEL_KUEUE_QUEUE, ""),
     )
-    ends = (symptom.until for _, (_, symptom, *_) in found if symptom.until is not None)
-    times = (*(due for due, _ in found), *ends)
+    ends = (symptom.until for _, (_, symptom, *_) in occurrences if symptom.until is not None)
+    times = (*(due for due, _ in occurrences), *ends)
     return cluster_report, min((time for time in times if time > cluster.now), default=inf)
 
 
@@ -236,14 +240,14 @@ def _pod_groups(cluster: Cluster) -> Iterator[report.PodGroup]:
         if pod.pod_group:
             named.setdefault(pod.pod_group, []).append(pod)
     for name, pods in sorted(named.items()):
-        found = cluster.objects.pod_group(cluster.namespace, name)
+        pod_group = cluster.objects.pod_group(cluster.namespace, name)
         yield report.PodGroup(
             name,
             len(pods),
-            found.min_count if found else 0,
-            found is None and cluster.objects.pod_groups.known,
+            pod_group.min_count if pod_group else 0,
+            pod_group is None and cluster.objects.pod_groups.known,
             any(pod.unscheduled for pod in pods),
-            found.reason if found else "",
+            pod_group.reason if pod_group else "",
         )
 
 
@@ -260,17 +264,19 @@ def _group(group: Group, wrong: set[int | None], *, late: bool) -> report.Group:
         report.Replica(None, "", state, empty)
         for _ in range(min(lacking, _ABSENT // max(1, hosts)))
     ]
-    found = report.Group(
+    group_report = report.Group(
         group.name,
         hosts,
         group.desired,
         tuple(replicas),
-        tuple(each.pod.name for each in group.without_identity),
+        tuple(unidentified_pod.pod.name for unidentified_pod in group.without_identity),
         group.cluster.facts.max_disrupted,
     )
-    if found.max_disrupted is None or found.disrupted < found.max_disrupted:
-        return found
-    return structs.replace(found, waiting=tuple(_on_cordoned_nodes(group.cluster, found)))
+    if group_report.max_disrupted is None or group_report.disrupted < group_report.max_disrupted:
+        return group_report
+    return structs.replace(
+        group_report, waiting=tuple(_on_cordoned_nodes(group.cluster, group_report))
+    )
 
 
 def _on_cordoned_nodes(cluster: Cluster, group: report.Group) -> Iterator[int]:
@@ -278,7 +284,9 @@ def _on_cordoned_nodes(cluster: Cluster, group: report.Group) -> Iterator[int]:
     node = cluster.objects.nodes.one
     for replica in group.replicas if cluster.objects.troubled_nodes else ():
         nodes = (node(host.node) for host in replica.hosts)
-        cordoned = any(each is not None and each.spec.unschedulable for each in nodes)
+        cordoned = any(
+            live_node is not None and live_node.spec.unschedulable for live_node in nodes
+        )
         if replica.index is not None and replica.state == report.COMPLETE and cordoned:
             yield replica.index
 
@@ -300,9 +308,9 @@ def _replica(replica: Replica, *, affected: bool) -> report.Replica:
 def _host(index: int, pods: list[LivePod]) -> report.Host:
     if not pods:
         return report.Host(index, report.MISSING)
-    called = tuple(pod.name for pod in pods)
+    pod_names = tuple(pod.name for pod in pods)
     state = report.TWICE if len(pods) > 1 else _state(pods[0])
-    return report.Host(index, state, called, pods[0].spec.node_name or "", pods[0].created)
+    return report.Host(index, state, pod_names, pods[0].spec.node_name or "", pods[0].created)
 
 
 def _state(pod: LivePod) -> report.HostState:

@@ -94,18 +94,18 @@ class Examiner:
             self._next.pop(uid, None)
             return self.clusters.pop(uid, None) is not None
         configuration = cluster.facts, cluster.live.metadata.edited
-        known, new = old if last == configuration else {}, {}
+        memory, new = old if last == configuration else {}, {}
 
         def find(replica: Replica) -> ReplicaProblems:
             """Memoize `find_again`, most of an examination."""
             key, node = (replica.group.name, replica.index, replica.name), cluster.objects.nodes.one
             pods = replica.everyone
             reasons: tuple[object, ...] = (*pods, *(node(pod.spec.node_name or "") for pod in pods))
-            before, found = known.get(key, ((), None))
-            if found is None or not _identical(before, reasons):
-                found = find_again(replica)
-            new[key] = reasons, found
-            return found
+            old_reasons, problems = memory.get(key, ((), None))
+            if problems is None or not _identical(old_reasons, reasons):
+                problems = find_again(replica)
+            new[key] = reasons, problems
+            return problems
 
         cluster_report, due = report_of(cluster, find)
         self._memories[uid] = configuration, new
@@ -129,9 +129,9 @@ class Examiner:
                     changed(uid)
                 self.failed.pop(uid, None)
             except Exception as error:  # noqa: BLE001 - every exception is a bug
-                kind, before = type(error).__name__, self.failed.get(uid)
+                kind, old_kind = type(error).__name__, self.failed.get(uid)
                 self.failed[uid] = kind
-                self._failures.append(Failure(self._called(uid), error, kind != before))
+                self._failures.append(Failure(self._called(uid), error, kind != old_kind))
                 if uid != INSTALLATION and self.fail(uid, kind, now):
                     changed(uid)
             yield
@@ -150,8 +150,8 @@ class Examiner:
 
     def take_failures(self) -> list[Failure]:
         """Return the failures since the last call."""
-        found, self._failures = self._failures, []
-        return found
+        failures, self._failures = self._failures, []
+        return failures
 
     def cluster_report(
         self, now: float, unread: Mapping[str, str], namespace: str = ""
@@ -160,10 +160,12 @@ class Examiner:
 
         Problems of the installation are included only in the report of all namespaces.
         """
-        seen = [each for each in self.clusters.values() if namespace in ("", each.namespace)]
-        seen.sort(key=lambda cluster: (cluster.namespace, cluster.name))
+        clusters = [
+            cluster for cluster in self.clusters.values() if namespace in ("", cluster.namespace)
+        ]
+        clusters.sort(key=lambda cluster: (cluster.namespace, cluster.name))
         problems = () if namespace else self.problems
-        return report.ClusterReport(now, tuple(seen), problems, dict(unread))
+        return report.ClusterReport(now, tuple(clusters), problems, dict(unread))
 
     def assigned(self, uid: str, now: float) -> Cluster | None:
         """Return a RayCluster with its assigned pods; None if it does not exist."""
@@ -172,8 +174,11 @@ class Examiner:
 
     def named(self, namespace: str, name: str) -> str:
         """Return the uid of a RayCluster by its name; empty if it does not exist."""
-        found = self.object_cache.clusters.of(namespace)
-        return next((each.metadata.uid or "" for each in found if each.metadata.name == name), "")
+        clusters = self.object_cache.clusters.of(namespace)
+        return next(
+            (cluster.metadata.uid or "" for cluster in clusters if cluster.metadata.name == name),
+            "",
+        )
 
     def pod(self, namespace: str, name: str) -> LivePod | None:
         """Return a Ray pod; None if it does not exist."""

@@ -94,7 +94,7 @@ class Expected:
         For a pod without identity labels the variables define the identity: variables that another
         webhook did not set, such as those of init containers, do not differ.
         """
-        found = []
+        differences = []
         for host, pod in _identified(self.replica):
             for edit in self._own(host):
                 if (
@@ -106,14 +106,14 @@ class Expected:
                 actual = self.actual(pod, edit)
                 unset = actual is None and not is_labelled(pod.labels)
                 if actual != edit.value and not unset:
-                    found.append(Difference(pod, host, edit.name, str(edit.value), actual))
+                    differences.append(Difference(pod, host, edit.name, str(edit.value), actual))
                     break
-        return found
+        return differences
 
     def sizes(self) -> list[Difference]:
         """Return the pods whose variables contain another number of hosts than their group has."""
         edits = [edit for edit in self._shared if type(edit) is SetEnv and edit.name in _SIZES]
-        found = []
+        differences = []
         for host, pod in _identified(self.replica):
             for edit in edits:
                 actual = self.actual(pod, edit)
@@ -122,9 +122,9 @@ class Expected:
                     and actual != "localhost"
                     and _size(edit.name, actual) != _size(edit.name, str(edit.value))
                 ):
-                    found.append(Difference(pod, host, edit.name, str(edit.value), actual))
+                    differences.append(Difference(pod, host, edit.name, str(edit.value), actual))
                     break
-        return found
+        return differences
 
     def edits_for(self, host: int) -> list[Edit]:
         """Return all edits for a host."""
@@ -137,20 +137,20 @@ class Expected:
     def _own(self, host: int) -> list[Edit]:
         if self._template is None:
             return []
-        found = self._edits.get(host)
-        if found is None:
-            found = self._edits[host] = host_edits(Worker(self._template, host))
-        return found
+        edits = self._edits.get(host)
+        if edits is None:
+            edits = self._edits[host] = host_edits(Worker(self._template, host))
+        return edits
 
     def actual(self, pod: LivePod, edit: SetEnv) -> str | None:
         """Return the value of an edit's variable; None if unset. A field counts as expected."""
         variables = self._variables.get(pod.name)
         if variables is None:
             variables = self._variables[pod.name] = _variables(pod)
-        found = variables.get(self.name_of(edit.container), {}).get(edit.name)
-        if found is None:
+        variable = variables.get(self.name_of(edit.container), {}).get(edit.name)
+        if variable is None:
             return None
-        return str(edit.value) if found.value_from is not None else found.value
+        return str(edit.value) if variable.value_from is not None else variable.value
 
 
 def _identified(replica: Replica) -> list[tuple[int, LivePod]]:
@@ -165,8 +165,8 @@ def _template(replica: Replica, policy: Policy) -> Template | None:
         return None
     for pod in replica.everyone:
         containers = tuple(
-            structs.replace(each, resize_policy=None, lifecycle=None)
-            for each in pod.spec.containers or ()
+            structs.replace(container, resize_policy=None, lifecycle=None)
+            for container in pod.spec.containers or ()
         )
         claims = [
             claim
@@ -197,16 +197,16 @@ def _template(replica: Replica, policy: Policy) -> Template | None:
 
 def _strip(slot: Slot) -> None:
     """Remove all variables of a container but the one by which the user requests others."""
-    asked = slot.variable(names.MEGASCALE_NUM_SLICES) if in_multi_slice(slot) else None
-    slot.variables = [asked] if asked else []
-    slot.env = {asked.name: 0} if asked else {}
+    variable = slot.variable(names.MEGASCALE_NUM_SLICES) if in_multi_slice(slot) else None
+    slot.variables = [variable] if variable else []
+    slot.env = {variable.name: 0} if variable else {}
 
 
 def _variables(pod: LivePod) -> dict[str, dict[str, EnvVar]]:
     """Return the variables of a pod by container and name; kubelet uses the last of duplicates."""
     return {
-        each.name: {variable.name: variable for variable in each.variables()}
-        for each in (*(pod.spec.containers or ()), *(pod.spec.init_containers or ()))
+        container.name: {variable.name: variable for variable in container.variables()}
+        for container in (*(pod.spec.containers or ()), *(pod.spec.init_containers or ()))
     }
 
 

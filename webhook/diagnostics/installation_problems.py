@@ -31,17 +31,17 @@ def second_webhook(configurations: Collection[WebhookConfiguration]) -> Iterator
     https://github.com/GoogleCloudPlatform/ai-on-gke/tree/main/ray-on-gke/tpu/kuberay-tpu-webhook
     """
     ours = [
-        each
-        for each in configurations
-        if any(webhook.name == PODS_WEBHOOK for webhook in each.webhooks or ())
+        configuration
+        for configuration in configurations
+        if any(webhook.name == PODS_WEBHOOK for webhook in configuration.webhooks or ())
     ]
     if len(ours) > 1:
-        called = sorted(each.metadata.name or "" for each in ours)
+        configuration_names = sorted(configuration.metadata.name or "" for configuration in ours)
         yield Symptom(
-            f"this webhook is installed {len(ours)} times: {listed(called)}",
+            f"this webhook is installed {len(ours)} times: {listed(configuration_names)}",
             "keep one installation, and remove the others",
-            f"kubectl get mutatingwebhookconfiguration {' '.join(called)} -o yaml",
-            change=_deletion(called[1:]),
+            f"kubectl get mutatingwebhookconfiguration {' '.join(configuration_names)} -o yaml",
+            change=_deletion(configuration_names[1:]),
         )
     for configuration in configurations:
         for webhook in configuration.webhooks or ():
@@ -55,11 +55,11 @@ def made_for_ray(webhook: Webhook) -> bool:
     """
     if webhook.name.endswith(OURS) or not webhook.asked("", "pods", "CREATE"):
         return False
-    wanted = webhook.object_selector.wanted
+    required_labels = webhook.object_selector.wanted
     return (
         _is_previous(webhook)
-        or _KUBERAY in wanted.get(_NAME, ())
-        or any(key.startswith(f"{names.RAY_GROUP}/") for key in wanted)
+        or _KUBERAY in required_labels.get(_NAME, ())
+        or any(key.startswith(f"{names.RAY_GROUP}/") for key in required_labels)
     )
 
 

@@ -48,9 +48,9 @@ class ClusterMeta(ObjectMeta, rename="camel", frozen=True, gc=False):
     def edited(self) -> float | None:
         """Time of the last change of `spec`, in seconds since the epoch."""
         times = [
-            seconds_of(each.time)
-            for each in self.managed_fields or ()
-            if each.fields_v1 is not None and each.fields_v1.spec is not None
+            seconds_of(entry.time)
+            for entry in self.managed_fields or ()
+            if entry.fields_v1 is not None and entry.fields_v1.spec is not None
         ]
         return max((time for time in times if time is not None), default=None)
 
@@ -231,7 +231,7 @@ class LivePod(Pod, frozen=True, gc=False):
         """The status of Ray's container; None before it has one."""
         ray = self.spec.ray
         statuses = self.status.container_statuses or ()
-        return next((each for each in statuses if ray and each.name == ray.name), None)
+        return next((status for status in statuses if ray and status.name == ray.name), None)
 
     @property
     def volume_claims(self) -> list[str]:
@@ -452,8 +452,10 @@ class LiveEvent(Struct, rename="camel", frozen=True, gc=False):
 
     def _known(self, *times: str | None) -> float | None:
         """Return the first of the times that is set, or else the time of creation."""
-        known = (seconds for text in times if (seconds := seconds_of(text)) is not None)
-        return next(known, self.metadata.created)
+        epoch_times = (
+            seconds for timestamp in times if (seconds := seconds_of(timestamp)) is not None
+        )
+        return next(epoch_times, self.metadata.created)
 
 
 class Requirement(Struct, frozen=True, gc=False):
@@ -482,17 +484,17 @@ class Selector(Struct, rename="camel", frozen=True, gc=False):
     @property
     def wanted(self) -> dict[str, list[str]]:
         """The required labels, each with its allowed values; an empty list allows any value."""
-        found = {key: [value] for key, value in (self.match_labels or {}).items()}
-        for each in self.match_expressions or ():
-            if each.operator in ("In", "Exists"):
-                found[each.key] = each.values or []
-        return found
+        allowed_values = {key: [value] for key, value in (self.match_labels or {}).items()}
+        for requirement in self.match_expressions or ():
+            if requirement.operator in ("In", "Exists"):
+                allowed_values[requirement.key] = requirement.values or []
+        return allowed_values
 
     def selects(self, labels: Strings) -> bool:
         """Return whether labels match the selector."""
-        wanted = (self.match_labels or {}).items()
-        return all(labels.get(key) == value for key, value in wanted) and all(
-            each.holds(labels) for each in self.match_expressions or ()
+        required_items = (self.match_labels or {}).items()
+        return all(labels.get(key) == value for key, value in required_items) and all(
+            requirement.holds(labels) for requirement in self.match_expressions or ()
         )
 
 

@@ -219,9 +219,9 @@ class ObjectCache:
             self._mark(owner_of(pod) for pod in self.pods.all if not places.isdisjoint(_uses(pod)))
         if named:
             self._mark(
-                each.metadata.uid or ""
-                for each in self.clusters.all
-                if not named.isdisjoint(_own_names(each))
+                cluster.metadata.uid or ""
+                for cluster in self.clusters.all
+                if not named.isdisjoint(_own_names(cluster))
             )
         changed, self._changed = self._changed, set()
         return changed
@@ -233,18 +233,18 @@ class ObjectCache:
         """Return the configuration whose `namespaceSelector` excludes a namespace, so that the API
         server does not call this webhook for its pods; empty if it does, or if that is unknown.
         """
-        found = self.namespaces.one(namespace)
+        live_namespace = self.namespaces.one(namespace)
         selectors = [
             (configuration.metadata.name or "", webhook.namespace_selector)
             for configuration in self.configurations.all
             for webhook in configuration.webhooks or ()
             if webhook.name == PODS_WEBHOOK
         ]
-        if found is None or not selectors:
+        if live_namespace is None or not selectors:
             return ""
-        labels = {**(found.metadata.labels or {}), _NAMESPACE_NAME: namespace}
-        asked = any(selector.selects(labels) for _, selector in selectors)
-        return "" if asked else selectors[0][0]
+        labels = {**(live_namespace.metadata.labels or {}), _NAMESPACE_NAME: namespace}
+        is_selected = any(selector.selects(labels) for _, selector in selectors)
+        return "" if is_selected else selectors[0][0]
 
     def ends(self, namespace: str, name: str) -> list[float]:
         """Return the sorted end times of deleted pods with this name, or with this `generateName`
@@ -262,8 +262,8 @@ class ObjectCache:
         probe; empty texts if there is none.
         """
         events = self.events.of(f"{pod.metadata.namespace}/{pod.name}")
-        own = [each for each in events if each.involved_object.uid == pod.metadata.uid]
-        for event in sorted(own, key=lambda each: each.last or 0.0, reverse=True):
+        pod_events = [event for event in events if event.involved_object.uid == pod.metadata.uid]
+        for event in sorted(pod_events, key=lambda each: each.last or 0.0, reverse=True):
             if (match := _PROBE.match(event.message)) is not None:
                 return match[1], match[2]
         return "", ""
@@ -282,8 +282,8 @@ class ObjectCache:
             self.troubled_nodes.add(new.metadata.name or "")
 
     def _namespace_changed(self, namespace: Bare) -> None:
-        found = self.clusters.of(namespace.metadata.name or "")
-        self._mark(each.metadata.uid or "" for each in found)
+        clusters = self.clusters.of(namespace.metadata.name or "")
+        self._mark(cluster.metadata.uid or "" for cluster in clusters)
 
     def _installation_changed(self, _configuration: WebhookConfiguration) -> None:
         self.installation = True
@@ -355,7 +355,7 @@ def _own_names(cluster: LiveCluster) -> Iterable[str]:
         yield f"{owner.kind} {namespace}/{owner.name}"
     yield f"{namespace}/{headless_service(name)}"
     yield f"{namespace}/{pod_prefix(name, None).removesuffix('-')}"
-    for group in (None, *(each.group_name for each in cluster.groups)):
+    for group in (None, *(worker_group.group_name for worker_group in cluster.groups)):
         yield f"{namespace}/{pod_prefix(name, group)}"
 
 

@@ -37,10 +37,10 @@ def job_failed(cluster: Cluster) -> Iterator[Symptom]:
         return
     status, name = job.status, job.metadata.name or ""
     reason = status.reason or status.job_deployment_status
-    words = in_line(f"{reason}: {status.message}" if status.message.strip() else reason)
+    message = in_line(f"{reason}: {status.message}" if status.message.strip() else reason)
     remedy = _REMEDIES.get(reason, "fix the error in the message")
     yield Symptom(
-        f"RayJob {name} has failed: {words}",
+        f"RayJob {name} has failed: {message}",
         f"{remedy}, and create the RayJob again",
         describe("rayjob", cluster.namespace, name),
         Begin(seconds_of(status.end_time)),
@@ -88,7 +88,9 @@ def upgrade_stuck(cluster: Cluster) -> Iterator[Symptom]:
     if not active.ray_cluster_name or upgrade is None or upgrade.status != "True":
         return
     statuses = service.status.pending_service_status.application_statuses or {}
-    apps = ", ".join(f"{name} is {each.status}" for name, each in sorted(statuses.items()))
+    apps = ", ".join(
+        f"{name} is {application.status}" for name, application in sorted(statuses.items())
+    )
     yield Symptom(
         f"RayService {service.metadata.name} does not switch to this RayCluster: "
         f"{apps or 'no application is deployed'}; RayCluster {active.ray_cluster_name} is active",

@@ -56,12 +56,12 @@ class PodSet(Struct, frozen=True):
 
     def sorted_by(self, words: Callable[[LivePod], str]) -> Iterator[tuple[str, "PodSet"]]:
         """Yield the pods by the text that `words` returns, without those for which it is empty."""
-        found: dict[str, list[LivePod]] = {}
+        pods_by_key: dict[str, list[LivePod]] = {}
         for pod in self.pods:
-            if text := words(pod):
-                found.setdefault(text, []).append(pod)
-        for text, pods in found.items():
-            yield text, structs.replace(self, pods=pods)
+            if key := words(pod):
+                pods_by_key.setdefault(key, []).append(pod)
+        for key, pods in pods_by_key.items():
+            yield key, structs.replace(self, pods=pods)
 
     def by_fault(
         self, fault_in: Callable[[LivePod], Fault | None]
@@ -91,25 +91,27 @@ class PodSet(Struct, frozen=True):
         """Return a symptom of the pods, which began at the earliest of the times; the default
         command describes the first pod. If `deletes`, the remedy is their deletion.
         """
-        called = tuple(pod.name for pod in self.pods)
+        pod_names = tuple(pod.name for pod in self.pods)
         by_host = sorted(self.replica.pods.items()) if self.replica else ()
         uids = {pod.metadata.uid for pod in self.pods}
         affected = tuple(
-            host for host, held in by_host if any(pod.metadata.uid in uids for pod in held)
+            host
+            for host, host_pods in by_host
+            if any(pod.metadata.uid in uids for pod in host_pods)
         )
         several = self.replica is not None and self.replica.group.spec.num_of_hosts > 1
         who = (
             f"{hosts(affected)} of {self.called}"
             if several
-            else f"{listed(called)} ({self.called})"
+            else f"{listed(pod_names)} ({self.called})"
         )
         return Symptom(
             f"{who} {says}",
             remedy,
-            command or describe("pod", self.cluster.namespace, called[0]),
+            command or describe("pod", self.cluster.namespace, pod_names[0]),
             Begin(earliest(times), not_before),
             affected,
-            called,
+            pod_names,
             deletes=deletes,
         )
 
@@ -122,7 +124,7 @@ def parties(cluster: Cluster) -> Iterator[PodSet]:
         for replica in group.replicas:
             yield PodSet(cluster, f"replica {replica.index}", replica.everyone, replica)
         if group.without_identity:
-            pods = [each.pod for each in group.without_identity]
+            pods = [unidentified_pod.pod for unidentified_pod in group.without_identity]
             yield PodSet(cluster, f"group {group.name}", pods)
 
 
@@ -136,14 +138,14 @@ def pod_pending(party: PodSet) -> Iterator[Symptom]:
     https://kubernetes.io/docs/concepts/scheduling-eviction/kube-scheduler/
     """
     grouped = party.cluster.objects.pod_groups.known
-    for words, found in party.sorted_by(
+    for message, pod_set in party.sorted_by(
         lambda pod: "" if grouped and pod.pod_group else _scheduler(pod)
     ):
-        fault = scheduler_fault(found.pods[0], words)
-        symptom = found.symptom(
-            f"{found.agreed()} no node: {words}",
+        fault = scheduler_fault(pod_set.pods[0], message)
+        symptom = pod_set.symptom(
+            f"{pod_set.agreed()} no node: {message}",
             fault.remedy,
-            _times(found, "PodScheduled"),
+            _times(pod_set, "PodScheduled"),
             fault.command,
         )
         yield structs.replace(symptom, cause=fault.cause)
@@ -157,16 +159,18 @@ def pod_gated(party: PodSet) -> Iterator[Symptom]:
 
     https://kubernetes.io/docs/concepts/scheduling-eviction/pod-scheduling-readiness/
     """
-    for words, found in party.sorted_by(lambda pod: listed(pod.gates) if pod.unscheduled else ""):
-        gates = found.pods[0].gates
+    for gate_names, pod_set in party.sorted_by(
+        lambda pod: listed(pod.gates) if pod.unscheduled else ""
+    ):
+        gates = pod_set.pods[0].gates
         kueue = all(gate.startswith(names.KUEUE_PREFIX) for gate in gates)
-        yield found.symptom(
-            f"{found.agreed('is', 'are')} held back by scheduling "
-            f"{agreed(len(gates), 'gate', 'gates')} {words}",
+        yield pod_set.symptom(
+            f"{pod_set.agreed('is', 'are')} held back by scheduling "
+            f"{agreed(len(gates), 'gate', 'gates')} {gate_names}",
             "check the conditions of their Workload, in which Kueue writes why it is not admitted"
             if kueue
             else "check that the controller that added the gates runs; it removes them",
-            _times(found, "PodScheduled"),
+            _times(pod_set, "PodScheduled"),
             f"kubectl describe workloads.kueue.x-k8s.io -n {party.cluster.namespace}"
             if kueue
             else "",
@@ -181,14 +185,14 @@ def gate_remains(party: PodSet) -> Iterator[Symptom]:
 
     https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/
     """
-    for words, found in party.sorted_by(
+    for gate_names, pod_set in party.sorted_by(
         lambda pod: listed(pod.gates) if pod.unscheduled and not _is_queued(pod) else ""
     ):
-        yield found.symptom(
-            f"{found.agreed('has', 'have')} no node: no component removes scheduling "
-            f"{agreed(len(found.pods[0].gates), 'gate', 'gates')} {words}",
+        yield pod_set.symptom(
+            f"{pod_set.agreed('has', 'have')} no node: no component removes scheduling "
+            f"{agreed(len(pod_set.pods[0].gates), 'gate', 'gates')} {gate_names}",
             "check that the controller that added the gates runs",
-            _times(found, "PodScheduled"),
+            _times(pod_set, "PodScheduled"),
         )
 
 
@@ -209,18 +213,18 @@ def node_lost(party: PodSet) -> Iterator[Symptom]:
 
     https://kubernetes.io/docs/concepts/architecture/nodes/#node-status
     """
-    for node, found in party.sorted_by(lambda pod: lost_node(party.cluster, pod)):
+    for node, pod_set in party.sorted_by(lambda pod: lost_node(party.cluster, pod)):
         live = party.cluster.objects.nodes.one(node)
         condition = live.unready if live is not None else None
-        what = condition.words or "not ready" if condition else "it does not exist any more"
-        symptom = found.symptom(
-            f"{found.agreed('runs', 'run')} on node {node}, which is lost: {what}",
+        reason = condition.words or "not ready" if condition else "it does not exist any more"
+        symptom = pod_set.symptom(
+            f"{pod_set.agreed('runs', 'run')} on node {node}, which is lost: {reason}",
             "repair the node, or delete it, so that its pods are replaced",
             [condition.since]
             if condition
-            else [_unready_since(pod) for pod in found.pods if not pod.ready],
+            else [_unready_since(pod) for pod in pod_set.pods if not pod.ready],
             f"kubectl describe node {node}" if condition else "kubectl get nodes",
-            latest(pod.created for pod in found.pods),
+            latest(pod.created for pod in pod_set.pods),
         )
         yield structs.replace(symptom, cause=node)
 
@@ -240,14 +244,17 @@ def node_drained(party: PodSet) -> Iterator[Symptom]:
         if node is not None and node.spec.unschedulable:
             drained.setdefault(node.metadata.name or "", []).append(pod)
     if drained:
-        called, pods = sorted(drained), [pod for found in drained.values() for pod in found]
-        found = structs.replace(party, pods=pods)
-        yield found.symptom(
-            f"{found.agreed('runs', 'run')} on {agreed(len(called), 'node', 'nodes')} "
-            f"{listed(called)}, which {agreed(len(called), 'is', 'are')} cordoned",
+        node_names, pods = (
+            sorted(drained),
+            [pod for node_pods in drained.values() for pod in node_pods],
+        )
+        pod_set = structs.replace(party, pods=pods)
+        yield pod_set.symptom(
+            f"{pod_set.agreed('runs', 'run')} on {agreed(len(node_names), 'node', 'nodes')} "
+            f"{listed(node_names)}, which {agreed(len(node_names), 'is', 'are')} cordoned",
             "expect the eviction of these pods, or uncordon the node",
             (),
-            f"kubectl get nodes {' '.join(called)}",
+            f"kubectl get nodes {' '.join(node_names)}",
         )
 
 
@@ -282,13 +289,13 @@ def container_waits(party: PodSet) -> Iterator[Symptom]:
         ended = probe and fault.cause.startswith(f"{container}: Error")
         return probe_fault(pod, fault, probe) if ended else fault
 
-    for fault, found in party.by_fault(fault_in):
-        symptom = found.symptom(
-            f"{found.agreed('does', 'do')} not run: {fault.words}",
+    for fault, pod_set in party.by_fault(fault_in):
+        symptom = pod_set.symptom(
+            f"{pod_set.agreed('does', 'do')} not run: {fault.words}",
             fault.remedy,
-            () if fault.repeats else map(_unready_since, found.pods),
+            () if fault.repeats else map(_unready_since, pod_set.pods),
             fault.command,
-            earliest(_times(found, "PodScheduled")),
+            earliest(_times(pod_set, "PodScheduled")),
         )
         yield structs.replace(symptom, cause=fault.cause, until=fault.until)
 
@@ -303,13 +310,13 @@ def pod_ended(party: PodSet) -> Iterator[Symptom]:
 
     https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-phase
     """
-    for fault, found in party.by_fault(_end):
-        it = found.agreed("it", "them")
-        symptom = found.symptom(
-            f"{found.agreed()} ended: {fault.words}",
+    for fault, pod_set in party.by_fault(_end):
+        it = pod_set.agreed("it", "them")
+        symptom = pod_set.symptom(
+            f"{pod_set.agreed()} ended: {fault.words}",
             f"check that KubeRay runs, which replaces such pods, or delete {it}"
             f"{f'; {fault.remedy}' if fault.remedy else ''}",
-            map(_ended_at, found.pods),
+            map(_ended_at, pod_set.pods),
             fault.command,
             deletes=True,
         )
@@ -328,11 +335,11 @@ def pod_not_ready(party: PodSet) -> Iterator[Symptom]:
 
     https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-conditions
     """
-    for fault, found in party.by_fault(lambda pod: _unready(party, pod)):
-        yield found.symptom(
-            f"{found.agreed('is', 'are')} not ready: {fault.words}",
+    for fault, pod_set in party.by_fault(lambda pod: _unready(party, pod)):
+        yield pod_set.symptom(
+            f"{pod_set.agreed('is', 'are')} not ready: {fault.words}",
             fault.remedy,
-            (_late_since(party.cluster, pod) for pod in found.pods),
+            (_late_since(party.cluster, pod) for pod in pod_set.pods),
             fault.command,
         )
 
@@ -347,13 +354,13 @@ def podgroup_missing(party: PodSet) -> Iterator[Symptom]:
     objects, namespace = party.cluster.objects, party.cluster.namespace
     if not objects.pod_groups.known:
         return
-    for name, found in party.sorted_by(_pod_group):
+    for name, pod_set in party.sorted_by(_pod_group):
         if objects.pod_group(namespace, name) is None:
-            yield found.symptom(
-                f"{found.agreed('waits', 'wait')} for PodGroup {name}, which does not exist",
+            yield pod_set.symptom(
+                f"{pod_set.agreed('waits', 'wait')} for PodGroup {name}, which does not exist",
                 "check that the controller runs and may create PodGroups "
                 "(docs/scheduling.md#gang-scheduling), or create it",
-                (pod.created for pod in found.pods),
+                (pod.created for pod in pod_set.pods),
                 f"kubectl get podgroups -n {namespace}",
             )
 
@@ -366,21 +373,21 @@ def podgroup_waits(party: PodSet) -> Iterator[Symptom]:
     https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
     """
     cluster = party.cluster
-    for name, found in party.sorted_by(lambda pod: "" if pod.gates else _pod_group(pod)):
+    for name, pod_set in party.sorted_by(lambda pod: "" if pod.gates else _pod_group(pod)):
         group = cluster.objects.pod_group(cluster.namespace, name)
         if group is None:
             continue
-        there = sum(pod.pod_group == name for pod in (*cluster.heads, *cluster.pods))
-        if there < group.min_count:
-            why = f"{there} of {group.min_count} required pods {agreed(there, 'exists', 'exist')}"
+        count = sum(pod.pod_group == name for pod in (*cluster.heads, *cluster.pods))
+        if count < group.min_count:
+            why = f"{count} of {group.min_count} required pods {agreed(count, 'exists', 'exist')}"
             remedy = "KubeRay creates the other pods; all of them are scheduled at once"
         else:
-            why = group.reason or _scheduler(found.pods[0])
+            why = group.reason or _scheduler(pod_set.pods[0])
             remedy = "add capacity until all pods fit at once, or request less"
-        yield found.symptom(
-            f"{found.agreed('waits', 'wait')} for PodGroup {name}: {why}",
+        yield pod_set.symptom(
+            f"{pod_set.agreed('waits', 'wait')} for PodGroup {name}: {why}",
             remedy,
-            [latest(pod.created for pod in found.pods)],
+            [latest(pod.created for pod in pod_set.pods)],
             describe("podgroup", cluster.namespace, name),
         )
 
@@ -393,11 +400,11 @@ def resize_stuck(party: PodSet) -> Iterator[Symptom]:
 
     https://kubernetes.io/docs/tasks/configure-pod-container/resize-container-resources/
     """
-    for words, found in party.sorted_by(_resize):
-        yield found.symptom(
-            f"{found.agreed()} not been resized: {words}",
+    for message, pod_set in party.sorted_by(_resize):
+        yield pod_set.symptom(
+            f"{pod_set.agreed()} not been resized: {message}",
             f"free the node, or lower the maximum in {names.ANNOTATION_IPPR}",
-            _times(found, "PodResizePending"),
+            _times(pod_set, "PodResizePending"),
         )
 
 
@@ -409,14 +416,14 @@ def resize_failed(party: PodSet) -> Iterator[Symptom]:
 
     https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-ippr.html
     """
-    for words, found in party.sorted_by(
+    for reason, pod_set in party.sorted_by(
         lambda pod: in_line(_resize_status(pod).last_failed_reason or "")
     ):
-        yield found.symptom(
-            f"{found.agreed()} not been resized by Ray, which does not try again: {words}",
+        yield pod_set.symptom(
+            f"{pod_set.agreed()} not been resized by Ray, which does not try again: {reason}",
             f"lower the maximum in {names.ANNOTATION_IPPR} or use larger nodes; a recreated "
             "pod is resized again",
-            (_resize_status(pod).last_failed_at for pod in found.pods),
+            (_resize_status(pod).last_failed_at for pod in pod_set.pods),
         )
 
 
@@ -429,9 +436,9 @@ class _ResizeStatus(Struct, rename="kebab", frozen=True):
 
 def _resize_status(pod: LivePod) -> _ResizeStatus:
     """Return the resize status of a pod; empty if it cannot be decoded."""
-    text = pod.annotations.get(names.ANNOTATION_IPPR_STATUS, "")
+    annotation = pod.annotations.get(names.ANNOTATION_IPPR_STATUS, "")
     try:
-        return msgspec.json.decode(text or "{}", type=_ResizeStatus)
+        return msgspec.json.decode(annotation or "{}", type=_ResizeStatus)
     except (msgspec.DecodeError, UnicodeError):
         return _ResizeStatus()
 
@@ -441,8 +448,8 @@ def _scheduler(pod: LivePod) -> str:
     if not pod.unscheduled or pod.gates:
         return ""
     condition = pod.condition("PodScheduled")
-    words = condition.words if condition is not None and condition.status != "True" else ""
-    return words or "the scheduler gives no reason"
+    message = condition.words if condition is not None and condition.status != "True" else ""
+    return message or "the scheduler gives no reason"
 
 
 def _end(pod: LivePod) -> Fault | None:
@@ -451,11 +458,11 @@ def _end(pod: LivePod) -> Fault | None:
         return None
     status, command = pod.status, describe("pod", pod.metadata.namespace or "", pod.name)
     if status.reason:
-        words = in_line(
+        message = in_line(
             f"{status.reason}, {status.message}" if status.message.strip() else status.reason
         )
-        remedy = next((text for part, text in _EVICTED if part in words), "")
-        return Fault(status.reason, words, remedy, command)
+        remedy = next((advice for part, advice in _EVICTED if part in message), "")
+        return Fault(status.reason, message, remedy, command)
     every = [*(status.container_statuses or ()), *(status.init_container_statuses or ())]
     return ended_fault(pod, every) or Fault(status.phase, status.phase, "", command)
 
@@ -474,29 +481,31 @@ def _unready(party: PodSet, pod: LivePod) -> Fault | None:
     if fault_of(pod, party.cluster.now) is not None:
         return None
     sidecars = {
-        each.name for each in pod.spec.init_containers or () if each.restart_policy == ALWAYS
+        container.name
+        for container in pod.spec.init_containers or ()
+        if container.restart_policy == ALWAYS
     }
     inits = [
-        each
-        for each in pod.status.init_container_statuses or ()
-        if each.state.running and not each.ready
+        status
+        for status in pod.status.init_container_statuses or ()
+        if status.state.running and not status.ready
     ]
     for init in inits:
         if init.name not in sidecars:
             waits = init.name == names.WAIT_FOR_HEAD and not any(
                 is_ready(head) for head in party.cluster.heads
             )
-            words = f"init container {init.name} has not ended"
-            return None if waits else unready_fault(pod, words, init.name)
+            message = f"init container {init.name} has not ended"
+            return None if waits else unready_fault(pod, message, init.name)
         if not init.started:
             return unready_fault(pod, f"sidecar {init.name} has not started", init.name)
     # The remaining init containers are sidecars, which the pod's readiness includes.
-    for each in (*(pod.status.container_statuses or ()), *inits):
-        if not each.ready and is_needed(pod, each):
-            return unready_fault(pod, _words_of(each))
+    for status in (*(pod.status.container_statuses or ()), *inits):
+        if not status.ready and is_needed(pod, status):
+            return unready_fault(pod, _words_of(status))
     condition = pod.condition("Ready")
-    words = (condition.words if condition else "") or "kubelet gives no reason"
-    return unready_fault(pod, words)
+    message = (condition.words if condition else "") or "kubelet gives no reason"
+    return unready_fault(pod, message)
 
 
 def _words_of(status: ContainerStatus) -> str:
@@ -511,8 +520,8 @@ def _words_of(status: ContainerStatus) -> str:
 
 def _unready_since(pod: LivePod) -> float | None:
     """Return since when a pod on a node is not ready."""
-    found = [pod.condition(kind) for kind in ("Ready", "PodScheduled")]
-    last = latest(each.since for each in found if each is not None)
+    conditions = [pod.condition(kind) for kind in ("Ready", "PodScheduled")]
+    last = latest(condition.since for condition in conditions if condition is not None)
     return pod.created if last is None else last
 
 
@@ -521,7 +530,9 @@ def _late_since(cluster: Cluster, pod: LivePod) -> float | None:
     if is_head(pod):
         return _unready_since(pod)
     ready = [head.condition("Ready") for head in cluster.heads if head.ready]
-    return latest((_unready_since(pod), *(each.since for each in ready if each is not None)))
+    return latest(
+        (_unready_since(pod), *(condition.since for condition in ready if condition is not None))
+    )
 
 
 def _pod_group(pod: LivePod) -> str:

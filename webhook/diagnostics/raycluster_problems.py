@@ -86,12 +86,12 @@ def pod_refused(cluster: Cluster) -> Iterator[Symptom]:
     refusal = last_refusal(cluster)
     if refusal is None or not refusal.message:
         return
-    words = refusal.message
-    remedies = ((remedy, command) for part, remedy, command in _REFUSED if re.search(part, words))
+    message = refusal.message
+    remedies = ((remedy, command) for part, remedy, command in _REFUSED if re.search(part, message))
     remedy, command = next(remedies, ("", ""))
     command = command.format(namespace=cluster.namespace)
     yield Symptom(
-        f"KubeRay cannot create a pod: {in_line(words, _REFUSAL_MAX)}",
+        f"KubeRay cannot create a pod: {in_line(message, _REFUSAL_MAX)}",
         f"{remedy or 'fix what the message names'}; KubeRay then creates the pod by itself",
         command or show("raycluster", cluster.namespace, cluster.name),
         Begin(refusal.since),
@@ -140,12 +140,12 @@ def several_heads(cluster: Cluster) -> Iterator[Symptom]:
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/raycluster_controller.go
     """
     if len(cluster.heads) > 1:
-        called = tuple(sorted(head.name for head in cluster.heads))
+        head_names = tuple(sorted(head.name for head in cluster.heads))
         yield Symptom(
-            f"the RayCluster has {len(called)} heads: {listed(called)}",
+            f"the RayCluster has {len(head_names)} heads: {listed(head_names)}",
             "delete all heads but the one that the workers use",
             begin=Begin(newest(cluster.heads)),
-            pods=called,
+            pods=head_names,
         )
 
 
@@ -161,15 +161,20 @@ def head_restarted(cluster: Cluster) -> Iterator[Symptom]:
     if cluster.facts.gcs_fault_tolerant:
         return
     for head in cluster.heads:
-        restarted = any(each.restart_count for each in head.status.container_statuses or ())
+        restarted = any(
+            container_status.restart_count
+            for container_status in head.status.container_statuses or ()
+        )
         status = head.ray_status if restarted else None
         end = status.last_end if status is not None and status.restart_count else None
         run = status.state.running if status is not None else None
         began = seconds_of(run.started_at) if end is not None and run is not None else head.created
         if began is None or not is_ready(head):
             continue
-        before = [pod for pod in cluster.pods if (pod.created or began) < began and is_ready(pod)]
-        older = [pod for pod in before if (_ray_began(pod) or began) < began]
+        ready_pods = [
+            pod for pod in cluster.pods if (pod.created or began) < began and is_ready(pod)
+        ]
+        older = [pod for pod in ready_pods if (_ray_began(pod) or began) < began]
         if not older:
             continue
         fault = end_fault(head, status, end) if status is not None and end is not None else None
@@ -271,32 +276,34 @@ def pod_stuck_terminating(cluster: Cluster) -> Iterator[Symptom]:
 
     https://kubernetes.io/docs/concepts/cluster-administration/node-shutdown/#non-graceful-node-shutdown
     """
-    for (node, held), pods in sorted(_stuck(cluster).items()):
-        called = tuple(pod.name for pod in pods)
+    for (node, finalizers), pods in sorted(_stuck(cluster).items()):
+        pod_names = tuple(pod.name for pod in pods)
         where = f" on node {node}" if node else ""
         waiting = "the deletion" if cluster.facts.deleting else "KubeRay"
         yield Symptom(
-            f"{listed(called)} {agreed(len(pods), 'is', 'are')} still Terminating{where}, and "
+            f"{listed(pod_names)} {agreed(len(pods), 'is', 'are')} still Terminating{where}, and "
             f"{waiting} waits for {agreed(len(pods), 'it', 'them')}"
-            f"{f': {listed(held)} is not removed' if held else ''}",
+            f"{f': {listed(finalizers)} is not removed' if finalizers else ''}",
             "check that the controller that added the finalizer runs"
-            if held
+            if finalizers
             else f"check the node; if it is shut down for good, add the taint {_OUT_OF_SERVICE}, "
             "or delete the Node",
-            show("pod", cluster.namespace, called[0]) if held else f"kubectl describe node {node}",
+            show("pod", cluster.namespace, pod_names[0])
+            if finalizers
+            else f"kubectl describe node {node}",
             Begin(earliest(pod.due for pod in pods)),
-            pods=called,
+            pods=pod_names,
         )
 
 
 def _stuck(cluster: Cluster) -> dict[tuple[str, tuple[str, ...]], list[LivePod]]:
     """Return the pods whose grace period is over, by node and finalizers."""
-    found: dict[tuple[str, tuple[str, ...]], list[LivePod]] = {}
+    stuck_pods: dict[tuple[str, tuple[str, ...]], list[LivePod]] = {}
     for pod in cluster.leaving:
-        node, held = pod.spec.node_name or "", tuple(pod.metadata.finalizers or ())
-        if pod.due is not None and pod.due <= cluster.now and (node or held):
-            found.setdefault((node, held), []).append(pod)
-    return found
+        node, finalizers = pod.spec.node_name or "", tuple(pod.metadata.finalizers or ())
+        if pod.due is not None and pod.due <= cluster.now and (node or finalizers):
+            stuck_pods.setdefault((node, finalizers), []).append(pod)
+    return stuck_pods
 
 
 def being_deleted(cluster: Cluster) -> Iterator[Symptom]:
@@ -325,12 +332,12 @@ def deletion_held(cluster: Cluster) -> Iterator[Symptom]:
     https://kubernetes.io/docs/concepts/overview/working-with-objects/finalizers/
     """
     meta = cluster.live.metadata
-    held = meta.finalizers or []
-    if held:
-        pods = held == [_FOREGROUND]
-        who = agreed(len(held), "a finalizer blocks", "finalizers block")
+    finalizers = meta.finalizers or []
+    if finalizers:
+        pods = finalizers == [_FOREGROUND]
+        who = agreed(len(finalizers), "a finalizer blocks", "finalizers block")
         yield Symptom(
-            f"the RayCluster is being deleted, and {who} the deletion: {listed(held)}",
+            f"the RayCluster is being deleted, and {who} the deletion: {listed(finalizers)}",
             "it ends when all dependents are deleted; check which pods still exist"
             if pods
             else "check that the controller that added it runs; remove it only if its cleanup is "

@@ -60,7 +60,7 @@ def _open(cluster: Cluster) -> Iterator[tuple[float, LiveEvent]]:
     """Yield the rejections since the last pod of the same group that remained, by their times."""
     since = cluster.now - _FRESH_SECONDS
     events = cluster.objects.events.of(cluster.facts.uid)
-    fresh = [each for each in events if each.reason in REFUSALS and (each.last or 0.0) >= since]
+    fresh = [event for event in events if event.reason in REFUSALS and (event.last or 0.0) >= since]
     remaining = _remaining(cluster) if fresh else frozenset()
     for event in fresh:
         pods = (pod.created for pod in _pods(cluster, event) if pod.metadata.uid in remaining)

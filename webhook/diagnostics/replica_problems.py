@@ -44,11 +44,11 @@ def host_missing(group: Group) -> Iterator[Symptom]:
     preempted = _preempted(group)
     for replica in group.replicas:
         if missing := replica.missing:
-            there, count = group.hosts - len(missing), group.spec.num_of_hosts
+            host_count, count = group.hosts - len(missing), group.spec.num_of_hosts
             reasons = (preempted.get((replica.index, replica.name, host), "") for host in missing)
             reason = next(filter(None, reasons), "")
             yield Symptom(
-                f"replica {replica.called} has {there} of {count} hosts: {hosts(missing)} "
+                f"replica {replica.called} has {host_count} of {count} hosts: {hosts(missing)} "
                 f"{agreed(len(missing), 'is', 'are')} missing"
                 f"{f', preempted: {reason}' if reason else ''}",
                 "raise the priority of the pod template, or add capacity"
@@ -63,12 +63,12 @@ def host_missing(group: Group) -> Iterator[Symptom]:
 
 def _preempted(group: Group) -> dict[tuple[int, str, int], str]:
     """Return why the scheduler preempts pods that are being deleted, by identity."""
-    found = {}
+    reasons = {}
     for identity, pod in group.leaving:
         target = pod.condition("DisruptionTarget")
         if target is not None and target.reason == _PREEMPTION and target.status == "True":
-            found[identity.replica, identity.name, identity.host] = target.words
-    return found
+            reasons[identity.replica, identity.name, identity.host] = target.words
+    return reasons
 
 
 def _lost(replica: Replica, missing: list[int]) -> Begin:
@@ -178,26 +178,26 @@ def identity_held_twice(group: Group) -> Iterator[Symptom]:
         pods = [
             (host, pod)
             for replica in replicas
-            for host, found in replica.pods.items()
-            for pod in found
+            for host, host_pods in replica.pods.items()
+            for pod in host_pods
         ]
         double = {host for host, number in Counter(host for host, _ in pods).items() if number > 1}
         if not double and len(replicas) == 1:
             continue
-        held = [pod for host, pod in pods if host in double or not double]
-        held.sort(key=lambda pod: (pod.created or 0.0, pod.name))
-        called = tuple(pod.name for pod in held)
-        what = (
+        duplicate_pods = [pod for host, pod in pods if host in double or not double]
+        duplicate_pods.sort(key=lambda pod: (pod.created or 0.0, pod.name))
+        pod_names = tuple(pod.name for pod in duplicate_pods)
+        description = (
             f"replica {index} has more than one pod for {hosts(double)}"
             if double
             else f"two replicas have index {index}"
         )
         yield Symptom(
-            f"{what}: {listed(called)}",
+            f"{description}: {listed(pod_names)}",
             "delete all of them, so that KubeRay recreates each",
-            begin=Begin(held[-1].created),
+            begin=Begin(duplicate_pods[-1].created),
             hosts=tuple(sorted(double)),
-            pods=called,
+            pods=pod_names,
             replica=index,
             deletes=True,
         )
@@ -258,10 +258,10 @@ def hosts_changed(expected: Expected) -> Iterator[Symptom]:
     says, command = f"was created with another numOfHosts than {count}", ""
     remedy = f"delete it, so that it is recreated with {counted(count, 'host')}"
     if extra:
-        what = f"it has {hosts(extra)}"
+        description = f"it has {hosts(extra)}"
     else:
         first = declared[0]
-        what = f"{first.pod.name} has {first.name}={shortened(first.shown)}"
+        description = f"{first.pod.name} has {first.name}={shortened(first.shown)}"
         if _made_since_the_last_edit(replica):
             says = f"has another number of hosts than {count} in its template"
             remedy = (
@@ -270,7 +270,7 @@ def hosts_changed(expected: Expected) -> Iterator[Symptom]:
             )
             command = show("raycluster", cluster.namespace, cluster.name)
     yield Symptom(
-        f"replica {replica.called} {says}: {what}",
+        f"replica {replica.called} {says}: {description}",
         remedy,
         command,
         Begin(None, latest((cluster.live.metadata.edited, replica.newest))),
@@ -285,7 +285,7 @@ def _made_since_the_last_edit(replica: Replica) -> bool:
     """
     edited = replica.group.cluster.live.metadata.edited
     created = [pod.created for pod in replica.everyone]
-    return edited is not None and all(each is not None and each > edited for each in created)
+    return edited is not None and all(time is not None and time > edited for time in created)
 
 
 def slice_left_out(group: Group) -> Iterator[Symptom]:
@@ -306,21 +306,21 @@ def slice_left_out(group: Group) -> Iterator[Symptom]:
     first_id = job.first if job else 0
     for replica in group.replicas:
         numbers = _numbers_of_slices(replica)
-        wrong = [each for each in numbers or () if each not in {str(number), str(total)}]
+        wrong = [value for value in numbers or () if value not in {str(number), str(total)}]
         if wrong:
-            what = (
+            description = (
                 f"has {name}={shortened(wrong[0])}, and its group has {counted(number, 'replica')}"
             )
             first = f"set {name} to {number} in the template, then "
         elif numbers is not None and replica.index >= number:
-            what = (
+            description = (
                 f"has slice id {first_id + replica.index}, which is not below {first_id + number}"
             )
             first = ""
         else:
             continue
         yield Symptom(
-            f"replica {replica.called} {what}: the other slices wait for it forever",
+            f"replica {replica.called} {description}: the other slices wait for it forever",
             f"{first}delete this replica, so that it is recreated with the lowest free id",
             show("pod", group.cluster.namespace, replica.everyone[0].name) if wrong else "",
             pods=tuple(pod.name for pod in replica.everyone),
@@ -332,7 +332,7 @@ def slice_left_out(group: Group) -> Iterator[Symptom]:
 def _slices(cluster: Cluster) -> int:
     """Return the number of slices of a job over several TPU slices, counted once for all groups."""
     if cluster.slices is None:
-        cluster.slices = sum(each.desired for each in cluster.groups if _in_slice_job(each))
+        cluster.slices = sum(group.desired for group in cluster.groups if _in_slice_job(group))
     return cluster.slices
 
 
@@ -344,7 +344,7 @@ def _numbers_of_slices(replica: Replica) -> list[str] | None:
     """Return the numbers of slices set in the pods of a replica; None if it is not part of a job
     over several TPU slices.
     """
-    found = [
+    variables = [
         variable
         for pod in replica.everyone
         for container in (*(pod.spec.containers or ()), *(pod.spec.init_containers or ()))
@@ -352,9 +352,9 @@ def _numbers_of_slices(replica: Replica) -> list[str] | None:
         if variable.name == names.MEGASCALE_NUM_SLICES
         and (variable.value or variable.value_from is not None)
     ]
-    if not found or not asks_for_tpu(replica.everyone[0]):
+    if not variables or not asks_for_tpu(replica.everyone[0]):
         return None
-    return [variable.value for variable in found if variable.value]
+    return [variable.value for variable in variables if variable.value]
 
 
 def worker_id_differs(expected: Expected) -> Iterator[Symptom]:
@@ -388,16 +388,16 @@ def _differing(replica: Replica, found: list[Difference], why: str) -> Iterator[
     if not found:
         return
     first = found[0]
-    more = f", and {len(found) - 1} more like it" if len(found) > 1 else ""
+    suffix = f", and {len(found) - 1} more like it" if len(found) > 1 else ""
     yield Symptom(
         f"{first.name} of host {first.host} of replica {replica.called} ({first.pod.name}) "
-        f"should be {first.expected} and is {first.shown}{more}: {why}",
+        f"should be {first.expected} and is {first.shown}{suffix}: {why}",
         f"remove {first.name} from the template if it is set there, run `ray-webhook check`, and "
         f"delete the {agreed(len(found), 'pod', 'pods')}",
         show("pod", replica.group.cluster.namespace, first.pod.name),
-        Begin(newest(each.pod for each in found)),
-        tuple(each.host for each in found),
-        pods=tuple(each.pod.name for each in found),
+        Begin(newest(difference.pod for difference in found)),
+        tuple(difference.host for difference in found),
+        pods=tuple(difference.pod.name for difference in found),
         deletes=True,
     )
 
@@ -415,13 +415,15 @@ def pod_without_identity(group: Group) -> Iterator[Symptom]:
     lost = group.lost
     if not lost:
         return
-    pods = tuple(each.pod.name for each in lost)
-    why = next((f": {each.why}" for each in lost if each.why), "")
+    pods = tuple(unidentified_pod.pod.name for unidentified_pod in lost)
+    why = next(
+        (f": {unidentified_pod.why}" for unidentified_pod in lost if unidentified_pod.why), ""
+    )
     yield Symptom(
         f"{listed(pods)} {agreed(len(pods), 'has', 'have')} no identity{why}",
         "run `ray-webhook check`; if it finds no problem, delete the pods, so that KubeRay "
         "recreates them",
-        begin=Begin(newest(each.pod for each in lost)),
+        begin=Begin(newest(unidentified_pod.pod for unidentified_pod in lost)),
         pods=pods,
         deletes=True,
     )
@@ -445,29 +447,33 @@ def host_restarted(expected: Expected) -> Iterator[Symptom]:
     if len(pods) <= 1:
         return
     statuses = {pod.name: pod.ray_status or ContainerStatus() for pod in pods}
-    least = min(each.restart_count for each in statuses.values())
+    least = min(status.restart_count for status in statuses.values())
     newest_ = newest(pods) or 0.0
-    found = {
-        pod.name: each
+    restarted_statuses = {
+        pod.name: status
         for pod in replica.everyone
-        if (each := statuses[pod.name]).restart_count > least
-        and (_last_end(each) or newest_) >= newest_
+        if (status := statuses[pod.name]).restart_count > least
+        and (_last_end(status) or newest_) >= newest_
     }
-    if not found:
+    if not restarted_statuses:
         return
-    which = [host for host, held in replica.pods.items() if any(pod.name in found for pod in held)]
-    count = max(each.restart_count for each in found.values())
-    first = next(iter(found))
+    which = [
+        host
+        for host, host_pods in replica.pods.items()
+        if any(pod.name in restarted_statuses for pod in host_pods)
+    ]
+    count = max(status.restart_count for status in restarted_statuses.values())
+    first = next(iter(restarted_statuses))
     cluster = replica.group.cluster
     yield Symptom(
         f"{hosts(which)} of replica {replica.called} restarted ({counted(count, 'restart')}), "
-        f"and the other hosts did not{_last_words(found.values())}",
+        f"and the other hosts did not{_last_words(restarted_statuses.values())}",
         "if the job does not continue, restart all hosts of the replica: delete its pods. "
         "The log of the container that ended has the cause",
-        f"kubectl logs -n {cluster.namespace} {first} -c {found[first].name} -p",
-        Begin(earliest(map(_last_end, found.values())), newest(pods)),
+        f"kubectl logs -n {cluster.namespace} {first} -c {restarted_statuses[first].name} -p",
+        Begin(earliest(map(_last_end, restarted_statuses.values())), newest(pods)),
         tuple(sorted(which)),
-        tuple(found),
+        tuple(restarted_statuses),
         change=deletion_of_pods(cluster.namespace, [pod.name for pod in pods]),
     )
 
@@ -479,8 +485,8 @@ def _last_end(status: ContainerStatus) -> float | None:
 
 def _last_words(statuses: Iterable[ContainerStatus]) -> str:
     """Return the end of the previous run of the first restarted container, for a message."""
-    for each in statuses:
-        if (end := each.last_end) is not None:
+    for status in statuses:
+        if (end := status.last_end) is not None:
             return f"; the last end: {end.reason or 'ended'}, exit code {end.exit_code}"
     return ""
 

@@ -71,7 +71,7 @@ class Group(Struct, rename="camel", frozen=True, omit_defaults=True, gc=False):
     @property
     def disrupted(self) -> int:
         """Return the number of disrupted replicas."""
-        return max(0, self.desired - sum(each.state == COMPLETE for each in self.replicas))
+        return max(0, self.desired - sum(replica.state == COMPLETE for replica in self.replicas))
 
     @property
     def disruption(self) -> str:
@@ -80,13 +80,13 @@ class Group(Struct, rename="camel", frozen=True, omit_defaults=True, gc=False):
         """
         if self.max_disrupted is None:
             return ""
-        text = f"disruption: {self.disrupted} of {self.max_disrupted}"
+        summary = f"disruption: {self.disrupted} of {self.max_disrupted}"
         if not self.waiting:
-            return text
+            return summary
         number = len(self.waiting)
+        indices = listed([*map(str, self.waiting)])
         waits = agreed(number, "replica", "replicas")
-        shown = listed([*map(str, self.waiting)])
-        return f"{text}; {waits} {shown} on cordoned nodes cannot be evicted yet"
+        return f"{summary}; {waits} {indices} on cordoned nodes cannot be evicted yet"
 
     @property
     def every_host(self) -> tuple[Host, ...]:
@@ -142,9 +142,26 @@ class Cluster(Struct, rename="camel", frozen=True, omit_defaults=True, gc=False)
 
     def pod_at(self, group: str, replica: int, host: int) -> str:
         """Return the name of the pod of a host; empty if there is none."""
-        replicas = (each for found in self.groups if found.name == group for each in found.replicas)
-        hosts = (each for found in replicas if found.index == replica for each in found.hosts)
-        return next((each.pods[0] for each in hosts if each.index == host and each.pods), "")
+        replicas = (
+            group_replica
+            for worker_group in self.groups
+            if worker_group.name == group
+            for group_replica in worker_group.replicas
+        )
+        hosts = (
+            replica_host
+            for group_replica in replicas
+            if group_replica.index == replica
+            for replica_host in group_replica.hosts
+        )
+        return next(
+            (
+                replica_host.pods[0]
+                for replica_host in hosts
+                if replica_host.index == host and replica_host.pods
+            ),
+            "",
+        )
 
     @property
     def waits(self) -> bool:
@@ -175,11 +192,11 @@ class ClusterReport(Struct, frozen=True, omit_defaults=True, gc=False):
     @property
     def every_problem(self) -> list[Problem]:
         """All problems, the most severe first."""
-        found = [
+        problems = [
             *self.problems,
             *(problem for cluster in self.clusters for problem in cluster.problems),
         ]
-        return sorted(found, key=lambda problem: problem.rank)
+        return sorted(problems, key=lambda problem: problem.rank)
 
     @property
     def waits(self) -> bool:

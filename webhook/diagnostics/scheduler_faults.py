@@ -66,10 +66,10 @@ def _faults(pod: LivePod, words: str) -> Iterator[tuple[str, str, str]]:
         yield "no nodes", "add nodes: the cluster has none", _NODES
     amounts = list(dict.fromkeys(_AMOUNT.findall(words)))
     taints = [pair for pair in _TAINT.findall(words) if not pair[0].startswith(_USUAL_TAINTS)]
-    own = [pair for pair in taints if pair[0] in amounts]
-    yield from _tainted(own)
+    resource_taints = [pair for pair in taints if pair[0] in amounts]
+    yield from _tainted(resource_taints)
     if amounts:
-        columns = ",".join(f"{each}:.status.allocatable.{_escaped(each)}" for each in amounts)
+        columns = ",".join(f"{amount}:.status.allocatable.{_escaped(amount)}" for amount in amounts)
         yield (
             f"amounts {listed(amounts)}",
             f"add nodes with {listed(amounts)}, free some, or request less",
@@ -117,10 +117,10 @@ def _placed(pod: LivePod, words: str) -> Iterator[tuple[str, str, str]]:
 
 def _tainted(taints: list[tuple[str, str]]) -> Iterator[tuple[str, str, str]]:
     if taints:
-        called = listed([f"{key}={value}" if value else key for key, value in taints])
+        taint_list = listed([f"{key}={value}" if value else key for key, value in taints])
         yield (
-            f"taints {called}",
-            f"add a toleration for {called} to the pod template",
+            f"taints {taint_list}",
+            f"add a toleration for {taint_list} to the pod template",
             f"{_COLUMNS},TAINTS:.spec.taints",
         )
 

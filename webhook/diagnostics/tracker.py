@@ -19,7 +19,7 @@ NOTE_MAX: Final = 1024
 https://github.com/kubernetes/api/blob/master/events/v1/types.go
 """
 _EVENTS: Final[Mapping[str, Event]] = {
-    each.id: each.event for each in DIAGNOSES if each.event is not None
+    diagnosis.id: diagnosis.event for diagnosis in DIAGNOSES if diagnosis.event is not None
 }
 """The events of diagnoses, by id."""
 
@@ -100,7 +100,7 @@ class Tracker(Struct):
         left_alone = {
             cluster.uid
             for cluster in cluster_report.clusters
-            if cluster.failure or any(each.id == "ignored" for each in cluster.problems)
+            if cluster.failure or any(problem.id == "ignored" for problem in cluster.problems)
         }
         notices = tuple(
             notice
@@ -111,7 +111,8 @@ class Tracker(Struct):
         if len(tallies) > SERIES_MAX:
             tallies.sort(key=lambda tally: not (tally.incomplete_since or tally.without_identity))
         problems = Counter(
-            (each.namespace, each.cluster, each.id) for each in cluster_report.every_problem
+            (problem.namespace, problem.cluster, problem.id)
+            for problem in cluster_report.every_problem
         )
         return TrackedProblems(
             notices, tuple(tallies[:SERIES_MAX]), dict(problems.most_common(SERIES_MAX))
@@ -119,7 +120,7 @@ class Tracker(Struct):
 
     def _wrong(self, cluster_report: report.ClusterReport) -> Iterator[EventRequest]:
         """Yield an event for each series of problems that have lasted long enough."""
-        found: dict[Key, tuple[report.Cluster, Problem]] = {}
+        problems_by_key: dict[Key, tuple[report.Cluster, Problem]] = {}
         for cluster in cluster_report.clusters:
             names: dict[tuple[str, int | None], str] = {
                 (group.name, replica.index): _called(replica)
@@ -132,41 +133,45 @@ class Tracker(Struct):
                 if event is not None:
                     replica = names.get((problem.group, problem.replica), "")
                     key = Key(cluster.uid, (problem.group, replica), event.reason)
-                    found.setdefault(key, (cluster, problem))
-        self.affected = {key: self.affected.get(key, cluster_report.now) for key in found}
-        lasting = {
+                    problems_by_key.setdefault(key, (cluster, problem))
+        self.affected = {key: self.affected.get(key, cluster_report.now) for key in problems_by_key}
+        lasting_problems = {
             key: (cluster, problem)
-            for key, (cluster, problem) in found.items()
+            for key, (cluster, problem) in problems_by_key.items()
             if cluster_report.now - self.affected[key] >= _EVENTS[problem.id].seconds
         }
         # A reported problem keeps its series
-        series_of = self.series | _at_once(key for key in lasting if key not in self.series)
+        series_of = self.series | _at_once(
+            key for key in lasting_problems if key not in self.series
+        )
         self.series = {
             key: _of_group(key) if _EVENTS[problem.id].shared else series_of[key]
-            for key, (_, problem) in lasting.items()
+            for key, (_, problem) in lasting_problems.items()
         }
         by_series: dict[Key, list[tuple[report.Cluster, Problem]]] = {}
-        for key, each in lasting.items():
-            by_series.setdefault(self.series[key], []).append(each)
-        before, self.open = self.open, {}
-        for series, ((cluster, problem), *more) in by_series.items():
-            note = _note(problem, [each.replica for _, each in more])
+        for key, lasting_problem in lasting_problems.items():
+            by_series.setdefault(self.series[key], []).append(lasting_problem)
+        old_notices, self.open = self.open, {}
+        for series, ((cluster, problem), *other_problems) in by_series.items():
+            note = _note(problem, [other_problem.replica for _, other_problem in other_problems])
             notice = EventRequest(series, "Warning", cluster.namespace, cluster.name, note)
             self.open[series] = notice
             yield notice
-        there = {
-            each.uid for each in cluster_report.clusters if not (each.failure or each.deleting)
+        existing_uids = {
+            reported_cluster.uid
+            for reported_cluster in cluster_report.clusters
+            if not (reported_cluster.failure or reported_cluster.deleting)
         }
-        for series, notice in before.items():
-            if series not in self.open and series.uid in there:
+        for series, notice in old_notices.items():
+            if series not in self.open and series.uid in existing_uids:
                 yield _resolved(notice)
 
     def _completed(self, cluster_report: report.ClusterReport) -> Iterator[EventRequest]:
         """Yield an event per group for multi-host replicas that became complete since the last
         report.
         """
-        before, self.complete = self.complete, set()
-        known, self.incomplete = self.incomplete, {}
+        old_complete, self.complete = self.complete, set()
+        old_incomplete, self.incomplete = self.incomplete, {}
         done: dict[Key, tuple[report.Cluster, report.Group, report.Replica]] = {}
         for cluster in cluster_report.clusters:
             for group in cluster.groups:
@@ -174,17 +179,21 @@ class Tracker(Struct):
                     place = cluster.uid, group.name, _called(replica)
                     if replica.state == report.COMPLETE:
                         self.complete.add(place)
-                        if before is not None and place not in before and group.hosts > 1:
+                        if (
+                            old_complete is not None
+                            and place not in old_complete
+                            and group.hosts > 1
+                        ):
                             done[Key(cluster.uid, place[1:], COMPLETE)] = cluster, group, replica
                     elif replica.state != report.LEAVING:
-                        since = replica.since if before is None else None
-                        begun = known.get(place, since or cluster_report.now)
+                        since = replica.since if old_complete is None else None
+                        begun = old_incomplete.get(place, since or cluster_report.now)
                         self.incomplete.setdefault(place, begun)
         by_series: dict[Key, list[tuple[report.Cluster, report.Group, report.Replica]]] = {}
         for key, series in _at_once(done).items():
             by_series.setdefault(series, []).append(done[key])
-        for series, ((cluster, group, replica), *more) in by_series.items():
-            rest = others([each.index for _, _, each in more])
+        for series, ((cluster, group, replica), *other_entries) in by_series.items():
+            rest = others([other_replica.index for _, _, other_replica in other_entries])
             note = f"all {group.hosts} hosts of replica {_called(replica)} are ready{rest}"
             yield EventRequest(series, "Normal", cluster.namespace, cluster.name, note)
 
@@ -233,7 +242,7 @@ def _at_once(keys: Iterable[Key]) -> dict[Key, Key]:
         groups.setdefault(_of_group(key), []).append(key)
     series: dict[Key, Key] = {}
     for of_group, together in groups.items():
-        place = of_group.place[0], " ".join(each.place[1] for each in together)
+        place = of_group.place[0], " ".join(replica_key.place[1] for replica_key in together)
         series |= dict.fromkeys(together, of_group._replace(place=place))
     return series
 
@@ -246,6 +255,6 @@ def _called(replica: report.Replica) -> str:
 def _note(problem: Problem, more: Sequence[int | None]) -> str:
     """Return the note of an event: problem, other replicas and remedy, within NOTE_MAX."""
     place = f"{problem.group}: " if problem.group else ""
-    said = f"{place}{problem.message}{others(more)}. To fix it: {problem.remedy}"
-    whole = f"{said}: {problem.command}"
-    return whole if len(whole) <= NOTE_MAX else said[:NOTE_MAX]
+    message = f"{place}{problem.message}{others(more)}. To fix it: {problem.remedy}"
+    whole = f"{message}: {problem.command}"
+    return whole if len(whole) <= NOTE_MAX else message[:NOTE_MAX]

@@ -79,11 +79,11 @@ def _share(namespace: str, value: T) -> T:
     """Return the object of an equal value in the namespace, if there is one."""
     if value is None:
         return value
-    text = _encode(value)
-    key = type(value).__name__, text  # no types, which the garbage collector would traverse
+    encoded = _encode(value)
+    key = type(value).__name__, encoded  # no types, which the garbage collector would traverse
     shared: T | None = _parts.get(namespace, key)
     if shared is None:
-        _parts.put(namespace, key, value, _PART_SIZE * len(text))
+        _parts.put(namespace, key, value, _PART_SIZE * len(encoded))
         return value
     return shared
 
@@ -93,26 +93,32 @@ def _containers(
 ) -> tuple[LiveContainer, ...] | None:
     if values is None:
         return None
-    found = []
-    for each in values:
-        shell = _share(namespace, replace(each, env=None))
-        env = None if each.env is None else tuple(_share(namespace, entry) for entry in each.env)
-        found.append(replace(shell, env=env))
-    return tuple(found)
+    containers = []
+    for container in values:
+        shell = _share(namespace, replace(container, env=None))
+        env = (
+            None
+            if container.env is None
+            else tuple(_share(namespace, entry) for entry in container.env)
+        )
+        containers.append(replace(shell, env=env))
+    return tuple(containers)
 
 
 def _cut(values: tuple[ContainerStatus, ...] | None) -> tuple[ContainerStatus, ...] | None:
     """Return statuses of containers with the part of termination messages that is shown."""
-    ends = [end for each in values or () for end in (each.state.terminated, each.last_end) if end]
+    ends = [
+        end for status in values or () for end in (status.state.terminated, status.last_end) if end
+    ]
     if not any(len(end.message) > MESSAGE_MAX for end in ends):
         return values
     return values and tuple(
         replace(
-            each,
-            state=_cut_state(each.state),
-            last_state=each.last_state and _cut_state(each.last_state),
+            status,
+            state=_cut_state(status.state),
+            last_state=status.last_state and _cut_state(status.last_state),
         )
-        for each in values
+        for status in values
     )
 
 
@@ -127,5 +133,6 @@ def _strings(values: Strings | None) -> Strings | None:
 
 def _conditions(values: tuple[Condition, ...] | None) -> tuple[Condition, ...] | None:
     return values and tuple(
-        Condition(*(text and intern(text) for text in astuple(each))) for each in values
+        Condition(*(field_value and intern(field_value) for field_value in astuple(condition)))
+        for condition in values
     )
