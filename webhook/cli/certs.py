@@ -57,8 +57,8 @@ def run(arguments: argparse.Namespace) -> int:
     except OSError as error:
         if error.filename is None:  # an error of the output, not of a file
             raise
-        text = f"{error.filename}: {error.strerror}: {_ADVICE[arguments.action]}"
-        raise InputError(text) from None
+        message = f"{error.filename}: {error.strerror}: {_ADVICE[arguments.action]}"
+        raise InputError(message) from None
 
 
 def _name(text: str) -> str:
@@ -93,6 +93,6 @@ def _inspect(path: Path) -> int:
     try:
         sys.stdout.write(described(path.read_bytes()))
     except ValueError:
-        text = f"{path}: no certificate in PEM: {_ADVICE['inspect']}"
-        raise InputError(text) from None
+        message = f"{path}: no certificate in PEM: {_ADVICE['inspect']}"
+        raise InputError(message) from None
     return 0

@@ -42,8 +42,8 @@ class _Found(NamedTuple):
     @property
     def wrong(self) -> int:
         """The number of failed checks."""
-        every = (each for results in self.sections.values() for each in results)
-        return sum(each.verdict == "error" for each in every)
+        every = (result for results in self.sections.values() for result in results)
+        return sum(result.verdict == "error" for result in every)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -79,15 +79,15 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.state and (arguments.pre or arguments.wait):
         raise InputError("--state reads files: leave out --pre and --wait")
     if arguments.state:
-        found = _of_files(arguments)
+        check_report = _of_files(arguments)
     else:
         ask = partial(_of_cluster, arguments=arguments)
-        found = look_until(arguments, ask, lambda found: not found.wrong)
+        check_report = look_until(arguments, ask, lambda found: not found.wrong)
     if arguments.output == "json":
-        sys.stdout.write(json_text(_data(found)))
+        sys.stdout.write(json_text(_data(check_report)))
     else:
-        _show(found)
-    return int(bool(found.wrong))
+        _show(check_report)
+    return int(bool(check_report.wrong))
 
 
 def _of_files(arguments: argparse.Namespace) -> _Found:
@@ -155,18 +155,18 @@ def assumed_in(texts: Iterable[str] | None) -> Assumed | None:
     """
     if texts is None:
         return None
-    for text in texts:
+    for yaml_text in texts:
         with suppress(ManifestError, ValueError, msgspec.ValidationError):
-            (manifest,) = read_strictly("settings", text.encode())
+            (manifest,) = read_strictly("settings", yaml_text.encode())
             return msgspec.convert(manifest.document, _Settings).validation
     return Assumed()
 
 
 def _data(found: _Found) -> dict[str, Any]:
     checks = [
-        {"section": title, **msgspec.to_builtins(each), "page": each.page}
+        {"section": title, **msgspec.to_builtins(result), "page": result.page}
         for title, results in found.sections.items()
-        for each in results
+        for result in results
     ]
     return {"right": not found.wrong, "scope": found.scope, "checks": checks}
 
@@ -175,11 +175,11 @@ def _show(found: _Found) -> None:
     parts: list[RenderableType] = []
     for title, results in found.sections.items():
         rows: list[tuple[Text | str, Text]] = []
-        for each in results:
-            rows.append((mark(each.verdict), Text(each.text)))
-            if each.remedy:
-                text = f"{each.remedy}; more: {each.page}"
-                rows.append(("", Text(text, style=style("info"))))
+        for result in results:
+            rows.append((mark(result.verdict), Text(result.text)))
+            if result.remedy:
+                remedy = f"{result.remedy}; more: {result.page}"
+                rows.append(("", Text(remedy, style=style("info"))))
         parts += [Text(title, style="bold"), listing(rows), Text()]
     scope = f", in {found.scope}" if found.scope else ""
     level, last = ("fine", "no check failed")

@@ -98,17 +98,17 @@ def _rows(
     group: report.Group, cluster: report.Cluster, problems: _Problems, now: float, *, wide: bool
 ) -> Iterator[Row]:
     """Yield the rows of a group. Replicas of a large group share rows, unless `wide`."""
-    shown, shared = _parted(group, wide=wide)
+    listed_replicas, shared = _parted(group, wide=wide)
     for common, replicas in shared.items():
-        called = Text(f"{len(replicas)} replicas{_between(replicas)}")
-        yield called, "", "", _state(common)
-    for replica in shown:
-        what = _what(replica, problems.get((group.name, replica.index), ()), now)
-        row = (*_ready(_called(replica), replica.hosts), _state(replica.state), Text(what))
+        label = Text(f"{len(replicas)} replicas{_between(replicas)}")
+        yield label, "", "", _state(common)
+    for replica in listed_replicas:
+        summary = _what(replica, problems.get((group.name, replica.index), ()), now)
+        row = (*_ready(_called(replica), replica.hosts), _state(replica.state), Text(summary))
         yield (*row, Text(replica.name), _nodes(replica)) if wide else row
     if group.without_identity:
-        found = problems.get((group.name, None), ())
-        lost = any(each.id == "pod-without-identity" for each in found)
+        group_problems = problems.get((group.name, None), ())
+        lost = any(problem.id == "pod-without-identity" for problem in group_problems)
         state = _state(report.WAITS) if lost else Text("none needed", style("dim"))
         yield Text("no identity"), "", Text(counted(len(group.without_identity), "pod")), state
     if group.disruption:
@@ -134,10 +134,10 @@ def _state(state: report.ReplicaState) -> Text:
 
 def _pod_groups(cluster: report.Cluster, *, wide: bool) -> Iterator[RenderableType]:
     """Yield a line for each PodGroup that is not scheduled, or for all if `wide`."""
-    for each in cluster.pod_groups:
-        late = each.waits or each.missing or bool(each.reason)
+    for pod_group in cluster.pod_groups:
+        late = pod_group.waits or pod_group.missing or bool(pod_group.reason)
         if wide or late:
-            yield Text(f"  PodGroup {each.summary}", style=style("warning" if late else "dim"))
+            yield Text(f"  PodGroup {pod_group.summary}", style=style("warning" if late else "dim"))
 
 
 def _parted(
@@ -146,29 +146,29 @@ def _parted(
     """Return the replicas of a group with their own rows, and by state those that share one."""
     if wide or len(group.replicas) <= _ROWS:
         return list(group.replicas), {}
-    late = [each for each in group.replicas if each.state != report.COMPLETE]
+    late = [replica for replica in group.replicas if replica.state != report.COMPLETE]
     shared: dict[report.ReplicaState, list[report.Replica]] = {}
-    for each in group.replicas:
-        if each.state == report.COMPLETE:
-            shared.setdefault(each.state, []).append(each)
-    for each in late[_ROWS:]:
-        shared.setdefault(each.state, []).append(each)
+    for replica in group.replicas:
+        if replica.state == report.COMPLETE:
+            shared.setdefault(replica.state, []).append(replica)
+    for replica in late[_ROWS:]:
+        shared.setdefault(replica.state, []).append(replica)
     return late[:_ROWS], shared
 
 
 def _between(replicas: list[report.Replica]) -> str:
     """Return the range of replica indexes, empty for replicas without an index."""
-    known = [each.index for each in replicas if each.index is not None]
-    return f" of {known[0]}-{known[-1]}" if known else ""
+    indexes = [replica.index for replica in replicas if replica.index is not None]
+    return f" of {indexes[0]}-{indexes[-1]}" if indexes else ""
 
 
 def _what(replica: report.Replica, problems: Sequence[Problem], now: float) -> str:
     """Return a summary of a replica's problems, or since when it starts."""
-    shown = replica.state != report.COMPLETE and replica.index is not None
-    found = [f"{each.brief}{_since(each, now)}" for each in problems if shown]
-    if not found and replica.state == report.COMING and replica.since is not None:
+    shows_problems = replica.state != report.COMPLETE and replica.index is not None
+    briefs = [f"{problem.brief}{_since(problem, now)}" for problem in problems if shows_problems]
+    if not briefs and replica.state == report.COMING and replica.since is not None:
         return f"for {duration(now - replica.since)}"
-    return ", ".join(found)
+    return ", ".join(briefs)
 
 
 def _nodes(replica: report.Replica) -> Text:
@@ -192,16 +192,16 @@ def joined_problems(problems: Iterable[Problem], now: float) -> Iterator[Rendera
     same cause.
     """
     joined: dict[tuple[str, str, bool, str], list[Problem]] = {}
-    for each in problems:
-        key = each.id, each.group, each.replica is None, each.cause
-        joined.setdefault(key, []).append(each)
+    for problem in problems:
+        key = problem.id, problem.group, problem.replica is None, problem.cause
+        joined.setdefault(key, []).append(problem)
     for alike in joined.values():
         if alike[0].replica is None:
             yield from shown_problems(alike[:_ALIKE], now)
             if len(alike) > _ALIKE:
                 yield Text(f"  and {len(alike) - _ALIKE} more like it: -o wide shows all")
         else:
-            yield from _problem(alike[0], now, others([each.replica for each in alike[1:]]))
+            yield from _problem(alike[0], now, others([problem.replica for problem in alike[1:]]))
 
 
 def shown_problems(problems: Iterable[Problem], now: float) -> Iterator[RenderableType]:
@@ -212,12 +212,12 @@ def shown_problems(problems: Iterable[Problem], now: float) -> Iterator[Renderab
 
 def _problem(found_problem: Problem, now: float, more: str) -> Iterator[RenderableType]:
     place = f"{found_problem.group}: " if found_problem.group else ""
-    what = Text.assemble(
+    message = Text.assemble(
         (found_problem.id, "bold"),
         f"  {place}{found_problem.message}{more}",
         (_since(found_problem, now), style("dim")),
     )
-    yield listing([(mark(found_problem.level), what), ("", Text(f"{found_problem.remedy}:"))])
+    yield listing([(mark(found_problem.level), message), ("", Text(f"{found_problem.remedy}:"))])
     yield _command(found_problem.command)
     if found_problem.change is not None:
         yield listing([("", Text(f"this {found_problem.change.does}:"))])
@@ -231,17 +231,17 @@ def _command(text: str) -> Text:
 def _summary(cluster_report: report.ClusterReport) -> RenderableType:
     clusters = cluster_report.clusters
     waiting = sum(cluster.waits for cluster in clusters)
-    errors = sum(each.level == ERROR for each in cluster_report.problems)
+    errors = sum(problem.level == ERROR for problem in cluster_report.problems)
     if not clusters and not errors:
         return Text("no RayClusters")
-    what = counted(len(clusters), "RayCluster") if clusters else "no RayClusters"
+    summary = counted(len(clusters), "RayCluster") if clusters else "no RayClusters"
     if waiting:
-        what += f", {waiting} of them {'waits' if waiting == 1 else 'wait'}"
+        summary += f", {waiting} of them {'waits' if waiting == 1 else 'wait'}"
     elif clusters:
-        what += ", nothing waits"
+        summary += ", nothing waits"
     if errors:
-        what += f"; {counted(errors, 'problem')} of the installation"
-    return Text.assemble(mark("error" if cluster_report.waits else "fine"), f" {what}")
+        summary += f"; {counted(errors, 'problem')} of the installation"
+    return Text.assemble(mark("error" if cluster_report.waits else "fine"), f" {summary}")
 
 
 def _since(found_problem: Problem, now: float) -> str:

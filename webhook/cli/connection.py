@@ -65,9 +65,9 @@ def look_until(
     """Return the result of `with_cluster` once it is `over`, or the last after `--wait`."""
     deadline = time.monotonic() + arguments.wait
     while True:
-        found = with_cluster(arguments, ask)
-        if over(found) or time.monotonic() >= deadline:
-            return found
+        result = with_cluster(arguments, ask)
+        if over(result) or time.monotonic() >= deadline:
+            return result
         time.sleep(_PERIOD)
 
 
@@ -93,7 +93,7 @@ async def ray_objects(cluster: Cluster) -> list[Manifest]:
     """Return the Ray objects in the cluster, each under its kind, namespace and name. A kind that
     is not served has no objects.
     """
-    found = []
+    manifests = []
     for kind in names.RAY_KINDS:
         within = f"/namespaces/{cluster.namespace}" if cluster.namespace else ""
         path = f"/apis/{names.RAY_GROUP}/v1{within}/{kind.lower()}s"
@@ -101,8 +101,8 @@ async def ray_objects(cluster: Cluster) -> list[Manifest]:
         for item in listed.get("items") or ():
             meta = item["metadata"]
             name = f"{kind} {meta.get('namespace')}/{meta.get('name')}"
-            found.append(Manifest(name, {"apiVersion": "ray.io/v1", "kind": kind, **item}))
-    return found
+            manifests.append(Manifest(name, {"apiVersion": "ray.io/v1", "kind": kind, **item}))
+    return manifests
 
 
 _NOTHING: Final = (
@@ -127,10 +127,10 @@ def state_in(arguments: argparse.Namespace) -> State:
     """Return the state in files, of one namespace if given. Raises ManifestError."""
     manifests: list[Manifest] = []
     for path in arguments.state:
-        found = [*certain(path)]
-        if not any(map(is_of_state, found)):
+        path_manifests = [*certain(path)]
+        if not any(map(is_of_state, path_manifests)):
             raise ManifestError(str(path), 0, _NOTHING)
-        manifests += found
+        manifests += path_manifests
     objects = objects_in(manifests, arguments.namespace or "", ignoring=arguments.ignoring)
     now, unread = collected_in(manifests)
     return State(objects, time.time() if now is None else now, Stated(objects).unread | unread)

@@ -52,8 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
         port = page.server.bind()
     except OSError as error:
         where = f"port {arguments.port} of 127.0.0.1"
-        text = f"cannot listen on {where}: {error.strerror}; choose another"
-        raise InputError(text) from None
+        message = f"cannot listen on {where}: {error.strerror}; choose another"
+        raise InputError(message) from None
     return uvloop.run(_serve(page, port))
 
 

@@ -58,19 +58,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Compare each Ray object of the files."""
     paths = required_paths(arguments)
-    given = [each for each in read_manifests(paths) if each.kind in _PLURALS]
-    if not given:
+    manifests = [manifest for manifest in read_manifests(paths) if manifest.kind in _PLURALS]
+    if not manifests:
         files, kinds = ", ".join(paths), ", ".join(names.RAY_KINDS)
         raise InputError(f"{files}: no Ray object in it: give one of {kinds}")
-    for each in given:
-        if not text_in(each.metadata, "name"):
-            raise problem_in(each, "metadata.name: set it, to find the object in the cluster")
-    compared = with_cluster(arguments, lambda cluster: _compared(cluster, given))
+    for manifest in manifests:
+        if not text_in(manifest.metadata, "name"):
+            raise problem_in(manifest, "metadata.name: set it, to find the object in the cluster")
+    compared = with_cluster(arguments, lambda cluster: _compared(cluster, manifests))
     if arguments.output == "json":
-        sys.stdout.write(json_text([_data(each) for each in compared]))
+        sys.stdout.write(json_text([_data(ray_object) for ray_object in compared]))
     else:
-        sys.stdout.writelines(f"{one_line(line)}\n" for each in compared for line in _lines(each))
-    return int(any(each.comparison is None or each.comparison.any for each in compared))
+        sys.stdout.writelines(
+            f"{one_line(line)}\n" for ray_object in compared for line in _lines(ray_object)
+        )
+    return int(
+        any(ray_object.comparison is None or ray_object.comparison.any for ray_object in compared)
+    )
 
 
 async def _compared(cluster: Cluster, given: list[Manifest]) -> list[_Compared]:
@@ -80,12 +84,14 @@ async def _compared(cluster: Cluster, given: list[Manifest]) -> list[_Compared]:
 async def _one(cluster: Cluster, manifest: Manifest) -> _Compared:
     name = text_in(manifest.metadata, "name")
     namespace = str(manifest.metadata.get("namespace") or cluster.namespace)
-    called = f"{manifest.kind} {namespace}/{name}"
+    object_name = f"{manifest.kind} {namespace}/{name}"
     path = f"/apis/ray.io/v1/namespaces/{namespace}/{_PLURALS[manifest.kind]}/{name}"
     live = await cluster.api.find(path, dict[str, Any], _SECONDS)
     if live is None:
-        return _Compared(manifest.kind, called, None, check(manifest.kind, manifest.document))
-    return _Compared(manifest.kind, called, compare(manifest.kind, live, manifest.document), [])
+        return _Compared(manifest.kind, object_name, None, check(manifest.kind, manifest.document))
+    return _Compared(
+        manifest.kind, object_name, compare(manifest.kind, live, manifest.document), []
+    )
 
 
 def _lines(compared: _Compared) -> Iterator[str]:
@@ -93,13 +99,13 @@ def _lines(compared: _Compared) -> Iterator[str]:
     comparison = compared.comparison
     if comparison is None:
         yield f"{compared.name}: new"
-        yield from (f"  + {_finding(each)}" for each in compared.findings)
+        yield from (f"  + {_finding(finding)}" for finding in compared.findings)
         return
     yield f"{compared.name}:{'' if comparison.any else ' the same'}"
     for change in comparison.changes:
         yield f"  ~ {change.path}: {_value(change.old)} -> {_value(change.new)}"
-    yield from (f"  + {_finding(each)}" for each in comparison.found)
-    yield from (f"  - {_finding(each)}" for each in comparison.gone)
+    yield from (f"  + {_finding(finding)}" for finding in comparison.found)
+    yield from (f"  - {_finding(finding)}" for finding in comparison.gone)
     for host in comparison.hosts:
         group = f"{host.group}{_OWNERS.get(compared.kind, '')}"
         where = f"{group}: {host.what}, {counted(host.hosts, 'host')}, first {host.first}"
@@ -129,6 +135,11 @@ def _data(compared: _Compared) -> dict[str, Any]:
 
 def _entries(findings: Iterable[Finding]) -> list[dict[str, str]]:
     return [
-        {"rule": each.rule, "level": each.level, "path": each.path, "message": each.text}
-        for each in findings
+        {
+            "rule": finding.rule,
+            "level": finding.level,
+            "path": finding.path,
+            "message": finding.text,
+        }
+        for finding in findings
     ]

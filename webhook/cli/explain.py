@@ -68,15 +68,19 @@ def run(arguments: argparse.Namespace) -> int:
     entries = _ENTRIES[kind]()
     if name is None:
         width = max(map(len, entries))
-        sys.stdout.write("".join(f"{key:<{width}}  {each.line}\n" for key, each in entries.items()))
+        sys.stdout.write(
+            "".join(f"{key:<{width}}  {entry.line}\n" for key, entry in entries.items())
+        )
         return 0
-    found = _key(name, entries)
-    if found not in entries:
-        near = meant(name, [*entries, *(each.removeprefix(names.PREFIX) for each in entries)])
-        what = "the webhook sets no" if kind == "variable" else "there is no"
+    full_name = _key(name, entries)
+    if full_name not in entries:
+        near = meant(
+            name, [*entries, *(entry_name.removeprefix(names.PREFIX) for entry_name in entries)]
+        )
+        beginning = "the webhook sets no" if kind == "variable" else "there is no"
         listed = f"; `ray-webhook explain {kind}` lists all"
-        raise InputError(f"{what} {kind} {name}{near or listed}")
-    sys.stdout.write(f"{found}: {entries[found].text}\n")
+        raise InputError(f"{beginning} {kind} {name}{near or listed}")
+    sys.stdout.write(f"{full_name}: {entries[full_name].text}\n")
     return 0
 
 
@@ -110,9 +114,9 @@ class _Entry(NamedTuple):
 
 def _documented(level: str, more: str, check: Callable[..., Any], end: str) -> _Entry:
     """Return the explanation of a check from its docstring."""
-    text = cleandoc(check.__doc__ or "")
-    first = " ".join(text.partition("\n\n")[0].split())
-    return _Entry(f"{level}: {first}", f"{more}\n\n{text}\n\n{end}")
+    docstring = cleandoc(check.__doc__ or "")
+    first = " ".join(docstring.partition("\n\n")[0].split())
+    return _Entry(f"{level}: {first}", f"{more}\n\n{docstring}\n\n{end}")
 
 
 _AFTER_SOURCE: Final = re.compile(r"\nSources?: [^\n]*\n(?:[^\n]+\n)*")
@@ -145,52 +149,54 @@ def _rules() -> dict[str, _Entry]:
 
 def _pages() -> Path:
     """Return the folder of the pages with examples: in the package, or beside it in a checkout."""
-    own = Path(__file__).parents[1] / "docs"
-    return own if own.exists() else own.parents[1] / "docs"
+    docs_folder = Path(__file__).parents[1] / "docs"
+    return docs_folder if docs_folder.exists() else docs_folder.parents[1] / "docs"
 
 
 def _examples(pages: Iterable[Path], before: re.Pattern[str]) -> dict[str, str]:
     """Return the end of each section of some pages, after the text before its examples, by
     heading.
     """
-    found = {}
+    examples = {}
     for page in pages:
         for section in page.read_text("utf-8").split("\n## ")[1:]:
             start = before.search(section)
             if start is not None:
-                text = re.sub(r"```\w*\n", "", section[start.end() :])
-                found[section.partition("\n")[0]] = f"{text.strip()}\n\n"
-    return found
+                example_text = re.sub(r"```\w*\n", "", section[start.end() :])
+                examples[section.partition("\n")[0]] = f"{example_text.strip()}\n\n"
+    return examples
 
 
 def _diagnoses() -> dict[str, _Entry]:
-    found, examples = {}, _examples([_pages() / "diagnoses.md"], _FIRST_EXAMPLE)
-    for each in DIAGNOSES:
-        when = f"after {each.seconds:.0f} s" if each.seconds else "at once"
-        end = f"{examples.get(each.id, '')}documentation: docs/diagnoses.md#{each.id}"
-        found[each.id] = _documented(each.level, f"{each.level}, counts {when}", each.check, end)
-    return found
+    entries, examples = {}, _examples([_pages() / "diagnoses.md"], _FIRST_EXAMPLE)
+    for diagnosis in DIAGNOSES:
+        when = f"after {diagnosis.seconds:.0f} s" if diagnosis.seconds else "at once"
+        end = f"{examples.get(diagnosis.id, '')}documentation: docs/diagnoses.md#{diagnosis.id}"
+        entries[diagnosis.id] = _documented(
+            diagnosis.level, f"{diagnosis.level}, counts {when}", diagnosis.check, end
+        )
+    return entries
 
 
 def _variables() -> dict[str, _Entry]:
     return {
         name: _Entry(
-            found.why,
-            f"{found.why}\n\ngiven to: {found.given}\nfor example: {name}={found.example}\n"
+            env_var.why,
+            f"{env_var.why}\n\ngiven to: {env_var.given}\nfor example: {name}={env_var.example}\n"
             "A value that the template sets is never overwritten.",
         )
-        for name, found in sorted(given_variables().items())
+        for name, env_var in sorted(given_variables().items())
     }
 
 
 def _profiles() -> dict[str, _Entry]:
-    found = {}
-    for each in profiles.BY_NAME.values():
+    entries = {}
+    for profile in profiles.BY_NAME.values():
         lines = (
-            f"\n  {row.variable}={row.value or f'<{row.field_path}>'}" for row in each.settings
+            f"\n  {row.variable}={row.value or f'<{row.field_path}>'}" for row in profile.settings
         )
-        found[each.name] = _Entry(each.purpose, f"{each.purpose}\n{''.join(lines)}")
-    return found
+        entries[profile.name] = _Entry(profile.purpose, f"{profile.purpose}\n{''.join(lines)}")
+    return entries
 
 
 def _annotations() -> dict[str, _Entry]:

@@ -37,19 +37,19 @@ def explain_pod(arguments: argparse.Namespace, name: str) -> int:
     """Print the explanation of a pod of a cluster or of files. Raises InputError."""
     state = read_state(arguments)
     objects, now = state.objects, state.now
-    known = [each.name for each in objects.pods.all]
-    if not name and known:
-        more = f" and {len(known) - _LISTED} more" if len(known) > _LISTED else ""
-        raise InputError(f"name a pod of the files: {', '.join(known[:_LISTED])}{more}")
-    pod = next((each for each in objects.pods.all if each.name == name), None)
+    pod_names = [live_pod.name for live_pod in objects.pods.all]
+    if not name and pod_names:
+        remainder = f" and {len(pod_names) - _LISTED} more" if len(pod_names) > _LISTED else ""
+        raise InputError(f"name a pod of the files: {', '.join(pod_names[:_LISTED])}{remainder}")
+    pod = next((live_pod for live_pod in objects.pods.all if live_pod.name == name), None)
     if pod is None:
-        called, near = f" {name}" if name else "", meant(name, known)
+        name_suffix, near = f" {name}" if name else "", meant(name, pod_names)
         raise InputError(
-            f"there is no Ray pod{called} in what was read{near}; -n names another namespace"
+            f"there is no Ray pod{name_suffix} in what was read{near}; -n names another namespace"
         )
     live = objects.clusters.get(owner_of(pod))
     cluster = assign(live, objects, now) if live is not None else None
-    problems = [each for each in examine(objects, now).every_problem if name in each.pods]
+    problems = [problem for problem in examine(objects, now).every_problem if name in problem.pods]
     show(*_about(pod, cluster, now), *shown_problems(problems, now))
     return 0
 
@@ -59,32 +59,32 @@ def _about(pod: LivePod, cluster: Cluster | None, now: float) -> Iterator[Render
     yield Text.assemble(
         (f"{pod.metadata.namespace}/{pod.name}", "bold"), f"  {pod.status.phase or 'Pending'}{age}"
     )
-    what, account = describe_pod(cluster, pod)
-    yield Text(f"  {what}")
+    sentence, account = describe_pod(cluster, pod)
+    yield Text(f"  {sentence}")
     if account is None:
         return
     for key, value in identity_labels(pod):
         yield Text(f"  label {key}={value}", style=style("dim"))
     yield _table(account)
-    yield listing((mark(each.level), Text(each.text)) for each in account.remarks)
+    yield listing((mark(remark.level), Text(remark.text)) for remark in account.remarks)
 
 
 def _table(account: Account) -> Table:
     table = grid("whole", "whole", "folds", "folds")
-    for given in account.given:
-        level = _LEVELS.get(given.held, "warning")
-        why = Text(f"# {given.why}", style=style("dim"))
-        table.add_row(" ", mark(level), Text(_said(given)), why)
+    for explained_edit in account.given:
+        level = _LEVELS.get(explained_edit.held, "warning")
+        why = Text(f"# {explained_edit.why}", style=style("dim"))
+        table.add_row(" ", mark(level), Text(_said(explained_edit)), why)
     return table
 
 
 def _said(given: Given) -> str:
     where = f" in {', '.join(given.containers)}" if given.containers else ""
-    text = f"{given.what}={_short(given.expected)}{where}"
+    assignment = f"{given.what}={_short(given.expected)}{where}"
     if given.held == HAS:
-        return text
+        return assignment
     actual = "does not have it" if given.actual is None else f"has {_short(given.actual)}"
-    return f"{text}: the pod {actual}"
+    return f"{assignment}: the pod {actual}"
 
 
 def _short(value: str) -> str:

@@ -78,14 +78,14 @@ def check_files(paths: Iterable[str], settings: RuleSettings, jobs: int) -> Repo
     apart = len(chunks) >= _APART_FROM and STDIN not in files
     jobs = min(jobs or os.cpu_count() or 1, len(chunks)) if apart else 1
     next_line = time.monotonic() + _QUIET if sys.stderr.isatty() else inf
-    shown = False
+    progress_shown = False
     report = Report()
     for checked, part in enumerate(_reports(check, chunks, jobs), 1):
         report.add(part)
         if time.monotonic() >= next_line:
-            next_line, shown = time.monotonic() + _PERIOD, True
+            next_line, progress_shown = time.monotonic() + _PERIOD, True
             _show(f"{min(checked * CHUNK, len(files))} of {len(files)} files")
-    if shown:
+    if progress_shown:
         _show("")
     report.remove_patches()
     report.note_duplicates()
@@ -149,7 +149,9 @@ def _limits(file: str) -> bool:
 def _limited(found: Iterable[Manifest | ManifestError], settings: RuleSettings) -> RuleSettings:
     documents = [item.document for item in found if isinstance(item, Manifest)]
     limiting = [
-        each for each in documents if isinstance(each, dict) and at(each, "kind") in _LIMITING
+        document
+        for document in documents
+        if isinstance(document, dict) and at(document, "kind") in _LIMITING
     ]
     return structs.replace(settings, namespaces=FileLimits(read_namespaces(limiting)))
 
@@ -157,8 +159,8 @@ def _limited(found: Iterable[Manifest | ManifestError], settings: RuleSettings) 
 def _check_chunk(files: _Files, settings: RuleSettings) -> Report:
     if settings.namespaces is not None:
         return check_documents(read_listed(files), settings)
-    found = [*read_listed(files)]
-    return check_documents(found, _limited(found, settings))
+    documents = [*read_listed(files)]
+    return check_documents(documents, _limited(documents, settings))
 
 
 def _ignore_interrupts() -> None:
@@ -189,8 +191,8 @@ def _check(item: Manifest, settings: RuleSettings, report: Report) -> None:
             if finding.level != OFF and not (item.within and _is_template(finding.field.value))
         ]
     except Exception as error:  # noqa: BLE001 - no object keeps another from being checked
-        text = f"{name} cannot be checked: {bug(error)}"
-        report.problems.append(ManifestError(item.file, item.line([]), text))
+        message = f"{name} cannot be checked: {bug(error)}"
+        report.problems.append(ManifestError(item.file, item.line([]), message))
         return
     place = Place(name, item.file, item.line(["metadata"]))
     report.objects.append(place)
@@ -208,9 +210,12 @@ def _is_template(value: object) -> bool:
 
 def _add_service(item: Manifest, report: Report) -> None:
     """Add a Service to a report, unless it has the label by which KubeRay recognizes its own."""
-    held = item.document if isinstance(item.document, dict) else {}
-    labels = at(held, "metadata", "labels", names.LABEL_CLUSTER)
-    if (text_in(held, "apiVersion"), text_in(held, "kind")) == ("v1", "Service") and not labels:
+    document = item.document if isinstance(item.document, dict) else {}
+    labels = at(document, "metadata", "labels", names.LABEL_CLUSTER)
+    if (text_in(document, "apiVersion"), text_in(document, "kind")) == (
+        "v1",
+        "Service",
+    ) and not labels:
         name = f"{item.metadata.get('namespace') or 'default'}/{item.metadata.get('name') or ''}"
         place = Place(f"Service {name}", item.file, item.line(["metadata"]))
         report.services.setdefault(name, place)
@@ -229,16 +234,16 @@ def _services_of(item: Manifest) -> Iterator[tuple[str, str]]:
         return
     prefix = f"{item.metadata.get('namespace') or 'default'}/"
     if item.kind == names.RAYCLUSTER_KIND:
-        own = at(spec, "headGroupSpec", "headService", "metadata", "name")
-        yield f"{prefix}{own or f'{name}-head-svc'}", _NEVER_READY
+        service_name = at(spec, "headGroupSpec", "headService", "metadata", "name")
+        yield f"{prefix}{service_name or f'{name}-head-svc'}", _NEVER_READY
         groups = at(spec, "workerGroupSpecs")
         hosts = (at(group, "numOfHosts") for group in (groups if isinstance(groups, list) else ()))
         if any(type(number) is int and number > 1 for number in hosts):
             yield f"{prefix}{headless_service(name)}", _NEVER_READY
     elif item.kind == names.RAYSERVICE_KIND:
-        own = at(spec, "serveService", "metadata", "name")
+        service_name = at(spec, "serveService", "metadata", "name")
         yield f"{prefix}{name}-head-svc", _TAKEN_OVER
-        yield f"{prefix}{own or f'{name}-serve-svc'}", _TAKEN_OVER
+        yield f"{prefix}{service_name or f'{name}-serve-svc'}", _TAKEN_OVER
 
 
 def _is_part(item: Manifest) -> bool:
@@ -257,15 +262,15 @@ def _unscalable(item: Manifest) -> ManifestError | None:
 
     https://github.com/kubernetes/autoscaler/issues/3060
     """
-    held = item.document if isinstance(item.document, dict) else {}
-    spec = held.get("spec")
-    scaler = text_in(held, "kind")
+    document = item.document if isinstance(item.document, dict) else {}
+    spec = document.get("spec")
+    scaler = text_in(document, "kind")
     field, advice = _SCALERS.get(scaler, ("", ""))
     target = spec.get(field) if isinstance(spec, dict) else None
     kind = text_in(target, "kind") if isinstance(target, dict) else ""
     if kind not in names.RAY_KINDS:
         return None
-    text = (
+    message = (
         f"{scaler} of a {kind}: no effect, as it has no scale subresource; remove it, or {advice}"
     )
-    return ManifestError(item.file, item.line(["spec", field]), text)
+    return ManifestError(item.file, item.line(["spec", field]), message)

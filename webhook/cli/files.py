@@ -34,11 +34,11 @@ def listed(paths: Iterable[str | Path]) -> Iterator[str | ManifestError]:
     """Return the files of paths, with an error for each folder that cannot be read, and a notice
     for each patch of Kustomize.
     """
-    found = [*chain.from_iterable(_files(str(path)) for path in paths)]
-    checked = without_patches(file for file in found if isinstance(file, str) and file != STDIN)
+    files = [*chain.from_iterable(_files(str(path)) for path in paths)]
+    checked = without_patches(file for file in files if isinstance(file, str) and file != STDIN)
     return (
         item if isinstance(item, ManifestError) or item == STDIN else next(checked)
-        for item in found
+        for item in files
     )
 
 
@@ -61,42 +61,44 @@ def read_manifests(paths: Iterable[str | Path]) -> list[Manifest]:
 
     Raises ManifestError for the first that cannot be read, and for a path without any of them.
     """
-    found = []
+    manifests = []
     for path in paths:
-        known = [each for each in certain(path) if each.kind]
-        if not known:
+        path_manifests = [manifest for manifest in certain(path) if manifest.kind]
+        if not path_manifests:
             raise ManifestError(_shown(str(path)), 0, _NOTHING)
-        found += known
-    return found
+        manifests += path_manifests
+    return manifests
 
 
 def certain(path: str | Path) -> Iterator[Manifest]:
     """Yield the documents of a path. Raises ManifestError for the first that cannot be read, and
     for an object that is of Ray only by its kind or only by its group.
     """
-    for each in read_files([path]):
-        if isinstance(each, PatchError):
+    for item in read_files([path]):
+        if isinstance(item, PatchError):
             continue
-        if isinstance(each, ManifestError):
-            raise each
-        if not each.kind and (problem := misnamed(each)):
+        if isinstance(item, ManifestError):
+            raise item
+        if not item.kind and (problem := misnamed(item)):
             raise problem
-        yield each
+        yield item
 
 
 def misnamed(item: Manifest) -> ManifestError | None:
     """Return the error of an object that is of Ray only by its kind or only by its group."""
-    held = item.document if isinstance(item.document, dict) else {}
-    version, kind = text_in(held, "apiVersion"), text_in(held, "kind")
-    alike = next((each for each in names.RAY_KINDS if each.lower() == kind.strip().lower()), "")
+    document = item.document if isinstance(item.document, dict) else {}
+    version, kind = text_in(document, "apiVersion"), text_in(document, "kind")
+    alike = next(
+        (ray_kind for ray_kind in names.RAY_KINDS if ray_kind.lower() == kind.strip().lower()), ""
+    )
     if not alike and version.partition("/")[0] != names.RAY_GROUP:
         return None
-    said = [kind, *(text_in(held, key) for key in held)]  # also for misspelt keys
-    near = next((each for text in said for each in _alike(text)), names.RAYCLUSTER_KIND)
-    missing = next((key for key in ("apiVersion", "kind") if not text_in(held, key)), "")
-    what = f"it has no {missing}" if missing else f"there is no {kind[:63]} in {version[:63]}"
-    text = f"{what}: write apiVersion ray.io/v1 and kind {alike or near}"
-    return ManifestError(item.file, item.line(["kind"]), text)
+    values = [kind, *(text_in(document, key) for key in document)]  # also for misspelt keys
+    near = next((ray_kind for value in values for ray_kind in _alike(value)), names.RAYCLUSTER_KIND)
+    missing = next((key for key in ("apiVersion", "kind") if not text_in(document, key)), "")
+    problem = f"it has no {missing}" if missing else f"there is no {kind[:63]} in {version[:63]}"
+    message = f"{problem}: write apiVersion ray.io/v1 and kind {alike or near}"
+    return ManifestError(item.file, item.line(["kind"]), message)
 
 
 def _alike(text: str) -> list[str]:
@@ -118,8 +120,10 @@ def _read(file: str) -> Iterator[Manifest | ManifestError]:
         raise ManifestError(file, 0, f"{error.strerror or error}: {_ADVICE}") from None
     chart = _chart_of(file)
     if chart is not None and b"{{" in data:
-        text = f"a template of Helm: render it first, `helm template {chart} | ray-webhook ... -`"
-        raise ManifestError(file, 0, text)
+        message = (
+            f"a template of Helm: render it first, `helm template {chart} | ray-webhook ... -`"
+        )
+        raise ManifestError(file, 0, message)
     return read(file, data)
 
 
@@ -140,15 +144,15 @@ def _files(path: str) -> list[str | ManifestError]:
     """Return a file, or the files below a folder in order, with the folders that cannot be read."""
     if path == STDIN or not os.path.isdir(path):  # noqa: PTH112 - of pathlib it raises
         return [path]
-    found: list[str | ManifestError] = []
+    paths: list[str | ManifestError] = []
 
     def unreadable(error: OSError) -> None:
-        text = f"the folder cannot be read: {error.strerror or error}"
-        found.append(ManifestError(str(error.filename), 0, f"{text}: {_READABLE}"))
+        message = f"the folder cannot be read: {error.strerror or error}"
+        paths.append(ManifestError(str(error.filename), 0, f"{message}: {_READABLE}"))
 
     for folder, below, files in os.walk(path, onerror=unreadable):
-        below[:] = [each for each in below if not each.startswith(".")]
-        named = (Path(folder, each) for each in files if not each.startswith("."))
-        known = (str(each) for each in named if each.suffix in SUFFIXES)
-        found += (each for each in known if os.path.isfile(each))  # noqa: PTH113 - of pathlib it raises
-    return sorted(found, key=lambda each: each.file if isinstance(each, ManifestError) else each)
+        below[:] = [name for name in below if not name.startswith(".")]
+        named = (Path(folder, name) for name in files if not name.startswith("."))
+        candidates = (str(file) for file in named if file.suffix in SUFFIXES)
+        paths += (candidate for candidate in candidates if os.path.isfile(candidate))  # noqa: PTH113 - of pathlib it raises
+    return sorted(paths, key=lambda each: each.file if isinstance(each, ManifestError) else each)

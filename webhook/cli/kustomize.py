@@ -24,8 +24,8 @@ class PatchError(ManifestError):
     @classmethod
     def of_object(cls, file: str, line: int, name: str, other: str) -> "PatchError":
         """Return the notice of a part of an object that another file has."""
-        text = f"a patch of {name} in {other}, skipped: it has no headGroupSpec"
-        return cls(file, line, text)
+        message = f"a patch of {name} in {other}, skipped: it has no headGroupSpec"
+        return cls(file, line, message)
 
 
 def _advice(kustomization: str) -> str:

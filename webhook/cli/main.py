@@ -57,19 +57,19 @@ def main(  # noqa: PLR0911
 ) -> int:
     """Run a command; return 0 for success, 1 for a denial, 2 for unusable input or a bug."""
     _fill_closed()
-    words = _conventional(list(sys.argv[1:] if arguments is None else arguments))
-    command = words[0] if words and words[0] in COMMANDS else None
+    command_line = _conventional(list(sys.argv[1:] if arguments is None else arguments))
+    command = command_line[0] if command_line and command_line[0] in COMMANDS else None
     try:
         if command in _PROCESSES:
             parser = Parser(prog=f"{program} {command}", description=_sentence(COMMANDS[command]))
-            return _live(command, words[1:], parser)
-        return _run(words, command, program)
+            return _live(command, command_line[1:], parser)
+        return _run(command_line, command, program)
     except ModuleNotFoundError as error:
         if command is None or (error.name or "webhook").partition(".")[0] == "webhook":
             raise
         extra = "cluster" if error.name == "kubernetes" else EXTRAS.get(command, "serve,cluster")
-        text = f"{error.name} is not installed, which this needs: {installing(extra)}"
-        return refuse(command, text)
+        message = f"{error.name} is not installed, which this needs: {installing(extra)}"
+        return refuse(command, message)
     except InputError as error:
         return refuse(command or "", str(error))
     except KeyboardInterrupt:
@@ -114,8 +114,8 @@ def parser_of(
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     used = parser
-    for name, text in COMMANDS.items():
-        sub = commands.add_parser(name, help=text, description=_sentence(text))
+    for name, summary in COMMANDS.items():
+        sub = commands.add_parser(name, help=summary, description=_sentence(summary))
         if name in wanted:
             used = sub
             with suppress(ModuleNotFoundError) if len(wanted) > 1 else nullcontext():

@@ -36,9 +36,9 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         choice, flag = _CHOICE.fullmatch(message), _UNKNOWN.match(message)
         if choice:
-            what, word, known = choice.groups()
-            names = [each.strip("'") for each in known.split(", ")]
-            message = f"{what}: {unknown('', word.strip(chr(39)), names)}"
+            argument, word, choices = choice.groups()
+            names = [quoted_name.strip("'") for quoted_name in choices.split(", ")]
+            message = f"{argument}: {unknown('', word.strip(chr(39)), names)}"
         elif flag:
             message = f"there is no argument {flag[1]}{self._near(flag[1])}"
         else:
@@ -50,9 +50,15 @@ class Parser(argparse.ArgumentParser):
         if word in ("-v", "-V") or get_close_matches(word.strip("-"), ["version"], cutoff=0.8):
             return "; `ray-webhook version` prints the version"
         flags = _FLAG.findall(self.format_help())
-        known = {f"--{flag.lstrip('-').rpartition('.')[2]}": flag for flag in flags}
-        near = get_close_matches(word.partition("=")[0], [*flags, *known], n=1, cutoff=_SIMILAR)
-        return f"; did you mean {near[0] if near[0] in flags else known[near[0]]}?" if near else ""
+        flags_by_ending = {f"--{flag.lstrip('-').rpartition('.')[2]}": flag for flag in flags}
+        near = get_close_matches(
+            word.partition("=")[0], [*flags, *flags_by_ending], n=1, cutoff=_SIMILAR
+        )
+        return (
+            f"; did you mean {near[0] if near[0] in flags else flags_by_ending[near[0]]}?"
+            if near
+            else ""
+        )
 
 
 def meant(word: str, known: Iterable[str]) -> str:
@@ -64,8 +70,8 @@ def meant(word: str, known: Iterable[str]) -> str:
 def unknown(what: str, word: str, known: Sequence[str]) -> str:
     """Return that a word is unknown, with the most similar known word, or else all of them."""
     verb = "is only" if len(known) == 1 else "are"
-    there = meant(word, known) or f": there {verb} {', '.join(sorted(known))}"
-    return f"there is no {' '.join(filter(None, (what, word)))}{there}"
+    suggestion = meant(word, known) or f": there {verb} {', '.join(sorted(known))}"
+    return f"there is no {' '.join(filter(None, (what, word)))}{suggestion}"
 
 
 def colourful(stream: TextIO) -> bool:

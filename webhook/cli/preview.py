@@ -67,8 +67,10 @@ class _Result(NamedTuple):
 
     @property
     def patch(self) -> list[dict[str, Any]]:
-        made = operations(self.placed.replica, self.placed.identity.host) if self.placed else []
-        patch: list[dict[str, Any]] = msgspec.to_builtins(made)
+        patch_operations = (
+            operations(self.placed.replica, self.placed.identity.host) if self.placed else []
+        )
+        patch: list[dict[str, Any]] = msgspec.to_builtins(patch_operations)
         return patch
 
 
@@ -114,10 +116,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Return 0 if all is admitted, 1 for a denial, 2 if the input cannot be read."""
     paths = required_paths(arguments)
-    given, state = read_manifests(paths), read_manifests(arguments.state)
-    clusters, results = at_once(_play(given, state, indexed=arguments.multi_host_indexing))
+    manifests, state = read_manifests(paths), read_manifests(arguments.state)
+    clusters, results = at_once(_play(manifests, state, indexed=arguments.multi_host_indexing))
     settings = read_rules(nearest_settings_file(Path.cwd()))
-    denials, warnings = _findings(given, state, settings)
+    denials, warnings = _findings(manifests, state, settings)
     if not (results or clusters or denials):
         raise InputError(f"{', '.join(paths)}: {_NO_PODS}")
     _print(arguments, clusters, results)
@@ -125,8 +127,8 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stderr.write(many_lines(f"ray-webhook preview: {one_line(name)}: warning: {warning}\n"))
     refused = [
         *denials,
-        *((each.name, each.refused) for each in clusters if each.refused),
-        *((_name(each.pod), each.refused) for each in results if each.refused),
+        *((cluster.name, cluster.refused) for cluster in clusters if cluster.refused),
+        *((_name(result.pod), result.refused) for result in results if result.refused),
     ]
     for name, reason in refused:
         sys.stderr.write(many_lines(f"ray-webhook preview: {one_line(name)}: refused: {reason}\n"))
@@ -145,23 +147,23 @@ def _findings(
     """
     denials: _Messages = []
     warnings: _Messages = []
-    existing = {_identity(each): each.document for each in state}
+    existing = {_identity(state_manifest): state_manifest.document for state_manifest in state}
     for manifest in given:
         if manifest.kind not in names.RAY_KINDS:
             continue
         kind, new, old = manifest.kind, manifest.document, existing.get(_identity(manifest))
-        found = (
+        findings = (
             check_file(kind, new, settings, manifest.duplicates)
             if old is None
             else check_update(kind, old, new, settings)
         )
-        for finding in found:
-            text = f"{finding.path}: {finding.text} [{finding.rule}]"
+        for finding in findings:
+            message = f"{finding.path}: {finding.text} [{finding.rule}]"
             name = f"{kind} {_named(manifest)[1]}"
             if finding.level == DENY:
-                denials.append((name, f"validate denies it: {text}"))
+                denials.append((name, f"validate denies it: {message}"))
             else:
-                warnings.append((name, text))
+                warnings.append((name, message))
     return denials, warnings
 
 
@@ -198,8 +200,10 @@ async def _play(
     given: list[Manifest], state: list[Manifest], *, indexed: bool
 ) -> tuple[list[Sharded], list[_Result]]:
     """Return the results of the RayClusters, and of all pods. Raises ManifestError."""
-    given = [each for each in map(_made, given) if each is not None]
-    sent = sharded([each for each in given if each.kind == names.RAYCLUSTER_KIND], state)
+    given = [manifest for manifest in map(_made, given) if manifest is not None]
+    sent = sharded(
+        [manifest for manifest in given if manifest.kind == names.RAYCLUSTER_KIND], state
+    )
     clusters = [cluster async for cluster in sent]
     results = _results(given, clusters, state, indexed=indexed)
     return clusters, [result async for result in results]
@@ -220,16 +224,16 @@ def _start_commands(cluster: Sharded) -> str:
     """Return a line with the start command of each group of a RayCluster that is not denied."""
     meta, document = cluster.manifest.metadata, cluster.manifest.document
     name, namespace = str(meta.get("name") or ""), str(meta.get("namespace") or "default")
-    found = () if cluster.refused else start_commands(document, name, namespace)
+    commands = () if cluster.refused else start_commands(document, name, namespace)
     return "".join(
-        one_line(f"{name}, {group} starts with: {command}") + "\n" for group, command in found
+        one_line(f"{name}, {group} starts with: {command}") + "\n" for group, command in commands
     )
 
 
 def _many(results: list[_Result]) -> bool:
     """Return whether the pods belong to more than one replica."""
-    placed = [each.placed for each in results if each.placed and each.placed.has_identity]
-    return len({(each.known.key, each.identity.replica) for each in placed}) > 1
+    placed = [result.placed for result in results if result.placed and result.placed.has_identity]
+    return len({(decision.known.key, decision.identity.replica) for decision in placed}) > 1
 
 
 async def _results(
@@ -242,16 +246,19 @@ async def _results(
     pods = [manifest for manifest in given if manifest.kind == POD_KIND]
     clusters = [cluster.manifest for cluster in sent if not cluster.refused]
     views = [as_pod(manifest) for manifest in pods]
-    known = load_state([*state, *clusters], views)
-    for problem in known.outdated:
+    standalone = load_state([*state, *clusters], views)
+    for problem in standalone.outdated:
         sys.stderr.write(many_lines(f"ray-webhook preview: warning: {problem}\n"))
-    handler = PodHandler(known.clusters, known.identities)
+    handler = PodHandler(standalone.clusters, standalone.identities)
     documents = [manifest.document for manifest in pods]
-    sent_views = known.rayclusters[len(known.rayclusters) - len(clusters) :]
+    sent_views = standalone.rayclusters[len(standalone.rayclusters) - len(clusters) :]
     for manifest, cluster in zip(clusters, sent_views, strict=True):
         _check_playable(manifest, cluster)
         documents += expand(manifest.document, cluster, indexed=indexed)
-    created = (as_pod(Manifest(_name(each), each)) for each in documents[len(pods) :])
+    created = (
+        as_pod(Manifest(_name(pod_document), pod_document))
+        for pod_document in documents[len(pods) :]
+    )
     for number, (document, pod) in enumerate(zip(documents, chain(views, created), strict=True)):
         yield await _result(handler, document, pod, f"pod-{number}")
 
@@ -262,11 +269,11 @@ def _check_playable(manifest: Manifest, cluster: RayCluster) -> None:
         raise problem_in(manifest, NAMELESS, ["metadata"])
     count = count_pods(cluster)
     if count > MOST_PODS:
-        text = (
+        message = (
             f"spec.workerGroupSpecs: {count} pods, and a cluster of Kubernetes has at most "
             f"{MOST_PODS}: lower replicas, or numOfHosts"
         )
-        raise problem_in(manifest, text, ["spec", "workerGroupSpecs"])
+        raise problem_in(manifest, message, ["spec", "workerGroupSpecs"])
 
 
 async def _result(handler: PodHandler, document: dict[str, Any], pod: Pod, uid: str) -> _Result:
@@ -288,10 +295,13 @@ def _name(pod: dict[str, Any]) -> str:
 def _explain(result: _Result) -> str:
     if result.refused:
         return f": REFUSED: {result.refused}"
-    placed, made = result.placed, result.edits
-    if placed is None or not (placed.has_identity or made):
+    placed, pod_edits = result.placed, result.edits
+    if placed is None or not (placed.has_identity or pod_edits):
         return ": is unchanged"
-    lines = [one_line(f"  {text:<74} {why}".rstrip()) for text, why in map(_describe, made)]
+    lines = [
+        one_line(f"  {description:<74} {why}".rstrip())
+        for description, why in map(_describe, pod_edits)
+    ]
     return "\n".join([f": {_where(placed)}", *(lines or ["  nothing to add"])])
 
 
@@ -299,10 +309,10 @@ def _where(placed: PodDecision) -> str:
     if not placed.has_identity:
         return "head"
     identity = placed.identity
-    text = f"replica {identity.replica}, host {identity.host}" + (
+    identity_text = f"replica {identity.replica}, host {identity.host}" + (
         f", {identity.name}" if identity.name else ""
     )
-    return f"{text} ({'assigned' if placed.holder else 'carried by its labels, trusted'})"
+    return f"{identity_text} ({'assigned' if placed.holder else 'carried by its labels, trusted'})"
 
 
 def _describe(edit: Edit) -> tuple[str, str]:
@@ -343,7 +353,7 @@ def _part(edit: AppendResizeRule | SetPreStop | SetAmount) -> str:
 
 def _assigned(value: Value) -> str:
     return (
-        "".join(f".{key}={text}" for key, text in value.items())
+        "".join(f".{key}={field_value}" for key, field_value in value.items())
         if isinstance(value, dict)
         else f"={value}"
     )

@@ -55,8 +55,8 @@ def run(name: str, arguments: Sequence[str], parser: argparse.ArgumentParser) ->
     try:
         settings = read_settings(arguments, name, parser)
     except InputError as error:
-        text = f"{error}\nsee `{parser.prog} --help` for every setting"
-        raise InputError(text) from None
+        message = f"{error}\nsee `{parser.prog} --help` for every setting"
+        raise InputError(message) from None
     build = import_module(f"webhook.app.{name}").build
     try:
         state = [read_manifests(settings.state)] if name == "serve" else []
@@ -64,17 +64,17 @@ def run(name: str, arguments: Sequence[str], parser: argparse.ArgumentParser) ->
         bound = process.bind()
     except OSError as error:
         ports, host = _PORTS[name].format(settings), settings.listen.host or "all addresses"
-        text = f"cannot listen on port {ports} of {host}: {error.strerror}; choose others"
-        raise InputError(text) from None
+        message = f"cannot listen on port {ports} of {host}: {error.strerror}; choose others"
+        raise InputError(message) from None
     announce(_addresses(name, settings, *bound), name, settings.log.format)
     started = "listening for reviews" if name == "serve" else "following the cluster"
     return uvloop.run(live(process, started))
 
 
 def _addresses(name: str, settings: Settings, port: int, admin: int = 0) -> str:
-    own = settings.listen.host
+    listen_host = settings.listen.host
     loopback = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared
-    host = loopback.get(own, own)
+    host = loopback.get(listen_host, listen_host)
     if ":" in host:
         host = f"[{host}]"
     if name == "serve":

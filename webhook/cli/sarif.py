@@ -30,10 +30,10 @@ def sarif(report: Report) -> str:
         "version": __version__,
         "rules": [_sarif_rule(rule.id, rule.level, rule.check) for rule in RULES],
     }
-    seen: Counter[str] = Counter()
+    identity_counts: Counter[str] = Counter()
     notifications = [
-        *(_notification(each, "error") for each in report.problems),
-        *(_notification(each, "warning") for each in report.notes),
+        *(_notification(problem, "error") for problem in report.problems),
+        *(_notification(note, "warning") for note in report.notes),
     ]
     invocation = {
         "executionSuccessful": not report.problems,
@@ -42,29 +42,33 @@ def sarif(report: Report) -> str:
     run = {
         "tool": {"driver": driver},
         "invocations": [invocation],
-        "results": [_sarif_result(entry, index[entry.rule], seen) for entry in report.entries],
+        "results": [
+            _sarif_result(entry, index[entry.rule], identity_counts) for entry in report.entries
+        ],
     }
     return json_text({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]})
 
 
 def _sarif_rule(name: str, level: Level, check: Callable[..., Any]) -> dict[str, Any]:
-    paragraphs = [" ".join(each.split()) for each in (check.__doc__ or "").split("\n\n")]
+    paragraphs = [" ".join(paragraph.split()) for paragraph in (check.__doc__ or "").split("\n\n")]
     source = _ADDRESS.search(check.__doc__ or "")
-    found = {
+    descriptor = {
         "id": name,
         "shortDescription": {"text": paragraphs[0].strip()},
         "fullDescription": {"text": " ".join(paragraphs[:2]).strip()},
         "help": {"text": f"{DOCUMENTATION}#{name}"},
         "defaultConfiguration": {"level": _sarif_level(level)},
     }
-    return found | ({"helpUri": source[0].rstrip(".")} if source else {})
+    return descriptor | ({"helpUri": source[0].rstrip(".")} if source else {})
 
 
 def _sarif_result(entry: Entry, index: int, seen: Counter[str]) -> dict[str, Any]:
     where = [{"fullyQualifiedName": one_line(entry.path)}]
-    text = "\n".join(identity(entry))
-    seen[text] += 1
-    digest = hashlib.sha256(f"{text}\n{seen[text]}".encode(errors="replace")).hexdigest()
+    identity_text = "\n".join(identity(entry))
+    seen[identity_text] += 1
+    digest = hashlib.sha256(
+        f"{identity_text}\n{seen[identity_text]}".encode(errors="replace")
+    ).hexdigest()
     return {
         "ruleId": entry.rule,
         "ruleIndex": index,

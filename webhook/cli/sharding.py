@@ -51,9 +51,9 @@ class Sharded(NamedTuple):
         place = f"shard {index} of {annotations[names.ANNOTATION_SHARD_GROUP]}"
         lines = [
             f"{self.name}: {place}",
-            *(f"  {f'+ {what}':<74} # {why}" for what, why in self.additions),
+            *(f"  {f'+ {addition}':<74} # {why}" for addition, why in self.additions),
         ]
-        lines += [f"  ! {text}" for text in self.warnings]
+        lines += [f"  ! {warning}" for warning in self.warnings]
         return "".join(f"{one_line(line)}\n" for line in lines)
 
 
@@ -65,18 +65,18 @@ async def sharded(
 
     Raises ManifestError for a RayCluster of a wrong shape.
     """
-    known = ClusterIndex()
-    there = {}
+    cluster_index = ClusterIndex()
+    existing_clusters = {}
     for manifest in state:
         if manifest.kind == names.RAYCLUSTER_KIND:
             facts = facts_of(cluster := as_cluster(manifest))
-            known.put(facts)
-            there[facts.namespace, facts.name] = Bare(cluster.metadata)
-    handler = ShardHandler(known, standalone(Membership(), known))
+            cluster_index.put(facts)
+            existing_clusters[facts.namespace, facts.name] = Bare(cluster.metadata)
+    handler = ShardHandler(cluster_index, standalone(Membership(), cluster_index))
     for number, manifest in enumerate(clusters):
         meta = convert(manifest, Bare).metadata
         meta = replace(meta, namespace=meta.namespace or "default")
-        old = there.get((meta.namespace or "", meta.name or ""))
+        old = existing_clusters.get((meta.namespace or "", meta.name or ""))
         request = AdmissionRequest(
             uid=f"file-{number}",
             kind=GroupVersionKind(names.RAY_GROUP, "v1", names.RAYCLUSTER_KIND),
@@ -105,5 +105,5 @@ def reason_of(denied: Denied) -> str:
 
 def _addition(operation: dict[str, Any]) -> tuple[str, str]:
     """Return the value that is written into a RayCluster, and the reason."""
-    text = f"annotation {names.ANNOTATION_SHARD_INDEX}={operation['value']}"
-    return text, "its index in its shard group"
+    annotation = f"annotation {names.ANNOTATION_SHARD_INDEX}={operation['value']}"
+    return annotation, "its index in its shard group"

@@ -92,10 +92,10 @@ async def _watch(cluster: Cluster, arguments: argparse.Namespace) -> ClusterRepo
     try:
         while not following.done():
             await asyncio.sleep(_PERIOD)
-            before = cluster_report
+            previous_report = cluster_report
             if observing.listed:
                 cluster_report = only(_seen(examiner, observing), arguments.raycluster)
-            follow(cluster_report, _timeless(cluster_report) != _timeless(before))
+            follow(cluster_report, _timeless(cluster_report) != _timeless(previous_report))
         following.result()
     except asyncio.CancelledError:  # on Ctrl-C, the last output stays on the screen
         pass
@@ -109,9 +109,9 @@ def _follower(output: str) -> Callable[[ClusterReport, bool], None]:
     """Return the function that prints a report, which receives whether the report is new: on a
     terminal in place, else only new reports.
     """
-    shown = console()
-    if output in _DRAWN and shown.is_terminal and not shown.is_dumb_terminal:
-        screen = Screen(shown)
+    rich_console = console()
+    if output in _DRAWN and rich_console.is_terminal and not rich_console.is_dumb_terminal:
+        screen = Screen(rich_console)
         return lambda cluster_report, new: screen.show(
             drawing(cluster_report, wide=output == "wide"), new=new
         )
@@ -141,7 +141,7 @@ def only(cluster_report: ClusterReport, name: str) -> ClusterReport:
         return cluster_report
     return structs.replace(
         cluster_report,
-        clusters=tuple(each for each in cluster_report.clusters if each.name == name),
+        clusters=tuple(cluster for cluster in cluster_report.clusters if cluster.name == name),
     )
 
 
@@ -149,7 +149,7 @@ def _chosen(cluster_report: ClusterReport, name: str) -> ClusterReport:
     """Return the part of a report about one RayCluster. Raises InputError if it has none."""
     chosen = only(cluster_report, name)
     if name and not chosen.clusters:
-        near = meant(name, [each.name for each in cluster_report.clusters])
+        near = meant(name, [cluster.name for cluster in cluster_report.clusters])
         raise InputError(f"there is no RayCluster {name}{near or '; use -A for all namespaces'}")
     return chosen
 

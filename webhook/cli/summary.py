@@ -38,13 +38,13 @@ def table(pods: Iterable[Object]) -> Iterator[str]:
         return
     widths = [max(len(head), *(len(place[i]) for place in groups)) for i, head in enumerate(_HEADS)]
     yield _line(widths, *_HEADS, "replica", "host", "host name", "variables of Ray's container")
-    for found in groups.values():
-        many = len(found) > _ALL
-        for pod in found[:_FIRST] if many else found:
+    for workers in groups.values():
+        many = len(workers) > _ALL
+        for pod in workers[:_FIRST] if many else workers:
             yield _row(widths, pod)
         if many:
-            yield f"… {len(found) - _FIRST - _LAST} more"
-            for pod in found[-_LAST:]:
+            yield f"… {len(workers) - _FIRST - _LAST} more"
+            for pod in workers[-_LAST:]:
                 yield _row(widths, pod)
 
 
@@ -54,14 +54,14 @@ _HEADS: Final = ("cluster", "group")
 def _row(widths: list[int], pod: Object) -> str:
     labels, spec = pod["metadata"]["labels"], pod["spec"]
     container = _ray(spec.get("containers") or [{}])
-    env = {each["name"]: each.get("value", "") for each in container.get("env") or ()}
-    shown = [f"{name}={env[name]}" for name in SHOWN if name in env]
+    env = {variable["name"]: variable.get("value", "") for variable in container.get("env") or ()}
+    assignments = [f"{name}={env[name]}" for name in SHOWN if name in env]
     peers = env.get(names.TPU_WORKER_HOSTNAMES, "").count(",")
-    shown += [f"{names.TPU_WORKER_HOSTNAMES}=({peers + 1} hosts)"] if peers else []
+    assignments += [f"{names.TPU_WORKER_HOSTNAMES}=({peers + 1} hosts)"] if peers else []
     group = spec.get("schedulingGroup")
-    shown += [f"podGroupName={group['podGroupName']}"] if group else []
+    assignments += [f"podGroupName={group['podGroupName']}"] if group else []
     rules = [rule["resourceName"] for rule in container.get("resizePolicy") or ()]
-    shown += [f"resizePolicy={','.join(rules)}"] if rules else []
+    assignments += [f"resizePolicy={','.join(rules)}"] if rules else []
     return _line(
         widths,
         labels.get(names.LABEL_CLUSTER, ""),
@@ -69,16 +69,16 @@ def _row(widths: list[int], pod: Object) -> str:
         labels[names.LABEL_REPLICA_INDEX],
         labels.get(names.LABEL_HOST_INDEX, "0"),
         spec.get("hostname") or "-",
-        " ".join(shown) or "-",
+        " ".join(assignments) or "-",
     )
 
 
 def _ray(containers: list[Object]) -> Object:
-    known = (
-        (each.get("name", ""), [entry["name"] for entry in each.get("env") or ()])
-        for each in containers
+    container_variables = (
+        (container.get("name", ""), [entry["name"] for entry in container.get("env") or ()])
+        for container in containers
     )
-    return containers[ray_container(known)]
+    return containers[ray_container(container_variables)]
 
 
 def _line(widths: list[int], *cells: str) -> str:

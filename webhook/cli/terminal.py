@@ -95,8 +95,8 @@ def grid(*columns: Column, padding: int = 1) -> Table:
 def listing(rows: Iterable[tuple[rich_text.Text | str, rich_text.Text]]) -> Table:
     """Return a table of texts, each with the symbol of its level or none."""
     table = grid("whole", "whole", "folds")
-    for symbol, text in rows:
-        table.add_row(" ", symbol, text)
+    for symbol, cell in rows:
+        table.add_row(" ", symbol, cell)
     return table
 
 

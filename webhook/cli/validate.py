@@ -143,20 +143,20 @@ def run(arguments: argparse.Namespace) -> int:
             "-n, -A, --context and --kubeconfig choose what to read from a cluster: add --cluster, "
             "or leave them out"
         )
-    known, unusable = _baseline(arguments.baseline)
+    baseline, unusable = _baseline(arguments.baseline)
     problems += unusable
     if problems:
         return refuse("validate", "\n".join(problems))
     if arguments.cluster:
         # The client of the API server takes a second to load
         connection = import_module("webhook.cli.connection")
-        found = connection.with_cluster(arguments, connection.ray_objects)
-        report = check_documents(found, settings)
+        manifests = connection.with_cluster(arguments, connection.ray_objects)
+        report = check_documents(manifests, settings)
     else:
         report = check_files(paths, settings, arguments.jobs)
     if arguments.require and not report.objects:
         report.problems.append(ManifestError(paths[0] if paths else "", 0, _NOTHING))
-    every, report.entries = report.entries, without_known(report.entries, known)
+    every, report.entries = report.entries, without_known(report.entries, baseline)
     report.known = len(every) - len(report.entries)
     colours = arguments.output == "text" and colourful(sys.stdout)
     writer = partial(text, colours=True) if colours else WRITERS[arguments.output]
@@ -185,13 +185,13 @@ def _summary(report: Report) -> str:
     """Return a summary of the run in one line."""
     denied = sum(entry.level == DENY for entry in report.entries)
     warned = len(report.entries) - denied
-    known = f"; {report.known} known from the baseline" if report.known else ""
+    known_note = f"; {report.known} known from the baseline" if report.known else ""
     skipped = f"; {counted(report.skipped, 'other object')} skipped" if report.skipped else ""
     if report.patches:
         number = len(report.patches)
         skipped = f"; {number} {agreed(number, 'patch', 'patches')} skipped{skipped}"
     errors, warnings = counted(denied, "error"), counted(warned, "warning")
-    return f"{errors}, {warnings} in {counted(len(report.objects), 'object')}{known}{skipped}"
+    return f"{errors}, {warnings} in {counted(len(report.objects), 'object')}{known_note}{skipped}"
 
 
 def _settings(arguments: argparse.Namespace) -> tuple[RuleSettings, list[str]]:

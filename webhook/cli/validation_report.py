@@ -99,8 +99,8 @@ class Report(Struct):
         files: dict[str, str] = {}
         for name, file, line in self.objects:
             if name in files:
-                text = f"{name} is in {files[name]} as well: the last one applied counts"
-                self.notes.append(ManifestError(file, line, text))
+                message = f"{name} is in {files[name]} as well: the last one applied counts"
+                self.notes.append(ManifestError(file, line, message))
             if not name.endswith("/"):
                 files.setdefault(name, file)
 
@@ -108,11 +108,11 @@ class Report(Struct):
         """Add a note for each Service with a name that KubeRay needs."""
         for owner, name, consequence in self.wanted:
             if (service := self.services.get(name)) is not None:
-                text = (
+                message = (
                     f"{service.name} has the name that KubeRay needs for {owner.name} in "
                     f"{owner.file}: {consequence}: rename or remove the Service"
                 )
-                self.notes.append(ManifestError(service.file, service.line, text))
+                self.notes.append(ManifestError(service.file, service.line, message))
 
 
 def _without_namespace(name: str) -> tuple[str, str]:
@@ -133,8 +133,8 @@ def text(report: Report, *, colours: bool = False) -> str:
 
 def as_json(report: Report) -> str:
     """Return a JSON list of the findings, and of objects that could not be read or checked."""
-    found = to_builtins([*report.entries, *map(_unread, report.problems)])
-    return json_text(found)
+    entries = to_builtins([*report.entries, *map(_unread, report.problems)])
+    return json_text(entries)
 
 
 def github(report: Report) -> str:
