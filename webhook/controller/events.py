@@ -87,8 +87,8 @@ class EventRecorder:
     async def record(self, notices: Iterable[EventRequest], now: float) -> None:
         """Write new notices, and repeat lasting ones periodically."""
         current = {notice.key: notice for notice in notices}
-        for key, one in self._series.items():
-            one.lasting = one.lasting and key in current
+        for key, written_event in self._series.items():
+            written_event.lasting = written_event.lasting and key in current
         self._series = {
             key: series for key, series in self._series.items() if now - series.at < _KEPT_SECONDS
         }
@@ -128,8 +128,10 @@ class EventRecorder:
                 raise
         else:
             return 1
-        there = await self._api.read(_path(notice), _Event)
-        return await self._repeat(notice, (there.series.count if there.series else 1) + 1, now)
+        stored_event = await self._api.read(_path(notice), _Event)
+        return await self._repeat(
+            notice, (stored_event.series.count if stored_event.series else 1) + 1, now
+        )
 
     async def _repeat(self, notice: EventRequest, count: int, now: float) -> int:
         series = {"count": count, "lastObservedTime": timestamp(now)}
@@ -167,8 +169,8 @@ class EventRecorder:
             return
         if isinstance(error, ApiError):
             self._problem = kind
-        text = "events: one of RayCluster %s/%s cannot be written: %s (%s)"
-        log_failure(error, text, notice.namespace, notice.cluster)
+        message = "events: one of RayCluster %s/%s cannot be written: %s (%s)"
+        log_failure(error, message, notice.namespace, notice.cluster)
 
 
 def _collection(notice: EventRequest) -> str:

@@ -37,24 +37,24 @@ class GroupIndex:
         if facts is None:
             return
         key = facts.namespace, facts.name
-        before = self.clusters.get(*key)
+        old_facts = self.clusters.get(*key)
         if new is not None:
             self.clusters.put(facts)
         else:
             self.clusters.remove(*key, facts.uid)
-        if self.clusters.get(*key) is not before:
+        if self.clusters.get(*key) is not old_facts:
             self._add(key, changed=True)
 
     def _take_pod(self, old: LivePod | None, new: LivePod | None) -> None:
         if (pod := new or old) is None:
             return
         uid = pod.metadata.uid or ""
-        before, found = self.members.get(uid), self._member(new) if new is not None else None
-        if found is not None:
-            self.members.put(uid, found)
+        old_member, member = self.members.get(uid), self._member(new) if new is not None else None
+        if member is not None:
+            self.members.put(uid, member)
         else:
             self.members.remove(uid)
-        if found != before and pod.controller is not None:
+        if member != old_member and pod.controller is not None:
             self._add((pod.metadata.namespace or "", pod.controller.name), changed=False)
 
     def _add(self, key: Key, *, changed: bool) -> None:
@@ -65,8 +65,8 @@ class GroupIndex:
         """Return the group of a worker pod and its indexes, None for any other pod."""
         if pod.labels.get(names.LABEL_NODE_TYPE) != names.NODE_TYPE_WORKER:
             return None
-        found = member_of(pod, self.members.get(pod.metadata.uid or ""), self._reject)
-        return found if found is not None and found.identity is not None else None
+        member = member_of(pod, self.members.get(pod.metadata.uid or ""), self._reject)
+        return member if member is not None and member.identity is not None else None
 
     def _reject(self, _key: GroupKey, _error: Exception) -> None:
         self.malformed += 1

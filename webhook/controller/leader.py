@@ -138,11 +138,11 @@ class Leader:
             if await self._try(max(renewed + _RENEW_SECONDS - begun, 0.0)):
                 renewed = begun
             elif self._other:
-                text = "leader: %s has taken Lease %s over; this process stands by"
-                _log.warning(text, self._other, self._lease.name)
+                message = "leader: %s has taken Lease %s over; this process stands by"
+                _log.warning(message, self._other, self._lease.name)
                 return
-        text = "leader: Lease %s could not be renewed for %g s; this process stops"
-        _log.warning(text, self._lease.name, _RENEW_SECONDS)
+        message = "leader: Lease %s could not be renewed for %g s; this process stops"
+        _log.warning(message, self._lease.name, _RENEW_SECONDS)
 
     async def _try(self, seconds: float = _REQUEST_SECONDS) -> bool:
         """Acquire or renew the Lease, and return whether this process holds it."""
@@ -156,8 +156,8 @@ class Leader:
         except ApiError as error:
             if error.reason not in {"conflict", self._problem}:
                 self._problem = error.reason
-                text = "leader: Lease %s: %s (%s); trying again"
-                _log.warning(text, self._lease.name, error, error.reason)
+                message = "leader: Lease %s: %s (%s); trying again"
+                _log.warning(message, self._lease.name, error, error.reason)
             return False
         self._problem = ""
         return True
@@ -172,8 +172,8 @@ class Leader:
         valid = now < self._seen_at + float(holding.lease_duration_seconds or 0)
         other = holder if valid and holder != self._identity else ""
         if other and other != self._other and not self.leading:
-            text = "leader: %s leads by Lease %s; this process stands by"
-            _log.info(text, other, self._lease.name)
+            message = "leader: %s leads by Lease %s; this process stands by"
+            _log.info(message, other, self._lease.name)
         self._other = other
 
     def _own(self, holding: Holding) -> Holding:
@@ -198,8 +198,8 @@ class Leader:
             free = Holding("", 1, now, now, holding.lease_transitions)
             await self._lease.write(free, version, _RELEASE_SECONDS)
         except ApiError as error:
-            text = "leader: Lease %s could not be released: %s (%s)"
-            _log.warning(text, self._lease.name, error, error.reason)
+            message = "leader: Lease %s could not be released: %s (%s)"
+            _log.warning(message, self._lease.name, error, error.reason)
         else:
             _log.info("leader: Lease %s was released", self._lease.name)
 

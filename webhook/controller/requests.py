@@ -48,6 +48,6 @@ def log_failure(error: Exception, text: str, *words: object) -> None:
     error with its traceback, an answer of the API server a warning.
     """
     bug = None if isinstance(error, ApiError) else error
-    said = str(error) if bug is None else f"{type(error).__name__}: {error}"
+    error_message = str(error) if bug is None else f"{type(error).__name__}: {error}"
     level = logging.WARNING if bug is None else logging.ERROR
-    _log.log(level, text, *words, said, reason_of(error), exc_info=bug)
+    _log.log(level, text, *words, error_message, reason_of(error), exc_info=bug)

@@ -121,27 +121,29 @@ class WorkQueue:
         if item.failure or not again:
             item.delays.reset()
         item.failure, item.own = "", False
-        if all(each.own or not each.failure for each in self._items.values()):
+        if all(queued_item.own or not queued_item.failure for queued_item in self._items.values()):
             self._outage = ""
         if key == ALL or again:
             after = item.delays.next() if again else self._timing.resync
             item.due = min(item.due, self._time_source.clock() + after)
 
     def _failed(self, key: Key, item: _Item, error: Exception) -> None:
-        reason, said, pause = reason_of(error), type(error).__name__, 0.0
+        reason, failure, pause = reason_of(error), type(error).__name__, 0.0
         if isinstance(error, ApiError):
-            said, pause = str(error), error.retry_after or 0.0
+            failure, pause = str(error), error.retry_after or 0.0
         self.failures[reason] += 1
-        before, item.failure, item.own = item.failure, said, reason in OWN
+        previous_failure, item.failure, item.own = item.failure, failure, reason in OWN
         item.due = self._time_source.clock()
         delay = item.delays.next(pause)
         item.hold = 0.0 if item.own and item.changed else item.due + delay
-        if item.own and said != before:
+        if item.own and failure != previous_failure:
             log_failure(error, "%s of %s: %s (%s)", self._title, _named(key))
         elif not item.own and reason != self._outage:
             self._outage = reason
-            text = "%s: requests to the API server fail: %s (%s); asking again with growing delays"
-            log_failure(error, text, self._title)
+            message = (
+                "%s: requests to the API server fail: %s (%s); asking again with growing delays"
+            )
+            log_failure(error, message, self._title)
 
 
 def _named(key: Key) -> str:

@@ -60,8 +60,8 @@ class DomainStore(PodGroupStore):
 
 def desired_domains(facts: RayClusterConfig, taken: Occupied) -> Desired:
     """Return the desired ComputeDomains: of replicas with pods, and of requested replicas."""
-    wanted = [PodGroup(name, "", BASIC, "") for name in _names(facts, taken)]
-    return Desired(facts.uid, pod_groups=tuple(wanted))
+    pod_groups = [PodGroup(name, "", BASIC, "") for name in _names(facts, taken)]
+    return Desired(facts.uid, pod_groups=tuple(pod_groups))
 
 
 def _names(facts: RayClusterConfig, taken: Occupied) -> Iterator[str]:

@@ -115,19 +115,21 @@ def decide(
     `resizable`: whether minimal counts are mutable; `live`: PodGroups that must not be deleted for
     a difference.
     """
-    wanted = {group.name: group for group in desired.pod_groups}
+    desired_groups = {group.name: group for group in desired.pod_groups}
     groups = {
         group.identity.name: _fate(
-            group, wanted.get(group.identity.name), desired, live, resizable=resizable
+            group, desired_groups.get(group.identity.name), desired, live, resizable=resizable
         )
         for group in actual.pod_groups
     }
     workloads = {
-        seen.identity.name: _fate_of_workload(seen, desired, actual, resizable=resizable)
-        for seen in actual.workloads
+        seen_workload.identity.name: _fate_of_workload(
+            seen_workload, desired, actual, resizable=resizable
+        )
+        for seen_workload in actual.workloads
     }
     workload = desired.workload
-    changes = [each for each in (*groups.values(), *workloads.values()) if each is not None]
+    changes = [change for change in (*groups.values(), *workloads.values()) if change is not None]
     if workload and isinstance(workloads.get(workload.name), Delete):
         return changes  # PodGroups are created after the new Workload
     if workload and workload.name not in workloads:
@@ -142,11 +144,12 @@ def decide(
 
 def waits(desired: Desired, actual: Actual) -> bool:
     """Return whether a desired object is missing or differs, so that a retry is due."""
-    seen = {
+    actual_groups = {
         group.identity.name: group for group in actual.pod_groups if _ours(group.identity, desired)
     }
     fine = all(
-        group.name in seen and _equal(seen[group.name], group) for group in desired.pod_groups
+        group.name in actual_groups and _equal(actual_groups[group.name], group)
+        for group in desired.pod_groups
     )
     workloads = {
         workload.identity.name for workload in actual.workloads if _ours(workload.identity, desired)
@@ -158,12 +161,20 @@ def foreign(desired: Desired, actual: Actual) -> list[str]:
     """Return the desired names that are in use by objects that this RayCluster does not control and
     that are not about to be deleted.
     """
-    wanted = {group.name for group in desired.pod_groups} | (
+    desired_names = {group.name for group in desired.pod_groups} | (
         {desired.workload.name} if desired.workload else set()
     )
-    others = [seen.identity for seen in actual.all if seen.identity.controller != desired.uid]
+    foreign_identities = [
+        seen_object.identity
+        for seen_object in actual.all
+        if seen_object.identity.controller != desired.uid
+    ]
     return sorted(
-        {other.name for other in others if other.name in wanted and not other.terminating}
+        {
+            other.name
+            for other in foreign_identities
+            if other.name in desired_names and not other.terminating
+        }
     )
 
 
@@ -219,12 +230,18 @@ def _templates(desired: Desired, actual: Actual) -> set[str]:
     want = desired.workload
     if want is None:
         return set()
-    wanted = _shape(want.templates)
-    for seen in actual.workloads:
-        if seen.identity.name == want.name:
-            usable = _ours(seen.identity, desired) and seen.priority_class == want.priority_class
-            return {name for name, _ in wanted & _shape(seen.templates)} if usable else set()
-    return {name for name, _ in wanted}
+    desired_shape = _shape(want.templates)
+    for workload in actual.workloads:
+        if workload.identity.name == want.name:
+            usable = (
+                _ours(workload.identity, desired) and workload.priority_class == want.priority_class
+            )
+            return (
+                {name for name, _ in desired_shape & _shape(workload.templates)}
+                if usable
+                else set()
+            )
+    return {name for name, _ in desired_shape}
 
 
 def _ours(identity: Identity, desired: Desired) -> bool:

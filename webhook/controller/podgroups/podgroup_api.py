@@ -76,7 +76,10 @@ class ReadObject(Struct):
         identity = _identity(self.metadata)
         if resource == WORKLOADS:
             templates = self.spec.pod_group_templates or []
-            counts = [Template(each.name, _count(each.scheduling_policy)) for each in templates]
+            counts = [
+                Template(template.name, _count(template.scheduling_policy))
+                for template in templates
+            ]
             priority = templates[0].priority_class_name if templates else ""
             return SeenWorkload(identity, tuple(counts), priority)
         old = self.spec.pod_group_template_ref
@@ -125,15 +128,15 @@ def resource_of(what: Seen | Workload | PodGroup) -> str:
 
 def operations(action: Resize | Label | Release, cluster: str) -> Sequence[Operation]:
     """Return the JSON Patch of an action."""
-    seen = action.seen
+    seen_object = action.seen
     if isinstance(action, Label):
-        managed = seen.identity.labels | labels(cluster)
+        managed = seen_object.identity.labels | labels(cluster)
         return [{"op": "add", "path": "/metadata/labels", "value": managed}]
     if isinstance(action, Release):
         return [{"op": "remove", "path": f"/metadata/finalizers/{action.seen.protection}"}]
-    if isinstance(seen, SeenPodGroup):
+    if isinstance(seen_object, SeenPodGroup):
         return [_replace("/spec", action.min_counts[0])]
-    pairs = zip(seen.templates, action.min_counts, strict=True)
+    pairs = zip(seen_object.templates, action.min_counts, strict=True)
     return [
         _replace(f"/spec/podGroupTemplates/{place}", count)
         for place, (template, count) in enumerate(pairs)
@@ -166,8 +169,8 @@ def workload_spec(facts: RayClusterConfig, wanted: Workload) -> Body:
     """Return the spec of a Workload."""
     priority = _priority(wanted.priority_class)
     templates = [
-        {"name": each.name, **priority, "schedulingPolicy": _policy(each.min_count)}
-        for each in wanted.templates
+        {"name": template.name, **priority, "schedulingPolicy": _policy(template.min_count)}
+        for template in wanted.templates
     ]
     reference = {"apiGroup": names.RAY_GROUP, "kind": names.RAYCLUSTER_KIND, "name": facts.name}
     return {"controllerRef": reference, "podGroupTemplates": templates}
@@ -186,13 +189,13 @@ def _count(policy: _Policy) -> int:
 
 
 def _identity(meta: ObjectMeta) -> Identity:
-    found, controller = meta.labels or {}, meta.controller or OwnerReference()
+    object_labels, controller = meta.labels or {}, meta.controller or OwnerReference()
     return Identity(
         meta.name or "",
         meta.uid or "",
         meta.resource_version,
         controller.uid,
         meta.deletion_timestamp is not None,
-        labels(controller.name).items() <= found.items(),
-        found,
+        labels(controller.name).items() <= object_labels.items(),
+        object_labels,
     )

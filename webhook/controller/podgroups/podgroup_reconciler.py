@@ -126,19 +126,19 @@ class PodGroupReconciler:
             await self._resync(store)
             return False
         facts = self._known(key)
-        asked = facts is not None and self._subject.asked(facts)
-        if facts is None or not (asked or key in self._states):
+        is_requested = facts is not None and self._subject.asked(facts)
+        if facts is None or not (is_requested or key in self._states):
             self._states.pop(key, None)
             return False
         state = self._states.setdefault(key, _State())
-        what = facts, occupied(facts, self._members)
-        if state.reconciled == what:
+        inputs = facts, occupied(facts, self._members)
+        if state.reconciled == inputs:
             return False
         state.reconciled = None
-        missing = await self._reach(store, state, facts, self._subject.desired(*what))
+        missing = await self._reach(store, state, facts, self._subject.desired(*inputs))
         if not missing:
-            state.reconciled = what
-            if not asked:
+            state.reconciled = inputs
+            if not is_requested:
                 del self._states[key]
         return missing
 
@@ -156,12 +156,12 @@ class PodGroupReconciler:
         for facts in self._clusters:
             if self._subject.asked(facts) and (facts.namespace, facts.name) not in self._states:
                 self.queue.add((facts.namespace, facts.name))
-        found: dict[Key, Actual] = {}
+        actual_by_key: dict[Key, Actual] = {}
         for namespace in self._observing.namespaces:
-            found |= await store.all(namespace)
-        for key in {*found, *self._states}:
+            actual_by_key |= await store.all(namespace)
+        for key in {*actual_by_key, *self._states}:
             try:
-                differs = self._differs(store, key, found.get(key, Actual()))
+                differs = self._differs(store, key, actual_by_key.get(key, Actual()))
             # Our own bug, which the reconciliation of this RayCluster reports
             except Exception:  # noqa: BLE001
                 differs = True
@@ -184,7 +184,9 @@ class PodGroupReconciler:
         """Perform actions until none is left; return whether objects are missing."""
         for _ in range(_ROUNDS):
             actual = await store.of(facts, sorted(state.names))
-            state.names &= {(resource_of(seen), seen.identity.name) for seen in actual.all}
+            state.names &= {
+                (resource_of(seen_object), seen_object.identity.name) for seen_object in actual.all
+            }
             self._report(state, facts, tuple(foreign(desired, actual)))
             decided = await self._decide(store, facts, desired, actual)
             actions = await store.possible(facts, decided)
@@ -199,12 +201,12 @@ class PodGroupReconciler:
 
     def _report(self, state: _State, facts: RayClusterConfig, names: tuple[str, ...]) -> None:
         if names and names != state.foreign:
-            text = (
+            message = (
                 "%s of RayCluster %s/%s: %s exist already and are not its own; delete or rename "
                 "them"
             )
             place = facts.namespace, facts.name
-            _log.warning(text, self._subject.title, *place, ", ".join(names))
+            _log.warning(message, self._subject.title, *place, ", ".join(names))
         state.foreign = names
 
     async def _decide(

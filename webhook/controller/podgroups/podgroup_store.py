@@ -61,27 +61,29 @@ class PodGroupStore:
     async def all(self, namespace: str) -> dict[Key, Actual]:
         """Return the managed objects by RayCluster, in all namespaces if `namespace` is empty."""
         selector = ("labelSelector", f"{names.LABEL_MANAGED_BY}={names.MANAGER}")
-        found: defaultdict[Key, list[Seen]] = defaultdict(list)
+        seen_by_cluster: defaultdict[Key, list[Seen]] = defaultdict(list)
         for resource in self.resources:
-            for each in await self._list(resource, namespace, selector):
-                meta = each.metadata
+            for read_object in await self._list(resource, namespace, selector):
+                meta = read_object.metadata
                 place = meta.namespace or "", (meta.labels or {}).get(names.LABEL_CLUSTER, "")
-                found[place].append(each.seen(resource))
-        return {place: _actual(seen) for place, seen in found.items()}
+                seen_by_cluster[place].append(read_object.seen(resource))
+        return {place: _actual(seen_objects) for place, seen_objects in seen_by_cluster.items()}
 
     async def of(self, facts: RayClusterConfig, others: Iterable[Named] = ()) -> Actual:
         """Return the managed objects of a RayCluster, and the objects of the given names."""
         selector = ",".join(f"{key}={value}" for key, value in labels(facts.name).items())
-        found: dict[Named, Seen] = {}
+        seen_by_name: dict[Named, Seen] = {}
         for resource in self.resources:
-            for each in await self._list(resource, facts.namespace, ("labelSelector", selector)):
-                found[resource, each.metadata.name or ""] = each.seen(resource)
+            for read_object in await self._list(
+                resource, facts.namespace, ("labelSelector", selector)
+            ):
+                seen_by_name[resource, read_object.metadata.name or ""] = read_object.seen(resource)
         for resource, name in others:
-            if (resource, name) not in found:
+            if (resource, name) not in seen_by_name:
                 by_name = ("fieldSelector", f"metadata.name={name}")
-                for each in await self._list(resource, facts.namespace, by_name):
-                    found[resource, name] = each.seen(resource)
-        return _actual(found.values())
+                for read_object in await self._list(resource, facts.namespace, by_name):
+                    seen_by_name[resource, name] = read_object.seen(resource)
+        return _actual(seen_by_name.values())
 
     async def has_head(self, facts: RayClusterConfig) -> bool:
         selector = (
@@ -112,11 +114,11 @@ class PodGroupStore:
     def _warn_of_dropped_constraint(self, facts: RayClusterConfig, name: str) -> None:
         if not self._warned:
             self._warned = True
-            text = (
+            message = (
                 "PodGroup %s/%s: the API server dropped its topology constraint; turn on the "
                 "feature gate TopologyAwareWorkloadScheduling, or rely on the affinity of its pods"
             )
-            _log.warning(text, facts.namespace, name)
+            _log.warning(message, facts.namespace, name)
 
     async def _list(self, resource: str, namespace: str, selector: Selector) -> list[ReadObject]:
         return await list_all(self._api, self.path(resource, namespace), [selector], ReadObject)
@@ -127,15 +129,15 @@ class PodGroupStore:
 
     def body(self, facts: RayClusterConfig, creation: Create) -> Body:
         """Return a new object."""
-        wanted = creation.wanted
-        if isinstance(wanted, Workload):
-            kind, spec = "Workload", workload_spec(facts, wanted)
+        desired_object = creation.wanted
+        if isinstance(desired_object, Workload):
+            kind, spec = "Workload", workload_spec(facts, desired_object)
         else:
-            spec = pod_group_spec(wanted, creation.workload, newest=self.resizable)
+            spec = pod_group_spec(desired_object, creation.workload, newest=self.resizable)
             kind = "PodGroup"
         meta = {
-            **metadata(facts, wanted.name),
-            "annotations": {names.ANNOTATION_PRIORITY_CLASS: wanted.priority_class},
+            **metadata(facts, desired_object.name),
+            "annotations": {names.ANNOTATION_PRIORITY_CLASS: desired_object.priority_class},
         }
         version = f"{self.group}/{self._version}"
         return {"apiVersion": version, "kind": kind, "metadata": meta, "spec": spec}
@@ -144,6 +146,6 @@ class PodGroupStore:
 def _actual(found: Iterable[Seen]) -> Actual:
     every = tuple(found)
     return Actual(
-        tuple([each for each in every if isinstance(each, SeenPodGroup)]),
-        tuple([each for each in every if isinstance(each, SeenWorkload)]),
+        tuple([seen_object for seen_object in every if isinstance(seen_object, SeenPodGroup)]),
+        tuple([seen_object for seen_object in every if isinstance(seen_object, SeenWorkload)]),
     )

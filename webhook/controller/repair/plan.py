@@ -152,10 +152,12 @@ def plan(
         memory.version, memory.since = group.version, now
     extra = [Action(DELETE, host, DUPLICATE) for host in _duplicates(group, record)]
     if extra:
-        others = {deletion.host.uid for deletion in extra}
-        group = replace(group, pods=tuple(pod for pod in group.pods if pod.uid not in others))
-        found = plan(group, record, memory, limits, now, date)
-        return replace(found, actions=[*extra, *found.actions])
+        duplicate_uids = {deletion.host.uid for deletion in extra}
+        group = replace(
+            group, pods=tuple(pod for pod in group.pods if pod.uid not in duplicate_uids)
+        )
+        repair_plan = plan(group, record, memory, limits, now, date)
+        return replace(repair_plan, actions=[*extra, *repair_plan.actions])
     replicas = _replicas(group.pods)
     record = _settled(record, replicas, date)
     broken = _broken(group, record, replicas, memory, now)
@@ -201,7 +203,7 @@ def _duplicates(group: Group, record: Record) -> list[Host]:
 
 def _replicas(pods: Iterable[Host]) -> dict[str, list[Host]]:
     ordered = sorted(pods, key=lambda host: (host.identity.name, host.identity.host, host.uid))
-    return {name: list(each) for name, each in groupby(ordered, lambda host: host.identity.name)}
+    return {name: list(hosts) for name, hosts in groupby(ordered, lambda host: host.identity.name)}
 
 
 def _settled(record: Record, replicas: Mapping[str, Sequence[Host]], date: float) -> Record:
@@ -273,13 +275,13 @@ def _broken(
     group: Group, record: Record, replicas: Mapping[str, Sequence[Host]], memory: Memory, now: float
 ) -> dict[str, str]:
     """Return the replicas to repair with reasons, and remember the first observation."""
-    found = {
+    reasons_by_replica = {
         name: reason
         for name, pods in replicas.items()
         if (reason := _fault(group, record.whole.get(name), pods))
     }
-    memory.broken = {name: memory.broken.get(name, now) for name in found}
-    return found
+    memory.broken = {name: memory.broken.get(name, now) for name in reasons_by_replica}
+    return reasons_by_replica
 
 
 def _fault(group: Group, whole: Mapping[str, int] | None, pods: Sequence[Host]) -> str:
@@ -287,13 +289,13 @@ def _fault(group: Group, whole: Mapping[str, int] | None, pods: Sequence[Host]) 
     live = {host.id: host for host in pods if host.lives}
     if _all_deleting(pods):
         return ""
-    asked = group.repair and all(host.ours for host in pods)
+    is_repairable = group.repair and all(host.ours for host in pods)
     if whole is None:
         lacks = 0 < len(live) < group.hosts
-        return INCOMPLETE if asked and lacks and _full(group) else ""
+        return INCOMPLETE if is_repairable and lacks and _full(group) else ""
     if group.restart and 0 < _restarted(whole, live.values()) < len(live):
         return RESTARTED
-    return LOST if asked and not whole.keys() <= live.keys() else ""
+    return LOST if is_repairable and not whole.keys() <= live.keys() else ""
 
 
 def _full(group: Group) -> bool:

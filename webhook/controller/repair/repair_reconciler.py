@@ -95,13 +95,13 @@ class RepairReconciler:
         await self._check()
         if not self._allowed:
             return
-        asked = [facts for facts in self._clusters if _asked(facts)]
-        for facts in asked:
+        cluster_configs = [facts for facts in self._clusters if _asked(facts)]
+        for facts in cluster_configs:
             self.queue.add((facts.namespace, facts.name))
-        uids = {facts.uid for facts in asked}
-        for kept in (self._memories, self.waiting):
-            for place in [place for place in kept if place[0] not in uids]:
-                del kept[place]
+        uids = {facts.uid for facts in cluster_configs}
+        for state_by_place in (self._memories, self.waiting):
+            for place in [place for place in state_by_place if place[0] not in uids]:
+                del state_by_place[place]
         await self._store.records.prune(uids)
 
     async def _check(self) -> None:
@@ -117,11 +117,11 @@ class RepairReconciler:
         if unmet:
             self.queue.failures[UNPROTECTED] += 1
         if unmet and unmet != self._unmet:
-            text = (
+            message = (
                 "repair is off: %s, so everybody who may create pods could make one that counts as "
                 "a host. Apply it: kubectl apply -k manifests/policies/tenants"
             )
-            _log.error(text, unmet)
+            _log.error(message, unmet)
         elif self._unmet and not unmet:
             _log.info("repair is on: the policy for tenants is in force")
         self._unmet = unmet
@@ -132,8 +132,12 @@ class RepairReconciler:
             groups = await self._store.groups(facts)
             for name, group in groups.items():
                 records = await self._store.records.of(facts.uid)
-                kept = {each: record for each, record in records.items() if each in groups}
-                done |= await self._act(facts, name, group, kept)
+                group_records = {
+                    group_name: record
+                    for group_name, record in records.items()
+                    if group_name in groups
+                }
+                done |= await self._act(facts, name, group, group_records)
             if not done:
                 return
 
@@ -148,16 +152,18 @@ class RepairReconciler:
         place = facts.uid, name
         memory = self._memories.setdefault(place, Memory())
         record = records.get(name, EMPTY)
-        found = plan(group, record, memory, self._limits, self._time_source.clock(), time())
-        self._say(facts, name, self.waiting.get(place, {}), found.waiting)
-        self.waiting[place] = found.waiting
-        if found.record != record:
-            await self._store.records.write(facts.uid, {**records, name: found.record})
-        for action in found.actions:
+        repair_plan = plan(group, record, memory, self._limits, self._time_source.clock(), time())
+        self._say(facts, name, self.waiting.get(place, {}), repair_plan.waiting)
+        self.waiting[place] = repair_plan.waiting
+        if repair_plan.record != record:
+            await self._store.records.write(facts.uid, {**records, name: repair_plan.record})
+        for action in repair_plan.actions:
             if action.kind != DELETE:
                 await self._perform(facts, action)
-        await self._delete(facts, name, [each for each in found.actions if each.kind == DELETE])
-        return any(action.kind != UNMARK for action in found.actions)
+        await self._delete(
+            facts, name, [deletion for deletion in repair_plan.actions if deletion.kind == DELETE]
+        )
+        return any(action.kind != UNMARK for action in repair_plan.actions)
 
     async def _delete(self, facts: RayClusterConfig, group: str, actions: Sequence[Action]) -> None:
         """Delete pods concurrently, and report the deleted ones: KubeRay replaces a pod as soon as
@@ -173,7 +179,7 @@ class RepairReconciler:
                 replica = action.host.identity.name
                 deleted.setdefault((replica, action.reason), []).append(action.host.name)
         if deleted:
-            notices = [_notice(facts, group, *each, pods) for each, pods in deleted.items()]
+            notices = [_notice(facts, group, *key, pods) for key, pods in deleted.items()]
             await self._record(notices, time())
         for error in results:
             if isinstance(error, BaseException):
@@ -190,10 +196,10 @@ class RepairReconciler:
         if action.kind == DELETE:
             reason = action.reason
             self.deleted[reason] = self.deleted.get(reason, 0) + 1
-            text = "repair: deleted pod %s/%s of %s: %s"
+            message = "repair: deleted pod %s/%s of %s: %s"
             host = action.host
-            called = f"replica {host.identity.name}"
-            _log.warning(text, facts.namespace, host.name, called, reason)
+            replica_label = f"replica {host.identity.name}"
+            _log.warning(message, facts.namespace, host.name, replica_label, reason)
         return True
 
     def _say(
@@ -202,8 +208,8 @@ class RepairReconciler:
         """Log the reason why a broken replica is not replaced, if the reason is new."""
         for replica, why in now.items():
             if before.get(replica) != why:
-                text = "repair: %s of group %s of RayCluster %s/%s is broken, and waits: %s"
-                _log.info(text, f"replica {replica}", group, facts.namespace, facts.name, why)
+                message = "repair: %s of group %s of RayCluster %s/%s is broken, and waits: %s"
+                _log.info(message, f"replica {replica}", group, facts.namespace, facts.name, why)
 
 
 def _asked(facts: RayClusterConfig) -> bool:
@@ -213,10 +219,10 @@ def _asked(facts: RayClusterConfig) -> bool:
 def _notice(
     facts: RayClusterConfig, group: str, replica: str, reason: str, pods: list[str]
 ) -> EventRequest:
-    names, called = ", ".join(pods), f"replica {replica}"
-    kind, text = REPLACED, f"{called} is replaced, {reason}: deleted {names}"
+    names, replica_label = ", ".join(pods), f"replica {replica}"
+    kind, message = REPLACED, f"{replica_label} is replaced, {reason}: deleted {names}"
     if reason == DUPLICATE:
         kind = DUPLICATED
-        text = f"{called} is complete without {names}: deleted, {reason}"
+        message = f"{replica_label} is complete without {names}: deleted, {reason}"
     key = tracker.Key(facts.uid, (group, replica), kind)
-    return EventRequest(key, "Warning", facts.namespace, facts.name, text[:NOTE_MAX])
+    return EventRequest(key, "Warning", facts.namespace, facts.name, message[:NOTE_MAX])

@@ -47,9 +47,9 @@ class RepairRecords:
         self._known = None
 
     async def of(self, uid: str) -> Records:
-        text = ((await self._read()).data or {}).get(uid, "{}")
+        json_text = ((await self._read()).data or {}).get(uid, "{}")
         try:
-            return json.decode(text, type=dict[str, Record])
+            return json.decode(json_text, type=dict[str, Record])
         except DecodeError as error:
             warning = (
                 "repair: key %s of ConfigMap %s is not a record of this version (%s): it is "
@@ -60,8 +60,8 @@ class RepairRecords:
 
     async def write(self, uid: str, records: Records) -> None:
         """Write the records of a RayCluster. A change since the read is a conflict."""
-        kept = {group: record for group, record in records.items() if record != EMPTY}
-        value = json.encode(kept, order="deterministic").decode()
+        nonempty_records = {group: record for group, record in records.items() if record != EMPTY}
+        value = json.encode(nonempty_records, order="deterministic").decode()
         await self._change({"op": "add", "path": pointer("data", uid), "value": value})
 
     async def prune(self, uids: Collection[str]) -> None:
@@ -71,11 +71,11 @@ class RepairRecords:
             await self._change(*({"op": "remove", "path": pointer("data", uid)} for uid in gone))
 
     async def _change(self, *changes: Operation) -> None:
-        known = await self._read()
-        if known.data is None:
+        config_map = await self._read()
+        if config_map.data is None:
             changes = ({"op": "add", "path": "/data", "value": {}}, *changes)
         self.discard()
-        await self._api.patch(self._path, changes, known.metadata.resource_version)
+        await self._api.patch(self._path, changes, config_map.metadata.resource_version)
 
     async def _read(self) -> _ConfigMap:
         if self._known is None:

@@ -52,10 +52,10 @@ class RepairStore:
         """Return why the tenant policy is not in force, or an empty string."""
         for plural, kind in _POLICY_KINDS.items():
             path = f"/apis/admissionregistration.k8s.io/v1/{plural}/{POLICY}"
-            found = await self._api.find(path, _Policy)
-            if found is None:
+            policy = await self._api.find(path, _Policy)
+            if policy is None:
                 return f"there is no {kind} {POLICY}"
-            actions = found.spec.validation_actions
+            actions = policy.spec.validation_actions
             if actions is not None and "Deny" not in actions:
                 return f"{kind} {POLICY} has validationActions {actions}, without Deny"
         return ""
@@ -66,8 +66,11 @@ class RepairStore:
         """
         path = f"/apis/{names.RAY_GROUP}/v1/namespaces/{quote(known.namespace)}/rayclusters"
         selection = [("fieldSelector", f"metadata.name={known.name}")]
-        found = await list_all(self._api, path, selection, LiveCluster)
-        cluster = next((each for each in found if each.metadata.uid == known.uid), None)
+        clusters = await list_all(self._api, path, selection, LiveCluster)
+        cluster = next(
+            (live_cluster for live_cluster in clusters if live_cluster.metadata.uid == known.uid),
+            None,
+        )
         if cluster is None:
             return {}
         facts = facts_of(cluster, ignoring=self._ignoring)
@@ -135,7 +138,10 @@ def _hosts_of(pods: Sequence[LivePod], group: str, hosts: int) -> Iterator[Host]
 def _host_of(pod: LivePod, identity: HostIdentity) -> Host:
     meta = pod.metadata
     ray = (pod.spec.ray or Container()).name
-    statuses = {each.name: each for each in pod.status.container_statuses or ()}
+    statuses = {
+        container_status.name: container_status
+        for container_status in pod.status.container_statuses or ()
+    }
     status = statuses.get(ray, ContainerStatus())
     return Host(
         name=pod.name,
