@@ -130,9 +130,9 @@ def after(
     unreadable.
     """
     ours = [
-        (each.metadata.name or "", webhook)
-        for each in (*(probed.mutating or ()), *(probed.validating or ()))
-        for webhook in each.webhooks or ()
+        (configuration.metadata.name or "", webhook)
+        for configuration in (*(probed.mutating or ()), *(probed.validating or ()))
+        for webhook in configuration.webhooks or ()
         if webhook.name.endswith(OURS)
     ]
     yield from _results(
@@ -164,8 +164,8 @@ def of_files(
 
 def _results(*checks: tuple[str, Iterator[Found]]) -> Iterator[Result]:
     for name, every in checks:
-        for verdict, text, remedy in every:
-            yield Result(name, verdict, text, remedy)
+        for verdict, message, remedy in every:
+            yield Result(name, verdict, message, remedy)
 
 
 def _fine(text: str) -> Found:
@@ -183,13 +183,13 @@ def where(namespace: str) -> str:
 
 
 def _kubernetes(probed: Probed) -> Iterator[Found]:
-    text = str(probed.version.get("gitVersion", ""))
-    found = _release(text)
-    if found is None:
-        what = f"the API server has version {text!r}, which is no release of Kubernetes"
-        yield "unknown", what, "check that the context is a Kubernetes cluster"
+    git_version = str(probed.version.get("gitVersion", ""))
+    release = _release(git_version)
+    if release is None:
+        message = f"the API server has version {git_version!r}, which is no release of Kubernetes"
+        yield "unknown", message, "check that the context is a Kubernetes cluster"
     else:
-        yield _recent(f"Kubernetes {text}", found, OLDEST_KUBERNETES)
+        yield _recent(f"Kubernetes {git_version}", release, OLDEST_KUBERNETES)
 
 
 def _recent(text: str, found: tuple[int, int] | None, oldest: tuple[int, int]) -> Found:
@@ -217,8 +217,8 @@ def _operators(probed: Probed) -> Iterator[Found]:
         )
         yield "warning", "no KubeRay operator was found", advice
     for image, gates in map(_started, probed.operators or ()):
-        text = f"KubeRay {image.rpartition('/')[2]}{f', gates {gates}' if gates else ''}"
-        yield _recent(text, _release(image.rpartition(":")[2]), OLDEST_KUBERAY)
+        message = f"KubeRay {image.rpartition('/')[2]}{f', gates {gates}' if gates else ''}"
+        yield _recent(message, _release(image.rpartition(":")[2]), OLDEST_KUBERAY)
 
 
 def _pod_spec(deployment: Object) -> Object:
@@ -229,7 +229,7 @@ def _pod_spec(deployment: Object) -> Object:
 def _started(deployment: Object) -> tuple[str, str]:
     """Return the image of an operator and its `feature-gates` argument."""
     container = (_pod_spec(deployment).get("containers") or [{}])[0]
-    pairs = (str(each).lstrip("-").partition("=") for each in container.get("args") or ())
+    pairs = (str(argument).lstrip("-").partition("=") for argument in container.get("args") or ())
     gates = (value for name, _, value in pairs if name == "feature-gates")
     return str(container.get("image", "")), next(gates, "")
 
@@ -244,21 +244,21 @@ def _gates(probed: Probed, settings: Assumed | None) -> Iterator[Found]:
     image, argument = _started(probed.operators[0])
     release = _release(image.rpartition(":")[2])
     pairs = (pair.partition("=")[::2] for pair in argument.split(","))
-    given = {name.strip(): value.strip().lower() in _ON for name, value in pairs}
+    operator_gates = {name.strip(): value.strip().lower() in _ON for name, value in pairs}
     actual, assumed, default = (
-        RuleSettings(gates=gates, kuberay=release) for gates in (given, settings.gates, {})
+        RuleSettings(gates=gates, kuberay=release) for gates in (operator_gates, settings.gates, {})
     )
     wrong = [gate for gate in GATES if actual.enabled(gate) != assumed.enabled(gate)]
     if not wrong:
         yield _fine("the rules assume the feature gates of the operator")
         return
-    wanted = [g for g in GATES if g in wrong or actual.enabled(g) != default.enabled(g)]
+    gates_to_set = [g for g in GATES if g in wrong or actual.enabled(g) != default.enabled(g)]
     on = {gate: str(actual.enabled(gate)).lower() for gate in GATES}
-    shown = ", ".join(f"{gate}={on[gate]}" for gate in wrong)
+    gate_values = ", ".join(f"{gate}={on[gate]}" for gate in wrong)
     yield (
         "warning",
-        f"the operator runs with {shown}, and the rules assume the opposite",
-        f"set validation.gates to {{{', '.join(f'{gate}: {on[gate]}' for gate in wanted)}}}",
+        f"the operator runs with {gate_values}, and the rules assume the opposite",
+        f"set validation.gates to {{{', '.join(f'{gate}: {on[gate]}' for gate in gates_to_set)}}}",
     )
 
 
@@ -269,17 +269,19 @@ def _accounts(probed: Probed, settings: Assumed | None) -> Iterator[Found]:
     if settings is None:
         yield _unread(probed, "configmaps", "the setting validation.operators is not known")
         return
-    missing = [each for each in map(_account, probed.operators) if each not in settings.operators]
+    missing = [
+        account for account in map(_account, probed.operators) if account not in settings.operators
+    ]
     if not missing:
         yield _fine("validation.operators contains the account of the operator")
         return
-    text = (
+    message = (
         f"the operator runs as {', '.join(missing)}, which validation.operators does not contain: "
         "RayClusters that it creates for RayJobs and RayServices can be denied"
     )
     yield (
         "warning",
-        text,
+        message,
         f"set validation.operators to [{', '.join((*settings.operators, *missing))}]",
     )
 
@@ -302,17 +304,17 @@ def _cert_manager(probed: Probed) -> Iterator[Found]:
 
 
 def _registered(probed: Probed, ours: Container[str]) -> Iterator[Found]:
-    for name, known, what in (
+    for name, configurations, resource in (
         (PODS_WEBHOOK, probed.mutating, "mutatingwebhookconfigurations"),
         (CLUSTERS_WEBHOOK, probed.validating, "validatingwebhookconfigurations"),
     ):
-        if known is None:
-            yield _unread(probed, what, f"it is not known whether {name} is registered")
+        if configurations is None:
+            yield _unread(probed, resource, f"it is not known whether {name} is registered")
         elif name in ours:
             yield _fine(f"{name} is registered")
         else:
-            text = f"no webhook configuration contains {name}"
-            yield "error", text, "install the webhook: docs/install.md"
+            message = f"no webhook configuration contains {name}"
+            yield "error", message, "install the webhook: docs/install.md"
 
 
 def _bundles(
@@ -321,7 +323,7 @@ def _bundles(
     for configuration, webhook in ours:
         bundle = webhook.client_config.ca_bundle
         until = expiry(bundle) if bundle else None
-        called = f"the caBundle of {webhook.name}"
+        bundle_name = f"the caBundle of {webhook.name}"
         if not bundle:
             advice = (
                 "check what writes it: cert-manager's cainjector, or in self-signed mode the "
@@ -331,17 +333,17 @@ def _bundles(
         elif until is None:
             yield (
                 "error",
-                f"{called} contains no certificate",
+                f"{bundle_name} contains no certificate",
                 "remove it, so that it is written again",
             )
         elif until <= now:
             yield (
                 "error",
-                f"{called} has expired",
+                f"{bundle_name} has expired",
                 "check the Certificate ray-webhook-tls, or the log event webhook.certs",
             )
         else:
-            yield _fine(f"{called} is valid for {counted(int((until - now) // 86400), 'day')}")
+            yield _fine(f"{bundle_name} is valid for {counted(int((until - now) // 86400), 'day')}")
 
 
 def _without_webhook(ours: Sequence[Webhook]) -> str:
@@ -368,8 +370,8 @@ def _endpoints(probed: Probed, ours: Sequence[Webhook]) -> Iterator[Found]:
                 f"check its pods: kubectl get pods -n {service.partition('/')[0]}; /readyz?verbose "
                 "shows the unmet conditions of a pod"
             )
-            text = f"no pod is ready behind service {service}: {_without_webhook(ours)}"
-            yield "error", text, advice
+            message = f"no pod is ready behind service {service}: {_without_webhook(ours)}"
+            yield "error", message, advice
 
 
 _WITHOUT_QUOTAS: Final = (
@@ -406,11 +408,11 @@ def _rights(probed: Probed) -> Iterator[Found]:
     account = probed.accounts[0]
     for right, allowed in probed.rights.items():
         if allowed is None:
-            what = f"it is not known whether {account} may {right}"
-            yield _unread(probed, "subjectaccessreviews", what)
+            message = f"it is not known whether {account} may {right}"
+            yield _unread(probed, "subjectaccessreviews", message)
         elif not allowed:
-            found = next(row for row in _WITHOUT_RIGHT if row[0] in right)
-            yield found[1], f"{account} may not {right}{found[2]}", found[3]
+            missing_right = next(row for row in _WITHOUT_RIGHT if row[0] in right)
+            yield missing_right[1], f"{account} may not {right}{missing_right[2]}", missing_right[3]
     if probed.rights and all(probed.rights.values()):
         yield _fine(f"{account} may {', '.join(probed.rights)}")
 
@@ -426,14 +428,16 @@ _UNWRITABLE: Final = (
 def _reservations(probed: Probed) -> Iterator[Found]:
     """Yield whether reservations can be written: Leases created and replaced."""
     refused = {name: tried for name, tried in probed.reservations.items() if tried.refused}
-    own = [tried.refused for tried in refused.values() if _LACKS_RIGHT.search(tried.refused)]
-    if own:
-        text = f"you may not make dry runs of Leases: {own[0]}"
-        yield "unknown", text, "use an account that may create and update Leases there"
+    user_refusals = [
+        tried.refused for tried in refused.values() if _LACKS_RIGHT.search(tried.refused)
+    ]
+    if user_refusals:
+        message = f"you may not make dry runs of Leases: {user_refusals[0]}"
+        yield "unknown", message, "use an account that may create and update Leases there"
     for name, tried in refused.items():
-        if tried.refused not in own:
-            text = f"Lease {name} cannot be written, so nothing can be reserved: {tried.refused}"
-            yield "error", text, _UNREADABLE if tried.reason == "unreadable" else _UNWRITABLE
+        if tried.refused not in user_refusals:
+            message = f"Lease {name} cannot be written, so nothing can be reserved: {tried.refused}"
+            yield "error", message, _UNREADABLE if tried.reason == "unreadable" else _UNWRITABLE
     if probed.reservations and not refused:
         yield _fine(f"{counted(len(probed.reservations), 'Lease')} can be written, in dry runs")
 
@@ -441,10 +445,10 @@ def _reservations(probed: Probed) -> Iterator[Found]:
 def _second(mutating: Collection[WebhookConfiguration] | None) -> Iterator[Found]:
     if mutating is None:
         return
-    others = list(second_webhook(mutating))
-    for other in others:
-        yield "error", other.message, f"{other.remedy}: {other.command}"
-    if not others:
+    problems = list(second_webhook(mutating))
+    for problem in problems:
+        yield "error", problem.message, f"{problem.remedy}: {problem.command}"
+    if not problems:
         yield _fine("no second webhook for Ray pods is registered")
 
 
@@ -467,20 +471,24 @@ def _patch(probed: Probed) -> Iterator[Found]:
     its RayCluster does not exist.
     """
     tried = probed.worker
-    what = f"a worker pod of {probed.owner}" if probed.owner else "a worker pod"
+    pod_description = f"a worker pod of {probed.owner}" if probed.owner else "a worker pod"
     labels = (tried.stored or {}).get("metadata", {}).get("labels") or {}
     index = labels.get(names.LABEL_REPLICA_INDEX)
     if probed.owner and index is not None:
-        yield _fine(f"{what} gets its identity, in a dry run: replica {index}")
+        yield _fine(f"{pod_description} gets its identity, in a dry run: replica {index}")
     elif _denied_by(tried, PODS_WEBHOOK) and probed.owner:
-        yield "warning", f"{what} is denied: {tried.refused}", "fix what the message names"
+        yield (
+            "warning",
+            f"{pod_description} is denied: {tried.refused}",
+            "fix what the message names",
+        )
     elif _denied_by(tried, PODS_WEBHOOK):
         yield _fine("a worker pod without a RayCluster is denied, in a dry run")
     elif tried.stored is not None:
         advice = "check the selectors of its configuration, and that its pods are ready"
-        yield "error", f"{what} is unchanged: the webhook is not called", advice
+        yield "error", f"{pod_description} is unchanged: the webhook is not called", advice
     else:
-        yield _other_refusal(tried, what)
+        yield _other_refusal(tried, pod_description)
 
 
 def _denied_by(tried: Tried, webhook: str) -> bool:
@@ -513,16 +521,16 @@ def _other_refusal(tried: Tried, what: str) -> Found:
     """
     failed = _FAILED.search(tried.refused)
     if failed is not None:
-        advice = next(text for cause, text in _CAUSES if re.search(cause, tried.refused))
+        advice = next(remedy for cause, remedy in _CAUSES if re.search(cause, tried.refused))
         return "error", f"the API server cannot call {failed[1]}: {tried.refused}", advice
     if not tried.refused:
         return "unknown", f"no dry run of {what} was made", "name a namespace with -n"
-    text = f"a dry run of {what} is refused"
+    message = f"a dry run of {what} is refused"
     if tried.reason == "forbidden" and "admission webhook" not in tried.refused:
-        return "unknown", f"{text}: {tried.refused}", "use an account that may create it"
+        return "unknown", f"{message}: {tried.refused}", "use an account that may create it"
     return (
         "unknown",
-        f"{text}, but not by this webhook: {tried.refused}",
+        f"{message}, but not by this webhook: {tried.refused}",
         "try another namespace, with -n",
     )
 
@@ -543,16 +551,18 @@ def _workers(probed: Probed) -> Iterator[Found]:
 
 
 def _identities(cluster_report: ClusterReport, scope: str, *, of_files: bool) -> Iterator[Found]:
-    found = cluster_report.every_problem
-    wrong = [each for each in found if each.level == ERROR and each.id in _OF_IDENTITIES]
-    for each in wrong:
-        text = f"{each.namespace}/{each.cluster}: {each.message}"
-        yield "error", text, f"{each.remedy}: {each.command}"
+    problems = cluster_report.every_problem
+    wrong = [
+        problem for problem in problems if problem.level == ERROR and problem.id in _OF_IDENTITIES
+    ]
+    for problem in wrong:
+        message = f"{problem.namespace}/{problem.cluster}: {problem.message}"
+        yield "error", message, f"{problem.remedy}: {problem.command}"
     if not wrong:
         workers = sum(
             bool(host.pods)
-            for each in cluster_report.clusters
-            for group in each.groups
+            for cluster in cluster_report.clusters
+            for group in cluster.groups
             for replica in group.replicas
             for host in replica.hosts
         )
