@@ -388,9 +388,9 @@ class Settings(_Section):
 @cache
 def schema() -> dict[str, Any]:
     """Return the JSON Schema of the settings file, without references."""
-    found = Settings.model_json_schema()
+    json_schema = Settings.model_json_schema()
     inlined: dict[str, Any] = _inlined(
-        {key: value for key, value in found.items() if key != "$defs"}, found["$defs"]
+        {key: value for key, value in json_schema.items() if key != "$defs"}, json_schema["$defs"]
     )
     head = {"apiVersion": {"const": API_VERSION}, "kind": {"const": KIND}}
     return inlined | {"properties": head | inlined["properties"], "required": [*head]}
@@ -399,13 +399,13 @@ def schema() -> dict[str, Any]:
 @cache
 def known() -> dict[str, Mapping[str, Any]]:
     """Return the schema of every setting by its dotted name, in order, without the sections."""
-    found: dict[str, Mapping[str, Any]] = {}
+    schemas_by_name: dict[str, Mapping[str, Any]] = {}
     for name, node in schema()["properties"].items():
         if "properties" in node:
-            found |= {f"{name}.{each}": inner for each, inner in node["properties"].items()}
+            schemas_by_name |= {f"{name}.{key}": inner for key, inner in node["properties"].items()}
         elif "const" not in node:
-            found[name] = node
-    return found
+            schemas_by_name[name] = node
+    return schemas_by_name
 
 
 def _inlined(node: Any, definitions: Mapping[str, Any]) -> Any:  # noqa: ANN401 - JSON

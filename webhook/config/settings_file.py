@@ -100,19 +100,21 @@ def read_settings_file(file: str) -> dict[str, Any]:
     try:
         data = Path(file).read_bytes()
     except OSError as error:
-        text = f"{error.strerror}: give the path of a file with settings"
-        raise ManifestError(file, 0, text) from None
-    documents = [each.document for each in read_strictly(file, data)]
+        message = f"{error.strerror}: give the path of a file with settings"
+        raise ManifestError(file, 0, message) from None
+    documents = [manifest.document for manifest in read_strictly(file, data)]
     if len(documents) != 1:
-        text = f"it has {len(documents)} documents, and has to have one: {_BEGINNING}"
-        raise ManifestError(file, 0, text)
+        message = f"it has {len(documents)} documents, and has to have one: {_BEGINNING}"
+        raise ManifestError(file, 0, message)
     if tagged := unknown_tag(text_of(file, data)):
         raise ManifestError(file, tagged[0], f"the tag {tagged[1]} is unknown: remove it")
-    found = documents[0]
-    if not isinstance(found, dict):
+    settings = documents[0]
+    if not isinstance(settings, dict):
         raise ManifestError(file, 0, f"it is not a map: {_BEGINNING}")
-    version, kind = found.pop("apiVersion", None), found.pop("kind", None)
+    version, kind = settings.pop("apiVersion", None), settings.pop("kind", None)
     if (version, kind) != (API_VERSION, KIND):
-        text = f"it has apiVersion {version or '(none)'} and kind {kind or '(none)'}; {_BEGINNING}"
-        raise ManifestError(file, 0, text)
-    return found
+        message = (
+            f"it has apiVersion {version or '(none)'} and kind {kind or '(none)'}; {_BEGINNING}"
+        )
+        raise ManifestError(file, 0, message)
+    return settings

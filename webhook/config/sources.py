@@ -78,7 +78,7 @@ def settings_of(process: str) -> list[str]:
     return [
         name
         for name in known()
-        if any(f"{name}.".startswith(f"{each}.") for each in PROCESSES[process])
+        if any(f"{name}.".startswith(f"{section}.") for section in PROCESSES[process])
     ]
 
 
@@ -129,11 +129,11 @@ def read_settings(
     if parser is None:
         parser = argparse.ArgumentParser(f"ray-webhook {process}")
         add_flags(process, parser)
-    given = vars(parser.parse_args(list(arguments)))
-    file = given.pop("config") or os.environ.get(CONFIG)
+    flag_values = vars(parser.parse_args(list(arguments)))
+    file = flag_values.pop("config") or os.environ.get(CONFIG)
     document = read_settings_file(file) if file else {}
     named = {name: os.environ.get(variable(name)) for name in known()}
-    for values in (named, given):
+    for values in (named, flag_values):
         for name, value in values.items():
             if value is not None:
                 _put(document, name, value)
@@ -184,12 +184,12 @@ def allowed(node: Mapping[str, Any]) -> str:
 
 def _plain(node: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the schema of an optional value."""
-    found: Mapping[str, Any] = node["anyOf"][0] if "anyOf" in node else node
-    return found
+    plain_node: Mapping[str, Any] = node["anyOf"][0] if "anyOf" in node else node
+    return plain_node
 
 
 def _choices(node: Mapping[str, Any]) -> list[str]:
-    return [each for each in node.get("enum", ()) if isinstance(each, str)]
+    return [choice for choice in node.get("enum", ()) if isinstance(choice, str)]
 
 
 def _help(node: Mapping[str, Any]) -> str:
@@ -198,8 +198,8 @@ def _help(node: Mapping[str, Any]) -> str:
         return str(node["description"])
     if isinstance(default, list):
         default = ",".join(default)
-    shown = str(default).lower() if isinstance(default, bool) else default
-    return f"{node['description']} (default: {shown})"
+    default_text = str(default).lower() if isinstance(default, bool) else default
+    return f"{node['description']} (default: {default_text})"
 
 
 def _put(document: dict[str, Any], name: str, value: str | list[str]) -> None:
@@ -208,9 +208,9 @@ def _put(document: dict[str, Any], name: str, value: str | list[str]) -> None:
     node = document.setdefault(section, {}) if section else document
     if not isinstance(node, dict):  # the file is invalid; reported by the validation
         return
-    text = ",".join(value) if isinstance(value, list) else value
+    value_text = ",".join(value) if isinstance(value, list) else value
     kind = _plain(known()[name]).get("type")
-    node[last] = _decoded(name, text) if kind in {"array", "object"} else text
+    node[last] = _decoded(name, value_text) if kind in {"array", "object"} else value_text
 
 
 def _decoded(name: str, text: str) -> object:
@@ -236,25 +236,27 @@ def _refuse_unknown(environ: Mapping[str, str]) -> None:
     if not wrong:
         return
     close = [f"{name}{_neighbour(name, variables, PREFIX)}" for name in wrong]
-    text = (
+    message = (
         f"unknown environment variables {', '.join(close)}; known are "
         f"{', '.join(sorted(variables))}"
     )
     if any(name.endswith(("_SERVICE_HOST", "_TCP", "_PORT")) for name in wrong):
-        text += "; variables of Kubernetes Services are switched off by `enableServiceLinks: false`"
-    raise InputError(text)
+        message += (
+            "; variables of Kubernetes Services are switched off by `enableServiceLinks: false`"
+        )
+    raise InputError(message)
 
 
 def _explain(item: Mapping[str, Any]) -> str:
     """Return one line about a value that pydantic rejects."""
     place, node = item["loc"], schema()
-    name = ".".join(str(each) if each != "" else '""' for each in place)
+    name = ".".join(str(key) if key != "" else '""' for key in place)
     if item["type"] == "extra_forbidden":
         if name in known():
             nested = name.replace(".", ": {")
             return f"setting {name} is one key, and has to be in a map: {nested}: ...}}"
         section = name[: name.rfind(".") + 1]
-        ends = (each.removeprefix(section) for each in known() if each.startswith(section))
+        ends = (setting.removeprefix(section) for setting in known() if setting.startswith(section))
         siblings = list(dict.fromkeys(section + end.partition(".")[0] for end in ends))
         near = _neighbour(name, siblings, section)
         return f"setting {name} does not exist{near}; known are {', '.join(siblings)}"
@@ -264,15 +266,18 @@ def _explain(item: Mapping[str, Any]) -> str:
         return f"setting {name} is required"
     for word in place:
         inner = _plain(node)
-        others = (*inner.get("patternProperties", {}).values(), inner.get("additionalProperties"))
-        found = inner.get("properties", {}).get(word), *others, inner.get("items")
-        node = next((each for each in found if isinstance(each, dict)), {})
-    given = "empty" if item["input"] is None else repr(item["input"])
-    return f"setting {name} is {given}, and has to be {allowed(node)}"
+        other_schemas = (
+            *inner.get("patternProperties", {}).values(),
+            inner.get("additionalProperties"),
+        )
+        candidates = inner.get("properties", {}).get(word), *other_schemas, inner.get("items")
+        node = next((candidate for candidate in candidates if isinstance(candidate, dict)), {})
+    value_text = "empty" if item["input"] is None else repr(item["input"])
+    return f"setting {name} is {value_text}, and has to be {allowed(node)}"
 
 
 def _neighbour(name: str, others: Iterable[str], prefix: str) -> str:
     """Return a suggestion if a name is similar after the prefix of all; empty otherwise."""
-    ends = sorted(each.removeprefix(prefix) for each in others)
+    ends = sorted(other_name.removeprefix(prefix) for other_name in others)
     close = get_close_matches(name.removeprefix(prefix), ends, n=1, cutoff=0.75)
     return f" (did you mean {prefix}{close[0]}?)" if close else ""
