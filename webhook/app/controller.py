@@ -147,8 +147,10 @@ def _reporter(
 def _repairer(
     observing: Observing, index: GroupIndex, metrics: Metrics, settings: Settings, identity: str
 ) -> _Work:
-    own, api = settings.installation, observing.api
-    records = RepairRecords(api, own_namespace(own.namespace), f"{own.name}-controller")
+    installation, api = settings.installation, observing.api
+    records = RepairRecords(
+        api, own_namespace(installation.namespace), f"{installation.name}-controller"
+    )
     store = RepairStore(api, records, ignoring=settings.ignore.rayclusters)
     record = EventRecorder(api, identity).record
     repairer = RepairReconciler(lambda: observing.synced, index.clusters, store, record)
@@ -156,7 +158,7 @@ def _repairer(
     metrics.expose(table.REPAIR_FAILURES, lambda: repairer.queue.failures)
     metrics.expose(
         table.REPAIR_WAITING_REPLICAS,
-        lambda: Counter(why for found in repairer.waiting.values() for why in found.values()),
+        lambda: Counter(why for reasons in repairer.waiting.values() for why in reasons.values()),
     )
     return repairer.run
 
@@ -166,9 +168,9 @@ def replica_metrics(metrics: Metrics, last: Callable[[], TrackedProblems]) -> No
 
     def by_group(value: Callable[[Tally], float | None]) -> Callable[[], dict[_Group, float]]:
         return lambda: {
-            (tally.namespace, tally.cluster, tally.group): found
+            (tally.namespace, tally.cluster, tally.group): number
             for tally in last().tallies
-            if (found := value(tally)) is not None
+            if (number := value(tally)) is not None
         }
 
     metrics.expose(

@@ -45,7 +45,9 @@ def watch_metrics(
     metrics.expose(table.WATCH_SYNCED, by_watch(lambda watch: watch.synced))
     metrics.expose(
         table.WATCH_AGE,
-        lambda: {_labels(each): clock() - each.contacted_at for each in watches() if each.synced},
+        lambda: {
+            _labels(watch): clock() - watch.contacted_at for watch in watches() if watch.synced
+        },
     )
     metrics.expose(table.WATCH_LISTS, by_watch(lambda watch: watch.counters.lists))
     metrics.expose(table.WATCH_OPENED, by_watch(lambda watch: watch.counters.watches))

@@ -53,8 +53,8 @@ def admin_server(
     refused: Callable[[int, str], None] = lambda _status, _reason: None,
 ) -> HttpServer:
     """Return the server of probes and metrics; it makes expositions at a limited rate."""
-    application, own = admin_application(gate, PacedScrapes(exposition)), settings.listen
-    return HttpServer(application, own.host, own.admin_port, refused=refused)
+    application, listen = admin_application(gate, PacedScrapes(exposition)), settings.listen
+    return HttpServer(application, listen.host, listen.admin_port, refused=refused)
 
 
 class RunnableEndedError(Exception):

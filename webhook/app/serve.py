@@ -142,11 +142,11 @@ def _reviewers(
 ) -> dict[str, Reviewer]:
     ignoring = settings.ignore.rayclusters
     components = settings.installation.components
-    kept = "pod-groups" in components or settings.standalone
-    metrics.expose(table.SCHEDULING_ENABLED, lambda: kept)
+    pod_groups_enabled = "pod-groups" in components or settings.standalone
+    metrics.expose(table.SCHEDULING_ENABLED, lambda: pod_groups_enabled)
     policy = Policy(
         cluster.inform is None,
-        kept,
+        pod_groups_enabled,
         settings.affinity.apart,
         settings.termination.drain_seconds,
         settings.topology.zones == "on",
@@ -195,8 +195,8 @@ def _followed(settings: Settings, metrics: Metrics, seconds: float) -> _Cluster:
     store = LeaseStore(api, own_namespace(settings.installation.namespace))
     reservations = Reservations(store, cluster.reader, members, clusters)
     _reservation_metrics(metrics, reservations)
-    asked, inform = _discoveries(settings, api, seconds)
-    parts: dict[str, Runnable] = {"watches": cluster, "reservations": store, **asked}
+    discoveries, inform = _discoveries(settings, api, seconds)
+    parts: dict[str, Runnable] = {"watches": cluster, "reservations": store, **discoveries}
     bindings = None
     if settings.topology.node_labels:
         parts["nodes"] = nodes = Nodes(api, settings.topology.node_labels)
@@ -218,7 +218,10 @@ def _followed(settings: Settings, metrics: Metrics, seconds: float) -> _Cluster:
             "worker pods": cluster.pods_synced,
             "RayClusters": cluster.clusters_synced,
             "Leases": lambda: store.accepted,
-            **{name: partial(getattr, each, "answered") for name, each in asked.items()},
+            **{
+                name: partial(getattr, discovery, "answered")
+                for name, discovery in discoveries.items()
+            },
         },
         inform,
         bindings,
@@ -235,13 +238,13 @@ def _discoveries(
     kuberay = Discovery(KubeRayStored(api), seconds)
     kubernetes = Discovery(KubernetesRelease(api), seconds)
     domains = Discovery(DomainsServed(api), seconds)
-    asked: dict[str, Discovery[Any]] = {"discovery": pod_groups}
+    discoveries: dict[str, Discovery[Any]] = {"discovery": pod_groups}
     if not settings.validation.kuberay:
-        asked["release of KubeRay"] = kuberay
+        discoveries["release of KubeRay"] = kuberay
     if settings.topology.zones == "auto":
-        asked["release of Kubernetes"] = kubernetes
+        discoveries["release of Kubernetes"] = kubernetes
     if "compute-domains" in settings.installation.components:
-        asked["ComputeDomains"] = domains
+        discoveries["ComputeDomains"] = domains
 
     def inform(pods: PodHandler, rays: RayHandler) -> None:
         def update_both(**served: object) -> None:
@@ -265,12 +268,12 @@ def _discoveries(
         kuberay.subscribe(set_kuberay)
         kubernetes.subscribe(set_zones)
 
-    return asked, inform
+    return discoveries, inform
 
 
 def _reservation_metrics(metrics: Metrics, reservations: Reservations) -> None:
     counts, outcomes = reservations.counts, ("reserved", "repeated", "denied", "unavailable")
-    metrics.expose(table.RESERVATIONS, lambda: {each: counts[each] for each in outcomes})
+    metrics.expose(table.RESERVATIONS, lambda: {outcome: counts[outcome] for outcome in outcomes})
     metrics.expose(table.RESERVATION_SECONDS, lambda: reservations.seconds)
     metrics.expose(table.RESERVATION_WRITES, lambda: counts["writes"])
     metrics.expose(table.RESERVATION_CONFLICTS, lambda: counts["conflicts"])
@@ -296,9 +299,9 @@ def _keepers(settings: Settings, context: SwappingContext, metrics: Metrics) -> 
         keeper = watching(files)
         keeper.take(files.read())
         return {"certificate": keeper}
-    own, namespace = settings.installation, own_namespace(settings.installation.namespace)
+    installation, namespace = settings.installation, own_namespace(settings.installation.namespace)
     api = Api(connection(settings.kubeconfig))
-    name = f"{own.name}.{namespace}.svc"
-    vault = SecretStore(api, namespace, own.name)
+    name = f"{installation.name}.{namespace}.svc"
+    vault = SecretStore(api, namespace, installation.name)
     keeper = watching(SelfSigned(vault, [name, f"{name}.cluster.local"]))
     return {"certificate": Connected(api, {"certificate": keeper})}
