@@ -112,8 +112,8 @@ class SwappingContext:
             try:
                 context.load_verify_locations(cadata=client_authorities.decode("ascii"))
             except (ssl.SSLError, ValueError):
-                text = "the client authorities (tls.clientCa) are not certificates in PEM"
-                raise CertificateError(text) from None
+                message = "the client authorities (tls.clientCa) are not certificates in PEM"
+                raise CertificateError(message) from None
         self._current = context
         self._starts, self.expires = start.timestamp(), end.timestamp()
 

@@ -175,16 +175,16 @@ class SelfSigned:
     async def _fetch(self) -> Pair:
         for _ in range(_TRIES):
             data, version = await self._vault.read()
-            held = read_holdings(data)
+            holdings = read_holdings(data)
             published = timedelta()
-            if held is not None:
-                published = await self._publish(held.bundle)
-            wanted = advance(held, self._names, self._clock(), published)
-            if wanted == held:
-                return held.server
-            if await self._vault.write(write_holdings(wanted), version):
-                await self._publish(wanted.bundle)
-                return wanted.server
+            if holdings is not None:
+                published = await self._publish(holdings.bundle)
+            next_holdings = advance(holdings, self._names, self._clock(), published)
+            if next_holdings == holdings:
+                return holdings.server
+            if await self._vault.write(write_holdings(next_holdings), version):
+                await self._publish(next_holdings.bundle)
+                return next_holdings.server
         raise CertificateError(f"the Secret was changed by others {_TRIES} times in a row")
 
     async def _publish(self, bundle: bytes) -> timedelta:
