@@ -72,19 +72,19 @@ def compare(kind: str, live: Object, new: Object) -> Comparison:
     """
     meta = live.get("metadata") or {}
     after = {**live, **_applied(live, _last(meta), _wanted(new))}
-    before = check(kind, live)
+    live_findings = check(kind, live)
     return Comparison(
         tuple(_changes(_wanted(live), _wanted(after), "")),
-        _others(check_update(kind, live, after), before),
-        _others(before, check(kind, after)),
+        _others(check_update(kind, live, after), live_findings),
+        _others(live_findings, check(kind, after)),
         tuple(_host_changes({**live, "kind": kind}, {**after, "kind": kind})),
     )
 
 
 def _others(findings: Iterable[Finding], known: Iterable[Finding]) -> tuple[Finding, ...]:
     """Return the findings that another version of the object does not have."""
-    keys = {(*each.place, each.message) for each in known}
-    return tuple(each for each in findings if (*each.place, each.message) not in keys)
+    keys = {(*finding.place, finding.message) for finding in known}
+    return tuple(finding for finding in findings if (*finding.place, finding.message) not in keys)
 
 
 def _wanted(document: Object) -> Object:
@@ -93,8 +93,8 @@ def _wanted(document: Object) -> Object:
     annotations = {
         key: value for key, value in map_of(meta.get("annotations")).items() if key != _LAST_APPLIED
     }
-    kept = {"labels": map_of(meta.get("labels")), "annotations": annotations}
-    return {"metadata": kept, "spec": map_of(document.get("spec"))}
+    metadata = {"labels": map_of(meta.get("labels")), "annotations": annotations}
+    return {"metadata": metadata, "spec": map_of(document.get("spec"))}
 
 
 def _last(meta: Object) -> Object:
@@ -111,27 +111,32 @@ def _last(meta: Object) -> Object:
 def _applied(live: Any, last: Any, new: Any) -> Any:  # noqa: ANN401 - any JSON value
     """Return a value after an apply: maps, and lists by name, are merged; others replaced."""
     if isinstance(live, dict) and isinstance(new, dict):
-        before = last if isinstance(last, dict) else {}
-        kept = {key: value for key, value in live.items() if key in new or key not in before}
-        return kept | {
-            key: _applied(live.get(key), before.get(key), value) for key, value in new.items()
+        last_fields = last if isinstance(last, dict) else {}
+        live_fields = {
+            key: value for key, value in live.items() if key in new or key not in last_fields
+        }
+        return live_fields | {
+            key: _applied(live.get(key), last_fields.get(key), value) for key, value in new.items()
         }
     if isinstance(live, list) and isinstance(new, list):
-        there, previous = _by_identity(live), _by_identity(last if isinstance(last, list) else [])
+        live_elements, previous = (
+            _by_identity(live),
+            _by_identity(last if isinstance(last, list) else []),
+        )
         return [
-            _applied(there.get(key), previous.get(key), value)
+            _applied(live_elements.get(key), previous.get(key), value)
             for key, value in _by_identity(new).items()
         ]
     return new
 
 
 def _by_identity(elements: list[Any]) -> dict[object, Any]:
-    found: dict[object, Any] = {}
+    elements_by_name: dict[object, Any] = {}
     for index, element in enumerate(elements):
-        held = element if isinstance(element, Mapping) else {}
-        name = next((held[key] for key in _IDENTITIES if isinstance(held.get(key), str)), None)
-        found[index if name is None or name in found else name] = element
-    return found
+        fields = element if isinstance(element, Mapping) else {}
+        name = next((fields[key] for key in _IDENTITIES if isinstance(fields.get(key), str)), None)
+        elements_by_name[index if name is None or name in elements_by_name else name] = element
+    return elements_by_name
 
 
 def _changes(old: object, new: object, path: str) -> Iterator[Change]:
@@ -142,10 +147,10 @@ def _changes(old: object, new: object, path: str) -> Iterator[Change]:
             step = f".{key}" if key.isidentifier() else f"[{key}]"
             yield from _changes(old.get(key), new.get(key), f"{path}{step}".removeprefix("."))
     elif isinstance(old, list) and isinstance(new, list):
-        before, after = _by_identity(old), _by_identity(new)
-        for key in (*before, *(key for key in after if key not in before)):
-            yield from _changes(before.get(key), after.get(key), f"{path}[{key}]")
-        if list(before) != list(after) and set(before) == set(after):
+        old_elements, new_elements = _by_identity(old), _by_identity(new)
+        for key in (*old_elements, *(key for key in new_elements if key not in old_elements)):
+            yield from _changes(old_elements.get(key), new_elements.get(key), f"{path}[{key}]")
+        if list(old_elements) != list(new_elements) and set(old_elements) == set(new_elements):
             yield Change(path, "in this order", "in another order")
     else:
         yield Change(path, _shown(old), _shown(new))
@@ -154,31 +159,42 @@ def _changes(old: object, new: object, path: str) -> Iterator[Change]:
 def _shown(value: object) -> str | None:
     if value is None:
         return None
-    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    return shortened(text, _LONG)
+    value_text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return shortened(value_text, _LONG)
 
 
 def _host_changes(live: Object, after: Object) -> Iterator[HostChange]:
     """Yield added and removed hosts, and changed names, indices and peers of the others."""
-    before, then = _hosts(live), _hosts(after)
-    if before is None or then is None:
+    live_hosts, new_hosts = _hosts(live), _hosts(after)
+    if live_hosts is None or new_hosts is None:
         return
-    found: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
-    for host in sorted({*before, *then}):
+    host_changes: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
+    for host in sorted({*live_hosts, *new_hosts}):
         group, replica, number = host
-        called = "the head" if group == names.HEAD_GROUP else f"replica {replica}, host {number}"
-        if host not in then:
-            found.setdefault((group, "hosts that go"), []).append((called, "there", "gone"))
-        elif host not in before:
-            found.setdefault((group, "hosts that come"), []).append((called, "not there", "there"))
+        host_label = (
+            "the head" if group == names.HEAD_GROUP else f"replica {replica}, host {number}"
+        )
+        if host not in new_hosts:
+            host_changes.setdefault((group, "hosts that go"), []).append(
+                (host_label, "there", "gone")
+            )
+        elif host not in live_hosts:
+            host_changes.setdefault((group, "hosts that come"), []).append(
+                (host_label, "not there", "there")
+            )
         else:
-            for what in sorted({*before[host], *then[host]}):
-                was, will = before[host].get(what, "not set"), then[host].get(what, "not set")
+            for value_name in sorted({*live_hosts[host], *new_hosts[host]}):
+                was, will = (
+                    live_hosts[host].get(value_name, "not set"),
+                    new_hosts[host].get(value_name, "not set"),
+                )
                 if was != will:
-                    found.setdefault((group, what), []).append((called, was, will))
-    for (group, what), each in found.items():
-        first, was, will = each[0]
-        yield HostChange(group, what, len(each), first, _shown(was) or "", _shown(will) or "")
+                    host_changes.setdefault((group, value_name), []).append((host_label, was, will))
+    for (group, value_name), changed_hosts in host_changes.items():
+        first, was, will = changed_hosts[0]
+        yield HostChange(
+            group, value_name, len(changed_hosts), first, _shown(was) or "", _shown(will) or ""
+        )
 
 
 def _hosts(document: Object) -> Hosts | None:
@@ -186,15 +202,15 @@ def _hosts(document: Object) -> Hosts | None:
     unknown. A suspended object, or one that creates no RayCluster, has no hosts and no head.
     """
     try:
-        made = document if document["kind"] == names.RAYCLUSTER_KIND else _made(document)
-        if made is None:
+        cluster = document if document["kind"] == names.RAYCLUSTER_KIND else _made(document)
+        if cluster is None:
             return {}
-        view = as_cluster(Manifest("live", made))
+        view = as_cluster(Manifest("live", cluster))
         if view.spec.suspend:
             return {}
         if count_pods(view) > MOST_PODS:
             return None
-        return dict(_given(made, expand(made, view, indexed=True)))
+        return dict(_given(cluster, expand(cluster, view, indexed=True)))
     except (ManifestError, Denied, ValueError):
         return None
 
@@ -206,7 +222,7 @@ def _made(document: Object) -> Object | None:
     require_owner(Manifest("live", document))
     spec = document.get("spec") or {}
     below = spec.get("jobTemplate") if document["kind"] == names.RAYCRONJOB_KIND else {}
-    suspended = any(each.get("suspend") for each in (spec, below or {}))
+    suspended = any(owner_spec.get("suspend") for owner_spec in (spec, below or {}))
     return None if suspended else cluster_for(document)
 
 
@@ -224,10 +240,10 @@ def _given(
         if group is None or identity is None:
             continue
         replica = read_replica(pod, identity, facts, group)
-        given: dict[str, str] = {}
+        values: dict[str, str] = {}
         for edit in (*host_edits(Worker(replica, identity.host)), *replica_edits(replica)):
             if type(edit) is SetEnv:
-                given[edit.name] = str(edit.value) or f"<{edit.field_path}>"
+                values[edit.name] = str(edit.value) or f"<{edit.field_path}>"
             elif type(edit) is SetField and edit.name == "hostname":
-                given["hostname"] = str(edit.value)
-        yield (group.group_name, identity.replica, identity.host), given
+                values["hostname"] = str(edit.value)
+        yield (group.group_name, identity.replica, identity.host), values
