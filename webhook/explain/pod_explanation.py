@@ -84,18 +84,18 @@ def describe_pod(cluster: Cluster | None, pod: LivePod) -> tuple[str, Account | 
     if cluster.ignored:
         return "of a RayCluster that the webhook ignores, so that it sets nothing", None
     if is_head(pod):
-        text, account = f"the head of RayCluster {cluster.name}", _head_account(cluster, pod)
+        description, account = f"the head of RayCluster {cluster.name}", _head_account(cluster, pod)
         if account.given:
-            return f"{text}, which has no identity", account
-        asked = f"{', '.join(HEAD_ASKED)}, or settings"
-        only = f"in heads, it sets only what is requested by {asked}"
-        return f"{text}, in which the webhook sets nothing: {only}", account
+            return f"{description}, which has no identity", account
+        opt_ins = f"{', '.join(HEAD_ASKED)}, or settings"
+        only = f"in heads, it sets only what is requested by {opt_ins}"
+        return f"{description}, in which the webhook sets nothing: {only}", account
     for group in cluster.groups:
         for replica, host in _identities(group, pod):
             account = _account(replica, host, pod, _policy_of(pod))
             return f"{account.place} of RayCluster {cluster.name}", account
-    text = f"a worker of RayCluster {cluster.name} without an identity"
-    return f"{text}, in which the webhook sets nothing", None
+    description = f"a worker of RayCluster {cluster.name} without an identity"
+    return f"{description}, in which the webhook sets nothing", None
 
 
 def account_due(cluster: Cluster, group_name: str, index: int, host: int) -> Account | None:
@@ -121,7 +121,9 @@ def _account(replica: Replica, host: int, pod: LivePod, policy: Policy) -> Accou
     """
     expected = Expected(replica, policy)
     edits = expected.edits_for(host)
-    given = [each for edit in edits if (each := _given(expected, pod, edit))]
+    explained_edits = [
+        explained_edit for edit in edits if (explained_edit := _given(expected, pod, edit))
+    ]
     remarks = (
         Remark("warning" if isinstance(edit, Warn) else "info", edit.text)
         for edit in edits
@@ -132,7 +134,7 @@ def _account(replica: Replica, host: int, pod: LivePod, policy: Policy) -> Accou
         replica.index,
         replica.name,
         host,
-        tuple(_joined(given)),
+        tuple(_joined(explained_edits)),
         tuple(dict.fromkeys(remarks)),
     )
 
@@ -141,10 +143,10 @@ def _identities(group: Group, pod: LivePod) -> Iterator[tuple[Replica, int]]:
     """Yield the replica and the host of a pod, if the group has it."""
     for replica in group.replicas:
         for host, pods in replica.pods.items():
-            if any(each is pod for each in pods):
+            if any(host_pod is pod for host_pod in pods):
                 yield replica, host
-    for identity, each in group.leaving:
-        if each is pod:
+    for identity, leaving_pod in group.leaving:
+        if leaving_pod is pod:
             yield (
                 Replica(group, identity.replica, identity.name, {identity.host: [pod]}),
                 identity.host,
@@ -156,60 +158,71 @@ def _given(expected: Expected, pod: LivePod, edit: Edit) -> Given | None:
     actual: str | None
     where: tuple[str, ...] = ()
     match edit:
-        case SetEnv(container, what):
+        case SetEnv(container, edit_name):
             value = f"<{edit.field_path}>" if edit.field_path else str(edit.value)
             actual = expected.actual(pod, edit)
             actual = value if edit.field_path and actual is not None else actual
             where = (expected.name_of(container),)
-        case SetField(what, int(seconds)):
+        case SetField(edit_name, int(seconds)):
             grace = pod.spec.termination_grace_period_seconds
             value, actual = str(seconds), None if grace is None else str(min(grace, seconds))
-        case SetField(what, str(value)):
-            actual = (pod.spec.hostname if what == "hostname" else pod.spec.subdomain) or None
-        case SetField(what, {"podGroupName": str(value)}):
+        case SetField(edit_name, str(value)):
+            actual = (pod.spec.hostname if edit_name == "hostname" else pod.spec.subdomain) or None
+        case SetField(edit_name, {"podGroupName": str(value)}):
             actual = pod.pod_group or None
         case AppendTerm(kind, term):
-            what = "affinity, together in" if kind == TOGETHER else "affinity, apart in"
+            edit_name = "affinity, together in" if kind == TOGETHER else "affinity, apart in"
             value, affinity = str(term["topologyKey"]), pod.spec.affinity or Affinity()
             terms = affinity.together if kind == TOGETHER else affinity.apart
             actual = value if term in terms else None
         case AddClaim(name, value, containers):
-            what, actual = f"resource claim {name}", _claimed(pod, name)
+            edit_name, actual = f"resource claim {name}", _claimed(pod, name)
             where = tuple(map(expected.name_of, containers))
         case AppendResizeRule(_, resource):
-            what, value = f"resizePolicy {resource}", "NotRequired"
+            edit_name, value = f"resizePolicy {resource}", "NotRequired"
             actual = _resize_policy(pod, resource)
         case SetPreStop(container, command):
             where = (expected.name_of(container),)
             hooks = _hooks(pod, *where)
             if hooks.pre_stop is None and hooks.post_start is not None:
                 return None  # a container with another hook of its own gets none
-            what, value = "preStop", f"a drain of {command[-1]} s"
+            edit_name, value = "preStop", f"a drain of {command[-1]} s"
             actual = None if hooks.pre_stop is None else value  # only its presence is known
         case _:
             return None
-    return Given(what, value, actual, edit.why, where)
+    return Given(edit_name, value, actual, edit.why, where)
 
 
 def _hooks(pod: LivePod, name: str) -> Lifecycle:
     """Return the hooks of a container."""
-    found = next((each for each in pod.spec.containers or () if each.name == name), None)
-    return (found and found.lifecycle) or Lifecycle()
+    container = next(
+        (
+            pod_container
+            for pod_container in pod.spec.containers or ()
+            if pod_container.name == name
+        ),
+        None,
+    )
+    return (container and container.lifecycle) or Lifecycle()
 
 
 def _claimed(pod: LivePod, name: str) -> str | None:
     """Return the template of a resource claim of a pod; None without this claim."""
     claims = pod.spec.resource_claims or ()
-    return next((each.resource_claim_template_name for each in claims if each.name == name), None)
+    return next(
+        (claim.resource_claim_template_name for claim in claims if claim.name == name), None
+    )
 
 
 def _joined(every: Iterable[Given]) -> Iterator[Given]:
     """Yield distinct edits, with all containers of a variable."""
-    found: dict[Given, list[str]] = {}
-    for each in every:
-        found.setdefault(structs.replace(each, containers=()), []).extend(each.containers)
-    for each, containers in found.items():
-        yield structs.replace(each, containers=tuple(containers))
+    containers_by_edit: dict[Given, list[str]] = {}
+    for explained_edit in every:
+        containers_by_edit.setdefault(structs.replace(explained_edit, containers=()), []).extend(
+            explained_edit.containers
+        )
+    for explained_edit, containers in containers_by_edit.items():
+        yield structs.replace(explained_edit, containers=tuple(containers))
 
 
 def _policy_of(pod: LivePod) -> Policy:
@@ -217,7 +230,7 @@ def _policy_of(pod: LivePod) -> Policy:
     the settings of the installation. Without evidence, the default policy, which makes fewer edits.
     """
     container = pod.spec.ray or Container()
-    variables = {each.name: each for each in container.variables()}
+    variables = {variable.name: variable for variable in container.variables()}
     apart = (pod.spec.affinity or Affinity()).apart
     grace = pod.spec.termination_grace_period_seconds or 0
     drain = variables.get(names.RAY_DRAIN_TIMEOUT)
@@ -226,7 +239,7 @@ def _policy_of(pod: LivePod) -> Policy:
     return Policy(
         apart="own" if any(map(_within_namespace, apart)) else "all",
         drain_seconds=seconds if grace >= seconds + MARGIN else 0,
-        zones=any(each is not None and each.value_from is not None for each in zones),
+        zones=any(variable is not None and variable.value_from is not None for variable in zones),
         node_labels=None if f"{names.NODE_LABEL}0" in variables else frozenset(),
         no_domains=""
         if _claimed(pod, names.CLAIM_COMPUTE_DOMAIN)
@@ -237,7 +250,9 @@ def _policy_of(pod: LivePod) -> Policy:
 def _within_namespace(term: dict[str, Any]) -> bool:
     """Return whether a term separates a pod from other replicas in its own namespace only."""
     expressions = (term.get("labelSelector") or {}).get("matchExpressions") or ()
-    keys = {each.get("key") for each in expressions if each.get("operator") == "NotIn"}
+    keys = {
+        expression.get("key") for expression in expressions if expression.get("operator") == "NotIn"
+    }
     ours = not keys.isdisjoint((names.LABEL_REPLICA_NAME, names.LABEL_CLUSTER))
     return ours and term.get("namespaceSelector") is None
 

@@ -31,12 +31,14 @@ _HOST: Final = 1
 
 def given_variables() -> dict[str, GivenVariable]:
     """Return every variable by name; if several kinds of workers get it, the first kind is used."""
-    found: dict[str, GivenVariable] = {}
+    variables_by_name: dict[str, GivenVariable] = {}
     for kind in _KINDS:
         for edit in _variables(kind):
             example = f"<{edit.field_path}>" if edit.field_path else str(edit.value)
-            found.setdefault(edit.name, GivenVariable(edit.name, edit.why, example, kind.given))
-    return found
+            variables_by_name.setdefault(
+                edit.name, GivenVariable(edit.name, edit.why, example, kind.given)
+            )
+    return variables_by_name
 
 
 class _Kind(Struct, frozen=True):
