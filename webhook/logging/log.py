@@ -114,8 +114,10 @@ class Log:
 
     def event(self, level: str, event: str, message: str, status: int = 0, trace: str = "") -> None:
         """Write an event with its level (`info`, `warning`, `error`). Long texts are shortened."""
-        text, trace = shortened(message, _MESSAGE), shortened(trace, _TRACE)
-        self.write([Event(timestamp(time()), level, self._process, event, text, status, trace)])
+        short_message, trace = shortened(message, _MESSAGE), shortened(trace, _TRACE)
+        self.write(
+            [Event(timestamp(time()), level, self._process, event, short_message, status, trace)]
+        )
 
 
 class _Follower(logging.Handler):
@@ -126,8 +128,8 @@ class _Follower(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
         trace = "".join(format_exception(error)) if error else ""
-        text = record.getMessage()
-        self._log.event(record.levelname.lower(), record.name, text.strip(), trace=trace)
+        message = record.getMessage()
+        self._log.event(record.levelname.lower(), record.name, message.strip(), trace=trace)
 
 
 def follow_logs(log: Log) -> None:
@@ -165,16 +167,19 @@ def form_of(wanted: Format, output: Output) -> Form:
 
 def readable(records: Sequence[Record]) -> bytes:
     """Return records as lines of text. Untrusted text never starts a line: a trace is indented."""
-    shown = (_admission(each) if isinstance(each, Admission) else _event(each) for each in records)
-    return "".join(f"{text}\n" for text in shown).encode(errors="replace")
+    lines = (
+        _admission(record) if isinstance(record, Admission) else _event(record)
+        for record in records
+    )
+    return "".join(f"{line}\n" for line in lines).encode(errors="replace")
 
 
 def _admission(line: Admission) -> str:
     """Return `01:36:29 patched  CREATE Pod ml/llama-worker-  llama/tpu replica 0 host 3
     1.2 ms`.
     """
-    what = f"{line.verdict:<8} {line.operation} {line.kind} {line.namespace}/{line.name}"
-    parts = [_clock(line.time), what, _place(line), *(["dry run"] if line.dry_run else [])]
+    summary = f"{line.verdict:<8} {line.operation} {line.kind} {line.namespace}/{line.name}"
+    parts = [_clock(line.time), summary, _place(line), *(["dry run"] if line.dry_run else [])]
     parts += [", ".join(line.rules or line.reasons)]
     if line.warnings:
         parts.append(f"{line.warnings} warning{'s' if line.warnings > 1 else ''}")
@@ -190,8 +195,14 @@ def _place(line: Admission) -> str:
 
 def _event(line: Event) -> str:
     status = f" {line.status}" if line.status else ""
-    text = one_line(f"{_clock(line.time)}  {line.level:<8} {line.event}{status}: {line.message}")
-    return f"{text}\n{indent(many_lines(line.trace.rstrip()), '  ')}" if line.trace else text
+    first_line = one_line(
+        f"{_clock(line.time)}  {line.level:<8} {line.event}{status}: {line.message}"
+    )
+    return (
+        f"{first_line}\n{indent(many_lines(line.trace.rstrip()), '  ')}"
+        if line.trace
+        else first_line
+    )
 
 
 def _clock(time: str) -> str:
