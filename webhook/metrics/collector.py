@@ -58,16 +58,16 @@ class Metrics(Collector):
 
 
 def _family(metric: Metric, values: Mapping[Any, Any]) -> families.Metric:
-    kind, name, text, labels = metric
-    found = [((key,) if isinstance(key, str) else key, value) for key, value in values.items()]
+    kind, name, documentation, labels = metric
+    samples = [((key,) if isinstance(key, str) else key, value) for key, value in values.items()]
     if kind == "histogram":
-        histogram = families.HistogramMetricFamily(name, text, labels=labels)
-        for key, (counts, total) in found:
+        histogram = families.HistogramMetricFamily(name, documentation, labels=labels)
+        for key, (counts, total) in samples:
             histogram.add_metric(key, counts, total)
         return histogram
-    made = families.CounterMetricFamily if kind == "counter" else families.GaugeMetricFamily
-    family = made(name, text, labels=labels)
-    for key, value in found:
+    family_class = families.CounterMetricFamily if kind == "counter" else families.GaugeMetricFamily
+    family = family_class(name, documentation, labels=labels)
+    for key, value in samples:
         family.add_metric(key, value)
     return family
 

@@ -146,8 +146,8 @@ class ReviewObserver:
 
     def _log_omitted(self) -> None:
         if self._omitted:
-            text = f"{self._omitted} more requests were refused, and have no line"
-            self._log.event("warning", "refused", text)
+            message = f"{self._omitted} more requests were refused, and have no line"
+            self._log.event("warning", "refused", message)
             self._omitted = 0
 
     def _write(self) -> None:
@@ -225,6 +225,8 @@ class ReviewCounts:
             by_kind[kind].seconds += reviews.seconds
         bounds = (*map(str, _BOUNDS), "+Inf")
         return {
-            kind: Buckets([*zip(bounds, accumulate(found.buckets), strict=True)], found.seconds)
-            for kind, found in by_kind.items()
+            kind: Buckets(
+                [*zip(bounds, accumulate(kind_reviews.buckets), strict=True)], kind_reviews.seconds
+            )
+            for kind, kind_reviews in by_kind.items()
         }
