@@ -259,10 +259,8 @@ def serve_application_invalid(service: Service) -> Iterator[Fault]:
     routes: dict[str, Field] = {}
     for application in service.applications():
         if type(application.value) is not dict:
-            message = (
-                f"{_shown(application.value)} is not an application: write a map with an import_path"
-            )
-            yield Fault(application, message)
+            problem = f"{_shown(application.value)} is not an application"
+            yield Fault(application, f"{problem}: write a map with an import_path")
             continue
         yield from _import_path(application / "import_path")
         name, route = application / "name", application / "route_prefix"
