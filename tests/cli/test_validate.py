@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import re
 import sys
 import tracemalloc
@@ -135,6 +136,15 @@ def test_directories_are_searched_for_yaml_and_json(
     status, out, _ = validate(tmp_path)
     assert status == 1
     assert {line.split(":")[0] for line in out.splitlines()} == {*map(str, found)}
+
+
+def test_a_pipe_is_read_once(validate: Run) -> None:
+    reader, writer = os.pipe()
+    os.write(writer, BROKEN.encode())
+    os.close(writer)
+    status, out, _ = validate(f"/dev/fd/{reader}")
+    os.close(reader)
+    assert (status, " deny " in out) == (1, True)
 
 
 def test_standard_input_is_read_for_a_dash(validate: Run, monkeypatch: pytest.MonkeyPatch) -> None:

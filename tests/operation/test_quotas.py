@@ -7,7 +7,7 @@ from tests.kubeclient.fake_api import LIMIT_RANGES, QUOTAS, RAYCLUSTERS, FakeApi
 from tests.kubeclient.following import eventually, plain
 from tests.operation.test_scheduling import KEPT, Object, Served, polled, serving
 from tests.validation.builders import a_cluster
-from webhook.cache.quotas import AMOUNTS_MAX, OBJECTS_MAX, NamespaceQuotas
+from webhook.cache.quotas import AMOUNTS_MAX, OBJECTS_MAX, TEXT_MAX, NamespaceQuotas
 from webhook.groups.group_config import ClusterIndex
 from webhook.groups.identity_index import Membership
 from webhook.kubeclient.client import Api
@@ -42,7 +42,9 @@ async def test_a_quota_is_followed(tmp_path: Path) -> None:
         async with serving(api, tmp_path, KEPT) as served:
             await served.until_ready()
             (text,) = await polled(lambda: warnings(served), bool)
-            assert text.endswith("but ResourceQuota team has 2 left [quota-exceeded]")
+            assert text.endswith(
+                "but ResourceQuota team has 2 left: need less, or raise it [quota-exceeded]"
+            )
             api.put(QUOTAS, quota(1000))
             await polled(lambda: warnings(served), lambda found: not found)
             api.put(QUOTAS, quota(1000, used=999))
@@ -80,3 +82,10 @@ async def test_a_namespace_stores_a_bounded_number_of_amounts() -> None:
         assert stored is not None
         assert len(stored.quotas) == OBJECTS_MAX
         assert quotas.limits("other") is None
+        text = {"scopeName": "PriorityClass", "operator": "In", "values": ["x" * TEXT_MAX]}
+        large["status"]["hard"] = {"pods": "1"}
+        large["spec"] = {"hard": {"pods": "1"}, "scopeSelector": {"matchExpressions": [text]}}
+        api.put(QUOTAS, {**large, "metadata": {"name": "large", "namespace": "third"}})
+        for watch in quotas.watches:
+            await watch.list()
+        assert quotas.limits("third") is None

@@ -1,6 +1,6 @@
 """ResourceQuotas and LimitRanges: which pods of a Ray object fit."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.growth.work import RATIO_MAX, lines
 from tests.validation.builders import (
     Built,
     ClusterBuilder,
@@ -18,11 +19,14 @@ from tests.validation.builders import (
     a_service,
 )
 from tests.validation.quota_admission import Admission
+from webhook.api import names
 from webhook.api.objects import RayCluster
 from webhook.api.quantity import parse_quantity
 from webhook.api.quotas import NamespaceLimits, read_namespaces
 from webhook.manifest.kuberay_pods import expand
 from webhook.validation.finding import WARN, Finding
+from webhook.validation.pod_amounts import read_pods
+from webhook.validation.ray_object import read_ray_object
 from webhook.validation.rule_settings import RuleSettings
 from webhook.validation.ruleset import check, check_update
 
@@ -87,7 +91,7 @@ def test_a_shortfall_of_devices() -> None:
     assert found.path == "spec.workerGroupSpecs[0].replicas"
     assert found.message == (
         "the pods need 64 of requests.google.com/tpu for replicas, but ResourceQuota team-a has 48 "
-        "left"
+        "left: need less, or raise it"
     )
     assert forecast(tpus(3), quota) == []
 
@@ -97,7 +101,7 @@ def test_what_others_use_counts() -> None:
     assert "has 48 left" in messages(tpus(), quota)[0]
     over = a_quota({"pods": "3"}, {"pods": "5"})
     assert messages(a_cluster(), over) == [
-        "the pods need 1 of pods, but ResourceQuota team-a has 0 left"
+        "the pods need 1 of pods, but ResourceQuota team-a has 0 left: need less, or raise it"
     ]
 
 
@@ -128,6 +132,61 @@ def test_an_unbounded_maximum_is_no_demand() -> None:
     assert forecast(cluster, a_quota({"pods": "2"})) == []
 
 
+def test_an_autoscaled_cluster_starts_its_replicas() -> None:
+    cluster = a_cluster().autoscaled().group(minReplicas=0, maxReplicas=2147483647, replicas=5)
+    assert forecast(cluster, a_quota({"pods": "2"}))
+
+
+@pytest.mark.parametrize("field", ["initContainers", "containers"])
+def test_a_container_with_the_name_of_kuberays_is_that_of_the_user(field: str) -> None:
+    container = {"name": names.WAIT_FOR_HEAD, "image": "a"}
+    spec = {field: [container], "containers": [container]}
+    job = a_job().spec(submitterPodTemplate={"spec": spec})
+    for built in (job, a_cluster().head(template={"spec": spec})):
+        assert forecast(built, a_quota({"pods": "9"}), raised=True) == []
+
+
+def test_the_work_for_containers_with_resources_of_their_own_is_linear() -> None:
+    def forecast_of(number: int) -> Callable[[], object]:
+        inits = [
+            {
+                "name": f"s{index}",
+                "image": "a",
+                "restartPolicy": "Always",
+                "resources": {
+                    "requests": {f"e.com/{index}": "1"},
+                    "limits": {f"e.com/{index}": "1"},
+                },
+            }
+            for index in range(number)
+        ]
+        cluster = a_cluster().head(
+            template={"spec": {"initContainers": inits, "containers": inits}}
+        )
+        pods = read_pods(read_ray_object("RayCluster", cluster.build(), RuleSettings()), ())
+        assert pods
+        return lambda: read_pods(read_ray_object("RayCluster", cluster.build(), RuleSettings()), ())
+
+    one, two = (lines(forecast_of(number)) for number in (100, 200))
+    assert two / one < RATIO_MAX
+
+
+def test_more_amounts_than_can_be_compared_in_time_are_not_compared() -> None:
+    resources = {"resources": {"limits": {"e.com/0": "5"}}}
+    containers = [{"name": f"c{number}", "image": "a", **resources} for number in range(400)]
+    cluster = a_cluster().head(template={"spec": {"containers": containers}})
+    few, many = ({f"e.com/{index}": "1" for index in range(number)} for number in (2, 400))
+    assert forecast(cluster, a_range(max=few))
+    assert forecast(cluster, a_range(max=many), a_range(min=many)) == []
+
+
+def test_an_object_that_is_no_longer_suspended_needs_its_pods() -> None:
+    quota = a_quota({"pods": "1"})
+    old, new = (a_cluster().group(replicas=4).spec(suspend=suspend) for suspend in (True, False))
+    assert of_update(old, new, quota)
+    assert not of_update(old, new.meta(deletionTimestamp="2026-01-01T00:00:00Z"), quota)
+
+
 def test_containers_of_kuberay_count() -> None:
     """The autoscaler beside the head, and the init container of workers."""
     bare = a_cluster().head_container(resources={}).autoscaled()
@@ -137,14 +196,17 @@ def test_containers_of_kuberay_count() -> None:
     assert messages(own, a_quota({"limits.cpu": "1"}))[-1].startswith("the pods need 3 of")
     worker = a_cluster().group().container(resources={"requests": {"cpu": "100m"}})
     assert messages(worker, a_quota({"requests.cpu": "4199m"})) == [
-        "the pods need 4200m of requests.cpu for replicas, but ResourceQuota team-a has 4199m left"
+        (
+            "the pods need 4200m of requests.cpu for replicas, but ResourceQuota team-a has 4199m left"
+            ": need less, or raise it"
+        )
     ]
 
 
 def test_the_pod_that_submits_a_job() -> None:
     quota, limits = a_quota({"pods": "2"}), a_quota({"limits.memory": "16Gi"})
     assert messages(a_job(), quota) == [
-        "the pods need 3 of pods, but ResourceQuota team-a has 2 left"
+        "the pods need 3 of pods, but ResourceQuota team-a has 2 left: need less, or raise it"
     ]
     nightly = a_cron_job(a_job())
     assert messages(nightly, quota) == messages(a_job(), quota)
@@ -220,7 +282,10 @@ def test_an_update_counts_its_own_pods_once() -> None:
     quota = a_quota({"pods": "6"}, {"pods": "5"})
     old, new = a_cluster().group(replicas=4), a_cluster().group(replicas=6)
     assert of_update(old, new, quota, workers=4) == [
-        "the pods need 7 of pods for replicas, but ResourceQuota team-a has 6 left"
+        (
+            "the pods need 7 of pods for replicas, but ResourceQuota team-a has 6 left"
+            ": need less, or raise it"
+        )
     ]
     assert of_update(old, a_cluster().group(replicas=5), quota, workers=4) == []
     assert len(of_update(old, a_cluster().group(replicas=5), quota, workers=2)) == 1
@@ -241,7 +306,7 @@ def test_a_service_that_starts_a_second_cluster() -> None:
     assert of_update(old, new, quota, workers=1) == [
         (
             "the pods need 2 of pods for replicas beside the old RayCluster, but ResourceQuota "
-            "team-a has 1 left"
+            "team-a has 1 left: need less, or raise it"
         )
     ]
     none = {"upgradeStrategy": {"type": "None"}}

@@ -101,6 +101,22 @@ class NamespaceLimits(Struct, frozen=True):
     quotas: tuple[Quota, ...] = ()
     limits: tuple[Limits, ...] = ()
 
+    @property
+    def size(self) -> int:
+        """Return the number of amounts."""
+        quotas = sum(len(quota.hard) + len(quota.used) for quota in self.quotas)
+        return quotas + sum(
+            len(amounts)
+            for limits in self.limits
+            for amounts in (
+                limits.max,
+                limits.min,
+                limits.ratio,
+                limits.default,
+                limits.default_request,
+            )
+        )
+
 
 def thousandths(amounts: object) -> Thousandths:
     """Return amounts rounded up to thousandths, without those that are not quantities."""

@@ -31,7 +31,10 @@ V = TypeVar("V", bound=Quota | Limits)
 OBJECTS_MAX: Final = 16
 """Objects of a kind in a namespace that are stored."""
 AMOUNTS_MAX: Final = 128
-"""Amounts of an object; an object with more is not stored."""
+TEXT_MAX: Final = 16_384
+"""Amounts of an object, and characters of their names and values and of its scopes; an object with
+more is not stored.
+"""
 
 
 class _Stored(Struct, Generic[V], frozen=True):
@@ -131,9 +134,10 @@ def _watch(
     read: Callable[[T], list[V]],
 ) -> ListWatch[T]:
     def keep(value: T, _old: _Stored[V] | None) -> _Stored[V] | None:
-        values = tuple(read(value))
-        few = sum(map(_amounts, values)) <= AMOUNTS_MAX
-        return _Stored(value.metadata.namespace or "", values) if few else None
+        # Counted before the amounts are parsed, which takes longer than all else of an event
+        if not _fits(value):
+            return None
+        return _Stored(value.metadata.namespace or "", tuple(read(value)))
 
     path = path_of("/api/v1", namespace, plural)
     resource = Resource(plural, namespace, path, Codec(kind))
@@ -146,10 +150,31 @@ def _watch(
     return ListWatch(api, resource, store)
 
 
-def _amounts(value: Quota | Limits) -> int:
-    """Return the number of amounts and scopes."""
-    if isinstance(value, Quota):
-        scopes = sum(1 + len(term.values or ()) for term in value.scopes)
-        return len(value.hard) + len(value.used) + scopes
-    parts = (value.max, value.min, value.ratio, value.default, value.default_request)
-    return sum(map(len, parts))
+def _fits(value: ResourceQuota | LimitRange) -> bool:
+    """Return whether an object is small enough to be stored."""
+    lists: list[Sequence[str]] = []
+    if isinstance(value, ResourceQuota):
+        spec, status = value.spec, value.status
+        amounts = [spec.hard, status.hard, status.used]
+        terms = spec.scope_selector.match_expressions if spec.scope_selector else None
+        lists.append(spec.scopes or ())
+        lists += (term.values or () for term in terms or ())
+    else:
+        amounts = [
+            amounts_of_item
+            for item in value.spec.limits or ()
+            for amounts_of_item in (
+                item.max,
+                item.min,
+                item.default,
+                item.default_request,
+                item.max_limit_request_ratio,
+            )
+        ]
+    maps = [amounts_by_name for amounts_by_name in amounts if amounts_by_name]
+    if sum(map(len, maps)) + sum(map(len, lists)) > AMOUNTS_MAX:
+        return False
+    characters = sum(len(scope) for scopes in lists for scope in scopes)
+    for amounts_by_name in maps:
+        characters += sum(len(name) + len(str(amount)) for name, amount in amounts_by_name.items())
+    return characters <= TEXT_MAX

@@ -128,10 +128,10 @@ def check_documents(found: Iterable[Manifest | ManifestError], settings: RuleSet
 
 
 def _with_limits(files: _Files, settings: RuleSettings) -> RuleSettings:
-    """Return settings with the ResourceQuotas and LimitRanges of files. Standard input can be read
-    only once: those in it count for the objects in it.
+    """Return settings with the ResourceQuotas and LimitRanges of files. Standard input and pipes
+    are read only once: then those of a chunk of files count for its objects.
     """
-    if STDIN in files:
+    if not all(Path(file).is_file() for file in files if isinstance(file, str)):
         return settings
     chosen = [file for file in files if isinstance(file, str) and _limits(file)]
     return _limited(read_listed(chosen), settings)

@@ -4,7 +4,6 @@ import argparse
 import sys
 from collections.abc import AsyncIterator, Sequence
 from itertools import chain
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import jsonpatch
@@ -118,7 +117,7 @@ def run(arguments: argparse.Namespace) -> int:
     paths = required_paths(arguments)
     manifests, state = read_manifests(paths), read_manifests(arguments.state)
     clusters, results = at_once(_play(manifests, state, indexed=arguments.multi_host_indexing))
-    settings = read_rules(nearest_settings_file(Path.cwd()))
+    settings = read_rules(nearest_settings_file())
     denials, warnings = _findings(manifests, state, settings)
     if not (results or clusters or denials):
         raise InputError(f"{', '.join(paths)}: {_NO_PODS}")

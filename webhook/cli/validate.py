@@ -195,7 +195,7 @@ def _summary(report: Report) -> str:
 
 
 def _settings(arguments: argparse.Namespace) -> tuple[RuleSettings, list[str]]:
-    rules = read_rules(arguments.config or nearest_settings_file(Path.cwd()))
+    rules = read_rules(arguments.config or nearest_settings_file())
     levels = dict(rules.levels) | dict(pair.partition("=")[::2] for pair in arguments.rule)
     gates, problems = dict(rules.gates), []
     for pair in arguments.gate:

@@ -1,6 +1,6 @@
 """The file of settings: where it is found, and its settings before they are checked."""
 
-from collections.abc import Iterable
+import os
 from pathlib import Path
 from typing import Any, Final
 
@@ -65,10 +65,17 @@ def on_or_off(value: object) -> object:
     return (OFF, "on")[value] if isinstance(value, bool) else value
 
 
-def nearest_settings_file(folder: Path) -> str:
-    """Return the path of the file of the repository in a folder or above it, or an empty text."""
-    places: Iterable[Path] = (folder, *folder.parents)
-    return next((str(place / NAME) for place in places if (place / NAME).is_file()), "")
+def nearest_settings_file() -> str:
+    """Return the path of the file of the repository in the working folder or above it, or an empty
+    text, also if the working folder is deleted.
+    """
+    try:
+        folder = Path.cwd()
+    except OSError:
+        return ""
+    paths = (str(place / NAME) for place in (folder, *folder.parents))
+    # Unlike Path.is_file, this is false for a folder that may not be searched
+    return next(filter(os.path.isfile, paths), "")
 
 
 def read_rules(file: str) -> RuleSettings:

@@ -109,7 +109,7 @@ def head_missing(cluster: Cluster) -> Iterator[Symptom]:
 
     https://docs.ray.io/en/master/cluster/key-concepts.html#head-node
     """
-    if not cluster.heads and not cluster.facts.suspended:
+    if not cluster.heads and not cluster.facts.suspended and not cluster.facts.unread_bytes:
         yield Symptom(
             "the head is missing, and the workers wait for it",
             "check the events of the RayCluster",

@@ -179,8 +179,8 @@ def _slice_group(group: WorkerGroup) -> SliceGroup | None:
 def too_large(size: int, maximum: int = RAYCLUSTER_BYTES_MAX) -> str:
     """Return the problem of a RayCluster of more bytes than the maximum, after its name."""
     return (
-        f"has {size >> 10} KiB, above the maximum of {maximum >> 10} KiB: use fewer worker groups "
-        "or smaller pod templates"
+        f"has {size >> 10} KiB, above the maximum of {maximum >> 10} KiB: use fewer groups or "
+        "smaller templates"
     )
 
 

@@ -58,6 +58,8 @@ class PodAmounts(Struct):
     priority_class: str
     terminating: bool
     cross_namespace: bool
+    waiting: ContainerAmounts | None = None
+    """The container with which KubeRay waits for the head."""
 
     @property
     def best_effort(self) -> bool:
@@ -104,14 +106,16 @@ def _head(cluster: Cluster, job: Job | None) -> PodAmounts:
 def _worker(group: Group, autoscaling: bool) -> PodAmounts:  # noqa: FBT001 - one of two ways to scale
     pod = _pod(group.field, group.pod, group.field / "replicas", group.name)
     if pod.containers:
-        waiting = ContainerAmounts(names.WAIT_FOR_HEAD, {**_WAITING}, {**_WAITING}, init=True)
-        pod.containers.append(waiting)
+        pod.waiting = ContainerAmounts(names.WAIT_FOR_HEAD, {**_WAITING}, {**_WAITING}, init=True)
+        pod.containers.append(pod.waiting)
     scale, hosts = group.scale, max(group.hosts, 0)
     least = most = scale.desired
     if autoscaling and not scale.suspend:
         pod.least_field, pod.most_field = group.field / "minReplicas", group.field / "maxReplicas"
         least = scale.min_replicas or 0
         most = least if scale.max_replicas in (None, UNBOUNDED) else scale.max_replicas or 0
+        # KubeRay starts `replicas` pods before the autoscaler changes the number
+        most = max(most, scale.desired)
     pod.least, pod.most = max(least, 0) * hosts, max(least, most, 0) * hosts
     return pod
 
@@ -197,14 +201,24 @@ def _complete(pod: PodAmounts, defaults: list[Limits], *, raised: bool) -> None:
     if pod.pod_level:
         summed = _summed(pod.containers, requests=True)
         pod.requests = {**pod.limits, **_of_pod(summed), **pod.requests}
-    for limits in defaults:
-        for container in pod.containers:
-            container.limits = {**limits.default, **container.limits}
-            container.requests = {**limits.default_request, **container.requests}
-    if raised and pod.containers and pod.containers[-1].name == names.WAIT_FOR_HEAD:
-        _raise(pod.containers[-1], pod.containers[0].requests)
+    default, default_request = _join_defaults(defaults)
+    for container in pod.containers if default or default_request else ():
+        container.limits = {**default, **container.limits}
+        container.requests = {**default_request, **container.requests}
+    if raised and pod.waiting is not None:
+        _raise(pod.waiting, pod.containers[0].requests)
     pod.requests = {**_summed(pod.containers, requests=True), **pod.requests}
     pod.limits = {**_summed(pod.containers, requests=False), **pod.limits}
+
+
+def _join_defaults(limits: Iterable[Limits]) -> tuple[Thousandths, Thousandths]:
+    """Return the default limits and requests of several LimitRanges: the first has precedence."""
+    default: Thousandths = {}
+    default_request: Thousandths = {}
+    for item in limits:
+        default = {**item.default, **default}
+        default_request = {**item.default_request, **default_request}
+    return default, default_request
 
 
 def _raise(waiting: ContainerAmounts, ray: Thousandths) -> None:
@@ -238,11 +252,9 @@ def _summed(containers: list[ContainerAmounts], *, requests: bool) -> Thousandth
         if container.lasting:
             _add(total, amounts)
             _add(sidecar_amounts, amounts)
-        for name in {**sidecar_amounts, **amounts}:
-            amount = sidecar_amounts.get(name, 0) + (
-                0 if container.lasting else amounts.get(name, 0)
-            )
-            peak[name] = max(peak.get(name, amount), amount)
+        for name, amount in amounts.items():
+            together = sidecar_amounts.get(name, 0) + (0 if container.lasting else amount)
+            peak[name] = max(peak.get(name, together), together)
     return {name: max(peak.get(name, 0), total.get(name, 0)) for name in {**total, **peak}}
 
 

@@ -29,6 +29,8 @@ _REQUIRED: Final = (
 )
 _BYTES: Final = ("memory", "storage", "hugepages")
 _SHOWN_MAX: Final = 3
+_WORK_MAX: Final = 200_000
+"""Containers times amounts of quotas and LimitRanges; more are not compared."""
 
 
 class Growth(Struct, dict=True):
@@ -49,9 +51,11 @@ class Growth(Struct, dict=True):
             return None
         elsewhere = (new.root / "spec" / "managedBy").text == names.KUEUE_MULTIKUEUE
         limits = None if elsewhere else namespaces.limits(self._namespace)
-        if limits is None or (self.old is not None and not self._grows(self.old)):
+        if limits is None or (new.meta / "deletionTimestamp").given:
             return None
-        return limits
+        if self._containers * limits.size > _WORK_MAX:
+            return None
+        return limits if self.old is None or self._grows(self.old) else None
 
     @cached_property
     def pods(self) -> list[PodAmounts]:
@@ -68,6 +72,15 @@ class Growth(Struct, dict=True):
             if pod.group != names.HEAD_GROUP:
                 pod.least = namespaces.workers(self._namespace, cluster, pod.group)
         return pods
+
+    @property
+    def _containers(self) -> int:
+        """The number of containers of all templates."""
+        cluster, job = self.new.cluster, self.new.job
+        specs = [] if cluster is None else [group.pod.map for group in cluster.everyone]
+        specs += [] if job is None else [(job.submitter / "spec").map]
+        lists = [spec.get(key) for spec in specs for key in ("containers", "initContainers")]
+        return sum(len(entries) for entries in lists if type(entries) is list)
 
     @property
     def _namespace(self) -> str:
@@ -89,13 +102,19 @@ class Growth(Struct, dict=True):
         """Return whether amounts or numbers of pods changed. A RayJob that runs is not changed."""
         if (old.root / "status" / "rayClusterName").text:
             return False
-        if self.second:
+        if self.second or (_is_suspended(old) and not _is_suspended(self.new)):
             return True
+        if (old.root / "spec").value == (self.new.root / "spec").value:
+            return False
         old_pods, new_pods = (
             [(pod.group, pod.least, pod.most, pod.containers) for pod in read_pods(ray_object, ())]
             for ray_object in (old, self.new)
         )
         return old_pods != new_pods
+
+
+def _is_suspended(ray_object: RayObject) -> bool:
+    return (ray_object.root / "spec" / "suspend").flag
 
 
 def quota_exceeded(growth: Growth) -> Iterator[Fault]:
@@ -151,8 +170,7 @@ def limit_range_violated(growth: Growth) -> Iterator[Fault]:
     for pod in growth.pods:
         problem = next(_refusals(pod, growth.limits.limits), "") if pod.most else ""
         if problem:
-            advice = "change the container, or the LimitRange"
-            yield Fault(pod.field, f"the pods can never be created: {problem}: {advice}")
+            yield Fault(pod.field, f"the pods can never be created: {problem}")
 
 
 def _objects(growth: Growth) -> dict[str, int]:
@@ -289,7 +307,7 @@ def _exceeded(quota: Quota, shortfalls: list[_Shortfall], growth: Growth, *, mos
         f"{_shown(shortfall.name, max(shortfall.free, 0))} left"
         for shortfall in shortfalls[:_SHOWN_MAX]
     ]
-    advice = "use fewer pods or smaller requests, or raise the quota"
+    advice = "need less, or raise it"
     return Fault(field, f"the pods need {'; '.join(parts)}: {advice}")
 
 

@@ -103,7 +103,7 @@ _PER_NODE: Final = _integers("an integer from 1 to 100", lambda number: 1 <= num
 _REPLICAS: Final = _Type(
     "an integer of 1 or more, or auto",
     lambda value: value == "auto" or _COUNT.accepts(value),
-    lambda value: value == "auto" or isinstance(value, int),
+    lambda value: value == "auto" or isinstance(value, int | float),
 )
 STRICT_SINCE: Final = (2, 55)
 
