@@ -245,7 +245,7 @@ async def test_a_missing_host_is_one_click_from_what_its_next_pod_is_given() -> 
         part = (await client.get(cell.attributes["href"], headers={"hx-request": "true"})).text
         assert "<html" not in part
         assert "TPU_WORKER_ID=3" in parsed(part).text
-        assert "this host&#39;s place in its slice" in part
+        assert "index of the host in its slice" in part
         assert "host-missing" in part
         assert "<html" in (await client.get(cell.attributes["href"])).text
         for wrong in ("replica=x", "replica=0&host=99999999999", "replica=0"):

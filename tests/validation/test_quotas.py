@@ -197,8 +197,8 @@ def test_containers_of_kuberay_count() -> None:
     worker = a_cluster().group().container(resources={"requests": {"cpu": "100m"}})
     assert messages(worker, a_quota({"requests.cpu": "4199m"})) == [
         (
-            "the pods need 4200m of requests.cpu for replicas, but ResourceQuota team-a has 4199m left"
-            ": need less, or raise it"
+            "the pods need 4200m of requests.cpu for replicas, but ResourceQuota team-a has 4199m "
+            "left: need less, or raise it"
         )
     ]
 

@@ -129,6 +129,7 @@ USABLE = {
     "arguments of a builder": of("  args: {llm_configs: [{model_id: m, tensor: 2}]}"),
     "a deployment with its name alone": with_deployment(""),
     "replicas": with_deployment("num_replicas: 2"),
+    "replicas, whole": with_deployment("num_replicas: 2.0"),
     "replicas of auto": with_deployment(
         "num_replicas: auto\nautoscaling_config: {max_replicas: 4}"
     ),
@@ -175,7 +176,6 @@ STRICT = (
     (of("  name: 5"), f"{FIRST}.name"), (of("  route_prefix: 1.5"), f"{FIRST}.route_prefix"),
     (of("  logging_config: {log_level: '10'}"), f"{FIRST}.logging_config.log_level"),
     (with_deployment("num_replicas: '2'"), f"{DEPLOYMENT}.num_replicas"),
-    (with_deployment("num_replicas: 2.0"), f"{DEPLOYMENT}.num_replicas"),
     (with_deployment("max_ongoing_requests: 2.5"), f"{DEPLOYMENT}.max_ongoing_requests"),
     (with_deployment("ray_actor_options: {accelerator_type: 5}"), f"{ACTOR}.accelerator_type"),
     (f"http_options: {{host: 5, port: 8000.5}}\n{of('')}", f"{CONFIG}.http_options.host"),

@@ -131,7 +131,7 @@ def _with_limits(files: _Files, settings: RuleSettings) -> RuleSettings:
     """Return settings with the ResourceQuotas and LimitRanges of files. Standard input and pipes
     are read only once: then those of a chunk of files count for its objects.
     """
-    if not all(Path(file).is_file() for file in files if isinstance(file, str)):
+    if not all(map(os.path.isfile, (file for file in files if isinstance(file, str)))):
         return settings
     chosen = [file for file in files if isinstance(file, str) and _limits(file)]
     return _limited(read_listed(chosen), settings)
