@@ -13,7 +13,7 @@ from webhook.accelerators.slices import (
     generation_of,
     hosts_of,
     is_v7x,
-    listed_with,
+    list_topologies,
     parse_topology,
 )
 
@@ -97,4 +97,4 @@ def test_a_topology_that_cannot_be_read_has_no_chips() -> None:
 def test_a_number_of_chips_may_have_one_topology_or_several(
     accelerator: str, chips: int, listed: tuple[str, ...]
 ) -> None:
-    assert listed_with(generation_of(accelerator), chips) == listed
+    assert list_topologies(generation_of(accelerator), chips) == listed

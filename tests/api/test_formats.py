@@ -6,15 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.api.formats import (
-    dotted,
+    format_pointer,
     is_dns_label,
     is_label_value,
     is_qualified_name,
     many_lines,
     mark,
-    marked,
     one_line,
     pointer,
+    read_mark,
 )
 from webhook.controller.repair.plan import INCOMPLETE, LOST, RESTARTED
 
@@ -72,8 +72,8 @@ def test_an_independent_library_finds_the_key_that_was_escaped(key: str) -> None
 
 
 def test_people_see_the_path_as_kubernetes_writes_it() -> None:
-    assert dotted("/spec/containers/0/env/12") == "spec.containers[0].env[12]"
-    assert dotted("/metadata/labels/ray.io~1group") == "metadata.labels.ray.io/group"
+    assert format_pointer("/spec/containers/0/env/12") == "spec.containers[0].env[12]"
+    assert format_pointer("/metadata/labels/ray.io~1group") == "metadata.labels.ray.io/group"
 
 
 @pytest.mark.parametrize(
@@ -92,11 +92,11 @@ def test_what_people_write_stays_and_lines_of_a_text_stay_lines() -> None:
 def test_a_mark_is_read_on_its_pod_alone_and_is_a_label_value(reason: str) -> None:
     text = mark(reason, UID)
     assert is_label_value(text)
-    assert marked(text, UID) == reason
+    assert read_mark(text, UID) == reason
     for other in ("", "another", UID[1:]):
-        assert marked(text, other) == ""
+        assert read_mark(text, other) == ""
 
 
 @pytest.mark.parametrize("text", ["", LOST, UID, f"{LOST}{UID}"])
 def test_what_does_not_end_with_the_uid_is_no_mark(text: str) -> None:
-    assert marked(text, UID) == marked(text, "") == ""
+    assert read_mark(text, UID) == read_mark(text, "") == ""

@@ -14,7 +14,7 @@ from webhook.accelerators import profiles
 from webhook.accelerators.profiles import PROFILES
 from webhook.api import names
 from webhook.diagnostics.examination import DIAGNOSES
-from webhook.explain.variables import given_variables
+from webhook.explain.variables import list_variables
 from webhook.groups.annotations import ANNOTATIONS
 from webhook.mutation.pipeline import HEAD_ASKED
 from webhook.mutation.ray_pod import Policy
@@ -246,7 +246,7 @@ def test_every_variable_can_be_explained(run: Run) -> None:
     given |= {names.RAY_DRAIN_TIMEOUT, names.RAY_OVERRIDE_LABELS, f"{names.NODE_LABEL}0"}
     given |= {setting.variable for profile in PROFILES for setting in profile.settings}
     given -= {names.MEGASCALE_NUM_SLICES}  # the user sets it
-    assert set(given_variables()) == given
+    assert set(list_variables()) == given
     for name in given:
         assert f"for example: {name}=" in run("explain", "variable", name).out
 
@@ -256,7 +256,7 @@ def test_every_variable_can_be_explained(run: Run) -> None:
     [
         ("rule", [rule.id for rule in RULES]),
         ("diagnosis", [each.id for each in DIAGNOSES]),
-        ("variable", sorted(given_variables())),
+        ("variable", sorted(list_variables())),
         ("annotation", list(ANNOTATIONS)),
     ],
 )

@@ -18,8 +18,8 @@ from webhook.groups.pod_groups import (
     TEMPLATES_MAX,
     Desired,
     PodGroup,
-    desired_of,
-    occupied,
+    build_desired,
+    list_replica_names,
 )
 
 
@@ -30,7 +30,7 @@ def asking(granularity: str) -> ClusterBuilder:
 
 def desired(cluster: ClusterBuilder, members: Membership | None = None) -> Desired:
     known = facts(cluster)
-    return desired_of(known, occupied(known, members or Membership()))
+    return build_desired(known, list_replica_names(known, members or Membership()))
 
 
 def with_pods(*identities: tuple[str, HostIdentity]) -> Membership:

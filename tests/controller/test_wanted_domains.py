@@ -10,10 +10,10 @@ from tests.builders import (
     uid_of,
 )
 from webhook.api import names
-from webhook.controller.podgroups.domains import desired_domains
+from webhook.controller.podgroups.domains import build_desired_domains
 from webhook.groups.identity import GroupKey, HostIdentity
 from webhook.groups.identity_index import Member, Membership
-from webhook.groups.pod_groups import occupied
+from webhook.groups.pod_groups import list_replica_names
 from webhook.groups.scheduling_groups import digest
 
 UID = digest(uid_of("c"))
@@ -38,7 +38,7 @@ def domains(cluster: ClusterBuilder, *identities: tuple[str, HostIdentity]) -> l
     members, known = Membership(), facts(cluster)
     for number, (group, identity) in enumerate(identities):
         members.put(f"pod-{number}", Member(GroupKey(NAMESPACE, uid_of("c"), group), identity))
-    found = desired_domains(known, occupied(known, members))
+    found = build_desired_domains(known, list_replica_names(known, members))
     assert found.workload is None
     return [each.name for each in found.pod_groups]
 

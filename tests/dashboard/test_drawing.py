@@ -6,7 +6,7 @@ import pytest
 
 from tests.dashboard.browser import Element, parsed
 from webhook.dashboard.rendered import HtmlDrawer, assets
-from webhook.dashboard.view import listed, whole
+from webhook.dashboard.view import build_list_section, whole
 from webhook.diagnostics import report
 from webhook.diagnostics.diagnosis import Problem
 
@@ -47,7 +47,9 @@ def hostile(text: str) -> report.Cluster:
 def drawn(text: str) -> list[Element]:
     """Return such a RayCluster, in the list and on its own page, parsed."""
     drawer, cluster = HtmlDrawer(), hostile(text)
-    return [parsed(drawer.section(each)) for each in (listed(cluster), whole(cluster, 1))]
+    return [
+        parsed(drawer.section(each)) for each in (build_list_section(cluster), whole(cluster, 1))
+    ]
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -91,7 +93,7 @@ def test_every_state_of_a_host_has_a_shape_and_words_of_its_own() -> None:
 
 
 def test_a_host_without_a_pod_leads_to_what_its_next_pod_is_given() -> None:
-    (row,) = parsed(HtmlDrawer().section(listed(hostile("a/b&c")))).every("li", "row")
+    (row,) = parsed(HtmlDrawer().section(build_list_section(hostile("a/b&c")))).every("li", "row")
     links = [each.attributes["href"] for each in row.every("a")]
     assert links[0] == "/pod?namespace=a%2Fb%26c&name=a%2Fb%26c"
     assert (
@@ -103,7 +105,7 @@ def test_replicas_that_should_be_there_and_are_not_lead_nowhere() -> None:
     replica = report.Replica(None, "", "missing", (report.Host(0, "missing"),))
     group = report.Group("g", 1, 1, (replica,))
     cluster = report.Cluster("n", "c", report.Host(0, "missing"), (group,))
-    section = parsed(HtmlDrawer().section(listed(cluster)))
+    section = parsed(HtmlDrawer().section(build_list_section(cluster)))
     (link,) = section.every("a")
     assert link.attributes["href"] == "/?namespace=n&cluster=c"
     assert "not created" in section.text

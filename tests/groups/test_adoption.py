@@ -28,7 +28,7 @@ from webhook.cache.serve_stores import CODEC, PodStore
 from webhook.diagnostics.assigned_pods import assign
 from webhook.diagnostics.live_objects import LiveCluster, LivePod
 from webhook.diagnostics.object_cache import ObjectCache
-from webhook.groups.google_labels import adopted_identity
+from webhook.groups.google_labels import read_legacy_identity
 from webhook.groups.identity import GroupKey, HostIdentity
 from webhook.groups.identity_index import Membership
 from webhook.groups.identity_labels import identity_of
@@ -297,7 +297,7 @@ def a_spec(*ids: str | None, v7x: bool = True) -> PodSpec:
 
 
 def test_ids_of_a_version_that_knew_no_v7x_are_those_of_the_host() -> None:
-    assert adopted_identity("g", "g-2", a_spec("3", "3")) == HostIdentity(2, 3, "g-2")
+    assert read_legacy_identity("g", "g-2", a_spec("3", "3")) == HostIdentity(2, 3, "g-2")
 
 
 @pytest.mark.parametrize(
@@ -314,12 +314,12 @@ def test_ids_of_a_version_that_knew_no_v7x_are_those_of_the_host() -> None:
 )
 def test_marks_that_make_no_sense_are_no_identity(label: str, spec: PodSpec) -> None:
     with pytest.raises(Denied, match="are not an identity"):
-        adopted_identity("g", label, spec)
+        read_legacy_identity("g", label, spec)
 
 
 @pytest.mark.parametrize("ids", [(), (None,), ("",)])
 def test_a_label_alone_is_no_identity(ids: tuple[str | None, ...]) -> None:
-    assert adopted_identity("g", "g-2", a_spec(*ids)) is None
+    assert read_legacy_identity("g", "g-2", a_spec(*ids)) is None
 
 
 @pytest.mark.parametrize(

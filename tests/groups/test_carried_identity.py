@@ -7,7 +7,7 @@ import pytest
 from webhook.api import names
 from webhook.api.review import INVALID, REQUIRED, Denied
 from webhook.groups.identity import MAX_REPLICAS, HostIdentity
-from webhook.groups.identity_labels import carried_identity
+from webhook.groups.identity_labels import read_identity_labels
 
 INDEX, NAME, HOST = names.IDENTITY_LABELS
 WHOLE = {INDEX: "2", NAME: "g-xh3hf", HOST: "1"}
@@ -33,13 +33,13 @@ NO_NUMBERS = (
 def test_a_whole_identity_is_trusted_and_an_index_alone_is_one_of_a_single_host(
     labels: dict[str, str], hosts: int, identity: HostIdentity | None
 ) -> None:
-    assert carried_identity(labels, hosts) == identity
+    assert read_identity_labels(labels, hosts) == identity
 
 
 def refused(labels: dict[str, str], hosts: int = 4) -> list[tuple[str, str]]:
     """Return reason and label of each cause for which an identity is refused."""
     with pytest.raises(Denied) as caught:
-        carried_identity(labels, hosts)
+        read_identity_labels(labels, hosts)
     return [
         (cause.reason, cause.field.removeprefix("metadata.labels[").removesuffix("]"))
         for cause in caught.value.causes

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import a_cluster, facts
-from webhook.accelerators.profiles import allowed
+from webhook.accelerators.profiles import list_valid_values
 from webhook.api import names
 from webhook.groups.annotations import (
     ANNOTATIONS,
@@ -89,7 +89,9 @@ def test_profiles_are_a_list_with_blanks_where_people_put_them() -> None:
 
 
 def test_a_problem_says_what_may_be_written() -> None:
-    assert all(name in PROFILES.problem("torchrunn") for name in ("'torchrunn'", *allowed()))
+    assert all(
+        name in PROFILES.problem("torchrunn") for name in ("'torchrunn'", *list_valid_values())
+    )
     assert all(name in SCHEDULING_GROUP.problem("pod") for name in ("'pod'", *GRANULARITIES))
     assert "not a node label key" in TOPOLOGY_KEY.problem("not a key!")
 

@@ -37,7 +37,7 @@ from webhook.cli.cluster_tree import drawing
 from webhook.controller.podgroups import lifecycle
 from webhook.controller.repair import plan
 from webhook.dashboard import view
-from webhook.diagnostics.document import encoded
+from webhook.diagnostics.document import encode_report
 from webhook.diagnostics.examiner import Examiner
 from webhook.diagnostics.live_objects import (
     LiveCluster,
@@ -53,7 +53,7 @@ from webhook.groups.annotations import OPT_INS
 from webhook.groups.group_config import ClusterIndex
 from webhook.groups.identity import GroupKey, HostIdentity, Key
 from webhook.groups.identity_index import Member, Membership, name_hash
-from webhook.groups.pod_groups import desired_of, occupied
+from webhook.groups.pod_groups import build_desired, list_replica_names
 from webhook.groups.required_reads import Read
 from webhook.kubeclient.wire import Codec
 from webhook.manifest.kuberay_pods import expand
@@ -562,10 +562,10 @@ def _reports() -> Iterator[Case]:
 
             def show() -> None:
                 drawing(report)
-                sum(map(len, encoded(report)))
+                sum(map(len, encode_report(report)))
                 Tracker().track(report)
                 for cluster in report.clusters:
-                    view.listed(cluster)
+                    view.build_list_section(cluster)
                     for page in range(view.pages_of(cluster)):
                         view.whole(cluster, page)
 
@@ -703,7 +703,7 @@ def _grouped(number: int, part: str, granularity: str) -> Call:
         members.put(f"p{each}", Member(key, HostIdentity(each, 0, f"g-{each}")))
 
     def decide() -> None:
-        desired = desired_of(config, occupied(config, members))
+        desired = build_desired(config, list_replica_names(config, members))
         lifecycle.decide(desired, lifecycle.Actual(), resizable=True, live=frozenset())
 
     return decide

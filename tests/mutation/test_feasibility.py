@@ -15,7 +15,7 @@ from tests.builders import (
     manifest,
 )
 from webhook.api import names
-from webhook.groups.naming import ADDED_MAX, added_size, address_size
+from webhook.groups.naming import ADDED_MAX, address_size, compute_added_size
 from webhook.manifest.kuberay_pods import expand
 from webhook.manifest.views import as_cluster
 from webhook.validation.ruleset import check
@@ -155,7 +155,7 @@ def _variables(pod: Object) -> str:
 
 def test_what_is_added_to_the_largest_pods_that_pass_is_what_was_reckoned() -> None:
     cluster = a_cluster("c").group("g", hosts=4096)
-    reckoned = added_size(address_size("g", "c", 4096), 4096, 2, 2)
+    reckoned = compute_added_size(address_size("g", "c", 4096), 4096, 2, 2)
     assert 0.8 * reckoned < added(addressed(2), cluster) < reckoned < ADDED_MAX
 
 
@@ -170,7 +170,7 @@ def test_what_lists_nothing_is_less_than_what_is_reckoned_for_it(chips: int) -> 
     cluster.annotated(names.ANNOTATION_SHARD_COUNT, "9999")
     address = address_size(group, name, 1)
     endpoints = 9 if chips else 0
-    assert added(pod, cluster) < added_size(address, 1, 1, endpoints)
+    assert added(pod, cluster) < compute_added_size(address, 1, 1, endpoints)
 
 
 @pytest.mark.parametrize("hosts", range(2100, 2180, 10))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.pages import folded
 from webhook.config.configuration import known, schema
-from webhook.config.sources import PROCESSES, allowed, settings_of
+from webhook.config.sources import PROCESSES, describe_allowed_values, settings_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
 
@@ -52,7 +52,7 @@ def page() -> str:
             )
         cells = (
             f"`{name}`",
-            allowed(node).replace("|", "\\|"),
+            describe_allowed_values(node).replace("|", "\\|"),
             _default(node.get("default")),
             ", ".join(process for process, names in readers.items() if name in names),
             node["description"],

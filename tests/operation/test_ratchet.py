@@ -23,7 +23,7 @@ from webhook.api import names
 from webhook.validation.finding import DENY
 from webhook.validation.rule_settings import DEFAULTS
 from webhook.validation.ruleset import check, check_file
-from webhook.validation.schema import pruned
+from webhook.validation.schema import prune_object
 
 COUNT = 500
 CLUSTER_AT = {
@@ -50,7 +50,7 @@ def stored() -> list[Json]:
     """Return broken objects as an API server without the webhook would have kept them."""
     found: list[Json] = []
     for value in mutants(seeds(EXAMPLES), 11):
-        kept = pruned(value["kind"], value, None)
+        kept = prune_object(value["kind"], value, None)
         wrong = {each.rule for each in check_file(kept["kind"], kept) if each.level == DENY}
         if wrong and not wrong & OF_THE_CRD:
             if names.LABEL_IGNORE in (kept["metadata"].get("labels") or {}):

@@ -17,7 +17,7 @@ from webhook.validation.change import INCREMENTAL
 from webhook.validation.finding import ALWAYS, DENY, KubeRay
 from webhook.validation.rule_settings import GATES, RuleSettings, parse_kuberay
 from webhook.validation.ruleset import check
-from webhook.validation.schema import pruned
+from webhook.validation.schema import prune_object
 
 Json = dict[str, Any]
 
@@ -62,7 +62,7 @@ def whole(case: Case, release: KubeRay) -> Json:
         valid["spec"] = spec
         valid["metadata"] |= given.get("metadata", {})
     status = valid.pop("status", None)
-    kept: Json = pruned(kind, valid, release)
+    kept: Json = prune_object(kind, valid, release)
     return kept if status is None else {**kept, "status": status}
 
 

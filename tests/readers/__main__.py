@@ -26,7 +26,7 @@ from webhook.api.release import parse_release
 from webhook.validation.cluster import UNBOUNDED
 from webhook.validation.finding import DENY, Finding
 from webhook.validation.ruleset import check_file
-from webhook.validation.schema import pruned
+from webhook.validation.schema import prune_object
 
 Json = dict[str, Any]
 
@@ -101,7 +101,7 @@ def clusters(seed: int, installed: Json) -> Iterator[Json]:
         meta |= {"name": "mutant", "namespace": "default"}
         if random.random() < 0.5 and isinstance(meta.setdefault("annotations", {}), dict):
             meta["annotations"][names.ANNOTATION_IPPR] = random.choice(noted)
-        kept = pruned(value["kind"], value, None)
+        kept = prune_object(value["kind"], value, None)
         if _filled(kept, resources=installed["reads_resources_of_groups"]):
             yield kept
 

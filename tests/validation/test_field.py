@@ -8,7 +8,7 @@ from webhook.api.release import (
     parse_release,
     same_release,
 )
-from webhook.validation.field import Field, shortened
+from webhook.validation.field import Field, shorten_path
 
 OBJECT = Field(
     {
@@ -100,7 +100,7 @@ def test_versions_agree_in_the_numbers_that_both_have() -> None:
 @pytest.mark.parametrize("room", [24, 30, 60, 119])
 def test_a_path_is_shortened_in_the_middle(room: int) -> None:
     path = "spec.workerGroupSpecs[0].template.spec.containers[0].resources.limits[google.com/tpu]"
-    short = shortened(path, room)
+    short = shorten_path(path, room)
     assert len(short) <= room
     assert short.startswith("spec")
     assert short.endswith(path if room > len(path) else "[google.com/tpu]")
@@ -109,4 +109,4 @@ def test_a_path_is_shortened_in_the_middle(room: int) -> None:
 
 @pytest.mark.parametrize("path", ["a" * 200, "spec." + "b" * 200, "[" * 200, "é" * 90, ""])
 def test_any_path_can_be_shortened(path: str) -> None:
-    assert len(shortened(path, 20)) <= 20
+    assert len(shorten_path(path, 20)) <= 20

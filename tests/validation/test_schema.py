@@ -14,7 +14,7 @@ from tests.validation.builders import (
 from webhook.validation.finding import DENY, WARN
 from webhook.validation.rule_settings import RuleSettings
 from webhook.validation.ruleset import check_file
-from webhook.validation.schema import pruned
+from webhook.validation.schema import prune_object
 
 CONTAINER = "spec.workerGroupSpecs[0].template.spec.containers[0]"
 
@@ -117,7 +117,7 @@ def test_fields_below_others_that_the_version_does_not_have_are_pruned_too() -> 
     group["template"]["spec"]["containers"][0]["unheardOf"] = True
     group["template"]["spec"]["nodeSelector"] = {"unheard-of": "b", "none": None}
     kept["spec"]["workerGroupSpecs"][0]["template"]["spec"]["nodeSelector"] = {"unheard-of": "b"}
-    assert pruned("RayCluster", built, None) == kept
+    assert prune_object("RayCluster", built, None) == kept
 
 
 def test_a_status_in_a_file_counts_for_nothing() -> None:

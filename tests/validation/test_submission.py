@@ -10,7 +10,7 @@ import pytest
 
 from tests.validation.builders import JobBuilder, a_cron_job, a_job, findings, found
 from webhook.validation.rule_settings import RuleSettings
-from webhook.validation.shell import wrapped
+from webhook.validation.shell import wrap_in_bash
 
 ENTRYPOINT = "job-entrypoint-in-shell"
 RUNTIME_ENV = "job-runtime-env-in-shell"
@@ -118,7 +118,7 @@ def test_a_runtime_environment_that_reaches_ray(text: str) -> None:
 def test_the_command_to_write_instead_does_the_same(text: str) -> None:
     """Both ways in which `ray job submit` joins arguments keep the command."""
     message = said(a_job().spec(entrypoint=text))
-    remedy = wrapped(text)
+    remedy = wrap_in_bash(text)
     assert message.endswith(f"write {remedy}")
     program = f"{shlex.quote(sys.executable)} -c {shlex.quote(_ARGUMENTS)}"
     arguments = json.loads(_bash(f"{program} {remedy}"))
@@ -131,7 +131,7 @@ def test_the_command_to_write_instead_does_the_same(text: str) -> None:
 ])  # fmt: skip
 def test_a_command_that_no_quotes_protect_needs_a_script(text: str) -> None:
     assert re.search("script in the image", said(a_job().spec(entrypoint=text)))
-    assert wrapped(text) == ""
+    assert wrap_in_bash(text) == ""
 
 
 def _bash(command: str) -> str:

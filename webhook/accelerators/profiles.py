@@ -173,7 +173,7 @@ _OF_PROCESSES: Final = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "CUDA_VISIBLE_DEVICE
 """Variables of a single process, which Ray sets."""
 
 
-def allowed() -> tuple[str, ...]:
+def list_valid_values() -> tuple[str, ...]:
     """Return the valid values of the annotation."""
     return (*sorted(BY_NAME), NONE)
 

@@ -112,7 +112,7 @@ def chips_of(text: str) -> int:
 
 
 @lru_cache(maxsize=256)
-def listed_with(generation: Generation | None, chips: int) -> tuple[str, ...]:
+def list_topologies(generation: Generation | None, chips: int) -> tuple[str, ...]:
     """Return the listed topologies of a generation with so many chips."""
     topologies = LISTED.get(generation.name, frozenset()) if generation else frozenset()
     return tuple("x".join(map(str, sizes)) for sizes in sorted(topologies) if prod(sizes) == chips)
@@ -120,7 +120,7 @@ def listed_with(generation: Generation | None, chips: int) -> tuple[str, ...]:
 
 def advice(generation: Generation | None, chips: int, otherwise: str) -> str:
     """Return advice for a message: the topologies of a generation with so many chips."""
-    fitting = listed_with(generation, chips)
+    fitting = list_topologies(generation, chips)
     return f"use topology {' or '.join(fitting[:2])}" if fitting else otherwise
 
 
@@ -248,7 +248,9 @@ def read_slice(
     accelerator = selector.get(names.NODE_TPU_ACCELERATOR, "")
     selected = selector.get(names.NODE_TPU_TOPOLOGY, "")
     named = annotations.get(names.ANNOTATION_SLICE_TOPOLOGY, "")
-    inferred = "" if named or selected or not placed else _inferred(accelerator, annotations, chips)
+    inferred = (
+        "" if named or selected or not placed else _infer_topology(accelerator, annotations, chips)
+    )
     return Slice(
         accelerator=accelerator,
         topology=named or selected or inferred,
@@ -259,11 +261,11 @@ def read_slice(
     )
 
 
-def _inferred(accelerator: str, annotations: Mapping[str, str], chips: int) -> str:
+def _infer_topology(accelerator: str, annotations: Mapping[str, str], chips: int) -> str:
     """Return the only possible topology of a slice with so many chips, or an empty text."""
     for key in _LEVELS:
         level = _LEVEL.fullmatch(annotations.get(key, ""))
         if level and chips_of(level[1]) == chips:
             return level[1]
-    listed = listed_with(generation_of(accelerator), chips)
+    listed = list_topologies(generation_of(accelerator), chips)
     return listed[0] if len(listed) == 1 else ""

@@ -9,7 +9,7 @@ from typing import Any
 
 from webhook.api.objects import Strings, map_of
 from webhook.api.review import ALLOWED, AdmissionRequest, Answer
-from webhook.mutation.fold import Operation, encode, extended
+from webhook.mutation.fold import Operation, add_entries, encode
 
 Labels = Callable[[str], Awaitable[Strings]]
 """Returns the labels of a Node that are copied."""
@@ -37,4 +37,4 @@ class BindingHandler:
             return Answer(patch=encode([Operation("add", "/metadata", {"annotations": labels})]))
         annotations = meta.get("annotations")
         present = annotations if isinstance(annotations, dict) else None
-        return Answer(patch=encode(extended("/metadata/annotations", present, labels)))
+        return Answer(patch=encode(add_entries("/metadata/annotations", present, labels)))

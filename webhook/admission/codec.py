@@ -104,7 +104,7 @@ def decode_pod(body: bytes) -> AdmissionRequest[Pod]:
     cannot be decoded as Pods are omitted.
     """
     try:
-        return _checked(_pod_decoder.decode(body))
+        return _check_review(_pod_decoder.decode(body))
     except _MALFORMED as error:
         request = decode_object(body)
         kind, group = request.kind.kind, request.kind.group
@@ -118,7 +118,7 @@ def decode_pod(body: bytes) -> AdmissionRequest[Pod]:
 def decode_bare(body: bytes) -> AdmissionRequest[Bare]:
     """Return the request of a review with only the metadata of its objects. Raises BadReview."""
     try:
-        return _checked(_bare_decoder.decode(body))
+        return _check_review(_bare_decoder.decode(body))
     except _MALFORMED as error:
         msg = f"the object in the AdmissionReview is malformed: {error}"
         raise BadReview(msg) from None
@@ -127,7 +127,7 @@ def decode_bare(body: bytes) -> AdmissionRequest[Bare]:
 def decode_object(body: bytes) -> AdmissionRequest[Any]:
     """Return the request of a review with its objects as plain JSON values. Raises BadReview."""
     try:
-        return _checked(_any_decoder.decode(body))
+        return _check_review(_any_decoder.decode(body))
     except _MALFORMED as error:
         msg = f"the body is not an AdmissionReview in JSON: {error}"
         if isinstance(error, RecursionError):
@@ -139,7 +139,7 @@ _UID_MAX: Final = DNS_LABEL_MAX
 """Characters of the uid of a request; kube-apiserver sends 36."""
 
 
-def _checked(review: _Review[T]) -> AdmissionRequest[T]:
+def _check_review(review: _Review[T]) -> AdmissionRequest[T]:
     if review.kind != KIND or review.api_version != API_VERSION:
         version_and_kind = f"{review.api_version or 'no apiVersion'}, {review.kind or 'no kind'}"
         msg = f"expected apiVersion {API_VERSION}, kind {KIND}; found {version_and_kind[:80]}"
@@ -189,12 +189,12 @@ def encode(request: AdmissionRequest[Any], answer: Answer) -> bytes:
         None if patch is None else "JSONPatch",
         patch,  # msgspec encodes bytes as base64
         _warnings(answer.warnings) if answer.warnings else None,
-        _audited(answer) or None,
+        _build_audit_annotations(answer) or None,
     )
     return _encoder.encode(_Answered(response))
 
 
-def _audited(answer: Answer) -> dict[str, str]:
+def _build_audit_annotations(answer: Answer) -> dict[str, str]:
     """Return the audit annotations of a response; the API server prefixes each key with the
     webhook's name.
 

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from webhook.api import names
-from webhook.api.formats import LABEL_VALUE_ADVICE, is_label_value, shortened
+from webhook.api.formats import LABEL_VALUE_ADVICE, is_label_value, shorten
 from webhook.api.objects import Pod, Strings, WorkerGroup
 from webhook.api.review import (
     ALLOWED,
@@ -29,7 +29,7 @@ from webhook.api.review import (
 )
 from webhook.groups.group_config import ClusterIndex, RayClusterConfig, too_large
 from webhook.groups.identity import MAX_HOSTS, GroupKey, HostIdentity
-from webhook.groups.identity_labels import carried_identity, identity_of
+from webhook.groups.identity_labels import identity_of, read_identity_labels
 from webhook.groups.required_reads import Read, ReadCluster, ReadGroup
 from webhook.mutation.patch_template import PatchCache
 from webhook.mutation.pipeline import answer, head_receives
@@ -132,7 +132,7 @@ class PodHandler:
         Nothing is recorded for a dry run, nor for a pod that is denied.
         """
         if request.operation == "DELETE" and self._standalone and not request.dry_run:
-            deleted = _deleted(request)
+            deleted = _read_deleted_identity(request)
             if deleted is not None:
                 self._standalone.deleted(*deleted)
         if request.operation != "CREATE":
@@ -210,7 +210,7 @@ class PodHandler:
         ):
             if head:
                 return None
-            raise Denied(*_strayed(pod))
+            raise Denied(*_find_invalid_references(pod))
         namespace = namespace or meta.namespace or "default"
         cluster = self._clusters.current(namespace, name, owner.uid, read=bool(read))
         if cluster is None:
@@ -246,7 +246,7 @@ class PodHandler:
         return PodDecision(known, identity, holder, pod_answer, policy)
 
 
-def _deleted(request: AdmissionRequest[Pod]) -> tuple[GroupKey, HostIdentity] | None:
+def _read_deleted_identity(request: AdmissionRequest[Pod]) -> tuple[GroupKey, HostIdentity] | None:
     pod = request.old_object
     if pod is None or pod.labels.get(names.LABEL_NODE_TYPE) != names.NODE_TYPE_WORKER:
         return None
@@ -271,10 +271,10 @@ def _known_worker(pod: Pod, labels: Strings, cluster: RayClusterConfig, key: Gro
         raise Denied(_no_group(key.group, cluster))
     if not 0 < group.num_of_hosts <= MAX_HOSTS:
         raise Denied(_bad_hosts(group))
-    carried = carried_identity(labels, group.num_of_hosts)
+    carried = read_identity_labels(labels, group.num_of_hosts)
     if carried is not None:
         return RayPod(pod, cluster, group, key, carried)
-    adopted = _adopted(pod, group)
+    adopted = _read_legacy_identity(pod, group)
     _require_label_values(labels)
     return RayPod(pod, cluster, group, key, None, adopted)
 
@@ -286,7 +286,7 @@ def _unknown(wanted: ReadCluster) -> Cause:
     return Cause(NOT_FOUND, message, f"metadata.labels[{names.LABEL_CLUSTER}]")
 
 
-def _adopted(pod: Pod, group: WorkerGroup) -> HostIdentity | None:
+def _read_legacy_identity(pod: Pod, group: WorkerGroup) -> HostIdentity | None:
     """Return the identity that the previous webhook assigned, within the hosts of the group; None
     if it is invalid: then the pod is assigned a new one.
     """
@@ -298,7 +298,7 @@ def _adopted(pod: Pod, group: WorkerGroup) -> HostIdentity | None:
     return None
 
 
-def _strayed(pod: Pod) -> list[Cause]:
+def _find_invalid_references(pod: Pod) -> list[Cause]:
     """Return all missing or invalid references of a worker pod to its RayCluster and group."""
     worker = f"a pod with {names.LABEL_NODE_TYPE}=worker needs"
     causes = [
@@ -329,7 +329,7 @@ def _require_label_values(labels: Strings) -> None:
     causes = [
         Cause(
             INVALID,
-            f"{shortened(labels[label])!r} ({len(labels[label])} characters) is not a label value: "
+            f"{shorten(labels[label])!r} ({len(labels[label])} characters) is not a label value: "
             f"{LABEL_VALUE_ADVICE}",
             f"metadata.labels[{label}]",
         )

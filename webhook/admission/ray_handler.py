@@ -10,7 +10,7 @@ from webhook.api.formats import one_line
 from webhook.api.names import is_ray
 from webhook.api.review import ALLOWED, INVALID, AdmissionRequest, Answer, BadReview, Cause
 from webhook.groups.group_config import is_ignored
-from webhook.validation.field import shortened
+from webhook.validation.field import shorten_path
 from webhook.validation.finding import DENY, Finding
 from webhook.validation.rule_settings import DEFAULTS, RuleSettings
 from webhook.validation.ruleset import check, check_owned, check_update
@@ -48,19 +48,19 @@ class RayHandler:
             msg = f"request.object is missing: a {request.operation} carries the {kind.kind}"
             raise BadReview(msg)
         settings = self.settings  # read once: another thread may replace them
-        if settings.ignoring and _ignored(request.object):
+        if settings.ignoring and _has_ignore_label(request.object):
             return ALLOWED
         return render(_findings(request, settings))
 
 
 def _findings(request: AdmissionRequest[Any], settings: RuleSettings) -> list[Finding]:
     kind, value = request.kind.kind, request.object
-    joined = settings.ignoring and _ignored(request.old_object)
+    joined = settings.ignoring and _has_ignore_label(request.old_object)
     if (
         request.operation != "CREATE" and not joined
     ):  # the object was not checked while it was ignored
         return check_update(kind, request.old_object, value, settings)
-    if request.user_info.username in settings.operators and _owned(value):
+    if request.user_info.username in settings.operators and _has_ray_owner(value):
         return check_owned(kind, value, settings)
     return check(kind, value, settings)
 
@@ -77,7 +77,7 @@ def render(findings: list[Finding]) -> Answer:
     return Answer(tuple(causes), None, warnings, rules, warned)
 
 
-def _owned(value: Any) -> bool:  # noqa: ANN401 - an object that may be garbage
+def _has_ray_owner(value: Any) -> bool:  # noqa: ANN401 - an object that may be garbage
     """Return whether another Ray object controls an object. Users can set that field."""
     metadata = value.get("metadata")
     owners = metadata.get("ownerReferences") if isinstance(metadata, dict) else None
@@ -90,7 +90,7 @@ def _owned(value: Any) -> bool:  # noqa: ANN401 - an object that may be garbage
     )
 
 
-def _ignored(value: Any) -> bool:  # noqa: ANN401 - an object that may be garbage
+def _has_ignore_label(value: Any) -> bool:  # noqa: ANN401 - an object that may be garbage
     metadata = value.get("metadata") if isinstance(value, dict) else None
     labels = metadata.get("labels") if isinstance(metadata, dict) else None
     return isinstance(labels, dict) and is_ignored(labels)
@@ -98,7 +98,7 @@ def _ignored(value: Any) -> bool:  # noqa: ANN401 - an object that may be garbag
 
 def _cause(finding: Finding) -> Cause:
     message = f"{finding.text[:LINE_MAX]} [{finding.rule}]"
-    return Cause(finding.reason, one_line(message), one_line(shortened(finding.path, LINE_MAX)))
+    return Cause(finding.reason, one_line(message), one_line(shorten_path(finding.path, LINE_MAX)))
 
 
 def _warning(finding: Finding) -> str:
@@ -109,7 +109,7 @@ def _warning(finding: Finding) -> str:
     for message in (finding.text, finding.named, finding.message):
         limit = WARNING_MAX - len(rule) - len(message)
         if limit - len(": ") >= min(len(path), PATH_LEAST):
-            return one_line(f"{shortened(path, limit - len(': '))}: {message}{rule}")
+            return one_line(f"{shorten_path(path, limit - len(': '))}: {message}{rule}")
         if limit >= 0:
             return one_line(f"{message}{rule}")
     return one_line(f"{finding.message[: WARNING_MAX - len(rule) - 1]}…{rule}")

@@ -143,16 +143,16 @@ class Mutation:
         `seconds`. Raises BadReview or NotNow.
         """
         large = len(body) > LARGE
-        request: AdmissionRequest[Any] = await self._decoded(decode_pod, body, client)
+        request: AdmissionRequest[Any] = await self._decode_body(decode_pod, body, client)
         target = _target(request)
         try:
             if target == _POD:
                 answer = await self._pod(request, seconds, large=large)
             elif self._shards is not None and target == _RAYCLUSTER:
-                request = await self._decoded(decode_bare, body, client)
+                request = await self._decode_body(decode_bare, body, client)
                 answer = await self._cluster(self._shards, request, seconds)
             elif self.bindings is not None and target == _BINDING:
-                request = await self._decoded(decode_object, body, client)
+                request = await self._decode_body(decode_object, body, client)
                 answer = await self.bindings(request)
             else:
                 answer = ALLOWED
@@ -163,7 +163,7 @@ class Mutation:
             raise
         return Outcome(request, answer, encode(request, answer))
 
-    async def _decoded(self, decode: Callable[[bytes], T], body: bytes, client: str) -> T:
+    async def _decode_body(self, decode: Callable[[bytes], T], body: bytes, client: str) -> T:
         return await self._in_thread(client, body, decode) if len(body) > LARGE else decode(body)
 
     async def _pod(self, request: AdmissionRequest[Pod], seconds: float, *, large: bool) -> Answer:
@@ -172,15 +172,15 @@ class Mutation:
         if labels and not labels.keys().isdisjoint(names.IDENTITY_LABELS):
             # A timer costs as much as the template, so it is set only for a read.
             in_time = partial(self._in_time, seconds=seconds)
-            return await decided(handler, request, self._reader, in_time)
-        return await self._in_time(decided(handler, request, self._reader), seconds)
+            return await run_handler(handler, request, self._reader, in_time)
+        return await self._in_time(run_handler(handler, request, self._reader), seconds)
 
     async def _cluster(
         self, shards: ShardHandler, request: AdmissionRequest[Bare], seconds: float
     ) -> Answer:
         if self._ignoring and request.object and is_ignored(request.object.metadata.labels):
             return ALLOWED
-        return await self._in_time(decided(shards, request, self._reader), seconds)
+        return await self._in_time(run_handler(shards, request, self._reader), seconds)
 
 
 class Validation:
@@ -212,10 +212,10 @@ class Validation:
         """
         evictions = self._evictions
         if evictions is None:
-            return await self._in_thread(client, body, self._checked)
+            return await self._in_thread(client, body, self._review_ray_object)
         request = decode_object(body) if len(body) <= _SMALL else None
         if request is None or _target(request) != _EVICTION:
-            outcome = await self._in_thread(client, body, self._checked, request)
+            outcome = await self._in_thread(client, body, self._review_ray_object, request)
             request = outcome.request
             if _target(request) != _EVICTION:
                 return outcome
@@ -223,7 +223,9 @@ class Validation:
         answer = await evictions(request, partial(self._in_time, seconds=seconds))
         return Outcome(request, answer, encode(request, answer))
 
-    def _checked(self, body: bytes, request: AdmissionRequest[Any] | None = None) -> Outcome:
+    def _review_ray_object(
+        self, body: bytes, request: AdmissionRequest[Any] | None = None
+    ) -> Outcome:
         request = request or decode_object(body)
         answer = self._rays(request)
         return Outcome(request, answer, encode(request, answer))
@@ -233,7 +235,7 @@ async def _at_once(work: Awaitable[None]) -> None:
     await work
 
 
-async def decided(
+async def run_handler(
     handler: Handler,
     request: AdmissionRequest[Any],
     reader: ClusterReader | None = None,

@@ -90,9 +90,9 @@ class ShardHandler:
                 return ALLOWED
             raise _invalid(SHARD_GROUP, new.group)
         key = ShardKey(request.namespace or meta.namespace or "default", new.group)
-        return await self._assigned(request, key, new, old)
+        return await self._assign_index(request, key, new, old)
 
-    async def _assigned(
+    async def _assign_index(
         self, request: AdmissionRequest[Bare], key: ShardKey, new: "_Shard", old: "_Shard"
     ) -> Answer:
         """Return the response that assigns an index, accepts the given one, or keeps the old one.
@@ -103,13 +103,13 @@ class ShardHandler:
         warnings: tuple[str, ...] = ()
         if not same or new.count != old.count:
             least = read_index(old.index) if same else None
-            warnings = _agreed(
+            warnings = _check_shard_count(
                 other_configs, key, new.count, least, created=request.operation == "CREATE"
             )
         if same and new.index and new.index == old.index:
             return Answer((), None, warnings)
         if same and read_index(old.index) is not None:
-            return _kept(new.index, old.index, warnings)
+            return _restore_index(new.index, old.index, warnings)
         given_index = "" if old.group and new.index == old.index else new.index
         count = read_count(new.count) or _largest(other_configs) or INDEX_LIMIT
         try:
@@ -122,7 +122,7 @@ class ShardHandler:
             return Answer((), None, (f"no index: {denied.causes[0].message}", *warnings))
         if request.operation == "UPDATE":
             warnings = (_MOVED if old.group and not same else _LATE, *warnings)
-        return Answer((), None if given_index else _written(str(index)), warnings)
+        return Answer((), None if given_index else _build_index_patch(str(index)), warnings)
 
     async def _reserve(
         self, request: AdmissionRequest[Bare], key: ShardKey, count: int, given: str
@@ -142,13 +142,13 @@ class ShardHandler:
                     f"shard group {key.group} has {count} shards, and each has its RayCluster: "
                     "raise shard-count in this RayCluster first, or delete another one"
                 )
-                raise _denied(FORBIDDEN, SHARD_COUNT, message)
+                raise _build_denial(FORBIDDEN, SHARD_COUNT, message)
             if isinstance(found, Taken):
                 message = (
                     f"{found.holder or COMING} has index {given} of shard group {key.group}: "
                     "remove the annotation, and the RayCluster gets a free one"
                 )
-                raise _denied(DUPLICATE, SHARD_INDEX, message)
+                raise _build_denial(DUPLICATE, SHARD_INDEX, message)
             return found.index
 
         if request.dry_run:
@@ -169,7 +169,7 @@ def _shard(cluster: Bare | None) -> _Shard:
     return _Shard(*(row.read(annotations) for row in (SHARD_GROUP, SHARD_INDEX, SHARD_COUNT)))
 
 
-def _agreed(
+def _check_shard_count(
     others: list[RayClusterConfig], key: ShardKey, text: str, least: int | None, *, created: bool
 ) -> tuple[str, ...]:
     """Return warnings about the number of shards, compared with the others of the group. Raises
@@ -192,7 +192,7 @@ def _agreed(
             f"shard group {key.group} has {largest} shards, not {count}: write {largest}, or "
             "change shard-count of its other RayClusters first"
         )
-        raise _denied(FORBIDDEN, SHARD_COUNT, message)
+        raise _build_denial(FORBIDDEN, SHARD_COUNT, message)
     for facts in others:
         index = read_index(facts.shard_index)
         if index is not None and index >= count:
@@ -200,7 +200,7 @@ def _agreed(
                 f"{facts.name} has index {index}, which is not below {count}: write {index + 1} or "
                 "more, or delete that RayCluster first"
             )
-            raise _denied(FORBIDDEN, SHARD_COUNT, message)
+            raise _build_denial(FORBIDDEN, SHARD_COUNT, message)
     differing = [facts.name for facts in others if read_count(facts.shard_count) != count]
     if not differing:
         return ()
@@ -229,32 +229,32 @@ def _name(request: AdmissionRequest[Bare]) -> str:
     return request.name or (request.object.metadata.name if request.object else "") or ""
 
 
-def _kept(index: str, kept: str, said: tuple[str, ...]) -> Answer:
+def _restore_index(index: str, kept: str, said: tuple[str, ...]) -> Answer:
     """Return the response that restores a lost index: a PUT, or KubeRay's update for a RayService,
     drops it.
     """
     if not index:
-        return Answer((), _written(kept), said)
+        return Answer((), _build_index_patch(kept), said)
     message = (
         f"the shard index is immutable: write {kept} again, or remove the annotation from what "
         "you apply"
     )
-    raise _denied(FORBIDDEN, SHARD_INDEX, message)
+    raise _build_denial(FORBIDDEN, SHARD_INDEX, message)
 
 
-def _written(index: str) -> bytes:
+def _build_index_patch(index: str) -> bytes:
     # The group's annotation exists, so `metadata.annotations` does too.
     return encode([Operation("add", PATH, index)])
 
 
 def _invalid(row: OptIn[str], text: str) -> Denied:
-    return _denied(INVALID, row, f"{row.problem(text)} [{RULE}]", RULE)
+    return _build_denial(INVALID, row, f"{row.problem(text)} [{RULE}]", RULE)
 
 
 def _above_count(index: int, count: int) -> Denied:
     message = f"index {index} is not below shard-count {count}: raise the count"
-    return _denied(INVALID, SHARD_INDEX, message)
+    return _build_denial(INVALID, SHARD_INDEX, message)
 
 
-def _denied(reason: str, row: OptIn[str], text: str, *rules: str) -> Denied:
+def _build_denial(reason: str, row: OptIn[str], text: str, *rules: str) -> Denied:
     return Denied(Cause(reason, text, f"metadata.annotations[{row.annotation}]"), rules=rules)

@@ -83,7 +83,7 @@ def pointer(*tokens: str | int) -> str:
     return "".join(f"/{escape(token) if isinstance(token, str) else token}" for token in tokens)
 
 
-def dotted(path: str) -> str:
+def format_pointer(path: str) -> str:
     """Return a JSON Pointer in the notation of Kubernetes: `/spec/containers/0` is
     `spec.containers[0]`.
     """
@@ -128,7 +128,7 @@ def json_text(value: object, indent: int | None = 2) -> str:
     return json.dumps(value, indent=indent).replace("\x7f", "\\u007f") + "\n"
 
 
-def shortened(text: str, most: int = 63) -> str:
+def shorten(text: str, most: int = 63) -> str:
     """Return a text of at most `most` characters: the middle of a longer one is left out."""
     if len(text) <= most:
         return text
@@ -143,7 +143,7 @@ def mark(text: str, uid: str) -> str:
     return f"{text}.{uid}"
 
 
-def marked(text: str, uid: str) -> str:
+def read_mark(text: str, uid: str) -> str:
     """Return the text of a marker for the pod of a uid, or an empty text if the marker is of
     another pod.
     """

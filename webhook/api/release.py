@@ -39,6 +39,6 @@ def same_release(one: Release, other: Release) -> bool:
     return one[:shared] == other[:shared]
 
 
-def shown(release: Release) -> str:
+def format_release(release: Release) -> str:
     """Return a version in dotted notation."""
     return ".".join(map(str, release))

@@ -10,7 +10,7 @@ from typing import Final
 from uuid import uuid4
 
 from webhook.app.informers import Connected, connection, own_namespace, watch_metrics
-from webhook.app.runtime import Process, Runnable, admin_server, configured
+from webhook.app.runtime import Process, Runnable, admin_server, apply_settings
 from webhook.cache.cluster_cache import INSTALLATION, Observing
 from webhook.config.configuration import Settings
 from webhook.controller.events import EventRecorder, ProblemReporter
@@ -52,7 +52,7 @@ def build(
 
     Raises ConfigurationError if the namespace of its Lease is unknown.
     """
-    log, metrics = configured(settings, output, "controller")
+    log, metrics = apply_settings(settings, output, "controller")
     api = Api(connection(settings.kubeconfig))
     object_cache = ObjectCache(ignoring=settings.ignore.rayclusters)
     index = GroupIndex(object_cache)

@@ -36,7 +36,7 @@ class Process:
         return [server.bind() for server in self.servers]
 
 
-def configured(settings: Settings, output: Output, process: str) -> tuple[Log, Metrics]:
+def apply_settings(settings: Settings, output: Output, process: str) -> tuple[Log, Metrics]:
     """Return the log and the metrics of a process, and extend the tables of devices and profiles by
     the settings.
     """

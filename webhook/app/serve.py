@@ -16,7 +16,7 @@ from webhook.admission.ray_handler import RayHandler
 from webhook.admission.reviewer import InTime, Mutation, Validation
 from webhook.admission.shard_handler import ShardHandler
 from webhook.app.informers import Connected, connection, own_namespace, watch_metrics
-from webhook.app.runtime import Process, Runnable, admin_server, configured
+from webhook.app.runtime import Process, Runnable, admin_server, apply_settings
 from webhook.cache.live import ClusterState, LiveReader
 from webhook.cache.nodes import Nodes
 from webhook.cache.quotas import NamespaceQuotas
@@ -93,11 +93,11 @@ def build(
 
     Raises CertificateError, or ManifestError for the state.
     """
-    log, metrics = configured(settings, output, "serve")
+    log, metrics = apply_settings(settings, output, "serve")
     cluster = (
         _standalone(settings, state)
         if settings.standalone
-        else _followed(settings, metrics, discovery)
+        else _build_watched_cluster(settings, metrics, discovery)
     )
     metrics.expose(table.MEMBERS, lambda: len(cluster.members))
     metrics.expose(table.CLUSTERS, lambda: len(cluster.clusters))
@@ -184,7 +184,7 @@ def _standalone(settings: Settings, manifests: Sequence[Manifest]) -> _Cluster:
     return _Cluster(state.clusters, state.members, state.identities, reservations)
 
 
-def _followed(settings: Settings, metrics: Metrics, seconds: float) -> _Cluster:
+def _build_watched_cluster(settings: Settings, metrics: Metrics, seconds: float) -> _Cluster:
     clusters, members = ClusterIndex(ignoring=settings.ignore.rayclusters), Membership()
     api = Api(connection(settings.kubeconfig))
     cluster = ClusterState(api, clusters, members, settings.namespaces)

@@ -26,7 +26,7 @@ from webhook.diagnostics.live_objects import (
     WebhookConfiguration,
 )
 from webhook.diagnostics.object_cache import EVENTS, Live, ObjectCache, Table
-from webhook.kubeclient.client import Api, Query, decoded
+from webhook.kubeclient.client import Api, Query, decode_response
 from webhook.kubeclient.discovery import Discovery, PodGroupsServed, Question, WorkloadsServed
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.timeouts import Timing
@@ -60,7 +60,7 @@ class UserReads:
 
     async def get(self, path: str, query: Query = ()) -> dict[str, Any]:
         """Return a response. Raises ApiError."""
-        return decoded(await self.api.get(path, query, _USER_SECONDS), dict[str, Any])
+        return decode_response(await self.api.get(path, query, _USER_SECONDS), dict[str, Any])
 
     async def items(self, kind: str, path: str, query: Query = ()) -> list[Any] | None:
         response = await self.attempt(kind, self.get(path, query))

@@ -15,7 +15,7 @@ from webhook.cache.store import Store, number
 from webhook.kubeclient.client import JSON, METADATA, UNREADABLE, Api
 from webhook.kubeclient.errors import ApiError, Status, oneline
 from webhook.kubeclient.timeouts import Backoff, Clock, Timing
-from webhook.kubeclient.wire import Codec, Event, Resource, Stub, Watched, garbled, pages
+from webhook.kubeclient.wire import Codec, Event, Resource, Stub, Watched, build_decode_error, pages
 
 T = TypeVar("T", bound=Watched)
 
@@ -95,7 +95,7 @@ class ListWatch(Generic[T]):
                 await self._watch()
                 pause = self._timing.watch_interval - (self._clock() - self._opened)
             except ApiError as error:
-                pause = self._failed(error)
+                pause = self._record_error(error)
             await self._time_source.sleep(max(0.0, pause))
 
     async def list(self) -> None:
@@ -130,7 +130,7 @@ class ListWatch(Generic[T]):
         message = "%s: listed %s%d held, %d gone, at version %s"
         _log.info(message, self.name, again, len(self._store), gone, version)
         self.synced = True
-        self._contacted(begun, server_time)
+        self._record_contact(begun, server_time)
 
     async def _watch(self) -> None:
         seconds = self._timing.watch * (1 + self._time_source.random())
@@ -153,14 +153,14 @@ class ListWatch(Generic[T]):
             try:
                 async for line in lines:
                     self._take(line)
-                    self._contacted(self._clock(), self._time_source.server_time())
+                    self._record_contact(self._clock(), self._time_source.server_time())
                     if self._clock() - self._opened >= self._timing.steady:
                         self._outage.end()
             finally:
                 self._connected = False
         self._outage.end()
 
-    def _contacted(self, now: float, server_time: float) -> None:
+    def _record_contact(self, now: float, server_time: float) -> None:
         self.contacted_at = now
         self._store.contacted(server_time)
 
@@ -179,7 +179,7 @@ class ListWatch(Generic[T]):
             self._version = version
             self._store.reach(number(version))
 
-    def _failed(self, error: ApiError) -> float:
+    def _record_error(self, error: ApiError) -> float:
         self.counters.errors[error.reason] = self.counters.errors.get(error.reason, 0) + 1
         pause, resumed = self._outage.failed(error, resumed=bool(self._version))
         if not resumed:
@@ -241,13 +241,13 @@ def decode_event(codec: Codec[T], line: bytes) -> Event[T] | Event[Stub]:
         except msgspec.ValidationError:
             event = _stubs.decode(line)
         if event.type == "ERROR":
-            raise _ended(_statuses.decode(line).object)
+            raise _build_watch_error(_statuses.decode(line).object)
     except UNREADABLE as error:
-        raise garbled("watch", line) from error
+        raise build_decode_error("watch", line) from error
     return event
 
 
-def _ended(status: Status) -> ApiError:
+def _build_watch_error(status: Status) -> ApiError:
     message = oneline(status.message or status.reason or "")
     reason = "expired" if status.code == _GONE else "server"
     return ApiError(reason, f"the API server ended the watch with {status.code}: {message}")

@@ -38,7 +38,7 @@ class Nodes:
         self._uids: dict[str, str] = {}
         """Uids by name."""
         resource = Resource("nodes", "", "/api/v1/nodes", _CODEC, metadata_only=True)
-        store = Store(self, self._kept, lambda node: node.name)
+        store = Store(self, self._keep_labels, lambda node: node.name)
         self.watch = ListWatch(api, resource, store)
 
     async def run(self) -> None:
@@ -53,7 +53,7 @@ class Nodes:
             return node.labels
         try:
             path = f"/api/v1/nodes/{quote(name)}"
-            return self._kept(await self._api.read(path, Bare, _SECONDS, METADATA)).labels
+            return self._keep_labels(await self._api.read(path, Bare, _SECONDS, METADATA)).labels
         except ApiError as error:
             _log.warning("labels of Node %s are not passed on: %s", name, error)
             return {}
@@ -73,7 +73,7 @@ class Nodes:
     def items(self) -> Iterable[tuple[str, _Kept]]:
         return self._nodes.items()
 
-    def _kept(self, node: Bare, _old: _Kept | None = None) -> _Kept:
+    def _keep_labels(self, node: Bare, _old: _Kept | None = None) -> _Kept:
         labels = node.metadata.labels or {}
         selected_labels = {key: labels[key] for key in self._keys if key in labels}
         return _Kept(node.metadata.name or "", selected_labels)

@@ -23,7 +23,7 @@ from webhook.diagnostics.examiner import examine
 from webhook.diagnostics.installation_problems import OURS
 from webhook.diagnostics.live_objects import WebhookConfiguration
 from webhook.diagnostics.report import ClusterReport
-from webhook.kubeclient.client import DRY_RUN, Api, decoded
+from webhook.kubeclient.client import DRY_RUN, Api, decode_response
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.reservation_leases import check_content
 from webhook.kubeclient.wire import path_of
@@ -223,7 +223,7 @@ class Probes:
             rights[f"{right['verb']} {LEASES} in {place}"] = {**right, "namespace": place}
         return {
             name: await self._reads.attempt(
-                "subjectaccessreviews", _allowed(self._api, account, right)
+                "subjectaccessreviews", _is_allowed(self._api, account, right)
             )
             for name, right in rights.items()
         }
@@ -246,16 +246,16 @@ def _accounts(namespace: str, pods: Sequence[Object]) -> tuple[str, ...]:
     return tuple(f"system:serviceaccount:{namespace}:{account}" for account in sorted(accounts))
 
 
-async def _allowed(api: Api, account: str, attributes: Mapping[str, str]) -> bool:
+async def _is_allowed(api: Api, account: str, attributes: Mapping[str, str]) -> bool:
     kind = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
     review = {**kind, "spec": {"user": account, "resourceAttributes": attributes}}
-    answer = decoded(await api.create(_REVIEWS, review, _SECONDS), Object)
+    answer = decode_response(await api.create(_REVIEWS, review, _SECONDS), Object)
     return bool((answer.get("status") or {}).get("allowed"))
 
 
 async def _attempt(api: Api, path: str, body: Object) -> Tried:
     try:
-        stored = decoded(await api.create(path, body, _SECONDS, DRY_RUN), Object)
+        stored = decode_response(await api.create(path, body, _SECONDS, DRY_RUN), Object)
     except ApiError as error:
         return Tried(None, str(error), error.reason)
     return Tried(stored)

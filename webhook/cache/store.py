@@ -196,7 +196,7 @@ class Store(Generic[T, S, V]):
                 continue
             listed_uids.add(uid)
             at = number(value.metadata.resource_version)
-            next_version = self._ahead.get(uid, max(horizon, self._reached_of(uid)) + 1)
+            next_version = self._ahead.get(uid, max(horizon, self._find_reached_version(uid)) + 1)
             if at < next_version:
                 continue
             self._ahead.remove(uid)
@@ -204,7 +204,7 @@ class Store(Generic[T, S, V]):
                 self._ahead.set(uid, at)
             self._set(uid, old, new)
         for uid in [uid for uid in self._uids_in(scope) if uid not in listed_uids]:
-            if self._ahead.get(uid, self._reached_of(uid)) <= version:
+            if self._ahead.get(uid, self._find_reached_version(uid)) <= version:
                 self.remove(uid)
         if version > horizon:
             self._horizons.set(scope, version)
@@ -236,7 +236,7 @@ class Store(Generic[T, S, V]):
         """Return the uids of all objects of a scope."""
         return [uid for uid, value in self._objects.items() if self._scope(value) == scope]
 
-    def _reached_of(self, uid: str) -> int:
+    def _find_reached_version(self, uid: str) -> int:
         """Return the version up to which an object that is not ahead is known."""
         return max(self.reached, self._listing if uid in self._listed else 0)
 

@@ -138,7 +138,7 @@ class SwappingContext:
 @contextmanager
 def _as_file(content: bytes) -> Iterator[str]:
     """Yield a path to `content` in memory, since OpenSSL only reads files."""
-    descriptor = os.memfd_create("pair") if hasattr(os, "memfd_create") else _unnamed_file()
+    descriptor = os.memfd_create("pair") if hasattr(os, "memfd_create") else _open_unnamed_file()
     try:
         os.write(descriptor, content)
         os.lseek(descriptor, 0, os.SEEK_SET)
@@ -147,7 +147,7 @@ def _as_file(content: bytes) -> Iterator[str]:
         os.close(descriptor)
 
 
-def _unnamed_file() -> int:
+def _open_unnamed_file() -> int:
     descriptor, path = tempfile.mkstemp()
     os.unlink(path)  # noqa: PTH108 - from here on only the descriptor leads to it
     return descriptor

@@ -24,7 +24,7 @@ class Pair(NamedTuple):
 def issue_authority(name: str, days: float, now: datetime | None = None) -> Pair:
     """Return a new certificate authority (ECDSA P-256) called `name`, valid from `now`."""
     key, start, end = _new(days, now)
-    return _sign(key, name, _named(name), key, (start, end), ())
+    return _sign(key, name, _build_name(name), key, (start, end), ())
 
 
 def issue_server(
@@ -62,7 +62,7 @@ def _new(
     return key, now - CLOCK_SKEW, now + timedelta(days=days)
 
 
-def _named(name: str) -> x509.Name:
+def _build_name(name: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
 
 
@@ -78,7 +78,7 @@ def _sign(
     authority, public = key is issuer_key, key.public_key()
     builder = (
         x509.CertificateBuilder()
-        .subject_name(_named(name))
+        .subject_name(_build_name(name))
         .issuer_name(issuer)
         .public_key(public)
         .serial_number(x509.random_serial_number())
@@ -121,7 +121,7 @@ def _general_name(name: str) -> x509.GeneralName:
         return x509.DNSName(name)
 
 
-def described(pem: bytes) -> str:
+def describe_certificates(pem: bytes) -> str:
     """Return subject, issuer, names, validity and SHA-256 fingerprint of each certificate.
 
     Raises ValueError without a certificate.

@@ -104,11 +104,11 @@ def _server_due(held: Holdings, names: Sequence[str], now: datetime, published: 
     """Return whether to issue a leaf now; an unusable leaf is replaced without a new authority."""
     if _unusable(held.server.certificate, now) or _names(held.server.certificate) != set(names):
         return True
-    trusted = published >= PUBLISHED_FIRST or _signed(held.authority, held.server)
+    trusted = published >= PUBLISHED_FIRST or _has_signed(held.authority, held.server)
     return trusted and read_validity(held.server.certificate).worn(now)
 
 
-def _signed(authority: Pair, server: Pair) -> bool:
+def _has_signed(authority: Pair, server: Pair) -> bool:
     issuer = x509.load_pem_x509_certificate(authority.certificate)
     try:
         x509.load_pem_x509_certificate(server.certificate).verify_directly_issued_by(issuer)

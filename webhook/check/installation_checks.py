@@ -10,7 +10,7 @@ from webhook.api import names
 from webhook.diagnostics.diagnosis import ERROR
 from webhook.diagnostics.installation_problems import OURS, second_webhook
 from webhook.diagnostics.live_objects import Webhook, WebhookConfiguration
-from webhook.diagnostics.messages import counted
+from webhook.diagnostics.messages import format_count
 from webhook.diagnostics.object_cache import OPTIONAL_PODS_WEBHOOK, PODS_WEBHOOK
 from webhook.diagnostics.report import ClusterReport
 from webhook.validation.rule_settings import GATES, OPERATORS, RuleSettings
@@ -113,7 +113,7 @@ def before(probed: Probed) -> Iterator[Result]:
     """Yield the results of the checks of what an installation requires."""
     yield from _results(
         ("kubernetes-version", _kubernetes(probed)),
-        ("kuberay-served", _served(probed)),
+        ("kuberay-served", _check_rayclusters_served(probed)),
         ("kuberay-version", _operators(probed)),
         ("cert-manager", _cert_manager(probed)),
     )
@@ -136,7 +136,7 @@ def after(
         if webhook.name.endswith(OURS)
     ]
     yield from _results(
-        ("registered", _registered(probed, {webhook.name for _, webhook in ours})),
+        ("registered", _check_registration(probed, {webhook.name for _, webhook in ours})),
         ("ca-bundle", _bundles(ours, expiry, now)),
         ("endpoints", _endpoints(probed, [webhook for _, webhook in ours])),
         ("rights", _rights(probed)),
@@ -198,7 +198,7 @@ def _recent(text: str, found: tuple[int, int] | None, oldest: tuple[int, int]) -
     return _fine(text)
 
 
-def _served(probed: Probed) -> Iterator[Found]:
+def _check_rayclusters_served(probed: Probed) -> Iterator[Found]:
     if probed.served:
         yield _fine("RayClusters are served")
     else:
@@ -216,7 +216,7 @@ def _operators(probed: Probed) -> Iterator[Found]:
             "labels"
         )
         yield "warning", "no KubeRay operator was found", advice
-    for image, gates in map(_started, probed.operators or ()):
+    for image, gates in map(_read_image_and_gates, probed.operators or ()):
         message = f"KubeRay {image.rpartition('/')[2]}{f', gates {gates}' if gates else ''}"
         yield _recent(message, _release(image.rpartition(":")[2]), OLDEST_KUBERAY)
 
@@ -226,7 +226,7 @@ def _pod_spec(deployment: Object) -> Object:
     return spec
 
 
-def _started(deployment: Object) -> tuple[str, str]:
+def _read_image_and_gates(deployment: Object) -> tuple[str, str]:
     """Return the image of an operator and its `feature-gates` argument."""
     container = (_pod_spec(deployment).get("containers") or [{}])[0]
     pairs = (str(argument).lstrip("-").partition("=") for argument in container.get("args") or ())
@@ -241,7 +241,7 @@ def _gates(probed: Probed, settings: Assumed | None) -> Iterator[Found]:
     if settings is None:
         yield _unread(probed, "configmaps", "the feature gates in the settings are not known")
         return
-    image, argument = _started(probed.operators[0])
+    image, argument = _read_image_and_gates(probed.operators[0])
     release = _release(image.rpartition(":")[2])
     pairs = (pair.partition("=")[::2] for pair in argument.split(","))
     operator_gates = {name.strip(): value.strip().lower() in _ON for name, value in pairs}
@@ -303,7 +303,7 @@ def _cert_manager(probed: Probed) -> Iterator[Found]:
     yield "warning", "cert-manager is not installed; it is optional", advice
 
 
-def _registered(probed: Probed, ours: Container[str]) -> Iterator[Found]:
+def _check_registration(probed: Probed, ours: Container[str]) -> Iterator[Found]:
     for name, configurations, resource in (
         (PODS_WEBHOOK, probed.mutating, "mutatingwebhookconfigurations"),
         (CLUSTERS_WEBHOOK, probed.validating, "validatingwebhookconfigurations"),
@@ -343,7 +343,9 @@ def _bundles(
                 "check the Certificate ray-webhook-tls, or the log event webhook.certs",
             )
         else:
-            yield _fine(f"{bundle_name} is valid for {counted(int((until - now) // 86400), 'day')}")
+            yield _fine(
+                f"{bundle_name} is valid for {format_count(int((until - now) // 86400), 'day')}"
+            )
 
 
 def _without_webhook(ours: Sequence[Webhook]) -> str:
@@ -364,7 +366,7 @@ def _endpoints(probed: Probed, ours: Sequence[Webhook]) -> Iterator[Found]:
             )
         elif count:
             are = "is" if count == 1 else "are"
-            yield _fine(f"{counted(count, 'endpoint')} {are} ready behind service {service}")
+            yield _fine(f"{format_count(count, 'endpoint')} {are} ready behind service {service}")
         else:
             advice = (
                 f"check its pods: kubectl get pods -n {service.partition('/')[0]}; /readyz?verbose "
@@ -439,7 +441,9 @@ def _reservations(probed: Probed) -> Iterator[Found]:
             message = f"Lease {name} cannot be written, so nothing can be reserved: {tried.refused}"
             yield "error", message, _UNREADABLE if tried.reason == "unreadable" else _UNWRITABLE
     if probed.reservations and not refused:
-        yield _fine(f"{counted(len(probed.reservations), 'Lease')} can be written, in dry runs")
+        yield _fine(
+            f"{format_count(len(probed.reservations), 'Lease')} can be written, in dry runs"
+        )
 
 
 def _second(mutating: Collection[WebhookConfiguration] | None) -> Iterator[Found]:
@@ -460,7 +464,7 @@ def _denial(tried: Tried) -> Iterator[Found]:
             "failurePolicy Ignore, a failed call is no denial"
         )
         yield "error", "an invalid RayCluster is accepted: the webhook is not called", advice
-    elif _denied_by(tried, CLUSTERS_WEBHOOK):
+    elif _is_denied_by(tried, CLUSTERS_WEBHOOK):
         yield _fine("an invalid RayCluster is denied, in a dry run")
     else:
         yield _other_refusal(tried, "an invalid RayCluster")
@@ -476,13 +480,13 @@ def _patch(probed: Probed) -> Iterator[Found]:
     index = labels.get(names.LABEL_REPLICA_INDEX)
     if probed.owner and index is not None:
         yield _fine(f"{pod_description} gets its identity, in a dry run: replica {index}")
-    elif _denied_by(tried, PODS_WEBHOOK) and probed.owner:
+    elif _is_denied_by(tried, PODS_WEBHOOK) and probed.owner:
         yield (
             "warning",
             f"{pod_description} is denied: {tried.refused}",
             "fix what the message names",
         )
-    elif _denied_by(tried, PODS_WEBHOOK):
+    elif _is_denied_by(tried, PODS_WEBHOOK):
         yield _fine("a worker pod without a RayCluster is denied, in a dry run")
     elif tried.stored is not None:
         advice = "check the selectors of its configuration, and that its pods are ready"
@@ -491,7 +495,7 @@ def _patch(probed: Probed) -> Iterator[Found]:
         yield _other_refusal(tried, pod_description)
 
 
-def _denied_by(tried: Tried, webhook: str) -> bool:
+def _is_denied_by(tried: Tried, webhook: str) -> bool:
     return f'admission webhook "{webhook}" denied the request' in tried.refused
 
 
@@ -573,7 +577,9 @@ def _identities(cluster_report: ClusterReport, scope: str, *, of_files: bool) ->
                 "add those of `kubectl get pods -o yaml`",
             )
         else:
-            yield _fine(f"{counted(workers, 'worker')}, each with its own identity, in {scope}")
+            yield _fine(
+                f"{format_count(workers, 'worker')}, each with its own identity, in {scope}"
+            )
 
 
 def _release(text: str) -> tuple[int, int] | None:

@@ -8,7 +8,7 @@ from typing import Final
 
 from webhook.api.failures import InputError
 from webhook.api.formats import is_dns_label
-from webhook.certs.issue import described, issue_authority, issue_server
+from webhook.certs.issue import describe_certificates, issue_authority, issue_server
 from webhook.cli.parsing import number
 
 _ADVICE: Final = {
@@ -91,7 +91,7 @@ def _issue(arguments: argparse.Namespace) -> int:
 
 def _inspect(path: Path) -> int:
     try:
-        sys.stdout.write(described(path.read_bytes()))
+        sys.stdout.write(describe_certificates(path.read_bytes()))
     except ValueError:
         message = f"{path}: no certificate in PEM: {_ADVICE['inspect']}"
         raise InputError(message) from None

@@ -23,7 +23,7 @@ from webhook.cli.connection import Cluster, look_until, state_in
 from webhook.cli.parsing import add_connection, add_ignoring, add_output, add_state, add_wait
 from webhook.cli.terminal import Text, listing, mark, show, style
 from webhook.diagnostics.examiner import examine
-from webhook.diagnostics.messages import counted
+from webhook.diagnostics.messages import format_count
 from webhook.groups.group_config import facts_of
 from webhook.manifest.kuberay_pods import expand
 from webhook.manifest.reader import Manifest, read_strictly
@@ -112,7 +112,7 @@ async def _of_cluster(cluster: Cluster, arguments: argparse.Namespace) -> _Found
         return _Found({_NEEDS: list(before(await probes.needs()))})
     now = time.time()
     probed = await probes.all(now)
-    results = after(probed, expiry, assumed_in(probed.settings), now)
+    results = after(probed, expiry, read_assumed_settings(probed.settings), now)
     sections = {_NEEDS: list(before(probed)), "the installation": list(results)}
     return _Found(sections, where(probed.scope))
 
@@ -149,7 +149,7 @@ class _Settings(msgspec.Struct):
     validation: Assumed
 
 
-def assumed_in(texts: Iterable[str] | None) -> Assumed | None:
+def read_assumed_settings(texts: Iterable[str] | None) -> Assumed | None:
     """Return the settings in the first text that has some of them, else the defaults; None if the
     texts are unknown.
     """
@@ -184,5 +184,5 @@ def _show(found: _Found) -> None:
     scope = f", in {found.scope}" if found.scope else ""
     level, last = ("fine", "no check failed")
     if found.wrong:
-        level, last = ("error", f"{counted(found.wrong, 'check')} failed")
+        level, last = ("error", f"{format_count(found.wrong, 'check')} failed")
     show(*parts, Text.assemble(mark(level), f" {last}{scope}"))

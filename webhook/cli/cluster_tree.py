@@ -10,7 +10,7 @@ from rich.table import Table
 from webhook.cli.terminal import Column, Text, grid, listing, mark, style, symbols
 from webhook.diagnostics import report
 from webhook.diagnostics.diagnosis import ERROR, Problem
-from webhook.diagnostics.messages import counted, duration, others
+from webhook.diagnostics.messages import duration, format_count, others
 
 _HOSTS: Final = {
     report.READY: ("■", "#", "fine"),
@@ -56,10 +56,12 @@ def drawing(cluster_report: report.ClusterReport, *, wide: bool = False) -> Line
             _title(cluster),
             _table(cluster, cluster_report.now, wide=wide),
             *_pod_groups(cluster, wide=wide),
-            *(shown_problems if wide else joined_problems)(cluster.problems, cluster_report.now),
+            *(render_problems if wide else render_merged_problems)(
+                cluster.problems, cluster_report.now
+            ),
             Text(),
         ]
-    lines += shown_problems(cluster_report.problems, cluster_report.now)
+    lines += render_problems(cluster_report.problems, cluster_report.now)
     for name, why in cluster_report.unread.items():
         lines.append(Text(f"not read: {name} ({why})", style=style("dim")))
     lines.append(_summary(cluster_report))
@@ -73,7 +75,7 @@ def _title(cluster: report.Cluster) -> RenderableType:
     if cluster.suspended:
         title.append("  suspended", style=style("warning"))
     if cluster.leaving:
-        title.append(f"  {counted(cluster.leaving, 'pod')} being deleted", style=style("dim"))
+        title.append(f"  {format_count(cluster.leaving, 'pod')} being deleted", style=style("dim"))
     return title
 
 
@@ -98,19 +100,23 @@ def _rows(
     group: report.Group, cluster: report.Cluster, problems: _Problems, now: float, *, wide: bool
 ) -> Iterator[Row]:
     """Yield the rows of a group. Replicas of a large group share rows, unless `wide`."""
-    listed_replicas, shared = _parted(group, wide=wide)
+    listed_replicas, shared = _split_replicas(group, wide=wide)
     for common, replicas in shared.items():
         label = Text(f"{len(replicas)} replicas{_between(replicas)}")
         yield label, "", "", _state(common)
     for replica in listed_replicas:
         summary = _what(replica, problems.get((group.name, replica.index), ()), now)
-        row = (*_ready(_called(replica), replica.hosts), _state(replica.state), Text(summary))
+        row = (
+            *_ready(_format_replica_name(replica), replica.hosts),
+            _state(replica.state),
+            Text(summary),
+        )
         yield (*row, Text(replica.name), _nodes(replica)) if wide else row
     if group.without_identity:
         group_problems = problems.get((group.name, None), ())
         lost = any(problem.id == "pod-without-identity" for problem in group_problems)
         state = _state(report.WAITS) if lost else Text("none needed", style("dim"))
-        yield Text("no identity"), "", Text(counted(len(group.without_identity), "pod")), state
+        yield Text("no identity"), "", Text(format_count(len(group.without_identity), "pod")), state
     if group.disruption:
         yield Text(group.disruption, style("dim")), "", "", ""
     if not group.replicas and not group.without_identity:
@@ -118,7 +124,7 @@ def _rows(
         yield Text("no replicas"), "", "", Text(why, style("dim"))
 
 
-def _called(replica: report.Replica) -> str:
+def _format_replica_name(replica: report.Replica) -> str:
     return "not created" if replica.index is None else f"replica {replica.index}"
 
 
@@ -140,7 +146,7 @@ def _pod_groups(cluster: report.Cluster, *, wide: bool) -> Iterator[RenderableTy
             yield Text(f"  PodGroup {pod_group.summary}", style=style("warning" if late else "dim"))
 
 
-def _parted(
+def _split_replicas(
     group: report.Group, *, wide: bool
 ) -> tuple[list[report.Replica], dict[report.ReplicaState, list[report.Replica]]]:
     """Return the replicas of a group with their own rows, and by state those that share one."""
@@ -187,7 +193,7 @@ def _hosts(hosts: tuple[report.Host, ...]) -> Text:
     return drawn
 
 
-def joined_problems(problems: Iterable[Problem], now: float) -> Iterator[RenderableType]:
+def render_merged_problems(problems: Iterable[Problem], now: float) -> Iterator[RenderableType]:
     """Yield the problems, with one entry for all replicas of a group with the same problem, for the
     same cause.
     """
@@ -197,14 +203,14 @@ def joined_problems(problems: Iterable[Problem], now: float) -> Iterator[Rendera
         joined.setdefault(key, []).append(problem)
     for alike in joined.values():
         if alike[0].replica is None:
-            yield from shown_problems(alike[:_ALIKE], now)
+            yield from render_problems(alike[:_ALIKE], now)
             if len(alike) > _ALIKE:
                 yield Text(f"  and {len(alike) - _ALIKE} more like it: -o wide shows all")
         else:
             yield from _problem(alike[0], now, others([problem.replica for problem in alike[1:]]))
 
 
-def shown_problems(problems: Iterable[Problem], now: float) -> Iterator[RenderableType]:
+def render_problems(problems: Iterable[Problem], now: float) -> Iterator[RenderableType]:
     """Yield the problems: message, age, fix, and command."""
     for found_problem in problems:
         yield from _problem(found_problem, now, "")
@@ -234,13 +240,13 @@ def _summary(cluster_report: report.ClusterReport) -> RenderableType:
     errors = sum(problem.level == ERROR for problem in cluster_report.problems)
     if not clusters and not errors:
         return Text("no RayClusters")
-    summary = counted(len(clusters), "RayCluster") if clusters else "no RayClusters"
+    summary = format_count(len(clusters), "RayCluster") if clusters else "no RayClusters"
     if waiting:
         summary += f", {waiting} of them {'waits' if waiting == 1 else 'wait'}"
     elif clusters:
         summary += ", nothing waits"
     if errors:
-        summary += f"; {counted(errors, 'problem')} of the installation"
+        summary += f"; {format_count(errors, 'problem')} of the installation"
     return Text.assemble(mark("error" if cluster_report.waits else "fine"), f" {summary}")
 
 

@@ -14,7 +14,7 @@ from webhook.api import names
 from webhook.api.failures import InputError
 from webhook.cache.cluster_cache import read_cluster
 from webhook.cli.files import certain
-from webhook.dashboard.state_files import Stated, collected_in, is_of_state, objects_in
+from webhook.dashboard.state_files import Stated, is_of_state, objects_in, read_state_metadata
 from webhook.diagnostics.object_cache import ObjectCache
 from webhook.kubeclient.access import load_of, locate, namespace_of
 from webhook.kubeclient.client import Api
@@ -50,13 +50,13 @@ def with_cluster(arguments: argparse.Namespace, ask: Callable[[Cluster], Awaitab
     """Return the result of `ask`. Raises InputError if the cluster cannot be reached."""
     logging.getLogger("webhook").addHandler(logging.NullHandler())  # errors are raised
 
-    async def asked() -> T:
+    async def connect_and_ask() -> T:
         path, namespace = place_of(arguments)
         async with Api(load_of(path, arguments.context)) as api:
             return await ask(Cluster(api, namespace, getattr(arguments, "ignoring", True)))
 
     with advising():
-        return asyncio.run(asked())
+        return asyncio.run(connect_and_ask())
 
 
 def look_until(
@@ -132,7 +132,7 @@ def state_in(arguments: argparse.Namespace) -> State:
             raise ManifestError(str(path), 0, _NOTHING)
         manifests += path_manifests
     objects = objects_in(manifests, arguments.namespace or "", ignoring=arguments.ignoring)
-    now, unread = collected_in(manifests)
+    now, unread = read_state_metadata(manifests)
     return State(objects, time.time() if now is None else now, Stated(objects).unread | unread)
 
 

@@ -12,8 +12,8 @@ from webhook.api.failures import InputError
 from webhook.api.formats import json_text, one_line
 from webhook.cli.connection import Cluster, with_cluster
 from webhook.cli.files import read_manifests, text_in
-from webhook.cli.parsing import add_connection, add_output, add_paths, required_paths
-from webhook.diagnostics.messages import counted
+from webhook.cli.parsing import add_connection, add_output, add_paths, require_paths
+from webhook.diagnostics.messages import format_count
 from webhook.diff.comparison import Comparison, compare
 from webhook.manifest.reader import Manifest
 from webhook.manifest.views import problem_in
@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare each Ray object of the files."""
-    paths = required_paths(arguments)
+    paths = require_paths(arguments)
     manifests = [manifest for manifest in read_manifests(paths) if manifest.kind in _PLURALS]
     if not manifests:
         files, kinds = ", ".join(paths), ", ".join(names.RAY_KINDS)
@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     for manifest in manifests:
         if not text_in(manifest.metadata, "name"):
             raise problem_in(manifest, "metadata.name: set it, to find the object in the cluster")
-    compared = with_cluster(arguments, lambda cluster: _compared(cluster, manifests))
+    compared = with_cluster(arguments, lambda cluster: _compare_manifests(cluster, manifests))
     if arguments.output == "json":
         sys.stdout.write(json_text([_data(ray_object) for ray_object in compared]))
     else:
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
 
 
-async def _compared(cluster: Cluster, given: list[Manifest]) -> list[_Compared]:
+async def _compare_manifests(cluster: Cluster, given: list[Manifest]) -> list[_Compared]:
     return [await _one(cluster, manifest) for manifest in given]
 
 
@@ -108,7 +108,7 @@ def _lines(compared: _Compared) -> Iterator[str]:
     yield from (f"  - {_finding(finding)}" for finding in comparison.gone)
     for host in comparison.hosts:
         group = f"{host.group}{_OWNERS.get(compared.kind, '')}"
-        where = f"{group}: {host.what}, {counted(host.hosts, 'host')}, first {host.first}"
+        where = f"{group}: {host.what}, {format_count(host.hosts, 'host')}, first {host.first}"
         yield f"  * {where}: {host.old} -> {host.new}"
 
 

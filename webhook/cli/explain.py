@@ -16,7 +16,7 @@ from webhook.api import names
 from webhook.api.failures import InputError
 from webhook.cli.parsing import add_connection, add_ignoring, add_state, meant, unknown
 from webhook.diagnostics.examination import DIAGNOSES
-from webhook.explain.variables import given_variables
+from webhook.explain.variables import list_variables
 from webhook.groups.annotations import OPT_INS
 from webhook.validation.rules import RULES
 
@@ -112,7 +112,7 @@ class _Entry(NamedTuple):
     text: str
 
 
-def _documented(level: str, more: str, check: Callable[..., Any], end: str) -> _Entry:
+def _explain_check(level: str, more: str, check: Callable[..., Any], end: str) -> _Entry:
     """Return the explanation of a check from its docstring."""
     docstring = cleandoc(check.__doc__ or "")
     first = " ".join(docstring.partition("\n\n")[0].split())
@@ -136,7 +136,7 @@ def _rules() -> dict[str, _Entry]:
     effects = {"warn": "warns"}
     examples = _examples(sorted((_pages() / "rules").glob("*.md")), _AFTER_SOURCE)
     return {
-        rule.id: _documented(
+        rule.id: _explain_check(
             rule.level,
             effects.get(rule.level, "denies"),
             rule.check,
@@ -172,7 +172,7 @@ def _diagnoses() -> dict[str, _Entry]:
     for diagnosis in DIAGNOSES:
         when = f"after {diagnosis.seconds:.0f} s" if diagnosis.seconds else "at once"
         end = f"{examples.get(diagnosis.id, '')}documentation: docs/diagnoses.md#{diagnosis.id}"
-        entries[diagnosis.id] = _documented(
+        entries[diagnosis.id] = _explain_check(
             diagnosis.level, f"{diagnosis.level}, counts {when}", diagnosis.check, end
         )
     return entries
@@ -185,7 +185,7 @@ def _variables() -> dict[str, _Entry]:
             f"{env_var.why}\n\ngiven to: {env_var.given}\nfor example: {name}={env_var.example}\n"
             "A value that the template sets is never overwritten.",
         )
-        for name, env_var in sorted(given_variables().items())
+        for name, env_var in sorted(list_variables().items())
     }
 
 

@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from webhook.api.failures import InputError
-from webhook.cli.cluster_tree import shown_problems
+from webhook.cli.cluster_tree import render_problems
 from webhook.cli.connection import read_state
 from webhook.cli.parsing import meant
 from webhook.cli.terminal import Text, grid, listing, mark, show, style
@@ -50,7 +50,7 @@ def explain_pod(arguments: argparse.Namespace, name: str) -> int:
     live = objects.clusters.get(owner_of(pod))
     cluster = assign(live, objects, now) if live is not None else None
     problems = [problem for problem in examine(objects, now).every_problem if name in problem.pods]
-    show(*_about(pod, cluster, now), *shown_problems(problems, now))
+    show(*_about(pod, cluster, now), *render_problems(problems, now))
     return 0
 
 
@@ -74,11 +74,11 @@ def _table(account: Account) -> Table:
     for explained_edit in account.given:
         level = _LEVELS.get(explained_edit.held, "warning")
         why = Text(f"# {explained_edit.why}", style=style("dim"))
-        table.add_row(" ", mark(level), Text(_said(explained_edit)), why)
+        table.add_row(" ", mark(level), Text(_describe_edit(explained_edit)), why)
     return table
 
 
-def _said(given: Given) -> str:
+def _describe_edit(given: Given) -> str:
     where = f" in {', '.join(given.containers)}" if given.containers else ""
     assignment = f"{given.what}={_short(given.expected)}{where}"
     if given.held == HAS:

@@ -15,7 +15,7 @@ from msgspec import Struct, structs
 
 from webhook.api import names
 from webhook.api.quotas import LIMIT_RANGE_KIND, QUOTA_KIND, NamespaceLimits, read_namespaces
-from webhook.cli.files import STDIN, listed, misnamed, read_listed, text_in
+from webhook.cli.files import STDIN, check_type_meta, list_files, read_listed, text_in
 from webhook.cli.kustomize import PatchError
 from webhook.cli.parsing import bug
 from webhook.cli.validation_report import Entry, Place, Report
@@ -71,7 +71,7 @@ def check_files(paths: Iterable[str], settings: RuleSettings, jobs: int) -> Repo
 
     A terminal shows the number of checked files after a second.
     """
-    files = [*listed(paths)]
+    files = [*list_files(paths)]
     settings = _with_limits(files, settings)
     chunks = [files[at : at + CHUNK] for at in range(0, len(files), CHUNK)]
     check = partial(_check_chunk, settings=settings)
@@ -117,7 +117,7 @@ def check_documents(found: Iterable[Manifest | ManifestError], settings: RuleSet
         elif item.kind in names.RAY_KINDS:
             _check(item, settings, report)
         elif item.document is not None:
-            if problem := misnamed(item):
+            if problem := check_type_meta(item):
                 report.problems.append(problem)
                 continue
             report.skipped += 1
@@ -134,7 +134,7 @@ def _with_limits(files: _Files, settings: RuleSettings) -> RuleSettings:
     if not all(map(os.path.isfile, (file for file in files if isinstance(file, str)))):
         return settings
     chosen = [file for file in files if isinstance(file, str) and _limits(file)]
-    return _limited(read_listed(chosen), settings)
+    return _add_namespace_limits(read_listed(chosen), settings)
 
 
 def _limits(file: str) -> bool:
@@ -146,7 +146,9 @@ def _limits(file: str) -> bool:
     return any(kind.encode() in data for kind in _LIMITING)
 
 
-def _limited(found: Iterable[Manifest | ManifestError], settings: RuleSettings) -> RuleSettings:
+def _add_namespace_limits(
+    found: Iterable[Manifest | ManifestError], settings: RuleSettings
+) -> RuleSettings:
     documents = [item.document for item in found if isinstance(item, Manifest)]
     limiting = [
         document
@@ -160,7 +162,7 @@ def _check_chunk(files: _Files, settings: RuleSettings) -> Report:
     if settings.namespaces is not None:
         return check_documents(read_listed(files), settings)
     documents = [*read_listed(files)]
-    return check_documents(documents, _limited(documents, settings))
+    return check_documents(documents, _add_namespace_limits(documents, settings))
 
 
 def _ignore_interrupts() -> None:

@@ -27,10 +27,10 @@ def read_files(paths: Iterable[str | Path]) -> Iterator[Manifest | ManifestError
     A file or folder that cannot be read is yielded as an error, and the next file is read. Files
     and folders below a folder whose names begin with a dot are skipped.
     """
-    return read_listed(listed(paths))
+    return read_listed(list_files(paths))
 
 
-def listed(paths: Iterable[str | Path]) -> Iterator[str | ManifestError]:
+def list_files(paths: Iterable[str | Path]) -> Iterator[str | ManifestError]:
     """Return the files of paths, with an error for each folder that cannot be read, and a notice
     for each patch of Kustomize.
     """
@@ -65,7 +65,7 @@ def read_manifests(paths: Iterable[str | Path]) -> list[Manifest]:
     for path in paths:
         path_manifests = [manifest for manifest in certain(path) if manifest.kind]
         if not path_manifests:
-            raise ManifestError(_shown(str(path)), 0, _NOTHING)
+            raise ManifestError(_format_path(str(path)), 0, _NOTHING)
         manifests += path_manifests
     return manifests
 
@@ -79,12 +79,12 @@ def certain(path: str | Path) -> Iterator[Manifest]:
             continue
         if isinstance(item, ManifestError):
             raise item
-        if not item.kind and (problem := misnamed(item)):
+        if not item.kind and (problem := check_type_meta(item)):
             raise problem
         yield item
 
 
-def misnamed(item: Manifest) -> ManifestError | None:
+def check_type_meta(item: Manifest) -> ManifestError | None:
     """Return the error of an object that is of Ray only by its kind or only by its group."""
     document = item.document if isinstance(item.document, dict) else {}
     version, kind = text_in(document, "apiVersion"), text_in(document, "kind")
@@ -113,7 +113,7 @@ def text_in(held: dict[str, Any], key: str) -> str:
 
 def _read(file: str) -> Iterator[Manifest | ManifestError]:
     if file == STDIN:
-        return read(_shown(file), sys.stdin.buffer.read())
+        return read(_format_path(file), sys.stdin.buffer.read())
     try:
         data = Path(file).read_bytes()
     except OSError as error:
@@ -136,7 +136,7 @@ def _chart_of(file: str) -> Path | None:
     return None
 
 
-def _shown(path: str) -> str:
+def _format_path(path: str) -> str:
     return "<stdin>" if path == STDIN else path
 
 

@@ -115,7 +115,7 @@ def paths_of(arguments: argparse.Namespace) -> list[str]:
     return [*arguments.filename, *arguments.paths]
 
 
-def required_paths(arguments: argparse.Namespace) -> list[str]:
+def require_paths(arguments: argparse.Namespace) -> list[str]:
     """Return the files of the command line. Raises InputError without any."""
     if paths := paths_of(arguments):
         return paths

@@ -12,13 +12,13 @@ import msgspec
 from webhook.admission.pod_handler import PodDecision, PodHandler
 from webhook.api import names
 from webhook.api.failures import InputError
-from webhook.api.formats import dotted, json_text, many_lines, one_line
+from webhook.api.formats import format_pointer, json_text, many_lines, one_line
 from webhook.api.names import POD_KIND
 from webhook.api.objects import Pod, RayCluster
 from webhook.api.review import Denied
 from webhook.cli.files import read_manifests
-from webhook.cli.parsing import add_paths, required_paths
-from webhook.cli.sharding import Sharded, reason_of, sharded
+from webhook.cli.parsing import add_paths, require_paths
+from webhook.cli.sharding import Sharded, reason_of, shard_clusters
 from webhook.cli.summary import table
 from webhook.config.settings_file import nearest_settings_file, read_rules
 from webhook.manifest.kuberay_pods import MOST_PODS, cluster_for, count_pods, expand
@@ -114,7 +114,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Return 0 if all is admitted, 1 for a denial, 2 if the input cannot be read."""
-    paths = required_paths(arguments)
+    paths = require_paths(arguments)
     manifests, state = read_manifests(paths), read_manifests(arguments.state)
     clusters, results = at_once(_play(manifests, state, indexed=arguments.multi_host_indexing))
     settings = read_rules(nearest_settings_file())
@@ -158,7 +158,7 @@ def _findings(
         )
         for finding in findings:
             message = f"{finding.path}: {finding.text} [{finding.rule}]"
-            name = f"{kind} {_named(manifest)[1]}"
+            name = f"{kind} {_read_namespaced_name(manifest)[1]}"
             if finding.level == DENY:
                 denials.append((name, f"validate denies it: {message}"))
             else:
@@ -167,10 +167,10 @@ def _findings(
 
 
 def _identity(manifest: Manifest) -> tuple[str, str, str]:
-    return manifest.kind, *_named(manifest)
+    return manifest.kind, *_read_namespaced_name(manifest)
 
 
-def _named(manifest: Manifest) -> tuple[str, str]:
+def _read_namespaced_name(manifest: Manifest) -> tuple[str, str]:
     """Return namespace and name of an object."""
     meta = manifest.metadata
     name = meta.get("name") or meta.get("generateName") or ""
@@ -189,18 +189,18 @@ def _print(arguments: argparse.Namespace, clusters: list[Sharded], results: list
                 many_lines(f"pod {number}: {one_line(_name(result.pod))}{_explain(result)}\n")
             )
     if summary:
-        stored = (_mutated(result) for result in results if not result.refused)
+        stored = (_apply_patch(result) for result in results if not result.refused)
         sys.stdout.write("".join(f"{one_line(line)}\n" for line in table(stored)))
     if arguments.output:
-        sys.stdout.write(_formatted(results, arguments.output))
+        sys.stdout.write(_format_results(results, arguments.output))
 
 
 async def _play(
     given: list[Manifest], state: list[Manifest], *, indexed: bool
 ) -> tuple[list[Sharded], list[_Result]]:
     """Return the results of the RayClusters, and of all pods. Raises ManifestError."""
-    given = [manifest for manifest in map(_made, given) if manifest is not None]
-    sent = sharded(
+    given = [manifest for manifest in map(_convert_owner, given) if manifest is not None]
+    sent = shard_clusters(
         [manifest for manifest in given if manifest.kind == names.RAYCLUSTER_KIND], state
     )
     clusters = [cluster async for cluster in sent]
@@ -208,7 +208,7 @@ async def _play(
     return clusters, [result async for result in results]
 
 
-def _made(manifest: Manifest) -> Manifest | None:
+def _convert_owner(manifest: Manifest) -> Manifest | None:
     """Return the RayCluster that a RayJob, RayService or RayCronJob creates, None if it creates
     none; any other object unchanged.
     """
@@ -327,16 +327,18 @@ def _done(edit: Change) -> str:
             kind = "label" if isinstance(edit, SetLabel) else "annotation"
             return f"+ {kind} {key}={value}"
         case SetField(name, value):
-            return f"+ spec.{name}{_assigned(value)}"
+            return f"+ spec.{name}{_format_assignment(value)}"
         case AddClaim(name, template):
             return f"+ spec.resourceClaims {name}: {template}"
         case AppendResizeRule(container) | SetPreStop(container) | SetAmount(container):
             mark = "~" if isinstance(edit, SetAmount) else "+"
-            return f"{mark} {dotted(container).removeprefix('spec.')}.{_part(edit)}"
+            return f"{mark} {format_pointer(container).removeprefix('spec.')}.{_part(edit)}"
         case SetEnv():
             mark = "~" if edit.slot >= 0 else "+"
             value = f"<{edit.field_path}>" if edit.field_path else edit.value
-            return f"{mark} {dotted(edit.container).removeprefix('spec.')} {edit.name}={value}"
+            return (
+                f"{mark} {format_pointer(edit.container).removeprefix('spec.')} {edit.name}={value}"
+            )
         case AppendTerm(kind, term):
             return f"+ spec.affinity.{kind}: {_selector(term)} in {term['topologyKey']}"
 
@@ -350,7 +352,7 @@ def _part(edit: AppendResizeRule | SetPreStop | SetAmount) -> str:
     return "lifecycle.preStop"
 
 
-def _assigned(value: Value) -> str:
+def _format_assignment(value: Value) -> str:
     return (
         "".join(f".{key}={field_value}" for key, field_value in value.items())
         if isinstance(value, dict)
@@ -367,16 +369,16 @@ def _selector(term: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _mutated(result: _Result) -> dict[str, Any]:
+def _apply_patch(result: _Result) -> dict[str, Any]:
     patched: dict[str, Any] = jsonpatch.apply_patch(result.pod, result.patch)
     return patched
 
 
-def _formatted(results: list[_Result], output: str) -> str:
+def _format_results(results: list[_Result], output: str) -> str:
     """Return a line with the patch of each pod, in order, or the pods that are stored."""
     if output == "patch":
         return "".join(json_text(result.patch, None) for result in results)
-    items = [_mutated(result) for result in results if not result.refused]
+    items = [_apply_patch(result) for result in results if not result.refused]
     if output == "yaml":
         return as_yaml(items)
     listed = {"apiVersion": "v1", "kind": "List", "items": items}

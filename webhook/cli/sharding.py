@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jsonpatch
 from msgspec.structs import replace
 
-from webhook.admission.reviewer import decided
+from webhook.admission.reviewer import run_handler
 from webhook.admission.shard_handler import ShardHandler
 from webhook.api import names
 from webhook.api.formats import one_line
@@ -57,7 +57,7 @@ class Sharded(NamedTuple):
         return "".join(f"{one_line(line)}\n" for line in lines)
 
 
-async def sharded(
+async def shard_clusters(
     clusters: Sequence[Manifest], state: Sequence[Manifest]
 ) -> AsyncIterator[Sharded]:
     """Yield each RayCluster after its review, one after the other; a RayCluster that exists in the
@@ -89,7 +89,7 @@ async def sharded(
         )
         try:
             alone = is_ignored(meta.labels)
-            answer = ALLOWED if alone else await decided(handler, request)
+            answer = ALLOWED if alone else await run_handler(handler, request)
         except Denied as denied:
             yield Sharded(manifest, refused=reason_of(denied))
             continue

@@ -32,7 +32,7 @@ from webhook.cli.validation_report import (
     without_known,
 )
 from webhook.config.settings_file import NAME, nearest_settings_file, read_rules
-from webhook.diagnostics.messages import agreed, counted
+from webhook.diagnostics.messages import format_count, pluralize
 from webhook.manifest.yaml_values import ManifestError
 from webhook.validation.finding import DENY, OFF, WARN
 from webhook.validation.rule_settings import RuleSettings, parse_kuberay
@@ -186,12 +186,13 @@ def _summary(report: Report) -> str:
     denied = sum(entry.level == DENY for entry in report.entries)
     warned = len(report.entries) - denied
     known_note = f"; {report.known} known from the baseline" if report.known else ""
-    skipped = f"; {counted(report.skipped, 'other object')} skipped" if report.skipped else ""
+    skipped = f"; {format_count(report.skipped, 'other object')} skipped" if report.skipped else ""
     if report.patches:
         number = len(report.patches)
-        skipped = f"; {number} {agreed(number, 'patch', 'patches')} skipped{skipped}"
-    errors, warnings = counted(denied, "error"), counted(warned, "warning")
-    return f"{errors}, {warnings} in {counted(len(report.objects), 'object')}{known_note}{skipped}"
+        skipped = f"; {number} {pluralize(number, 'patch', 'patches')} skipped{skipped}"
+    errors, warnings = format_count(denied, "error"), format_count(warned, "warning")
+    objects = format_count(len(report.objects), "object")
+    return f"{errors}, {warnings} in {objects}{known_note}{skipped}"
 
 
 def _settings(arguments: argparse.Namespace) -> tuple[RuleSettings, list[str]]:

@@ -19,7 +19,7 @@ from pydantic.alias_generators import to_camel
 
 from webhook.accelerators.devices import add_device, own_device
 from webhook.accelerators.profiles import add_profile, own_profile
-from webhook.api.formats import DNS_LABEL_MAX, is_dns_label, is_dns_subdomain, shortened
+from webhook.api.formats import DNS_LABEL_MAX, is_dns_label, is_dns_subdomain, shorten
 from webhook.config.settings_file import API_VERSION, KIND, on_or_off
 from webhook.config.time_zones import TIME_ZONES
 from webhook.groups.drain_timeout import SECONDS_MAX
@@ -33,9 +33,7 @@ T = TypeVar("T", bound=Mapping[str, Any])
 
 def _label(text: str) -> str:
     if not is_dns_label(text):
-        raise ValueError(
-            f"{shortened(text)!r} is no name of a Service or namespace: {_LABEL_ADVICE}"
-        )
+        raise ValueError(f"{shorten(text)!r} is no name of a Service or namespace: {_LABEL_ADVICE}")
     return text
 
 
@@ -48,7 +46,7 @@ def _address(text: str) -> str:
             ip_address(text)
     except ValueError:
         if not is_dns_subdomain(text.lower()) or text.rpartition(".")[2].isdecimal():
-            text = f"{shortened(text)!r} is neither an IP address nor a host name"
+            text = f"{shorten(text)!r} is neither an IP address nor a host name"
             raise ValueError(text) from None
     return text
 
@@ -389,7 +387,7 @@ class Settings(_Section):
 def schema() -> dict[str, Any]:
     """Return the JSON Schema of the settings file, without references."""
     json_schema = Settings.model_json_schema()
-    inlined: dict[str, Any] = _inlined(
+    inlined: dict[str, Any] = _inline_references(
         {key: value for key, value in json_schema.items() if key != "$defs"}, json_schema["$defs"]
     )
     head = {"apiVersion": {"const": API_VERSION}, "kind": {"const": KIND}}
@@ -408,20 +406,20 @@ def known() -> dict[str, Mapping[str, Any]]:
     return schemas_by_name
 
 
-def _inlined(node: Any, definitions: Mapping[str, Any]) -> Any:  # noqa: ANN401 - JSON
+def _inline_references(node: Any, definitions: Mapping[str, Any]) -> Any:  # noqa: ANN401 - JSON
     """Return a schema with its references inlined and descriptions in one line; sections do not
     refer to their parents.
     """
     if isinstance(node, list):
-        return [_inlined(item, definitions) for item in node]
+        return [_inline_references(item, definitions) for item in node]
     if not isinstance(node, dict):
         return node
     if "$ref" in node:
         rest = {key: value for key, value in node.items() if key != "$ref"}
-        return _inlined(definitions[node["$ref"].rpartition("/")[2]] | rest, definitions)
+        return _inline_references(definitions[node["$ref"].rpartition("/")[2]] | rest, definitions)
     return {
         key: " ".join(value.split())
         if key == "description" and isinstance(value, str)
-        else _inlined(value, definitions)
+        else _inline_references(value, definitions)
         for key, value in node.items()
     }

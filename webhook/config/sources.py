@@ -164,7 +164,7 @@ def _conflict(process: str, settings: Settings) -> str:
     return ""
 
 
-def allowed(node: Mapping[str, Any]) -> str:
+def describe_allowed_values(node: Mapping[str, Any]) -> str:
     """Return the allowed values of a schema, in words."""
     node, choices = _plain(node), _choices(node)
     if choices:
@@ -210,10 +210,10 @@ def _put(document: dict[str, Any], name: str, value: str | list[str]) -> None:
         return
     value_text = ",".join(value) if isinstance(value, list) else value
     kind = _plain(known()[name]).get("type")
-    node[last] = _decoded(name, value_text) if kind in {"array", "object"} else value_text
+    node[last] = _parse_collection(name, value_text) if kind in {"array", "object"} else value_text
 
 
-def _decoded(name: str, text: str) -> object:
+def _parse_collection(name: str, text: str) -> object:
     """Return a list or map from JSON, `a,b` or `key=value,...`. Raises InputError."""
     if text.lstrip()[:1] in {"[", "{"}:
         try:
@@ -273,7 +273,7 @@ def _explain(item: Mapping[str, Any]) -> str:
         candidates = inner.get("properties", {}).get(word), *other_schemas, inner.get("items")
         node = next((candidate for candidate in candidates if isinstance(candidate, dict)), {})
     value_text = "empty" if item["input"] is None else repr(item["input"])
-    return f"setting {name} is {value_text}, and has to be {allowed(node)}"
+    return f"setting {name} is {value_text}, and has to be {describe_allowed_values(node)}"
 
 
 def _neighbour(name: str, others: Iterable[str], prefix: str) -> str:

@@ -98,7 +98,7 @@ class EventRecorder:
                 self._series[key] = _Written(await self._write(notice, now), now)
             # Includes our own bugs, so that one notice does not block the others
             except Exception as error:  # noqa: BLE001
-                self._failed(notice, error)
+                self._handle_failure(notice, error)
                 if reason_of(error) not in _LOST:
                     return
                 self._series[key] = _Written(0, now, failure=kind_of(error))
@@ -161,7 +161,7 @@ class EventRecorder:
             "note": notice.note,
         }
 
-    def _failed(self, notice: EventRequest, error: Exception) -> None:
+    def _handle_failure(self, notice: EventRequest, error: Exception) -> None:
         """Count a failure, and log it if it is new."""
         kind, series = kind_of(error), self._series.get(notice.key)
         self.failures[reason_of(error)] += 1

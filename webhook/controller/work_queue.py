@@ -108,16 +108,16 @@ class WorkQueue:
                 again = await self._reconcile(key)
             # Includes our own bugs, so that one RayCluster does not block the others
             except Exception as error:  # noqa: BLE001
-                self._failed(key, item, error)
+                self._handle_failure(key, item, error)
             else:
-                self._succeeded(key, item, again=again)
+                self._handle_success(key, item, again=again)
         item.running = False
         if item.due == inf:
             del self._items[key]
 
-    def _succeeded(self, key: Key, item: _Item, *, again: bool) -> None:
+    def _handle_success(self, key: Key, item: _Item, *, again: bool) -> None:
         if item.own:
-            _log.info("%s of %s: reconciled again", self._title, _named(key))
+            _log.info("%s of %s: reconciled again", self._title, _format_key(key))
         if item.failure or not again:
             item.delays.reset()
         item.failure, item.own = "", False
@@ -127,7 +127,7 @@ class WorkQueue:
             after = item.delays.next() if again else self._timing.resync
             item.due = min(item.due, self._time_source.clock() + after)
 
-    def _failed(self, key: Key, item: _Item, error: Exception) -> None:
+    def _handle_failure(self, key: Key, item: _Item, error: Exception) -> None:
         reason, failure, pause = reason_of(error), type(error).__name__, 0.0
         if isinstance(error, ApiError):
             failure, pause = str(error), error.retry_after or 0.0
@@ -137,7 +137,7 @@ class WorkQueue:
         delay = item.delays.next(pause)
         item.hold = 0.0 if item.own and item.changed else item.due + delay
         if item.own and failure != previous_failure:
-            log_failure(error, "%s of %s: %s (%s)", self._title, _named(key))
+            log_failure(error, "%s of %s: %s (%s)", self._title, _format_key(key))
         elif not item.own and reason != self._outage:
             self._outage = reason
             message = (
@@ -146,5 +146,5 @@ class WorkQueue:
             log_failure(error, message, self._title)
 
 
-def _named(key: Key) -> str:
+def _format_key(key: Key) -> str:
     return "all RayClusters" if key == ALL else f"RayCluster {'/'.join(key)}"

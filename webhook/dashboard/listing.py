@@ -14,7 +14,7 @@ from webhook.dashboard.query import SORTS, Query, query_of
 from webhook.dashboard.rendered import Found, HtmlDrawer
 from webhook.dashboard.view import HOST_STATES, STATES
 from webhook.diagnostics.diagnosis import ERROR, Problem
-from webhook.diagnostics.messages import counted
+from webhook.diagnostics.messages import format_count
 
 _LINES: Final = pattern(r"\r\n|\r|\n")
 
@@ -158,15 +158,15 @@ def _summary(found: Found, installation: int) -> str:
     """Return a sentence with the numbers of RayClusters, of RayClusters that cannot be shown, and
     of problems of the installation.
     """
-    summary = counted(found.every, "RayCluster")
+    summary = format_count(found.every, "RayCluster")
     if found.failed:
         summary += f", {found.failed} of them cannot be shown"
     if installation:
-        summary += f"; {counted(installation, 'problem')} of the installation"
+        summary += f"; {format_count(installation, 'problem')} of the installation"
     return summary
 
 
-def framed(html: str, version: str) -> bytes:
+def format_message(html: str, version: str) -> bytes:
     """Return one message of the stream, whatever text of tenants `html` contains."""
     lines = "".join(f"data: {line}\n" for line in _LINES.split(html))
     return (f"id: {version}\n{lines}\n" if version else f"{lines}\n").encode()

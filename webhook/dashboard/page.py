@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 
-from webhook.dashboard.listing import Listing, Shown, framed
+from webhook.dashboard.listing import Listing, Shown, format_message
 from webhook.dashboard.live_updates import Live
 from webhook.dashboard.panels import Panels, PodStory
 from webhook.dashboard.query import Query, query_of
 from webhook.dashboard.rendered import HtmlDrawer
 from webhook.dashboard.session import Session
-from webhook.diagnostics.document import Status, described, encoded
+from webhook.diagnostics.document import Status, build_schemas, encode_report
 
 STREAMS: Final = 16
 """The maximum of open streams."""
@@ -32,7 +32,7 @@ class DashboardSite:
     @property
     def schemas(self) -> dict[str, Any]:
         """JSON Schemas of `Status` and `Pod`, and of the types that these refer to."""
-        schemas_by_name = described((Status, PodStory), "#/components/schemas/{name}")
+        schemas_by_name = build_schemas((Status, PodStory), "#/components/schemas/{name}")
         pod = schemas_by_name.pop(PodStory.__name__)
         return {**schemas_by_name, "Pod": pod | {"title": "Pod"}}
 
@@ -64,13 +64,15 @@ class DashboardSite:
             messages = [] if content.version == since else content.since(last_content)
             last_content, since = content, content.version
             for message in messages[:-1]:
-                yield framed(message, "")
-            yield framed(messages[-1], since) if messages else b": still here\n\n"
+                yield format_message(message, "")
+            yield format_message(messages[-1], since) if messages else b": still here\n\n"
             await self._live.wait(changed, BEAT_SECONDS)
 
     async def status_json(self, namespace: str) -> AsyncIterator[bytes]:
         """Yield the status as JSON, and yield to other tasks between two RayClusters."""
         live = self._live
-        for part in encoded(live.examiner.cluster_report(live.clock(), live.unread, namespace)):
+        for part in encode_report(
+            live.examiner.cluster_report(live.clock(), live.unread, namespace)
+        ):
             yield part
             await asyncio.sleep(0)

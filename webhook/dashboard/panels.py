@@ -12,7 +12,7 @@ from webhook.dashboard.live_updates import Live
 from webhook.dashboard.rendered import HtmlDrawer
 from webhook.diagnostics import report
 from webhook.diagnostics.diagnosis import Problem
-from webhook.diagnostics.document import written
+from webhook.diagnostics.document import convert_to_json
 from webhook.diagnostics.examination import DIAGNOSES
 from webhook.diagnostics.live_objects import LiveEvent, LivePod
 from webhook.diagnostics.messages import describe
@@ -58,7 +58,7 @@ class Panels:
         return self._panel(
             f"{namespace}/{name}",
             part=part,
-            lines=[f"{story.phase}: {story.what}", *_remarked(account)],
+            lines=[f"{story.phase}: {story.what}", *_list_remarks(account)],
             created=pod.created,
             facts=_facts(pod, cluster),
             commands=_commands(pod, cluster),
@@ -95,7 +95,7 @@ class Panels:
             part=part,
             lines=[
                 f"It has no pod now, in group {group} of {namespace}/{cluster.name}.",
-                *_remarked(account),
+                *_list_remarks(account),
             ],
             listed_problems=about,
             heading="What its next pod will be given, and why",
@@ -116,7 +116,7 @@ class Panels:
 
     def pod_json(self, namespace: str, name: str) -> bytes | None:
         pod = self._live.examiner.pod(namespace, name)
-        return None if pod is None else msgspec.json.encode(written(self._story(pod)))
+        return None if pod is None else msgspec.json.encode(convert_to_json(self._story(pod)))
 
     def _story(self, pod: LivePod) -> PodStory:
         uid, examiner = owner_of(pod), self._live.examiner
@@ -147,7 +147,7 @@ class Panels:
         return self._drawer.page("alone", title=title, content=Markup(html))  # noqa: S704 - our template
 
 
-def _remarked(account: Account | None) -> list[str]:
+def _list_remarks(account: Account | None) -> list[str]:
     return [remark.text for remark in account.remarks] if account else []
 
 

@@ -13,7 +13,15 @@ from msgspec import Struct
 
 from webhook.api.formats import many_lines
 from webhook.dashboard.query import Query
-from webhook.dashboard.view import STATES, Section, listed, pages_of, state_of, time_of, whole
+from webhook.dashboard.view import (
+    STATES,
+    Section,
+    build_list_section,
+    pages_of,
+    state_of,
+    time_of,
+    whole,
+)
 from webhook.diagnostics import report
 from webhook.diagnostics.diagnosis import ERROR
 
@@ -119,7 +127,7 @@ class Board:
         search_words = {cluster.namespace, cluster.name, cluster.owner, cluster.queue, *problems}
         search_words |= {group.name for group in cluster.groups}
         search_words |= {host.node for host in (cluster.head, *hosts)}
-        section = listed(cluster)
+        section = build_list_section(cluster)
         self._entries[uid] = Entry(
             section.id,
             cluster,
@@ -153,7 +161,7 @@ class Board:
             and query.cluster in ("", entry.cluster.name)
         ]
         chosen.sort(key=_ORDERS[query.sort])
-        sections, page, pages = self._shown(query, chosen)
+        sections, page, pages = self._render_page(query, chosen)
         problems = Counter(problem for entry in matching for problem in entry.problems)
         return Found(
             len(matching),
@@ -167,7 +175,7 @@ class Board:
             sections,
         )
 
-    def _shown(self, query: Query, chosen: list[Entry]) -> tuple[dict[str, str], int, int]:
+    def _render_page(self, query: Query, chosen: list[Entry]) -> tuple[dict[str, str], int, int]:
         """Return the HTML of the RayClusters of a page, its number, and the number of pages."""
         if query.cluster and len(chosen) == 1:
             cluster = chosen[0].cluster
@@ -181,13 +189,13 @@ class Board:
         return {entry.id: entry.html for entry in entries}, page, pages
 
 
-def _named(entry: Entry) -> tuple[str, str]:
+def _read_namespaced_name(entry: Entry) -> tuple[str, str]:
     return entry.cluster.namespace, entry.cluster.name
 
 
 _ORDERS: Final[dict[str, Callable[[Entry], Any]]] = {
-    "": lambda entry: (_RANKS[entry.state], *_named(entry)),
-    "name": _named,
-    "newest": lambda entry: (-(entry.cluster.created or 0.0), *_named(entry)),
-    "oldest": lambda entry: (entry.cluster.created or 0.0, *_named(entry)),
+    "": lambda entry: (_RANKS[entry.state], *_read_namespaced_name(entry)),
+    "name": _read_namespaced_name,
+    "newest": lambda entry: (-(entry.cluster.created or 0.0), *_read_namespaced_name(entry)),
+    "oldest": lambda entry: (entry.cluster.created or 0.0, *_read_namespaced_name(entry)),
 }

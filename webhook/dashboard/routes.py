@@ -43,7 +43,7 @@ class _Guard:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def guarded(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
@@ -59,7 +59,7 @@ class _Guard:
             answer = PlainTextResponse(refusal, 421)
         elif origin is not None and origin.partition("://")[2] != host:
             answer = PlainTextResponse("pages of other sites are not answered", 403)
-        await answer(scope, receive, guarded)
+        await answer(scope, receive, send_with_headers)
 
 
 def site_application(site: DashboardSite) -> FastAPI:
@@ -129,15 +129,17 @@ def _add_pages(private: APIRouter, site: DashboardSite) -> None:
 
     @private.get("/pod", include_in_schema=False)
     async def pod(request: Request, namespace: str, name: str) -> Response:
-        return _found(site.panels.pod(namespace, name, part=_part(request)))
+        return _build_html_response(site.panels.pod(namespace, name, part=_part(request)))
 
     @private.get("/host", include_in_schema=False)
     async def host(request: Request) -> Response:
-        return _found(site.panels.host(dict(request.query_params), part=_part(request)))
+        return _build_html_response(
+            site.panels.host(dict(request.query_params), part=_part(request))
+        )
 
     @private.get("/diagnosis", include_in_schema=False)
     async def diagnosis(request: Request, name: Annotated[str, Query(alias="id")]) -> Response:
-        return _found(site.panels.diagnosis(name, part=_part(request)))
+        return _build_html_response(site.panels.diagnosis(name, part=_part(request)))
 
 
 def _add_data(private: APIRouter, site: DashboardSite, app: FastAPI) -> None:
@@ -169,7 +171,7 @@ def _json(schema: str) -> dict[int | str, dict[str, Any]]:
     return {200: {"content": content}, 401: {"description": "not signed in"}}
 
 
-def _found(html: str | None) -> Response:
+def _build_html_response(html: str | None) -> Response:
     if html is None:
         raise HTTPException(404, "there is no such thing")
     return HTMLResponse(html)

@@ -23,7 +23,7 @@ from webhook.diagnostics.live_objects import (
     WebhookConfiguration,
 )
 from webhook.diagnostics.object_cache import EVENTS, ObjectCache
-from webhook.explain.variables import given_variables
+from webhook.explain.variables import list_variables
 from webhook.manifest.reader import Manifest
 from webhook.manifest.views import NAMELESS, as_cluster, as_pod, convert, problem_in
 
@@ -95,23 +95,25 @@ def objects_in(
     for manifest in manifests:
         if manifest.kind == names.RAYCLUSTER_KIND:
             meta = as_cluster(manifest, views).metadata
-            live_cluster = _identified(convert(manifest, LiveCluster), manifest)
+            live_cluster = _complete_metadata(convert(manifest, LiveCluster), manifest)
             completed = structs.replace(
                 live_cluster.metadata, namespace=meta.namespace, uid=meta.uid
             )
             clusters.append(structs.replace(live_cluster, metadata=completed))
-    live = [_identified(convert(pod_manifest, LivePod), pod_manifest) for pod_manifest in pods]
+    live = [
+        _complete_metadata(convert(pod_manifest, LivePod), pod_manifest) for pod_manifest in pods
+    ]
     objects.clusters.load(cluster for cluster in clusters if _within(cluster.metadata, namespace))
     objects.pods.load(pod for pod in live if _within(pod.metadata, namespace))
     values_by_field: dict[str, list[Any]] = {}
     for manifest in manifests:
         if (field_and_kind := _FIELDS.get(_kind_of(manifest))) is not None:
             field, kind = field_and_kind
-            value = _identified(convert(manifest, kind), manifest)
+            value = _complete_metadata(convert(manifest, kind), manifest)
             values = values_by_field.setdefault(field, [])
             if not isinstance(value, LiveEvent) or value.reason in EVENTS:
                 values.append(value)
-    read = {field for collected in _collected(manifests) for field in collected.read}
+    read = {field for collected in _parse_states(manifests) for field in collected.read}
     for field, _ in _FIELDS.values():
         getattr(objects, field).load(values_by_field.get(field, [] if field in read else None))
     return objects
@@ -135,11 +137,11 @@ def _kind_of(manifest: Manifest) -> str:
     return kind if kind != "Workload" or version.startswith(names.KUEUE_PREFIX) else ""
 
 
-def collected_in(manifests: Sequence[Manifest]) -> tuple[float | None, dict[str, str]]:
+def read_state_metadata(manifests: Sequence[Manifest]) -> tuple[float | None, dict[str, str]]:
     """Return the time at which `status -o state` wrote the files, None for other files, and the
     kinds that could not be read, each with the reason. Raises ManifestError.
     """
-    states = _collected(manifests)
+    states = _parse_states(manifests)
     times = [time for state in states if (time := seconds_of(state.now)) is not None]
     return max(times, default=None), {
         name: why for state in states for name, why in state.unread.items()
@@ -160,7 +162,7 @@ def state_of(objects: ObjectCache, now: float, unread: Mapping[str, str]) -> dic
         "read": read,
         "unread": dict(unread),
     }
-    variable_names = frozenset((*given_variables(), names.MEGASCALE_NUM_SLICES))
+    variable_names = frozenset((*list_variables(), names.MEGASCALE_NUM_SLICES))
     items = [
         {"apiVersion": _VERSIONS.get(kind, "v1"), "kind": kind}
         | _plain(live_object, variable_names)
@@ -198,13 +200,13 @@ def _variables(env: Raw | list[EnvVar] | None, kept: frozenset[str]) -> list[Env
     ]
 
 
-def _collected(manifests: Sequence[Manifest]) -> list[_Collected]:
+def _parse_states(manifests: Sequence[Manifest]) -> list[_Collected]:
     return [
         convert(manifest, _Collected) for manifest in manifests if _kind_of(manifest) == STATE_KIND
     ]
 
 
-def _identified(value: T, manifest: Manifest) -> T:
+def _complete_metadata(value: T, manifest: Manifest) -> T:
     """Return an object with a namespace and a uid, which an object in a file may lack."""
     meta: ObjectMeta = getattr(value, "metadata")  # noqa: B009 - of every kind here
     if not meta.name:

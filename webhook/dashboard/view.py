@@ -16,7 +16,7 @@ from webhook.api.times import text_of
 from webhook.dashboard.query import Query
 from webhook.diagnostics import report
 from webhook.diagnostics.diagnosis import ERROR, INFO, WARNING, Problem
-from webhook.diagnostics.messages import counted
+from webhook.diagnostics.messages import format_count
 
 COMPACT: Final = 12
 """Replicas of a group with one line each; above this, those without problems share lines."""
@@ -128,7 +128,7 @@ def key_of(cluster: report.Cluster) -> str:
     return blake2b(f"{cluster.namespace}/{cluster.name}".encode(), digest_size=5).hexdigest()
 
 
-def listed(cluster: report.Cluster) -> Section:
+def build_list_section(cluster: report.Cluster) -> Section:
     """Return a RayCluster for the list."""
     rows = [row for row in _rows(cluster) if row.affected][:LISTED_ROWS]
     return _section(cluster, rows, LISTED_PROBLEMS, LISTED_CELLS, whole=False)
@@ -158,7 +158,7 @@ def _section(
     key = key_of(cluster)
     rows: dict[int, list[Row]] = {}
     for bare_row in shown:
-        row = _completed(bare_row, cluster, cluster.groups[bare_row.group], cells)
+        row = _add_cells(bare_row, cluster, cluster.groups[bare_row.group], cells)
         rows.setdefault(bare_row.group, []).append(row)
     return Section(
         key,
@@ -185,14 +185,14 @@ def _group(
     key: str, cluster: report.Cluster, group: report.Group, rows: tuple[Row, ...]
 ) -> GroupView:
     complete = sum(replica.state == report.COMPLETE for replica in group.replicas)
-    summary = f"{complete} of {counted(len(group.replicas), 'replica')} complete"
+    summary = f"{complete} of {format_count(len(group.replicas), 'replica')} complete"
     if not group.replicas:
         is_requested = not group.without_identity and not cluster.deleting
         summary = "no replicas, as asked for" if is_requested else "no replicas"
     several = f", of {group.hosts} hosts each" if group.hosts > 1 else ""
     note = f"{group.desired} wanted{several}"
     if group.without_identity:
-        note += f"; {counted(len(group.without_identity), 'pod')} without an identity"
+        note += f"; {format_count(len(group.without_identity), 'pod')} without an identity"
     if group.disruption:
         note += f"; {group.disruption}"
     return GroupView(key, group.name, summary, note, rows)
@@ -219,7 +219,7 @@ def _rows(cluster: report.Cluster) -> Iterator[Row]:
             yield Row(number, f"{key}-{number}-{place}-{again}", replica, summary, size)
 
 
-def _completed(row: Row, cluster: report.Cluster, group: report.Group, most: int) -> Row:
+def _add_cells(row: Row, cluster: report.Cluster, group: report.Group, most: int) -> Row:
     base = _place(cluster) | {"group": group.name}
     if row.replica.index is not None:
         base["replica"] = str(row.replica.index)
@@ -258,10 +258,12 @@ def _summary(cluster: report.Cluster) -> str:
         return "cannot be shown"
     errors = sum(problem.level == ERROR for problem in cluster.problems)
     if errors:
-        return counted(errors, "problem")
+        return format_count(errors, "problem")
     return {
         DEGRADED: "degraded",
-        WARNINGS: counted(sum(problem.level == WARNING for problem in cluster.problems), "warning"),
+        WARNINGS: format_count(
+            sum(problem.level == WARNING for problem in cluster.problems), "warning"
+        ),
         PROGRESSING: "being deleted" if cluster.deleting else "starting",
         READY: "ready",
     }[state_of(cluster)]
@@ -277,7 +279,7 @@ def _notes(cluster: report.Cluster) -> Iterator[str]:
     if cluster.suspended:
         yield "suspended"
     if cluster.leaving:
-        yield f"{counted(cluster.leaving, 'pod')} being deleted"
+        yield f"{format_count(cluster.leaving, 'pod')} being deleted"
 
 
 def _place(cluster: report.Cluster) -> dict[str, str]:

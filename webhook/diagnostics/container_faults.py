@@ -19,7 +19,7 @@ from webhook.diagnostics.live_objects import (
     Terminated,
     Waiting,
 )
-from webhook.diagnostics.messages import counted, describe, in_line
+from webhook.diagnostics.messages import describe, format_count, in_line
 
 _FINE: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
 """Waiting reasons of a normal start."""
@@ -84,14 +84,14 @@ def fault_of(pod: LivePod, now: float) -> Fault | None:
     if pod.ended:
         return None
     for status in pod.status.every_container:
-        if (fault := _repeated(pod, status, now)) is not None:
+        if (fault := _find_crash_loop(pod, status, now)) is not None:
             return fault
         waiting = status.state.waiting
         if waiting is not None and waiting.reason not in _FINE and not is_ready(pod):
             return _waiting(pod, status, waiting)
     if is_ready(pod):
         return None
-    return ended_fault(
+    return find_end_fault(
         pod,
         (
             status
@@ -101,7 +101,7 @@ def fault_of(pod: LivePod, now: float) -> Fault | None:
     )
 
 
-def ended_fault(pod: LivePod, statuses: Iterable[ContainerStatus]) -> Fault | None:
+def find_end_fault(pod: LivePod, statuses: Iterable[ContainerStatus]) -> Fault | None:
     """Return the fault of a container that has ended, preferring one that failed."""
     ends = [(status, end) for status in statuses if (end := status.state.terminated) is not None]
     if not ends:
@@ -179,7 +179,7 @@ def _restarts(pod: LivePod, status: ContainerStatus) -> bool:
     return policy == ALWAYS or (policy == _ON_FAILURE and bool(end and end.exit_code))
 
 
-def _repeated(pod: LivePod, status: ContainerStatus, now: float) -> Fault | None:
+def _find_crash_loop(pod: LivePod, status: ContainerStatus, now: float) -> Fault | None:
     """Return the fault of a container that ends again and again, at every moment of its back-off:
     until it has run for longer than the last time, and at least a minute.
     """
@@ -213,7 +213,7 @@ def end_fault(
     limit = _memory_limit(pod, name) if killed else ""
     message = f"{cause}{f', at its memory limit of {limit}' if limit else ''}"
     if repeats:
-        message += f", after {counted(status.restart_count, 'restart')}"
+        message += f", after {format_count(status.restart_count, 'restart')}"
     if end.said:
         message += f": {end.said}"
     namespace, pod_name = pod.metadata.namespace or "", pod.name

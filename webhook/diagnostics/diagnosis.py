@@ -6,7 +6,7 @@ from typing import Final, Generic, Literal, NamedTuple, TypeVar
 
 from msgspec import Struct
 
-from webhook.diagnostics.messages import counted, hosts
+from webhook.diagnostics.messages import format_count, hosts
 
 T = TypeVar("T")
 
@@ -63,7 +63,7 @@ def deletion_of_pods(namespace: str, names: Sequence[str]) -> Change:
     they = "them" if len(names) > 1 else "it"
     return Change(
         f"kubectl delete pod -n {namespace} {' '.join(names)}",
-        f"deletes {counted(len(names), 'pod')}, and ends what runs in {they}",
+        f"deletes {format_count(len(names), 'pod')}, and ends what runs in {they}",
     )
 
 

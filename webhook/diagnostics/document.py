@@ -9,7 +9,7 @@ from msgspec import Struct, structs
 from webhook.api.times import text_of
 from webhook.diagnostics import report
 from webhook.diagnostics.diagnosis import ERROR, Problem, earliest
-from webhook.diagnostics.messages import counted
+from webhook.diagnostics.messages import format_count
 
 API_VERSION: Final = "admission.ray.io/v1alpha1"
 KIND: Final = "RayStatus"
@@ -55,27 +55,27 @@ class Status(Struct, rename="camel", frozen=True):
 
 def document(cluster_report: report.ClusterReport) -> dict[str, Any]:
     """Return a report as JSON values."""
-    json_object: dict[str, Any] = msgspec.json.decode(b"".join(encoded(cluster_report)))
+    json_object: dict[str, Any] = msgspec.json.decode(b"".join(encode_report(cluster_report)))
     return json_object
 
 
-def encoded(cluster_report: report.ClusterReport) -> Iterator[bytes]:
+def encode_report(cluster_report: report.ClusterReport) -> Iterator[bytes]:
     """Yield a report as JSON, in one chunk per RayCluster."""
     rest = cluster_report.problems, cluster_report.unread
     status = Status(API_VERSION, KIND, cluster_report.now, cluster_report.waits, (), *rest)
-    begin, end = msgspec.json.encode(written(status)).split(_NO_CLUSTERS, 1)
+    begin, end = msgspec.json.encode(convert_to_json(status)).split(_NO_CLUSTERS, 1)
     yield begin + _NO_CLUSTERS[:-1]
     for number, reported_cluster in enumerate(cluster_report.clusters):
         cluster = ClusterStatus(
             **structs.asdict(reported_cluster), conditions=conditions(reported_cluster)
         )
-        yield (b"," if number else b"") + msgspec.json.encode(written(cluster))
+        yield (b"," if number else b"") + msgspec.json.encode(convert_to_json(cluster))
     yield _NO_CLUSTERS[-1:] + end
 
 
-def written(value: Struct) -> dict[str, Any]:
+def convert_to_json(value: Struct) -> dict[str, Any]:
     """Return a struct as JSON values, with times as RFC 3339."""
-    json_object: dict[str, Any] = _timed(msgspec.to_builtins(value))
+    json_object: dict[str, Any] = _format_times(msgspec.to_builtins(value))
     return json_object
 
 
@@ -102,7 +102,7 @@ def conditions(cluster: report.Cluster) -> tuple[Condition, ...]:
 def _ready(cluster: report.Cluster, since: str | None) -> Condition:
     replicas = [replica for group in cluster.groups for replica in group.replicas]
     complete = sum(replica.state == report.COMPLETE for replica in replicas)
-    message = f"{complete} of {counted(len(replicas), 'replica')} complete"
+    message = f"{complete} of {format_count(len(replicas), 'replica')} complete"
     if cluster.deleting:
         return Condition(READY, "False", "BeingDeleted", message)
     if complete < len(replicas):
@@ -112,8 +112,8 @@ def _ready(cluster: report.Cluster, since: str | None) -> Condition:
     return Condition(READY, "True", "AllHostsReady", message)
 
 
-def described(types: tuple[type[Struct], ...], template: str) -> dict[str, Any]:
-    """Return the JSON Schemas of what `written` returns for types and their parts, by name."""
+def build_schemas(types: tuple[type[Struct], ...], template: str) -> dict[str, Any]:
+    """Return JSON Schemas of what `convert_to_json` returns for types and their parts, by name."""
     _, schemas = msgspec.json.schema_components(types, ref_template=template)
     for schema in schemas.values():
         for name in schema.get("properties", {}).keys() & _TIMES:
@@ -123,7 +123,7 @@ def described(types: tuple[type[Struct], ...], template: str) -> dict[str, Any]:
 
 def schema() -> dict[str, Any]:
     """Return the JSON Schema of the document."""
-    parts = described((Status,), "#/$defs/{name}")
+    parts = build_schemas((Status,), "#/$defs/{name}")
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **parts.pop(Status.__name__),
@@ -131,13 +131,15 @@ def schema() -> dict[str, Any]:
     }
 
 
-def _timed(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+def _format_times(value: Any) -> Any:  # noqa: ANN401 - any JSON value
     if isinstance(value, dict):
         timed_values = {
-            key: text_of(item) if key in _TIMES and isinstance(item, int | float) else _timed(item)
+            key: text_of(item)
+            if key in _TIMES and isinstance(item, int | float)
+            else _format_times(item)
             for key, item in value.items()
         }
         return {
             key: item for key, item in timed_values.items() if item is not None or key not in _TIMES
         }
-    return [_timed(item) for item in value] if isinstance(value, list | tuple) else value
+    return [_format_times(item) for item in value] if isinstance(value, list | tuple) else value

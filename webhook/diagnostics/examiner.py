@@ -131,7 +131,7 @@ class Examiner:
             except Exception as error:  # noqa: BLE001 - every exception is a bug
                 kind, old_kind = type(error).__name__, self.failed.get(uid)
                 self.failed[uid] = kind
-                self._failures.append(Failure(self._called(uid), error, kind != old_kind))
+                self._failures.append(Failure(self._describe_subject(uid), error, kind != old_kind))
                 if uid != INSTALLATION and self.fail(uid, kind, now):
                     changed(uid)
             yield
@@ -187,7 +187,7 @@ class Examiner:
                 return pod
         return None
 
-    def _called(self, uid: str) -> str:
+    def _describe_subject(self, uid: str) -> str:
         live = self.object_cache.clusters.get(uid)
         if live is not None:
             return f"RayCluster {live.metadata.namespace}/{live.metadata.name}"

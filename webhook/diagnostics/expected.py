@@ -81,7 +81,7 @@ class Expected:
         """Return the pods whose host name differs from the name that their peers use."""
         return [
             Difference(pod, host, edit.name, str(edit.value), pod.spec.hostname or None)
-            for host, pod in _identified(self.replica)
+            for host, pod in _list_host_pods(self.replica)
             for edit in self._own(host)
             if type(edit) is SetField
             and edit.name == "hostname"
@@ -95,7 +95,7 @@ class Expected:
         webhook did not set, such as those of init containers, do not differ.
         """
         differences = []
-        for host, pod in _identified(self.replica):
+        for host, pod in _list_host_pods(self.replica):
             for edit in self._own(host):
                 if (
                     type(edit) is not SetEnv
@@ -114,7 +114,7 @@ class Expected:
         """Return the pods whose variables contain another number of hosts than their group has."""
         edits = [edit for edit in self._shared if type(edit) is SetEnv and edit.name in _SIZES]
         differences = []
-        for host, pod in _identified(self.replica):
+        for host, pod in _list_host_pods(self.replica):
             for edit in edits:
                 actual = self.actual(pod, edit)
                 if (
@@ -153,7 +153,7 @@ class Expected:
         return str(edit.value) if variable.value_from is not None else variable.value
 
 
-def _identified(replica: Replica) -> list[tuple[int, LivePod]]:
+def _list_host_pods(replica: Replica) -> list[tuple[int, LivePod]]:
     return [(host, pod) for host, pods in sorted(replica.pods.items()) for pod in pods]
 
 

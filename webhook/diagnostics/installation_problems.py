@@ -6,7 +6,7 @@ from typing import Final
 from webhook.api import names
 from webhook.diagnostics.diagnosis import ERROR, Begin, Change, Diagnosis, Event, Symptom
 from webhook.diagnostics.live_objects import Webhook, WebhookConfiguration
-from webhook.diagnostics.messages import counted, listed
+from webhook.diagnostics.messages import format_count, format_names
 from webhook.diagnostics.object_cache import PODS_WEBHOOK
 
 OURS: Final = f".{names.PREFIX.rstrip('/')}"
@@ -38,18 +38,18 @@ def second_webhook(configurations: Collection[WebhookConfiguration]) -> Iterator
     if len(ours) > 1:
         configuration_names = sorted(configuration.metadata.name or "" for configuration in ours)
         yield Symptom(
-            f"this webhook is installed {len(ours)} times: {listed(configuration_names)}",
+            f"this webhook is installed {len(ours)} times: {format_names(configuration_names)}",
             "keep one installation, and remove the others",
             f"kubectl get mutatingwebhookconfiguration {' '.join(configuration_names)} -o yaml",
             change=_deletion(configuration_names[1:]),
         )
     for configuration in configurations:
         for webhook in configuration.webhooks or ():
-            if made_for_ray(webhook):
+            if is_other_ray_webhook(webhook):
                 yield _second(configuration, webhook)
 
 
-def made_for_ray(webhook: Webhook) -> bool:
+def is_other_ray_webhook(webhook: Webhook) -> bool:
     """Return whether another program's webhook mutates pods selected by a KubeRay or Ray label,
     or is Google's.
     """
@@ -69,10 +69,8 @@ def _is_previous(webhook: Webhook) -> bool:
 
 
 def _deletion(configurations: Sequence[str]) -> Change:
-    does = (
-        f"deletes {counted(len(configurations), 'webhook configuration')}: pods that are created "
-    )
-    does += "from then on do not pass its webhook"
+    does = f"deletes {format_count(len(configurations), 'webhook configuration')}: pods that are "
+    does += "created from then on do not pass its webhook"
     return Change(f"kubectl delete mutatingwebhookconfiguration {' '.join(configurations)}", does)
 
 

@@ -11,11 +11,11 @@ _NUMBERS_MAX: Final = 300
 
 def hosts(numbers: Iterable[int]) -> str:
     """Return `host 3`, or `hosts 0-3, 6`."""
-    which = numbered(numbers)
+    which = format_ranges(numbers)
     return f"host {which}" if which.isdecimal() else f"hosts {which}"
 
 
-def numbered(numbers: Iterable[int]) -> str:
+def format_ranges(numbers: Iterable[int]) -> str:
     """Return `3`, or `0-3, 6`."""
     return ", ".join(
         f"{first}" if first == last else f"{first}-{last}"
@@ -23,18 +23,18 @@ def numbered(numbers: Iterable[int]) -> str:
     )
 
 
-def listed(names: Sequence[str]) -> str:
+def format_names(names: Sequence[str]) -> str:
     """Return names as a list, cut to the length of a message."""
     rest = len(names) - _SHOWN
     return ", ".join(names[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def counted(number: int, noun: str) -> str:
+def format_count(number: int, noun: str) -> str:
     """Return `1 pod` or `3 pods`."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def agreed(number: int, one: str, several: str) -> str:
+def pluralize(number: int, one: str, several: str) -> str:
     """Return the word that agrees with a number."""
     return one if number == 1 else several
 
@@ -43,9 +43,9 @@ def others(more: Sequence[int | None]) -> str:
     """Return the number of other replicas with a problem, and their indices if short."""
     if not more:
         return ""
-    which = numbered(index for index in more if index is not None)
+    which = format_ranges(index for index in more if index is not None)
     named = f": {which}" if 0 < len(which) <= _NUMBERS_MAX else ""
-    return f" (and {counted(len(more), 'more replica')} like it{named})"
+    return f" (and {format_count(len(more), 'more replica')} like it{named})"
 
 
 def in_line(text: str, longest: int = 300) -> str:

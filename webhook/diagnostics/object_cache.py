@@ -19,7 +19,7 @@ from webhook.diagnostics.live_objects import (
     LiveWorkload,
     WebhookConfiguration,
 )
-from webhook.diagnostics.transforms import kept, kept_node
+from webhook.diagnostics.transforms import compact_node, compact_pod
 from webhook.groups.naming import headless_service, pod_prefix
 
 PODS_WEBHOOK: Final = f"pods.{names.PREFIX.rstrip('/')}"
@@ -179,7 +179,7 @@ class ObjectCache:
             _namespace, lambda cluster: self._mark([cluster.metadata.uid or ""])
         )
         self.pods: Table[LivePod] = Table(
-            lambda pod: (owner_of(pod),), lambda pod: self._mark([owner_of(pod)]), kept
+            lambda pod: (owner_of(pod),), lambda pod: self._mark([owner_of(pod)]), compact_pod
         )
         self.pod_groups: Table[LivePodGroup] = Table(_place, lambda each: self._touch(_place(each)))
         self.ray_jobs: Table[LiveJob] = Table(
@@ -193,7 +193,9 @@ class ObjectCache:
         )
         self.events: Table[LiveEvent] = Table(_subjects, self._event_changed)
         self.services: Table[Bare] = Table(_place, lambda each: self._touch(_place(each)))
-        self.nodes: Table[LiveNode] = Table(_name, lambda each: self._touch(_name(each)), kept_node)
+        self.nodes: Table[LiveNode] = Table(
+            _name, lambda each: self._touch(_name(each)), compact_node
+        )
         self.nodes.subscribe(self._node_changed)
         self.troubled_nodes: set[str] = set()
         """The nodes that are not ready or are cordoned, by name."""

@@ -12,8 +12,8 @@ from webhook.api.times import seconds_of
 from webhook.diagnostics.assigned_pods import Cluster, Replica, is_head
 from webhook.diagnostics.container_faults import (
     Fault,
-    ended_fault,
     fault_of,
+    find_end_fault,
     is_needed,
     is_ready,
     probe_fault,
@@ -31,7 +31,7 @@ from webhook.diagnostics.diagnosis import (
     latest,
 )
 from webhook.diagnostics.live_objects import ContainerStatus, LivePod
-from webhook.diagnostics.messages import agreed, describe, hosts, in_line, listed
+from webhook.diagnostics.messages import describe, format_names, hosts, in_line, pluralize
 from webhook.diagnostics.scheduler_faults import scheduler_fault
 
 _EVICTED: Final = (
@@ -76,7 +76,7 @@ class PodSet(Struct, frozen=True):
 
     def agreed(self, one: str = "has", several: str = "have") -> str:
         """Return the word that agrees with the number of pods."""
-        return agreed(len(self.pods), one, several)
+        return pluralize(len(self.pods), one, several)
 
     def symptom(
         self,
@@ -103,7 +103,7 @@ class PodSet(Struct, frozen=True):
         who = (
             f"{hosts(affected)} of {self.called}"
             if several
-            else f"{listed(pod_names)} ({self.called})"
+            else f"{format_names(pod_names)} ({self.called})"
         )
         return Symptom(
             f"{who} {says}",
@@ -160,13 +160,13 @@ def pod_gated(party: PodSet) -> Iterator[Symptom]:
     https://kubernetes.io/docs/concepts/scheduling-eviction/pod-scheduling-readiness/
     """
     for gate_names, pod_set in party.sorted_by(
-        lambda pod: listed(pod.gates) if pod.unscheduled else ""
+        lambda pod: format_names(pod.gates) if pod.unscheduled else ""
     ):
         gates = pod_set.pods[0].gates
         kueue = all(gate.startswith(names.KUEUE_PREFIX) for gate in gates)
         yield pod_set.symptom(
             f"{pod_set.agreed('is', 'are')} held back by scheduling "
-            f"{agreed(len(gates), 'gate', 'gates')} {gate_names}",
+            f"{pluralize(len(gates), 'gate', 'gates')} {gate_names}",
             "check the conditions of their Workload, in which Kueue writes why it is not admitted"
             if kueue
             else "check that the controller that added the gates runs; it removes them",
@@ -186,11 +186,11 @@ def gate_remains(party: PodSet) -> Iterator[Symptom]:
     https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/
     """
     for gate_names, pod_set in party.sorted_by(
-        lambda pod: listed(pod.gates) if pod.unscheduled and not _is_queued(pod) else ""
+        lambda pod: format_names(pod.gates) if pod.unscheduled and not _is_queued(pod) else ""
     ):
         yield pod_set.symptom(
             f"{pod_set.agreed('has', 'have')} no node: no component removes scheduling "
-            f"{agreed(len(pod_set.pods[0].gates), 'gate', 'gates')} {gate_names}",
+            f"{pluralize(len(pod_set.pods[0].gates), 'gate', 'gates')} {gate_names}",
             "check that the controller that added the gates runs",
             _times(pod_set, "PodScheduled"),
         )
@@ -250,8 +250,8 @@ def node_drained(party: PodSet) -> Iterator[Symptom]:
         )
         pod_set = structs.replace(party, pods=pods)
         yield pod_set.symptom(
-            f"{pod_set.agreed('runs', 'run')} on {agreed(len(node_names), 'node', 'nodes')} "
-            f"{listed(node_names)}, which {agreed(len(node_names), 'is', 'are')} cordoned",
+            f"{pod_set.agreed('runs', 'run')} on {pluralize(len(node_names), 'node', 'nodes')} "
+            f"{format_names(node_names)}, which {pluralize(len(node_names), 'is', 'are')} cordoned",
             "expect the eviction of these pods, or uncordon the node",
             (),
             f"kubectl get nodes {' '.join(node_names)}",
@@ -316,7 +316,7 @@ def pod_ended(party: PodSet) -> Iterator[Symptom]:
             f"{pod_set.agreed()} ended: {fault.words}",
             f"check that KubeRay runs, which replaces such pods, or delete {it}"
             f"{f'; {fault.remedy}' if fault.remedy else ''}",
-            map(_ended_at, pod_set.pods),
+            map(_find_end_time, pod_set.pods),
             fault.command,
             deletes=True,
         )
@@ -379,7 +379,9 @@ def podgroup_waits(party: PodSet) -> Iterator[Symptom]:
             continue
         count = sum(pod.pod_group == name for pod in (*cluster.heads, *cluster.pods))
         if count < group.min_count:
-            why = f"{count} of {group.min_count} required pods {agreed(count, 'exists', 'exist')}"
+            why = (
+                f"{count} of {group.min_count} required pods {pluralize(count, 'exists', 'exist')}"
+            )
             remedy = "KubeRay creates the other pods; all of them are scheduled at once"
         else:
             why = group.reason or _scheduler(pod_set.pods[0])
@@ -464,10 +466,10 @@ def _end(pod: LivePod) -> Fault | None:
         remedy = next((advice for part, advice in _EVICTED if part in message), "")
         return Fault(status.reason, message, remedy, command)
     every = [*(status.container_statuses or ()), *(status.init_container_statuses or ())]
-    return ended_fault(pod, every) or Fault(status.phase, status.phase, "", command)
+    return find_end_fault(pod, every) or Fault(status.phase, status.phase, "", command)
 
 
-def _ended_at(pod: LivePod) -> float | None:
+def _find_end_time(pod: LivePod) -> float | None:
     """Return when the last container of a pod ended, otherwise since when the pod is not ready."""
     ends = (status.state.terminated for status in pod.status.container_statuses or ())
     last = latest(seconds_of(end.finished_at) for end in ends if end is not None)

@@ -24,7 +24,7 @@ from webhook.diagnostics.diagnosis import (
 )
 from webhook.diagnostics.expected import Expected
 from webhook.diagnostics.live_objects import LivePod, find
-from webhook.diagnostics.messages import agreed, counted, in_line, listed, show
+from webhook.diagnostics.messages import format_count, format_names, in_line, pluralize, show
 from webhook.diagnostics.refusals import last_refusal
 from webhook.groups.group_config import too_large
 from webhook.groups.naming import pod_prefix
@@ -113,11 +113,11 @@ def head_missing(cluster: Cluster) -> Iterator[Symptom]:
         yield Symptom(
             "the head is missing, and the workers wait for it",
             "check the events of the RayCluster",
-            begin=_beheaded(cluster),
+            begin=_find_head_loss(cluster),
         )
 
 
-def _beheaded(cluster: Cluster) -> Begin:
+def _find_head_loss(cluster: Cluster) -> Begin:
     """Return when the head of a RayCluster was lost."""
     prefix, meta = pod_prefix(cluster.name, None), cluster.live.metadata
     # The head may have a name without a suffix.
@@ -142,7 +142,7 @@ def several_heads(cluster: Cluster) -> Iterator[Symptom]:
     if len(cluster.heads) > 1:
         head_names = tuple(sorted(head.name for head in cluster.heads))
         yield Symptom(
-            f"the RayCluster has {len(head_names)} heads: {listed(head_names)}",
+            f"the RayCluster has {len(head_names)} heads: {format_names(head_names)}",
             "delete all heads but the one that the workers use",
             begin=Begin(newest(cluster.heads)),
             pods=head_names,
@@ -180,7 +180,8 @@ def head_restarted(cluster: Cluster) -> Iterator[Symptom]:
         fault = end_fault(head, status, end) if status is not None and end is not None else None
         yield Symptom(
             f"the head restarted{f' ({fault.words})' if fault else ''}, so the RayCluster lost its "
-            f"actors, jobs and placement groups; {counted(len(older), 'worker')} started before it",
+            "actors, jobs and placement groups; "
+            f"{format_count(len(older), 'worker')} started before it",
             "delete these workers and submit the jobs again; to prevent the loss, enable the fault "
             f"tolerance of the GCS{f', and {fault.remedy}' if fault else ''}",
             fault.command if fault else "",
@@ -249,18 +250,18 @@ def pod_without_group(cluster: Cluster) -> Iterator[Symptom]:
     unlabelled = tuple(sorted(name for name, group in group_of.items() if not group))
     groups = sorted(set(group_of.values()) - {""})
     if pods:
-        none = agreed(len(groups), "is no worker group", "are no worker groups")
+        none = pluralize(len(groups), "is no worker group", "are no worker groups")
         yield Symptom(
-            f"{counted(len(pods), 'pod')} of {listed(groups)}, which {none} of the RayCluster any "
-            f"more: KubeRay does not manage {agreed(len(pods), 'it', 'them')}",
-            f"bring the {agreed(len(groups), 'group', 'groups')} back, or delete the pods",
+            f"{format_count(len(pods), 'pod')} of {format_names(groups)}, which {none} of the "
+            f"RayCluster any more: KubeRay does not manage {pluralize(len(pods), 'it', 'them')}",
+            f"bring the {pluralize(len(groups), 'group', 'groups')} back, or delete the pods",
             pods=pods,
         )
     if unlabelled:
-        it = agreed(len(unlabelled), "it", "them")
+        it = pluralize(len(unlabelled), "it", "them")
         yield Symptom(
-            f"{counted(len(unlabelled), 'pod')} without the label {names.LABEL_GROUP}: KubeRay "
-            f"does not manage {it}",
+            f"{format_count(len(unlabelled), 'pod')} without the label {names.LABEL_GROUP}: "
+            f"KubeRay does not manage {it}",
             f"delete {it}",
             pods=unlabelled,
         )
@@ -281,9 +282,9 @@ def pod_stuck_terminating(cluster: Cluster) -> Iterator[Symptom]:
         where = f" on node {node}" if node else ""
         waiting = "the deletion" if cluster.facts.deleting else "KubeRay"
         yield Symptom(
-            f"{listed(pod_names)} {agreed(len(pods), 'is', 'are')} still Terminating{where}, and "
-            f"{waiting} waits for {agreed(len(pods), 'it', 'them')}"
-            f"{f': {listed(finalizers)} is not removed' if finalizers else ''}",
+            f"{format_names(pod_names)} {pluralize(len(pods), 'is', 'are')} still Terminating"
+            f"{where}, and {waiting} waits for {pluralize(len(pods), 'it', 'them')}"
+            f"{f': {format_names(finalizers)} is not removed' if finalizers else ''}",
             "check that the controller that added the finalizer runs"
             if finalizers
             else f"check the node; if it is shut down for good, add the taint {_OUT_OF_SERVICE}, "
@@ -335,9 +336,9 @@ def deletion_held(cluster: Cluster) -> Iterator[Symptom]:
     finalizers = meta.finalizers or []
     if finalizers:
         pods = finalizers == [_FOREGROUND]
-        who = agreed(len(finalizers), "a finalizer blocks", "finalizers block")
+        who = pluralize(len(finalizers), "a finalizer blocks", "finalizers block")
         yield Symptom(
-            f"the RayCluster is being deleted, and {who} the deletion: {listed(finalizers)}",
+            f"the RayCluster is being deleted, and {who} the deletion: {format_names(finalizers)}",
             "it ends when all dependents are deleted; check which pods still exist"
             if pods
             else "check that the controller that added it runs; remove it only if its cleanup is "

@@ -47,13 +47,15 @@ def last_refusal(cluster: Cluster) -> Refusal | None:
     events = sorted(_open(cluster), key=lambda each: each[0])
     since = earliest(event.first for _, event in events)
     if failed is not None:
-        return Refusal(_told(failed.message), earliest((failed.since, since)))
+        return Refusal(_strip_kuberay_prefix(failed.message), earliest((failed.since, since)))
     if not events:
         return None
     last, event = events[-1]
     younger = (pod.created for pod in _pods(cluster, event))
     settled = (time + _SETTLED_SECONDS for time in younger if time is not None and time > last)
-    return Refusal(_told(event.message), since, earliest((last + _FRESH_SECONDS, *settled)))
+    return Refusal(
+        _strip_kuberay_prefix(event.message), since, earliest((last + _FRESH_SECONDS, *settled))
+    )
 
 
 def _open(cluster: Cluster) -> Iterator[tuple[float, LiveEvent]]:
@@ -106,6 +108,6 @@ def _has_all_pods(cluster: Cluster) -> bool:
     )
 
 
-def _told(message: str) -> str:
+def _strip_kuberay_prefix(message: str) -> str:
     """Return the API server's message without the words that KubeRay adds."""
     return _PREFIX.sub("", message.removeprefix(_SEVERAL)).strip()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from webhook.api import names
-from webhook.api.formats import shortened
+from webhook.api.formats import shorten
 from webhook.api.times import seconds_of
 from webhook.diagnostics.assigned_pods import Cluster, Group, Replica, asks_for_tpu, newest
 from webhook.diagnostics.diagnosis import (
@@ -24,7 +24,7 @@ from webhook.diagnostics.diagnosis import (
 )
 from webhook.diagnostics.expected import Difference, Expected
 from webhook.diagnostics.live_objects import ContainerStatus, LivePod
-from webhook.diagnostics.messages import agreed, counted, hosts, listed, show
+from webhook.diagnostics.messages import format_count, format_names, hosts, pluralize, show
 from webhook.groups.naming import pod_prefix
 
 _PREEMPTION: Final = "PreemptionByScheduler"
@@ -41,7 +41,7 @@ def host_missing(group: Group) -> Iterator[Symptom]:
 
     https://docs.ray.io/en/master/cluster/kubernetes/user-guides/tpu.html
     """
-    preempted = _preempted(group)
+    preempted = _find_preemption_reasons(group)
     for replica in group.replicas:
         if missing := replica.missing:
             host_count, count = group.hosts - len(missing), group.spec.num_of_hosts
@@ -49,7 +49,7 @@ def host_missing(group: Group) -> Iterator[Symptom]:
             reason = next(filter(None, reasons), "")
             yield Symptom(
                 f"replica {replica.called} has {host_count} of {count} hosts: {hosts(missing)} "
-                f"{agreed(len(missing), 'is', 'are')} missing"
+                f"{pluralize(len(missing), 'is', 'are')} missing"
                 f"{f', preempted: {reason}' if reason else ''}",
                 "raise the priority of the pod template, or add capacity"
                 if reason
@@ -61,7 +61,7 @@ def host_missing(group: Group) -> Iterator[Symptom]:
             )
 
 
-def _preempted(group: Group) -> dict[tuple[int, str, int], str]:
+def _find_preemption_reasons(group: Group) -> dict[tuple[int, str, int], str]:
     """Return why the scheduler preempts pods that are being deleted, by identity."""
     reasons = {}
     for identity, pod in group.leaving:
@@ -107,7 +107,8 @@ def replica_missing(group: Group) -> Iterator[Symptom]:
     ends = cluster.ends(pod_prefix(cluster.name, group.name))
     leaving = (pod.metadata.deleted for _, pod in group.leaving)
     yield Symptom(
-        f"{counted(lacking, 'replica')} of {group.desired} {agreed(lacking, 'is', 'are')} missing",
+        f"{format_count(lacking, 'replica')} of {group.desired} "
+        f"{pluralize(lacking, 'is', 'are')} missing",
         "check the events of the RayCluster",
         begin=begun(
             (*ends, *leaving),
@@ -134,9 +135,9 @@ def replica_beyond_desired(group: Group) -> Iterator[Symptom]:
     )
     which = "those with the highest ids, as slices count from 0" if slices else "the newest"
     yield Symptom(
-        f"{counted(len(group.replicas), 'replica')} "
-        f"{agreed(len(group.replicas), 'exists', 'exist')}, but {group.desired} "
-        f"{agreed(group.desired, 'is', 'are')} desired",
+        f"{format_count(len(group.replicas), 'replica')} "
+        f"{pluralize(len(group.replicas), 'exists', 'exist')}, but {group.desired} "
+        f"{pluralize(group.desired, 'is', 'are')} desired",
         f"if the autoscaler does not delete replicas, delete {which}",
         begin=Begin(None, latest((newest(group.pods), group.cluster.live.metadata.edited))),
         pods=tuple(pod.name for replica in order[-surplus:] for pod in replica.everyone),
@@ -156,8 +157,8 @@ def autoscaler_at_maximum(group: Group) -> Iterator[Symptom]:
         return
     if 0 < most <= group.desired:
         yield Symptom(
-            f"group {group.name} has {counted(group.desired, 'replica')}, its maxReplicas: the "
-            "autoscaler adds no more",
+            f"group {group.name} has {format_count(group.desired, 'replica')}, its maxReplicas: "
+            "the autoscaler adds no more",
             "raise maxReplicas if tasks or actors wait for resources",
             show("raycluster", cluster.namespace, cluster.name),
         )
@@ -193,7 +194,7 @@ def identity_held_twice(group: Group) -> Iterator[Symptom]:
             else f"two replicas have index {index}"
         )
         yield Symptom(
-            f"{description}: {listed(pod_names)}",
+            f"{description}: {format_names(pod_names)}",
             "delete all of them, so that KubeRay recreates each",
             begin=Begin(duplicate_pods[-1].created),
             hosts=tuple(sorted(double)),
@@ -230,7 +231,7 @@ def replica_split(expected: Expected) -> Iterator[Symptom]:
         mixed = expected.placed and replica.group.desired > 1
         yield Symptom(
             f"the hosts of replica {replica.called} run in {len(domains)} domains of {key}: "
-            f"{listed(sorted(domains))}",
+            f"{format_names(sorted(domains))}",
             "give each replica a group of its own, as Kueue mixes the replicas of a group"
             if mixed
             else "delete the pods, so that they are scheduled to one domain",
@@ -256,16 +257,16 @@ def hosts_changed(expected: Expected) -> Iterator[Symptom]:
     if not extra and not declared:
         return
     says, command = f"was created with another numOfHosts than {count}", ""
-    remedy = f"delete it, so that it is recreated with {counted(count, 'host')}"
+    remedy = f"delete it, so that it is recreated with {format_count(count, 'host')}"
     if extra:
         description = f"it has {hosts(extra)}"
     else:
         first = declared[0]
-        description = f"{first.pod.name} has {first.name}={shortened(first.shown)}"
-        if _made_since_the_last_edit(replica):
+        description = f"{first.pod.name} has {first.name}={shorten(first.shown)}"
+        if _is_newer_than_spec(replica):
             says = f"has another number of hosts than {count} in its template"
             remedy = (
-                f"remove {first.name} from the template, or set it to {shortened(first.expected)}: "
+                f"remove {first.name} from the template, or set it to {shorten(first.expected)}: "
                 "recreated pods have the same value"
             )
             command = show("raycluster", cluster.namespace, cluster.name)
@@ -279,7 +280,7 @@ def hosts_changed(expected: Expected) -> Iterator[Symptom]:
     )
 
 
-def _made_since_the_last_edit(replica: Replica) -> bool:
+def _is_newer_than_spec(replica: Replica) -> bool:
     """Return whether all pods of a replica are newer than the last change of the RayCluster's spec,
     so that recreated pods would get the same values.
     """
@@ -308,9 +309,8 @@ def slice_left_out(group: Group) -> Iterator[Symptom]:
         numbers = _numbers_of_slices(replica)
         wrong = [value for value in numbers or () if value not in {str(number), str(total)}]
         if wrong:
-            description = (
-                f"has {name}={shortened(wrong[0])}, and its group has {counted(number, 'replica')}"
-            )
+            replicas = format_count(number, "replica")
+            description = f"has {name}={shorten(wrong[0])}, and its group has {replicas}"
             first = f"set {name} to {number} in the template, then "
         elif numbers is not None and replica.index >= number:
             description = (
@@ -393,7 +393,7 @@ def _differing(replica: Replica, found: list[Difference], why: str) -> Iterator[
         f"{first.name} of host {first.host} of replica {replica.called} ({first.pod.name}) "
         f"should be {first.expected} and is {first.shown}{suffix}: {why}",
         f"remove {first.name} from the template if it is set there, run `ray-webhook check`, and "
-        f"delete the {agreed(len(found), 'pod', 'pods')}",
+        f"delete the {pluralize(len(found), 'pod', 'pods')}",
         show("pod", replica.group.cluster.namespace, first.pod.name),
         Begin(newest(difference.pod for difference in found)),
         tuple(difference.host for difference in found),
@@ -420,7 +420,7 @@ def pod_without_identity(group: Group) -> Iterator[Symptom]:
         (f": {unidentified_pod.why}" for unidentified_pod in lost if unidentified_pod.why), ""
     )
     yield Symptom(
-        f"{listed(pods)} {agreed(len(pods), 'has', 'have')} no identity{why}",
+        f"{format_names(pods)} {pluralize(len(pods), 'has', 'have')} no identity{why}",
         "run `ray-webhook check`; if it finds no problem, delete the pods, so that KubeRay "
         "recreates them",
         begin=Begin(newest(unidentified_pod.pod for unidentified_pod in lost)),
@@ -466,7 +466,7 @@ def host_restarted(expected: Expected) -> Iterator[Symptom]:
     first = next(iter(restarted_statuses))
     cluster = replica.group.cluster
     yield Symptom(
-        f"{hosts(which)} of replica {replica.called} restarted ({counted(count, 'restart')}), "
+        f"{hosts(which)} of replica {replica.called} restarted ({format_count(count, 'restart')}), "
         f"and the other hosts did not{_last_words(restarted_statuses.values())}",
         "if the job does not continue, restart all hosts of the replica: delete its pods. "
         "The log of the container that ended has the cause",

@@ -5,7 +5,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from webhook.diagnostics.diagnosis import ERROR, Problem
-from webhook.diagnostics.messages import agreed, counted, listed
+from webhook.diagnostics.messages import format_count, format_names, pluralize
 
 HostState = Literal["ready", "starting", "pending", "failed", "missing", "twice", "unknown"]
 
@@ -84,8 +84,8 @@ class Group(Struct, rename="camel", frozen=True, omit_defaults=True, gc=False):
         if not self.waiting:
             return summary
         number = len(self.waiting)
-        indices = listed([*map(str, self.waiting)])
-        waits = agreed(number, "replica", "replicas")
+        indices = format_names([*map(str, self.waiting)])
+        waits = pluralize(number, "replica", "replicas")
         return f"{summary}; {waits} {indices} on cordoned nodes cannot be evicted yet"
 
     @property
@@ -110,10 +110,10 @@ class PodGroup(Struct, frozen=True, omit_defaults=True, gc=False):
         """Its state in one line."""
         needs = f", needs {self.needed} at once" if self.needed else ""
         if self.missing:
-            return f"{self.name}: does not exist, needed by {counted(self.pods, 'pod')}"
+            return f"{self.name}: does not exist, needed by {format_count(self.pods, 'pod')}"
         state = "waits" if self.waits else "scheduled"
         why = f"; {self.reason}" if self.reason else ""
-        return f"{self.name}: {state}, {counted(self.pods, 'pod')}{needs}{why}"
+        return f"{self.name}: {state}, {format_count(self.pods, 'pod')}{needs}{why}"
 
 
 class Cluster(Struct, rename="camel", frozen=True, omit_defaults=True, gc=False):

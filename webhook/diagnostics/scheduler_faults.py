@@ -9,7 +9,7 @@ from typing import Final
 
 from webhook.diagnostics.container_faults import Fault
 from webhook.diagnostics.live_objects import LivePod
-from webhook.diagnostics.messages import listed
+from webhook.diagnostics.messages import format_names
 
 _VOLUMES: Final = re.compile(
     r"persistentvolumeclaim|persistent volume|volume node affinity", re.IGNORECASE
@@ -52,8 +52,8 @@ def _faults(pod: LivePod, words: str) -> Iterator[tuple[str, str, str]]:
     if _VOLUMES.search(words):
         claims = list(dict.fromkeys((*_CLAIM.findall(words), *pod.volume_claims)))
         yield (
-            f"volumes {listed(claims)}",
-            f"{_UNBOUND} {listed(claims)}",
+            f"volumes {format_names(claims)}",
+            f"{_UNBOUND} {format_names(claims)}",
             f"kubectl describe pvc -n {namespace} {' '.join(claims)}".rstrip(),
         )
     if _DEVICES.search(words):
@@ -67,16 +67,18 @@ def _faults(pod: LivePod, words: str) -> Iterator[tuple[str, str, str]]:
     amounts = list(dict.fromkeys(_AMOUNT.findall(words)))
     taints = [pair for pair in _TAINT.findall(words) if not pair[0].startswith(_USUAL_TAINTS)]
     resource_taints = [pair for pair in taints if pair[0] in amounts]
-    yield from _tainted(resource_taints)
+    yield from _find_taint_faults(resource_taints)
     if amounts:
-        columns = ",".join(f"{amount}:.status.allocatable.{_escaped(amount)}" for amount in amounts)
+        columns = ",".join(
+            f"{amount}:.status.allocatable.{_escape_dots(amount)}" for amount in amounts
+        )
         yield (
-            f"amounts {listed(amounts)}",
-            f"add nodes with {listed(amounts)}, free some, or request less",
+            f"amounts {format_names(amounts)}",
+            f"add nodes with {format_names(amounts)}, free some, or request less",
             f"{_COLUMNS},{columns}",
         )
-    yield from _placed(pod, words)
-    yield from _tainted(taints)
+    yield from _find_placement_faults(pod, words)
+    yield from _find_taint_faults(taints)
     if "node affinity" in words or "node selector" in words:
         keys = sorted(pod.spec.node_selector or ())
         yield (
@@ -86,7 +88,7 @@ def _faults(pod: LivePod, words: str) -> Iterator[tuple[str, str, str]]:
         )
 
 
-def _placed(pod: LivePod, words: str) -> Iterator[tuple[str, str, str]]:
+def _find_placement_faults(pod: LivePod, words: str) -> Iterator[tuple[str, str, str]]:
     """Yield the faults that depend on other pods and on the state of nodes."""
     namespace = pod.metadata.namespace or ""
     everywhere = f"kubectl get pods -n {namespace} -o wide"
@@ -115,9 +117,9 @@ def _placed(pod: LivePod, words: str) -> Iterator[tuple[str, str, str]]:
         yield "cordoned", "uncordon the nodes, or add others", _NODES
 
 
-def _tainted(taints: list[tuple[str, str]]) -> Iterator[tuple[str, str, str]]:
+def _find_taint_faults(taints: list[tuple[str, str]]) -> Iterator[tuple[str, str, str]]:
     if taints:
-        taint_list = listed([f"{key}={value}" if value else key for key, value in taints])
+        taint_list = format_names([f"{key}={value}" if value else key for key, value in taints])
         yield (
             f"taints {taint_list}",
             f"add a toleration for {taint_list} to the pod template",
@@ -125,5 +127,5 @@ def _tainted(taints: list[tuple[str, str]]) -> Iterator[tuple[str, str, str]]:
         )
 
 
-def _escaped(resource: str) -> str:
+def _escape_dots(resource: str) -> str:
     return resource.replace(".", r"\.")

@@ -104,7 +104,7 @@ class Tracker(Struct):
         }
         notices = tuple(
             notice
-            for notice in (*self._wrong(cluster_report), *self._completed(cluster_report))
+            for notice in (*self._wrong(cluster_report), *self._track_completions(cluster_report))
             if notice.key.uid not in left_alone
         )
         tallies = [tally for cluster in cluster_report.clusters for tally in self._tallies(cluster)]
@@ -123,7 +123,7 @@ class Tracker(Struct):
         problems_by_key: dict[Key, tuple[report.Cluster, Problem]] = {}
         for cluster in cluster_report.clusters:
             names: dict[tuple[str, int | None], str] = {
-                (group.name, replica.index): _called(replica)
+                (group.name, replica.index): _describe_replica(replica)
                 for group in cluster.groups
                 for replica in group.replicas
                 if replica.index is not None
@@ -164,9 +164,9 @@ class Tracker(Struct):
         }
         for series, notice in old_notices.items():
             if series not in self.open and series.uid in existing_uids:
-                yield _resolved(notice)
+                yield _build_resolved_event(notice)
 
-    def _completed(self, cluster_report: report.ClusterReport) -> Iterator[EventRequest]:
+    def _track_completions(self, cluster_report: report.ClusterReport) -> Iterator[EventRequest]:
         """Yield an event per group for multi-host replicas that became complete since the last
         report.
         """
@@ -176,7 +176,7 @@ class Tracker(Struct):
         for cluster in cluster_report.clusters:
             for group in cluster.groups:
                 for replica in group.replicas:
-                    place = cluster.uid, group.name, _called(replica)
+                    place = cluster.uid, group.name, _describe_replica(replica)
                     if replica.state == report.COMPLETE:
                         self.complete.add(place)
                         if (
@@ -194,7 +194,9 @@ class Tracker(Struct):
             by_series.setdefault(series, []).append(done[key])
         for series, ((cluster, group, replica), *other_entries) in by_series.items():
             rest = others([other_replica.index for _, _, other_replica in other_entries])
-            note = f"all {group.hosts} hosts of replica {_called(replica)} are ready{rest}"
+            note = (
+                f"all {group.hosts} hosts of replica {_describe_replica(replica)} are ready{rest}"
+            )
             yield EventRequest(series, "Normal", cluster.namespace, cluster.name, note)
 
     def _tallies(self, cluster: report.Cluster) -> Iterator[Tally]:
@@ -209,7 +211,7 @@ class Tracker(Struct):
         times = [
             since
             for replica in group.replicas
-            if (since := self.incomplete.get((cluster.uid, group.name, _called(replica))))
+            if (since := self.incomplete.get((cluster.uid, group.name, _describe_replica(replica))))
             is not None
         ]
         return Tally(
@@ -222,7 +224,7 @@ class Tracker(Struct):
         )
 
 
-def _resolved(notice: EventRequest) -> EventRequest:
+def _build_resolved_event(notice: EventRequest) -> EventRequest:
     """Return the event that reports the end of a problem."""
     key = notice.key._replace(reason=f"{notice.key.reason}{RESOLVED}")
     note = f"resolved: {notice.note}"[:NOTE_MAX].partition(". To fix it: ")[0]
@@ -247,7 +249,7 @@ def _at_once(keys: Iterable[Key]) -> dict[Key, Key]:
     return series
 
 
-def _called(replica: report.Replica) -> str:
+def _describe_replica(replica: report.Replica) -> str:
     """Return the name of a replica, otherwise its index, or `missing` for a missing replica."""
     return replica.name or ("missing" if replica.index is None else str(replica.index))
 

@@ -36,7 +36,7 @@ _parts: Final[TenantCache[tuple[str, bytes], Any]] = TenantCache(32 * 1024 * 102
 """Parts of pods; pods with other parts share less memory."""
 
 
-def kept(pod: LivePod) -> LivePod:
+def compact_pod(pod: LivePod) -> LivePod:
     """Return an equal pod that takes less memory."""
     meta, spec, status = pod.metadata, pod.spec, pod.status
     share = partial(_share, meta.namespace or "")
@@ -67,7 +67,7 @@ def kept(pod: LivePod) -> LivePod:
     )
 
 
-def kept_node(node: LiveNode) -> LiveNode:
+def compact_node(node: LiveNode) -> LiveNode:
     """Return a node without its annotations, which are not used, and with one condition."""
     meta = replace(node.metadata, labels=_strings(node.metadata.labels), annotations=None)
     ready = find(node.status.conditions, "Ready")

@@ -7,11 +7,11 @@ import msgspec
 from msgspec import Struct
 
 from webhook.api import names
-from webhook.api.formats import shortened
+from webhook.api.formats import shorten
 from webhook.api.objects import Pod, map_of
 from webhook.api.review import Denied
 from webhook.groups.group_config import facts_of
-from webhook.groups.identity_labels import carried_identity
+from webhook.groups.identity_labels import read_identity_labels
 from webhook.manifest.kuberay_pods import MOST_PODS, cluster_for, count_pods, expand
 from webhook.manifest.reader import Manifest
 from webhook.manifest.views import as_cluster, require_owner
@@ -71,10 +71,10 @@ def compare(kind: str, live: Object, new: Object) -> Comparison:
     them.
     """
     meta = live.get("metadata") or {}
-    after = {**live, **_applied(live, _last(meta), _wanted(new))}
+    after = {**live, **_merge_three_way(live, _last(meta), _select_user_fields(new))}
     live_findings = check(kind, live)
     return Comparison(
-        tuple(_changes(_wanted(live), _wanted(after), "")),
+        tuple(_changes(_select_user_fields(live), _select_user_fields(after), "")),
         _others(check_update(kind, live, after), live_findings),
         _others(live_findings, check(kind, after)),
         tuple(_host_changes({**live, "kind": kind}, {**after, "kind": kind})),
@@ -87,7 +87,7 @@ def _others(findings: Iterable[Finding], known: Iterable[Finding]) -> tuple[Find
     return tuple(finding for finding in findings if (*finding.place, finding.message) not in keys)
 
 
-def _wanted(document: Object) -> Object:
+def _select_user_fields(document: Object) -> Object:
     """Return the fields of an object that users write: its spec, labels and annotations."""
     meta = map_of(document.get("metadata"))
     annotations = {
@@ -105,10 +105,10 @@ def _last(meta: Object) -> Object:
         last = msgspec.json.decode(map_of(meta.get("annotations")).get(_LAST_APPLIED, "{}"))
     except msgspec.DecodeError:
         return {}
-    return _wanted(map_of(last))
+    return _select_user_fields(map_of(last))
 
 
-def _applied(live: Any, last: Any, new: Any) -> Any:  # noqa: ANN401 - any JSON value
+def _merge_three_way(live: Any, last: Any, new: Any) -> Any:  # noqa: ANN401 - any JSON value
     """Return a value after an apply: maps, and lists by name, are merged; others replaced."""
     if isinstance(live, dict) and isinstance(new, dict):
         last_fields = last if isinstance(last, dict) else {}
@@ -116,7 +116,8 @@ def _applied(live: Any, last: Any, new: Any) -> Any:  # noqa: ANN401 - any JSON 
             key: value for key, value in live.items() if key in new or key not in last_fields
         }
         return live_fields | {
-            key: _applied(live.get(key), last_fields.get(key), value) for key, value in new.items()
+            key: _merge_three_way(live.get(key), last_fields.get(key), value)
+            for key, value in new.items()
         }
     if isinstance(live, list) and isinstance(new, list):
         live_elements, previous = (
@@ -124,7 +125,7 @@ def _applied(live: Any, last: Any, new: Any) -> Any:  # noqa: ANN401 - any JSON 
             _by_identity(last if isinstance(last, list) else []),
         )
         return [
-            _applied(live_elements.get(key), previous.get(key), value)
+            _merge_three_way(live_elements.get(key), previous.get(key), value)
             for key, value in _by_identity(new).items()
         ]
     return new
@@ -153,14 +154,14 @@ def _changes(old: object, new: object, path: str) -> Iterator[Change]:
         if list(old_elements) != list(new_elements) and set(old_elements) == set(new_elements):
             yield Change(path, "in this order", "in another order")
     else:
-        yield Change(path, _shown(old), _shown(new))
+        yield Change(path, _format_value(old), _format_value(new))
 
 
-def _shown(value: object) -> str | None:
+def _format_value(value: object) -> str | None:
     if value is None:
         return None
     value_text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    return shortened(value_text, _LONG)
+    return shorten(value_text, _LONG)
 
 
 def _host_changes(live: Object, after: Object) -> Iterator[HostChange]:
@@ -193,7 +194,12 @@ def _host_changes(live: Object, after: Object) -> Iterator[HostChange]:
     for (group, value_name), changed_hosts in host_changes.items():
         first, was, will = changed_hosts[0]
         yield HostChange(
-            group, value_name, len(changed_hosts), first, _shown(was) or "", _shown(will) or ""
+            group,
+            value_name,
+            len(changed_hosts),
+            first,
+            _format_value(was) or "",
+            _format_value(will) or "",
         )
 
 
@@ -202,7 +208,9 @@ def _hosts(document: Object) -> Hosts | None:
     unknown. A suspended object, or one that creates no RayCluster, has no hosts and no head.
     """
     try:
-        cluster = document if document["kind"] == names.RAYCLUSTER_KIND else _made(document)
+        cluster = (
+            document if document["kind"] == names.RAYCLUSTER_KIND else _build_raycluster(document)
+        )
         if cluster is None:
             return {}
         view = as_cluster(Manifest("live", cluster))
@@ -210,12 +218,12 @@ def _hosts(document: Object) -> Hosts | None:
             return {}
         if count_pods(view) > MOST_PODS:
             return None
-        return dict(_given(cluster, expand(cluster, view, indexed=True)))
+        return dict(_list_host_values(cluster, expand(cluster, view, indexed=True)))
     except (ManifestError, Denied, ValueError):
         return None
 
 
-def _made(document: Object) -> Object | None:
+def _build_raycluster(document: Object) -> Object | None:
     """Return the RayCluster that KubeRay creates for an object; None if it creates none, as while
     the object is suspended.
     """
@@ -226,7 +234,7 @@ def _made(document: Object) -> Object | None:
     return None if suspended else cluster_for(document)
 
 
-def _given(
+def _list_host_values(
     document: Object, pods: Iterator[Object]
 ) -> Iterator[tuple[tuple[str, int, int], dict[str, str]]]:
     facts = facts_of(as_cluster(Manifest("live", document)))
@@ -236,7 +244,9 @@ def _given(
             yield (names.HEAD_GROUP, 0, 0), {}
             continue
         group = facts.groups.get(pod.labels.get(names.LABEL_GROUP, ""))
-        identity = carried_identity(pod.labels, group.num_of_hosts) if group is not None else None
+        identity = (
+            read_identity_labels(pod.labels, group.num_of_hosts) if group is not None else None
+        )
         if group is None or identity is None:
             continue
         replica = read_replica(pod, identity, facts, group)

@@ -122,7 +122,7 @@ def _account(replica: Replica, host: int, pod: LivePod, policy: Policy) -> Accou
     expected = Expected(replica, policy)
     edits = expected.edits_for(host)
     explained_edits = [
-        explained_edit for edit in edits if (explained_edit := _given(expected, pod, edit))
+        explained_edit for edit in edits if (explained_edit := _explain_edit(expected, pod, edit))
     ]
     remarks = (
         Remark("warning" if isinstance(edit, Warn) else "info", edit.text)
@@ -134,7 +134,7 @@ def _account(replica: Replica, host: int, pod: LivePod, policy: Policy) -> Accou
         replica.index,
         replica.name,
         host,
-        tuple(_joined(explained_edits)),
+        tuple(_merge_containers(explained_edits)),
         tuple(dict.fromkeys(remarks)),
     )
 
@@ -153,7 +153,7 @@ def _identities(group: Group, pod: LivePod) -> Iterator[tuple[Replica, int]]:
             )
 
 
-def _given(expected: Expected, pod: LivePod, edit: Edit) -> Given | None:
+def _explain_edit(expected: Expected, pod: LivePod, edit: Edit) -> Given | None:
     """Return an edit and the value of the pod; None for an edit that is not explained."""
     actual: str | None
     where: tuple[str, ...] = ()
@@ -176,7 +176,7 @@ def _given(expected: Expected, pod: LivePod, edit: Edit) -> Given | None:
             terms = affinity.together if kind == TOGETHER else affinity.apart
             actual = value if term in terms else None
         case AddClaim(name, value, containers):
-            edit_name, actual = f"resource claim {name}", _claimed(pod, name)
+            edit_name, actual = f"resource claim {name}", _find_claim_template(pod, name)
             where = tuple(map(expected.name_of, containers))
         case AppendResizeRule(_, resource):
             edit_name, value = f"resizePolicy {resource}", "NotRequired"
@@ -206,7 +206,7 @@ def _hooks(pod: LivePod, name: str) -> Lifecycle:
     return (container and container.lifecycle) or Lifecycle()
 
 
-def _claimed(pod: LivePod, name: str) -> str | None:
+def _find_claim_template(pod: LivePod, name: str) -> str | None:
     """Return the template of a resource claim of a pod; None without this claim."""
     claims = pod.spec.resource_claims or ()
     return next(
@@ -214,7 +214,7 @@ def _claimed(pod: LivePod, name: str) -> str | None:
     )
 
 
-def _joined(every: Iterable[Given]) -> Iterator[Given]:
+def _merge_containers(every: Iterable[Given]) -> Iterator[Given]:
     """Yield distinct edits, with all containers of a variable."""
     containers_by_edit: dict[Given, list[str]] = {}
     for explained_edit in every:
@@ -242,7 +242,7 @@ def _policy_of(pod: LivePod) -> Policy:
         zones=any(variable is not None and variable.value_from is not None for variable in zones),
         node_labels=None if f"{names.NODE_LABEL}0" in variables else frozenset(),
         no_domains=""
-        if _claimed(pod, names.CLAIM_COMPUTE_DOMAIN)
+        if _find_claim_template(pod, names.CLAIM_COMPUTE_DOMAIN)
         else "the webhook managed none when this pod was created",
     )
 

@@ -29,7 +29,7 @@ _HOST: Final = 1
 """The host of the example values."""
 
 
-def given_variables() -> dict[str, GivenVariable]:
+def list_variables() -> dict[str, GivenVariable]:
     """Return every variable by name; if several kinds of workers get it, the first kind is used."""
     variables_by_name: dict[str, GivenVariable] = {}
     for kind in _KINDS:

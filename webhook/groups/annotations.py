@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from webhook.accelerators import profiles
 from webhook.api import names
-from webhook.api.formats import LABEL_VALUE_ADVICE, is_label_value, is_qualified_name, shortened
+from webhook.api.formats import LABEL_VALUE_ADVICE, is_label_value, is_qualified_name, shorten
 from webhook.api.objects import Strings
 from webhook.api.quantity import read_number
 from webhook.groups.drain_timeout import SECONDS_MAX, read_seconds
@@ -96,7 +96,7 @@ class OptIn(Struct, Generic[T], frozen=True):
         return self.fault(self.parse(text)) if text else ""
 
 
-def _listed(text: str) -> tuple[str, ...]:
+def _parse_list(text: str) -> tuple[str, ...]:
     return tuple(name for part in text.split(",") if (name := part.strip()))
 
 
@@ -117,7 +117,7 @@ def read_pairs(chosen: tuple[str, ...]) -> list[NodeLabel]:
     ]
 
 
-def reserved(labels: Iterable[str]) -> str:
+def check_reserved_labels(labels: Iterable[str]) -> str:
     """Return why a Ray node cannot start with labels, or an empty text."""
     if names.RAY_LABEL_NODE_ID not in labels:
         return ""
@@ -127,19 +127,21 @@ def reserved(labels: Iterable[str]) -> str:
 def _no_pairs(chosen: tuple[str, ...]) -> str:
     wrong = next((pair for pair in chosen if not read_pairs((pair,))), "")
     if wrong:
-        return f"{shortened(wrong, _SHOWN)!r}: write <node label>=<Ray label>"
+        return f"{shorten(wrong, _SHOWN)!r}: write <node label>=<Ray label>"
     labels = [node_label.ray for node_label in read_pairs(chosen)]
-    if why := reserved(labels):
+    if why := check_reserved_labels(labels):
         return why
     twice = next((label for label, number in Counter(labels).items() if number > 1), "")
     return f"two node labels become {twice[:_SHOWN]}: remove one" if twice else ""
 
 
 def _unknown_profiles(chosen: tuple[str, ...]) -> str:
-    unknown = [name[:20] for name in chosen if name not in profiles.allowed()]
+    unknown = [name[:20] for name in chosen if name not in profiles.list_valid_values()]
     if unknown:
         listed_names = ", ".join(map(repr, unknown[:3]))
-        return f"unknown profile {listed_names}; known are {', '.join(profiles.allowed())}"
+        return (
+            f"unknown profile {listed_names}; known are {', '.join(profiles.list_valid_values())}"
+        )
     if profiles.NONE in chosen and len(set(chosen)) > 1:
         return f"{profiles.NONE!r} disables the other profiles: remove it, or the others"
     return ""
@@ -147,7 +149,7 @@ def _unknown_profiles(chosen: tuple[str, ...]) -> str:
 
 def _unless(valid: Callable[[str], bool], problem: str) -> Callable[[str], str]:
     """Return the fault of texts that are not valid: the text, and then the problem."""
-    return lambda text: "" if valid(text) else f"{shortened(text, _SHOWN)!r}{problem}"
+    return lambda text: "" if valid(text) else f"{shorten(text, _SHOWN)!r}{problem}"
 
 
 _GRANULARITY: Final = _unless(
@@ -177,7 +179,7 @@ PROFILES: Final = OptIn(
         f"{', '.join(f'`{name}`' for name in profiles.BY_NAME)}, comma-separated; or "
         f"`{profiles.NONE}`"
     ),
-    parse=_listed,
+    parse=_parse_list,
     fault=_unknown_profiles,
     page="annotations.md#profiles",
 )
@@ -228,7 +230,7 @@ NODE_LABELS: Final = OptIn(
     names.ANNOTATION_NODE_LABELS,
     means="labels of the Node that become labels of the Ray node",
     values="`<node label>=<Ray label>`, comma-separated",
-    parse=_listed,
+    parse=_parse_list,
     fault=_no_pairs,
     page="scheduling.md#labels-of-ray-nodes",
 )

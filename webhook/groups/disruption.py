@@ -42,9 +42,9 @@ class Budget(Struct, frozen=True, gc=False):
         disrupted = self.disrupted  # sets the number of hosts of the occupancy
         if not self.occupancy.is_whole(replica) or replica in self.leaving:
             return ""
-        return "" if disrupted < self.limit else self._described(replica, disrupted)
+        return "" if disrupted < self.limit else self._describe_refusal(replica, disrupted)
 
-    def _described(self, replica: int, disrupted: int) -> str:
+    def _describe_refusal(self, replica: int, disrupted: int) -> str:
         group, annotation = self.group, names.ANNOTATION_MAX_DISRUPTED
         start = f"worker group {group.group_name}: the eviction would disrupt replica {replica}"
         if not self.limit:

@@ -11,7 +11,7 @@ from typing import Final
 from webhook.accelerators.devices import TPU, devices_of_container
 from webhook.accelerators.slices import is_v7x
 from webhook.api import names
-from webhook.api.formats import shortened
+from webhook.api.formats import shorten
 from webhook.api.objects import Container, PodSpec
 from webhook.api.review import INVALID, Cause, Denied
 from webhook.groups.identity import MAX_HOSTS, MAX_REPLICAS, HostIdentity
@@ -20,7 +20,7 @@ _DIGITS: Final = 9
 """Digits of an index; longer ones exceed any limit."""
 
 
-def adopted_identity(group: str, label: str, spec: PodSpec) -> HostIdentity | None:
+def read_legacy_identity(group: str, label: str, spec: PodSpec) -> HostIdentity | None:
     """Return the identity assigned by the previous webhook: `label` is `<group>-<n>`; None without
     an id.
 
@@ -41,9 +41,9 @@ def adopted_identity(group: str, label: str, spec: PodSpec) -> HostIdentity | No
     index = label.removeprefix(f"{group}-")
     host = _host(ids, several=len(ids) > 1 and _v7x(spec))
     if index == label or not _is_index(index, MAX_REPLICAS) or host is None:
-        listed_ids = " and ".join(map(repr, map(shortened, dict.fromkeys(ids))))
+        listed_ids = " and ".join(map(repr, map(shorten, dict.fromkeys(ids))))
         message = (
-            f"{shortened(label)!r} and {names.TPU_WORKER_ID} {listed_ids} are not an identity: "
+            f"{shorten(label)!r} and {names.TPU_WORKER_ID} {listed_ids} are not an identity: "
             f"expected {group}-<index> and the number of a host"
         )
         raise Denied(

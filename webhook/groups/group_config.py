@@ -115,7 +115,9 @@ def facts_of(cluster: RayCluster, *, ignoring: bool = True) -> RayClusterConfig:
         if group.group_name not in groups:
             if (tpu_group := _slice_group(group)) is not None:
                 slices.append(tpu_group)
-            groups[group.group_name] = structs.replace(group, template=_kept(group.template))
+            groups[group.group_name] = structs.replace(
+                group, template=_drop_containers(group.template)
+            )
     return RayClusterConfig(
         namespace=meta.namespace or "default",
         name=meta.name or "",
@@ -126,7 +128,7 @@ def facts_of(cluster: RayCluster, *, ignoring: bool = True) -> RayClusterConfig:
         topology_key=TOPOLOGY_KEY.read(annotations),
         profiles=profiles.choose_valid(chosen),
         profiles_problem=PROFILES.fault(chosen),
-        head=HeadGroup(_kept(cluster.spec.head_group_spec.template)),
+        head=HeadGroup(_drop_containers(cluster.spec.head_group_spec.template)),
         suspended=bool(cluster.spec.suspend),
         gang=read_gang(cluster),
         domains=read_domains(cluster),
@@ -151,7 +153,7 @@ def facts_of(cluster: RayCluster, *, ignoring: bool = True) -> RayClusterConfig:
     )
 
 
-def _kept(template: Template) -> Template:
+def _drop_containers(template: Template) -> Template:
     """Return a template without its containers and claims, which are read once."""
     spec = template.spec
     if not (spec.containers or spec.init_containers or spec.resource_claims):

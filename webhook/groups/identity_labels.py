@@ -10,10 +10,10 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 from webhook.api import names
-from webhook.api.formats import LABEL_VALUE, marked, shortened
+from webhook.api.formats import LABEL_VALUE, read_mark, shorten
 from webhook.api.objects import ObjectMeta, Pod, PodSpec, Strings
 from webhook.api.review import INVALID, REQUIRED, Cause, Denied
-from webhook.groups.google_labels import adopted_identity
+from webhook.groups.google_labels import read_legacy_identity
 from webhook.groups.identity import MAX_HOSTS, MAX_REPLICAS, GroupKey, HostIdentity
 from webhook.groups.identity_index import Member, name_hash
 
@@ -83,7 +83,7 @@ def member_of(
     status = pod.status if isinstance(pod, WorkerPod) else None
     ready = status is not None and status.ready
     name = name_hash(key.namespace, meta.name or "")
-    return Member(key, identity, holder, bool(mark and marked(mark, uid)), ready, name)
+    return Member(key, identity, holder, bool(mark and read_mark(mark, uid)), ready, name)
 
 
 def _key_of(meta: ObjectMeta, labels: Strings) -> GroupKey:
@@ -129,11 +129,11 @@ def identity_of(
     UnicodeDecodeError for variables that cannot be decoded.
     """
     alone = (hosts is None or hosts <= 1) and names.LABEL_HOST_INDEX not in labels
-    carried = _carried(labels, 1 if alone else bound, partial(_part_of_live, hosts))
+    carried = _parse_identity_labels(labels, 1 if alone else bound, partial(_part_of_live, hosts))
     previous = labels.get(names.LABEL_LEGACY_REPLICA_INDEX)
     if carried is not None or previous is None or spec is None:
         return carried
-    identity = adopted_identity(group, previous, spec())
+    identity = read_legacy_identity(group, previous, spec())
     if identity is None or identity.host >= bound:
         return None
     return HostIdentity(identity.replica, 0, "") if hosts == 1 and identity.host == 0 else identity
@@ -144,13 +144,13 @@ def is_labelled(labels: Strings) -> bool:
     return not labels.keys().isdisjoint(names.IDENTITY_LABELS)
 
 
-def carried_identity(labels: Strings, hosts: int) -> HostIdentity | None:
+def read_identity_labels(labels: Strings, hosts: int) -> HostIdentity | None:
     """Return the identity in the labels of a pod of a group of `hosts` hosts, or None if there are
     no identity labels.
 
     Raises Denied if the labels are incomplete or invalid.
     """
-    return _carried(labels, hosts, partial(_part, hosts))
+    return _parse_identity_labels(labels, hosts, partial(_part, hosts))
 
 
 def is_of_one_host(labels: Strings) -> bool:
@@ -160,7 +160,9 @@ def is_of_one_host(labels: Strings) -> bool:
     )
 
 
-def _carried(labels: Strings, hosts: int, part: Callable[[], str]) -> HostIdentity | None:
+def _parse_identity_labels(
+    labels: Strings, hosts: int, part: Callable[[], str]
+) -> HostIdentity | None:
     """Return the identity in labels with a host below `hosts`. Raises Denied, with the text of
     `part` for an incomplete identity.
     """
@@ -192,8 +194,7 @@ def _index_causes(label: str, text: str, bound: int) -> list[Cause]:
     """Return the causes for a label that is not an index below `bound`; none if it is valid."""
     if not _INDEX.fullmatch(text):
         problem = (
-            f"{shortened(text)!r} is not an index: it must be a decimal number from 0 to "
-            f"{bound - 1}"
+            f"{shorten(text)!r} is not an index: it must be a decimal number from 0 to {bound - 1}"
         )
     elif int(text) >= bound:
         problem = f"{text} is out of range: this group has indices 0 to {bound - 1}"
@@ -205,9 +206,7 @@ def _index_causes(label: str, text: str, bound: int) -> list[Cause]:
 def _name_causes(text: str) -> list[Cause]:
     if text and LABEL_VALUE.fullmatch(text):
         return []
-    message = (
-        f"{shortened(text)!r} is not a replica name: it must be a label value that is not empty"
-    )
+    message = f"{shorten(text)!r} is not a replica name: it must be a label value that is not empty"
     return [_cause(INVALID, names.LABEL_REPLICA_NAME, message)]
 
 

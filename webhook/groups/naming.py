@@ -120,7 +120,7 @@ def address_size(group: str, cluster: str, hosts: int, service: str = "") -> int
     return len(f"{host_name(group, _INDEX, hosts - 1)}.{service or headless_service(cluster)},")
 
 
-def listed(
+def count_addresses(
     whole: Slice, hosts: int, chips: int, processes: int, profiles: Collection[str]
 ) -> tuple[int, int]:
     """Return the number of host addresses in each container (1 if none are listed), and the number
@@ -133,10 +133,11 @@ def listed(
     return hosts, processes + devices
 
 
-def added_size(address: int, hosts: int, containers: int, endpoints: int) -> int:
+def compute_added_size(address: int, hosts: int, containers: int, endpoints: int) -> int:
     """Return the maximum number of bytes added to a pod.
 
-    `address` is the length of an address; `hosts` and `endpoints` are the results of `listed`.
+    `address` is the length of an address; `hosts` and `endpoints` are the results of
+    `count_addresses`.
     """
     host_names = hosts * address if hosts > 1 else 0
     return containers * (_OTHERS + host_names + endpoints * hosts * (address + _PORT))

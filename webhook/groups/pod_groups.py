@@ -82,7 +82,7 @@ class _Kind(Struct, gc=False):
     replica: bool = False
 
 
-def occupied(facts: RayClusterConfig, members: Membership) -> Occupied:
+def list_replica_names(facts: RayClusterConfig, members: Membership) -> Occupied:
     """Return the taken identities as far as desired objects depend on them: cheap to compute and to
     compare.
     """
@@ -90,7 +90,7 @@ def occupied(facts: RayClusterConfig, members: Membership) -> Occupied:
     return tuple([members.group(key).replica_names for key in keys])
 
 
-def desired_of(facts: RayClusterConfig, taken: Occupied) -> Desired:
+def build_desired(facts: RayClusterConfig, taken: Occupied) -> Desired:
     """Return the desired objects: none without active gang scheduling, and no PodGroups while the
     RayCluster is suspended.
     """
@@ -135,7 +135,7 @@ def _workload(cluster: str, kinds: list[_Kind]) -> Workload | None:
 
 
 def _whole(facts: RayClusterConfig, taken: Occupied) -> Iterator[_Kind]:
-    count = _bounded(1 + sum(_pods(group) for group in facts.groups.values()))
+    count = _clamp_count(1 + sum(_pods(group) for group in facts.groups.values()))
     template = Template(scheduling_groups.CLUSTER_TEMPLATE, count)
     yield _Kind(
         template,
@@ -167,10 +167,12 @@ def _group(
     """Return the kind of a worker group whose pods are scheduled together. With autoscaling, the
     minimum number of pods is scheduled together, and later pods individually.
     """
-    count = _bounded(_pods(group))
+    count = _clamp_count(_pods(group))
     least = count
     if facts.autoscaling and count:
-        least = _bounded(min(group.min_replicas or 0, group.desired) * group.num_of_hosts) or BASIC
+        least = (
+            _clamp_count(min(group.min_replicas or 0, group.desired) * group.num_of_hosts) or BASIC
+        )
     return _Kind(
         Template(scheduling_groups.template_name(name), least if count else 1),
         _priority(group),
@@ -183,7 +185,9 @@ def _by_replica(facts: RayClusterConfig, taken: Occupied) -> Iterator[_Kind]:
     """Yield each multi-host group, with a PodGroup for each replica with a taken identity."""
     for (name, group), replicas in zip(facts.groups.items(), taken, strict=True):
         if group.num_of_hosts > 1:
-            template = Template(scheduling_groups.template_name(name), _bounded(group.num_of_hosts))
+            template = Template(
+                scheduling_groups.template_name(name), _clamp_count(group.num_of_hosts)
+            )
             named = [
                 scheduling_groups.replica_pod_group(facts.name, name, replica)
                 for replica in sorted(replicas)
@@ -209,7 +213,7 @@ def _pods(group: WorkerGroup) -> int:
     return group.desired * max(group.num_of_hosts, 0)
 
 
-def _bounded(count: int) -> int:
+def _clamp_count(count: int) -> int:
     return max(0, min(count, _COUNT_MAX))
 
 

@@ -65,16 +65,21 @@ def _unmet(cluster: RayCluster, granularity: str) -> str:
         *(group.template.spec for group in cluster.groups),
     ]
     for template in templates:
-        if problem := excluded(template.scheduler_name, template.eviction_responders):
+        if problem := find_incompatible_field(
+            template.scheduler_name, template.eviction_responders
+        ):
             return f"{problem}; remove it or the annotation"
     if cluster.spec.enable_in_tree_autoscaling and granularity == CLUSTER:
         return f"autoscaling changes the number of pods; use {WORKER_GROUP} or {REPLICA}"
-    if granularity == CLUSTER and len({_agreed(template) for template in templates}) > 1:
+    if (
+        granularity == CLUSTER
+        and len({_read_common_fields(template) for template in templates}) > 1
+    ):
         return f"priorityClassName or schedulerName differs between groups; use {WORKER_GROUP}"
     return ""
 
 
-def excluded(scheduler: str | None, responders: object) -> str:
+def find_incompatible_field(scheduler: str | None, responders: object) -> str:
     """Return the field of a pod's `spec` that is incompatible with a scheduling group, or an empty
     text.
     """
@@ -83,7 +88,7 @@ def excluded(scheduler: str | None, responders: object) -> str:
     return "Kubernetes 1.37 forbids it beside evictionResponders" if responders else ""
 
 
-def _agreed(template: TemplateSpec) -> tuple[str, str]:
+def _read_common_fields(template: TemplateSpec) -> tuple[str, str]:
     """Return the fields that all pods of a PodGroup must have in common, or it is never scheduled.
 
     https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/

@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Message
 
 from webhook.admission.reviewer import REVIEW_SECONDS, Outcome
-from webhook.api.formats import shortened
+from webhook.api.formats import shorten
 from webhook.api.review import BadReview, NotNow
 from webhook.httpserver.application import Readiness
 from webhook.httpserver.body_budget import BodyBudget, OverBudget
@@ -178,12 +178,12 @@ def review_application(
 
 def _handle_errors(app: FastAPI, observer: Observer, paths: str) -> None:
     def refuse(status: int, text: str, headers: Mapping[str, str] | None = None) -> Response:
-        text = shortened(text, _REFUSAL)
+        text = shorten(text, _REFUSAL)
         observer.refused(status, text)
         return PlainTextResponse(text, status, headers)
 
     @app.exception_handler(StarletteHTTPException)
-    async def refused(_: Request, error: StarletteHTTPException) -> Response:
+    async def handle_http_error(_: Request, error: StarletteHTTPException) -> Response:
         details = {
             404: f"no such path; reviews are served at {paths}",
             405: "send an AdmissionReview by POST",
@@ -212,7 +212,7 @@ def _handle_errors(app: FastAPI, observer: Observer, paths: str) -> None:
         return Response(status_of(message), 503, media_type=_JSON)
 
     @app.exception_handler(ClientDisconnect)
-    async def disconnected(_: Request, _error: ClientDisconnect) -> Response:
+    async def handle_disconnect(_: Request, _error: ClientDisconnect) -> Response:
         return Response()  # which is not sent
 
 

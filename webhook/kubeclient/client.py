@@ -123,7 +123,7 @@ class Api:
         self, path: str, kind: type[T], deadline: float = SECONDS, accept: str = JSON
     ) -> T:
         """Return an object as `kind`."""
-        return decoded(await self.get(path, (), deadline, accept), kind)
+        return decode_response(await self.get(path, (), deadline, accept), kind)
 
     async def find(
         self, path: str, kind: type[T], deadline: float = SECONDS, accept: str = JSON
@@ -249,7 +249,7 @@ def _target(path: str, query: Query) -> str:
     return f"{path}?{urlencode(query)}" if query else path
 
 
-def decoded(body: bytes, kind: type[T]) -> T:
+def decode_response(body: bytes, kind: type[T]) -> T:
     """Return the body of a response as `kind`. Raises ApiError."""
     try:
         return msgspec.json.decode(body, type=kind)

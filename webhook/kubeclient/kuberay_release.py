@@ -10,7 +10,7 @@ from typing import Final, Optional
 
 from msgspec import Struct, field
 
-from webhook.kubeclient.client import METADATA, Api, decoded
+from webhook.kubeclient.client import METADATA, Api, decode_response
 from webhook.kubeclient.discovery import Question
 from webhook.validation.crd import release_of
 from webhook.validation.finding import KubeRay
@@ -81,7 +81,7 @@ def release_in(body: bytes) -> KubeRay | None:
     """Return the release of KubeRay with this CustomResourceDefinition of RayClusters, in JSON;
     None for an unknown release. Raises ApiError.
     """
-    return _release_of(decoded(body, _Definition))
+    return _release_of(decode_response(body, _Definition))
 
 
 def _release_of(definition: _Definition) -> KubeRay | None:

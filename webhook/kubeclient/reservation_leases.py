@@ -17,7 +17,7 @@ from webhook.api.objects import Bare, ObjectMeta
 from webhook.api.review import FORBIDDEN, Cause, Denied, NotNow
 from webhook.groups.annotations import SHARD_GROUP
 from webhook.groups.identity import GroupKey
-from webhook.kubeclient.client import DRY_RUN, Api, decoded
+from webhook.kubeclient.client import DRY_RUN, Api, decode_response
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.timeouts import Backoff
 from webhook.kubeclient.wire import Codec, Resource, check_complete, pages, path_of
@@ -99,12 +99,12 @@ class LeaseStore:
         try:
             lease = await self._api.find(f"{self._path}/{name_of(key)}", Bare, _READ_SECONDS)
         except ApiError as error:
-            raise _failed("read", key, error) from error
+            raise _build_lease_error("read", key, error) from error
         if lease is None:
             return None
         meta, content = lease.metadata, _content(lease.metadata)
         if content is None:
-            raise NotNow(_spoiled(meta))
+            raise NotNow(_describe_invalid_lease(meta))
         return Stored(content.entries, meta.uid or "", meta.resource_version)
 
     async def write(
@@ -131,17 +131,17 @@ class LeaseStore:
                 body = await self._api.replace(f"{self._path}/{name}", lease, _WRITE_SECONDS)
             else:
                 body = await self._api.create(self._path, lease, _WRITE_SECONDS)
-            stored = decoded(body, Bare).metadata
+            stored = decode_response(body, Bare).metadata
         except ApiError as error:
             if error.reason == "conflict" or (replaces and error.reason == "missing"):
                 raise Conflict from error
-            raise _failed("written", key, error) from error
+            raise _build_lease_error("written", key, error) from error
         return Stored(table, stored.uid or "", stored.resource_version)
 
     async def run(self) -> None:
         """Check that Leases can be created, then resync every ten minutes, until cancelled."""
         backoff, last_problem = Backoff(0.25, 30.0, random.random), ""
-        while problem := await self._refused():
+        while problem := await self._check_lease_creation():
             if problem != last_problem:
                 _log.warning("reservations: %s", problem)
             last_problem = problem
@@ -235,7 +235,7 @@ class LeaseStore:
             if error.reason not in {"conflict", "missing"}:
                 raise
 
-    async def _refused(self) -> str:
+    async def _check_lease_creation(self) -> str:
         """Create a Lease in a dry run, and return why that is not possible."""
         lease = self._lease(f"{_PREFIX}dry-run", {})
         try:
@@ -263,10 +263,10 @@ def name_of(key: TableKey) -> str:
 def check_content(lease: object) -> str:
     """Return why a Lease in JSON cannot be used; empty if it can."""
     meta = msgspec.convert(lease, Bare).metadata
-    return "" if _content(meta) is not None else _spoiled(meta)
+    return "" if _content(meta) is not None else _describe_invalid_lease(meta)
 
 
-def _spoiled(meta: ObjectMeta) -> str:
+def _describe_invalid_lease(meta: ObjectMeta) -> str:
     return f"it has no valid annotation {names.ANNOTATION_RESERVATIONS}: delete Lease {meta.name}"
 
 
@@ -278,7 +278,7 @@ def _content(meta: ObjectMeta) -> _Content | None:
         return None
 
 
-def _failed(done: str, key: TableKey, error: ApiError) -> NotNow | UnknownOutcome:
+def _build_lease_error(done: str, key: TableKey, error: ApiError) -> NotNow | UnknownOutcome:
     message = f"the reservations of group {key.group.group} cannot be {done}: {error}"
     return (NotNow if error.reason in _FINAL else UnknownOutcome)(message)
 

@@ -105,25 +105,25 @@ class Codec(Generic[T]):
         """Return a page, without the objects that cannot be decoded. Raises ApiError."""
         try:
             if len(body) > self.limit:
-                return self._salvaged(body)
+                return self._decode_readable_items(body)
             try:
                 page = self._page.decode(body)
             except msgspec.ValidationError:
-                return self._salvaged(body)
+                return self._decode_readable_items(body)
         except UNREADABLE as error:
-            raise garbled("list", body) from error
+            raise build_decode_error("list", body) from error
         return page.metadata, page.items or []
 
-    def _salvaged(self, body: bytes) -> tuple[ListMeta, list[T]]:
+    def _decode_readable_items(self, body: bytes) -> tuple[ListMeta, list[T]]:
         page, items = _raw_pages.decode(body), list[T]()
         for raw in page.items or ():
             try:
-                items.append(self._decoded(raw))
+                items.append(self._decode_item(raw))
             except msgspec.ValidationError:
                 page.metadata.unreadable.append(_uid_of(raw))
         return page.metadata, items
 
-    def _decoded(self, raw: Raw) -> T:
+    def _decode_item(self, raw: Raw) -> T:
         size = len(memoryview(raw))
         if size <= self.limit:
             return self._item.decode(raw)
@@ -219,7 +219,7 @@ def check_complete(meta: ListMeta) -> None:
         raise ApiError("garbled", message)
 
 
-def garbled(what: str, data: bytes) -> ApiError:
+def build_decode_error(what: str, data: bytes) -> ApiError:
     """Return the error for a response that cannot be decoded."""
     message = (
         f"the API server sent {len(data)} bytes in a {what} that are not what it promises: is a "

@@ -13,7 +13,7 @@ from typing import Final, Literal, Protocol
 import msgspec
 from msgspec import Struct
 
-from webhook.api.formats import many_lines, one_line, shortened
+from webhook.api.formats import many_lines, one_line, shorten
 
 
 class Output(Protocol):
@@ -114,7 +114,7 @@ class Log:
 
     def event(self, level: str, event: str, message: str, status: int = 0, trace: str = "") -> None:
         """Write an event with its level (`info`, `warning`, `error`). Long texts are shortened."""
-        short_message, trace = shortened(message, _MESSAGE), shortened(trace, _TRACE)
+        short_message, trace = shorten(message, _MESSAGE), shorten(trace, _TRACE)
         self.write(
             [Event(timestamp(time()), level, self._process, event, short_message, status, trace)]
         )

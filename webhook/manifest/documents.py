@@ -21,7 +21,7 @@ def split(name: str, data: bytes) -> Iterator[tuple[int, str] | ManifestError]:
     """
     for before, chunk in _chunks(data):
         try:
-            document_text = _decoded(name, chunk, before)
+            document_text = _decode_utf8(name, chunk, before)
         except ManifestError as problem:
             yield problem
             continue
@@ -61,11 +61,11 @@ def _count_lines(text: bytes) -> int:
 
 def text_of(name: str, data: bytes) -> str:
     """Return the YAML in a file, which may be written as JSON. Raises ManifestError."""
-    file_text = _decoded(name, data, 0)
+    file_text = _decode_utf8(name, data, 0)
     return _json_as_yaml(file_text) if _JSON.match(file_text) else file_text
 
 
-def _decoded(name: str, data: bytes, before: int) -> str:
+def _decode_utf8(name: str, data: bytes, before: int) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -112,10 +112,10 @@ def _is_yaml(text: str) -> bool:
 
 def _json_as_yaml(text: str) -> str:
     """Return JSON that YAML can read: without tabs between tokens, without surrogates."""
-    return _SURROGATES.sub(_joined, text.replace("\t", " "))
+    return _SURROGATES.sub(_join_surrogates, text.replace("\t", " "))
 
 
-def _joined(match: re.Match[str]) -> str:
+def _join_surrogates(match: re.Match[str]) -> str:
     low = int(match["low"], 16) - 0xDC00 if match["low"] else None
     high = int(match["high"], 16) - 0xD800
     character = 0xFFFD if low is None else 0x10000 + (high << 10) + low

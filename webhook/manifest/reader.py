@@ -111,28 +111,30 @@ def _documents(name: str, before: int, text: str) -> Iterator[Manifest]:
         for node in yaml.compose_all(text, Loader=Loader):
             converter = Converter(name, before)
             value = converter.value(node)
-            yield from _unfolded(Manifest(name, value, node, before, (*converter.duplicates,)))
+            yield from _expand_document(
+                Manifest(name, value, node, before, (*converter.duplicates,))
+            )
     except yaml.YAMLError as error:
         line, problem = problem_of(text, error)
         hint = TEMPLATE if "{{" in text else ""
         raise ManifestError(name, line and line + before, f"not YAML: {problem}{hint}") from None
 
 
-def _unfolded(found: Manifest) -> Iterator[Manifest]:
+def _expand_document(found: Manifest) -> Iterator[Manifest]:
     """Yield the items of a `List`, and any other document, followed by the Ray objects in it."""
     document = found.document if isinstance(found.document, dict) else {}
     kind, items = document.get("kind"), document.get("items")
     if not isinstance(kind, str) or not kind.endswith("List") or not isinstance(items, list):
         yield found
         if not found.kind:
-            yield from _wrapped(found)
+            yield from _find_ray_objects(found)
         return
     for index, item in enumerate(items):
-        part = _part(found, ("items", index), _headed(item, document))
-        yield from _unfolded(structs.replace(part, within=""))
+        part = _part(found, ("items", index), _add_type_meta(item, document))
+        yield from _expand_document(structs.replace(part, within=""))
 
 
-def _headed(item: Any, listed: dict[str, Any]) -> Any:  # noqa: ANN401 - whatever a file holds
+def _add_type_meta(item: Any, listed: dict[str, Any]) -> Any:  # noqa: ANN401 - whatever a file holds
     """Return an item with version and kind, which the API server omits in a list of one kind."""
     kind = listed["kind"].removesuffix("List")
     if not kind or not isinstance(item, dict):
@@ -146,14 +148,14 @@ _TEXTS: Final = ("manifest", "content")
 """
 
 
-def _wrapped(found: Manifest) -> Iterator[Manifest]:
+def _find_ray_objects(found: Manifest) -> Iterator[Manifest]:
     """Yield the Ray objects within an object, such as an AppWrapper."""
     for tokens, value in _inside(found.document, (), set()):
         part = _part(found, tokens, value)
         if not isinstance(value, str):
             yield part
         elif isinstance(part.node, ScalarNode):
-            yield from _written(part, part.node)
+            yield from _parse_ray_object(part, part.node)
 
 
 def _inside(
@@ -184,7 +186,7 @@ def _is_ray_object(value: dict[str, Any]) -> bool:
     return named and isinstance(value.get("spec"), dict)
 
 
-def _written(part: Manifest, node: ScalarNode) -> Iterator[Manifest]:
+def _parse_ray_object(part: Manifest, node: ScalarNode) -> Iterator[Manifest]:
     """Yield the Ray object in a text; a text that is not YAML before its variables are replaced is
     none.
     """

@@ -48,7 +48,7 @@ def start_commands(document: Object, name: str, namespace: str) -> Iterator[tupl
             overwrites = any(map(_overwrites, (annotations, template_annotations)))
             yield (
                 group_name,
-                _composed(container, _ray_start(group, container, address), overwrites),
+                _build_command(container, _ray_start(group, container, address), overwrites),
             )
 
 
@@ -81,7 +81,7 @@ def _starts_ray(words: Sequence[str]) -> bool:
     return any("ray start" in word for word in words)
 
 
-def _composed(container: Object, command: str, overwrites: bool) -> str:  # noqa: FBT001
+def _build_command(container: Object, command: str, overwrites: bool) -> str:  # noqa: FBT001
     """Return the words of a container with `ray start` after them."""
     arguments = _words(container)
     container_command = " ".join(arguments)

@@ -95,9 +95,9 @@ def require_owner(manifest: Manifest) -> None:
 
 def as_pod(manifest: Manifest) -> Pod:
     """Return the view of a Pod. Raises ManifestError for an invalid shape."""
-    encoded = _encoded(manifest)
-    _decoded(manifest, encoded, _Template)
-    return _decoded(manifest, encoded, Pod)
+    encoded = _encode(manifest)
+    _decode(manifest, encoded, _Template)
+    return _decode(manifest, encoded, Pod)
 
 
 def as_cluster(manifest: Manifest, pods: Sequence[Pod] = ()) -> RayCluster:
@@ -106,9 +106,9 @@ def as_cluster(manifest: Manifest, pods: Sequence[Pod] = ()) -> RayCluster:
     A uid that is not in the file is that of the owner of its pods, if one of them is in `pods`.
     Raises ManifestError for an invalid shape.
     """
-    encoded = _encoded(manifest)
-    cluster = _decoded(manifest, encoded, RayCluster)
-    _decoded(manifest, encoded, _Templates)
+    encoded = _encode(manifest)
+    cluster = _decode(manifest, encoded, RayCluster)
+    _decode(manifest, encoded, _Templates)
     meta = cluster.metadata
     namespace, name = meta.namespace or "default", meta.name or ""
     uid = meta.uid or _owner_uid(pods, namespace, name)
@@ -135,15 +135,15 @@ def _owner_uid(pods: Sequence[Pod], namespace: str, name: str) -> str | None:
 
 def convert(manifest: Manifest, kind: type[T]) -> T:
     """Return an object as `kind`. Raises ManifestError for an invalid shape."""
-    return _decoded(manifest, _encoded(manifest), kind)
+    return _decode(manifest, _encode(manifest), kind)
 
 
-def _encoded(manifest: Manifest) -> bytes:
+def _encode(manifest: Manifest) -> bytes:
     document = {key: _without_nulls(value) for key, value in manifest.document.items()}
     return msgspec.json.encode(document)
 
 
-def _decoded(manifest: Manifest, encoded: bytes, kind: type[T]) -> T:
+def _decode(manifest: Manifest, encoded: bytes, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(encoded, type=kind)
     except msgspec.ValidationError as error:
@@ -159,7 +159,7 @@ def _without_nulls(value: object) -> object:
 
 def _wrong_shape(manifest: Manifest, problem: str) -> ManifestError:
     tokens = _tokens(problem)
-    message = _unquoted(manifest.document, tokens, problem) or _in_words(problem)
+    message = _suggest_quotes(manifest.document, tokens, problem) or _in_words(problem)
     return problem_in(manifest, message, tokens)
 
 
@@ -174,7 +174,7 @@ def _in_words(problem: str) -> str:
     return f"{match['path'] or 'it'}: expected {expected}, found {actual}"
 
 
-def _unquoted(document: object, tokens: Sequence[str | int], problem: str) -> str:
+def _suggest_quotes(document: object, tokens: Sequence[str | int], problem: str) -> str:
     """Return the fix for a number or boolean in place of a string, in the words of the validation
     rules; empty for any other problem, or if the path of the value is incomplete.
     """

@@ -251,7 +251,7 @@ def child(node: Node, token: str | int) -> tuple[int, Node] | None:
     for key, value in reversed(node.value):
         if isinstance(key, ScalarNode) and key.value == token and not is_merge(key):
             return line_of(key), value
-    for parent in merged(node):
+    for parent in find_merged_maps(node):
         entry = child(parent, token)
         if entry is not None:
             return entry
@@ -268,7 +268,7 @@ def is_null(node: Node) -> bool:
     return isinstance(node, ScalarNode) and node.tag == PLAIN and node.value in _NULL
 
 
-def merged(node: MappingNode) -> Iterator[MappingNode]:
+def find_merged_maps(node: MappingNode) -> Iterator[MappingNode]:
     """Yield the maps that a map merges with `<<`, in order of precedence."""
     for key, value in node.value:
         if is_merge(key):
@@ -349,7 +349,7 @@ class Converter:
             lines[name] = 0 if name in lines else line_of(key)  # a key is reported once
             entries[name] = self.value(value)
             self._path.pop()
-        for parent in merged(node):
+        for parent in find_merged_maps(node):
             for name, item in self.value(parent).items():
                 entries.setdefault(name, item)
         return entries

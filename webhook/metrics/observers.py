@@ -12,7 +12,7 @@ from typing import Final
 
 from webhook.admission.reviewer import Outcome
 from webhook.api import names
-from webhook.api.formats import shortened
+from webhook.api.formats import shorten
 from webhook.api.objects import Pod
 from webhook.api.review import CAUSE_TYPES, Answer
 from webhook.kubeclient.timeouts import RateLimit
@@ -92,19 +92,19 @@ class ReviewObserver:
             "",
             "warning" if causes else "info",
             "admission",
-            shortened(request.uid, _TEXT),
-            shortened(kind, _TEXT),
-            shortened(request.namespace or "", _TEXT),
-            shortened(outcome.name, _TEXT),
-            shortened(request.operation, _TEXT),
+            shorten(request.uid, _TEXT),
+            shorten(kind, _TEXT),
+            shorten(request.namespace or "", _TEXT),
+            shorten(outcome.name, _TEXT),
+            shorten(request.operation, _TEXT),
             "denied" if causes else "allowed" if answer.patch is None else "patched",
             0.0,
             request.dry_run is True,
-            [shortened(cause.field, _TEXT) for cause in causes[:_REASONS]] if causes else [],
+            [shorten(cause.field, _TEXT) for cause in causes[:_REASONS]] if causes else [],
             len(answer.warnings),
             rules,
-            shortened(cluster, _TEXT),
-            shortened(group, _TEXT),
+            shorten(cluster, _TEXT),
+            shorten(group, _TEXT),
             replica,
             host,
         )

@@ -85,7 +85,9 @@ def scheduling_group(replica: Replica) -> list[Edit]:
     name = _pod_group(replica)
     if not name:
         return []
-    if problem := scheduling_groups.excluded(spec.scheduler_name, spec.eviction_responders):
+    if problem := scheduling_groups.find_incompatible_field(
+        spec.scheduler_name, spec.eviction_responders
+    ):
         return [Warn(f"no scheduling group: {problem}")]
     if not replica.policy.pod_groups:
         reason = "the API server serves no PodGroups; turn on GenericWorkload and scheduling.k8s.io"

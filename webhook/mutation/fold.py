@@ -51,8 +51,8 @@ def fold(replica: Replica, edits: Sequence[Edit]) -> list[Operation]:
     meta = replica.pod.metadata
     labels = {edit.key: edit.value for edit in edits_by_type.get(SetLabel, ())}
     annotations = {edit.key: edit.value for edit in edits_by_type.get(SetAnnotation, ())}
-    operations += extended("/metadata/labels", meta.labels, labels)
-    operations += extended("/metadata/annotations", meta.annotations, annotations)
+    operations += add_entries("/metadata/labels", meta.labels, labels)
+    operations += add_entries("/metadata/annotations", meta.annotations, annotations)
     bare = {slot.path for slot in replica.slots if not slot.variables}
     for path, changes in variables.items():
         operations += _variables(path, changes, empty=path in bare)
@@ -68,7 +68,7 @@ def encode(operations: Sequence[Operation]) -> bytes:
     return _encode(operations)
 
 
-def extended(path: str, present: Strings | None, added: Strings) -> list[Operation]:
+def add_entries(path: str, present: Strings | None, added: Strings) -> list[Operation]:
     """Return the operations that add entries to the map at `path`, which is `present` or is
     created. The parent of the map exists.
     """
@@ -83,18 +83,20 @@ def _field(_: Replica, edit: SetField) -> list[Operation]:
 
 def _claim(replica: Replica, edit: AddClaim) -> list[Operation]:
     entry, name = {"name": edit.name, "resourceClaimTemplateName": edit.template}, edit.name
-    operations = [_appended("/spec/resourceClaims", replica.pod.spec.resource_claims, entry)]
+    operations = [_append_entry("/spec/resourceClaims", replica.pod.spec.resource_claims, entry)]
     slots = {slot.path: slot for slot in replica.slots}
     for path in edit.containers:
         present = slots[path].container.resources
         if present is None:
             operations.append(Operation("add", f"{path}/resources", {"claims": [{"name": name}]}))
         else:
-            operations.append(_appended(f"{path}/resources/claims", present.claims, {"name": name}))
+            operations.append(
+                _append_entry(f"{path}/resources/claims", present.claims, {"name": name})
+            )
     return operations
 
 
-def _appended(path: str, present: Sequence[object] | None, entry: dict[str, Any]) -> Operation:
+def _append_entry(path: str, present: Sequence[object] | None, entry: dict[str, Any]) -> Operation:
     return (
         Operation("add", path, [entry]) if present is None else Operation("add", f"{path}/-", entry)
     )

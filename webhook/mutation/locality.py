@@ -30,7 +30,7 @@ def replica_edits(replica: Replica) -> list[Edit]:
 
     If the pod has no such label, the value is empty, which Ray ignores.
     """
-    if not replica.policy.zones or _delivered(replica):
+    if not replica.policy.zones or _has_kuberay_labels(replica):
         return []
     variables = [
         Variable(name, "", f"{place} of the Node, for Ray", field_path=f"metadata.labels['{key}']")
@@ -44,13 +44,13 @@ def host_edits(worker: Worker) -> list[Edit]:
     replica, cluster = worker.replica, worker.replica.cluster
     if not (cluster.replica_label or cluster.node_labels):
         return []
-    if _delivered(replica):
+    if _has_kuberay_labels(replica):
         reason = f"KubeRay sets {names.KUBERAY_NODE_LABELS}; use its labels"
         return [Warn(f"no labels for Ray by annotations: {reason}")]
     labels = _identity_labels(worker) if cluster.replica_label else {}
     variables: list[Variable] = []
     allowed = [
-        node_label for node_label in cluster.node_labels if _allowed(replica, node_label.node)
+        node_label for node_label in cluster.node_labels if _is_allowed(replica, node_label.node)
     ]
     for key, label in sorted({node_label.node: node_label.ray for node_label in allowed}.items()):
         name = f"{names.NODE_LABEL}{len(variables)}"
@@ -76,12 +76,12 @@ def _identity_labels(worker: Worker) -> dict[str, str]:
     return labels
 
 
-def _allowed(replica: Replica, key: str) -> bool:
+def _is_allowed(replica: Replica, key: str) -> bool:
     allowed = replica.policy.node_labels
     return allowed is None or key in allowed
 
 
-def _delivered(replica: Replica) -> bool:
+def _has_kuberay_labels(replica: Replica) -> bool:
     """Return whether KubeRay itself delivers labels of Nodes to this pod."""
     return replica.ray.variable(names.KUBERAY_NODE_LABELS) is not None
 

@@ -128,7 +128,9 @@ class PatchCache:
             if cached_group.template is UNSET:
                 cached_group.template = _template(pod, identity, cluster, group, policy, holder)
                 self._put(cluster.namespace, key, cached_group)
-            if (filled := _filled(cached_group.template, identity, group, holder)) is not None:
+            if (
+                filled := _fill_template(cached_group.template, identity, group, holder)
+            ) is not None:
                 self.hits += 1
                 return filled
             is_worker = False
@@ -162,7 +164,7 @@ def _input_of(pod: Pod) -> bytes:
     return pod_input if len(pod_input) <= _INPUT_BYTES_MAX else sha256(pod_input).digest()
 
 
-def _filled(
+def _fill_template(
     template: _Template | UnsetType | None, identity: HostIdentity, group: WorkerGroup, holder: str
 ) -> Answer | None:
     """Return the response for a pod of a group with a template, or None if it has to be
@@ -189,10 +191,12 @@ def _template(
         return None  # the term may be equal to that of some replica
     sample = read_replica(pod, identity, cluster, group, holder=holder, policy=policy)
     holders = _HOLDERS if holder else ("", "")
-    patch, other = [_probed(sample, *pair) for pair in zip(_PROBES, holders, strict=True)]
+    patch, other = [
+        _build_probe_patch(sample, *pair) for pair in zip(_PROBES, holders, strict=True)
+    ]
     if patch is None or other is None or len(patch) > _TEMPLATE_BYTES_MAX:
         return None
-    template = _opened(patch, len(sample.processes))
+    template = _insert_holes(patch, len(sample.processes))
     return template if template.of(_PROBES[1], _PROBES[1].name, holders[1]) == other else None
 
 
@@ -206,7 +210,7 @@ def _suffix_of(name: str, group: str) -> str | None:
     return suffix if start == group and is_suffix(suffix) else None
 
 
-def _probed(sample: Replica, probe: HostIdentity, holder: str) -> bytes | None:
+def _build_probe_patch(sample: Replica, probe: HostIdentity, holder: str) -> bytes | None:
     """Return the patch for an impossible identity, or None if it depends on values of the user.
 
     Additions apply to every identity. Replacements and warnings may not: the user's value may be
@@ -224,7 +228,7 @@ def _probed(sample: Replica, probe: HostIdentity, holder: str) -> bytes | None:
     return encode(patch) if patch else b""
 
 
-def _opened(text: bytes, processes: int) -> _Template:
+def _insert_holes(text: bytes, processes: int) -> _Template:
     """Return the first probe's patch with holes for its index, suffix and host numbers."""
     probe = _PROBES[0]
     steps = [(1, 0)]

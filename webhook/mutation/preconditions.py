@@ -16,10 +16,10 @@ from webhook.api.review import INVALID, Cause, Denied
 from webhook.groups.naming import (
     ADDED_MAX,
     REPLICA_NAME_GROUP_MAX,
-    added_size,
     address_size,
+    compute_added_size,
+    count_addresses,
     host_name,
-    listed,
     too_large,
 )
 from webhook.mutation.ray_pod import Replica
@@ -32,7 +32,7 @@ def require_few_containers(spec: PodSpec, group: str) -> None:
     pod of 3 MB may have 100,000, which would hold the event loop for a second.
     """
     containers = len(spec.containers or ()) + len(spec.init_containers or ())
-    problem = _excess(added_size(0, 1, containers, 0), 1, containers, 0)
+    problem = _excess(compute_added_size(0, 1, containers, 0), 1, containers, 0)
     if problem is not None:
         raise Denied(_cause(_SIZE, group, problem), rules=(_SIZE,))
 
@@ -120,10 +120,12 @@ def _size(replica: Replica) -> tuple[str, str] | None:
     """Return the problem if the variables would make the pod larger than the API server's limit."""
     chips, profiles = 0 if replica.head else replica.chips, replica.cluster.profiles
     processes = len(replica.processes)
-    hosts, endpoints = listed(replica.slice, replica.hosts, chips, processes, profiles)
+    hosts, endpoints = count_addresses(replica.slice, replica.hosts, chips, processes, profiles)
     containers = len(replica.slots)
     address = address_size(replica.group_name, replica.cluster.name, hosts, replica.service)
-    return _excess(added_size(address, hosts, containers, endpoints), hosts, containers, endpoints)
+    return _excess(
+        compute_added_size(address, hosts, containers, endpoints), hosts, containers, endpoints
+    )
 
 
 def _excess(size: int, hosts: int, containers: int, endpoints: int) -> tuple[str, str] | None:

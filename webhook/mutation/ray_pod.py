@@ -19,7 +19,7 @@ from webhook.accelerators.devices import (
 )
 from webhook.accelerators.slices import Slice, read_slice
 from webhook.api import names
-from webhook.api.formats import dotted
+from webhook.api.formats import format_pointer
 from webhook.api.objects import (
     ALWAYS,
     Container,
@@ -301,7 +301,7 @@ def _slot(path: str, container: Container, *, passing: bool) -> Slot:
         variables = container.variables()
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Denied(
-            Cause(INVALID, f"not a list of variables: {error}", f"{dotted(path)}.env")
+            Cause(INVALID, f"not a list of variables: {error}", f"{format_pointer(path)}.env")
         ) from None
     resources = container.resources or _NO_RESOURCES
     limits, requests, claims = resources.limits, resources.requests, resources.claimed
@@ -314,4 +314,6 @@ def _count(path: str, key: str, amount: str | float) -> int:
     try:
         return parse_count(amount)
     except ValueError as error:
-        raise Denied(Cause(INVALID, str(error), f"{dotted(path)}.resources[{key}]")) from None
+        raise Denied(
+            Cause(INVALID, str(error), f"{format_pointer(path)}.resources[{key}]")
+        ) from None

@@ -13,7 +13,7 @@ from webhook.accelerators import profiles
 from webhook.accelerators.devices import DEVICES
 from webhook.accelerators.profiles import Profile, Setting
 from webhook.api import names
-from webhook.api.formats import shortened
+from webhook.api.formats import shorten
 from webhook.groups.annotations import PROFILES, read_count, read_index
 from webhook.mutation.edit import Edit, Warn
 from webhook.mutation.ray_pod import Replica, Slot, Variable, Worker, fill
@@ -104,9 +104,7 @@ def shard_edits(replica: Replica) -> list[Edit]:
         problem = f"the RayCluster has no {key} yet; any change of it adds one"
         return [Warn(f"no shard variables: {problem}")]
     if read_index(index) is None:
-        return [
-            Warn(f"no shard variables: {key} is {shortened(index, 20)!r}: remove it to get one")
-        ]
+        return [Warn(f"no shard variables: {key} is {shorten(index, 20)!r}: remove it to get one")]
     fields_by_name = {
         names.RAY_SHARD_INDEX: (index, "this RayCluster among those of its shard group"),
         names.RAY_SHARD_GROUP: (cluster.shard_group, "the shard group of the RayCluster"),

@@ -80,13 +80,16 @@ def _slice(replica: Replica) -> tuple[list[Variable], list[Warn | Note]]:
     topology_variables, notes = _topology(replica)
     variables += (*topology_variables, _HOST_IP, _PLUGIN_ADDRESS)
     if replica.slice.v7x:
-        addresses, why = _listed(hosts, len(replica.processes)), "every TPU process of the slice"
+        addresses, why = (
+            _format_addresses(hosts, len(replica.processes)),
+            "every TPU process of the slice",
+        )
         variables.append(Variable(names.TPU_PROCESS_ADDRESSES, addresses, why))
     variables += _profiles(replica, hosts)
     return variables, notes
 
 
-def _listed(hosts: list[str], count: int) -> str:
+def _format_addresses(hosts: list[str], count: int) -> str:
     """Return the addresses of so many processes or devices of each host."""
     return ",".join(f"{host}:{PROCESS_PORT + number}" for host in hosts for number in range(count))
 
@@ -133,7 +136,7 @@ def _profiles(replica: Replica, hosts: list[str]) -> list[Variable]:
     sizes = [*parse_topology(replica.slice.topology), 1][:3]
     values_by_hole = {
         SHAPE: ",".join(map(str, [*sizes, 2] if replica.slice.v7x else sizes)),
-        PROCESSES: _listed(hosts, replica.slice.devices(replica.chips)),
+        PROCESSES: _format_addresses(hosts, replica.slice.devices(replica.chips)),
     }
     return [
         Variable(setting.variable, value, setting.why, identity=setting.identity)

@@ -16,14 +16,20 @@ from webhook.accelerators.slices import (
     chips_of,
     generation_of,
     hosts_of,
-    listed_with,
+    list_topologies,
     nearest_accelerator,
     parse_topology,
 )
 from webhook.api import names
 from webhook.api.review import REQUIRED
 from webhook.groups.annotations import PROFILES, TOPOLOGY_KEY
-from webhook.groups.naming import ADDED_MAX, added_size, address_size, listed, too_large
+from webhook.groups.naming import (
+    ADDED_MAX,
+    address_size,
+    compute_added_size,
+    count_addresses,
+    too_large,
+)
 from webhook.validation.cluster import Cluster, Group
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
@@ -133,7 +139,7 @@ def tpu_node_selector_missing(cluster: Cluster) -> Iterator[Fault]:
         for label in TPU.selectors:
             if selector.map.get(label) not in (None, "") or label in affinity:
                 continue
-            if label == names.NODE_TPU_TOPOLOGY and _sliced_later(cluster, group):
+            if label == names.NODE_TPU_TOPOLOGY and _is_sliced_by_kueue(cluster, group):
                 continue
             pooled = any(selector.key(key).given or key in affinity for key in _POOLS)
             mild = label == names.NODE_TPU_ACCELERATOR or (pooled and group.hosts == 1)
@@ -149,10 +155,10 @@ def _selections(group: Group, label: str) -> str:
     chips = group.count(TPU)
     group_generation = group.slice.generation
     if label == names.NODE_TPU_TOPOLOGY and group_generation is not None:
-        values = listed_with(group_generation, chips * group.hosts)
+        values = list_topologies(group_generation, chips * group.hosts)
     elif label == names.NODE_TPU_TOPOLOGY:
         fitting = (
-            listed_with(generation, chips * group.hosts) for generation in GENERATIONS.values()
+            list_topologies(generation, chips * group.hosts) for generation in GENERATIONS.values()
         )
         values = tuple(dict.fromkeys(value for topologies in fitting for value in topologies))
     else:
@@ -170,11 +176,11 @@ def _selections(group: Group, label: str) -> str:
 
 def _lists(generation: Generation, topology: str, chips: int) -> bool:
     """Return whether a generation has a topology, by default any with this number of chips."""
-    fitting = listed_with(generation, chips)
+    fitting = list_topologies(generation, chips)
     return topology in fitting if topology else bool(fitting)
 
 
-def _sliced_later(cluster: Cluster, group: Group) -> bool:
+def _is_sliced_by_kueue(cluster: Cluster, group: Group) -> bool:
     """Return whether the slice is formed from nodes that Kueue chooses, so that no node has its
     topology yet.
     """
@@ -227,7 +233,7 @@ def accelerator_unknown(cluster: Cluster) -> Iterator[Fault]:
     https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus
     """
     for group in cluster.everyone:
-        for label, field in _selected_accelerators(group):
+        for label, field in _list_selected_accelerators(group):
             value = field.text
             near = (
                 _nearest_tpu(value) if label == names.NODE_TPU_ACCELERATOR else _nearest_gpu(value)
@@ -236,7 +242,7 @@ def accelerator_unknown(cluster: Cluster) -> Iterator[Fault]:
                 yield Fault(field, f"there is no accelerator {value[:40]}: did you mean {near}?")
 
 
-def _selected_accelerators(group: Group) -> Iterator[tuple[str, Field]]:
+def _list_selected_accelerators(group: Group) -> Iterator[tuple[str, Field]]:
     """Yield the accelerators that pods of a group select, each with its node label."""
     for label in (names.NODE_TPU_ACCELERATOR, names.NODE_GPU_ACCELERATOR):
         if label in group.selector.map:
@@ -272,12 +278,14 @@ def variables_too_large(cluster: Cluster) -> Iterator[Fault]:
     profiles = PROFILES.read(cluster.annotations)
     for group in cluster.everyone:
         chips = 0 if group is cluster.head else group.count(TPU)
-        hosts, endpoints = listed(group.slice, group.hosts, chips, group.processes, profiles)
+        hosts, endpoints = count_addresses(
+            group.slice, group.hosts, chips, group.processes, profiles
+        )
         # KubeRay adds an init container to workers that blocks until the head is ready
         containers = len(group.containers) + len(group.inits) + (group is not cluster.head)
         subdomain = (group.pod / "subdomain").text
         address = address_size(group.name, cluster.name, hosts, subdomain)
-        size = added_size(address, hosts, containers, endpoints)
+        size = compute_added_size(address, hosts, containers, endpoints)
         if size > ADDED_MAX:
             field = group.field / "numOfHosts" if hosts > 1 else group.pod / "containers"
             yield Fault(field, too_large(size, hosts, containers, endpoints))

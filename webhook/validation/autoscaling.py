@@ -7,7 +7,7 @@ from typing import Final
 
 from webhook.accelerators.devices import CLAIMED_GPU
 from webhook.api import names
-from webhook.api.formats import shortened
+from webhook.api.formats import shorten
 from webhook.api.quantity import read_quantity
 from webhook.api.release import parse_release
 from webhook.api.review import FORBIDDEN, REQUIRED
@@ -230,7 +230,7 @@ def param_ends_autoscaler(cluster: Cluster) -> Iterator[Fault]:
         for name, (readable, advice) in _PARAMS.items():
             value = group.params.get(name)
             if value is not None and not readable(value):
-                problem = f"{shortened(value, 40)!r}, which ends the autoscaler"
+                problem = f"{shorten(value, 40)!r}, which ends the autoscaler"
                 yield Fault(group.param(name), f"{problem}: write {advice}")
 
 
@@ -263,7 +263,7 @@ def group_resource_unreadable(cluster: Cluster) -> Iterator[Fault]:
         for key, value in resources.strings.items():
             amount = read_quantity(value)
             if amount is None or amount < 0:
-                problem = f"{shortened(value, 40)!r} is not an amount"
+                problem = f"{shorten(value, 40)!r} is not an amount"
                 message = f"{problem}, {effect}: write one such as 4 or 8Gi"
                 yield Fault(resources.key(key), message, doubtful=not cluster.autoscaling)
 
@@ -285,7 +285,7 @@ def devices_not_counted(cluster: Cluster) -> Iterator[Fault]:
         listed = {**group.first.requests, **group.first.limits}
         if any(name.endswith("gpu") for name in listed):
             continue
-        ray_resources = ((name, _uncounted(name)) for name in listed)
+        ray_resources = ((name, _find_uncounted_resource(name)) for name in listed)
         field, resource = next(
             ((_device_field(group, name), ray) for name, ray in ray_resources if ray),
             (group.pod / "resourceClaims", _GPU if group.count(CLAIMED_GPU) else ""),
@@ -307,7 +307,7 @@ _UNCOUNTED: Final = (
 """Devices that the autoscaler does not count, with Ray's resource."""
 
 
-def _uncounted(resource: str) -> str:
+def _find_uncounted_resource(resource: str) -> str:
     """Return Ray's resource of a device that the autoscaler does not count, or an empty text."""
     return next((ray for form, ray in _UNCOUNTED if form.fullmatch(resource)), "")
 

@@ -36,7 +36,7 @@ _REST: Final = "*"
 """The key of the mask of all fields that a map of masks does not name."""
 
 
-def _ignored(*fields: str) -> dict[str, Mask]:
+def _ignore_fields(*fields: str) -> dict[str, Mask]:
     return dict.fromkeys(fields, IGNORED)
 
 
@@ -50,7 +50,7 @@ def _within(way: tuple[str, ...], mask: Mask, **others: Mask) -> Mask:
 _SCALED: Final = {
     kind: {
         "metadata": {**dict.fromkeys(("name", "labels", "annotations")), _REST: IGNORED},
-        "spec": _within(way, {"workerGroupSpecs": [_ignored("replicas", "scaleStrategy")]}),
+        "spec": _within(way, {"workerGroupSpecs": [_ignore_fields("replicas", "scaleStrategy")]}),
         _REST: IGNORED,
     }
     for kind, way in _CLUSTER_AT.items()
@@ -61,7 +61,7 @@ QUEUED_TEMPLATE: Final = {
         "labels": {**dict.fromkeys(names.IDENTITY_LABELS), _REST: IGNORED},
         "annotations": IGNORED,
     },
-    "spec": _ignored("nodeSelector", "tolerations", "schedulingGates"),
+    "spec": _ignore_fields("nodeSelector", "tolerations", "schedulingGates"),
 }
 """The fields that Kueue writes into a template.
 
@@ -78,8 +78,8 @@ _QUEUED: Final = {
 }
 
 _ROLLOUT_GROUP: Final = {
-    **_ignored("replicas", "minReplicas", "maxReplicas", "scaleStrategy"),
-    "template": {"spec": _ignored("tolerations", "schedulingGates")},
+    **_ignore_fields("replicas", "minReplicas", "maxReplicas", "scaleStrategy"),
+    "template": {"spec": _ignore_fields("tolerations", "schedulingGates")},
 }
 ROLLOUT: Final = {
     "upgradeStrategy": IGNORED,
@@ -163,7 +163,7 @@ class Update(Struct):
     @property
     def standalone(self) -> bool:
         """Return whether users edit this RayCluster directly, and its pods run."""
-        return not self.new.owner and not _suspended(self.old) and not _suspended(self.new)
+        return not self.new.owner and not _is_suspended(self.old) and not _is_suspended(self.new)
 
     @property
     def recreates(self) -> bool:
@@ -190,5 +190,5 @@ def read_update(old: RayObject, new: RayObject) -> Update | None:
     return Update(old.cluster, new.cluster, new.service.field if new.service else None)
 
 
-def _suspended(cluster: Cluster) -> bool:
+def _is_suspended(cluster: Cluster) -> bool:
     return (cluster.field / "suspend").flag

@@ -83,18 +83,18 @@ def _table() -> _Table:
     return msgspec.json.decode(get_data(__package__, "crd_table.json") or b"", type=_Table)
 
 
-def described(value: Field, schema: Schema, name: str | int) -> Iterator[tuple[Field, Part]]:
+def walk_schema(value: Field, schema: Schema, name: str | int) -> Iterator[tuple[Field, Part]]:
     """Yield a value and all values in it that the schema describes, each with its part."""
     part = schema.part(name)
     yield value, part
     if type(value.value) is list and part.list is not None:
         for item in value.items():
-            yield from described(item, schema, part.list)
+            yield from walk_schema(item, schema, part.list)
     for key, json_value in value.map.items():
         below = part.below(key)
         if below is not None and json_value is not None:
             entry = value.key(key) if part.map is not None else value / key
-            yield from described(entry, schema, below)
+            yield from walk_schema(entry, schema, below)
 
 
 def releases() -> list[KubeRay]:

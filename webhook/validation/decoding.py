@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 
 from msgspec import Meta, ValidationError, convert, defstruct
 
-from webhook.validation.crd import INT32, NUMBERS, described, schema_of
+from webhook.validation.crd import INT32, NUMBERS, schema_of, walk_schema
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import RayObject
 
@@ -99,7 +99,7 @@ def value_not_decodable(ray_object: RayObject) -> Iterator[Fault]:
         for group in groups if type(groups) is list else ():
             convert(group, _group_type())
     except ValidationError:  # the value may still fit
-        for field, part in described(ray_object.root, schema, root):
+        for field, part in walk_schema(ray_object.root, schema, root):
             value_text = str(field.value)[:40]
             if not _fits(field.value, part.type):
                 if part.type == _QUANTITY:

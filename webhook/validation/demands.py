@@ -86,7 +86,7 @@ def _of_deployment(deployment: Field, nodes: Nodes) -> Iterator[Fault]:
     if not bundles:
         yield from _above(actor, options, nodes)
         yield from _of_type(options / "accelerator_type", nodes)
-        yield from _per_node(deployment, _summed(actor), nodes)
+        yield from _per_node(deployment, _sum_demands(actor), nodes)
         return
     demands = [[*_of_bundle(bundle)] for bundle in bundles]
     has_fault = False
@@ -101,10 +101,10 @@ def _of_deployment(deployment: Field, nodes: Nodes) -> Iterator[Fault]:
         deployment / "placement_group_strategy",
     )
     together = [resource_demand for demand in demands for resource_demand in demand]
-    if strategy.text == _STRICT_PACK and not nodes.holds(_summed(together)):
+    if strategy.text == _STRICT_PACK and not nodes.holds(_sum_demands(together)):
         problem = f"no node holds all {len(bundles)} bundles together"
         yield Fault(field, f"{problem}: write PACK, or give a worker group more")
-    least = min((nodes.count(_summed(demand)) for demand in demands), default=0)
+    least = min((nodes.count(_sum_demands(demand)) for demand in demands), default=0)
     if strategy.text == _STRICT_SPREAD and len(bundles) > least:
         problem = (
             f"{len(bundles)} bundles on nodes of their own, and the cluster has at most {least}"
@@ -125,7 +125,7 @@ def _of_bundle(bundle: Field) -> Iterator[tuple[Field, str, Decimal]]:
         yield from _demand(bundle / name, name)
 
 
-def _summed(demands: _Demands) -> Amounts:
+def _sum_demands(demands: _Demands) -> Amounts:
     total: dict[str, Decimal] = {}
     for _, resource, amount in demands:
         total[resource] = total.get(resource, Decimal()) + amount
@@ -145,11 +145,12 @@ def _above(demands: _Demands, holder: Field | None, nodes: Nodes) -> Iterator[Fa
             resource_suffix = (
                 "" if resource in field.called or field.token in _NAMED else f" {resource[:20]}"
             )
-            offer = f"no node has more than {_shown(most)}" if most else "no node has any"
-            yield Fault(field, f"{_shown(amount)}, but {offer}{resource_suffix}: {advice}")
-    if not has_fault and demands and not nodes.holds(_summed(demands)):
+            offer = f"no node has more than {_format_amount(most)}" if most else "no node has any"
+            yield Fault(field, f"{_format_amount(amount)}, but {offer}{resource_suffix}: {advice}")
+    if not has_fault and demands and not nodes.holds(_sum_demands(demands)):
         listed = ", ".join(
-            f"{_shown(amount)} {name[:20]}" for name, amount in _summed(demands).items()
+            f"{_format_amount(amount)} {name[:20]}"
+            for name, amount in _sum_demands(demands).items()
         )
         yield Fault(holder or demands[0][0], f"no node has all of {listed[:50]} together: {advice}")
 
@@ -158,7 +159,7 @@ _NAMED: Final = {*_ACTOR, *_ENTRYPOINT}
 """Fields whose names contain that of the resource."""
 
 
-def _shown(amount: Decimal) -> str:
+def _format_amount(amount: Decimal) -> str:
     return f"{amount.normalize():f}"[:20]
 
 
@@ -181,6 +182,7 @@ def _per_node(deployment: Field, demand: Amounts, nodes: Nodes) -> Iterator[Faul
     if replicas and most and replicas > most * number:
         count = f"{number} node{'' if number == 1 else 's'}"
         problem = (
-            f"{_shown(most)}, but {name} is {_shown(replicas)} and the cluster has at most {count}"
+            f"{_format_amount(most)}, but {name} is {_format_amount(replicas)} "
+            f"and the cluster has at most {count}"
         )
         yield Fault(field, f"{problem}: raise it, or add nodes")

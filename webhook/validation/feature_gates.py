@@ -26,14 +26,14 @@ def feature_gate_off(ray_object: RayObject) -> Iterator[Fault]:
     warning, because the operator may run with other gates than KubeRay's defaults.
     """
     settings = ray_object.settings
-    for gate, field in _gated(ray_object):
+    for gate, field in _list_gated_fields(ray_object):
         if field.given and not settings.enabled(gate):
             message = f"the operator's feature gate {gate} is off: remove it, or turn that on"
             doubtful = not settings.gates and not GATES[gate]
             yield Fault(field, message, FORBIDDEN, doubtful=doubtful)
 
 
-def _gated(ray_object: RayObject) -> Iterator[tuple[str, Field]]:
+def _list_gated_fields(ray_object: RayObject) -> Iterator[tuple[str, Field]]:
     """Yield the fields that depend on a gate, with its name."""
     cluster, job = ray_object.cluster, ray_object.job
     if job is not None:

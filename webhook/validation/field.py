@@ -129,7 +129,7 @@ class Field(Struct, frozen=True, eq=False):
     @property
     def path(self) -> str:
         """The path as Kubernetes writes it: `spec.workerGroupSpecs[2].numOfHosts`."""
-        return "".join(_shown(token) for token in self.tokens).removeprefix(".")
+        return "".join(_format_token(token) for token in self.tokens).removeprefix(".")
 
     @property
     def subject(self) -> str:
@@ -200,7 +200,7 @@ def at(value: object, *path: str) -> Any:  # noqa: ANN401 - JSON
     return value
 
 
-def shortened(path: str, limit: int) -> str:
+def shorten_path(path: str, limit: int) -> str:
     """Return a path in at most `limit` characters, with its middle left out."""
     if len(path) <= limit:
         return path
@@ -220,5 +220,5 @@ def _cut(name: str) -> str:
     return name if len(name) <= _NAME_MAX else f"{name[: _NAME_MAX - 1]}…"
 
 
-def _shown(token: str | int) -> str:
+def _format_token(token: str | int) -> str:
     return f"[{token}]" if isinstance(token, Key | int) else f".{token}"

@@ -44,9 +44,9 @@ def head_port_unnamed(ray_object: RayObject) -> Iterator[Fault]:
         return
     service_ports = {(port / "name").text for port in _head_service_ports(cluster).entries()}
     if cluster.owner in _OWNERS and _DASHBOARD not in listed | service_ports:
-        yield _unnamed(ports, _DASHBOARD, _DASHBOARD_PORT)
+        yield _build_port_fault(ports, _DASHBOARD, _DASHBOARD_PORT)
     if _needs_serve(ray_object, cluster) and not any(_serves(cluster, name) for name in listed):
-        yield _unnamed(ports, _SERVE, _SERVE_PORT)
+        yield _build_port_fault(ports, _SERVE, _SERVE_PORT)
 
 
 def head_dashboard_off(cluster: Cluster) -> Iterator[Fault]:
@@ -87,7 +87,7 @@ def head_dashboard_port_mismatch(cluster: Cluster) -> Iterator[Fault]:
         yield Fault(field, f"{problem}: make them equal")
 
 
-def _unnamed(ports: Field, name: str, number: int) -> Fault:
+def _build_port_fault(ports: Field, name: str, number: int) -> Fault:
     problem = f"no port has the name {name}, by which KubeRay finds it"
     return Fault(ports, f"{problem}: add containerPort {number} with this name", REQUIRED)
 

@@ -6,9 +6,9 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 from webhook.api import names
-from webhook.api.formats import shortened
+from webhook.api.formats import shorten
 from webhook.api.quantity import read_quantity
-from webhook.api.release import shown
+from webhook.api.release import format_release
 from webhook.api.review import FORBIDDEN, INVALID, NOT_FOUND, NOT_SUPPORTED, REQUIRED
 from webhook.validation.cluster import Cluster, Group
 from webhook.validation.field import Field
@@ -145,7 +145,7 @@ def ippr_without_effect(cluster: Cluster) -> Iterator[Fault]:
         for message in _unknown_keys(cluster.ippr[0], listed):
             yield _fault(cluster, message, NOT_SUPPORTED)
     if listed:
-        yield from _unsupported(cluster)
+        yield from _find_unmet_preconditions(cluster)
     for name, entry, group in listed:
         shown_name = f'group "{name[:32]}"'
         if group is None:
@@ -163,11 +163,12 @@ def ippr_without_effect(cluster: Cluster) -> Iterator[Fault]:
             yield _fault(cluster, message)
 
 
-def _unsupported(cluster: Cluster) -> Iterator[Fault]:
+def _find_unmet_preconditions(cluster: Cluster) -> Iterator[Fault]:
     """Yield what in-place resize needs and the cluster does not have."""
     kuberay = cluster.settings.kuberay
     if kuberay is not None and kuberay < KUBERAY_SINCE:
-        problem = f"KubeRay {shown(kuberay)} does not permit it: use {shown(KUBERAY_SINCE)}"
+        needed = format_release(KUBERAY_SINCE)
+        problem = f"KubeRay {format_release(kuberay)} does not permit it: use {needed}"
         yield _fault(cluster, f"{problem}, or remove it")
     release = cluster.release
     if not cluster.autoscaling:
@@ -177,8 +178,8 @@ def _unsupported(cluster: Cluster) -> Iterator[Fault]:
         message = f"set it to v2, or remove {names.ANNOTATION_IPPR}"
         yield Fault(cluster.options / "version", message, REQUIRED)
     if release is not None and release < RAY_SINCE:
-        message = f"Ray {shown(release)} cannot resize pods: use {shown(RAY_SINCE)}, or remove it"
-        yield _fault(cluster, message)
+        problem = f"Ray {format_release(release)} cannot resize pods"
+        yield _fault(cluster, f"{problem}: use {format_release(RAY_SINCE)}, or remove it")
 
 
 def _unknown_keys(value: object, listed: list[_Entry]) -> Iterator[str]:
@@ -191,7 +192,7 @@ def _unknown_keys(value: object, listed: list[_Entry]) -> Iterator[str]:
         yield f'no group is resized: write {{"{_GROUPS}": ...}} with groups, or remove it'
     for key in unknown_keys:
         right = _GROUPS not in value and near == [key[:64].lower()]
-        yield f"Ray ignores {shortened(key, 32)!r}: {f'write {_GROUPS}' if right else 'remove it'}"
+        yield f"Ray ignores {shorten(key, 32)!r}: {f'write {_GROUPS}' if right else 'remove it'}"
     for name, entry, _ in listed:
         for key in (key for key in entry if key not in _KEYS):
             close_keys = get_close_matches(key[:64], _KEYS, 1)
@@ -200,7 +201,7 @@ def _unknown_keys(value: object, listed: list[_Entry]) -> Iterator[str]:
                 if close_keys and close_keys[0] not in entry
                 else "remove it"
             )
-            yield f'group "{name[:32]}": Ray ignores {shortened(key, 32)!r}: {advice}'
+            yield f'group "{name[:32]}": Ray ignores {shorten(key, 32)!r}: {advice}'
 
 
 def _read(cluster: Cluster) -> bool:

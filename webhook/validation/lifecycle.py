@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.api import names
-from webhook.api.formats import is_image, shortened
+from webhook.api.formats import is_image, shorten
 from webhook.api.quantity import read_quantity
 from webhook.groups.annotations import DRAIN_SECONDS
 from webhook.groups.drain_timeout import DEFAULT_GRACE, MARGIN, own_seconds, read_seconds
@@ -52,9 +52,7 @@ def image_reference_invalid(ray_object: RayObject) -> Iterator[Fault]:
         reference = image.text
         reported = reference != reference.strip() or _PLACEHOLDER.search(reference)
         if reference and not reported and not is_image(reference):
-            yield Fault(
-                image, f"{shortened(reference, 40)!r} is not an image: {_advice(reference)}"
-            )
+            yield Fault(image, f"{shorten(reference, 40)!r} is not an image: {_advice(reference)}")
 
 
 def _advice(image: str) -> str:
@@ -135,7 +133,7 @@ def volume_medium_unknown(cluster: Cluster) -> Iterator[Fault]:
         for volume in (group.pod / "volumes").items() if "volumes" in group.pod.map else ():
             medium = volume / "emptyDir" / "medium"
             if medium.text not in ("", _MEMORY, "HugePages") and medium.text[:10] != "HugePages-":
-                message = f"medium is {shortened(medium.text, 40)!r}: write {_MEMORY}, or remove it"
+                message = f"medium is {shorten(medium.text, 40)!r}: write {_MEMORY}, or remove it"
                 yield Fault(medium, message)
 
 

@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from webhook.api import names
-from webhook.api.formats import shortened
+from webhook.api.formats import shorten
 from webhook.api.review import NOT_SUPPORTED
 from webhook.groups.annotations import ANNOTATIONS, OPT_INS
 from webhook.validation.finding import Fault
@@ -83,7 +83,7 @@ def name_not_dns_label(ray_object: RayObject) -> Iterator[Fault]:
     if object_name and not _DNS_1035.fullmatch(object_name):
         field = name if name.text else prefix
         advice = "use lower-case letters, digits, '-'; begin with a letter"
-        yield Fault(field, f"the name is {shortened(field.text, 63)!r}: {advice}")
+        yield Fault(field, f"the name is {shorten(field.text, 63)!r}: {advice}")
 
 
 def initializing_timeout_invalid(ray_object: RayObject) -> Iterator[Fault]:
@@ -94,7 +94,7 @@ def initializing_timeout_invalid(ray_object: RayObject) -> Iterator[Fault]:
     field = ray_object.annotation(names.ANNOTATION_INITIALIZING_TIMEOUT)
     if ray_object.kind == names.RAYSERVICE_KIND and field.text and not _positive(field.text):
         advice = "write a duration such as 5m or 1h, or a number of seconds"
-        yield Fault(field, f"{shortened(field.text, 40)!r}: {advice}")
+        yield Fault(field, f"{shorten(field.text, 40)!r}: {advice}")
 
 
 def webhook_name_unknown(ray_object: RayObject) -> Iterator[Fault]:

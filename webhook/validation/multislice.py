@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from webhook.accelerators.devices import TPU
 from webhook.api import names
-from webhook.api.formats import shortened
+from webhook.api.formats import shorten
 from webhook.groups.slice_jobs import UNKNOWN_ID, SliceJob, slice_group, slice_jobs
 from webhook.validation.change import Update
 from webhook.validation.cluster import Cluster, Container, Group
@@ -32,7 +32,7 @@ def slice_count_mismatch(cluster: Cluster) -> Iterator[Fault]:
                 yield Fault(field, job.problem)
         elif value and not (value.isascii() and value.isdigit()):
             message = (
-                f"{shortened(value, 40)!r}: write the number of slices, which is that of replicas"
+                f"{shorten(value, 40)!r}: write the number of slices, which is that of replicas"
             )
             yield Fault(field, message)
         elif value and not cluster.autoscaling and not container.sets(names.MEGASCALE_SLICE_ID):

@@ -199,7 +199,7 @@ def _complete(pod: PodAmounts, defaults: list[Limits], *, raised: bool) -> None:
     for container in pod.containers:
         container.requests = {**container.limits, **container.requests}
     if pod.pod_level:
-        summed = _summed(pod.containers, requests=True)
+        summed = _aggregate_amounts(pod.containers, requests=True)
         pod.requests = {**pod.limits, **_of_pod(summed), **pod.requests}
     default, default_request = _join_defaults(defaults)
     for container in pod.containers if default or default_request else ():
@@ -207,8 +207,8 @@ def _complete(pod: PodAmounts, defaults: list[Limits], *, raised: bool) -> None:
         container.requests = {**default_request, **container.requests}
     if raised and pod.waiting is not None:
         _raise(pod.waiting, pod.containers[0].requests)
-    pod.requests = {**_summed(pod.containers, requests=True), **pod.requests}
-    pod.limits = {**_summed(pod.containers, requests=False), **pod.limits}
+    pod.requests = {**_aggregate_amounts(pod.containers, requests=True), **pod.requests}
+    pod.limits = {**_aggregate_amounts(pod.containers, requests=False), **pod.limits}
 
 
 def _join_defaults(limits: Iterable[Limits]) -> tuple[Thousandths, Thousandths]:
@@ -234,7 +234,7 @@ def _of_pod(amounts: Thousandths) -> Thousandths:
     return {name: amount for name, amount in amounts.items() if name in (_CPU, _MEMORY)}
 
 
-def _summed(containers: list[ContainerAmounts], *, requests: bool) -> Thousandths:
+def _aggregate_amounts(containers: list[ContainerAmounts], *, requests: bool) -> Thousandths:
     """Return the amounts of a pod: those of its containers together, or of an init container with
     those before it that keep running, if these are more.
 

@@ -145,10 +145,10 @@ def quota_exceeded(growth: Growth) -> Iterator[Fault]:
         if most:
             shortfalls = _shortfalls(pods, free, most=True)
         if shortfalls:
-            yield _exceeded(quota, shortfalls, growth, most=most)
+            yield _build_quota_fault(quota, shortfalls, growth, most=most)
         for name, number in counted.items() if not quota.scopes else ():
             if name in free and number * 1000 > free[name]:
-                left = _shown(name, max(free[name], 0))
+                left = _format_amount(name, max(free[name], 0))
                 message = (
                     f"needs {number} of {name}, but ResourceQuota {quota.name[:63]} has {left} left"
                 )
@@ -296,22 +296,24 @@ def _shortfalls(pods: Collection[PodAmounts], free: Thousandths, *, most: bool) 
     )
 
 
-def _exceeded(quota: Quota, shortfalls: list[_Shortfall], growth: Growth, *, most: bool) -> Fault:
+def _build_quota_fault(
+    quota: Quota, shortfalls: list[_Shortfall], growth: Growth, *, most: bool
+) -> Fault:
     pod = shortfalls[0].pod
     field: Field = pod.most_field if most else pod.least_field
     reason = f" for {field.token}" if pod.group not in ("", names.HEAD_GROUP) else ""
     beside = " beside the old RayCluster" if growth.second else ""
     parts = [
-        f"{_shown(shortfall.name, shortfall.needed)} of {shortfall.name[:63]}{reason}{beside}, "
-        f"but ResourceQuota {quota.name[:63]} has "
-        f"{_shown(shortfall.name, max(shortfall.free, 0))} left"
+        f"{_format_amount(shortfall.name, shortfall.needed)} of {shortfall.name[:63]}"
+        f"{reason}{beside}, but ResourceQuota {quota.name[:63]} has "
+        f"{_format_amount(shortfall.name, max(shortfall.free, 0))} left"
         for shortfall in shortfalls[:_SHOWN_MAX]
     ]
     advice = "need less, or raise it"
     return Fault(field, f"the pods need {'; '.join(parts)}: {advice}")
 
 
-def _shown(name: str, amount: int) -> str:
+def _format_amount(name: str, amount: int) -> str:
     """Return an amount as Kubernetes writes it."""
     whole, rest = divmod(amount, 1000)
     if rest:
@@ -342,7 +344,7 @@ def _refusals(pod: PodAmounts, every: Iterable[Limits]) -> Iterator[str]:
         for name, amount in container.requests.items():
             limit = container.limits.get(name)
             if limit is not None and amount > limit:
-                amount_text, most = _shown(name, amount), _shown(name, limit)
+                amount_text, most = _format_amount(name, amount), _format_amount(name, limit)
                 yield (
                     f"container {container.name[:40]} has a {name[:63]} request of {amount_text}, "
                     f"above its limit of {most}"
@@ -354,19 +356,21 @@ def _outside(limits: Limits, requests: Thousandths, most: Thousandths) -> Iterat
     of = f"LimitRange {limits.name[:63]}"
     kinds = (("limit", most), ("request", requests))
     for name, bound in limits.max.items():
-        requirement = f"{of} allows at most {_shown(name, bound)}"
+        requirement = f"{of} allows at most {_format_amount(name, bound)}"
         if name not in most:
             yield f"no {name[:63]} limit, and {requirement}"
         for kind, amounts in kinds:
             if amounts.get(name, bound) > bound:
-                yield f"a {name[:63]} {kind} of {_shown(name, amounts[name])}, and {requirement}"
+                amount = _format_amount(name, amounts[name])
+                yield f"a {name[:63]} {kind} of {amount}, and {requirement}"
     for name, bound in limits.min.items():
-        requirement = f"{of} requires at least {_shown(name, bound)}"
+        requirement = f"{of} requires at least {_format_amount(name, bound)}"
         if name not in requests:
             yield f"no {name[:63]} request, and {requirement}"
         for kind, amounts in kinds:
             if amounts.get(name, bound) < bound:
-                yield f"a {name[:63]} {kind} of {_shown(name, amounts[name])}, and {requirement}"
+                amount = _format_amount(name, amounts[name])
+                yield f"a {name[:63]} {kind} of {amount}, and {requirement}"
     yield from _ratios(limits, requests, most)
 
 

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from webhook.api import names
-from webhook.api.formats import shortened
+from webhook.api.formats import shorten
 from webhook.validation.cluster import Cluster, Group
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
@@ -54,7 +54,7 @@ def ray_command_nested_shell(cluster: Cluster) -> Iterator[Fault]:
     for group in cluster.everyone:
         program = _read_program(_words(cluster, group))
         if program is not None and (first := program.lost_after):
-            problem = f"{program.interpreter} -c runs only {shortened(first, 20)!r}"
+            problem = f"{program.interpreter} -c runs only {shorten(first, 20)!r}"
             message = f"{problem}: KubeRay drops the quotes; {program.advice}"
             yield Fault(program.field, message)
 
@@ -70,7 +70,7 @@ def ray_command_never_ends(cluster: Cluster) -> Iterator[Fault]:
     (`BuildPod`)
     """
     for group in cluster.everyone:
-        script = _joined(cluster, group)
+        script = _join_words(cluster, group)
         for command in _foreground(script) if script else ():
             match = _ENDLESS.match(_bare(command))
             loop = command.startswith(("while", "until"))
@@ -91,7 +91,7 @@ def ray_command_syntax(cluster: Cluster) -> Iterator[Fault]:
     (`BuildPod`)
     """
     for group in cluster.everyone:
-        script = _joined(cluster, group)
+        script = _join_words(cluster, group)
         if script and (problem := _incomplete(script)):
             yield Fault(_field(group), problem)
 
@@ -167,7 +167,7 @@ def _words(cluster: Cluster, group: Group) -> list[tuple[Field, str]]:
     return split
 
 
-def _joined(cluster: Cluster, group: Group) -> str:
+def _join_words(cluster: Cluster, group: Group) -> str:
     return " ".join(word for _, word in _words(cluster, group))
 
 
@@ -183,7 +183,7 @@ def _incomplete(text: str) -> str:
         if mark.kind == "quote":
             return f"the quote {mark.text} is not closed: close it"
         if mark.kind == "comment" and last:
-            return f"{shortened(mark.text, 20)!r} hides ray start, which KubeRay appends: remove it"
+            return f"{shorten(mark.text, 20)!r} hides ray start, which KubeRay appends: remove it"
         if mark.kind == "operator" and last:
             operator = "a line end" if mark.text == "\n" else mark.text
             return f"{operator} before the && that KubeRay appends is a syntax error: remove it"

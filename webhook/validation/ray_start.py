@@ -6,10 +6,10 @@ from difflib import get_close_matches
 from typing import Final
 
 from webhook.api import names
-from webhook.api.formats import LABEL_VALUE_ADVICE, is_label_value, is_qualified_name, shortened
-from webhook.api.release import image_release, parse_release, same_release, shown
+from webhook.api.formats import LABEL_VALUE_ADVICE, is_label_value, is_qualified_name, shorten
+from webhook.api.release import format_release, image_release, parse_release, same_release
 from webhook.api.review import FORBIDDEN, NOT_SUPPORTED
-from webhook.groups.annotations import reserved
+from webhook.groups.annotations import check_reserved_labels
 from webhook.validation.cluster import Cluster, Group
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
@@ -67,11 +67,9 @@ def ray_label_invalid(cluster: Cluster) -> Iterator[Fault]:
         for key, value in labels.strings.items():
             if not is_qualified_name(key):
                 advice = "write name or prefix/name, with letters, digits, -, _ and ."
-                yield Fault(labels.key(key), f"{shortened(key, 63)!r} is not a label key: {advice}")
+                yield Fault(labels.key(key), f"{shorten(key, 63)!r} is not a label key: {advice}")
             elif not is_label_value(value):
-                yield Fault(
-                    labels.key(key), f"label {shortened(value, 63)!r}: {LABEL_VALUE_ADVICE}"
-                )
+                yield Fault(labels.key(key), f"label {shorten(value, 63)!r}: {LABEL_VALUE_ADVICE}")
 
 
 def ray_label_reserved(cluster: Cluster) -> Iterator[Fault]:
@@ -84,7 +82,7 @@ def ray_label_reserved(cluster: Cluster) -> Iterator[Fault]:
     for group in cluster.everyone:
         labels = group.field / "labels"
         for key in labels.strings:
-            if why := reserved([key]):
+            if why := check_reserved_labels([key]):
                 yield Fault(labels.key(key), why, FORBIDDEN)
 
 
@@ -123,22 +121,22 @@ _SHELL: Final = ("$", "`")
 _LONGEST: Final = 4096
 
 
-def _unquoted(text: str) -> str:
+def _strip_quotes(text: str) -> str:
     return text.strip().strip("\"'")
 
 
 def _is_integer(text: str) -> bool:
-    plain = _unquoted(text)
+    plain = _strip_quotes(text)
     return plain.isascii() and plain.isdecimal() and len(plain) <= _DIGITS
 
 
 def _is_port(text: str) -> bool:
-    return _is_integer(text) and int(_unquoted(text)) <= _PORT_MAX
+    return _is_integer(text) and int(_strip_quotes(text)) <= _PORT_MAX
 
 
 def _is_map(text: str) -> bool:
     try:
-        return isinstance(json.loads(_unquoted(text).replace("\\", "")), dict)
+        return isinstance(json.loads(_strip_quotes(text).replace("\\", "")), dict)
     except (ValueError, RecursionError):
         return False
 
@@ -171,7 +169,7 @@ def ray_start_value_invalid(cluster: Cluster) -> Iterator[Fault]:
             readable, advice = _VALUES[name]
             shell = len(value) > _LONGEST or any(character in value for character in _SHELL)
             if not shell and not readable(value):
-                problem = f"{shortened(value, 40)!r}, which ends ray start"
+                problem = f"{shorten(value, 40)!r}, which ends ray start"
                 yield Fault(group.param(name), f"{problem}: write {advice}")
 
 
@@ -183,7 +181,7 @@ def dashboard_host_unreachable(cluster: Cluster) -> Iterator[Fault]:
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
     """
-    host = _unquoted(cluster.head.params.get("dashboard-host", ""))
+    host = _strip_quotes(cluster.head.params.get("dashboard-host", ""))
     if cluster.owner in _OWNERS and host in _OWN_HOSTS:
         message = f"{host}, where KubeRay cannot reach it: write 0.0.0.0"
         yield Fault(cluster.head.param("dashboard-host"), message)
@@ -200,7 +198,7 @@ def ray_version_unreadable(cluster: Cluster) -> Iterator[Fault]:
     field = cluster.field / "rayVersion"
     if field.text and parse_release(field.text) is None:
         yield Fault(
-            field, f"{shortened(field.text, 40)!r} is not a version: write one such as 2.55.1"
+            field, f"{shorten(field.text, 40)!r} is not a version: write one such as 2.55.1"
         )
 
 
@@ -216,7 +214,8 @@ def ray_version_mismatch(cluster: Cluster) -> Iterator[Fault]:
     declared = parse_release(field.text)
     actual = image_release(cluster.head.first.image)[0]
     if declared and actual and not same_release(declared, actual):
-        problem = f"rayVersion is {field.text[:24]}, but the head's image has Ray {shown(actual)}"
+        head_release = format_release(actual)
+        problem = f"rayVersion is {field.text[:24]}, but the head's image has Ray {head_release}"
         yield Fault(field, f"{problem}: make them equal")
 
 
@@ -234,7 +233,9 @@ def image_version_mismatch(cluster: Cluster) -> Iterator[Fault]:
     for field in (*autoscaler_images, *workers):
         own_ray, own_python = image_release(field.text)
         if ray and own_ray and ray != own_ray:
-            problem = f"image has Ray {shown(own_ray)}, but the head's has {shown(ray)}"
+            problem = (
+                f"image has Ray {format_release(own_ray)}, but the head's has {format_release(ray)}"
+            )
             yield Fault(field, f"{problem}: use one release")
         elif python and own_python and python != own_python:
             message = f"image has {own_python}, but the head's has {python}: use one Python"
@@ -266,7 +267,7 @@ def variable_lost(cluster: Cluster) -> Iterator[Fault]:
     """
     for group in cluster.everyone:
         lost = _LOST if group is cluster.head else (*_WORKER_LOST, *_LOST)
-        for field in _managed(group, lost):
+        for field in _find_variable_names(group, lost):
             yield Fault(field, f"KubeRay replaces the value of {field.text}: remove it")
 
 
@@ -279,11 +280,11 @@ def variable_replaces_kuberay(cluster: Cluster) -> Iterator[Fault]:
     (`setContainerEnvVars`)
     """
     for group in cluster.everyone:
-        for field in _managed(group, _REPLACED):
+        for field in _find_variable_names(group, _REPLACED):
             yield Fault(field, f"{field.text} replaces the address that KubeRay sets: remove it")
 
 
-def _managed(group: Group, wanted: tuple[str, ...]) -> list[Field]:
+def _find_variable_names(group: Group, wanted: tuple[str, ...]) -> list[Field]:
     """Return the names of variables of Ray's container that are among these."""
     entries = map(group.variable, wanted)
     return [entry / "name" for entry in entries if entry]

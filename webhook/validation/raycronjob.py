@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.api.formats import shortened
+from webhook.api.formats import shorten
 from webhook.api.review import REQUIRED
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
@@ -61,6 +61,6 @@ def _unknown(field: Field, zone: str, cron: RayObject) -> Iterator[Fault]:
     is_known = name in zones if zones else _ZONE.fullmatch(name) is not None
     if not is_known and name not in _ALWAYS:
         message = (
-            f"{shortened(zone, 40)!r} is not a time zone: write one such as Europe/Berlin or UTC"
+            f"{shorten(zone, 40)!r} is not a time zone: write one such as Europe/Berlin or UTC"
         )
         yield Fault(field, message)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-from webhook.api.formats import shortened
+from webhook.api.formats import shorten
 from webhook.api.review import DUPLICATE, FORBIDDEN, NOT_SUPPORTED, REQUIRED
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import K8S_JOB, SIDECAR, Job
@@ -197,7 +197,7 @@ def job_entrypoint_resources_unreadable(job: Job) -> Iterator[Fault]:
         value = None
     if not isinstance(value, dict) or {*map(type, value.values())} - {int, float}:
         yield Fault(
-            field, f'{shortened(json_text, 40)!r}: write JSON with numbers, such as {{"Custom": 1}}'
+            field, f'{shorten(json_text, 40)!r}: write JSON with numbers, such as {{"Custom": 1}}'
         )
 
 
@@ -212,7 +212,7 @@ def job_submitter_restarts(job: Job) -> Iterator[Fault]:
     policy = job.submitter / "spec" / "restartPolicy"
     listed = (job.submitter / "spec" / "containers").size > 0
     if listed and policy.value not in ("Never", "OnFailure"):
-        policy_text = f"{shortened(policy.text, 40)!r}" if policy.text else "not set"
+        policy_text = f"{shorten(policy.text, 40)!r}" if policy.text else "not set"
         message = (
             f"restartPolicy is {policy_text}: write Never or OnFailure, as a Kubernetes Job needs"
         )

@@ -32,7 +32,7 @@ from webhook.validation.rules import (
     UPDATE_RULES,
     Rule,
 )
-from webhook.validation.schema import meant, pruned
+from webhook.validation.schema import meant, prune_object
 from webhook.validation.updates import starts_second
 
 T = TypeVar("T")
@@ -57,7 +57,9 @@ def check(kind: str, value: object, settings: RuleSettings = DEFAULTS) -> list[F
     """
     ray_object = read_ray_object(kind, value, settings)
     findings = _findings(ray_object, settings)
-    return _decided(value, chain(findings, _run(QUOTA_RULES, Growth(None, ray_object), settings)))
+    return _finalize_findings(
+        value, chain(findings, _run(QUOTA_RULES, Growth(None, ray_object), settings))
+    )
 
 
 def check_file(
@@ -74,9 +76,9 @@ def check_file(
     another type, which the other rules take for an absent one: a finding that depends on such a
     value, or on a misspelt field, is left out.
     """
-    findings = check(kind, pruned(kind, value, settings.kuberay), settings)
+    findings = check(kind, prune_object(kind, value, settings.kuberay), settings)
     for version in meant(kind, value, settings):
-        version_findings = check(kind, pruned(kind, version, settings.kuberay), settings)
+        version_findings = check(kind, prune_object(kind, version, settings.kuberay), settings)
         same = {(other.rule, other.field.tokens, other.message) for other in version_findings}
         findings = [
             finding
@@ -92,7 +94,7 @@ def check_file(
         for finding in file_findings
         if finding.reason == TYPE_INVALID or finding.field.tokens not in denied_fields
     )
-    return _ordered([*findings, *remaining_findings])
+    return _sort_findings([*findings, *remaining_findings])
 
 
 def check_owned(kind: str, value: object, settings: RuleSettings = DEFAULTS) -> list[Finding]:
@@ -101,7 +103,7 @@ def check_owned(kind: str, value: object, settings: RuleSettings = DEFAULTS) -> 
     A denial would prevent its owner from recovering or upgrading, so only values that stop KubeRay
     are denials.
     """
-    return _ordered(
+    return _sort_findings(
         map(_only_stopping, _findings(read_ray_object(kind, value, settings), settings))
     )
 
@@ -127,7 +129,11 @@ def check_update(
             _fewer(*reversed(pair)) for pair in pairs
         )
         findings = _left_behind(kind, old, new, settings) if fewer else []
-        return _ordered([*findings, *_quotas(kind, old, new, settings)]) if has_growth else findings
+        return (
+            _sort_findings([*findings, *_quotas(kind, old, new, settings)])
+            if has_growth
+            else findings
+        )
     old_object, new_object = (read_ray_object(kind, value, settings) for value in (old, new))
     if moved or being_deleted(new):
         return _new(old_object, new_object, settings, partial(_run, DECODING_RULES))
@@ -136,10 +142,10 @@ def check_update(
     if update is not None:
         findings += _run(UPDATE_RULES, update, settings)
     findings += _run(QUOTA_RULES, Growth(old_object, new_object, starts_second(update)), settings)
-    return _decided(new, findings)
+    return _finalize_findings(new, findings)
 
 
-def _decided(value: object, found: Iterable[Finding]) -> list[Finding]:
+def _finalize_findings(value: object, found: Iterable[Finding]) -> list[Finding]:
     """Return the findings of an object in order. For an object that MultiKueue runs in another
     cluster, only values that stop KubeRay are denials, other findings are warnings. A finding that
     a value cannot be decoded is left out if another denial has the same field.
@@ -157,7 +163,7 @@ def _decided(value: object, found: Iterable[Finding]) -> list[Finding]:
             for finding in found
             if finding.rule not in _STOPPING or finding.field.tokens not in denied_fields
         ]
-    return _ordered(found)
+    return _sort_findings(found)
 
 
 def _runs_elsewhere(value: object) -> bool:
@@ -176,7 +182,7 @@ def _left_behind(kind: str, old: object, new: object, settings: RuleSettings) ->
     """Return warnings of problems that an update which only scales leaves behind."""
     update = read_update(*(read_ray_object(kind, value, settings) for value in (old, new)))
     findings = _run(SCALE_RULES, update, settings) if update is not None else ()
-    return _ordered(map(_softened, findings))
+    return _sort_findings(map(_downgrade_to_warning, findings))
 
 
 def _quotas(kind: str, old: object, new: object, settings: RuleSettings) -> Iterator[Finding]:
@@ -211,7 +217,7 @@ def _new(old: RayObject, new: RayObject, settings: RuleSettings, find: Find) -> 
         messages = {denial.message for denial in same}
         return places[finding.place] <= len(same) or finding.message in messages
 
-    return [_softened(finding) if known(finding) else finding for finding in findings]
+    return [_downgrade_to_warning(finding) if known(finding) else finding for finding in findings]
 
 
 def being_deleted(value: object) -> bool:
@@ -285,12 +291,12 @@ def _run(rules: Iterable[Rule[T]], view: T, settings: RuleSettings) -> Iterator[
 
 def _only_stopping(finding: Finding) -> Finding:
     """Return a finding, as a warning unless the value stops KubeRay."""
-    return finding if finding.rule in _STOPPING else _softened(finding)
+    return finding if finding.rule in _STOPPING else _downgrade_to_warning(finding)
 
 
-def _softened(finding: Finding) -> Finding:
+def _downgrade_to_warning(finding: Finding) -> Finding:
     return Finding(finding.rule, WARN, finding.field, finding.message, finding.reason)
 
 
-def _ordered(findings: Iterable[Finding]) -> list[Finding]:
+def _sort_findings(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: (finding.level != DENY, finding.field.position))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import Final
 
-from webhook.api.formats import shortened
+from webhook.api.formats import shorten
 from webhook.api.review import FORBIDDEN, NOT_SUPPORTED
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
@@ -50,6 +50,6 @@ def unknown_key(holder: Field, key: str, known: frozenset[str]) -> Fault:
     advice = f"write {near[0]}" if near else "remove it, unless your Ray is newer than this rule"
     return Fault(
         holder / key,
-        f"Ray has no {shortened(key, 40)!r} here and ignores it: {advice}",
+        f"Ray has no {shorten(key, 40)!r} here and ignores it: {advice}",
         NOT_SUPPORTED,
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.api import names
-from webhook.api.formats import shortened
+from webhook.api.formats import shorten
 from webhook.api.objects import (
     HeadGroup,
     ObjectMeta,
@@ -42,7 +42,7 @@ def gang_autoscaled(cluster: Cluster) -> Iterator[Fault]:
 
     https://github.com/ray-project/kuberay/pull/4962
     """
-    if _grouped_by_kuberay(cluster) and cluster.autoscaling:
+    if _has_kuberay_pod_group(cluster) and cluster.autoscaling:
         message = "no effect, as the cluster autoscales: remove it, or enableInTreeAutoscaling"
         yield Fault(_label(cluster), message)
 
@@ -55,7 +55,7 @@ def gang_other_scheduler(cluster: Cluster) -> Iterator[Fault]:
 
     https://github.com/ray-project/kuberay/pull/4962
     """
-    if not _grouped_by_kuberay(cluster):
+    if not _has_kuberay_pod_group(cluster):
         return
     for label in names.OTHER_SCHEDULER_LABELS:
         if label in cluster.labels:
@@ -79,7 +79,7 @@ def gang_label_value(cluster: Cluster) -> Iterator[Fault]:
     value = cluster.labels.get(names.LABEL_GANG)
     if value is not None and value.lower() != "true":
         message = (
-            f"{shortened(value, 40)!r} is true for some schedulers only: write true, or remove it"
+            f"{shorten(value, 40)!r} is true for some schedulers only: write true, or remove it"
         )
         yield Fault(_label(cluster), message, NOT_SUPPORTED)
 
@@ -93,7 +93,7 @@ def scheduling_group_in_template(cluster: Cluster) -> Iterator[Fault]:
     https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
     """
     message = f"set by hand: use {names.ANNOTATION_SCHEDULING_GROUP} or {names.LABEL_GANG}"
-    if _grouped_by_kuberay(cluster):
+    if _has_kuberay_pod_group(cluster):
         message = f"with {names.LABEL_GANG}, KubeRay sets schedulingGroup: remove it"
     elif _gang(cluster).active:
         annotation = _annotation(cluster).token
@@ -158,7 +158,7 @@ def _annotation(cluster: Cluster) -> Field:
     return cluster.annotation(names.ANNOTATION_SCHEDULING_GROUP)
 
 
-def _grouped_by_kuberay(cluster: Cluster) -> bool:
+def _has_kuberay_pod_group(cluster: Cluster) -> bool:
     """Return whether KubeRay creates a PodGroup of Kubernetes, for which its gate must be on."""
     has_gang_label = cluster.labels.get(names.LABEL_GANG, "").lower() == "true"
     return has_gang_label and cluster.settings.enabled(_GATE)
@@ -190,8 +190,8 @@ def kueue_slices_missing(cluster: Cluster) -> Iterator[Fault]:
 
     https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/
     """
-    for group in _queued(cluster):
-        if not group.replicas or _sliced(group):
+    for group in _list_queued_groups(cluster):
+        if not group.replicas or _has_slice_topology(group):
             continue
         if names.KUEUE_REQUIRED_TOPOLOGY not in group.annotations.strings:
             message = "where the queue's flavor has a topology: set this to a level of it"
@@ -209,9 +209,9 @@ def kueue_replicas_mixed(cluster: Cluster) -> Iterator[Fault]:
     https://github.com/kubernetes-sigs/kueue/blob/v0.19.0/pkg/controller/jobs/raycluster/common.go
     (`BuildPodSets`)
     """
-    for group in _queued(cluster):
+    for group in _list_queued_groups(cluster):
         replicas = group.scale.desired
-        several = replicas > 1 and _sliced(group)
+        several = replicas > 1 and _has_slice_topology(group)
         if several and replicas * group.hosts > _slice_size(group):
             advice = "whose hosts Kueue may mix: use a group for each replica"
             yield Fault(group.field / "replicas", f"replicas is {replicas}, {advice}")
@@ -231,7 +231,7 @@ def kueue_slice_size(cluster: Cluster) -> Iterator[Fault]:
             continue
         size = _slice_size(group)
         if size < 1 or size % group.hosts:
-            size_text = shortened(field.text, 20)
+            size_text = shorten(field.text, 20)
             message = f"{size_text!r}: write numOfHosts, which is {group.hosts}, or a multiple"
             yield Fault(field, message, doubtful=not cluster.kueue.queued)
 
@@ -301,12 +301,12 @@ def kueue_job_not_shut_down(job: Job) -> Iterator[Fault]:
         yield Fault(field, "Kueue refuses a RayJob that keeps its cluster: write true", REQUIRED)
 
 
-def _queued(cluster: Cluster) -> list[Group]:
+def _list_queued_groups(cluster: Cluster) -> list[Group]:
     """Return the groups of several hosts of a queued cluster."""
     return [group for group in cluster.groups if cluster.kueue.queued and group.hosts > 1]
 
 
-def _sliced(group: Group) -> bool:
+def _has_slice_topology(group: Group) -> bool:
     """Return whether Kueue has the topology level that keeps the pods of a slice together."""
     levels = (names.KUEUE_SLICE_REQUIRED_TOPOLOGY, names.KUEUE_SLICE_CONSTRAINTS)
     return any(level in group.annotations.strings for level in levels)

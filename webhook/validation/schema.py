@@ -18,11 +18,11 @@ from webhook.api.formats import (
     is_dns_subdomain,
     is_label_value,
     is_qualified_name,
-    shortened,
+    shorten,
 )
 from webhook.api.review import DUPLICATE, NOT_SUPPORTED, REQUIRED, TYPE_INVALID
 from webhook.manifest.yaml_values import PLAIN, scalar
-from webhook.validation.crd import Part, Schema, described, schema_of
+from webhook.validation.crd import Part, Schema, schema_of, walk_schema
 from webhook.validation.field import Field, at
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import RayObject, read_ray_object
@@ -72,7 +72,7 @@ def schema_violated(ray_object: RayObject) -> Iterator[Fault]:
         yield Fault(ray_object.root / "apiVersion", message, NOT_SUPPORTED)
     else:
         yield from _metadata(ray_object.meta)
-        for field, part in described(ray_object.root, schema, root):
+        for field, part in walk_schema(ray_object.root, schema, root):
             yield from _faults(field, part)
 
 
@@ -81,19 +81,19 @@ def _metadata(meta: Field) -> Iterator[Fault]:
     labels = meta / "labels"
     for key, value in labels.strings.items():
         if not is_qualified_name(key):
-            yield Fault(labels.key(key), f"{shortened(key, _SHOWN)!r} cannot be the key of a label")
+            yield Fault(labels.key(key), f"{shorten(key, _SHOWN)!r} cannot be the key of a label")
         elif not is_label_value(value):
             yield Fault(labels.key(key), LABEL_VALUE_ADVICE)
     name, prefix = meta / "name", meta / "generateName"
     if name.value in (None, "") and prefix.value in (None, ""):
         yield Fault(name, "the name is not set: every object needs one", REQUIRED)
-    for field, name_text in ((name, name.text), (prefix, _masked(prefix.text))):
+    for field, name_text in ((name, name.text), (prefix, _mask_trailing_dash(prefix.text))):
         if name_text and not is_dns_subdomain(name_text):
-            problem = f"the name is {shortened(field.text, _SHOWN)!r}"
+            problem = f"the name is {shorten(field.text, _SHOWN)!r}"
             yield Fault(field, f"{problem}: use lower-case letters, digits, '-' and '.'")
 
 
-def _masked(prefix: str) -> str:
+def _mask_trailing_dash(prefix: str) -> str:
     """Return the prefix of a name as Kubernetes checks it, which may end with a dash.
 
     https://github.com/kubernetes/apimachinery/blob/master/pkg/api/validation/generic.go
@@ -112,7 +112,7 @@ def field_unknown(ray_object: RayObject) -> Iterator[Fault]:
     https://kubernetes.io/docs/reference/using-api/api-concepts/#field-validation
     """
     schema, root = _schema(ray_object)
-    for holder, part in described(ray_object.root, schema, root) if root is not None else ():
+    for holder, part in walk_schema(ray_object.root, schema, root) if root is not None else ():
         part_fields = part.fields
         if part_fields is None:
             continue
@@ -168,9 +168,9 @@ def meant(kind: str, value: object, settings: RuleSettings) -> list[Any]:
     schema, root = _schema(ray_object)
     wrong: list[tuple[Field, tuple[Any, ...]]] = []
     renamed: list[tuple[Field, str]] = []
-    for field, part in described(ray_object.root, schema, root) if root is not None else ():
+    for field, part in walk_schema(ray_object.root, schema, root) if root is not None else ():
         if part.type in _PROBES and not _has_type(field.value, part.type):
-            plain = unquoted(field.value, part.type)
+            plain = parse_quoted_scalar(field.value, part.type)
             wrong.append((field, _PROBES[part.type] if plain is None else (plain, plain)))
         if part.fields is not None:
             for key in (field_name for field_name in field.map if field_name not in part.fields):
@@ -194,7 +194,7 @@ def _holder(document: Any, field: Field) -> Any:  # noqa: ANN401 - JSON
     return document
 
 
-def unquoted(value: object, kind: str) -> Any:  # noqa: ANN401 - JSON
+def parse_quoted_scalar(value: object, kind: str) -> Any:  # noqa: ANN401 - JSON
     """Return the value of a text without its quotes, None if it does not have the type `kind`."""
     plain = scalar(PLAIN, value) if isinstance(value, str) else None
     return plain if plain is not None and _has_type(plain, kind) else None
@@ -213,14 +213,14 @@ def key_duplicate(ray_object: RayObject) -> Iterator[Fault]:
         yield Fault(ray_object.root.below(duplicate.tokens), message, DUPLICATE)
 
 
-def pruned(kind: str, value: Any, release: tuple[int, int] | None) -> Any:  # noqa: ANN401 - JSON
+def prune_object(kind: str, value: Any, release: tuple[int, int] | None) -> Any:  # noqa: ANN401 - JSON
     """Return an object as the API server stores it: without status, unknown fields and nulls."""
     schema = schema_of(release)
     version = str(at(value, "apiVersion")).partition("/")[2]
     root = schema.roots.get(f"{version}/{kind}")
     if root is None:
         return value
-    stored_object: dict[str, Any] = _pruned(value, schema, root)
+    stored_object: dict[str, Any] = _prune_value(value, schema, root)
     stored_object.pop("status", None)
     return stored_object
 
@@ -296,7 +296,7 @@ def _limits(field: Field, part: Part) -> Iterator[Fault]:
     value = field.value
     if part.enum and value not in part.enum:
         allowed = " or ".join(map(str, part.enum)) if len(part.enum) < 7 else "a known value"  # noqa: PLR2004
-        yield Fault(field, f"{shortened(str(value), _SHOWN)!r}: write {allowed}", NOT_SUPPORTED)
+        yield Fault(field, f"{shorten(str(value), _SHOWN)!r}: write {allowed}", NOT_SUPPORTED)
     if part.minimum is not None and value < part.minimum:
         yield Fault(field, f"{value}: write {part.minimum:g} or more")
     if part.maximum is not None and value > part.maximum:
@@ -306,9 +306,7 @@ def _limits(field: Field, part: Part) -> Iterator[Fault]:
     if part.max_length is not None and len(value) > part.max_length:
         yield Fault(field, f"{len(value)} characters: write at most {part.max_length}")
     if part.pattern and not _pattern(part.pattern).search(value):
-        yield Fault(
-            field, f"{shortened(value, _SHOWN)!r} is not of the form {part.pattern[:_SHOWN]}"
-        )
+        yield Fault(field, f"{shorten(value, _SHOWN)!r} is not of the form {part.pattern[:_SHOWN]}")
 
 
 @lru_cache(maxsize=64)
@@ -318,12 +316,12 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 def _type(field: Field, wanted: str, kind: str = "") -> Fault:
     value = field.value
-    if unquoted(value, kind) is not None:
-        message = f'"{shortened(value, _SHOWN)}" is a string: remove the quotes'
+    if parse_quoted_scalar(value, kind) is not None:
+        message = f'"{shorten(value, _SHOWN)}" is a string: remove the quotes'
         return Fault(field, message, TYPE_INVALID)
     if isinstance(value, dict | list):
         return Fault(field, f"{_KINDS[type(value)]}: write {wanted}", TYPE_INVALID)
-    value_text = shortened(str(value).lower() if isinstance(value, bool) else str(value), _SHOWN)
+    value_text = shorten(str(value).lower() if isinstance(value, bool) else str(value), _SHOWN)
     if wanted == _WANTED["string"] and value is not None:
         return Fault(
             field, f'{value_text} is not a string: quote it, as in "{value_text}"', TYPE_INVALID
@@ -331,14 +329,14 @@ def _type(field: Field, wanted: str, kind: str = "") -> Fault:
     return Fault(field, f"{value_text!r}: write {wanted}", TYPE_INVALID)
 
 
-def _pruned(value: Any, schema: Schema, name: str | int) -> Any:  # noqa: ANN401 - JSON
+def _prune_value(value: Any, schema: Schema, name: str | int) -> Any:  # noqa: ANN401 - JSON
     part = schema.part(name)
     if type(value) is list and part.list is not None:
-        return [_pruned(item, schema, part.list) for item in value]
+        return [_prune_value(item, schema, part.list) for item in value]
     if type(value) is not dict or (part.fields is None and part.map is None):
         return value
     return {
-        key: _pruned(item, schema, below)
+        key: _prune_value(item, schema, below)
         for key, item in value.items()
         if item is not None and (below := part.below(key)) is not None
     }

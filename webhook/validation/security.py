@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.api import names
-from webhook.api.formats import is_dns_label, shortened
-from webhook.api.release import parse_release, shown
+from webhook.api.formats import is_dns_label, shorten
+from webhook.api.release import format_release, parse_release
 from webhook.api.review import FORBIDDEN, NOT_FOUND
 from webhook.validation.cluster import Cluster
 from webhook.validation.field import Field
@@ -28,7 +28,7 @@ def auth_ray_too_old(cluster: Cluster) -> Iterator[Fault]:
         option, since = "enableK8sTokenAuth", KUBERNETES_SINCE
     if _token(cluster) and (release is None or release < since):
         version_text = repr(field.text[:20]) if field.text else "not set"
-        needed = f"{option} needs {shown(since)}.0"
+        needed = f"{option} needs {format_release(since)}.0"
         yield Fault(field, f"rayVersion is {version_text}, but {needed}: raise it, or remove that")
 
 
@@ -97,7 +97,7 @@ def network_policy_group_name(cluster: Cluster) -> Iterator[Fault]:
         for group in cluster.groups:
             if group.name and not is_dns_label(group.name):
                 advice = "with networkPolicy, use lower-case letters, digits and '-'"
-                message = f"groupName is {shortened(group.name, 63)!r}: {advice}"
+                message = f"groupName is {shorten(group.name, 63)!r}: {advice}"
                 yield Fault(group.field / "groupName", message)
 
 
@@ -110,9 +110,7 @@ def network_policy_group_unknown(cluster: Cluster) -> Iterator[Fault]:
     for entry in (_policy(cluster) / "workerGroups").items():
         name = entry / "groupName"
         if name.text not in group_names:
-            message = (
-                f"no worker group is named {shortened(name.text, 63)!r}: write the name of one"
-            )
+            message = f"no worker group is named {shorten(name.text, 63)!r}: write the name of one"
             yield Fault(name, message, NOT_FOUND)
 
 

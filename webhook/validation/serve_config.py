@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from webhook.api.formats import shortened
-from webhook.api.release import Release, shown
+from webhook.api.formats import shorten
+from webhook.api.release import Release, format_release
 from webhook.api.review import DUPLICATE, FORBIDDEN, NOT_SUPPORTED, REQUIRED
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
@@ -223,7 +223,7 @@ def serve_config_unreadable(service: Service) -> Iterator[Fault]:
         message = "Ray needs a list of applications: put it below applications, as - import_path"
         yield Fault(applications, message, REQUIRED)
     elif applications.given and type(applications.value) is not list:
-        problem = f"applications is {_shown(applications.value)}"
+        problem = f"applications is {_format_value(applications.value)}"
         yield Fault(applications, f"{problem}: write a list, each entry with an import_path")
 
 
@@ -259,7 +259,7 @@ def serve_application_invalid(service: Service) -> Iterator[Fault]:
     routes: dict[str, Field] = {}
     for application in service.applications():
         if type(application.value) is not dict:
-            problem = f"{_shown(application.value)} is not an application"
+            problem = f"{_format_value(application.value)} is not an application"
             yield Fault(application, f"{problem}: write a map with an import_path")
             continue
         yield from _import_path(application / "import_path")
@@ -307,11 +307,13 @@ def serve_value_invalid(service: Service) -> Iterator[Fault]:
                 continue
             accepted = value_type.accepts(value.value)
             if not accepted or (strict and not value_type.strictly(value.value)):
-                message = f"{_shown(value.value)}: write {value_type.called}"
+                message = f"{_format_value(value.value)}: write {value_type.called}"
                 yield Fault(value, message, doubtful=accepted and release is None)
     for deployment in service.deployments():
         if type(deployment.value) is not dict:
-            message = f"{_shown(deployment.value)} is not a deployment: write a map with its name"
+            message = (
+                f"{_format_value(deployment.value)} is not a deployment: write a map with its name"
+            )
             yield Fault(deployment, message)
             continue
         if not (deployment / "name").given:
@@ -352,10 +354,10 @@ def serve_key_unknown(service: Service) -> Iterator[Fault]:
 def _of_another_release(key: str, release: Release) -> str:
     """Return a message that a release of Ray does not have a key, or an empty string."""
     newest, since = REPLACED.get(key), SINCE.get(key, release)
-    advice = f"use Ray {shown(since)}, or remove it" if release < since else ""
+    advice = f"use Ray {format_release(since)}, or remove it" if release < since else ""
     if newest and release >= _REPLACED_SINCE:
         advice = f"write {newest}"
-    return f"Ray {shown(release)} has no {key} and ignores it: {advice}" if advice else ""
+    return f"Ray {format_release(release)} has no {key} and ignores it: {advice}" if advice else ""
 
 
 def _field(service: Service) -> Field:
@@ -384,15 +386,13 @@ def _import_path(field: Field) -> Iterator[Fault]:
     if not field.given:
         yield Fault(field, f"import_path is not set: {advice}", REQUIRED)
     elif not path:
-        yield Fault(field, f"{_shown(field.value)}: {advice}")
+        yield Fault(field, f"{_format_value(field.value)}: {advice}")
     if not path:
         return
     module, _, name = path.rpartition(":" if ":" in path else ".")
     broken = ":" in module or module.startswith(".") or any(map(str.isspace, path)) or "/" in path
     if not module or not name or broken:
-        yield Fault(
-            field, f"{shortened(path, 40)!r}: write module:name, such as app.main:deployment"
-        )
+        yield Fault(field, f"{shorten(path, 40)!r}: write module:name, such as app.main:deployment")
     elif module.endswith(".py") and ":" in path:
         advice = f"write {module.removesuffix('.py')}:{name}"[:60]
         yield Fault(field, f"a module, and not a file: {advice}", doubtful=True)
@@ -406,7 +406,7 @@ def _route(text: str) -> str:
         advice = "remove the / at its end"
     elif "{" in text or "}" in text:
         advice = "write it without braces"
-    return f"{shortened(text, 40)!r}: {advice}" if advice else ""
+    return f"{shorten(text, 40)!r}: {advice}" if advice else ""
 
 
 def _exclusions(deployment: Field) -> Iterator[Fault]:
@@ -439,12 +439,12 @@ def _addresses(env: Field) -> Iterator[Fault]:
     advice = "write the address of an archive, such as s3://bucket/a.zip"
     for field in (env / "working_dir", *(env / "py_modules").items()):
         if field.text and "://" not in field.text:
-            yield Fault(field, f"{shortened(field.text, 40)!r}: {advice}")
+            yield Fault(field, f"{shorten(field.text, 40)!r}: {advice}")
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     if value is None or isinstance(value, bool):
         return str(value).lower().replace("none", "null")
     if isinstance(value, dict | list):
         return "a map" if isinstance(value, dict) else "a list"
-    return repr(shortened(value, 38) if isinstance(value, str) else value)[:40]
+    return repr(shorten(value, 38) if isinstance(value, str) else value)[:40]

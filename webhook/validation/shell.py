@@ -76,7 +76,7 @@ def read_expansions(text: str) -> Iterator[Mark]:
     return (_expansion(expansion, 0) for expansion in _EXPANSIONS.finditer(text))
 
 
-def wrapped(text: str) -> str:
+def wrap_in_bash(text: str) -> str:
     """Return `bash -c` with the text as one argument that Ray's submission passes on unchanged;
     empty if quotes cannot protect it, as with `$` and backslashes, or it is a longer script.
     """

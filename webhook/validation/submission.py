@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-from webhook.api.formats import shortened
+from webhook.api.formats import shorten
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import Job
-from webhook.validation.shell import Mark, read_expansions, read_marks, wrapped
+from webhook.validation.shell import Mark, read_expansions, read_marks, wrap_in_bash
 
 _SINCE: Final = (1, 3)
 """The first release of KubeRay that does not split the entrypoint into arguments itself."""
@@ -113,9 +113,7 @@ def _syntax(text: str, marks: list[Mark]) -> str:
         if mark.kind == "quote":
             return f"the quote {mark.text} is not closed: close it"
         if mark.kind == "comment" and mark.end == len(text):
-            return (
-                f"{shortened(mark.text, 20)!r} hides the end of the submitter's command: remove it"
-            )
+            return f"{shorten(mark.text, 20)!r} hides the end of the submitter's command: remove it"
         if mark.kind == "operator" and mark.text in _ENDS and mark.end == len(text):
             return f"{mark.text} at the end is a syntax error in the submitter: remove it"
         if mark.kind == "parenthesis":
@@ -146,7 +144,7 @@ def _expansion(marks: list[Mark]) -> str:
 
 
 def _remedy(text: str) -> str:
-    command = wrapped(text)
+    command = wrap_in_bash(text)
     return f"write {command}" if command else _SCRIPT
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from webhook.api import names
-from webhook.api.formats import shortened
+from webhook.api.formats import shorten
 from webhook.api.review import FORBIDDEN, NOT_SUPPORTED
 from webhook.validation.change import (
     INCREMENTAL,
@@ -29,7 +29,7 @@ def upgrade_strategy_unknown(cluster: Cluster) -> Iterator[Fault]:
     kind = cluster.field / "upgradeStrategy" / "type"
     if kind.given and kind.text not in (RECREATE, NONE):
         yield Fault(
-            kind, f"{shortened(str(kind.value), 40)!r}: write {RECREATE} or {NONE}", NOT_SUPPORTED
+            kind, f"{shorten(str(kind.value), 40)!r}: write {RECREATE} or {NONE}", NOT_SUPPORTED
         )
 
 
@@ -139,7 +139,7 @@ def recreate_deletes_pods(update: Update) -> Iterator[Fault]:
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/raycluster_controller.go
     """
-    if update.standalone and update.recreates and (changed := _changed(update)):
+    if update.standalone and update.recreates and (changed := _list_changed_fields(update)):
         yield Fault(
             update.new.field / changed[0],
             f"all pods are deleted at once, by upgradeStrategy {RECREATE}: a RayService has no gap",
@@ -167,8 +167,8 @@ def service_starts_new_cluster(update: Update) -> Iterator[Fault]:
 
 def new_cluster_fields(update: Update) -> list[str]:
     """Return the fields whose change makes a RayService start another RayCluster."""
-    changed = _changed(update) if update.service is not None else []
-    return [] if changed == ["workerGroupSpecs"] and _appended(update) else changed
+    changed = _list_changed_fields(update) if update.service is not None else []
+    return [] if changed == ["workerGroupSpecs"] and _is_append_only(update) else changed
 
 
 def starts_second(update: Update | None) -> bool:
@@ -178,7 +178,7 @@ def starts_second(update: Update | None) -> bool:
     return (update.service / "upgradeStrategy" / "type").text != NONE
 
 
-def _changed(update: Update) -> list[str]:
+def _list_changed_fields(update: Update) -> list[str]:
     """Return the names of the fields whose change makes KubeRay replace pods or clusters."""
     old, new = (
         {**cluster.field.map, "workerGroupSpecs": _groups(cluster)}
@@ -188,7 +188,7 @@ def _changed(update: Update) -> list[str]:
     return [name for name in every if not same(old.get(name), new.get(name), ROLLOUT.get(name))]
 
 
-def _appended(update: Update) -> bool:
+def _is_append_only(update: Update) -> bool:
     """Return whether the only change of the worker groups is that groups were appended."""
     old, new = _groups(update.old), _groups(update.new)
     return len(new) > len(old) and same(old, new[: len(old)], ROLLOUT["workerGroupSpecs"])

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.api.formats import shortened
+from webhook.api.formats import shorten
 from webhook.api.release import Release
 from webhook.api.review import NOT_SUPPORTED
 from webhook.validation.field import Field
@@ -59,9 +59,7 @@ def _problem(text: str, release: Release | None, *, wheels: bool) -> str:
     if protocol == _UPLOADED or (protocol == _LOCAL and local):
         return ""
     if protocol.lower() not in protocols:
-        return (
-            f"Ray has no protocol {shortened(protocol, 20)!r}: write one of {', '.join(protocols)}"
-        )
+        return f"Ray has no protocol {shorten(protocol, 20)!r}: write one of {', '.join(protocols)}"
     tars = (*(_TARS if release is None or release >= _TARS_SINCE else ()), *([".tar.xz"] * local))
     archives = tuple(suffix for suffix in (*_ARCHIVES, *tars) if wheels or suffix != ".whl")
     path = rest.partition("#")[0].partition("?")[0]
@@ -70,4 +68,4 @@ def _problem(text: str, release: Release | None, *, wheels: bool) -> str:
     repository = path.rstrip("/").removesuffix(".git")
     github = repository.startswith("github.com/") and repository.count("/") == _DEPTH
     advice = f"https://{repository}/archive/BRANCH.zip" if github else " or ".join(archives)
-    return f"{shortened(text, 40)!r} is not an archive: write {advice}"
+    return f"{shorten(text, 40)!r} is not an archive: write {advice}"

@@ -58,7 +58,7 @@ class DomainStore(PodGroupStore):
         ]
 
 
-def desired_domains(facts: RayClusterConfig, taken: Occupied) -> Desired:
+def build_desired_domains(facts: RayClusterConfig, taken: Occupied) -> Desired:
     """Return the desired ComputeDomains: of replicas with pods, and of requested replicas."""
     pod_groups = [PodGroup(name, "", BASIC, "") for name in _names(facts, taken)]
     return Desired(facts.uid, pod_groups=tuple(pod_groups))
@@ -79,5 +79,5 @@ def _names(facts: RayClusterConfig, taken: Occupied) -> Iterator[str]:
 
 
 COMPUTE_DOMAINS: Final = Subject(
-    "ComputeDomains", lambda facts: bool(facts.domains.scope), desired_domains, DomainStore
+    "ComputeDomains", lambda facts: bool(facts.domains.scope), build_desired_domains, DomainStore
 )

@@ -192,7 +192,9 @@ def _fate(
         return None
     if want is None:
         return Delete(seen)
-    if _fixed(seen, resizable=resizable) != _fixed(want, resizable=resizable):
+    if _read_immutable_fields(seen, resizable=resizable) != _read_immutable_fields(
+        want, resizable=resizable
+    ):
         return None if want.name in live else Delete(seen)
     if seen.min_count != want.min_count:
         return Resize(seen, (want.min_count,))
@@ -253,7 +255,7 @@ def _equal(seen: SeenPodGroup, want: PodGroup) -> bool:
     return (seen.min_count, seen.priority_class) == (want.min_count, want.priority_class)
 
 
-def _fixed(group: SeenPodGroup | PodGroup, *, resizable: bool) -> tuple[str, int]:
+def _read_immutable_fields(group: SeenPodGroup | PodGroup, *, resizable: bool) -> tuple[str, int]:
     return group.priority_class, group.min_count != BASIC if resizable else group.min_count
 
 

@@ -26,7 +26,7 @@ from webhook.controller.podgroups.podgroup_store import Named, PodGroupStore
 from webhook.controller.requests import OVERTAKEN, REFUSED
 from webhook.controller.work_queue import ALL, Key, WorkQueue
 from webhook.groups.group_config import RayClusterConfig
-from webhook.groups.pod_groups import Desired, Occupied, desired_of, occupied
+from webhook.groups.pod_groups import Desired, Occupied, build_desired, list_replica_names
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.timeouts import Clock, QueueTiming
@@ -58,7 +58,7 @@ class Subject(Struct, frozen=True):
 
 
 SCHEDULING_GROUPS: Final = Subject(
-    "scheduling groups", lambda facts: facts.gang.active, desired_of, PodGroupStore
+    "scheduling groups", lambda facts: facts.gang.active, build_desired, PodGroupStore
 )
 
 
@@ -131,7 +131,7 @@ class PodGroupReconciler:
             self._states.pop(key, None)
             return False
         state = self._states.setdefault(key, _State())
-        inputs = facts, occupied(facts, self._members)
+        inputs = facts, list_replica_names(facts, self._members)
         if state.reconciled == inputs:
             return False
         state.reconciled = None
@@ -173,7 +173,7 @@ class PodGroupReconciler:
         facts = self._known(key)
         if facts is None:
             return key in self._states
-        desired = self._subject.desired(facts, occupied(facts, self._members))
+        desired = self._subject.desired(facts, list_replica_names(facts, self._members))
         resizable = store.resizable
         actions = decide(desired, actual, resizable=resizable, live=desired.live)
         return bool(actions) or waits(desired, actual)

@@ -32,7 +32,7 @@ from webhook.controller.requests import list_all
 from webhook.controller.work_queue import Key
 from webhook.groups.group_config import RayClusterConfig
 from webhook.groups.pod_groups import Workload
-from webhook.kubeclient.client import Api, decoded
+from webhook.kubeclient.client import Api, decode_response
 from webhook.kubeclient.wire import Stub, path_of
 
 Named = tuple[str, str]
@@ -100,7 +100,7 @@ class PodGroupStore:
         if isinstance(action, Create):
             path = self.path(resource_of(action.wanted), facts.namespace)
             body = self.body(facts, action)
-            stored = decoded(await self._api.create(path, body), ReadObject)
+            stored = decode_response(await self._api.create(path, body), ReadObject)
             if _CONSTRAINTS in body["spec"] and not stored.spec.scheduling_constraints:
                 self._warn_of_dropped_constraint(facts, action.wanted.name)
             return

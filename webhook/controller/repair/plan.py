@@ -159,7 +159,7 @@ def plan(
         repair_plan = plan(group, record, memory, limits, now, date)
         return replace(repair_plan, actions=[*extra, *repair_plan.actions])
     replicas = _replicas(group.pods)
-    record = _settled(record, replicas, date)
+    record = _update_record(record, replicas, date)
     broken = _broken(group, record, replicas, memory, now)
     if record.going or _leaving(record, replicas):
         waiting = {name: GOING for name in broken if name not in record.going}
@@ -206,7 +206,7 @@ def _replicas(pods: Iterable[Host]) -> dict[str, list[Host]]:
     return {name: list(hosts) for name, hosts in groupby(ordered, lambda host: host.identity.name)}
 
 
-def _settled(record: Record, replicas: Mapping[str, Sequence[Host]], date: float) -> Record:
+def _update_record(record: Record, replicas: Mapping[str, Sequence[Host]], date: float) -> Record:
     """Return a record without obsolete entries, with deleted replicas as replaced."""
     gone = {name for name in record.going if _all_deleting(replicas.get(name, ()))}
     replaced = {**record.replaced, **dict.fromkeys(sorted(gone), date)}
@@ -257,11 +257,14 @@ def _whole(
         name: {host.id: host.restarts for host in pods}
         for name, pods in replicas.items()
         if _runs(group, pods)
-        and (name not in record.whole or _restarted(record.whole[name], pods) == len(pods))
+        and (
+            name not in record.whole
+            or _count_restarted_hosts(record.whole[name], pods) == len(pods)
+        )
     }
 
 
-def _restarted(whole: Mapping[str, int], pods: Iterable[Host]) -> int:
+def _count_restarted_hosts(whole: Mapping[str, int], pods: Iterable[Host]) -> int:
     """Return the number of recorded hosts that have restarted since."""
     return sum(host.restarts > whole.get(host.id, host.restarts) for host in pods)
 
@@ -293,7 +296,7 @@ def _fault(group: Group, whole: Mapping[str, int] | None, pods: Sequence[Host]) 
     if whole is None:
         lacks = 0 < len(live) < group.hosts
         return INCOMPLETE if is_repairable and lacks and _full(group) else ""
-    if group.restart and 0 < _restarted(whole, live.values()) < len(live):
+    if group.restart and 0 < _count_restarted_hosts(whole, live.values()) < len(live):
         return RESTARTED
     return LOST if is_repairable and not whole.keys() <= live.keys() else ""
 

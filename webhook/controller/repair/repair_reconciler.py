@@ -86,7 +86,11 @@ class RepairReconciler:
     async def _reconcile(self, key: Key) -> bool:
         if key == ALL:
             await self._resync()
-        elif self._allowed and (facts := self._clusters.get(*key)) is not None and _asked(facts):
+        elif (
+            self._allowed
+            and (facts := self._clusters.get(*key)) is not None
+            and _is_repair_enabled(facts)
+        ):
             await self._repair(facts)
         return False
 
@@ -95,7 +99,7 @@ class RepairReconciler:
         await self._check()
         if not self._allowed:
             return
-        cluster_configs = [facts for facts in self._clusters if _asked(facts)]
+        cluster_configs = [facts for facts in self._clusters if _is_repair_enabled(facts)]
         for facts in cluster_configs:
             self.queue.add((facts.namespace, facts.name))
         uids = {facts.uid for facts in cluster_configs}
@@ -212,7 +216,7 @@ class RepairReconciler:
                 _log.info(message, f"replica {replica}", group, facts.namespace, facts.name, why)
 
 
-def _asked(facts: RayClusterConfig) -> bool:
+def _is_repair_enabled(facts: RayClusterConfig) -> bool:
     return facts.repair or facts.restart
 
 

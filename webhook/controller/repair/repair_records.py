@@ -13,7 +13,7 @@ from msgspec import DecodeError, Struct, field, json
 from webhook.api.formats import pointer
 from webhook.api.objects import ObjectMeta
 from webhook.controller.repair.plan import EMPTY, Record
-from webhook.kubeclient.client import Api, Operation, decoded
+from webhook.kubeclient.client import Api, Operation, decode_response
 
 _log: Final = logging.getLogger("webhook.controller")
 
@@ -82,5 +82,5 @@ class RepairRecords:
             self._known = await self._api.find(self._path, _ConfigMap)
         if self._known is None:
             new = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": self._metadata}
-            self._known = decoded(await self._api.create(self._collection, new), _ConfigMap)
+            self._known = decode_response(await self._api.create(self._collection, new), _ConfigMap)
         return self._known

@@ -7,7 +7,7 @@ from urllib.parse import quote
 from msgspec import Struct, field
 
 from webhook.api import names
-from webhook.api.formats import mark, marked, pointer
+from webhook.api.formats import mark, pointer, read_mark
 from webhook.api.objects import Container
 from webhook.api.review import Denied
 from webhook.controller.repair.plan import DELETE, MARK, Action, Group, Host
@@ -153,5 +153,5 @@ def _host_of(pod: LivePod, identity: HostIdentity) -> Host:
         ended=pod.ended,
         runs=pod.status.phase == "Running" and status.state.running is not None,
         restarts=status.restart_count,
-        marked=bool(marked(pod.labels.get(names.LABEL_MARKED_FOR_DELETION, ""), meta.uid or "")),
+        marked=bool(read_mark(pod.labels.get(names.LABEL_MARKED_FOR_DELETION, ""), meta.uid or "")),
     )

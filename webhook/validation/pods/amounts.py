@@ -10,8 +10,8 @@ from webhook.api.quantity import read_quantity
 from webhook.api.review import FORBIDDEN, NOT_FOUND, REQUIRED
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
-from webhook.validation.pods.inspection import Pod, shown
-from webhook.validation.pods.value_checks import DNS_LABEL_ADVICE, named, suggestion
+from webhook.validation.pods.inspection import Pod, format_value
+from webhook.validation.pods.value_checks import DNS_LABEL_ADVICE, check_names, suggestion
 
 _STANDARD: Final = ("cpu", "memory", "ephemeral-storage")
 _COMPUTE: Final = frozenset(("cpu", "memory"))
@@ -38,15 +38,15 @@ def limits(resources: Field, _: Pod) -> Iterator[Fault]:
     most, least = (resources / kind for kind in _KINDS)
     equal = least.value == most.value
     for name, amount in () if equal else least.map.items():
-        limit, fixed = most.map.get(name), not _overcommitted(name)
-        request_amount, allowed = _parsed(amount), _parsed(limit)
+        limit, fixed = most.map.get(name), not _can_overcommit(name)
+        request_amount, allowed = _parse_amount(amount), _parse_amount(limit)
         if limit is None and fixed and request_amount is not None:
-            message = f"request of {name} has no limit: set it to {shown(amount)}"
+            message = f"request of {name} has no limit: set it to {format_value(amount)}"
             yield Fault(least.key(name), message, REQUIRED)
         elif request_amount is None or allowed is None:
             continue
         elif request_amount > allowed or (fixed and request_amount < allowed):
-            both = f"request of {name} is {shown(amount)}, its limit {shown(limit)}"
+            both = f"request of {name} is {format_value(amount)}, its limit {format_value(limit)}"
             advice = "make the two equal" if fixed else "lower the request or raise the limit"
             yield Fault(least.key(name), f"{both}: {advice}")
     names = most.map.keys() | least.map.keys()
@@ -65,18 +65,18 @@ def _problem(name: str, value: str | float) -> str:
 def _find_problem(name: str, value: str | float) -> str:
     if not _known(name):
         hint = suggestion(name, _STANDARD, "write cpu, memory or prefix/name")
-        return f"there is no resource {shown(name)}: {hint}"
-    amount = _parsed(value)
+        return f"there is no resource {format_value(name)}: {hint}"
+    amount = _parse_amount(value)
     if amount is None:
         return ""  # refused by the CRD's pattern
     if amount < 0:
-        return f"{name} is {shown(value)}: write 0 or more"
-    if _extended(name) and amount != amount.to_integral_value():
-        return f"{name} is {shown(value)}: write a whole number"
+        return f"{name} is {format_value(value)}: write 0 or more"
+    if _is_extended(name) and amount != amount.to_integral_value():
+        return f"{name} is {format_value(value)}: write a whole number"
     if name.startswith(_PAGES):
-        size = _parsed(name.removeprefix(_PAGES))
+        size = _parse_amount(name.removeprefix(_PAGES))
         if not size or size < 1 or amount.to_integral_value(ROUND_CEILING) % size:
-            return f"{name} is {shown(value)}: write a multiple of the page's size"
+            return f"{name} is {format_value(value)}: write a multiple of the page's size"
     return ""
 
 
@@ -90,14 +90,14 @@ def _known(name: str) -> bool:
         return False
     if "/" not in name:
         return name in _STANDARD or name.startswith(_PAGES)
-    return _native(name) or _extended(name)
+    return _native(name) or _is_extended(name)
 
 
 def _native(name: str) -> bool:
     return "/" not in name or "kubernetes.io/" in name
 
 
-def _extended(name: str) -> bool:
+def _is_extended(name: str) -> bool:
     """Return whether a resource is an extended one, such as those of device plugins.
 
     https://github.com/kubernetes/kubernetes/blob/v1.37.0/pkg/apis/core/v1/helper/helpers.go
@@ -110,7 +110,7 @@ def _extended(name: str) -> bool:
     )
 
 
-def _overcommitted(name: str) -> bool:
+def _can_overcommit(name: str) -> bool:
     """Return whether the request of a resource may differ from its limit."""
     return _native(name) and not name.startswith(_PAGES)
 
@@ -122,14 +122,14 @@ def _parse(value: str | float) -> Decimal | None:
     return amount.quantize(_MILLI, ROUND_CEILING)
 
 
-def _parsed(value: object) -> Decimal | None:
+def _parse_amount(value: object) -> Decimal | None:
     """Return an amount as the API server rounds it, or None if it is invalid."""
     return _parse(value) if isinstance(value, str | int | float) else None
 
 
 def claims_of_pod(claims: Field, _: Pod) -> Iterator[Fault]:
     """Report claims of devices that refer to no claim, or to two."""
-    yield from named(claims, "claim", is_dns_label, DNS_LABEL_ADVICE)
+    yield from check_names(claims, "claim", is_dns_label, DNS_LABEL_ADVICE)
     sources = ("resourceClaimName", "resourceClaimTemplateName")
     for claim in claims.entries():
         if len([name for name in sources if (claim / name).given]) != 1:
@@ -144,7 +144,7 @@ def claims_of_container(claims: Field, pod: Pod) -> Iterator[Fault]:
     for claim in claims.entries():
         name = (claim / "name").text
         if name not in claim_names:
-            message = f"no claim is named {shown(name)}: add it to resourceClaims of the pod"
+            message = f"no claim is named {format_value(name)}: add it to resourceClaims of the pod"
             yield Fault(claim / "name", message, NOT_FOUND)
 
 

@@ -9,14 +9,14 @@ from webhook.api.quantity import parse_quantity, read_quantity
 from webhook.api.review import DUPLICATE, FORBIDDEN, NOT_FOUND, REQUIRED
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
-from webhook.validation.pods.inspection import Pod, shown, whole, wrong
+from webhook.validation.pods.inspection import Pod, format_value, whole, wrong
 from webhook.validation.pods.value_checks import (
     DNS_LABEL_ADVICE,
     SUBDOMAIN_ADVICE,
+    check_names,
     is_data_key,
     is_port_name,
     is_variable_name,
-    named,
     suggestion,
 )
 
@@ -66,16 +66,16 @@ def names(listed: Field, pod: Pod) -> Iterator[Fault]:
         elif name and not is_dns_label(name):
             yield wrong(field, DNS_LABEL_ADVICE)
         elif name in container_names:
-            message = f"another container is named {shown(name)}: rename one of them"
+            message = f"another container is named {format_value(name)}: rename one of them"
             yield Fault(field, message, DUPLICATE)
         elif name in pod.taken:
-            message = f"KubeRay adds a container {shown(name)}: rename this one"
+            message = f"KubeRay adds a container {format_value(name)}: rename this one"
             yield Fault(field, message, DUPLICATE, doubtful=not pod.taken[name])
         if name:
             container_names.add(name)
 
 
-def padded(image: Field) -> bool:
+def is_padded(image: Field) -> bool:
     """Return whether an image has leading or trailing spaces."""
     return image.text != image.text.strip()
 
@@ -85,7 +85,7 @@ def image(container: Field, _: Pod) -> Iterator[Fault]:
     field = container / "image"
     if field.value in (None, ""):
         yield Fault(field, "image is not set: write one", REQUIRED)
-    elif padded(field):
+    elif is_padded(field):
         yield Fault(field, PADDED)
 
 
@@ -111,7 +111,9 @@ def host_ports(listed: Field, pod: Pod) -> Iterator[Fault]:
 
 def ports(listed: Field, _: Pod) -> Iterator[Fault]:
     """Report invalid and duplicate names of ports."""
-    yield from named(listed, "port", lambda name: not name or is_port_name(name), _PORT_NAME_ADVICE)
+    yield from check_names(
+        listed, "port", lambda name: not name or is_port_name(name), _PORT_NAME_ADVICE
+    )
 
 
 def variables(listed: Field, _: Pod) -> Iterator[Fault]:
@@ -171,7 +173,7 @@ def resource_ref(held: Field) -> Iterator[Fault]:
     amount, cores = read_quantity(divisor.value), resource.text.endswith(".cpu")
     if is_offered and amount and amount not in (_CORES if cores else _BYTES):
         advice = "write 1 or 1m" if cores else "write 1, or 1 with a suffix such as Mi"
-        yield Fault(divisor, f"divisor is {shown(divisor.value)}: {advice}")
+        yield Fault(divisor, f"divisor is {format_value(divisor.value)}: {advice}")
 
 
 def _key_ref(held: Field) -> Iterator[Fault]:
@@ -204,7 +206,7 @@ def mounts(listed: Field, pod: Pod) -> Iterator[Fault]:
         if not path.text:
             yield Fault(path, "a mount has no mountPath", REQUIRED)
         elif path.text in paths:
-            message = f"another mount has mountPath {shown(path.text)}: change one of them"
+            message = f"another mount has mountPath {format_value(path.text)}: change one of them"
             yield Fault(path, message, DUPLICATE)
         paths.add(path.text)
         if mount.size > 2:  # noqa: PLR2004 - a name and a path are what most have
@@ -214,7 +216,7 @@ def mounts(listed: Field, pod: Pod) -> Iterator[Fault]:
 def _no_volume(mount: Field, pod: Pod) -> Fault:
     name = (mount / "name").text
     hint = suggestion(name, pod.volumes, "add it to volumes")
-    return Fault(mount / "name", f"no volume is named {shown(name)}: {hint}", NOT_FOUND)
+    return Fault(mount / "name", f"no volume is named {format_value(name)}: {hint}", NOT_FOUND)
 
 
 def _mount_options(mount: Field) -> Iterator[Fault]:
@@ -275,7 +277,9 @@ def _action(action: Field, pod: Pod) -> Iterator[Fault]:
 def restart_policy(policy: Field, _: Pod) -> Iterator[Fault]:
     """Report an unknown restart policy. Kubernetes 1.34 drops the field."""
     if type(policy.value) is str and policy.value not in RESTARTS:
-        message = f"restartPolicy is {shown(policy.value)}: write one of {', '.join(RESTARTS)}"
+        message = (
+            f"restartPolicy is {format_value(policy.value)}: write one of {', '.join(RESTARTS)}"
+        )
         yield Fault(policy, message, doubtful=True)
 
 
@@ -285,7 +289,7 @@ def resize_policies(listed: Field, pod: Pod) -> Iterator[Fault]:
     for policy in listed.entries():
         resource, restart = (policy / "resourceName").text, policy / "restartPolicy"
         if resource in resources:
-            message = f"resizePolicy lists {shown(resource)} twice: keep one"
+            message = f"resizePolicy lists {format_value(resource)} twice: keep one"
             yield Fault(policy, message, DUPLICATE)
         resources.add(resource)
         if pod.never and restart.text == _RESTARTING:

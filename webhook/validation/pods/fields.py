@@ -24,7 +24,7 @@ from webhook.validation.pods.families import (
     VARIABLES,
     VOLUMES,
 )
-from webhook.validation.pods.inspection import Check, Node, Part, Pod, shown, tree
+from webhook.validation.pods.inspection import Check, Node, Part, Pod, format_value, tree
 from webhook.validation.pods.value_checks import (
     INT32_MAX,
     KEY_ADVICE,
@@ -193,23 +193,25 @@ def _labels(labels: Field, _: Pod) -> Iterator[Fault]:
     """Report invalid label keys and values."""
     for name, value in labels.map.items():
         if not is_qualified_name(name):
-            yield Fault(labels.key(name), f"label key is {shown(name)}: {KEY_ADVICE}")
+            yield Fault(labels.key(name), f"label key is {format_value(name)}: {KEY_ADVICE}")
         elif type(value) is str and not is_label_value(value):
-            yield Fault(labels.key(name), f"label value is {shown(value)}: {VALUE_ADVICE}")
+            yield Fault(labels.key(name), f"label value is {format_value(value)}: {VALUE_ADVICE}")
 
 
 def _annotations(annotations: Field, _: Pod) -> Iterator[Fault]:
     """Report invalid annotation keys."""
     for name in annotations.map:
         if not is_qualified_name(name.lower()):
-            yield Fault(annotations.key(name), f"annotation key is {shown(name)}: {KEY_ADVICE}")
+            yield Fault(
+                annotations.key(name), f"annotation key is {format_value(name)}: {KEY_ADVICE}"
+            )
 
 
 _PARTS: Final[tuple[tuple[str, str, Part], ...]] = (
     ("metadata.labels", LABELS, _labels),
     ("metadata.annotations", LABELS, _annotations),
-    ("spec.hostUsers", SECURITY, security_context.isolated),
-    ("spec.shareProcessNamespace", SECURITY, security_context.shared_processes),
+    ("spec.hostUsers", SECURITY, security_context.check_host_namespaces),
+    ("spec.shareProcessNamespace", SECURITY, security_context.check_shared_processes),
     ("spec", NAMES, _no_servers),
     ("spec.dnsConfig", NAMES, _dns_config),
     ("spec.volumes", VOLUMES, volumes.volumes),
@@ -219,7 +221,7 @@ _PARTS: Final[tuple[tuple[str, str, Part], ...]] = (
     (f"{_VOLUME}.secret|configMap.items[]", VOLUMES, volumes.file_path),
     (f"{_VOLUME}.downwardAPI.items[]", VOLUMES, volumes.downward_item),
     (f"{_PROJECTED}[]", VOLUMES, volumes.projection),
-    (f"{_PROJECTED}[].secret|configMap", VOLUMES, volumes.named_projection),
+    (f"{_PROJECTED}[].secret|configMap", VOLUMES, volumes.check_projection_name),
     (f"{_PROJECTED}[].secret|configMap.items[]", VOLUMES, volumes.file_path),
     (f"{_PROJECTED}[].downwardAPI.items[]", VOLUMES, volumes.downward_item),
     (f"{_PROJECTED}[].serviceAccountToken", VOLUMES, volumes.token),
@@ -228,8 +230,8 @@ _PARTS: Final[tuple[tuple[str, str, Part], ...]] = (
     ("spec.resources", QUANTITIES, amounts.pod_resources),
     ("spec.resources.limits|requests", QUANTITIES, amounts.amounts),
     ("spec.resources", LIMITS, amounts.limits),
-    ("spec.nodeSelector", PLACEMENT, placement.selected_labels),
-    (f"{_NODES}.{_REQUIRED}", PLACEMENT, placement.required_terms),
+    ("spec.nodeSelector", PLACEMENT, placement.check_selector_labels),
+    (f"{_NODES}.{_REQUIRED}", PLACEMENT, placement.check_required_terms),
     (f"{_NODES}.{_REQUIRED}.{_TERMS}[]", PLACEMENT, placement.node_requirement),
     (
         f"{_NODES}.{_PREFERRED}[].preference.matchExpressions[]",
@@ -244,7 +246,7 @@ _PARTS: Final[tuple[tuple[str, str, Part], ...]] = (
         for at in (f"{_SPREAD}[]", *_POD_TERMS)
         for below, part in (
             ("", placement.label_keys),
-            (f".{_SELECTORS}.matchLabels", placement.selected_labels),
+            (f".{_SELECTORS}.matchLabels", placement.check_selector_labels),
             (f".{_SELECTORS}.matchExpressions[]", placement.label_requirement),
         )
     ),

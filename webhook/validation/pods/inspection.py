@@ -94,7 +94,7 @@ def walk(place: Field, node: Node, pod: Pod) -> None:  # noqa: C901 - one hot lo
             if below.check is None:
                 walk(Field(item, place, key), below, pod)
             elif advice := below.check(item):
-                message = f"{key} is {shown(item)}: {advice}"
+                message = f"{key} is {format_value(item)}: {advice}"
                 pod.report(below.family, Fault(Field(item, place, key), message))
     elif type(value) is list and node.entries is not None:
         below = node.entries
@@ -102,7 +102,7 @@ def walk(place: Field, node: Node, pod: Pod) -> None:  # noqa: C901 - one hot lo
             if below.check is None and type(item) is dict:
                 walk(Field(item, place, index), below, pod)
             elif below.check and item is not None and (advice := below.check(item)):
-                message = f"{place.token} has {shown(item)}: {advice}"
+                message = f"{place.token} has {format_value(item)}: {advice}"
                 pod.report(below.family, Fault(Field(item, place, index), message))
 
 
@@ -136,7 +136,7 @@ def _nodes(root: Node, path: str) -> list[Node]:
     return nodes
 
 
-def shown(value: object) -> str:
+def format_value(value: object) -> str:
     """Return a value for a message, cut to the maximum length."""
     if type(value) is str:
         return f'"{_cut(value)}"'
@@ -151,7 +151,7 @@ def _cut(text: str) -> str:
 
 def wrong(place: Field, advice: str) -> Fault:
     """Return the fault of a field whose text is not valid."""
-    return Fault(place, f"{place.token} is {shown(place.text)}: {advice}")
+    return Fault(place, f"{place.token} is {format_value(place.text)}: {advice}")
 
 
 def whole(place: Field) -> int | None:

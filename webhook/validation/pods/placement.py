@@ -7,7 +7,7 @@ from webhook.api.formats import is_label_value, is_qualified_name
 from webhook.api.review import FORBIDDEN, REQUIRED
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
-from webhook.validation.pods.inspection import Part, Pod, shown, wrong
+from webhook.validation.pods.inspection import Part, Pod, format_value, wrong
 from webhook.validation.pods.value_checks import KEY_ADVICE, VALUE_ADVICE
 
 _LISTS: Final = ("In", "NotIn")
@@ -16,25 +16,25 @@ _NUMBERS: Final = ("Gt", "Lt")
 _EFFECT: Final = "NoExecute"
 
 
-def selected_labels(selected: Field, _: Pod) -> Iterator[Fault]:
+def check_selector_labels(selected: Field, _: Pod) -> Iterator[Fault]:
     """Report keys and values that cannot be labels."""
     for name, value in selected.map.items():
         if not is_qualified_name(name):
-            yield Fault(selected.key(name), f"key is {shown(name)}: {KEY_ADVICE}")
+            yield Fault(selected.key(name), f"key is {format_value(name)}: {KEY_ADVICE}")
         if type(value) is str and not is_label_value(value):
             yield _bad_value(selected.key(name))
 
 
 def _bad_key(field: Field) -> Fault:
-    return Fault(field, f"key is {shown(field.text)}: {KEY_ADVICE}")
+    return Fault(field, f"key is {format_value(field.text)}: {KEY_ADVICE}")
 
 
 def _bad_value(field: Field) -> Fault:
     advice = "replace the placeholder" if "$" in field.text else VALUE_ADVICE
-    return Fault(field, f"value is {shown(field.text)}: {advice}")
+    return Fault(field, f"value is {format_value(field.text)}: {advice}")
 
 
-def required_terms(affinity: Field, _: Pod) -> Iterator[Fault]:
+def check_required_terms(affinity: Field, _: Pod) -> Iterator[Fault]:
     """Report a required node affinity without terms."""
     terms = affinity / "nodeSelectorTerms"
     if type(affinity.value) is dict and not terms.value:
@@ -95,10 +95,12 @@ def toleration(each: Field, _: Pod) -> Iterator[Fault]:
     if name.text and not is_qualified_name(name.text):
         yield _bad_key(name)
     elif not name.text and kind != "Exists":
-        message = f"a toleration without key has operator {shown(kind)}: write Exists"
+        message = f"a toleration without key has operator {format_value(kind)}: write Exists"
         yield Fault(operator, message)
     if kind == "Exists" and value.text:
-        message = f"toleration Exists has value {shown(value.text)}: remove it, or write Equal"
+        message = (
+            f"toleration Exists has value {format_value(value.text)}: remove it, or write Equal"
+        )
         yield Fault(value, message)
     elif kind in ("", "Equal"):
         if not is_label_value(value.text):

@@ -13,7 +13,7 @@ from webhook.api.review import DUPLICATE, REQUIRED
 from webhook.validation.cluster import GROUPS_MAX, Cluster, Group
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
-from webhook.validation.pods.containers import PADDED, padded, source_of
+from webhook.validation.pods.containers import PADDED, is_padded, source_of
 from webhook.validation.pods.families import IMAGES, NAMES, PORTS, VARIABLES
 from webhook.validation.pods.fields import CONTAINER, TEMPLATE
 from webhook.validation.pods.inspection import Pod, walk, whole, wrong
@@ -52,14 +52,14 @@ def head_and_workers(cluster: Cluster, *, sidecar: bool = False) -> Iterator[Pod
     head.taken = dict.fromkeys([_AUTOSCALER] * autoscaling + [_SUBMITTER] * sidecar, True)
     for fault in _head_names(head, cluster):
         head.report(NAMES, fault)
-    yield _walked(head)
+    yield _inspect_pod(head)
     if autoscaling:
         yield _autoscaler(cluster, head)
     yield from _options(cluster)
     for group in islice(cluster.groups, GROUPS_MAX):
         pod = _pod(group, forced=forced)
         pod.added, pod.taken = added, _ADDED_TO_WORKERS
-        yield _walked(pod)
+        yield _inspect_pod(pod)
 
 
 def submitter(template: Field) -> Pod:
@@ -92,7 +92,7 @@ def _without(template: Field, *names: str) -> Field:
     return Field({**template.map, "spec": remaining_fields}, template.parent, template.token)
 
 
-def _walked(pod: Pod) -> Pod:
+def _inspect_pod(pod: Pod) -> Pod:
     walk(pod.template, TEMPLATE, pod)
     for fault in _metrics_port(pod) if (pod.spec / "hostNetwork").flag else ():
         pod.report(PORTS, fault)
@@ -136,7 +136,7 @@ def _autoscaler(cluster: Cluster, head: Pod) -> Pod:
     if image.value == "":
         message = "image is empty: remove it, or name an image"
         pod.report(IMAGES, Fault(image, message, REQUIRED))
-    elif padded(image):
+    elif is_padded(image):
         pod.report(IMAGES, Fault(image, PADDED))
     return pod
 

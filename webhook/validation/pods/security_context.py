@@ -7,7 +7,7 @@ from typing import Final
 from webhook.api.review import FORBIDDEN, REQUIRED
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
-from webhook.validation.pods.inspection import Pod, shown, wrong
+from webhook.validation.pods.inspection import Pod, format_value, wrong
 from webhook.validation.pods.value_checks import descends
 
 _SYSCTL: Final = re.compile(r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?")
@@ -55,14 +55,16 @@ def kernel_parameter(sysctl: Field, pod: Pod) -> Iterator[Fault]:
     field = sysctl / "name"
     name = field.text
     if len(name) > _SYSCTL_MAX or not _SYSCTL.fullmatch(name):
-        yield Fault(field, f"sysctl is {shown(name)}: write a name such as net.core.somaxconn")
+        yield Fault(
+            field, f"sysctl is {format_value(name)}: write a name such as net.core.somaxconn"
+        )
     for prefixes, shared in _SHARED.items():
         if name.replace("/", ".").startswith(prefixes) and (pod.spec / shared).flag:
-            message = f"sysctl {shown(name)} cannot be set with {shared}: remove one of them"
+            message = f"sysctl {format_value(name)} cannot be set with {shared}: remove one of them"
             yield Fault(field, message)
 
 
-def isolated(users: Field, pod: Pod) -> Iterator[Fault]:
+def check_host_namespaces(users: Field, pod: Pod) -> Iterator[Fault]:
     """Report namespaces of the host that a pod with users of its own cannot share."""
     for field in (pod.spec / name for name in ("hostPID", "hostIPC", "hostNetwork")):
         if users.value is False and field.flag:
@@ -70,7 +72,7 @@ def isolated(users: Field, pod: Pod) -> Iterator[Fault]:
             yield Fault(field, message, FORBIDDEN)
 
 
-def shared_processes(shared: Field, pod: Pod) -> Iterator[Fault]:
+def check_shared_processes(shared: Field, pod: Pod) -> Iterator[Fault]:
     """Report process namespaces that a pod cannot share at the same time."""
     if shared.flag and (pod.spec / "hostPID").flag:
         yield Fault(shared, "shareProcessNamespace and hostPID are true: keep one of them")

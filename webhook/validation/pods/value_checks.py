@@ -10,7 +10,7 @@ from webhook.api.formats import DNS_LABEL_MAX, is_dns_label, is_dns_subdomain
 from webhook.api.review import DUPLICATE
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
-from webhook.validation.pods.inspection import Check, shown, wrong
+from webhook.validation.pods.inspection import Check, format_value, wrong
 
 PORT_MAX: Final = 65535
 INT32_MAX: Final = 2**31 - 1
@@ -115,7 +115,9 @@ def port_or_name(value: Any) -> str:  # noqa: ANN401 - JSON
     return _port(value)
 
 
-def named(listed: Field, noun: str, sound: Callable[[str], bool], advice: str) -> Iterator[Fault]:
+def check_names(
+    listed: Field, noun: str, sound: Callable[[str], bool], advice: str
+) -> Iterator[Fault]:
     """Yield the invalid and the duplicate names of the entries of a list."""
     names: set[str] = set()
     for entry in listed.entries():
@@ -123,7 +125,7 @@ def named(listed: Field, noun: str, sound: Callable[[str], bool], advice: str) -
         if not sound(name.text):
             yield wrong(name, advice)
         elif name.text in names:
-            message = f"another {noun} is named {shown(name.text)}: rename one of them"
+            message = f"another {noun} is named {format_value(name.text)}: rename one of them"
             yield Fault(name, message, DUPLICATE)
         elif name.text:
             names.add(name.text)

@@ -9,8 +9,8 @@ from webhook.api.review import FORBIDDEN, REQUIRED
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.pods.containers import field_ref, resource_ref
-from webhook.validation.pods.inspection import Pod, shown, whole, wrong
-from webhook.validation.pods.value_checks import DNS_LABEL_ADVICE, is_local, named
+from webhook.validation.pods.inspection import Pod, format_value, whole, wrong
+from webhook.validation.pods.value_checks import DNS_LABEL_ADVICE, check_names, is_local
 
 _VOLUME_FIELDS: Final = frozenset({
     "metadata.name", "metadata.namespace", "metadata.uid", "metadata.labels",
@@ -34,7 +34,7 @@ REQUIRED_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
 
 def volumes(listed: Field, _: Pod) -> Iterator[Fault]:
     """Report volumes with two sources, and names that are invalid or duplicate."""
-    yield from named(listed, "volume", is_dns_label, DNS_LABEL_ADVICE)
+    yield from check_names(listed, "volume", is_dns_label, DNS_LABEL_ADVICE)
     for volume in listed.entries():
         sources = [
             name for name, value in volume.map.items() if name != "name" and value is not None
@@ -56,7 +56,7 @@ def empty_dir(held: Field, _: Pod) -> Iterator[Fault]:
     """Report a negative limit."""
     size = held / "sizeLimit"
     if (read_quantity(size.value) or 0) < 0:
-        yield Fault(size, f"sizeLimit is {shown(size.value)}: write 0 or more")
+        yield Fault(size, f"sizeLimit is {format_value(size.value)}: write 0 or more")
 
 
 def claim(held: Field, _: Pod) -> Iterator[Fault]:
@@ -102,7 +102,7 @@ def projection(held: Field, _: Pod) -> Iterator[Fault]:
         yield Fault(held, f"it has {' and '.join(source_names)}: keep one source", FORBIDDEN)
 
 
-def named_projection(held: Field, _: Pod) -> Iterator[Fault]:
+def check_projection_name(held: Field, _: Pod) -> Iterator[Fault]:
     """Report a Secret or ConfigMap without a name."""
     if not (held / "name").text:
         yield Fault(held / "name", f"{held.token} has no name: set it", REQUIRED)
