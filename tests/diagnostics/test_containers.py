@@ -62,7 +62,7 @@ CASES: dict[str, tuple[Object, bool, str, str, str]] = {
         crashed("wait-gcs-ready", reason="OOMKilled", code=137),
         True,
         "wait-gcs-ready: OOMKilled, exit code 137, at its memory limit of 256Mi, after 5 restarts",
-        "KubeRay adds this container: set startup.raiseWaitGcsReady to true and request more memory",
+        "KubeRay adds this container: set startup.raiseWaitGcsReady to true and request more",
         f"kubectl describe pod -n team {HOST}",
     ),
     "KubeRay's container with an error": (
