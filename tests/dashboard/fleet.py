@@ -19,7 +19,7 @@ class Fleet:
         self.clusters: list[Object] = []
         self.heads: list[Object] = []
         self.services: list[Object] = []
-        self.nodes: list[Object] = []
+        self.nodes = [_node(scene.pods["llama-head"], "pool-of-heads")]
         self.namespaces = scene.namespaces
         self.replicas: list[list[Object]] = []
         (group,) = scene.cluster["spec"]["workerGroupSpecs"]

@@ -237,6 +237,8 @@ async def test_a_server_that_goes_away_and_comes_back_is_followed_again(
     api.put(PODS, a_pod("pod-0", identity(0)))
     async with following(api) as f:
         await eventually(lambda: api.watching == 2)
+        lists = f.pods.lists  # more than one if the machine was too busy for the first
+        caplog.clear()
         await api.down()
         await eventually(lambda: f.pods.errors.get("refused", 0) >= 8)
         assert f.synced
@@ -244,7 +246,7 @@ async def test_a_server_that_goes_away_and_comes_back_is_followed_again(
         api.put(PODS, a_pod("pod-1", identity(1)))
         await api.up()
         await eventually(lambda: len(f.members) == 2)
-        assert f.pods.lists == 1
+        assert f.pods.lists == lists
     reasons = [line.rsplit("(", 1)[1].split(")")[0] for line in pod_lines(caplog) if "next" in line]
     assert reasons in (["disconnected", "refused"], ["refused"])
 
