@@ -196,7 +196,9 @@ def test_one_click_tells_what_a_host_was_given_and_why(page: Page) -> None:
     assert box
     assert section
     assert section["x"] + section["width"] <= box["x"], "the list is beside it"
-    expect(panel.locator("li", has_text="TPU_WORKER_ID=1")).to_contain_text("index of the host in its slice")
+    expect(panel.locator("li", has_text="TPU_WORKER_ID=1")).to_contain_text(
+        "index of the host in its slice"
+    )
     page.keyboard.press("Escape")
     expect(panel).to_be_hidden()
     page.locator("a.host.missing").click()
