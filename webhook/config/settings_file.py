@@ -93,8 +93,8 @@ def read_rules(file: str) -> RuleSettings:
     try:
         kuberay = parse_kuberay(rules.kuberay)
     except ValueError:
-        text = f"validation.kuberay is {rules.kuberay!r}: write a release such as 1.6"
-        raise InputError(f"{file}: {text}") from None
+        problem = f"validation.kuberay is {rules.kuberay!r}: write a release such as 1.6"
+        raise InputError(f"{file}: {problem}") from None
     levels: dict[str, Any] = {name: on_or_off(level) for name, level in rules.levels.items()}
     settings = RuleSettings(levels, rules.gates, TIME_ZONES, kuberay=kuberay)
     if problems := unknown_names(settings):

@@ -178,9 +178,9 @@ def review_application(
 
 def _handle_errors(app: FastAPI, observer: Observer, paths: str) -> None:
     def refuse(status: int, text: str, headers: Mapping[str, str] | None = None) -> Response:
-        text = shorten(text, _REFUSAL)
-        observer.refused(status, text)
-        return PlainTextResponse(text, status, headers)
+        message = shorten(text, _REFUSAL)
+        observer.refused(status, message)
+        return PlainTextResponse(message, status, headers)
 
     @app.exception_handler(StarletteHTTPException)
     async def handle_http_error(_: Request, error: StarletteHTTPException) -> Response:
