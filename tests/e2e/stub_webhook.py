@@ -39,6 +39,8 @@ class StubWebhook:
         stub = self
 
         class Handler(BaseHTTPRequestHandler):
+            timeout = 30  # ends the thread of a connection that the client leaves open
+
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 answer = json.dumps(stub._answer(self.path, json.loads(body))).encode()

@@ -115,6 +115,8 @@ def answering(
     over = Event()
 
     class Handler(BaseHTTPRequestHandler):
+        timeout = 30  # ends the thread of a connection that the client leaves open
+
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["Content-Length"]))
             if not status:
