@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from webhook.api.failures import InputError
 from webhook.config.configuration import Settings, known, schema
-from webhook.config.settings_file import read_settings_file
+from webhook.config.settings_file import SECTIONS, read_settings_file
 
 PREFIX: Final = "RAY_WEBHOOK_"
 """Prefix of all environment variables."""
@@ -34,21 +34,7 @@ _OF_ALL: Final = (
     "namespaces",
 )
 PROCESSES: Final[Mapping[str, tuple[str, ...]]] = {
-    "serve": (
-        "installation",
-        "serving",
-        "tls",
-        "log",
-        "validation",
-        "affinity",
-        "startup",
-        "termination",
-        "disruption",
-        "topology",
-        "standalone",
-        "state",
-        *_OF_ALL,
-    ),
+    "serve": SECTIONS,
     "controller": (
         "installation.name",
         "installation.namespace",
