@@ -27,6 +27,7 @@ from tests.mutation.strategies import OTHERS, Case, cases
 from webhook.admission.pod_handler import PodDecision, PodHandler
 from webhook.api import names
 from webhook.api.formats import is_dns_label, is_label_value
+from webhook.api.objects import WAIT_FOR_HEAD_MOST
 from webhook.api.quantity import parse_quantity
 from webhook.api.review import Denied
 from webhook.cli.files import read_manifests
@@ -47,7 +48,6 @@ from webhook.mutation.edit import (
     SetPreStop,
     Warn,
 )
-from webhook.mutation.head_wait import MOST
 from webhook.mutation.pipeline import edits
 from webhook.mutation.ray_pod import DEFAULT_POLICY
 from webhook.reservation.stores import at_once
@@ -288,7 +288,7 @@ def _drop_amounts(old: Object, new: Object) -> None:
         assert mine.keys() == theirs.keys()
         for resource in mine.keys() & {"cpu", "memory"}:
             low, high = parse_quantity(mine.pop(resource)), parse_quantity(theirs.pop(resource))
-            assert low == high or low < high <= parse_quantity(MOST[resource])
+            assert low == high or low < high <= parse_quantity(WAIT_FOR_HEAD_MOST[resource])
 
 
 def _drop_hook(old: Object, new: Object) -> None:

@@ -343,12 +343,23 @@ class RayClusterSpec(Struct, rename="camel", frozen=True, gc=False):
     worker_group_specs: list[WorkerGroup] | None = None
 
 
+WAIT_FOR_HEAD_AMOUNTS: Final = {"cpu": "200m", "memory": "256Mi"}
+"""The requests and limits that KubeRay gives the container that waits for the head.
+
+https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
+(`DefaultWorkerPodTemplate`)
+"""
+WAIT_FOR_HEAD_MOST: Final = {"cpu": "900m", "memory": "1Gi"}
+"""The maximum to which this webhook raises them. The static CPU manager pins whole CPUs of a
+Guaranteed pod, also those of init containers, so a whole CPU could have a node refuse the pod.
+"""
+
 RAYCLUSTER_BYTES_MAX: Final = 384 * 1024
 """Of a RayCluster that is read: the event loop decodes and reads one of that size within 5 ms. A
 worker group with its template has 1 to 3 KiB.
 """
 RAYCLUSTER_WRITTEN_BYTES_MAX: Final = 320 * 1024
-"""Of what users write of a RayCluster. The rest is room for its status and managed fields."""
+"""Of what users write of a RayCluster. The rest is for its status and managed fields."""
 
 
 class RayCluster(Struct, frozen=True, gc=False):

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from webhook.api import names
-from webhook.api.objects import RayCluster, WorkerGroup
+from webhook.api.objects import WAIT_FOR_HEAD_AMOUNTS, RayCluster, WorkerGroup
 from webhook.groups.identity import MAX_HOSTS
 from webhook.groups.naming import pod_prefix, replica_name
 
@@ -157,13 +157,15 @@ def _complete(spec: Object, cluster: str, namespace: str, *, head: bool) -> None
         inits = spec["initContainers"] = spec.get("initContainers") or []
         for init in inits:
             init["env"] = [*(init.get("env") or []), *_values(address)]
-        few = {"cpu": "200m", "memory": "256Mi"}
         waiting = {
             "name": names.WAIT_FOR_HEAD,
             "image": ray.get("image"),
             "command": ["/bin/bash", "-c", "--"],
             "env": [*copy.deepcopy(written), *_values(address)],
-            "resources": {"limits": few, "requests": few.copy()},
+            "resources": {
+                "limits": {**WAIT_FOR_HEAD_AMOUNTS},
+                "requests": {**WAIT_FOR_HEAD_AMOUNTS},
+            },
         }
         inits.append(waiting)
     present = {variable.get("name") for variable in written}

@@ -6,21 +6,17 @@ https://github.com/ray-project/kuberay/issues/5138
 from typing import Final
 
 from webhook.api import names
-from webhook.api.objects import Resources
+from webhook.api.objects import WAIT_FOR_HEAD_MOST, Resources
 from webhook.api.quantity import read_quantity
 from webhook.mutation.edit import Edit, SetAmount
 from webhook.mutation.ray_pod import Replica
 
-MOST: Final = {"cpu": "900m", "memory": "1Gi"}
-"""The maximum of each resource. The static CPU manager pins whole CPUs of a Guaranteed pod, also
-those of init containers, so a whole CPU could have a node refuse the pod.
-"""
 _NONE: Final = Resources()
 
 
 def replica_edits(replica: Replica) -> list[Edit]:
     """Return the requests and limits of `wait-gcs-ready`: as much as Ray's container requests, up
-    to `MOST`, and never less than they are.
+    to `WAIT_FOR_HEAD_MOST`, and never less than they are.
 
     It imports Ray, which takes a minute with KubeRay's 200m, and more than its 256Mi with some
     images. Init containers end before Ray's container starts, and a pod requests the maximum of
@@ -33,7 +29,7 @@ def replica_edits(replica: Replica) -> list[Edit]:
         return []
     ray, wait = (slot.container.resources or _NONE for slot in (replica.ray, slots[0]))
     edits: list[Edit] = []
-    for resource, most in MOST.items():
+    for resource, most in WAIT_FOR_HEAD_MOST.items():
         amount = _least(ray, resource, most)
         if amount is not None:
             why = f"what Ray's container requests, at most {most}"

@@ -6,11 +6,11 @@ from typing import Any, Final
 from msgspec import Struct
 
 from webhook.api import names
-from webhook.api.objects import ALWAYS
+from webhook.api.objects import ALWAYS, WAIT_FOR_HEAD_AMOUNTS, WAIT_FOR_HEAD_MOST
 from webhook.api.quotas import CONTAINER, Limits, Thousandths, thousandths
 from webhook.validation.cluster import UNBOUNDED, Cluster, Group
 from webhook.validation.field import Field
-from webhook.validation.ray_object import K8S_JOB, SIDECAR, Job, RayObject
+from webhook.validation.ray_object import SIDECAR, Job, RayObject
 
 _CPU: Final = "cpu"
 _MEMORY: Final = "memory"
@@ -21,9 +21,8 @@ _MI: Final = 2**20 * 1000
 # (`DefaultWorkerPodTemplate`, `BuildAutoscalerContainer`)
 # https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/job.go
 # (`GetDefaultSubmitterContainer`)
-_WAITING: Final = {_CPU: 200, _MEMORY: 256 * _MI}
-_WAITING_MOST: Final = {_CPU: 900, _MEMORY: 1024 * _MI}
-"""The amounts to which the webhook raises those of the container that waits for the head."""
+_WAITING: Final = thousandths(WAIT_FOR_HEAD_AMOUNTS)
+_WAITING_MOST: Final = thousandths(WAIT_FOR_HEAD_MOST)
 _AUTOSCALER: Final = {_CPU: 500, _MEMORY: 512 * _MI}
 _SUBMITTER_REQUESTS: Final = {_CPU: 500, _MEMORY: 200 * _MI}
 _SUBMITTER_LIMITS: Final = {_CPU: 1000, _MEMORY: 1024 * _MI}
@@ -80,7 +79,7 @@ def read_pods(ray_object: RayObject, limits: Iterable[Limits]) -> list[PodAmount
     if cluster is not None and (job is None or not job.selects):
         pods.append(_head(cluster, job))
         pods += [_worker(group, cluster.autoscaling) for group in cluster.groups]
-    if job is not None and job.mode in ("", K8S_JOB):
+    if job is not None and job.has_submitter_pod:
         pods.append(_submitter(job))
     for pod in pods:
         _complete(pod, defaults, raised=ray_object.settings.raise_wait_gcs_ready)

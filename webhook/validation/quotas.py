@@ -11,7 +11,7 @@ from webhook.api.quotas import CONTAINER, Limits, NamespaceLimits, Quota, ScopeT
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.pod_amounts import PodAmounts, read_pods
-from webhook.validation.ray_object import K8S_JOB, RayObject
+from webhook.validation.ray_object import RayObject
 
 _PODS: Final = ("pods", "count/pods")
 _COMPUTE: Final = ("cpu", "memory", "ephemeral-storage")
@@ -179,7 +179,7 @@ def _objects(growth: Growth) -> dict[str, int]:
     if growth.old is not None and not growth.second:
         return {}
     cluster = new.cluster is not None and new.kind != names.RAYCLUSTER_KIND
-    submits = new.job is not None and new.job.mode in ("", K8S_JOB)
+    submits = new.job is not None and new.job.has_submitter_pod
     return {
         name: 1
         for name, is_created in (

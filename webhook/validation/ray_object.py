@@ -52,10 +52,14 @@ class Job(Struct, dict=True):
         return Field(self.runtime_env.value, self.field, "runtimeEnvYAML")
 
     @property
+    def has_submitter_pod(self) -> bool:
+        """Return whether a pod of its own submits the job."""
+        return self.mode in ("", K8S_JOB)
+
+    @property
     def submitter(self) -> Field:
         """The template of the pod that submits the job, which only one mode has."""
-        templated = self.mode in ("", K8S_JOB)
-        return self.field / "submitterPodTemplate" if templated else _NOWHERE
+        return self.field / "submitterPodTemplate" if self.has_submitter_pod else _NOWHERE
 
     @property
     def submitter_container(self) -> Field:
