@@ -199,18 +199,21 @@ def test_a_host_name_in_the_template_of_several_hosts_is_found_before_the_pods_a
 
 @pytest.mark.parametrize(("hosts", "number", "profiles", "warned"), [
     (2, "4", "", True), (2, "2", "", False), (2, "", "", False), (1, "4", "", False),
-    (2, "4", "none", False),
+    (2, "4", "none", False), (2, "2:4", "", False), (2, "1:2", "", False), (2, "3:4", "", True),
+    (2, "$(HOSTS)", "", False), (2, "two", "", True), (2, "2:", "", False), (2, ":2", "", True),
 ])  # fmt: skip
+@pytest.mark.parametrize("name", ["NNODES", "PET_NNODES"])
 @pytest.mark.parametrize("build", [lambda cluster: cluster, a_job, a_service])
 def test_another_number_of_hosts_in_the_template_is_wrong_in_every_kind(
     build: Callable[[ClusterBuilder], Built],
     hosts: int,
     number: str,
     profiles: str,
+    name: str,
     *,
     warned: bool,
 ) -> None:
-    cluster = a_cluster().group(hosts=hosts).device("nvidia.com/gpu", 8).env("NNODES", number)
+    cluster = a_cluster().group(hosts=hosts).device("nvidia.com/gpu", 8).env(name, number)
     built = build(cluster).annotation("admission.ray.io/profiles", profiles)
     path = ".env[0].value"
     paths = [finding.path for finding in findings(built, "identity-by-hand")]
@@ -230,8 +233,12 @@ def test_accelerators_that_are_nearly_one_of_tpus(accelerator: str, near: str) -
 
 
 @pytest.mark.parametrize(("accelerator", "near"), [
-    ("nvidia-h100", "nvidia-h100-80gb"), ("nvidia_l4", "nvidia-l4"), ("nvidia-b200", ""),
+    ("nvidia-h200", "nvidia-h200-141gb"), ("nvidia_l4", "nvidia-l4"), ("nvidia-b200", ""),
     ("NVIDIA-TESLA-T4", "nvidia-tesla-t4"), ("nvidia-x1", ""), ("mine", ""),
+    ("nvidia-a100", "nvidia-tesla-a100 or nvidia-a100-80gb"), ("tesla-t4", "nvidia-tesla-t4"),
+    ("nvidia-tesla-a100-80gb", "nvidia-a100-80gb"), ("nvidia-a100-40gb", "nvidia-tesla-a100"),
+    ("H100", "nvidia-h100-80gb or nvidia-h100-mega-80gb"), ("nvidia-l40s", ""), ("nvidia", ""),
+    ("nvidia-", ""), ("t", ""),
 ])  # fmt: skip
 @pytest.mark.parametrize("build", [lambda cluster: cluster, a_job, a_service])
 def test_accelerators_in_a_required_affinity_are_judged_too(
@@ -243,7 +250,25 @@ def test_accelerators_in_a_required_affinity_are_judged_too(
     cluster = a_cluster().group().pod(affinity={"nodeAffinity": required})
     cluster.device("nvidia.com/gpu", 1)
     messages = [finding.message for finding in findings(build(cluster), "accelerator-unknown")]
-    assert [message.rpartition(" ")[2] for message in messages] == ([f"{near}?"] if near else [])
+    meant = [message.partition("did you mean ")[2] for message in messages]
+    assert meant == ([f"{near}?"] if near else [])
+
+
+@pytest.mark.parametrize(("values", "paths"), [
+    (["nvidia-tesla-a100", "nvidia-a100"], []), (["nvidia-h100", "nvidia-h100-mega-80gb"], []),
+    (["nvidia-l4", "nvidia-h100"], ["values[1]"]),
+    (["nvidia-t4", "nvidia_l4"], ["values[0]", "values[1]"]),
+])  # fmt: skip
+def test_a_list_with_the_right_name_of_an_accelerator_is_not_reported(
+    values: list[str], paths: list[str]
+) -> None:
+    key = "cloud.google.com/gke-accelerator"
+    terms = [{"matchExpressions": [{"key": key, "operator": "In", "values": values}]}]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    cluster = a_cluster().group().pod(affinity={"nodeAffinity": required})
+    cluster.device("nvidia.com/gpu", 1)
+    listed = [finding.path for finding in findings(cluster, "accelerator-unknown")]
+    assert [path.rpartition(".")[2] for path in listed] == paths
 
 
 @pytest.mark.parametrize(("hosts", "head", "profiles", "warned"), [
@@ -255,8 +280,24 @@ def test_the_head_is_no_host_of_a_rendezvous(
 ) -> None:
     cluster = a_cluster().group(hosts=hosts).device("nvidia.com/gpu", 8)
     cluster.head_container(resources={"limits": {"nvidia.com/gpu": head}})
-    built = cluster.annotation("admission.ray.io/profiles", profiles)
-    assert bool(findings(built, "head-not-counted")) is warned
+    for built, runs_jobs in ((a_job(cluster), True), (a_service(cluster), False), (cluster, True)):
+        built.annotation("admission.ray.io/profiles", profiles)
+        assert bool(findings(built, "head-not-counted")) is (warned and runs_jobs)
+    serving = cluster.annotation("ray.io/enable-serve-service", "true")
+    assert not findings(serving, "head-not-counted")
+
+
+@pytest.mark.parametrize("fields", [
+    {"rayStartParams": {"num-gpus": "0"}}, {"rayStartParams": {"num-gpus": "0.0"}},
+    {"resources": {"GPU": "0"}},
+])  # fmt: skip
+@pytest.mark.parametrize("is_head", [True, False])
+def test_no_job_runs_where_ray_offers_no_gpus(fields: Json, *, is_head: bool) -> None:
+    cluster = a_cluster().group(hosts=2, **({} if is_head else fields))
+    cluster.device("nvidia.com/gpu", 8)
+    cluster.head_container(resources={"limits": {"nvidia.com/gpu": 8}})
+    built = cluster.head(**fields) if is_head else cluster
+    assert not findings(built, "head-not-counted")
 
 
 @pytest.mark.parametrize("amount", ["0.5", "-1", "500m", -1, 1.5])

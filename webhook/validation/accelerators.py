@@ -5,7 +5,7 @@ identities set by hand.
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.accelerators.devices import IDENTITIES, NEURON, NEURON_CORE, TPU, device_of
+from webhook.accelerators.devices import GPU, IDENTITIES, NEURON, NEURON_CORE, TPU, device_of
 from webhook.accelerators.profiles import NONE
 from webhook.accelerators.slices import (
     GENERATIONS,
@@ -30,6 +30,7 @@ from webhook.groups.naming import (
     count_addresses,
     too_large,
 )
+from webhook.validation.capacity import read_capacity
 from webhook.validation.cluster import Cluster, Group
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
@@ -47,7 +48,12 @@ _GKE_GPUS: Final = (
     "nvidia-rtx-pro-6000",
 )  # fmt: skip
 """GKE's values of the node label of GPUs; others are not judged unless they are nearly one."""
-_BY_HAND: Final = frozenset((*IDENTITIES, names.NNODES))
+_SIZES: Final = {"nvidia-tesla-a100": "a100-40gb"}
+"""The models of GPUs whose names lack the size of their memory."""
+_BRANDS: Final = ("nvidia-", "tesla-")
+_COUNTS: Final = (names.NNODES, names.PET_NNODES)
+"""Variables with the number of hosts of a job; a range such as `1:4` contains it."""
+_BY_HAND: Final = frozenset((*IDENTITIES, *_COUNTS))
 _POOLS: Final = (names.NODE_POOL, names.COMPUTE_CLASS)
 """Node labels that select nodes of a single machine type, and so of a single TPU generation."""
 
@@ -227,19 +233,22 @@ def accelerator_unknown(cluster: Cluster) -> Iterator[Fault]:
     """An accelerator in a node selector or a required node affinity that GKE does not have, and
     that is nearly the name of one.
 
-    No node has the label, so the pods stay Pending. Examples are `tpu-v4` and `tpu_v4_podslice` for
-    `tpu-v4-podslice`, and `nvidia-h100` for `nvidia-h100-80gb`.
+    No node has the label, so the pods stay Pending unless the affinity lists other values. Examples
+    are `tpu-v4` and `tpu_v4_podslice` for `tpu-v4-podslice`, and `nvidia-h100` for
+    `nvidia-h100-80gb`. A list that also contains the right name is not reported.
 
     https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus
     """
     for group in cluster.everyone:
-        for label, field in _list_selected_accelerators(group):
+        selected_accelerators = list(_list_selected_accelerators(group))
+        selected_names = {field.text for _, field in selected_accelerators}
+        for label, field in selected_accelerators:
             value = field.text
-            near = (
-                _nearest_tpu(value) if label == names.NODE_TPU_ACCELERATOR else _nearest_gpu(value)
-            )
-            if near:
-                yield Fault(field, f"there is no accelerator {value[:40]}: did you mean {near}?")
+            nearest = _nearest_tpus if label == names.NODE_TPU_ACCELERATOR else _nearest_gpus
+            near = nearest(value)
+            if near and selected_names.isdisjoint(near):
+                meant = " or ".join(near[:2])
+                yield Fault(field, f"there is no accelerator {value[:40]}: did you mean {meant}?")
 
 
 def _list_selected_accelerators(group: Group) -> Iterator[tuple[str, Field]]:
@@ -252,18 +261,26 @@ def _list_selected_accelerators(group: Group) -> Iterator[tuple[str, Field]]:
                 yield from ((label, value) for value in (expression / "values").items())
 
 
-def _nearest_tpu(value: str) -> str:
-    return nearest_accelerator(value) if value and generation_of(value) is None else ""
+def _nearest_tpus(value: str) -> list[str]:
+    near = nearest_accelerator(value) if value and generation_of(value) is None else ""
+    return [near] if near else []
 
 
-def _nearest_gpu(value: str) -> str:
-    """Return the accelerator that an invalid name stands for, such as nvidia-h100-80gb for
-    nvidia-h100 or nvidia_h100_80gb; empty for any other name.
+def _nearest_gpus(value: str) -> list[str]:
+    """Return the accelerators that an invalid name may stand for, such as nvidia-tesla-a100 and
+    nvidia-a100-80gb for nvidia-a100.
     """
-    name = value.lower().replace("_", "-")
     if not value or value in _GKE_GPUS:
-        return ""
-    return next((gpu for gpu in _GKE_GPUS if gpu == name or gpu.startswith(f"{name}-")), "")
+        return []
+    model = _model(value.lower().replace("_", "-"))
+    return [gpu for gpu in _GKE_GPUS if f"{_SIZES.get(gpu, _model(gpu))}-".startswith(f"{model}-")]
+
+
+def _model(name: str) -> str:
+    """Return the name of a GPU without its brands."""
+    for brand in _BRANDS:
+        name = name.removeprefix(brand)
+    return name
 
 
 def variables_too_large(cluster: Cluster) -> Iterator[Fault]:
@@ -370,7 +387,8 @@ def identity_by_hand(cluster: Cluster) -> Iterator[Fault]:
 
     All hosts of all replicas then have the same identity, and the slice does not start. With a
     `hostname`, hosts cannot resolve each other. With an `NNODES` other than `numOfHosts`, the hosts
-    of a replica wait for others. A `valueFrom` that reads the pod's own labels is allowed.
+    of a replica wait for others. A `valueFrom` that reads the pod's own labels is allowed, and so
+    is a `$(NAME)`, whose value only the pod has.
 
     https://github.com/ray-project/ray/blob/master/python/ray/_private/accelerators/tpu.py
     """
@@ -382,34 +400,52 @@ def identity_by_hand(cluster: Cluster) -> Iterator[Fault]:
         for container in group.every_container if hosts > 1 else ():
             if container.env.keys().isdisjoint(_BY_HAND):
                 continue
-            rendezvous_values = {names.NNODES: str(hosts)} if _meets(cluster, group) else {}
-            for name, right in {**IDENTITIES, **rendezvous_values}.items():
+            counts = _COUNTS if _meets(cluster, group) else ()
+            for name in (*IDENTITIES, *counts):
                 value = container.literal(name)
-                if value and value != right:
+                right = _counts(value, hosts) if name in _COUNTS else value == IDENTITIES[name]
+                if value and not right and "$(" not in value:
                     message = f"{name} is {value[:12]} on {hosts} hosts: remove it"
                     yield Fault(container.value(name), message)
+
+
+def _counts(value: str, hosts: int) -> bool:
+    """Return whether a number of hosts, or a range of torchrun such as `1:4`, contains `hosts`."""
+    least, _, most = value[:32].partition(":")
+    try:
+        return int(least) <= hosts <= int(most or least)
+    except ValueError:
+        return False
 
 
 def head_not_counted(cluster: Cluster) -> Iterator[Fault]:
     """A head with the devices of a worker group whose hosts meet by `NNODES`.
 
     The variables of the rendezvous count the hosts of a replica of a worker group. A job that also
-    runs on the head waits for a host too many, or leaves the head's devices idle.
+    runs on the head waits for a host too many, or leaves the head's devices idle. Applications of
+    Serve place their replicas themselves, and no job runs on a head that offers Ray no GPUs.
 
     https://docs.pytorch.org/docs/stable/elastic/run.html
     """
     head, profiles = cluster.head, PROFILES.read(cluster.annotations)
-    if not head.rendezvous or head.params.get("num-gpus") == "0":
+    if not head.rendezvous or cluster.serves or _offers_no_gpu(cluster, head):
         return
     listed = profiles and NONE not in profiles
     for group in cluster.groups:
-        for device in group.rendezvous if listed or _meets(cluster, group) else ():
+        runs_jobs = not _offers_no_gpu(cluster, group)
+        for device in group.rendezvous if runs_jobs and (listed or _meets(cluster, group)) else ():
             if head.count(device) == group.count(device):
                 problem = f'NNODES counts hosts of worker group "{group.name[:20]}", not the head'
                 key = next(filter(device.named_by, head.first.limits), "")
                 field = head.first.amounts("limits").key(key) if key else head.pod / "containers"
                 yield Fault(field, f"{problem}: run the job on workers only")
                 return
+
+
+def _offers_no_gpu(cluster: Cluster, group: Group) -> bool:
+    """Return whether Ray starts without GPUs on a group whose pods have some."""
+    capacity = read_capacity(cluster, group)
+    return group.has_gpus and capacity is not None and capacity.amount(GPU.name) == 0
 
 
 def _meets(cluster: Cluster, group: Group) -> bool:

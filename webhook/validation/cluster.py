@@ -208,6 +208,16 @@ class Cluster(Struct, dict=True):
         return (self.field / "enableInTreeAutoscaling").flag
 
     @property
+    def has_serve_service(self) -> bool:
+        """Return whether the object itself asks for a Service for Ray Serve."""
+        return self.annotations.get(names.ENABLE_SERVE_SERVICE) == "true"
+
+    @property
+    def serves(self) -> bool:
+        """Return whether the cluster is for applications of Ray Serve."""
+        return self.has_serve_service or self.owner == names.RAYSERVICE_KIND
+
+    @property
     def autoscaled(self) -> list[Group]:
         """The head and the worker groups if the cluster autoscales."""
         return self.everyone if self.autoscaling else []

@@ -108,8 +108,7 @@ def _serves(cluster: Cluster, name: str) -> bool:
 def _needs_serve(ray_object: RayObject, cluster: Cluster) -> bool:
     """Return whether KubeRay creates a Service for Ray Serve from the ports of the head."""
     service = ray_object.service
-    annotated = cluster.annotations.get(names.ENABLE_SERVE_SERVICE) == "true"
-    return annotated or (service is not None and not _has_own_ports(service))
+    return cluster.has_serve_service or (service is not None and not _has_own_ports(service))
 
 
 def _has_own_ports(service: Service) -> bool:
