@@ -1,11 +1,13 @@
 """README and docs are correct: their commands run, their files exist, and tables match the code."""
 
+import json
 import re
 import shlex
 from pathlib import Path
 
 import pytest
 
+from tests.browser.pictures import FOLDER, TEXTS, WINDOWS, digest_of
 from tests.demo.__main__ import FACTS
 from tests.diagnostics.scenes import Scene
 from tests.pages import COLUMNS, folded, prose
@@ -90,6 +92,16 @@ def test_the_picture_shows_the_names_that_the_webhook_gives() -> None:
     indices = [pod["metadata"]["labels"][names.LABEL_HOST_INDEX] for pod in pods]
     assert [text for text in texts if text.startswith("host ")] == [f"host {i}" for i in indices]
     assert texts.count(f"of {len(pods)}") == len(pods)
+
+
+def test_the_texts_of_the_screenshots_were_written_with_them() -> None:
+    """To take them again: `python -m tests.browser.pictures`."""
+    pictures = json.loads(TEXTS.read_text(encoding="utf-8"))
+    files = sorted(path.stem for path in FOLDER.glob("*.png"))
+    assert files == sorted(pictures) == sorted(WINDOWS)
+    assert {name: digest_of(name) for name in files} == {
+        name: picture["sha256"] for name, picture in pictures.items()
+    }
 
 
 def test_the_demo_shows_what_the_readme_quotes() -> None:

@@ -72,13 +72,18 @@ class Cluster:
 
 
 @contextmanager
-def dashboard(cluster: Cluster, folder: Path, port: int = 0) -> Iterator[str]:
+def dashboard(cluster: Cluster, folder: Path) -> Iterator[str]:
     """Run `ray-webhook dashboard` on a cluster, and yield the address that it prints."""
     config = kubeconfig(folder, cluster.api.port)
-    command = [sys.executable, "-m", "webhook.cli.main", "dashboard", "-A", "--port", f"{port}"]
-    process = subprocess.Popen(
-        [*command, "--kubeconfig", str(config)], stderr=subprocess.PIPE, text=True
-    )
+    with dashboard_process("-A", "--kubeconfig", str(config)) as address:
+        yield address
+
+
+@contextmanager
+def dashboard_process(*flags: str) -> Iterator[str]:
+    """Run `ray-webhook dashboard` on any port, and yield the address that it prints."""
+    command = [sys.executable, "-m", "webhook.cli.main", "dashboard", "--port", "0", *flags]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr is not None
         line = process.stderr.readline()

@@ -12,7 +12,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import LIVE_MS, Shown, opened
 from tests.browser.install import AXE
-from tests.browser.played import Cluster, dashboard
+from tests.browser.pictures import TEXTS, WINDOWS, open_page, text_in, write_state
+from tests.browser.played import Cluster, dashboard, dashboard_process
 from tests.dashboard.fleet import Fleet
 from tests.dashboard.stage import document_of
 from tests.diagnostics.samples import samples
@@ -379,6 +380,16 @@ def test_words_of_a_tenant_stay_words(browser: Browser, tmp_path: Path) -> None:
             expect(page.locator("#panel .problem")).to_contain_text(HOSTILE[:20])
             assert page.evaluate("window.hit") is None
             assert page.locator("img, hx-partial, main script").count() == 0
+
+
+def test_the_pictures_of_the_documentation_show_this_page(browser: Browser, tmp_path: Path) -> None:
+    """To take them again: `python -m tests.browser.pictures`."""
+    state = tmp_path / "state.json"
+    write_state(state)
+    with dashboard_process("--state", str(state)) as address:
+        shown = {name: text_in(open_page(browser, address, name)) for name in WINDOWS}
+    pictures = json.loads(TEXTS.read_text(encoding="utf-8"))
+    assert shown == {name: picture["text"] for name, picture in pictures.items()}
 
 
 def traced(page: Page, browser: Browser, work: Any) -> tuple[list[float], list[int]]:  # noqa: ANN401

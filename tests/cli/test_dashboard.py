@@ -15,13 +15,14 @@ import httpx
 from tests.cli.running import At, Run, Write
 from tests.dashboard.test_following import store
 from tests.diagnostics.samples import samples
-from tests.diagnostics.scenes import Scene
+from tests.diagnostics.scenes import NOW, Scene
 from tests.diagnostics.served import kubeconfig
 from tests.kubeclient.fake_api import (
     PODS,
     RAYCLUSTERS,
     FakeApi,
 )
+from webhook.api.times import text_of
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "webhook.cli.main", "dashboard"]
@@ -66,6 +67,22 @@ def test_files_are_shown_to_whoever_has_the_printed_address() -> None:
             assert "multi-slice" in page.text
             found = client.get(str(page.url.join("/api/v1/status"))).json()
             assert "not in the files" in found["unread"]["events"]
+
+
+def test_a_state_is_shown_as_of_the_time_of_its_file(write: Write) -> None:
+    scene, now = samples()["host-missing"].scene(), text_of(NOW)
+    unread = {"events": "events are forbidden"}
+    state = {"kind": "RayState", "metadata": {"name": "state"}, "now": now, "unread": unread}
+    path = write(state, scene.cluster, *scene.pods.values())
+    with (
+        running("--state", str(path), "--port", "0") as line,
+        httpx.Client(follow_redirects=True, timeout=60) as client,
+    ):
+        page = client.get(address_in(line))
+        assert f'data-now="{now}"' in page.text
+        status = client.get(str(page.url.join("/api/v1/status"))).json()
+    assert status["now"] == now
+    assert status["unread"]["events"] == unread["events"]
 
 
 async def test_a_cluster_is_shown_by_the_users_own_kubeconfig(tmp_path: Path) -> None:

@@ -63,9 +63,9 @@ def test_values_that_the_pod_lacks_or_that_differ_are_marked(said: Said) -> None
     [
         (
             Policy(),
-            ["subdomain=llama-headless", "affinity, apart in=cloud.google.com/gke-nodepool"],
+            ["subdomain=llama-headless", "pod anti-affinity=cloud.google.com/gke-nodepool"],
         ),
-        (Policy(apart="own"), ["affinity, apart in=cloud.google.com/gke-nodepool"]),
+        (Policy(apart="own"), ["pod anti-affinity=cloud.google.com/gke-nodepool"]),
         (Policy(zones=True), ["RAY_NODE_ZONE=<metadata", "RAY_NODE_REGION=<metadata"]),
         (
             Policy(drain_seconds=120),

@@ -33,7 +33,7 @@ class Stage:
         self.object_cache = ObjectCache(ignoring=ignoring)
         self.now = NOW
         self.drawer = HtmlDrawer()
-        source = Stated(Observed([], [], events=[], services=[], nodes=[]).load(ObjectCache()))
+        source = Stated(Observed([], [], events=[], services=[], nodes=[]).load(ObjectCache()), {})
         self.live = Live(source, Examiner(self.object_cache), Board(self.drawer), lambda: self.now)
         for each in observed:
             self.load(each)

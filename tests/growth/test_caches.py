@@ -182,7 +182,7 @@ def test_what_serve_remembers_of_reviews_and_events_is_bounded_in_bytes() -> Non
     "build",
     [
         lambda: controller.build(SETTINGS, io.BytesIO()),
-        lambda: dashboard.build_stated(ObjectCache(), 0),
+        lambda: dashboard.build_stated(ObjectCache(), 0.0, {}, 0),
     ],
     ids=["controller", "dashboard"],
 )

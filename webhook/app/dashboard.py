@@ -3,6 +3,8 @@
 See docs/contributing/decisions/0036-no-headlamp-plugin.md.
 """
 
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from webhook.app.informers import Connected
@@ -43,14 +45,19 @@ def build(load: Load, namespace: str, port: int, *, ignoring: bool) -> Page:
     return page
 
 
-def build_stated(object_cache: ObjectCache, port: int) -> Page:
-    """Return the page of objects read from files."""
-    return _page(Stated(object_cache), object_cache, port)
+def build_stated(
+    object_cache: ObjectCache, now: float, unread: Mapping[str, str], port: int
+) -> Page:
+    """Return the page of objects that were read at `now`, in seconds since the epoch, without
+    `unread` kinds, each with the reason.
+    """
+    return _page(Stated(object_cache, unread), object_cache, port, now)
 
 
-def _page(source: Source, object_cache: ObjectCache, port: int) -> Page:
-    drawer, session = HtmlDrawer(), Session()
-    live = Live(source, Examiner(object_cache), Board(drawer))
+def _page(source: Source, object_cache: ObjectCache, port: int, now: float | None = None) -> Page:
+    drawer, session = HtmlDrawer(now), Session()
+    clock = time.time if now is None else lambda: now
+    live = Live(source, Examiner(object_cache), Board(drawer), clock)
     app = site_application(DashboardSite(live, session, drawer))
     server = HttpServer(app, "127.0.0.1", port)
     return Page(live, session, server, {"page": server, "live": live})

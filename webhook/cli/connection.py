@@ -133,7 +133,7 @@ def state_in(arguments: argparse.Namespace) -> State:
         manifests += path_manifests
     objects = objects_in(manifests, arguments.namespace or "", ignoring=arguments.ignoring)
     now, unread = read_state_metadata(manifests)
-    return State(objects, time.time() if now is None else now, Stated(objects).unread | unread)
+    return State(objects, time.time() if now is None else now, Stated(objects, unread).unread)
 
 
 async def _take(cluster: Cluster) -> State:

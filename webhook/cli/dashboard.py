@@ -41,7 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Serve one person until Ctrl-C."""
     if arguments.state:
-        page = build_stated(state_in(arguments).objects, arguments.port)
+        state = state_in(arguments)
+        page = build_stated(state.objects, state.now, state.unread, arguments.port)
     else:
         path, namespace = place_of(arguments)
         load = load_of(path, arguments.context)

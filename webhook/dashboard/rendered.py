@@ -12,6 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from msgspec import Struct
 
 from webhook.api.formats import many_lines
+from webhook.api.times import text_of
 from webhook.dashboard.query import Query
 from webhook.dashboard.view import (
     STATES,
@@ -42,9 +43,11 @@ def _printable(value: object) -> object:
 
 
 class HtmlDrawer:
-    """Renders views with the templates of this package."""
+    """Renders views with the templates of this package. Ages are as of `now` if it is given, in
+    seconds since the epoch.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, now: float | None = None) -> None:
         environment = Environment(
             loader=PackageLoader("webhook.dashboard"),
             autoescape=True,
@@ -58,6 +61,7 @@ class HtmlDrawer:
         digest = sha256(b"".join(body for body, _ in self.assets.values())).hexdigest()[:10]
         environment.filters["time"] = time_of
         environment.globals["asset"] = lambda name: f"/static/{name}?v={digest}"
+        environment.globals["now"] = text_of(now)
         self._environment = environment
         self._section = environment.get_template("section.html")
 

@@ -69,17 +69,17 @@ class _Collected(Struct, frozen=True):
 
 
 class Stated:
-    """A source without changes."""
+    """A source without changes. `unread` kinds have the reason that the files contain."""
 
     synced = True
     problem = ""
 
-    def __init__(self, objects: ObjectCache) -> None:
+    def __init__(self, objects: ObjectCache, unread: Mapping[str, str]) -> None:
         self.unread = {
             name: "not in the files"
             for name in ("events", "services", "nodes")
             if not getattr(objects, name).known
-        }
+        } | dict(unread)
 
 
 def objects_in(

@@ -171,7 +171,7 @@ def _explain_edit(expected: Expected, pod: LivePod, edit: Edit) -> Given | None:
         case SetField(edit_name, {"podGroupName": str(value)}):
             actual = pod.pod_group or None
         case AppendTerm(kind, term):
-            edit_name = "affinity, together in" if kind == TOGETHER else "affinity, apart in"
+            edit_name = "pod affinity" if kind == TOGETHER else "pod anti-affinity"
             value, affinity = str(term["topologyKey"]), pod.spec.affinity or Affinity()
             terms = affinity.together if kind == TOGETHER else affinity.apart
             actual = value if term in terms else None

@@ -69,7 +69,7 @@ def host_edits(worker: Worker) -> list[Edit]:
 
 
 def _slice(replica: Replica) -> tuple[list[Variable], list[Warn | Note]]:
-    why = "the slice's name: Ray schedules onto whole slices by it"
+    why = "the slice's name: Ray uses it to schedule onto whole slices"
     name = slice_name(replica.group_name, replica.index)
     variables = [Variable(names.TPU_NAME, name, why, identity=replica.group.desired > 1)]
     # A single host has no name that resolves.

@@ -10,7 +10,7 @@ const live = () => document.getElementById("live");
 const UNITS = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
 
 function tellTimes(root) {
-  const now = Date.now();
+  const now = Date.parse(document.documentElement.dataset.now) || Date.now();
   for (const time of root.querySelectorAll("time[datetime]")) {
     const seconds = Math.max(0, Math.floor((now - Date.parse(time.dateTime)) / 1000));
     const [size, unit] = UNITS.find(([size]) => seconds >= size) ?? [1, "s"];
