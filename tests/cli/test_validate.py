@@ -478,6 +478,22 @@ def test_objects_of_a_cluster_are_checked(at: At) -> None:
     assert " in 1 object" in err
 
 
+@pytest.mark.parametrize(("minor", "warned"), [("32", True), ("33", False)])
+def test_the_release_of_kubernetes_is_that_of_the_cluster(
+    at: At, minor: str, *, warned: bool
+) -> None:
+    scene = Scene()
+    maxima = {"max-cpu": "99", "max-memory": "999Gi", "resize-timeout": 60}
+    annotation = json.dumps({"groups": {"headgroup": maxima}})
+    scene.cluster["metadata"].setdefault("annotations", {})["ray.io/ippr"] = annotation
+
+    def change(server: Server) -> None:
+        server.answers["/version"] = {"major": "1", "minor": minor}
+
+    _, out, _ = at(scene, "validate", "--cluster", change=change)
+    assert ("Kubernetes 1.32 resizes no pods" in out) is warned
+
+
 RAY_OBJECTS = "/apis/ray.io/v1/namespaces/team/rayclusters"
 
 

@@ -285,3 +285,11 @@ def test_unknown_keys_beside_the_right_ones_have_no_effect(key: str, advice: str
 def test_kuberay_permits_a_resize_since_1_5(kuberay: tuple[int, int] | None, works: bool) -> None:  # noqa: FBT001
     listed = rules(a_resized_cluster(), RuleSettings(kuberay=kuberay))
     assert ("ippr-without-effect" in listed) is not works
+
+
+@pytest.mark.parametrize(("kubernetes", "works"), [((1, 32), False), ((1, 33), True), (None, True)])
+def test_kubernetes_resizes_pods_since_1_33(
+    kubernetes: tuple[int, int] | None, *, works: bool
+) -> None:
+    settings = RuleSettings(kubernetes=kubernetes)
+    assert ("ippr-without-effect" in rules(a_resized_cluster(), settings)) is not works

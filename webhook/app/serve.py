@@ -238,11 +238,12 @@ def _discoveries(
     kuberay = Discovery(KubeRayStored(api), seconds)
     kubernetes = Discovery(KubernetesRelease(api), seconds)
     domains = Discovery(DomainsServed(api), seconds)
-    discoveries: dict[str, Discovery[Any]] = {"discovery": pod_groups}
+    discoveries: dict[str, Discovery[Any]] = {
+        "discovery": pod_groups,
+        "release of Kubernetes": kubernetes,
+    }
     if not settings.validation.kuberay:
         discoveries["release of KubeRay"] = kuberay
-    if settings.topology.zones == "auto":
-        discoveries["release of Kubernetes"] = kubernetes
     if "compute-domains" in settings.installation.components:
         discoveries["ComputeDomains"] = domains
 
@@ -251,9 +252,11 @@ def _discoveries(
             pods.policy = structs.replace(pods.policy, **served)
             rays.settings = structs.replace(rays.settings, **served)
 
-        def set_zones(release: tuple[int, int] | None) -> None:
-            zones = release is not None and release >= ZONES_SINCE
-            pods.policy = structs.replace(pods.policy, zones=zones)
+        def set_kubernetes(release: tuple[int, int] | None) -> None:
+            rays.settings = structs.replace(rays.settings, kubernetes=release)
+            if settings.topology.zones == "auto":
+                zones = release is not None and release >= ZONES_SINCE
+                pods.policy = structs.replace(pods.policy, zones=zones)
 
         def set_kuberay(release: KubeRay | None) -> None:
             rays.settings = structs.replace(rays.settings, kuberay=release)
@@ -266,7 +269,7 @@ def _discoveries(
         )
         pod_groups.subscribe(lambda found: update_both(pod_groups=found is not None))
         kuberay.subscribe(set_kuberay)
-        kubernetes.subscribe(set_zones)
+        kubernetes.subscribe(set_kubernetes)
 
     return discoveries, inform
 

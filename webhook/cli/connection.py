@@ -18,6 +18,7 @@ from webhook.dashboard.state_files import Stated, is_of_state, objects_in, read_
 from webhook.diagnostics.object_cache import ObjectCache
 from webhook.kubeclient.access import load_of, locate, namespace_of
 from webhook.kubeclient.client import Api
+from webhook.kubeclient.discovery import KubernetesRelease
 from webhook.kubeclient.errors import ApiError
 from webhook.manifest.reader import Manifest
 from webhook.manifest.yaml_values import ManifestError
@@ -89,9 +90,9 @@ def advising() -> Iterator[None]:
         raise InputError(f"{error}; {advice}" if advice else str(error)) from None
 
 
-async def ray_objects(cluster: Cluster) -> list[Manifest]:
-    """Return the Ray objects in the cluster, each under its kind, namespace and name. A kind that
-    is not served has no objects.
+async def ray_objects(cluster: Cluster) -> tuple[list[Manifest], tuple[int, int] | None]:
+    """Return the Ray objects in the cluster, each under its kind, namespace and name, and the
+    release of the API server. A kind that is not served has no objects.
     """
     manifests = []
     for kind in names.RAY_KINDS:
@@ -102,7 +103,7 @@ async def ray_objects(cluster: Cluster) -> list[Manifest]:
             meta = item["metadata"]
             name = f"{kind} {meta.get('namespace')}/{meta.get('name')}"
             manifests.append(Manifest(name, {"apiVersion": "ray.io/v1", "kind": kind, **item}))
-    return manifests
+    return manifests, await KubernetesRelease(cluster.api).ask()
 
 
 _NOTHING: Final = (

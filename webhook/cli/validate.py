@@ -150,8 +150,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.cluster:
         # The client of the API server takes a second to load
         connection = import_module("webhook.cli.connection")
-        manifests = connection.with_cluster(arguments, connection.ray_objects)
-        report = check_documents(manifests, settings)
+        manifests, release = connection.with_cluster(arguments, connection.ray_objects)
+        report = check_documents(manifests, structs.replace(settings, kubernetes=release))
     else:
         report = check_files(paths, settings, arguments.jobs)
     if arguments.require and not report.objects:

@@ -19,6 +19,8 @@ MEMORY: Final = "max-memory"
 TIMEOUT: Final = "resize-timeout"
 RAY_SINCE: Final = (2, 56)
 KUBERAY_SINCE: Final = (1, 5)
+KUBERNETES_SINCE: Final = (1, 33)
+"""The first release with the gate InPlacePodVerticalScaling on by default."""
 _GROUPS: Final = "groups"
 
 _AMOUNTS: Final = {CPU: "cpu", MEMORY: "memory"}
@@ -133,10 +135,10 @@ def _preventing(group: Group) -> Iterator[tuple[Field, str, str]]:
 def ippr_without_effect(cluster: Cluster) -> Iterator[Fault]:
     """In-place resize that has no effect.
 
-    Only autoscaler v2 of Ray 2.56 and later resizes pods, KubeRay permits it since 1.5, and only
-    pods of existing groups with maxima above their initial amounts are resized. One of the two
-    maxima may be equal to the initial amount, so that only the other amount grows. Ray ignores
-    unknown keys.
+    Only autoscaler v2 of Ray 2.56 and later resizes pods, KubeRay permits it since 1.5, and
+    Kubernetes since 1.33 or with its gate InPlacePodVerticalScaling. Only pods of existing groups
+    with maxima above their initial amounts are resized. One of the two maxima may be equal to the
+    initial amount, so that only the other amount grows. Ray ignores unknown keys.
 
     https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-ippr.html
     """
@@ -165,11 +167,15 @@ def ippr_without_effect(cluster: Cluster) -> Iterator[Fault]:
 
 def _find_unmet_preconditions(cluster: Cluster) -> Iterator[Fault]:
     """Yield what in-place resize needs and the cluster does not have."""
-    kuberay = cluster.settings.kuberay
+    kuberay, kubernetes = cluster.settings.kuberay, cluster.settings.kubernetes
     if kuberay is not None and kuberay < KUBERAY_SINCE:
         needed = format_release(KUBERAY_SINCE)
         problem = f"KubeRay {format_release(kuberay)} does not permit it: use {needed}"
         yield _fault(cluster, f"{problem}, or remove it")
+    if kubernetes is not None and kubernetes < KUBERNETES_SINCE:
+        problem = f"Kubernetes {format_release(kubernetes)} resizes no pods unless a gate is on"
+        needed = format_release(KUBERNETES_SINCE)
+        yield _fault(cluster, f"{problem}: use {needed}, or remove it")
     release = cluster.release
     if not cluster.autoscaling:
         field = cluster.field / "enableInTreeAutoscaling"

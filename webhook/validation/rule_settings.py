@@ -83,7 +83,8 @@ class RuleSettings(Struct, frozen=True):
     `repairs` is whether the controller repairs replicas, or None if unknown. `node_labels` are the
     Node labels that are copied to Ray nodes; None means all. `operators` are the accounts of
     KubeRay's operator, and `kuberay` is its release, if known; otherwise the rules apply to the
-    newest release, and only warn if the release before it differs. `ignoring` is whether a label
+    newest release, and only warn if the release before it differs. `kubernetes` is the release of
+    the API server, or None if unknown: then no rule reports it. `ignoring` is whether a label
     may exempt a RayCluster. `raise_wait_gcs_ready` is whether the webhook raises the resources of
     the container that waits for the head. `namespaces` has the limits of namespaces, or is None if
     unknown.
@@ -98,6 +99,7 @@ class RuleSettings(Struct, frozen=True):
     node_labels: frozenset[str] | None = None
     operators: frozenset[str] = frozenset()
     kuberay: KubeRay | None = None
+    kubernetes: tuple[int, int] | None = None
     ignoring: bool = True
     raise_wait_gcs_ready: bool = True
     namespaces: Namespaces | None = None
