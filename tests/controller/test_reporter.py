@@ -7,8 +7,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.builders import a_cluster
+from tests.diagnostics.samples import samples
 from tests.diagnostics.scenes import NOW, Scene
-from tests.kubeclient.fake_api import EVENTS, PODS, FakeApi
+from tests.kubeclient.fake_api import EVENTS, PODS, RAYJOBS, FakeApi
 from tests.kubeclient.following import (
     QUICK,
     beside,
@@ -17,7 +18,7 @@ from tests.kubeclient.following import (
     plain,
 )
 from tests.kubeclient.test_observing import HOST, put
-from webhook.cache.cluster_cache import INSTALLATION, Observing
+from webhook.cache.cluster_cache import REPORTED, Observing
 from webhook.controller.events import NOTHING, EventRecorder, ProblemReporter
 from webhook.diagnostics.examiner import RESTLESS_SECONDS, Examiner
 from webhook.diagnostics.object_cache import ObjectCache
@@ -41,7 +42,7 @@ async def standing_by(
 ) -> AsyncIterator[tuple[ProblemReporter, ObjectCache]]:
     """Observe a fake API server until the end of the block, with a reporter that does not run."""
     connection, object_cache = client_of(plain(api)), ObjectCache()
-    observing = Observing(connection, object_cache, timing=QUICK, other_kinds=INSTALLATION)
+    observing = Observing(connection, object_cache, timing=QUICK, other_kinds=REPORTED)
     reporter = ProblemReporter(
         object_cache,
         observing,
@@ -100,6 +101,20 @@ def test_a_host_that_is_lost_becomes_an_event_and_its_return_another() -> None:
                 )
             )
             assert reporter.last.problems == {}
+
+    run(story)
+
+
+def test_an_owner_that_fails_becomes_an_event_and_a_metric() -> None:
+    async def story(api: FakeApi, clock: Clock) -> None:
+        scene = samples()["job-failed"].scene()
+        put(api, scene)
+        async with reporting(api, clock) as reporter:
+            await eventually(lambda: reasons(api) == ["RayJobFailed"])
+            assert reporter.last.problems == {("team", "llama", "job-failed"): 1}
+            (job,) = scene.ray_jobs
+            api.put(RAYJOBS, {**job, "status": {"jobDeploymentStatus": "Retrying"}})
+            await eventually(lambda: reasons(api) == ["RayJobFailed", "RayJobFailedResolved"])
 
     run(story)
 

@@ -80,9 +80,8 @@ class Followed:
 
     @property
     def whole(self) -> bool:
-        """Whether all kinds are known, but for those that are read for users only."""
-        of_users = dict.fromkeys(("ray_jobs", "ray_services", "workloads"))
-        tables = {**vars(self.object_cache), **of_users}
+        """Whether all kinds are known, but for Workloads, which are read for users only."""
+        tables = {**vars(self.object_cache), "workloads": None}
         return all(getattr(table, "known", True) for table in tables.values())
 
 

@@ -7,7 +7,6 @@ from typing import Final
 
 from webhook.diagnostics.diagnosis import ERROR
 from webhook.diagnostics.examination import DIAGNOSES
-from webhook.diagnostics.owner_problems import OWNERS
 
 ALERT: Final = "RayWebhookRayClusterFails"
 MANIFESTS: Final = Path(__file__).parents[2] / "manifests"
@@ -21,16 +20,12 @@ OWN_ALERT: Final = {
     "pod-without-identity": "RayWebhookPodsWithoutIdentity",
 }
 """The errors that have another alert."""
-UNREAD: Final = frozenset(diagnosis.id for diagnosis in OWNERS)
-"""Diagnoses about kinds that are read for users only: the controller, which has the metrics, does
-not read them.
-"""
 
 
 def expression() -> str:
     """Return the expression of the alert."""
     errors = [each.id for each in DIAGNOSES if each.level == ERROR]
-    ids = [each for each in errors if each not in UNREAD and each not in OWN_ALERT]
+    ids = [each for each in errors if each not in OWN_ALERT]
     return f'ray_webhook_problems{{diagnosis=~"{"|".join(ids)}"}} > 0'
 
 

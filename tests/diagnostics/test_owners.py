@@ -2,11 +2,20 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.diagnostics.samples import samples
 from tests.diagnostics.scenes import NOW, Scene, instant, llama, merged
-from webhook.diagnostics.live_objects import LiveJob
+from webhook.api.objects import Bare, ObjectMeta
+from webhook.diagnostics.live_objects import (
+    Application,
+    JobStatus,
+    LiveJob,
+    LiveService,
+    ServeStatus,
+    ServiceStatus,
+)
 from webhook.diagnostics.object_cache import ObjectCache
 
 
@@ -128,3 +137,15 @@ def test_owners_that_may_not_be_read_are_not_judged() -> None:
     scene = samples()["job-failed"].scene()
     scene.ray_jobs.clear()
     assert scene.ids(NOW) == []
+
+
+def test_of_owners_only_names_statuses_and_the_shown_part_of_messages_are_stored() -> None:
+    long, objects = "x" * 100_000, ObjectCache()
+    meta = ObjectMeta(name="train", namespace="team", annotations={"a": long}, labels={"b": long})
+    serve = ServeStatus("llama", {"llm": Application("UNHEALTHY", long)})
+    objects.ray_jobs.put("1", LiveJob(meta, JobStatus(job_status="FAILED", message=long)))
+    objects.ray_services.put("2", LiveService(meta, ServiceStatus(None, serve, serve)))
+    objects.services.put("3", Bare(meta))
+    for values in (objects.ray_jobs.all, objects.ray_services.all, objects.services.all):
+        assert all(len(msgspec.json.encode(value)) < 2000 for value in values)
+        assert [value.metadata.name for value in values] == ["train"]

@@ -13,6 +13,9 @@ from tests.kubeclient.fake_api import (
     NODES,
     PODS,
     RAYCLUSTERS,
+    RAYJOBS,
+    RAYSERVICES,
+    SERVICES,
     FakeApi,
     Fault,
     Request,
@@ -24,7 +27,7 @@ from tests.kubeclient.following import (
     eventually,
     plain,
 )
-from webhook.cache.cluster_cache import INSTALLATION, Observing
+from webhook.cache.cluster_cache import REPORTED, Observing
 from webhook.diagnostics.object_cache import ObjectCache
 from webhook.kubeclient.client import Api
 
@@ -39,6 +42,9 @@ def put(api: FakeApi, scene: Scene) -> None:
         (NODES, scene.nodes),
         (NAMESPACES, scene.namespaces),
         (CONFIGURATIONS, scene.webhooks),
+        (SERVICES, scene.services),
+        (RAYJOBS, scene.ray_jobs),
+        (RAYSERVICES, scene.ray_services),
     ):
         for each in objects:
             api.put(resource, each)
@@ -49,7 +55,7 @@ class Observed:
 
     def __init__(self, api: Api) -> None:
         self.object_cache = ObjectCache()
-        self.observing = Observing(api, self.object_cache, timing=QUICK, other_kinds=INSTALLATION)
+        self.observing = Observing(api, self.object_cache, timing=QUICK, other_kinds=REPORTED)
 
     @property
     def pods(self) -> set[str]:
@@ -93,8 +99,8 @@ async def test_it_holds_what_is_there_and_follows_what_changes(api: FakeApi) -> 
 async def test_what_is_not_followed_is_not_asked_for(api: FakeApi) -> None:
     async with observing(api) as observed:
         assert not observed.object_cache.events.known
-        assert not observed.object_cache.services.known
-    assert "services" not in {request.resource for request in api.requests}
+        assert not observed.object_cache.workloads.known
+    assert "events" not in {request.resource for request in api.requests}
 
 
 async def test_what_may_not_be_read_is_named_and_keeps_nobody_waiting(api: FakeApi) -> None:

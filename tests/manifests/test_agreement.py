@@ -379,7 +379,8 @@ def test_pods_and_rayclusters_are_read_everywhere_and_leases_are_written_in_the_
 
 READ_BY_CONTROLLER = {
     *product(("list", "watch"), ("pods", "rayclusters", "nodes", "namespaces", "podgroups")),
-    *product(("list", "watch"), ("mutatingwebhookconfigurations",)),
+    *product(("list", "watch"), ("mutatingwebhookconfigurations", "services")),
+    *product(("list", "watch"), ("rayjobs", "rayservices")),
 }
 LEASED = {(verb, "leases") for verb in ("create", "get", "patch")}
 TOLD = {(verb, "events") for verb in ("create", "get", "patch")}

@@ -16,6 +16,8 @@ from tests.kubeclient.fake_api import (
     NODES,
     PODS,
     RAYCLUSTERS,
+    RAYJOBS,
+    RAYSERVICES,
     SERVICES,
     FakeApi,
 )
@@ -30,7 +32,7 @@ from webhook.groups.annotations import REPLICA
 from webhook.groups.identity import HostIdentity
 
 FOLLOWED = {PODS, RAYCLUSTERS}
-REPORTED = {*FOLLOWED, PODGROUPS, NODES, NAMESPACES, CONFIGURATIONS}
+REPORTED = {*FOLLOWED, PODGROUPS, NODES, NAMESPACES, CONFIGURATIONS, SERVICES, RAYJOBS, RAYSERVICES}
 PODS_STORED = 3
 
 
@@ -60,7 +62,7 @@ def of_dashboard(settings: Settings) -> Mapping[str, Runnable]:
     [
         (of_controller, REPORTED),
         (of_silent_controller, FOLLOWED),
-        (of_dashboard, {*REPORTED, EVENTS, SERVICES, "rayjobs", "rayservices"}),
+        (of_dashboard, {*REPORTED, EVENTS}),
     ],
 )
 async def test_a_process_lists_and_watches_every_kind_once(

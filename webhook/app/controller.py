@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from webhook.app.informers import Connected, connection, own_namespace, watch_metrics
 from webhook.app.runtime import Process, Runnable, admin_server, apply_settings
-from webhook.cache.cluster_cache import INSTALLATION, Observing
+from webhook.cache.cluster_cache import REPORTED, Observing
 from webhook.config.configuration import Settings
 from webhook.controller.events import EventRecorder, ProblemReporter
 from webhook.controller.group_index import GroupIndex
@@ -57,7 +57,7 @@ def build(
     object_cache = ObjectCache(ignoring=settings.ignore.rayclusters)
     index = GroupIndex(object_cache)
     components = settings.installation.components
-    kinds = INSTALLATION if "events" in components else ()
+    kinds = REPORTED if "events" in components else ()
     timing = Timing(discovery=discovery)
     observing = Observing(api, object_cache, settings.namespaces, timing, kinds)
     namespace = own_namespace(settings.installation.namespace)

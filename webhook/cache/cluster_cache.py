@@ -145,11 +145,17 @@ _WORKLOADS: Final = Kind(
 )
 """Like PodGroups, of a version that depends on the API server, which the root lacks."""
 
-INSTALLATION: Final = (_POD_GROUPS.plural, "nodes", "namespaces", "mutatingwebhookconfigurations")
-"""Kinds that diagnoses read in addition to RayClusters and pods, and that rarely change."""
-ALL: Final = (*INSTALLATION, "events", "services")
-_OWNERS: Final = ("rayjobs", "rayservices")
-"""Kinds that are read for a user."""
+REPORTED: Final = (
+    _POD_GROUPS.plural,
+    "nodes",
+    "namespaces",
+    "mutatingwebhookconfigurations",
+    "services",
+    "rayjobs",
+    "rayservices",
+)
+"""Kinds that errors are about in addition to RayClusters and pods."""
+ALL: Final = (*REPORTED, "events")
 
 
 class Observing:
@@ -157,8 +163,7 @@ class Observing:
     and pods, and the kinds in `other_kinds`; once with `read`, and from then on with `run`.
 
     The accounts of an installation may list namespaces. A user, `person`, often may only get their
-    namespace, so that it is read periodically; RayJobs, RayServices and Workloads are read for
-    users only.
+    namespace, so that it is read periodically; Workloads are read for users only.
     """
 
     def __init__(
@@ -187,8 +192,7 @@ class Observing:
         """The versions of the kinds whose version depends on the API server."""
         self.discovery = Discovery(PodGroupsServed(api), self._timing.discovery)
         followed: list[Kind[Any]] = [RAYCLUSTERS, PODS]
-        kinds = (*other_kinds, *_OWNERS) if person else other_kinds
-        for kind in followed + [other_kind for other_kind in _BESIDE if other_kind.plural in kinds]:
+        for kind in followed + [kind for kind in _BESIDE if kind.plural in other_kinds]:
             if kind.namespaced:
                 for namespace in self.namespaces:
                     for reason in kind.reasons:

@@ -19,7 +19,13 @@ from webhook.diagnostics.live_objects import (
     LiveWorkload,
     WebhookConfiguration,
 )
-from webhook.diagnostics.transforms import compact_node, compact_pod
+from webhook.diagnostics.transforms import (
+    compact_job,
+    compact_node,
+    compact_object,
+    compact_pod,
+    compact_service,
+)
 from webhook.groups.naming import headless_service, pod_prefix
 
 PODS_WEBHOOK: Final = f"pods.{names.PREFIX.rstrip('/')}"
@@ -183,16 +189,18 @@ class ObjectCache:
         )
         self.pod_groups: Table[LivePodGroup] = Table(_place, lambda each: self._touch(_place(each)))
         self.ray_jobs: Table[LiveJob] = Table(
-            _place, lambda each: self._touch([_owner(names.RAYJOB_KIND, each)])
+            _place, lambda each: self._touch([_owner(names.RAYJOB_KIND, each)]), compact_job
         )
         self.ray_services: Table[LiveService] = Table(
-            _place, lambda each: self._touch([_owner(names.RAYSERVICE_KIND, each)])
+            _place, lambda each: self._touch([_owner(names.RAYSERVICE_KIND, each)]), compact_service
         )
         self.workloads: Table[LiveWorkload] = Table(
             _owner_uids, lambda each: self._mark(_owner_uids(each))
         )
         self.events: Table[LiveEvent] = Table(_subjects, self._event_changed)
-        self.services: Table[Bare] = Table(_place, lambda each: self._touch(_place(each)))
+        self.services: Table[Bare] = Table(
+            _place, lambda each: self._touch(_place(each)), compact_object
+        )
         self.nodes: Table[LiveNode] = Table(
             _name, lambda each: self._touch(_name(each)), compact_node
         )

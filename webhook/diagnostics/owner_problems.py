@@ -6,9 +6,9 @@ from typing import Final
 from webhook.api import names
 from webhook.api.times import seconds_of
 from webhook.diagnostics.assigned_pods import Cluster
-from webhook.diagnostics.diagnosis import ERROR, INFO, Begin, Diagnosis, Symptom
+from webhook.diagnostics.diagnosis import ERROR, INFO, Begin, Diagnosis, Event, Symptom
 from webhook.diagnostics.live_objects import LiveJob, LiveService, find
-from webhook.diagnostics.messages import describe, in_line, show
+from webhook.diagnostics.messages import describe, format_names, in_line, show
 
 _FAILED: Final = ("Failed", "ValidationFailed")
 _NOT_SERVING: Final = ("DEPLOY_FAILED", "UNHEALTHY")
@@ -88,8 +88,8 @@ def upgrade_stuck(cluster: Cluster) -> Iterator[Symptom]:
     if not active.ray_cluster_name or upgrade is None or upgrade.status != "True":
         return
     statuses = service.status.pending_service_status.application_statuses or {}
-    apps = ", ".join(
-        f"{name} is {application.status}" for name, application in sorted(statuses.items())
+    apps = format_names(
+        [f"{name} is {application.status}" for name, application in sorted(statuses.items())]
     )
     yield Symptom(
         f"RayService {service.metadata.name} does not switch to this RayCluster: "
@@ -144,8 +144,8 @@ def _service(cluster: Cluster) -> LiveService | None:
 
 
 OWNERS: Final = (
-    Diagnosis(job_failed, ERROR),
-    Diagnosis(service_not_serving, ERROR),
-    Diagnosis(upgrade_stuck, ERROR, 1800),
+    Diagnosis(job_failed, ERROR, event=Event("RayJobFailed")),
+    Diagnosis(service_not_serving, ERROR, event=Event("ServiceNotServing")),
+    Diagnosis(upgrade_stuck, ERROR, 1800, Event("UpgradeStuck")),
     Diagnosis(suspended, INFO),
 )

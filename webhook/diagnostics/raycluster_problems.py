@@ -404,7 +404,7 @@ CLUSTER: Final = (
     Diagnosis(head_missing, ERROR, 60),
     Diagnosis(several_heads, ERROR, 60),
     Diagnosis(head_restarted, ERROR),
-    Diagnosis(headless_service_missing, ERROR, 30),
+    Diagnosis(headless_service_missing, ERROR, 30, Event("HeadlessServiceMissing", 120.0)),
     Diagnosis(pod_without_group, WARNING),
     Diagnosis(ignored, INFO),
 )

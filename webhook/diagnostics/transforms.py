@@ -1,4 +1,5 @@
-"""Transforms of pods and nodes before they are stored: equal parts become one object.
+"""Transforms of objects before they are stored: equal parts become one object, and fields that no
+diagnosis reads are left out.
 
 The pods of a worker group differ in a few labels and variables. Objects are read-only, so that they
 can share the rest.
@@ -12,19 +13,24 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec.structs import astuple, replace
 
-from webhook.api.objects import Strings
+from webhook.api.objects import Bare, ObjectMeta, Strings
 from webhook.api.tenant_cache import TenantCache
 from webhook.diagnostics.live_objects import (
     MESSAGE_MAX,
+    Application,
     Condition,
     Conditions,
     ContainerState,
     ContainerStatus,
     LiveContainer,
+    LiveJob,
     LiveNode,
     LivePod,
+    LiveService,
+    ServeStatus,
     find,
 )
+from webhook.diagnostics.messages import in_line
 
 T = TypeVar("T")
 
@@ -73,6 +79,52 @@ def compact_node(node: LiveNode) -> LiveNode:
     ready = find(node.status.conditions, "Ready")
     status = Conditions(_conditions((ready,)) if ready else None)
     return LiveNode(metadata=meta, spec=node.spec, status=status)
+
+
+def compact_object(value: Bare) -> Bare:
+    """Return an object with its name only."""
+    return Bare(_identifying(value.metadata))
+
+
+def compact_job(job: LiveJob) -> LiveJob:
+    """Return a RayJob with the part of its message that is shown."""
+    status = replace(job.status, message=in_line(job.status.message))
+    return LiveJob(_identifying(job.metadata), status)
+
+
+def compact_service(service: LiveService) -> LiveService:
+    """Return a RayService with the parts of messages that are shown."""
+    status = service.status
+    return LiveService(
+        _identifying(service.metadata),
+        replace(
+            status,
+            conditions=_conditions(status.conditions),
+            active_service_status=_cut_applications(status.active_service_status),
+            pending_service_status=_cut_applications(status.pending_service_status),
+        ),
+    )
+
+
+def _identifying(meta: ObjectMeta) -> ObjectMeta:
+    return ObjectMeta(
+        name=meta.name,
+        namespace=meta.namespace and intern(meta.namespace),
+        uid=meta.uid,
+        resource_version=meta.resource_version,
+    )
+
+
+def _cut_applications(status: ServeStatus) -> ServeStatus:
+    statuses = status.application_statuses
+    return replace(
+        status,
+        application_statuses=statuses
+        and {
+            name: Application(application.status, in_line(application.message))
+            for name, application in statuses.items()
+        },
+    )
 
 
 def _share(namespace: str, value: T) -> T:
