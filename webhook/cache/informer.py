@@ -93,6 +93,7 @@ class ListWatch(Generic[T]):
                 if not self._version:
                     await self.list()
                 await self._watch()
+                # A proxy or API server may end each watch at once, without an error.
                 pause = self._timing.watch_interval - (self._clock() - self._opened)
             except ApiError as error:
                 pause = self._record_error(error)
@@ -107,6 +108,7 @@ class ListWatch(Generic[T]):
         list_pages = pages(self._api, self.resource, timing.page_deadline, timing.page_items)
         async for meta, items in list_pages:
             self.counters.unreadable += len(meta.unreadable)
+            # The first page: all pages of a list are of its version.
             if not version:
                 version = meta.resource_version
                 if not version:
@@ -133,9 +135,12 @@ class ListWatch(Generic[T]):
         self._record_contact(begun, server_time)
 
     async def _watch(self) -> None:
+        # Random, so that the watches of processes that started together do not end together.
         seconds = self._timing.watch * (1 + self._time_source.random())
         query = [
             ("watch", "true"),
+            # Without bookmarks, the version of a quiet watch would be too old to resume after
+            # minutes.
             ("allowWatchBookmarks", "true"),
             ("resourceVersion", self._version),
             ("timeoutSeconds", str(max(1, int(seconds)))),
@@ -154,6 +159,8 @@ class ListWatch(Generic[T]):
                 async for line in lines:
                     self._take(line)
                     self._record_contact(self._clock(), self._time_source.server_time())
+                    # A watch that fails right after its first event must not reset the growing
+                    # delay.
                     if self._clock() - self._opened >= self._timing.steady:
                         self._outage.end()
             finally:
@@ -238,6 +245,8 @@ def decode_event(codec: Codec[T], line: bytes) -> Event[T] | Event[Stub]:
     try:
         try:
             event = codec.events.decode(line) if len(line) <= codec.limit else codec.outlined(line)
+        # The version of an event counts even if its object cannot be decoded: the watch goes on
+        # from it.
         except msgspec.ValidationError:
             event = _stubs.decode(line)
         if event.type == "ERROR":

@@ -110,6 +110,7 @@ class LiveReader:
         empty, is at most SILENCE_SECONDS old.
         """
         contact = self._stores_of(namespace).clusters.contact((namespace, name))
+        # Before the first response there is no time, and then nothing is fresh.
         return -inf < self.now() - SILENCE_SECONDS <= contact
 
     async def close(self) -> None:
@@ -133,6 +134,7 @@ class LiveReader:
         limit = self._limits.setdefault(namespace, asyncio.Semaphore(_AT_ONCE))
         msg = f"the API server did not answer a live read within {self._deadline:g} s"
         try:
+            # The deadline includes the wait for the limit: the review has no more time than that.
             async with self._api.timeout(self._deadline), limit:
                 return await read(stores)
         except TimeoutError:
@@ -240,6 +242,7 @@ class Flights:
             task = self._queued[key] = asyncio.create_task(self._run(key, work))
             self._tasks.add(task)
             task.add_done_callback(self._done)
+        # A caller that gives up must not cancel the read of the others.
         await asyncio.shield(task)
 
     async def close(self) -> None:

@@ -119,10 +119,14 @@ class Store(Generic[T, S, V]):
         uid = value.metadata.uid or ""
         old = self._objects.get(uid)
         new = self._keep(value, old)
+        # Without live reads, events are in order, and their versions need not be parsed.
         if self._ahead or self._horizons:
             version = number(value.metadata.resource_version)
+            # A live read was faster than the watch, whose older event must not undo it.
             if old is not None and version < self._ahead.get(uid, 0):
                 return
+            # A live read at a later version did not contain it: the event is from before its
+            # deletion.
             if old is None and new is not None and version <= self._horizon(new):
                 return
             self._ahead.remove(uid)
@@ -169,11 +173,13 @@ class Store(Generic[T, S, V]):
             for uid, value in self._objects.items()
             if uid not in self._listed
             and self._own(value)
+            # The list may be older than a live read that contained the object.
             and self._ahead.get(uid, 0) <= self._listing
         ]
         for uid in gone:
             self.remove(uid)
         self._listed = set()
+        # Only now: until its last page, the list does not show what was deleted.
         self.reach(self._listing)
         self.listed_at = begun
         return len(gone)
@@ -192,10 +198,13 @@ class Store(Generic[T, S, V]):
             uid = value.metadata.uid or ""
             old = self._objects.get(uid)
             new = self._keep(value, old)
+            # The selector has the name of the RayCluster, which a deleted one may have had, too.
             if new is not None and self._scope(new) != scope:
                 continue
             listed_uids.add(uid)
             at = number(value.metadata.resource_version)
+            # An unknown object that is not newer than the watch was deleted: the API server may
+            # have answered this read before the deletion that the watch has delivered.
             next_version = self._ahead.get(uid, max(horizon, self._find_reached_version(uid)) + 1)
             if at < next_version:
                 continue
@@ -204,8 +213,10 @@ class Store(Generic[T, S, V]):
                 self._ahead.set(uid, at)
             self._set(uid, old, new)
         for uid in [uid for uid in self._uids_in(scope) if uid not in listed_uids]:
+            # A slow read must not remove an object that the watch delivered after it.
             if self._ahead.get(uid, self._find_reached_version(uid)) <= version:
                 self.remove(uid)
+        # The watch may still deliver older events about objects that this read did not contain.
         if version > horizon:
             self._horizons.set(scope, version)
 
