@@ -148,6 +148,7 @@ def plan(
 
     `now` is monotonic; `date`, in seconds since the epoch, is comparable across processes.
     """
+    # KubeRay acts on a changed spec for some time, in which replicas are incomplete.
     if memory.version != group.version:
         memory.version, memory.since = group.version, now
     extra = [Action(DELETE, host, DUPLICATE) for host in _duplicates(group, record)]
@@ -157,10 +158,12 @@ def plan(
             group, pods=tuple(pod for pod in group.pods if pod.uid not in duplicate_uids)
         )
         repair_plan = plan(group, record, memory, limits, now, date)
+        # An extra pod is no reason to replace the replica, which is complete without it.
         return replace(repair_plan, actions=[*extra, *repair_plan.actions])
     replicas = _replicas(group.pods)
     record = _update_record(record, replicas, date)
     broken = _broken(group, record, replicas, memory, now)
+    # One replica at a time: identities are free again only once all of its pods are being deleted.
     if record.going or _leaving(record, replicas):
         waiting = {name: GOING for name in broken if name not in record.going}
         return Plan(record, _actions(record, replicas), waiting)
@@ -208,11 +211,13 @@ def _replicas(pods: Iterable[Host]) -> dict[str, list[Host]]:
 
 def _update_record(record: Record, replicas: Mapping[str, Sequence[Host]], date: float) -> Record:
     """Return a record without obsolete entries, with deleted replicas as replaced."""
+    # Not when the deletion begins: one that fails uses nothing of the budget.
     gone = {name for name in record.going if _all_deleting(replicas.get(name, ()))}
     replaced = {**record.replaced, **dict.fromkeys(sorted(gone), date)}
     return Record(
         {name: hosts for name, hosts in record.whole.items() if name in replicas},
         {name: reason for name, reason in record.going.items() if name not in gone},
+        # Older ones are needed as long as their pods terminate.
         {name: at for name, at in replaced.items() if _recent(at, date) or name in replicas},
     )
 
@@ -240,6 +245,7 @@ def _actions(record: Record, replicas: Mapping[str, Sequence[Host]]) -> list[Act
         left = [host for host in pods if not host.deleting]
         unmarked = [host for host in left if not host.marked]
         reason = record.going.get(name)
+        # Any user who may patch pods can write the label; only the record counts.
         if reason is None:
             actions += [Action(UNMARK, host) for host in left if host.marked]
         elif unmarked:
@@ -259,6 +265,7 @@ def _whole(
         if _runs(group, pods)
         and (
             name not in record.whole
+            # All hosts have restarted, so they have joined again and the slice is complete.
             or _count_restarted_hosts(record.whole[name], pods) == len(pods)
         )
     }
@@ -292,10 +299,12 @@ def _fault(group: Group, whole: Mapping[str, int] | None, pods: Sequence[Host]) 
     live = {host.id: host for host in pods if host.lives}
     if _all_deleting(pods):
         return ""
+    # KubeRay itself replaces a replica whose identities it assigned.
     is_repairable = group.repair and all(host.ours for host in pods)
     if whole is None:
         lacks = 0 < len(live) < group.hosts
         return INCOMPLETE if is_repairable and lacks and _full(group) else ""
+    # If all have restarted, they start again together.
     if group.restart and 0 < _count_restarted_hosts(whole, live.values()) < len(live):
         return RESTARTED
     return LOST if is_repairable and not whole.keys() <= live.keys() else ""
@@ -310,6 +319,7 @@ def _hold(
     group: Group, record: Record, memory: Memory, limits: Limits, now: float, date: float
 ) -> str:
     """Return the reason why no replica of a group is replaced now, or an empty string."""
+    # Workers cannot start without a head, so a replacement would not help.
     if not group.head:
         return HEADLESS
     if group.suspended:
