@@ -59,6 +59,7 @@ class BodyBudget:
         except asyncio.CancelledError:
             if task in self._held:  # the server cancels the task
                 raise
+            # The budget cancelled the task, not the server: it still sends the refusal.
             task.uncancel()
             raise OverBudget from None
         finally:

@@ -35,6 +35,7 @@ def excess_connections(
     }
     counts = Counter(addresses.values())
     crowded = len(addresses) > limit
+    # One address must not use up all connections of a port.
     if not crowded and counts[addresses[new]] <= limit // 2:
         return ()
     crowd = [
@@ -48,6 +49,7 @@ def excess_connections(
     unproven = [connection for connection in waiting if not connection.proven]
     unproven.sort(key=lambda each: (-counts[addresses[each]], each.born))
     idle = sorted(waiting, key=lambda each: each.since)
+    # Several at once: a flood of connections then does not sort all of them for each new one.
     return unproven[: 1 + limit // 50] or idle[:1] or [new]
 
 

@@ -28,6 +28,7 @@ class OneWrite:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         cycle = cast("RequestResponseCycle", getattr(send, "__self__", None))
+        # uvicorn leaves out the body of a response to HEAD.
         if not isinstance(cycle, RequestResponseCycle) or scope["method"] == "HEAD":
             await self._app(scope, receive, send)
             return
@@ -62,6 +63,7 @@ def _write(cycle: RequestResponseCycle, start: Message, body: bytes) -> None:
     headers = start["headers"]
     last = _CLOSE in headers
     cycle.keep_alive = cycle.keep_alive and not last
+    # uvicorn's order; a test compares both byte by byte.
     lines = [b"%b: %b\r\n" % header for header in (*cycle.default_headers, *headers)]
     if not (cycle.keep_alive or last):
         lines.append(b"connection: close\r\n")
@@ -70,6 +72,7 @@ def _write(cycle: RequestResponseCycle, start: Message, body: bytes) -> None:
     cycle.transport.write(b"".join((STATUS_LINE[start["status"]], *lines, b"\r\n", body)))
     cycle.message_event.set()
     if start["status"] == 200 and JSON in headers:  # noqa: PLR2004 - a review was answered
+        # Only a review: everybody can request other paths once a second.
         cast("LimitedProtocol", cycle.transport.get_protocol()).proven = True
     if not cycle.keep_alive:
         cycle.transport.close()

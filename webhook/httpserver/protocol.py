@@ -62,21 +62,25 @@ class LimitedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         transport.set_write_buffer_limits(self.limits.buffer)
+        # Only asyncio's TLS transport has a read buffer of its own.
         if self.scheme == "https":
             transport.set_read_buffer_limits(self.limits.receive_buffer)  # type: ignore[attr-defined]
         certificate, client_names = transport.get_extra_info("peercert"), self.limits.client_names
         self.proven = bool(certificate)
         limit = self.limits.connections
         excess = excess_connections(self, self.connections, limit)
+        # The CA may have signed certificates of other clients.
         if client_names and names_of(certificate or {}).isdisjoint(client_names):
             excess = (self,)
         elif excess:
             self.refused(503, f"more than {limit} connections, or {limit // 2} of one address")
         for connection in excess:
             self.connections.discard(connection)
+            # `close` waits until the client has read what is unsent, which it may never do.
             connection.transport.abort()
 
     def data_received(self, data: bytes) -> None:
+        # The connection ends after its refusal; bytes behind a rejected request have no meaning.
         if self.last is not None:
             return
         self.pending += len(data)
@@ -89,6 +93,8 @@ class LimitedProtocol(HttpToolsProtocol):
             refusal = HTTPException(400, "invalid HTTP request")
             if isinstance(error.__context__, HTTPException):  # raised by a callback of this class
                 refusal = error.__context__
+        # The parser stores the head without a limit of its own: a header value that never ends took
+        # all memory.
         if self.pending > self.limits.head or len(self.headers) > self.limits.headers:
             refusal = HTTPException(431, "the head of the request is too large")
         if refusal is not None:
@@ -100,6 +106,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self.pending = 0
+        # Before uvicorn's method, which starts the application.
         _check(self.headers, self.parser.get_http_version(), len(self.pipeline), self.limits)
         HttpToolsProtocol.on_headers_complete(self)
         self.busy += 1
@@ -110,6 +117,8 @@ class LimitedProtocol(HttpToolsProtocol):
             self.cycle.response_complete and not self.flow.read_paused
         ):  # no application reads the body
             self.flow.pause_reading()
+            # Read on, because closing now may discard the response; slower, the more connections do
+            # so.
             pause = self.limits.unread_seconds * len(self.connections)
             self.loop.call_later(pause, self._read_on)
         HttpToolsProtocol.on_body(self, body)
@@ -130,8 +139,10 @@ class LimitedProtocol(HttpToolsProtocol):
             self.since = self.loop.time()
         if self.transport.is_closing():
             return
+        # Complete requests are answered before a later one is refused.
         if self.pipeline:
             self._start_asgi_task(*self.pipeline.pop())
+        # uvicorn pauses reading while requests are queued.
         elif self.last is None:
             self.flow.resume_reading()
         else:
@@ -161,6 +172,7 @@ class LimitedProtocol(HttpToolsProtocol):
         cycle = self.cycle
         if self.partial and cycle and cycle.scope is self.scope:
             self.busy -= not cycle.response_complete
+            # A second status line within a response would be read as part of its body.
             self.last = b"" if cycle.response_started else self.last
             cycle.disconnected = True
             cycle.message_event.set()
@@ -182,6 +194,7 @@ class LimitedProtocol(HttpToolsProtocol):
         limits, reads = self.limits, self.last is None
         if self.flow.write_paused or self.transport.is_closing() or (self.partial and reads):
             return limits.request_seconds
+        # The time of a review is limited by its own deadline, not by that of the client.
         if self.busy:
             return inf
         if reads:
@@ -191,6 +204,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def close_idle(self, now: float) -> None:
         """Close the connection after the client timeout."""
         if now - self.since > self.idle_limit():
+            # `close` first sends what is unsent, which never ends if the client does not read.
             calm = not (self.partial or self.flow.write_paused or self.transport.is_closing())
             (self.transport.close if calm else self.transport.abort)()
             self.since = now
@@ -205,6 +219,7 @@ def _check(
     """
     names = [name for name, _ in headers]
     hosts = names.count(b"host")
+    # https://www.rfc-editor.org/rfc/rfc9112#section-3.2
     if hosts != 1 and (hosts or version != "1.0"):
         raise HTTPException(400, f"the request has {hosts} Host headers, not 1")
     if names.count(b"content-type") > 1:

@@ -94,21 +94,27 @@ class ReviewRoute:
         try:
             outcome = await self._review(request)
         except asyncio.CancelledError:  # the server stops, after its grace period
+            # The API server repeats a 503 with Retry-After, and by `connection: close` on a new
+            # connection.
             raise HTTPException(503, "this process stops; try again", _LAST) from None
         # Catch everything: an internal error must not close the connection.
         except Exception as error:
+            # FastAPI calls a handler for the class of an error or of one of its bases.
             if any(kind in request.app.exception_handlers for kind in type(error).__mro__):
                 raise
             self._observer.failed(error)
             message = "ray-webhook failed to review this object; its log has the traceback"
             raise HTTPException(500, message) from None
         self._observer.reviewed(outcome, perf_counter() - started)
+        # kube-proxy does not move established connections away from a terminating pod.
+        # https://github.com/kubernetes/kubernetes/issues/127335
         headers = _CLOSE if self._gate.draining else None
         return Response(outcome.body, headers=headers, media_type=_JSON)
 
     async def _review(self, request: Request) -> Outcome:
         message = await request.receive()
         body = message.get("body", b"")
+        # Most reviews are one read; only the others need the budget.
         if message.get("more_body", True) or len(body) > BODY_MAX:
             return await self._review_large(request, message)
         return await self._decide(request, body)
@@ -121,6 +127,7 @@ class ReviewRoute:
     async def _review_large(self, request: Request, message: Message) -> Outcome:
         """Review a body that begins with `message`, within the budget."""
         length = request.headers.get("content-length", "").lstrip("0")
+        # `int` raises ValueError for more than 4,300 digits.
         if length.isdigit() and (len(length) > _DIGITS or int(length) > BODY_MAX):
             raise _too_large()
         parts: list[bytes] = []
@@ -194,6 +201,7 @@ def _handle_errors(app: FastAPI, observer: Observer, paths: str) -> None:
 
     @app.exception_handler(BadReview)
     async def bad_review(_: Request, error: BadReview) -> Response:
+        # Not a denial, which has to repeat the uid of the review: such a body may lack it.
         return refuse(400, str(error))
 
     @app.exception_handler(OverBudget)
@@ -209,6 +217,7 @@ def _handle_errors(app: FastAPI, observer: Observer, paths: str) -> None:
         message = f"{error.subject}: {error}"
         observer.undecided(message)
         observer.refused(503, message)
+        # No Retry-After: the API server would repeat until its timeout and report only that.
         return Response(status_of(message), 503, media_type=_JSON)
 
     @app.exception_handler(ClientDisconnect)

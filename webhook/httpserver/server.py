@@ -40,6 +40,8 @@ class HttpServer(uvicorn.Server):
                 OneWrite(app),
                 interface="asgi3",
                 http=LimitedProtocol,
+                # Only reviews and probes are served: each further feature of uvicorn is code that a
+                # client reaches.
                 ws="none",
                 lifespan="off",
                 access_log=False,
@@ -59,6 +61,7 @@ class HttpServer(uvicorn.Server):
         addresses. Raises OSError.
         """
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        # The usual soft limit of 1024 is about the number of connections of one port.
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
         host = self._address[0]
         both = not host and socket.has_dualstack_ipv6()
@@ -78,6 +81,7 @@ class HttpServer(uvicorn.Server):
             self.bind()
         serving = asyncio.create_task(self.serve([self._socket] if self._socket else None))
         try:
+            # Cancelling uvicorn's task would cut off the responses in progress.
             await asyncio.shield(serving)
         except asyncio.CancelledError:
             self.should_exit = True
@@ -114,6 +118,7 @@ class HttpServer(uvicorn.Server):
         """Stop like uvicorn, and let cancelled requests be answered."""
         await super().shutdown(sockets)
         if self.server_state.tasks:
+            # uvicorn cancels the tasks after the grace period and does not wait for their 503.
             await asyncio.wait(self.server_state.tasks, timeout=1)
 
     @contextmanager
