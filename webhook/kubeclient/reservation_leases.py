@@ -66,6 +66,7 @@ class _Clusters(Struct):
         """Return whether a table is of one of them, or of a shard group that may get one."""
         if content.uid:
             return content.uid in self.uids
+        # The index is assigned before its RayCluster is stored, so a new group has none yet.
         newest = max((entry.made for entry in content.entries.values()), default=0.0)
         return content.group in self.groups or newest + VACANT_SECONDS > self.begun
 
@@ -124,6 +125,7 @@ class LeaseStore:
             "annotations": {names.ANNOTATION_RESERVATIONS: annotation},
         }
         if replaces := known is not None and bool(known.uid):
+            # With a version alone, a PUT creates a Lease that was deleted in the meantime.
             meta |= {"uid": known.uid, "resourceVersion": known.version}
         lease = self._lease(name, meta)
         try:
@@ -133,6 +135,8 @@ class LeaseStore:
                 body = await self._api.create(self._path, lease, _WRITE_SECONDS)
             stored = decode_response(body, Bare).metadata
         except ApiError as error:
+            # A Lease that was deleted by hand: reserve again from what is known, instead of a
+            # failure.
             if error.reason == "conflict" or (replaces and error.reason == "missing"):
                 raise Conflict from error
             raise _build_lease_error("written", key, error) from error
@@ -141,6 +145,7 @@ class LeaseStore:
     async def run(self) -> None:
         """Check that Leases can be created, then resync every ten minutes, until cancelled."""
         backoff, last_problem = Backoff(0.25, 30.0, random.random), ""
+        # Ready only when Leases can be written: otherwise every pod without an identity gets 503.
         while problem := await self._check_lease_creation():
             if problem != last_problem:
                 _log.warning("reservations: %s", problem)
@@ -189,6 +194,7 @@ class LeaseStore:
             elif state in self._unreadable:
                 _log.warning("reservations: deletes Lease %s, which is unreadable", meta.name)
                 await self._delete(meta)
+            # The label alone is no proof: others may put it on a Lease of theirs.
             elif (meta.name or "").startswith(_PREFIX):
                 unreadable.add(state)
         return tables
@@ -230,6 +236,7 @@ class LeaseStore:
     async def _delete(self, meta: ObjectMeta) -> None:
         try:
             path = f"{self._path}/{meta.name}"
+            # At the version that was read: a table that was written since is in use.
             await self._api.delete(path, meta.uid or "", meta.resource_version, _WRITE_SECONDS)
         except ApiError as error:
             if error.reason not in {"conflict", "missing"}:
