@@ -267,6 +267,7 @@ class Replicas:
             elif lacking:
                 missing += lacking.bit_count()
                 if best > (rank := 0 if replica.opened else 1):
+                    # A replica with entries only comes last: its pods may never appear.
                     best, incomplete = rank, (index, lowest_bit(lacking))
         self._identities = len(used) * request.hosts - missing
         self._free = incomplete or (used.lowest_absent, 0)
@@ -336,6 +337,8 @@ class Replicas:
         """
         hosts, desired = self._request.hosts, self._request.desired
         if self.read(index).opened:
+            # KubeRay creates no pod beyond the desired number, so the cached pods or that number
+            # are old.
             surplus = len(self._used) > desired or self._identities >= desired * hosts
             return surplus or self._objects.has_lost(index)
         last = max(desired - 1, index, self._used.highest, self._tables.indices.highest)
@@ -350,6 +353,7 @@ class Replicas:
         if request.index:
             name = request.cluster
         else:
+            # The entry first: labels of live pods can be edited, and all hosts need one name.
             name = self.read(index).entry.name or objects.name_of(index) or (identity or _NONE).name
             if not name and request.hosts > 1:
                 name = _new_name(self._tables.table(block), objects, request, block)
@@ -369,6 +373,7 @@ class Replicas:
                     del table[other]
         entry = self.read(index).entry
         hosts = {**entry.hosts, place.host: place.holder}
+        # Never earlier than before: 60 s after `made`, no pod of any of these hosts can appear.
         table[index] = Reserved(place.name, max(now, entry.made), hosts)
         return replace(place, table=table)
 
@@ -394,10 +399,15 @@ def allocate(tables: Tables, objects: Objects, request: AnyRequest, now: float) 
         other = objects.other(*own_indices, holder)
         if not other:
             place = replace(replicas.place(*own_indices), unconfirmed=False)
+            # An older entry may become vacant at another process before this answer reaches the API
+            # server.
             fresh = now - entry.made <= RENEW_SECONDS and entry.name == place.name
+            # Several creations of a RayCluster have one name: the entry may be that of another
+            # request.
             written = fresh and not request.index
             return Choice(place if written else replicas.written(place, now), block)
         if host in replicas.read(index).entry.hosts:
+            # Not dropped: another process may have answered this request with the identity.
             raise NotNow(f"replica {index} host {host} of this request is {other}'s")
     index, host = (identity.replica, identity.host) if identity else replicas.free()
     block, overdue = request.block_of(index), replicas.overdue(now)

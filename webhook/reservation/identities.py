@@ -70,6 +70,7 @@ class StandaloneIdentities(Identities):
         def taking(identity: HostIdentity, holder: str) -> tuple[T, HostIdentity, str]:
             return accept(identity, holder), identity, holder
 
+        # Without a cluster there is nothing to read live.
         result = super().preview(replace(request, read=True), taking)
         if isinstance(result, ReadGroup):
             return result
@@ -106,7 +107,10 @@ def _answer(request: IdentityRequest, accept: Accept[T]) -> Callable[[Found, int
         if found.unconfirmed and not request.read:
             return ReadGroup(request.cluster, request.key)
         if waiting and request.given is None:
+            # Not 503: where the webhook's failures are ignored, the pod would start without an
+            # identity.
             raise Denied(_all_reserved(request, waiting))
+        # KubeRay, too, gives no replica name to replicas of one host.
         name = found.name if request.hosts > 1 else ""
         return accept(HostIdentity(found.index, found.host, name), found.holder)
 

@@ -134,6 +134,8 @@ class Reservations:
         turn = self._turns.setdefault(key, asyncio.Lock())
         limit = self._limits.setdefault(key.namespace, asyncio.Semaphore(_AT_ONCE))
         try:
+            # The order matters: a request that waits for its group must not use up one of the
+            # namespace.
             async with turn, limit:
                 return await self._reserve(request, accept, begun + TRY_SECONDS)
         except (Denied, NotNow) as error:
@@ -147,6 +149,7 @@ class Reservations:
         and NotNow.
         """
         objects = self._objects(request.key, request.cluster)
+        # A preview writes nothing, so it needs no time: no entry is renewed or overdue.
         choice = allocate(self._tables(request.key), objects, request, -inf)
         return accept(choice.found, choice.waiting)
 
@@ -155,30 +158,44 @@ class Reservations:
         tried: tuple[int, ...] = ()
         while self.clock() < deadline:
             now = self._lists.now()
+            # Step 1. A watch whose connection is half-open delivers nothing and reports no error.
             if now == -inf or self._lists.contact(key) < now - SILENCE_SECONDS:
                 await self._list(request)
                 continue
             objects = self._objects(key, request.cluster)
             choice = allocate(self._tables(key), objects, request, now)
             place, block = choice.found, choice.block
+            # Step 3. Only a list that begins 60 s after an entry was made proves that its pod was
+            # not stored.
             if choice.overdue:
                 await self._list(request)
                 continue
+            # Before the write: a denied pod must not use an index for 60 s.
             answer = accept(place, choice.waiting)
+            # Step 4. The caller reads the group live and reserves again: cached pods may be older
+            # than those by which KubeRay decided that a pod is lacking.
             if isinstance(place, Taken) or isinstance(answer, ReadGroup):
                 return answer
+            # Step 2. The entry of a write whose response was lost, or of a review that is repeated.
             if place.table is None:
                 self.counts["repeated"] += 1
                 return answer
             group = self._latest(key)
             self._check_unseen(key, group, objects)
+            # Step 5. Where two processes alternate, a read and a write take less than a rejected
+            # write, a read and a second write; only once, because the copy is current after it.
             read_first = group.contended and block not in tried
             tried = (*tried, block)
             if read_first:
                 await self._read(TableKey(key, block), group)
+            # Step 6 follows the write: until it is stored, another process may write the same
+            # identity.
             elif await self._write(TableKey(key, block), group, place.table, request.cluster):
                 self.counts["reserved"] += 1
                 group.made += 1
+                # Another process may drop this entry 60 s after `made`. A process that was
+                # suspended for that long would answer with an identity that another pod has by
+                # then.
                 if self._lists.now() - now <= RENEW_SECONDS:
                     return answer  # step 6; otherwise this process was suspended
         msg = (
@@ -199,6 +216,8 @@ class Reservations:
             self.counts["conflicts"] += 1
             group.contended = True
         except UnknownOutcome:
+            # A refused connection fails at once: without a pause, the loop would send requests
+            # until its deadline.
             await self.sleep(_PAUSE_SECONDS)
         else:
             group.tables.put(key.block, stored)
@@ -214,6 +233,7 @@ class Reservations:
         except UnknownOutcome:
             await self.sleep(_PAUSE_SECONDS)
             return
+        # No other process has written since, so the read before each write only costs a request.
         if stored is None or (copy and copy.version == stored.version):
             group.contended = False
         if stored is not None:
@@ -227,6 +247,8 @@ class Reservations:
 
     def _objects(self, key: Key, cluster: str = "") -> Objects:
         listed = self._lists.listed(key)
+        # Shard indices belong to RayClusters: their pods do not exist yet when the index is
+        # assigned.
         if isinstance(key, GroupKey):
             return Pods(self._members, key, listed)
         return Shards(self._clusters, key, cluster, listed)
@@ -238,6 +260,7 @@ class Reservations:
     def _latest(self, key: Key) -> "_Group":
         group = self._groups[key] = self._groups.pop(key) if key in self._groups else _Group()
         group.at = self._lists.now()
+        # A dropped copy costs one read: the next write of its group is a conflict.
         if len(self._groups) > _GROUPS_MAX:
             del self._groups[next(iter(self._groups))]
         return group
@@ -258,6 +281,7 @@ class Reservations:
     def _check_unseen(self, key: Key, group: "_Group", objects: Objects) -> None:
         """Raise Denied for a group with too many entries whose objects do not appear."""
         if group.made >= self._unseen_max:
+            # `made` only counts upward, so most reservations need no walk of the tables.
             entries = self._unseen(objects, group.tables)
             group.made = len(entries)
             if group.made >= self._unseen_max:
