@@ -46,7 +46,7 @@ REVIEWS: dict[str, tuple[Callable[[], Iterator[bytes]], str]] = {
 """The bodies of a target, and where they are posted."""
 NULL = "null"
 LARGE_NULL = "null, 69 KB"
-GROUPS = 1000
+GROUPS = 400
 """Worker groups of the RayCluster that is validated beside pods."""
 BESIDE_SECONDS = 5.0
 BESIDE_RATE = 500.0

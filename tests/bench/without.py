@@ -84,7 +84,7 @@ class _Unlimited(HttpToolsProtocol):
     def __init__(self, _limits: Limits, _refused: object, *uvicorn: Any) -> None:  # noqa: ANN401 - as its server makes one
         super().__init__(*uvicorn)
 
-    def sweep(self, _now: float) -> None:
+    def close_idle(self, _now: float) -> None:
         """Close nothing."""
 
 

@@ -167,7 +167,11 @@ def review_application(
     observer: Observer,
     budget: BodyBudget | None = None,
 ) -> FastAPI:
-    """Return the application that answers reviews by path."""
+    """Return the application that answers reviews by path.
+
+    A route takes a Request and returns a Response: resolving parameters, which it does not have,
+    would cost as much as the review.
+    """
     app = FastAPI(
         docs_url=None,
         redoc_url=None,
@@ -178,7 +182,7 @@ def review_application(
     budget = budget or BodyBudget()
     for path, reviewer in reviewers.items():
         route = ReviewRoute(reviewer, gate, observer, budget)
-        app.add_api_route(path, route.__call__, methods=["POST"])
+        app.add_route(path, route.__call__, methods=["POST"])
     _handle_errors(app, observer, " and ".join(reviewers))
     return app
 
