@@ -28,12 +28,14 @@ class BindingHandler:
         binding = request.object if isinstance(request.object, dict) else {}
         target, meta = (map_of(binding.get(name)) for name in ("target", "metadata"))
         name = target.get("name")
+        # The API server accepts a Binding without the kind of its target.
         if target.get("kind", "Node") not in ("", "Node") or not isinstance(name, str) or not name:
             return ALLOWED
         labels = await self._labels(name)
         if not labels:
             return ALLOWED
         if not isinstance(binding.get("metadata"), dict):
+            # A patch whose parent is missing fails the request, even with failurePolicy Ignore.
             return Answer(patch=encode([Operation("add", "/metadata", {"annotations": labels})]))
         annotations = meta.get("annotations")
         present = annotations if isinstance(annotations, dict) else None

@@ -109,6 +109,7 @@ def decode_pod(body: bytes) -> AdmissionRequest[Pod]:
         request = decode_object(body)
         kind, group = request.kind.kind, request.kind.group
         pod = kind == "Pod" and not group and not request.sub_resource
+        # Objects of other kinds are allowed unchanged, or decoded again as what they are.
         if pod or isinstance(error, RecursionError):
             msg = f"the Pod in the AdmissionReview is malformed: {error}"
             raise BadReview(msg) from None
@@ -151,10 +152,12 @@ def _check_review(review: _Review[T]) -> AdmissionRequest[T]:
     if not request.uid:
         msg = "request.uid is empty: every AdmissionReview needs its own"
         raise BadReview(msg)
+    # A forged request may have a uid of megabytes, which answers and log lines would repeat.
     if len(request.uid) > _UID_MAX or len(request.namespace or "") > DNS_LABEL_MAX:
         msg = f"request.uid or request.namespace is longer than {DNS_LABEL_MAX} characters"
         raise BadReview(msg)
     kind, resource = request.kind, request.resource
+    # The kind of a subresource differs from that of its resource, such as Binding of pods.
     if request.sub_resource or (kind == _POD and resource == _PODS):
         return request
     expected = _RESOURCES.get((kind.group, kind.kind), resource.resource)
@@ -186,6 +189,7 @@ def encode(request: AdmissionRequest[Any], answer: Answer) -> bytes:
         request.uid,
         not denied,
         _status(request, answer) if denied else None,
+        # The API server refuses a patchType without a patch, and a patch without a patchType.
         None if patch is None else "JSONPatch",
         patch,  # msgspec encodes bytes as base64
         _warnings(answer.warnings) if answer.warnings else None,

@@ -121,6 +121,7 @@ class EvictionHandler:
             return ALLOWED
         stale = self._reader.contact(eviction.key) < self._reader.now() - SILENCE_SECONDS
         if stale or self._refusal(eviction):
+            # An error would end `kubectl drain`, which repeats only a refusal.
             with suppress(NotNow):
                 await in_time(self._reader.read(ReadGroup(eviction.cluster, eviction.key)))
             eviction = self._eviction(request)
@@ -142,6 +143,7 @@ class EvictionHandler:
             return None
         uid, member = named
         cluster = self._clusters.owner(member.key)
+        # The pods of these RayClusters are deleted or unmanaged, so a budget has no use.
         if cluster is None or cluster.ignored or cluster.deleting or cluster.suspended:
             return None
         limit = self._default if cluster.max_disrupted is None else cluster.max_disrupted

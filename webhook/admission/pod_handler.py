@@ -146,6 +146,7 @@ class PodHandler:
             placed = await self.place(
                 pod, namespace, request.uid, read, dry_run=dry_run, large=large
             )
+        # The cached RayCluster may be older than the one by which KubeRay created the pod.
         except Denied:
             cluster = None if read or not self._clusters.watched else self._owner(pod, namespace)
             if cluster is None:  # the denial does not depend on a RayCluster that may have changed
@@ -155,6 +156,7 @@ class PodHandler:
             return ALLOWED
         if isinstance(placed, PodDecision):
             return placed.located
+        # A live list did not contain it either, so no later read of this review would.
         if isinstance(placed, ReadCluster) and read:
             raise Denied(_unknown(placed))
         return placed
@@ -208,6 +210,7 @@ class PodHandler:
             or not group_name
             or not pod.spec.containers
         ):
+            # A head without an owner is not of KubeRay, and needs no identity.
             if head:
                 return None
             raise Denied(*_find_invalid_references(pod))
@@ -269,8 +272,10 @@ def _known_worker(pod: Pod, labels: Strings, cluster: RayClusterConfig, key: Gro
     if group is None:
         _require_label_values(labels)
         raise Denied(_no_group(key.group, cluster))
+    # An explicit 0 bypasses the default of the CRD, which has no minimum.
     if not 0 < group.num_of_hosts <= MAX_HOSTS:
         raise Denied(_bad_hosts(group))
+    # Before the legacy label: KubeRay reads these back, so they may not be changed.
     carried = read_identity_labels(labels, group.num_of_hosts)
     if carried is not None:
         return RayPod(pod, cluster, group, key, carried)

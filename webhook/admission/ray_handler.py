@@ -60,6 +60,7 @@ def _findings(request: AdmissionRequest[Any], settings: RuleSettings) -> list[Fi
         request.operation != "CREATE" and not joined
     ):  # the object was not checked while it was ignored
         return check_update(kind, request.old_object, value, settings)
+    # The findings belong to the RayJob or RayService, where they were reported to its user.
     if request.user_info.username in settings.operators and _has_ray_owner(value):
         return check_owned(kind, value, settings)
     return check(kind, value, settings)

@@ -148,6 +148,7 @@ class Mutation:
         try:
             if target == _POD:
                 answer = await self._pod(request, seconds, large=large)
+            # Decoded again: as a Pod, the RayCluster has lost its fields.
             elif self._shards is not None and target == _RAYCLUSTER:
                 request = await self._decode_body(decode_bare, body, client)
                 answer = await self._cluster(self._shards, request, seconds)
@@ -155,10 +156,12 @@ class Mutation:
                 request = await self._decode_body(decode_object, body, client)
                 answer = await self.bindings(request)
             else:
+                # A webhook configuration may select more resources than this process handles.
                 answer = ALLOWED
         except Denied as denied:
             answer = Answer(denied.causes, rules=denied.rules)
         except NotNow as reason:
+            # The code that raises it does not have the object, and kubectl shows only this text.
             reason.subject = f"{request.kind.kind} {request.namespace or ''}/{_name(request)}"
             raise
         return Outcome(request, answer, encode(request, answer))

@@ -83,9 +83,11 @@ class ShardHandler:
             raise BadReview(msg)
         meta, new = request.object.metadata, _shard(request.object)
         old = _shard(request.old_object if request.operation == "UPDATE" else None)
+        # While it is being deleted, only finalizers change, which must not fail.
         if not new.group or meta.deletion_timestamp or (new == old and new.index):
             return ALLOWED
         if SHARD_GROUP.problem(new.group):
+            # An object that is stored must stay changeable, or its controllers could not act on it.
             if new.group == old.group:
                 return ALLOWED
             raise _invalid(SHARD_GROUP, new.group)
