@@ -103,6 +103,7 @@ class SwappingContext:
         start, end = read_validity(pair.certificate)
         try:
             with _as_file(pair.certificate + b"\n" + pair.key) as path:
+                # Without a callback, OpenSSL would ask for the password on the terminal.
                 context.load_cert_chain(path, password=_refuse_password)
         except ssl.SSLError as error:
             raise CertificateError(_explain(error)) from None
@@ -121,6 +122,8 @@ class SwappingContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = self._min_version
         context.set_ciphers(self._ciphers)
+        # The API server forces HTTP/1.1 for webhooks, and uvicorn has no HTTP/2.
+        # https://github.com/kubernetes/kubernetes/issues/75791
         context.set_alpn_protocols(["http/1.1"])
         if self._verify:
             context.verify_mode = ssl.CERT_REQUIRED

@@ -50,6 +50,7 @@ def issue_server(
         x509.ExtendedKeyUsage([usage]),
         x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()),
     )
+    # X.509 limits a common name to 64 characters; clients compare the alternative names.
     return _sign(key, names[0][:64], issuer.subject, issuer_key, period, extensions)
 
 

@@ -76,6 +76,7 @@ def advance(
     """
     if held is None or _unusable(held.authority.certificate, now):
         authority = issue_authority(names[0], AUTHORITY_DAYS, now)
+        # Other processes may still serve a leaf of the previous authority.
         previous = held.previous if held and not _unusable(held.previous, now) else b""
         return Holdings(authority, _leaf(authority, names, now), previous)
     if read_validity(held.authority.certificate).worn(now):
@@ -104,6 +105,7 @@ def _server_due(held: Holdings, names: Sequence[str], now: datetime, published: 
     """Return whether to issue a leaf now; an unusable leaf is replaced without a new authority."""
     if _unusable(held.server.certificate, now) or _names(held.server.certificate) != set(names):
         return True
+    # An authority that has signed before is in every bundle already.
     trusted = published >= PUBLISHED_FIRST or _has_signed(held.authority, held.server)
     return trusted and read_validity(held.server.certificate).worn(now)
 
@@ -178,6 +180,8 @@ class SelfSigned:
             holdings = read_holdings(data)
             published = timedelta()
             if holdings is not None:
+                # At every poll: others may have written the configurations, such as Helm in an
+                # upgrade.
                 published = await self._publish(holdings.bundle)
             next_holdings = advance(holdings, self._names, self._clock(), published)
             if next_holdings == holdings:
