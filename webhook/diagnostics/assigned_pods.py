@@ -93,6 +93,7 @@ class Group(Struct, dict=True):
     @property
     def desired(self) -> int:
         facts = self.cluster.facts
+        # The pods of both are deleted, so none is missing.
         return 0 if facts.suspended or facts.deleting else self.spec.desired
 
     @property
@@ -179,6 +180,7 @@ def assign(live: LiveCluster, objects: ObjectCache, now: float) -> Cluster:
     for pod in objects.pods.of(live.metadata.uid or ""):
         group = groups.get(pod.labels.get(names.LABEL_GROUP, ""))
         identity, why = _identity(pod, group) if group is not None else (None, "")
+        # A terminating pod frees its identity, and its successor may exist already.
         if pod.leaves:
             cluster.leaving.append(pod)
             if group is not None and identity is not None:
@@ -197,6 +199,7 @@ def assign(live: LiveCluster, objects: ObjectCache, now: float) -> Cluster:
                 group.replicas.append(replica)
             replica.pods.setdefault(identity.host, []).append(pod)
     for group in cluster.groups:
+        # KubeRay reuses an index while pods of the old replica are terminating: two may have it.
         group.replicas.sort(key=lambda each: (each.index, each.newest or 0.0, each.name))
     return cluster
 
@@ -217,6 +220,7 @@ def _identity(pod: LivePod, group: Group) -> tuple[HostIdentity | None, str]:
         identity = identity_of(group.name, pod.labels, lambda: pod.spec, group.spec.num_of_hosts)
     except (Denied, DecodeError, UnicodeDecodeError) as denied:
         return None, str(denied)
+    # Anyone who may patch the pod can remove its labels; the annotation shows that it had some.
     removed = identity is None and names.ANNOTATION_HOLDER in pod.annotations
     return identity, _REMOVED if removed else ""
 

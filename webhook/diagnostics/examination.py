@@ -74,8 +74,10 @@ class _Cause(Struct, order=True):
     surplus: int
 
     def explains(self, problem: Problem) -> bool:
+        # A missing host has no pod by which its problem could be matched.
         if problem.id != "host-missing" or not self.pods:
             return self.pods.issuperset(problem.pods)
+        # A refused or unidentified pod can be one missing host, not more.
         if len(problem.hosts) > self.surplus:
             return False
         self.surplus -= len(problem.hosts)
@@ -206,6 +208,8 @@ def report_of(
     late = {problem.group for problem in problems if problem.id == "replica-missing"}
     refused = any(problem.id == "pod-refused" for problem in problems)
     for group in cluster.groups if refused else ():
+        # KubeRay stops at the first refused pod: what is missing in other groups has the same
+        # cause.
         incomplete = (replica.index for replica in group.replicas if replica.missing)
         wrong.setdefault(group.name, set()).update(incomplete)
     meta = cluster.live.metadata
@@ -229,6 +233,7 @@ def report_of(
         ray_version=cluster.facts.ray_version,
         queue=(meta.labels or {}).get(names.LABEL_KUEUE_QUEUE, ""),
     )
+    # Time alone begins and ends problems: the next check has to come without an event.
     ends = (symptom.until for _, (_, symptom, *_) in occurrences if symptom.until is not None)
     times = (*(due for due, _ in occurrences), *ends)
     return cluster_report, min((time for time in times if time > cluster.now), default=inf)
@@ -256,6 +261,7 @@ def _group(group: Group, wrong: set[int | None], *, late: bool) -> report.Group:
     replicas = [_replica(replica, affected=replica.index in wrong) for replica in group.replicas]
     hosts = group.hosts
     lacking = (
+        # A pod without an identity is one of the hosts that seem to be missing.
         group.desired - len(replicas) - (len(group.without_identity) // hosts if hosts > 0 else 0)
     )
     empty = tuple(report.Host(host, report.MISSING) for host in range(hosts))

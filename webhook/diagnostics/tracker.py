@@ -138,6 +138,7 @@ class Tracker(Struct):
         lasting_problems = {
             key: (cluster, problem)
             for key, (cluster, problem) in problems_by_key.items()
+            # Most replicas are incomplete for a while when they start, which is no problem.
             if cluster_report.now - self.affected[key] >= _EVENTS[problem.id].seconds
         }
         # A reported problem keeps its series
@@ -160,6 +161,7 @@ class Tracker(Struct):
         existing_uids = {
             reported_cluster.uid
             for reported_cluster in cluster_report.clusters
+            # A RayCluster that could not be checked has not lost its problems.
             if not (reported_cluster.failure or reported_cluster.deleting)
         }
         for series, notice in old_notices.items():
@@ -186,6 +188,8 @@ class Tracker(Struct):
                         ):
                             done[Key(cluster.uid, place[1:], COMPLETE)] = cluster, group, replica
                     elif replica.state != report.LEAVING:
+                        # After a restart of this process, the pods show better since when a replica
+                        # is incomplete.
                         since = replica.since if old_complete is None else None
                         begun = old_incomplete.get(place, since or cluster_report.now)
                         self.incomplete.setdefault(place, begun)
@@ -259,4 +263,5 @@ def _note(problem: Problem, more: Sequence[int | None]) -> str:
     place = f"{problem.group}: " if problem.group else ""
     message = f"{place}{problem.message}{others(more)}. To fix it: {problem.remedy}"
     whole = f"{message}: {problem.command}"
+    # Without the command if it does not fit: a part of a command is of no use.
     return whole if len(whole) <= NOTE_MAX else message[:NOTE_MAX]
