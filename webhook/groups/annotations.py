@@ -86,6 +86,8 @@ class OptIn(Struct, Generic[T], frozen=True):
         counts as absent, and so does one that is too long.
         """
         value = annotations.get(self.annotation, "").strip()
+        # Kubernetes allows 256 KiB of annotations, which would be parsed with each event of the
+        # RayCluster.
         return self.parse(value if len(value) <= _TEXT_MAX else "")
 
     def problem(self, text: str) -> str:

@@ -42,6 +42,7 @@ def read_domains(cluster: RayCluster) -> Domains:
             [
                 group.group_name
                 for group in cluster.groups
+                # GPUs of one node share memory without IMEX.
                 if (scope != REPLICA or group.num_of_hosts > 1)
                 and _takes_domain(group.template.spec)
             ]

@@ -119,6 +119,7 @@ def facts_of(cluster: RayCluster, *, ignoring: bool = True) -> RayClusterConfig:
                 group, template=_drop_containers(group.template)
             )
     return RayClusterConfig(
+        # A manifest may leave it out; the API server always sets it.
         namespace=meta.namespace or "default",
         name=meta.name or "",
         uid=meta.uid or "",
@@ -148,6 +149,7 @@ def facts_of(cluster: RayCluster, *, ignoring: bool = True) -> RayClusterConfig:
         autoscaling=bool(cluster.spec.enable_in_tree_autoscaling),
         keep_nodes=KEEP_NODES.read(annotations),
         gcs_fault_tolerant=cluster.spec.gcs_fault_tolerance_options is not None
+        # The annotation is the way of KubeRay before 1.3, and is still read.
         or annotations.get(names.ANNOTATION_FT_ENABLED, "").lower() == "true",
         unread_bytes=cluster.unread_bytes,
     )

@@ -291,6 +291,7 @@ class Membership:
         if member is not None:
             self._leave(member)
             self._forget(uid, member.key)
+            # A live read may show a new pod of that name before the watch delivers this deletion.
             if self._names.get(member.name) == uid:
                 del self._names[member.name]
 
@@ -365,5 +366,6 @@ class Membership:
             if not holders[holder]:
                 del holders[holder]
                 self._gone[key.namespace, holder] = None
+                # A dropped one costs a list, after which the same entries are vacant by absence.
                 if len(self._gone) > _GONE_MAX:
                     del self._gone[next(iter(self._gone))]

@@ -171,6 +171,8 @@ def _parse_identity_labels(
     host = labels.get(names.LABEL_HOST_INDEX)
     if index is None and name is None and host is None:
         return None
+    # KubeRay gives single hosts an index alone.
+    # https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
     if hosts == 1 and index is not None and name is None and host is None:
         causes = _index_causes(names.LABEL_REPLICA_INDEX, index, MAX_REPLICAS)
         if causes:

@@ -30,6 +30,7 @@ def pod_prefix(cluster: str, group: str | None) -> str:
     """
     if group is None:
         return f"{cluster[:_POD_PREFIX_MAX]}-head-".lower()
+    # Pod names are DNS names, and names of groups may have upper case.
     return f"{f'{cluster}-{group}'[:_POD_PREFIX_MAX]}-worker-".lower()
 
 

@@ -98,6 +98,7 @@ def build_desired(facts: RayClusterConfig, taken: Occupied) -> Desired:
         return Desired(facts.uid)
     kinds = list(_KINDS[facts.gang.granularity](facts, taken))
     workload = _workload(facts.name, kinds)
+    # PodGroups that are being deleted may still refer to the Workload.
     if facts.suspended:
         return Desired(facts.uid, workload)
     return Desired(
@@ -174,6 +175,7 @@ def _group(
             _clamp_count(min(group.min_replicas or 0, group.desired) * group.num_of_hosts) or BASIC
         )
     return _Kind(
+        # A template cannot change between basic and gang, and the minimum of a gang is 1.
         Template(scheduling_groups.template_name(name), least if count else 1),
         _priority(group),
         [scheduling_groups.group_pod_group(facts.name, name)] if count else [],
@@ -210,6 +212,7 @@ def _topology_key(facts: RayClusterConfig) -> str:
 
 
 def _pods(group: WorkerGroup) -> int:
+    # The CRD has no minimum for numOfHosts.
     return group.desired * max(group.num_of_hosts, 0)
 
 

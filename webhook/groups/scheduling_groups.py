@@ -57,6 +57,7 @@ def _unmet(cluster: RayCluster, granularity: str) -> str:
     labels = cluster.metadata.labels or {}
     if problem := SCHEDULING_GROUP.problem(granularity):
         return problem
+    # A pod is in one PodGroup, and `spec.schedulingGroup` cannot be changed after creation.
     for label in (names.LABEL_GANG, *names.OTHER_SCHEDULER_LABELS):
         if label in labels:
             return f"label {label} selects another pod group; remove it or the annotation"

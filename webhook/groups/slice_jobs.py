@@ -70,6 +70,7 @@ def slice_jobs(groups: Sequence[SliceGroup]) -> Mapping[str, SliceJob]:
     for group in groups:
         jobs.setdefault(group.number, []).append(group)
     for number, members in jobs.items():
+        # A group that has all slices is a job by itself.
         if len(members) > 1 and all(group.replicas != int(number) for group in members):
             jobs_by_group |= _job(number, members)
     return jobs_by_group
@@ -79,6 +80,7 @@ def _job(number: str, members: list[SliceGroup]) -> dict[str, SliceJob]:
     total = sum(group.replicas for group in members)
     numbered = [group for group in members if group.slice_id]
     zero = next((group.name for group in members if group.slice_id == "0"), "")
+    # Ids that the user wrote are kept, so only the coordinator is needed.
     if numbered:
         problem = ""
         if len(numbered) < len(members):
@@ -95,6 +97,7 @@ def _job(number: str, members: list[SliceGroup]) -> dict[str, SliceJob]:
             "them equal"
         )
         return {member.name: SliceJob(number, 0, member.name, problem) for member in members}
+    # A group without replicas has no host that could coordinate.
     coordinator = next(group.name for group in members if group.replicas or not total)
     jobs_by_group, first_id = {}, 0
     for member in members:
