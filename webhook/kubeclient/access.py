@@ -114,11 +114,13 @@ class Connection:
         access = await self._load()
         url, proxy = _url(access.url), access.proxy or _proxy_for(access.url)
         self.proxy = _url(proxy) if proxy else None
+        # aiohttp accepts no Authorization header beside credentials in the URL.
         self.prefix = str(url.with_user(None)).rstrip("/")
         user = f"{url.user}:{url.password or ''}"
         self._basic = "" if url.user is None else f"Basic {b64encode(user.encode()).decode()}"
         self.tls_name, self._access = access.tls_name or None, access
         self._tried = files = [_stamp(path) for path in access.files]
+        # A new context parses all authorities again.
         if files != self._files:
             self.tls, self._files = access.tls(), files
 
@@ -148,6 +150,7 @@ class Connection:
             if files != self._tried:
                 await self._try(files)
             value = await self._access.authorization() or self._basic
+            # A line end would begin another header.
             if not value.isprintable():
                 raise ValueError("the token is not one line")
         except _UNUSABLE as error:

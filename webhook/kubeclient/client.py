@@ -100,6 +100,8 @@ class Api:
             )
             raise ConfigurationError(msg) from error
         self._session = aiohttp.ClientSession(
+            # Callers limit their requests by namespace; one limit for all would let a tenant block
+            # others.
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_IDLE_SECONDS),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"Accept": JSON, "User-Agent": f"ray-webhook/{__version__}"},
@@ -156,6 +158,7 @@ class Api:
         deadline: float = SECONDS,
     ) -> None:
         """Apply a JSON Patch (RFC 6902), to this version of the object if one is given."""
+        # The API server rejects a patch whose result has another version than the stored object.
         pin = {"op": "replace", "path": "/metadata/resourceVersion", "value": version}
         content = [pin, *operations] if version else operations
         headers = {"Content-Type": "application/json-patch+json"}
@@ -176,6 +179,7 @@ class Api:
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """Open a GET, and yield its lines; more than `idle` seconds without data is a failure."""
         with _errors(f"within {_OPEN_SECONDS:g} s"):
+            # Only to the first response: a watch has no end, and `idle` limits its silence.
             async with self.timeout(_OPEN_SECONDS):
                 target, headers = _target(path, query), {"Accept": accept}
                 response = await self._open("GET", target, _OPEN_SECONDS, headers, idle=idle)
@@ -223,6 +227,7 @@ class Api:
                 URL(f"{connection.prefix}{target}"),
                 headers={**headers, **authorization},
                 json=content,
+                # A redirect would send the token to another server.
                 allow_redirects=False,
                 proxy=connection.proxy,
                 ssl=connection.tls,
@@ -265,6 +270,7 @@ async def _once(
     try:
         return await handler(request)
     except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+        # Without a connection, nothing was sent, so nothing can have been carried out.
         if request.method == "GET" or isinstance(error, aiohttp.ClientConnectorError):
             raise
         raise aiohttp.ClientConnectionError(str(error)) from error
@@ -336,4 +342,5 @@ def _refusal(response: aiohttp.ClientResponse, body: bytes) -> ApiError:
     except UNREADABLE:
         status_message = body.decode(errors="replace")
     message = f"the API server answered {status}: {oneline(status_message)}"
+    # Kubernetes sends seconds; the other form of the header is a date.
     return ApiError(reason, message, float(after) if after.isdecimal() else None)

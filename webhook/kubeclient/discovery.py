@@ -101,6 +101,7 @@ class Discovery(Generic[T]):
             if error.reason != self._problem:
                 self._problem = error.reason
                 _log.warning("%s: %s (%s)", self._question.unknown, error, error.reason)
+            # A missing right stays so, and must not keep the process from becoming ready.
             if error.reason == "forbidden" and not self.answered:
                 self._take(None)
             return self._backoff.next(error.retry_after or 0.0)

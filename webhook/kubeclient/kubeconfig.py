@@ -25,6 +25,7 @@ def kubeconfig(path: str, context: str | None = None) -> Load:
     async def load() -> Access:
         configuration = Configuration()
         with _value_errors(), _reporting_plugins():
+            # A refreshed token must not be written into the user's file.
             await load_kube_config(
                 path, context=context, client_configuration=configuration, persist_config=False
             )  # type: ignore[no-untyped-call] # no annotations there

@@ -64,6 +64,7 @@ class KubeRayStored(Question[KubeRay]):
         partial_definition = await self._api.find(PATH, _Definition, accept=METADATA)
         if partial_definition is None:
             self._seen = self._release = None
+        # The generation changes with the spec only, so that status updates cost no large read.
         elif partial_definition.metadata != self._seen:
             definition = await self._api.read(PATH, _Definition)
             self._release, self._seen = _release_of(definition), definition.metadata

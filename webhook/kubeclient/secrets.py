@@ -77,6 +77,7 @@ class SecretStore:
     async def write(self, data: Mapping[str, bytes], version: str) -> bool:
         """Replace the data, and return True, unless the Secret has changed since `version`."""
         encoded = {name: base64.b64encode(content).decode() for name, content in data.items()}
+        # `add` also replaces; an empty Secret has no data that could be replaced.
         operations = [{"op": "add", "path": "/data", "value": encoded}]
         return await self._patch(self._secret, version, operations)
 

@@ -108,6 +108,7 @@ class Codec(Generic[T]):
                 return self._decode_readable_items(body)
             try:
                 page = self._page.decode(body)
+            # One object of a wrong type must not hide all others of its page.
             except msgspec.ValidationError:
                 return self._decode_readable_items(body)
         except UNREADABLE as error:
@@ -207,6 +208,7 @@ async def read_list(
     async for meta, items in pages(api, resource, deadline):
         if not partial:
             check_complete(meta)
+        # All pages of a list are of the version of the first.
         version = version or meta.resource_version
         objects += items
     return objects, version
