@@ -32,6 +32,7 @@ def replica_edits(replica: Replica) -> list[Edit]:
     present = replica.pod.spec.affinity or Affinity()
     together = {"labelSelector": {"matchLabels": mine}, "topologyKey": key}
     edits: list[Edit] = []
+    # A second call by the API server must not add the term again.
     if together not in present.together:
         why = "the hosts of this replica share one topology domain"
         edits.append(AppendTerm(TOGETHER, together, why))

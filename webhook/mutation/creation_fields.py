@@ -60,6 +60,7 @@ def compute_domain(replica: Replica) -> list[Edit]:
     if replica.policy.apart == "all":
         term["namespaceSelector"] = {}
     present = pod.spec.affinity or Affinity()
+    # Kueue chooses the nodes of such pods, and does not look at affinity to other pods.
     if not replica.slice.placed and term not in present.apart:
         why = "a node is in one ComputeDomain, and has one channel for one pod"
         edits.append(AppendTerm(APART, term, why))
@@ -89,12 +90,14 @@ def scheduling_group(replica: Replica) -> list[Edit]:
         spec.scheduler_name, spec.eviction_responders
     ):
         return [Warn(f"no scheduling group: {problem}")]
+    # Such an API server drops the field without an error, and the pods would start ungrouped.
     if not replica.policy.pod_groups:
         reason = "the API server serves no PodGroups; turn on GenericWorkload and scheduling.k8s.io"
         return [Warn(f"no scheduling group: {reason}")]
     edits: list[Edit] = [
         SetField("schedulingGroup", {"podGroupName": name}, _WHY[gang.granularity])
     ]
+    # A pod that names a missing PodGroup is not scheduled.
     if not replica.policy.published:
         edits.append(Warn(f"pending until you create this PodGroup: {name}"))
     return edits
@@ -132,6 +135,7 @@ def resize_policy(replica: Replica) -> list[Edit]:
     ray = replica.ray
     rules = {rule.resource_name: rule.restart_policy for rule in ray.container.resize_policy or ()}
     problem = f"Ray resizes nothing with {_RESTART}"
+    # The API server refuses such a pod. KubeRay sets Never with `autoscalerOptions.version: v2`.
     if replica.pod.spec.restart_policy == "Never":
         problem = f"{_RESTART} cannot be with restartPolicy Never"
     edits: list[Edit] = []

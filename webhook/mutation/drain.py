@@ -71,7 +71,9 @@ def replica_edits(replica: Replica) -> list[Edit]:
     if (DEFAULT_GRACE if grace is None else grace) < drain + MARGIN:
         why = "the drain fits into it"
         edits.append(SetField("terminationGracePeriodSeconds", drain + MARGIN, why))
+    # The image decides which Ray runs; `rayVersion` is only what the user says about it.
     release = image_release(ray.container.image or "")[0] or parse_release(cluster.ray_version)
+    # The hook itself ends at once if Ray drains on SIGTERM, so an unknown version is no risk.
     if release is None or release < DRAINS_SINCE:
         edits.append(_hook(ray, drain))
     return edits
@@ -79,6 +81,7 @@ def replica_edits(replica: Replica) -> list[Edit]:
 
 def _hook(ray: Slot, seconds: int) -> Edit:
     lifecycle = ray.container.lifecycle
+    # A container has one preStop hook, and replacing it could end what the user relies on.
     if lifecycle is not None and (lifecycle.pre_stop or lifecycle.post_start):
         return Note("no preStop: the container has a lifecycle of its own")
     command, why = ("python3", "-c", HOOK, str(seconds)), "asks a Ray before 2.57 to drain"

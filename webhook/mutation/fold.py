@@ -120,6 +120,7 @@ def _variables(path: str, changes: list[SetEnv], *, empty: bool) -> list[Operati
     """
     if empty:
         return [Operation("add", f"{path}/env", [_entry(change) for change in changes])]
+    # At the front: the kubelet resolves `$(NAME)` only by entries before it.
     front = [edit for edit in changes if edit.slot < 0 > edit.after]
     added = [Operation("add", f"{path}/env/{at}", _entry(edit)) for at, edit in enumerate(front)]
     if len(front) == len(changes):
@@ -133,6 +134,7 @@ def _variables(path: str, changes: list[SetEnv], *, empty: bool) -> list[Operati
             Operation("add", f"{path}/env/{at}", _entry(edit))
             if edit
             else Operation("remove", f"{path}/env/{at}")
+            # From the end: each operation shifts the indices of the entries behind it.
             for at, edit in sorted([*moved, *reversed(behind)], key=lambda each: -each[0])
         ),
         *added,

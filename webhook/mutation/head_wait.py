@@ -58,6 +58,7 @@ def _kinds_below(wait: Resources, resource: str, other: str | float) -> tuple[st
 
 def _least(ray: Resources, resource: str, most: str) -> str | int | float | None:
     """Return the lower of what Ray's container requests and `most`; None without a request."""
+    # Kubernetes takes a missing request from the limit.
     value = (ray.requests or {}).get(resource, (ray.limits or {}).get(resource))
     amount, maximum = read_quantity(value), read_quantity(most)
     if amount is None or maximum is None:

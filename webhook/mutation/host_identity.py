@@ -65,6 +65,7 @@ def subdomain(replica: Replica) -> list[Edit]:
         last = host_name(replica.group_name, replica.index, replica.hosts - 1)
         problem = long_nodename(last, replica.service, replica.cluster.namespace)
         edits += [Warn(f"setHostnameAsFQDN: {problem}")] if problem else []
+    # The user's own Service: the addresses of the hosts contain it.
     if replica.pod.spec.subdomain:
         return edits
     why = "KubeRay's headless service resolves it"

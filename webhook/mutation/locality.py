@@ -52,6 +52,7 @@ def host_edits(worker: Worker) -> list[Edit]:
     allowed = [
         node_label for node_label in cluster.node_labels if _is_allowed(replica, node_label.node)
     ]
+    # Sorted, so that a second call yields the same names of variables.
     for key, label in sorted({node_label.node: node_label.ray for node_label in allowed}.items()):
         name = f"{names.NODE_LABEL}{len(variables)}"
         path, why = f"metadata.annotations['{key}']", "the Node's label, for Ray"
@@ -90,6 +91,7 @@ def _override(slot: Slot, variables: list[Variable], labels: dict[str, str]) -> 
     """Return the labels of Ray, preceded by the variables that they refer to."""
     json_text = msgspec.json.encode(labels).decode()
     variable = slot.variable(names.RAY_OVERRIDE_LABELS)
+    # The variable is one JSON text; that of the user may be a reference, which cannot be merged.
     if variable is not None and (variable.value or variable.value_from):
         if variable.value == json_text:
             return []

@@ -31,6 +31,7 @@ def replica_edits(replica: Replica) -> list[Edit]:
         return [Warn(f"{KEEP_NODES.annotation}: {problem}")]
     if scope not in (ALL, HEADS if replica.head else REPLICAS):
         return []
+    # With fault tolerance, workers survive the loss of the head.
     if replica.cluster.gcs_fault_tolerant if replica.head else replica.hosts <= 1:
         return []
     if not _KEYS.keys().isdisjoint(replica.pod.annotations):

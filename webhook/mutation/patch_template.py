@@ -120,6 +120,7 @@ class PatchCache:
         """Return the response for a pod with its identity. Raises Denied if its replica cannot
         work.
         """
+        # A RayCluster has one head, so no later pod would use its template.
         is_worker = cluster.groups.get(group.group_name) is group
         key = (cluster.uid, group.group_name, bool(holder), bool(identity.name))
         pod_input = _input_of(pod) if is_worker else b""

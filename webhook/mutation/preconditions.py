@@ -65,6 +65,7 @@ def _names(replica: Replica) -> tuple[str, str] | None:
     group, service = replica.group_name, replica.service
     last = host_name(group, replica.index, replica.hosts - 1)
     field = f"metadata.labels[{names.LABEL_GROUP}]"
+    # An assigned name becomes a label value; a name that the pod carries fits already.
     if replica.hosts > 1 and replica.holder and len(group) > REPLICA_NAME_GROUP_MAX:
         message = (
             f"groupName has {len(group)} characters: use at most {REPLICA_NAME_GROUP_MAX} with "
@@ -96,6 +97,8 @@ def _slice(replica: Replica) -> tuple[str, str] | None:
     are disabled.
     """
     topology, chips, hosts = replica.slice.topology, replica.chips, replica.hosts
+    # Before KubeRay had numOfHosts, slices were written as single-host replicas, and some still
+    # run.
     if hosts == 1 or not chips or not topology or replica.slice.unchecked:
         return None
     if replica.slice.annotated:

@@ -279,6 +279,7 @@ def _set(path: str, each: Variable, slot: int, after: int) -> SetEnv:
 def _over(slot: Slot, index: int, variable: Variable) -> SetEnv | Warn | None:
     """Return the edit or warning for a variable that the container already has."""
     current = slot.variables[index]
+    # The value is known only to the kubelet, so it can be neither right nor wrong here.
     if current.value_from is not None or (
         current.value == variable.value and not variable.field_path
     ):

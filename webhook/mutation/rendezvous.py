@@ -25,6 +25,8 @@ def replica_edits(replica: Replica) -> list[Edit]:
         return []
     problem = replica.cluster.profiles_problem
     edits: list[Edit] = [Warn(f"{PROFILES.annotation}: {problem}")] if problem else []
+    # This form resolves by the search list of the pod, without the domain of the cluster, which is
+    # not known here.
     master = f"{replica.first_host}.{replica.service}.{replica.cluster.namespace}.svc"
     settings, _ = _settings(profiles.of_hosts(replica.cluster.profiles))
     for slot in replica.slots:

@@ -71,6 +71,7 @@ def host_edits(worker: Worker) -> list[Edit]:
 def _slice(replica: Replica) -> tuple[list[Variable], list[Warn | Note]]:
     why = "the slice's name: Ray uses it to schedule onto whole slices"
     name = slice_name(replica.group_name, replica.index)
+    # Two slices of one name are one to Ray; a single replica may have any name.
     variables = [Variable(names.TPU_NAME, name, why, identity=replica.group.desired > 1)]
     # A single host has no name that resolves.
     hosts = replica.addresses() if replica.hosts > 1 else ["localhost"]
