@@ -7,7 +7,7 @@ from tests.kubeclient.fake_api import LIMIT_RANGES, QUOTAS, RAYCLUSTERS, FakeApi
 from tests.kubeclient.following import eventually, plain
 from tests.operation.test_scheduling import KEPT, Object, Served, polled, serving
 from tests.validation.builders import a_cluster
-from webhook.cache.quotas import AMOUNTS_MAX, OBJECTS_MAX, TEXT_MAX, NamespaceQuotas
+from webhook.cache.quota_watches import AMOUNTS_MAX, OBJECTS_MAX, TEXT_MAX, NamespaceQuotas
 from webhook.groups.group_config import ClusterIndex
 from webhook.groups.identity_index import Membership
 from webhook.kubeclient.client import Api

@@ -77,7 +77,7 @@ FAMILIES = (
     Family("working-dir", "Addresses of code", _of("working_dir")),
     Family("demands", "Demands of jobs and deployments", _of("demands")),
     Family("services", "RayService", _of("rayservice", "serve_config")),
-    Family("quotas", "Quotas and limits of the namespace", _of("quotas")),
+    Family("quotas", "Quotas and limits of the namespace", _of("quota_forecast", "limit_ranges")),
     Family("updates", "Updates", _of("updates")),
 )
 

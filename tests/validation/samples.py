@@ -16,7 +16,7 @@ from tests.validation.builders import (
     a_job,
     a_service,
 )
-from webhook.api.quotas import read_namespaces
+from webhook.api.namespace_limits import read_namespaces
 from webhook.cli.file_checks import FileLimits
 from webhook.manifest.yaml_values import DuplicateKey
 from webhook.validation.finding import Finding

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from tests.validation.conformance import WITHOUT_CASES, findings, suite
-from webhook.api.quotas import read_namespaces
+from webhook.api.namespace_limits import read_namespaces
 from webhook.cli.file_checks import FileLimits
 from webhook.validation.rule_settings import RuleSettings, parse_kuberay
 from webhook.validation.rules import RULES

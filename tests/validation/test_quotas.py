@@ -20,12 +20,12 @@ from tests.validation.builders import (
 )
 from tests.validation.quota_admission import Admission
 from webhook.api import names
+from webhook.api.namespace_limits import NamespaceLimits, read_namespaces
 from webhook.api.objects import RayCluster
 from webhook.api.quantity import parse_quantity
-from webhook.api.quotas import NamespaceLimits, read_namespaces
 from webhook.manifest.kuberay_pods import expand
 from webhook.validation.finding import WARN, Finding
-from webhook.validation.pod_amounts import read_pods
+from webhook.validation.pod_amounts import TemplateReader
 from webhook.validation.ray_object import read_ray_object
 from webhook.validation.rule_settings import RuleSettings
 from webhook.validation.ruleset import check, check_update
@@ -40,13 +40,13 @@ class Namespaces:
 
     def __init__(self, documents: Iterable[Json], workers: dict[str, int] | None = None) -> None:
         self.namespaces = read_namespaces([*documents])
-        self.pods = workers or {}
+        self.numbers = {names.HEAD_GROUP: 1, **(workers or {})}
 
     def limits(self, namespace: str) -> NamespaceLimits | None:
         return self.namespaces.get(namespace)
 
-    def workers(self, namespace: str, cluster: str, group: str) -> int:
-        return self.pods.get(group, 0) if (namespace, cluster) == ("default", "demo") else 0
+    def pods(self, namespace: str, cluster: str, group: str) -> int:
+        return self.numbers.get(group, 0) if (namespace, cluster) == ("default", "demo") else 0
 
 
 def a_quota(hard: Json, used: Json | None = None, **spec: Any) -> Json:  # noqa: ANN401 - JSON
@@ -163,9 +163,8 @@ def test_the_work_for_containers_with_resources_of_their_own_is_linear() -> None
         cluster = a_cluster().head(
             template={"spec": {"initContainers": inits, "containers": inits}}
         )
-        pods = read_pods(read_ray_object("RayCluster", cluster.build(), RuleSettings()), ())
-        assert pods
-        return lambda: read_pods(read_ray_object("RayCluster", cluster.build(), RuleSettings()), ())
+        ray_object = read_ray_object("RayCluster", cluster.build(), RuleSettings())
+        return lambda: TemplateReader((), raised=True).read(ray_object)
 
     one, two = (lines(forecast_of(number)) for number in (100, 200))
     assert two / one < RATIO_MAX
@@ -283,12 +282,100 @@ def test_an_update_counts_its_own_pods_once() -> None:
     old, new = a_cluster().group(replicas=4), a_cluster().group(replicas=6)
     assert of_update(old, new, quota, workers=4) == [
         (
-            "the pods need 7 of pods for replicas, but ResourceQuota team-a has 6 left"
+            "the new pods need 2 of pods for replicas, but ResourceQuota team-a has 1 left"
             ": need less, or raise it"
         )
     ]
     assert of_update(old, a_cluster().group(replicas=5), quota, workers=4) == []
     assert len(of_update(old, a_cluster().group(replicas=5), quota, workers=2)) == 1
+
+
+def test_an_edited_template_changes_no_running_pods() -> None:
+    """Except with the upgrade strategy Recreate, and where a replica gets more hosts."""
+    old, new = (
+        a_cluster().group(replicas=2).container(resources={"limits": {"cpu": cpu}})
+        for cpu in ("1", "8")
+    )
+    quota = a_quota({"limits.cpu": "9"}, {"limits.cpu": "6"})  # the head has 4
+    assert of_update(old, new, quota, workers=2) == []
+    assert "need 8 of limits.cpu" in of_update(old, new, quota, workers=1)[0]
+    recreate = {"upgradeStrategy": {"type": "Recreate"}}
+    assert of_update(old.spec(**recreate), new.spec(**recreate), quota, workers=2) == [
+        (
+            "the pods need 20 of limits.cpu for replicas, but ResourceQuota team-a has 9 left: "
+            "need less, or raise it"
+        )
+    ]
+    pods = a_quota({"pods": "5"}, {"pods": "3"})
+    hosts = a_cluster().group(replicas=2, hosts=3)
+    assert "need 6 of pods" in of_update(a_cluster().group(replicas=2), hosts, pods, workers=2)[0]
+
+
+def test_pods_that_a_smaller_group_ends_are_free() -> None:
+    quota = a_quota({"pods": "5"}, {"pods": "5"})
+    old, new = (
+        a_cluster().group("workers", replicas=few).group("b", replicas=more)
+        for few, more in ((4, 0), (2, 2))
+    )
+    assert of_update(old, new, quota, workers=4) == []
+    assert of_update(old, new, quota, workers=3)
+
+
+def test_pods_of_a_removed_group_keep_running() -> None:
+    quota = a_quota({"pods": "5"}, {"pods": "5"})
+    new = a_cluster().group("b", replicas=1)
+    assert of_update(a_cluster().group("workers", replicas=4), new, quota, workers=4)
+
+
+@pytest.mark.parametrize(("built", "number"), [
+    (a_cluster(), 1),
+    (a_cluster().group(hosts=2), 2),
+    (a_cluster().annotation(names.ENABLE_SERVE_SERVICE, "true"), 2),
+    (a_job(), 1),
+    (a_job().spec(clusterSelector={"ray.io/cluster": "a"}), 0),
+    (a_service(), 3),
+])  # fmt: skip
+@pytest.mark.parametrize("name", ["services", "count/services"])
+def test_services_of_kuberay_count(built: Built, number: int, name: str) -> None:
+    assert messages(built, a_quota({name: str(number)})) == []
+    if number:
+        (message,) = messages(built, a_quota({name: str(number - 1)}))
+        assert message.startswith(f"needs {number} of {name}, but ResourceQuota team-a has")
+
+
+def test_other_objects_of_kuberay_count() -> None:
+    roles = a_quota({"count/roles.rbac.authorization.k8s.io": "0"})
+    assert messages(a_cluster(), roles) == []
+    assert len(messages(a_cluster().autoscaled(), roles)) == 1
+    ingresses = a_quota({"count/ingresses.networking.k8s.io": "0"})
+    assert len(messages(a_cluster().head(enableIngress=True), ingresses)) == 1
+    assert len(messages(a_service(), a_quota({"count/rayclusters.ray.io": "0"}))) == 1
+
+
+def test_a_second_cluster_has_services_of_its_own() -> None:
+    old = a_service().meta(name="demo")
+    old.value["status"] = {"activeServiceStatus": {"rayClusterName": "demo"}}
+    new = a_service(a_cluster().head_env("A", "1")).meta(name="demo")
+    assert of_update(old, new, a_quota({"services": "0"})) == [
+        "needs 1 of services, but ResourceQuota team-a has 0 left"
+    ]
+
+
+def test_groups_of_equal_templates_are_read_once() -> None:
+    def forecast_of(number: int) -> Callable[[], object]:
+        cluster = a_cluster()
+        for index in range(number):
+            cluster.group(f"g{index}").tpu("4x4", 4)
+        ray_object = read_ray_object("RayCluster", cluster.build(), RuleSettings())
+        return lambda: TemplateReader((), raised=True).read(ray_object)
+
+    amounts = [template.amounts for template in forecast_of(100)()]  # type: ignore[attr-defined]
+    assert len({id(each) for each in amounts}) == 2
+
+
+def test_amounts_that_are_no_quantities_are_left_out() -> None:
+    cluster = a_cluster().group().container(resources={"limits": {"cpu": ["1"], "memory": "1Gi"}})
+    assert forecast(cluster, a_quota({"limits.memory": "1Gi"}))
 
 
 def test_an_update_without_other_amounts() -> None:

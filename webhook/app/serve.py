@@ -19,7 +19,7 @@ from webhook.app.informers import Connected, connection, own_namespace, watch_me
 from webhook.app.runtime import Process, Runnable, admin_server, apply_settings
 from webhook.cache.live import ClusterState, LiveReader
 from webhook.cache.nodes import Nodes
-from webhook.cache.quotas import NamespaceQuotas
+from webhook.cache.quota_watches import NamespaceQuotas
 from webhook.certs.certificate_watcher import (
     CertificateFiles,
     CertificateSource,

@@ -14,7 +14,12 @@ from typing import Final
 from msgspec import Struct, structs
 
 from webhook.api import names
-from webhook.api.quotas import LIMIT_RANGE_KIND, QUOTA_KIND, NamespaceLimits, read_namespaces
+from webhook.api.namespace_limits import (
+    LIMIT_RANGE_KIND,
+    QUOTA_KIND,
+    NamespaceLimits,
+    read_namespaces,
+)
 from webhook.cli.files import STDIN, check_type_meta, list_files, read_listed, text_in
 from webhook.cli.kustomize import PatchError
 from webhook.cli.parsing import bug
@@ -62,7 +67,7 @@ class FileLimits(Struct, frozen=True):
     def limits(self, namespace: str) -> NamespaceLimits | None:
         return self.namespaces.get(namespace)
 
-    def workers(self, namespace: str, cluster: str, group: str) -> int:  # noqa: ARG002 - a protocol
+    def pods(self, namespace: str, cluster: str, group: str) -> int:  # noqa: ARG002 - a protocol
         return 0
 
 

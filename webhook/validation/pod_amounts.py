@@ -1,13 +1,14 @@
 """The pods of a Ray object as KubeRay creates them: their amounts and numbers."""
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import Any, Final
 
 from msgspec import Struct
 
 from webhook.api import names
-from webhook.api.objects import ALWAYS, WAIT_FOR_HEAD_AMOUNTS, WAIT_FOR_HEAD_MOST
-from webhook.api.quotas import CONTAINER, Limits, Thousandths, thousandths
+from webhook.api.namespace_limits import CONTAINER, Limits, Thousandths, thousandths
+from webhook.api.objects import ALWAYS, WAIT_FOR_HEAD_AMOUNTS, WAIT_FOR_HEAD_MOST, map_of
 from webhook.validation.cluster import UNBOUNDED, Cluster, Group
 from webhook.validation.field import Field
 from webhook.validation.ray_object import SIDECAR, Job, RayObject
@@ -39,17 +40,9 @@ class ContainerAmounts(Struct):
     """Whether it is an init container that keeps running."""
 
 
-class PodAmounts(Struct):
-    """The pods of one template: their number at least and at most, and the fields of the object
-    that set them.
-    """
+class PodAmounts(Struct, dict=True):
+    """The amounts of a pod, which the pods of equal templates share."""
 
-    field: Field
-    least_field: Field
-    most_field: Field
-    group: str
-    least: int
-    most: int
     containers: list[ContainerAmounts]
     pod_level: bool
     requests: Thousandths
@@ -60,89 +53,156 @@ class PodAmounts(Struct):
     waiting: ContainerAmounts | None = None
     """The container with which KubeRay waits for the head."""
 
-    @property
+    @cached_property
     def best_effort(self) -> bool:
-        """Return whether the quality of service is BestEffort."""
+        """Whether the quality of service is BestEffort."""
         amounts = [container.requests for container in self.containers]
         amounts += [container.limits for container in self.containers]
         amounts += [self.requests, self.limits]
         return not any(resources.get(_CPU) or resources.get(_MEMORY) for resources in amounts)
 
 
-def read_pods(ray_object: RayObject, limits: Iterable[Limits]) -> list[PodAmounts]:
-    """Return the pods in the order in which KubeRay creates them, with the defaults of LimitRanges:
-    the head, the worker groups, and the pod that submits a RayJob.
+class PodTemplate(Struct):
+    """The pods of one template: their number at least and at most, and the fields of its group that
+    set them, if any. `existing` of them are not created.
     """
-    cluster, job = ray_object.cluster, ray_object.job
-    defaults = [limit_range for limit_range in limits if limit_range.type == CONTAINER]
-    pods = []
-    if cluster is not None and (job is None or not job.selects):
-        pods.append(_head(cluster, job))
-        pods += [_worker(group, cluster.autoscaling) for group in cluster.groups]
-    if job is not None and job.has_submitter_pod:
-        pods.append(_submitter(job))
-    for pod in pods:
-        _complete(pod, defaults, raised=ray_object.settings.raise_wait_gcs_ready)
-    return pods
+
+    field: Field
+    group: str
+    amounts: PodAmounts
+    hosts: int = 1
+    least: int = 1
+    most: int = 1
+    least_name: str = ""
+    most_name: str = ""
+    existing: int = 0
+
+    def missing(self, *, most: bool) -> int:
+        """Return the number of pods that have to be created."""
+        return max((self.most if most else self.least) - self.existing, 0)
 
 
-def _head(cluster: Cluster, job: Job | None) -> PodAmounts:
-    head = cluster.head
-    pod = _pod(head.field, head.pod, head.field, names.HEAD_GROUP)
-    if cluster.autoscaling:
-        resources = cluster.options / "resources"
-        requests, limits = _AUTOSCALER, _AUTOSCALER
-        if resources.given:
-            requests, limits = (
-                thousandths((resources / name).value) for name in ("requests", "limits")
+class TemplateReader:
+    """Reads the pods of Ray objects, with the defaults of LimitRanges. If `raised`, the webhook
+    raises the amounts of the container that waits for the head.
+    """
+
+    def __init__(self, limits: Iterable[Limits], *, raised: bool) -> None:
+        defaults = [limit_range for limit_range in limits if limit_range.type == CONTAINER]
+        self._default, self._default_request = _join_defaults(defaults)
+        self._raised = raised
+        self._workers: dict[tuple[object, ...], PodAmounts] = {}
+        """Amounts by what they depend on: most groups have the same."""
+
+    def read(self, ray_object: RayObject) -> list[PodTemplate]:
+        """Return the pods in the order in which KubeRay creates them: the head, the worker groups,
+        and the pod that submits a RayJob.
+        """
+        cluster, job = ray_object.cluster, ray_object.job
+        templates = []
+        if cluster is not None and (job is None or not job.selects):
+            templates.append(self._head(cluster, job))
+            autoscaling = cluster.autoscaling
+            templates += [self._worker(group, autoscaling) for group in cluster.groups]
+        if job is not None and job.has_submitter_pod:
+            templates.append(self._submitter(job))
+        return templates
+
+    def _head(self, cluster: Cluster, job: Job | None) -> PodTemplate:
+        amounts = _pod(cluster.head.pod)
+        if cluster.autoscaling:
+            resources = cluster.options / "resources"
+            requests, limits = _AUTOSCALER, _AUTOSCALER
+            if resources.given:
+                requests, limits = (
+                    thousandths((resources / name).value) for name in ("requests", "limits")
+                )
+            amounts.containers.append(ContainerAmounts("autoscaler", {**requests}, {**limits}))
+        if job is not None and job.mode == SIDECAR:
+            amounts.containers.append(_submitting())
+        return PodTemplate(cluster.head.field, names.HEAD_GROUP, self._complete(amounts))
+
+    def _worker(self, group: Group, autoscaling: bool) -> PodTemplate:  # noqa: FBT001 - of two ways to scale
+        scale, hosts = group.scale, max(group.hosts, 0)
+        least = most = scale.desired
+        least_name = most_name = "replicas"
+        if autoscaling and not scale.suspend:
+            least_name, most_name = "minReplicas", "maxReplicas"
+            least = scale.min_replicas or 0
+            most = least if scale.max_replicas in (None, UNBOUNDED) else scale.max_replicas or 0
+            # KubeRay starts `replicas` pods before the autoscaler changes the number
+            most = max(most, scale.desired)
+        least = max(least, 0)
+        amounts = self._worker_amounts(group.pod)
+        return PodTemplate(
+            group.field,
+            group.name,
+            amounts,
+            hosts,
+            least * hosts,
+            max(least, most) * hosts,
+            least_name,
+            most_name,
+        )
+
+    def _worker_amounts(self, spec: Field) -> PodAmounts:
+        key = _key_of(spec.map)
+        try:
+            amounts = self._workers.get(key)
+        except TypeError:  # an amount is a list or a map
+            return self._new_worker(spec)
+        if amounts is None:
+            amounts = self._workers[key] = self._new_worker(spec)
+        return amounts
+
+    def _new_worker(self, spec: Field) -> PodAmounts:
+        amounts = _pod(spec)
+        if amounts.containers:
+            amounts.waiting = ContainerAmounts(
+                names.WAIT_FOR_HEAD, {**_WAITING}, {**_WAITING}, init=True
             )
-        pod.containers.append(ContainerAmounts("autoscaler", {**requests}, {**limits}))
-    if job is not None and job.mode == SIDECAR:
-        pod.containers.append(_submitting())
-    return pod
+            amounts.containers.append(amounts.waiting)
+        return self._complete(amounts)
 
+    def _submitter(self, job: Job) -> PodTemplate:
+        template = job.submitter
+        amounts = _pod(template / "spec")
+        if not template.given:
+            amounts.containers.append(_submitting())
+        return PodTemplate(template if template.given else job.field, "", self._complete(amounts))
 
-def _worker(group: Group, autoscaling: bool) -> PodAmounts:  # noqa: FBT001 - one of two ways to scale
-    pod = _pod(group.field, group.pod, group.field / "replicas", group.name)
-    if pod.containers:
-        pod.waiting = ContainerAmounts(names.WAIT_FOR_HEAD, {**_WAITING}, {**_WAITING}, init=True)
-        pod.containers.append(pod.waiting)
-    scale, hosts = group.scale, max(group.hosts, 0)
-    least = most = scale.desired
-    if autoscaling and not scale.suspend:
-        pod.least_field, pod.most_field = group.field / "minReplicas", group.field / "maxReplicas"
-        least = scale.min_replicas or 0
-        most = least if scale.max_replicas in (None, UNBOUNDED) else scale.max_replicas or 0
-        # KubeRay starts `replicas` pods before the autoscaler changes the number
-        most = max(most, scale.desired)
-    pod.least, pod.most = max(least, 0) * hosts, max(least, most, 0) * hosts
-    return pod
+    def _complete(self, pod: PodAmounts) -> PodAmounts:
+        """Add the defaults of the API server, then those of LimitRanges, and the sums of the pod.
 
-
-def _submitter(job: Job) -> PodAmounts:
-    template = job.submitter
-    field = template if template.given else job.field
-    pod = _pod(field, template / "spec", field, "")
-    if not template.given:
-        pod.containers.append(_submitting())
-    return pod
+        https://github.com/kubernetes/kubernetes/blob/v1.36.0/pkg/apis/core/v1/defaults.go
+        (`SetDefaults_Pod`)
+        https://github.com/kubernetes/kubernetes/blob/v1.36.0/plugin/pkg/admission/limitranger/admission.go
+        """
+        for container in pod.containers:
+            container.requests = {**container.limits, **container.requests}
+        if pod.pod_level:
+            summed = _aggregate_amounts(pod.containers, requests=True)
+            pod.requests = {**pod.limits, **_of_pod(summed), **pod.requests}
+        default, default_request = self._default, self._default_request
+        for container in pod.containers if default or default_request else ():
+            container.limits = {**default, **container.limits}
+            container.requests = {**default_request, **container.requests}
+        if self._raised and pod.waiting is not None:
+            _raise(pod.waiting, pod.containers[0].requests)
+        pod.requests = {**_aggregate_amounts(pod.containers, requests=True), **pod.requests}
+        pod.limits = {**_aggregate_amounts(pod.containers, requests=False), **pod.limits}
+        return pod
 
 
 def _submitting() -> ContainerAmounts:
     return ContainerAmounts("ray-job-submitter", {**_SUBMITTER_REQUESTS}, {**_SUBMITTER_LIMITS})
 
 
-def _pod(field: Field, spec: Field, number: Field, group: str) -> PodAmounts:
-    """Return a single pod of a template."""
+def _pod(spec: Field) -> PodAmounts:
+    """Return the amounts of a template."""
     resources = spec / "resources"
     deadline = (spec / "activeDeadlineSeconds").number
     return PodAmounts(
-        field=field,
-        least_field=number,
-        most_field=number,
-        group=group,
-        least=1,
-        most=1,
         containers=[*_containers(spec.map, "containers"), *_containers(spec.map, "initContainers")],
         pod_level=bool((resources / "requests").size or (resources / "limits").size),
         requests=thousandths((resources / "requests").value),
@@ -153,13 +213,37 @@ def _pod(field: Field, spec: Field, number: Field, group: str) -> PodAmounts:
     )
 
 
+def _key_of(spec: dict[str, Any]) -> tuple[object, ...]:
+    """Return the values of a template on which its amounts depend."""
+    key: list[object] = [
+        spec.get("priorityClassName"),
+        spec.get("activeDeadlineSeconds"),
+        "affinity" in spec and _crosses_namespaces(map_of(spec["affinity"])),
+        *_list_amounts(spec),
+    ]
+    for name in ("containers", "initContainers"):
+        listed = spec.get(name)
+        key.append(name)
+        for entry in listed if type(listed) is list else ():
+            if type(entry) is dict:
+                key += (entry.get("name"), entry.get("restartPolicy"), *_list_amounts(entry))
+    return tuple(key)
+
+
+def _list_amounts(holder: dict[str, Any]) -> list[object]:
+    resources = holder.get("resources")
+    if type(resources) is not dict:
+        return []
+    limits, requests = map_of(resources.get("limits")), map_of(resources.get("requests"))
+    return [*limits.items(), None, *requests.items()]
+
+
 def _containers(spec: dict[str, Any], name: str) -> Iterator[ContainerAmounts]:
     listed = spec.get(name)
     init = name == "initContainers"
     for entry in listed if type(listed) is list else ():
         if type(entry) is dict:
-            resources = entry.get("resources")
-            resources = resources if type(resources) is dict else {}
+            resources = map_of(entry.get("resources"))
             requests = thousandths(resources.get("requests"))
             limits = thousandths(resources.get("limits"))
             is_sidecar = init and entry.get("restartPolicy") == ALWAYS
@@ -185,29 +269,6 @@ def _crosses_namespaces(affinity: dict[str, Any]) -> bool:
             if (term / "namespaces").size or (term / "namespaceSelector").given:
                 return True
     return False
-
-
-def _complete(pod: PodAmounts, defaults: list[Limits], *, raised: bool) -> None:
-    """Add the defaults of the API server, then those of LimitRanges, and the sums of the pod. If
-    `raised`, the webhook raises the amounts of the container that waits for the head.
-
-    https://github.com/kubernetes/kubernetes/blob/v1.36.0/pkg/apis/core/v1/defaults.go
-    (`SetDefaults_Pod`)
-    https://github.com/kubernetes/kubernetes/blob/v1.36.0/plugin/pkg/admission/limitranger/admission.go
-    """
-    for container in pod.containers:
-        container.requests = {**container.limits, **container.requests}
-    if pod.pod_level:
-        summed = _aggregate_amounts(pod.containers, requests=True)
-        pod.requests = {**pod.limits, **_of_pod(summed), **pod.requests}
-    default, default_request = _join_defaults(defaults)
-    for container in pod.containers if default or default_request else ():
-        container.limits = {**default, **container.limits}
-        container.requests = {**default_request, **container.requests}
-    if raised and pod.waiting is not None:
-        _raise(pod.waiting, pod.containers[0].requests)
-    pod.requests = {**_aggregate_amounts(pod.containers, requests=True), **pod.requests}
-    pod.limits = {**_aggregate_amounts(pod.containers, requests=False), **pod.limits}
 
 
 def _join_defaults(limits: Iterable[Limits]) -> tuple[Thousandths, Thousandths]:

@@ -7,7 +7,7 @@ from typing import Final, Protocol
 import msgspec
 from msgspec import Struct, field
 
-from webhook.api.quotas import NamespaceLimits
+from webhook.api.namespace_limits import NamespaceLimits
 from webhook.validation.finding import KubeRay, Level
 
 
@@ -69,8 +69,8 @@ class Namespaces(Protocol):
     def limits(self, namespace: str) -> NamespaceLimits | None:
         """Return the ResourceQuotas and LimitRanges of a namespace, None without any."""
 
-    def workers(self, namespace: str, cluster: str, group: str) -> int:
-        """Return the number of pods of a worker group."""
+    def pods(self, namespace: str, cluster: str, group: str) -> int:
+        """Return the number of pods of a group; that of the head is `headgroup`."""
 
 
 class RuleSettings(Struct, frozen=True):

@@ -18,10 +18,11 @@ from webhook.validation import (
     head_service,
     in_place_resize,
     lifecycle,
+    limit_ranges,
     metadata,
     multislice,
     opt_ins,
-    quotas,
+    quota_forecast,
     ray_command,
     ray_start,
     raycronjob,
@@ -302,8 +303,8 @@ UPDATE_RULES: Final = (
     deny(shard_groups.shard_index_changed),
 )
 QUOTA_RULES: Final = (
-    warn(quotas.quota_exceeded, by=API_SERVER),
-    warn(quotas.limit_range_violated, by=API_SERVER),
+    warn(quota_forecast.quota_exceeded, by=API_SERVER),
+    warn(limit_ranges.limit_range_violated, by=API_SERVER),
 )
 """Rules of the limits of a namespace, of new objects and of updates that change amounts."""
 

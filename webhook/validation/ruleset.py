@@ -15,7 +15,7 @@ from webhook.validation.crd import NEWEST
 from webhook.validation.decoding import count_fits
 from webhook.validation.field import at
 from webhook.validation.finding import DENY, OFF, WARN, Finding, KubeRay
-from webhook.validation.quotas import Growth
+from webhook.validation.growth import Growth, read_growth
 from webhook.validation.ray_object import RayObject, read_ray_object
 from webhook.validation.rule_settings import DEFAULTS, GATES, RuleSettings
 from webhook.validation.rules import (
@@ -58,7 +58,7 @@ def check(kind: str, value: object, settings: RuleSettings = DEFAULTS) -> list[F
     ray_object = read_ray_object(kind, value, settings)
     findings = _findings(ray_object, settings)
     return _finalize_findings(
-        value, chain(findings, _run(QUOTA_RULES, Growth(None, ray_object), settings))
+        value, chain(findings, _forecast(read_growth(None, ray_object), settings))
     )
 
 
@@ -129,11 +129,9 @@ def check_update(
             _fewer(*reversed(pair)) for pair in pairs
         )
         findings = _left_behind(kind, old, new, settings) if fewer else []
-        return (
-            _sort_findings([*findings, *_quotas(kind, old, new, settings)])
-            if has_growth
-            else findings
-        )
+        if has_growth:
+            findings = _sort_findings([*findings, *forecast(kind, new, settings)])
+        return findings
     old_object, new_object = (read_ray_object(kind, value, settings) for value in (old, new))
     if moved or being_deleted(new):
         return _new(old_object, new_object, settings, partial(_run, DECODING_RULES))
@@ -141,7 +139,8 @@ def check_update(
     update = read_update(old_object, new_object)
     if update is not None:
         findings += _run(UPDATE_RULES, update, settings)
-    findings += _run(QUOTA_RULES, Growth(old_object, new_object, starts_second(update)), settings)
+    growth = read_growth(old_object, new_object, second=starts_second(update))
+    findings += _forecast(growth, settings)
     return _finalize_findings(new, findings)
 
 
@@ -185,10 +184,16 @@ def _left_behind(kind: str, old: object, new: object, settings: RuleSettings) ->
     return _sort_findings(map(_downgrade_to_warning, findings))
 
 
-def _quotas(kind: str, old: object, new: object, settings: RuleSettings) -> Iterator[Finding]:
-    """Yield the findings of the limits of a namespace in an update that only scales."""
-    old_object, new_object = (read_ray_object(kind, value, settings) for value in (old, new))
-    return _run(QUOTA_RULES, Growth(old_object, new_object), settings)
+def forecast(kind: str, value: object, settings: RuleSettings) -> list[Finding]:
+    """Return the findings of the limits of a namespace for the pods that an existing object lacks,
+    among them those that an update which only scales adds.
+    """
+    ray_object = read_ray_object(kind, value, settings)
+    return _sort_findings(_forecast(read_growth(ray_object, ray_object), settings))
+
+
+def _forecast(growth: Growth | None, settings: RuleSettings) -> Iterator[Finding]:
+    return iter(()) if growth is None else _run(QUOTA_RULES, growth, settings)
 
 
 def _new(old: RayObject, new: RayObject, settings: RuleSettings, find: Find) -> list[Finding]:

@@ -8,7 +8,8 @@ from typing import Any, Final, Generic, TypeVar
 
 from msgspec import Struct
 
-from webhook.api.quotas import (
+from webhook.api import names
+from webhook.api.namespace_limits import (
     LimitRange,
     Limits,
     NamespaceLimits,
@@ -113,8 +114,10 @@ class NamespaceQuotas:
             return None
         return NamespaceLimits(quotas, limits)
 
-    def workers(self, namespace: str, cluster: str, group: str) -> int:
-        """Return the number of pods of a worker group."""
+    def pods(self, namespace: str, cluster: str, group: str) -> int:
+        """Return the number of pods of a worker group; 1 for the head, which is not watched."""
+        if group == names.HEAD_GROUP:
+            return 1
         config = self._clusters.get(namespace, cluster)
         if config is None:
             return 0

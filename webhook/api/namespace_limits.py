@@ -19,6 +19,8 @@ https://github.com/kubernetes/kubernetes/blob/v1.36.0/pkg/apis/core/v1/defaults.
 (`SetDefaults_ResourceList`)
 """
 _THOUSAND: Final = Decimal(1000)
+_SCALE: Final = {"Ki": 1000 << 10, "Mi": 1000 << 20, "Gi": 1000 << 30, "Ti": 1000 << 40}
+_BYTES: Final = ("memory", "storage", "hugepages")
 CONTAINER: Final = "Container"
 POD: Final = "Pod"
 
@@ -129,11 +131,27 @@ def thousandths(amounts: object) -> Thousandths:
 
 def thousandth(value: object) -> int | None:
     """Return an amount rounded up to thousandths, or None if it is not a quantity."""
-    # Fast path of the common case.
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:  # noqa: PLR2004
-        return int(value) * 1000
+    # Fast path of the common cases.
+    if isinstance(value, str) and value.isascii() and len(value) < 10:  # noqa: PLR2004
+        if value.isdigit():
+            return int(value) * 1000
+        scale = _SCALE.get(value[-2:])
+        if scale and value[:-2].isdigit():
+            return int(value[:-2]) * scale
     amount = None if isinstance(value, bool) else read_quantity(value)
     return None if amount is None else int((amount * _THOUSAND).to_integral_value(ROUND_CEILING))
+
+
+def format_amount(name: str, amount: int) -> str:
+    """Return an amount in thousandths as Kubernetes writes it."""
+    whole, rest = divmod(amount, 1000)
+    if rest:
+        return f"{amount}m"
+    if any(resource in name for resource in _BYTES):
+        for power, suffix in ((4, "Ti"), (3, "Gi"), (2, "Mi"), (1, "Ki")):
+            if whole and whole % 2 ** (10 * power) == 0:
+                return f"{whole >> 10 * power}{suffix}"
+    return str(whole)
 
 
 def read_quota(quota: ResourceQuota) -> Quota:
