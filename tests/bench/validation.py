@@ -1,5 +1,5 @@
 """Validation of a spec of 100 worker groups: on creation, on update, and when the autoscaler scales
-it.
+it; and the share of quotas in a namespace that has some.
 """
 
 import asyncio
@@ -7,11 +7,13 @@ import json
 import sys
 from collections.abc import Callable
 from functools import partial
-from time import perf_counter
+from time import perf_counter, process_time
 
 from tests.validation.builders import Json, a_cluster
+from tests.validation.test_quotas import Namespaces, a_quota, a_range
 from webhook.admission.ray_handler import RayHandler
 from webhook.admission.reviewer import Validation
+from webhook.validation.rule_settings import RuleSettings
 from webhook.validation.ruleset import check, check_update
 
 GROUPS = 100
@@ -41,6 +43,38 @@ def main() -> None:
             f"  {f'{groups} x 64':>14} {figures[0]:>8.3f} {figures[1]:>8.3f} {figures[2]:>14.4f} "
             f"{figures[3]:>30.3f}\n"
         )
+    _print_quotas()
+
+
+def _print_quotas() -> None:
+    """Print the CPU time with a quota and a LimitRange to that without, measured in turns."""
+    hard = {"requests.google.com/tpu": "1M", "pods": "1M", "count/services": "9"}
+    limits = Namespaces([a_quota(hard, {"pods": "5"}), a_range(default={"cpu": "1"})])
+    every = [RuleSettings(), RuleSettings(namespaces=limits)]
+    sys.stdout.write("\nvalidation with quotas: CPU time to that without\n")
+    sys.stdout.write(f"  {'groups':>14} {'create':>8} {'update':>8}\n")
+    for groups in (1, GROUPS, 10 * GROUPS):
+        old, edited = _cluster(groups), _cluster(groups)
+        edited["spec"]["workerGroupSpecs"][-1]["maxReplicas"] = 9
+        turns = max(2, 2 * GROUPS // groups)
+        calls = (
+            [partial(check, "RayCluster", old, settings) for settings in every],
+            [partial(check_update, "RayCluster", old, edited, settings) for settings in every],
+        )
+        created, updated = (_ratio(without, with_, turns) for without, with_ in calls)
+        sys.stdout.write(f"  {groups:>14} {created:>8.2f} {updated:>8.2f}\n")
+
+
+def _ratio(one: Callable[[], object], other: Callable[[], object], turns: int) -> float:
+    """Return the CPU time of `other` to that of `one`, the best of each."""
+    best = [float("inf")] * 2
+    for _ in range(BATCHES):
+        for index, call in enumerate((one, other)):
+            started = process_time()
+            for _ in range(turns):
+                call()
+            best[index] = min(best[index], process_time() - started)
+    return best[1] / best[0]
 
 
 def _cluster(groups: int) -> Json:

@@ -2,6 +2,7 @@
 one by one, as KubeRay makes them, until one is refused.
 """
 
+import re
 from itertools import count
 
 import msgspec
@@ -21,6 +22,15 @@ LIMIT_RANGES = Resource("v1", "limitranges")
 QUOTAS = Resource("v1", "resourcequotas")
 INVALID = 422
 CONFLICT = 409
+CASES = 20
+REFUSALS = (
+    re.compile(r"exceeded quota: q, requested: (?P<names>\S+), used:"),
+    re.compile(r"(?:must specify|;) (?P<names>\S+) for:"),
+    re.compile(r"(?:maximum|minimum) (?P<names>[^\s\[]+) usage per"),
+    re.compile(r"(?P<names>[^\s\[]+) max limit to request ratio per"),
+    re.compile(r"must be less than or equal to (?P<names>\S+) limit"),
+)
+"""How the API server names the resources that it refuses."""
 
 
 def test_a_forecast_is_right(control_plane: ControlPlane) -> None:
@@ -28,7 +38,7 @@ def test_a_forecast_is_right(control_plane: ControlPlane) -> None:
     for name in filter(None, PRIORITIES):
         _ensure_priority(api, name)
 
-    @settings(max_examples=20, phases=[Phase.generate])
+    @settings(max_examples=CASES, phases=[Phase.generate])
     @given(clusters(), quotas(), st.lists(ranges(), max_size=1))
     def check(cluster: Json, quota: Json, limits: list[Json]) -> None:
         namespace = control_plane.namespace(f"forecast-{next(number)}")
@@ -42,8 +52,12 @@ def test_a_forecast_is_right(control_plane: ControlPlane) -> None:
         stored = api.create(QUOTAS, quota, namespace)
         api.request("PUT", QUOTAS.path(namespace, "q", "status"), {**stored, **_status(quota)})
         refusal = _refusal(api, cluster, namespace)
-        found = forecast(cluster, quota, *limits)
-        assert bool(found) == bool(refusal), (refusal, found)
+        messages = [finding.message for finding in forecast(cluster, quota, *limits)]
+        assert bool(messages) == bool(refusal), (refusal, messages)
+        resources = _resources(refusal)
+        assert bool(resources) == bool(refusal), refusal
+        named = any(name in text for text in messages for name in resources)
+        assert named == bool(refusal), (refusal, messages)
 
     check()
 
@@ -63,6 +77,16 @@ def _refusal(api: Api, cluster: Json, namespace: str) -> str:
         except ApiError as error:
             return str(error)
     return ""
+
+
+def _resources(refusal: str) -> list[str]:
+    """Return the names of the resources in the message of a refusal."""
+    return [
+        entry.partition("=")[0]
+        for pattern in REFUSALS
+        for match in pattern.finditer(refusal)
+        for entry in match["names"].split(",")
+    ]
 
 
 def _ensure_priority(api: Api, name: str) -> None:
