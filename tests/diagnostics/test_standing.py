@@ -278,7 +278,7 @@ def test_a_pod_on_a_lost_node_holds_up_the_deletion_of_its_raycluster() -> None:
     finalizers = ["foregroundDeletion"]
     scene.cluster["metadata"] |= {"deletionTimestamp": instant(5000), "finalizers": finalizers}
     found = {each.id: each for each in scene.examined().every_problem}
-    assert set(found) == {"pod-stuck-terminating", "deletion-held", "being-deleted"}
+    assert set(found) == {"pod-stuck-terminating", "deletion-held"}
     assert "node node-0-3, and the deletion waits" in found["pod-stuck-terminating"].message
     assert found["deletion-held"].command == "kubectl get pods -n team -l ray.io/cluster=llama"
     finalizers.append("example.com/held")

@@ -38,21 +38,34 @@ _SHORT_SECONDS, _LONG_SECONDS = 60.0, 600.0
 
 https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#restart-policy
 """
-_NO_ACCESS: Final = (
-    "unauthorized",
-    "authorization failed",
-    "access denied",
-    "forbidden",
-    "no basic auth credentials",
-    "authentication required",
-)
 _ABSENT: Final = re.compile(r'(secret|configmap) "([^"]+)" not found')
 _NO_KEY: Final = re.compile(r"couldn't find key \S+ in (Secret|ConfigMap) [^/\s]+/([^\s,]+)")
 _NOT_STARTED: Final = frozenset({"StartError", "ContainerCannotRun"})
 _IMAGE: Final = "check the name of the image in the pod template, and that its registry answers"
-_NO_PULL_RIGHT: Final = (
-    "create the image pull Secret, and refer to it in imagePullSecrets of the pod template"
+_IMAGES: Final = (
+    (
+        r"toomanyrequests|too many requests|rate limit",
+        (
+            "wait, refer to an image pull Secret in imagePullSecrets of the pod template, or use a "
+            "mirror of the registry: it limits pulls"
+        ),
+    ),
+    (
+        (
+            r"unauthorized|authorization failed|access denied|forbidden|no basic auth credentials|"
+            r"authentication required"
+        ),
+        "create the image pull Secret, and refer to it in imagePullSecrets of the pod template",
+    ),
+    (r"pull policy of never", "load the image onto the node, or change its imagePullPolicy"),
+    (r"couldn't parse image|invalid reference", "fix the name of the image in the pod template"),
+    (
+        r"no match for platform|exec format error",
+        "build the image for the architecture of the node, or select other nodes",
+    ),
+    (r"no space left", "free the disk of the node, or use nodes with a larger one"),
 )
+"""A part of kubelet's message, and the remedy."""
 _TEMPLATE: Final = "fix this error in the pod template, or the image or volume that it names"
 _WAITING_NEEDS_MEMORY: Final = (
     "KubeRay adds this container: set startup.raiseWaitGcsReady to true and request more memory "
@@ -175,8 +188,12 @@ def is_done(pod: LivePod, status: ContainerStatus) -> bool:
 
 
 def _restarts(pod: LivePod, status: ContainerStatus) -> bool:
+    """Return whether kubelet starts a container again: an init container only after a failure."""
     end, policy = status.state.terminated, pod.spec.restart_policy
-    return policy == ALWAYS or (policy == _ON_FAILURE and bool(end and end.exit_code))
+    inits = (*(pod.spec.init_containers or ()),)
+    once = any(init.name == status.name and init.restart_policy != ALWAYS for init in inits)
+    failed = bool(end and end.exit_code)
+    return (policy == ALWAYS and not once) or (policy in (ALWAYS, _ON_FAILURE) and failed)
 
 
 def _find_crash_loop(pod: LivePod, status: ContainerStatus, now: float) -> Fault | None:
@@ -241,8 +258,8 @@ def _waiting(pod: LivePod, status: ContainerStatus, waiting: Waiting) -> Fault:
     message = in_line(f"{cause}, {waiting.message}" if waiting.message.strip() else cause)
     command = describe("pod", namespace, pod.name)
     if "Image" in waiting.reason:
-        lacking = any(part in waiting.message.lower() for part in _NO_ACCESS)
-        return Fault(cause, message, _NO_PULL_RIGHT if lacking else _IMAGE, command)
+        remedies = (remedy for part, remedy in _IMAGES if re.search(part, message, re.IGNORECASE))
+        return Fault(cause, message, next(remedies, _IMAGE), command)
     if (match := _ABSENT.search(waiting.message)) is not None:
         remedy = f"create {match[1]} {match[2]}, or change the reference in the pod template"
         return Fault(

@@ -27,6 +27,7 @@ EXPLAINS: Final[Mapping[str, tuple[str, ...]]] = {
     "pod-refused": ("head-missing", "replica-missing", "host-missing"),
     "pod-without-group": ("host-missing",),
     "pod-without-identity": ("host-missing",),
+    "deletion-held": ("being-deleted",),
     "identity-held-twice": ("host-missing", "worker-id-differs", "hostname-differs"),
     "container-waits": ("host-restarted",),
     "gate-remains": ("pod-gated",),

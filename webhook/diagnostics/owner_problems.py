@@ -12,7 +12,9 @@ from webhook.diagnostics.messages import describe, format_names, in_line, show
 
 _FAILED: Final = ("Failed", "ValidationFailed")
 _NOT_SERVING: Final = ("DEPLOY_FAILED", "UNHEALTHY")
-_UPGRADE: Final = "UpgradeInProgress"
+_UPGRADE, _READY = "UpgradeInProgress", "Ready"
+_RESTORE: Final = ", or restore the previous spec"
+_CAPACITY: Final = ", which may wait for more workers than it has"
 _REMEDIES: Final = {
     "SubmissionFailed": "check the entrypoint, and that the submitter reaches the head",
     "DeadlineExceeded": "raise activeDeadlineSeconds, or find what slows the job",
@@ -76,27 +78,30 @@ def upgrade_stuck(cluster: Cluster) -> Iterator[Symptom]:
     """A RayCluster that a RayService does not activate.
 
     The RayService switches its requests to the pending RayCluster when all applications run on it.
-    Until then both RayClusters occupy their devices, and the previous one answers.
+    Until then both RayClusters occupy their devices, and the previous one answers; without a
+    previous one, nothing does.
 
     https://docs.ray.io/en/master/cluster/kubernetes/user-guides/rayservice-incremental-upgrade.html
     """
     service = _service(cluster)
     if service is None or service.status.pending_service_status.ray_cluster_name != cluster.name:
         return
-    active = service.status.active_service_status
-    upgrade = find(service.status.conditions, _UPGRADE)
-    if not active.ray_cluster_name or upgrade is None or upgrade.status != "True":
+    active = service.status.active_service_status.ray_cluster_name
+    kind, status = (_UPGRADE, "True") if active else (_READY, "False")
+    condition = find(service.status.conditions, kind)
+    if condition is None or condition.status != status:
         return
     statuses = service.status.pending_service_status.application_statuses or {}
     apps = format_names(
         [f"{name} is {application.status}" for name, application in sorted(statuses.items())]
     )
     yield Symptom(
-        f"RayService {service.metadata.name} does not switch to this RayCluster: "
-        f"{apps or 'no application is deployed'}; RayCluster {active.ray_cluster_name} is active",
-        "check the applications on the pending RayCluster, or restore the previous spec",
+        f"RayService {service.metadata.name} does not {'switch to' if active else 'serve on'} this "
+        f"RayCluster: {apps or 'no application is deployed'}"
+        f"{f'; RayCluster {active} is active' if active else ''}",
+        f"check the applications on the pending RayCluster{_RESTORE if active else _CAPACITY}",
         describe("rayservice", cluster.namespace, service.metadata.name or ""),
-        Begin(upgrade.since),
+        Begin(condition.since),
     )
 
 

@@ -35,13 +35,16 @@ from webhook.diagnostics.messages import describe, format_names, hosts, in_line,
 from webhook.diagnostics.scheduler_faults import scheduler_fault
 
 _EVICTED: Final = (
+    ("EmptyDir", "raise the sizeLimit of the volume in the pod template, or write less"),
     ("ephemeral", "raise the ephemeral-storage request and limit, or write less"),
     ("DiskPressure", "free the disk of the node, or write less"),
     ("low on resource: memory", "set memory requests that cover what its containers use"),
     ("MemoryPressure", "set memory requests that cover what its containers use"),
     ("Preempt", "raise the priority of the pod template, or add capacity"),
+    ("devices unavailable", "check the device plugin of the node and the health of its devices"),
 )
 """A part of kubelet's message or reason, and how another end is prevented."""
+_SCHEDULER: Final = "default-scheduler"
 _STUCK: Final = frozenset({"Deferred", "Infeasible"})
 _WAITING: Final = Event("PodGroupWaiting", shared=True)
 
@@ -450,7 +453,9 @@ def _scheduler(pod: LivePod) -> str:
     if not pod.unscheduled or pod.gates:
         return ""
     condition = pod.condition("PodScheduled")
-    message = condition.words if condition is not None and condition.status != "True" else ""
+    if condition is None:
+        return f"scheduler {pod.spec.scheduler_name or _SCHEDULER} has not considered it"
+    message = condition.words if condition.status != "True" else ""
     return message or "the scheduler gives no reason"
 
 

@@ -47,6 +47,11 @@ _REFUSED: Final = (
         "make the webhook answer",
         "ray-webhook check",
     ),
+    (
+        r"failed calling webhook .*https://(?P<service>[\w-]+)\.(?P<place>[\w-]+)\.svc\b",
+        "make that webhook answer: check that its Service has endpoints",
+        "kubectl get endpointslices -n {place} -l kubernetes.io/service-name={service}",
+    ),
     ("exceeded quota", *_QUOTA),
     ("failed quota", *_QUOTA),
     ("usage per |limit to request ratio per ", *_LIMITS),
@@ -87,9 +92,12 @@ def pod_refused(cluster: Cluster) -> Iterator[Symptom]:
     if refusal is None or not refusal.message:
         return
     message = refusal.message
-    remedies = ((remedy, command) for part, remedy, command in _REFUSED if re.search(part, message))
+    remedies = (
+        (remedy, command.format(namespace=cluster.namespace, **match.groupdict()))
+        for part, remedy, command in _REFUSED
+        if (match := re.search(part, message)) is not None
+    )
     remedy, command = next(remedies, ("", ""))
-    command = command.format(namespace=cluster.namespace)
     yield Symptom(
         f"KubeRay cannot create a pod: {in_line(message, _REFUSAL_MAX)}",
         f"{remedy or 'fix what the message names'}; KubeRay then creates the pod by itself",

@@ -51,14 +51,24 @@ def host_missing(group: Group) -> Iterator[Symptom]:
                 f"replica {replica.called} has {host_count} of {count} hosts: {hosts(missing)} "
                 f"{pluralize(len(missing), 'is', 'are')} missing"
                 f"{f', preempted: {reason}' if reason else ''}",
-                "raise the priority of the pod template, or add capacity"
-                if reason
-                else "KubeRay creates the missing pods, or the whole replica; if not, check the "
-                "events of the RayCluster",
+                _remedy_of_loss(replica, missing, reason),
                 begin=_lost(replica, missing),
                 hosts=tuple(missing),
                 replica=replica.index,
             )
+
+
+def _remedy_of_loss(replica: Replica, missing: list[int], preempted: str) -> str:
+    if preempted:
+        return "raise the priority of the pod template, or add capacity"
+    leaving = replica.group.deleted.get((replica.index, replica.name), {})
+    if leaving.keys() >= set(missing):
+        pods = pluralize(len(missing), "the deletion of its pod", "the deletions of their pods")
+        return f"KubeRay creates the missing pods, or the whole replica, after {pods}"
+    return (
+        "KubeRay creates the missing pods, or the whole replica; if not, check the events of the "
+        "RayCluster"
+    )
 
 
 def _find_preemption_reasons(group: Group) -> dict[tuple[int, str, int], str]:

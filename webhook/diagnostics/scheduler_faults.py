@@ -9,7 +9,7 @@ from typing import Final
 
 from webhook.diagnostics.container_faults import Fault
 from webhook.diagnostics.live_objects import LivePod
-from webhook.diagnostics.messages import format_names
+from webhook.diagnostics.messages import format_names, show
 
 _VOLUMES: Final = re.compile(
     r"persistentvolumeclaim|persistent volume|volume node affinity", re.IGNORECASE
@@ -49,6 +49,12 @@ def scheduler_fault(pod: LivePod, words: str) -> Fault:
 def _faults(pod: LivePod, words: str) -> Iterator[tuple[str, str, str]]:
     """Yield the kinds of faults in a message, the innermost first, with remedy and command."""
     namespace = pod.metadata.namespace or ""
+    if pod.condition("PodScheduled") is None:
+        yield (
+            "scheduler",
+            "check that this scheduler runs, or change schedulerName in the pod template",
+            show("pod", namespace, pod.name),
+        )
     if _VOLUMES.search(words):
         claims = list(dict.fromkeys((*_CLAIM.findall(words), *pod.volume_claims)))
         yield (
