@@ -148,10 +148,11 @@ def test_only_pods_of_the_group_that_live_have_an_identity(
 
 def test_a_denied_pod_is_explained_as_refused(run: Run, write: Write) -> None:
     pod, state = a_pod().of("c").worker("none").build(), write(CLUSTER, name="state.yaml")
-    status, out, err = run("preview", write(pod), "--state", state, "--explain")
+    status, out, err = run("preview", write(pod, pod), "--state", state, "--explain")
     assert status == 1
-    assert re.fullmatch(r"pod 1: \S+: REFUSED: metadata\.labels\[ray\.io/group\]: .+\n", out)
-    assert "refused: metadata.labels[ray.io/group]: " in err
+    line = r"\S+: REFUSED: metadata\.labels\[ray\.io/group\]: .+\n"
+    assert re.fullmatch(f"pod 1: {line}pod 2: {line}", out)
+    assert err.count("refused: metadata.labels[ray.io/group]: ") == 1
 
 
 def test_several_documents_are_admitted_one_after_another(run: Run, write: Write) -> None:

@@ -74,6 +74,11 @@ def test_a_text_that_kuberay_continues(text: str) -> None:
     assert "started" in _output(text)
 
 
+def test_the_end_of_a_text_is_in_the_last_list() -> None:
+    cluster = a_cluster().group().container(command=["echo", "a"], args=["b;"])
+    assert [each.path.rpartition(".")[2] for each in findings(cluster, SYNTAX)] == ["args"]
+
+
 def test_the_annotation_that_overwrites_the_command() -> None:
     command = ["sh", "-c", "pip install x; vllm serve m"]
     cluster = a_cluster().group().container(command=command)

@@ -189,6 +189,18 @@ def test_rules_say_nothing_about_a_field_whose_value_is_reported(hosts: Json) ->
     assert finding.field.tokens == ("spec", "workerGroupSpecs", 0, *hosts)
 
 
+@pytest.mark.parametrize(("spec", "path"), [
+    ({"workerGroupSpecs": []}, "spec.headGroupSpec"), ([], "spec"),
+    ({"headGroupSpec": {"template": "x"}}, "spec.headGroupSpec.template"),
+])  # fmt: skip
+def test_rules_say_nothing_about_what_is_inside_a_field_that_is_reported(
+    spec: object, path: str
+) -> None:
+    value = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "a"}}
+    found = check_file("RayCluster", {**value, "spec": spec})
+    assert [(each.rule, each.path) for each in found] == [("schema-violated", path)]
+
+
 def test_rules_about_other_fields_are_applied_beside_a_value_that_is_reported() -> None:
     value = a_cluster().group(numOfHosts="2").group("b", hosts=2).tpu("4x4", 4).build()
     value["spec"]["rayVersion"] = "nightly"

@@ -129,7 +129,7 @@ def run(arguments: argparse.Namespace) -> int:
         *((cluster.name, cluster.refused) for cluster in clusters if cluster.refused),
         *((_name(result.pod), result.refused) for result in results if result.refused),
     ]
-    for name, reason in refused:
+    for name, reason in dict.fromkeys(refused):  # pods of a group have the same name and reason
         sys.stderr.write(many_lines(f"ray-webhook preview: {one_line(name)}: refused: {reason}\n"))
     return 1 if refused else 0
 

@@ -91,9 +91,10 @@ def ray_command_syntax(cluster: Cluster) -> Iterator[Fault]:
     (`BuildPod`)
     """
     for group in cluster.everyone:
-        script = _join_words(cluster, group)
-        if script and (problem := _incomplete(script)):
-            yield Fault(_field(group), problem)
+        words = _words(cluster, group)
+        if words and (problem := _incomplete(" ".join(word for _, word in words))):
+            last_field, _ = words[-1]
+            yield Fault(last_field, problem)
 
 
 class _Program(Struct, frozen=True):

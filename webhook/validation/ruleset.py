@@ -13,7 +13,7 @@ from webhook.manifest.yaml_values import DuplicateKey
 from webhook.validation.change import only_queued, only_scaled, read_update, replicas_of
 from webhook.validation.crd import NEWEST
 from webhook.validation.decoding import count_fits
-from webhook.validation.field import at
+from webhook.validation.field import Field, at
 from webhook.validation.finding import DENY, OFF, WARN, Finding, KubeRay
 from webhook.validation.growth import Growth, read_growth
 from webhook.validation.ray_object import RayObject, read_ray_object
@@ -74,7 +74,7 @@ def check_file(
     The CRD is checked too, and the other rules read the object as the API server would store it. A
     field with a denial of another rule has no second finding of the CRD, unless its value is of
     another type, which the other rules take for an absent one: a finding that depends on such a
-    value, or on a misspelt field, is left out.
+    value, or on a misspelt field, is left out, and so is one inside a field that the CRD denies.
     """
     findings = check(kind, prune_object(kind, value, settings.kuberay), settings)
     for version in meant(kind, value, settings):
@@ -88,13 +88,21 @@ def check_file(
     denied_fields = {finding.field.tokens for finding in findings if finding.level == DENY}
     ray_object = read_ray_object(kind, value, settings)
     ray_object.duplicates = duplicates
-    file_findings = _run(FILE_RULES, ray_object, settings)
+    file_findings = list(_run(FILE_RULES, ray_object, settings))
+    file_denied = {finding.field.tokens for finding in file_findings if finding.level == DENY}
+    findings = [finding for finding in findings if file_denied.isdisjoint(_holders(finding.field))]
     remaining_findings = (
         finding
         for finding in file_findings
         if finding.reason == TYPE_INVALID or finding.field.tokens not in denied_fields
     )
     return _sort_findings([*findings, *remaining_findings])
+
+
+def _holders(field: Field) -> Iterator[tuple[str | int, ...]]:
+    """Yield the paths of the fields that contain a field."""
+    tokens = field.tokens
+    return (tokens[:depth] for depth in range(1, len(tokens)))
 
 
 def check_owned(kind: str, value: object, settings: RuleSettings = DEFAULTS) -> list[Finding]:
