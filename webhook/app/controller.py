@@ -62,6 +62,7 @@ def build(
     observing = Observing(api, object_cache, settings.namespaces, timing, kinds)
     namespace = own_namespace(settings.installation.namespace)
     lease = Lease(api, namespace, f"{settings.installation.name}-controller")
+    # As in client-go: a container that restarts in its pod is another process.
     identity = f"{gethostname()}_{uuid4()}"
     parts: dict[str, Runnable] = {"observing": observing}
     works: list[_Work] = []

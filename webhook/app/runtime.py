@@ -81,6 +81,7 @@ async def supervise(
                 for name, runnable in runnables.items()
             ]
             await stops.acquire()
+            # After SIGTERM, API servers still send reviews here until the endpoints are updated.
             await _first(drain(), stops.acquire())
             for task in tasks:
                 task.cancel()

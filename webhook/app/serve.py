@@ -304,6 +304,8 @@ def _keepers(settings: Settings, context: SwappingContext, metrics: Metrics) -> 
         return {"certificate": keeper}
     installation, namespace = settings.installation, own_namespace(settings.installation.namespace)
     api = Api(connection(settings.kubeconfig))
+    # The API server verifies the name `<service>.<namespace>.svc`, whatever the domain of the
+    # cluster.
     name = f"{installation.name}.{namespace}.svc"
     vault = SecretStore(api, namespace, installation.name)
     keeper = watching(SelfSigned(vault, [name, f"{name}.cluster.local"]))
