@@ -57,6 +57,7 @@ def run(name: str, arguments: Sequence[str], parser: argparse.ArgumentParser) ->
     except InputError as error:
         message = f"{error}\nsee `{parser.prog} --help` for every setting"
         raise InputError(message) from None
+    # Only the process that runs is imported: each takes memory that the other does not need.
     build = import_module(f"webhook.app.{name}").build
     try:
         state = [read_manifests(settings.state)] if name == "serve" else []
