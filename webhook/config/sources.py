@@ -111,6 +111,7 @@ def read_settings(
     Raises InputError with a line for each invalid setting: name, value and allowed values; prints
     usage and exits for a wrong flag.
     """
+    # A misspelt variable would leave the default in force without a word.
     _refuse_unknown(os.environ)
     if parser is None:
         parser = argparse.ArgumentParser(f"ray-webhook {process}")
