@@ -99,6 +99,8 @@ class EventRecorder:
             # Includes our own bugs, so that one notice does not block the others
             except Exception as error:  # noqa: BLE001
                 self._handle_failure(notice, error)
+                # The API server itself fails, so the next notices would fail too; they stay for the
+                # next report.
                 if reason_of(error) not in _LOST:
                     return
                 self._series[key] = _Written(0, now, failure=kind_of(error))
@@ -124,10 +126,12 @@ class EventRecorder:
         try:
             await self._api.create(_collection(notice), self._body(notice, now))
         except ApiError as error:
+            # The name depends on the series alone: a previous leader has written the event.
             if error.reason != "conflict":
                 raise
         else:
             return 1
+        # The count goes on from the stored one: a previous leader may have counted further.
         stored_event = await self._api.read(_path(notice), _Event)
         return await self._repeat(
             notice, (stored_event.series.count if stored_event.series else 1) + 1, now

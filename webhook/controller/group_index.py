@@ -42,6 +42,8 @@ class GroupIndex:
             self.clusters.put(facts)
         else:
             self.clusters.remove(*key, facts.uid)
+        # An equal configuration keeps its object, so that a change of the status alone adds
+        # nothing.
         if self.clusters.get(*key) is not old_facts:
             self._add(key, changed=True)
 

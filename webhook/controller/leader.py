@@ -136,6 +136,8 @@ class Leader:
             await self._time_source.sleep(min(RETRY_SECONDS, left))
             begun = self._time_source.clock()
             if await self._try(max(renewed + _RENEW_SECONDS - begun, 0.0)):
+                # From before the request: the API server may have stored it long before its
+                # response arrived.
                 renewed = begun
             elif self._other:
                 message = "leader: %s has taken Lease %s over; this process stands by"
@@ -154,6 +156,7 @@ class Leader:
                 return False
             await self._lease.write(self._own(holding), version, seconds)
         except ApiError as error:
+            # A conflict only means that another process was faster.
             if error.reason not in {"conflict", self._problem}:
                 self._problem = error.reason
                 message = "leader: Lease %s: %s (%s); trying again"
@@ -192,9 +195,12 @@ class Leader:
         """Release the Lease if this process still holds it; if that fails, the Lease expires."""
         try:
             holding, version = await self._lease.read(_RELEASE_SECONDS)
+            # Another process may lead by now, and must keep the Lease.
             if holding.holder_identity != self._identity:
                 return
             now = timestamp(time())
+            # As client-go releases a Lease: without a holder, and with 1 s in place of 0, which is
+            # invalid.
             free = Holding("", 1, now, now, holding.lease_transitions)
             await self._lease.write(free, version, _RELEASE_SECONDS)
         except ApiError as error:

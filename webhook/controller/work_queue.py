@@ -103,6 +103,7 @@ class WorkQueue:
 
     async def _work(self, key: Key, item: _Item) -> None:
         async with self._slots:
+            # Before the reconciliation, so that a change during it makes the key due again.
             item.due, item.changed = inf, False
             try:
                 again = await self._reconcile(key)
@@ -135,6 +136,7 @@ class WorkQueue:
         previous_failure, item.failure, item.own = item.failure, failure, reason in OWN
         item.due = self._time_source.clock()
         delay = item.delays.next(pause)
+        # A change since the reconciliation began may be the fix of the failure.
         item.hold = 0.0 if item.own and item.changed else item.due + delay
         if item.own and failure != previous_failure:
             log_failure(error, "%s of %s: %s (%s)", self._title, _format_key(key))

@@ -186,6 +186,7 @@ def _fate(
     *,
     resizable: bool,
 ) -> Action | None:
+    # Only if the name is needed again: otherwise the PodGroup ends with its last pod.
     if want is not None and seen.kept_by_finalizer:
         return Release(seen)
     if not _ours(seen.identity, desired):

@@ -132,6 +132,7 @@ class PodGroupReconciler:
             return False
         state = self._states.setdefault(key, _State())
         inputs = facts, list_replica_names(facts, self._members)
+        # Most events of pods change neither the configuration nor the names of replicas.
         if state.reconciled == inputs:
             return False
         state.reconciled = None
@@ -182,6 +183,8 @@ class PodGroupReconciler:
         self, store: PodGroupStore, state: _State, facts: RayClusterConfig, desired: Desired
     ) -> bool:
         """Perform actions until none is left; return whether objects are missing."""
+        # Several rounds, because PodGroups follow their Workload; not endless, because another
+        # program may undo each of them.
         for _ in range(_ROUNDS):
             actual = await store.of(facts, sorted(state.names))
             state.names &= {
@@ -231,12 +234,15 @@ class PodGroupReconciler:
                 await store.perform(facts, action)
             except ApiError as error:
                 if error.reason in REFUSED:
+                    # One refused object, by a quota or a policy, must not keep the others from
+                    # being created.
                     refusal = refusal or error
                     continue
                 if error.reason not in OVERTAKEN:
                     raise
                 self.queue.failures[error.reason] += 1
                 if isinstance(action, Create):
+                    # The existing object may lack our labels, by which the list selects.
                     state.names.add((resource, action.wanted.name))
             else:
                 self.done[resource, _VERBS[type(action).__name__]] += 1

@@ -101,6 +101,7 @@ class PodGroupStore:
             path = self.path(resource_of(action.wanted), facts.namespace)
             body = self.body(facts, action)
             stored = decode_response(await self._api.create(path, body), ReadObject)
+            # The API server drops a field whose feature gate is off, without an error.
             if _CONSTRAINTS in body["spec"] and not stored.spec.scheduling_constraints:
                 self._warn_of_dropped_constraint(facts, action.wanted.name)
             return
