@@ -145,6 +145,7 @@ class Listing:
         )
 
     def _options(self, query: Query, found: Found) -> str:
+        # The chosen namespace may have lost its last RayCluster, and must stay selected.
         every = sorted({*found.namespaces, *filter(None, [query.namespace])})
         return self._drawer.page("options", namespaces=every, namespace=query.namespace)
 

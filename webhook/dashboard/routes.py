@@ -48,6 +48,7 @@ class _Guard:
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
                     headers[name] = value
+                # Pages contain values of variables of tenants, which must not stay on a disk.
                 headers.setdefault("cache-control", "no-store")
             await send(message)
 
@@ -106,6 +107,7 @@ def _add_entrance(app: FastAPI, site: DashboardSite) -> None:
         value = site.session.enter(token)
         if value is None:
             return HTMLResponse(site.sign_in("This address is not that of this process."), 401)
+        # The token must not stay in the address bar or the history.
         answer = RedirectResponse("/", 303)
         answer.set_cookie(_cookie(request), value, httponly=True, samesite="strict")
         return answer
