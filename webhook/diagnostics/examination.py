@@ -209,8 +209,6 @@ def report_of(
     late = {problem.group for problem in problems if problem.id == "replica-missing"}
     refused = any(problem.id == "pod-refused" for problem in problems)
     for group in cluster.groups if refused else ():
-        # KubeRay stops at the first refused pod: what is missing in other groups has the same
-        # cause.
         incomplete = (replica.index for replica in group.replicas if replica.missing)
         wrong.setdefault(group.name, set()).update(incomplete)
     meta = cluster.live.metadata
@@ -234,7 +232,6 @@ def report_of(
         ray_version=cluster.facts.ray_version,
         queue=(meta.labels or {}).get(names.LABEL_KUEUE_QUEUE, ""),
     )
-    # Time alone begins and ends problems: the next check has to come without an event.
     ends = (symptom.until for _, (_, symptom, *_) in occurrences if symptom.until is not None)
     times = (*(due for due, _ in occurrences), *ends)
     return cluster_report, min((time for time in times if time > cluster.now), default=inf)
