@@ -119,7 +119,6 @@ def facts_of(cluster: RayCluster, *, ignoring: bool = True) -> RayClusterConfig:
                 group, template=_drop_containers(group.template)
             )
     return RayClusterConfig(
-        # A manifest may leave it out; the API server always sets it.
         namespace=meta.namespace or "default",
         name=meta.name or "",
         uid=meta.uid or "",
