@@ -179,6 +179,7 @@ def _complete(spec: Object, cluster: str, namespace: str, *, head: bool) -> None
         {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
         for name, path in _FIELDS.items()
     )
+    # Also where the template has them: of two entries with a name, the kubelet uses the last.
     ray["env"] = [*written, *_values(address), *fields, *_values(missing)]
 
 

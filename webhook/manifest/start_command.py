@@ -139,6 +139,7 @@ def _with_amounts(params: dict[str, str], resources: Object) -> dict[str, str]:
     limits, requests = map_of(resources.get("limits")), map_of(resources.get("requests"))
     amounts = {
         "num-cpus": read_quantity(limits.get("cpu")) or read_quantity(requests.get("cpu")),
+        # KubeRay takes memory and devices from limits only, and CPUs from requests as well.
         "memory": read_quantity(limits.get("memory")),
     }
     derived_params = {name: str(math.ceil(amount)) for name, amount in amounts.items() if amount}
@@ -150,6 +151,7 @@ def _with_amounts(params: dict[str, str], resources: Object) -> dict[str, str]:
     if count := next(gpus, None):
         derived_params["num-gpus"] = str(math.ceil(count))
     added = [(_CUSTOM[name], amount) for name, amount in devices.items() if name in _CUSTOM]
+    # KubeRay adds only the first custom accelerator.
     added = [] if custom.keys() & _CUSTOM.values() else [pair for pair in added if pair[1]][:1]
     merged = {"resources": _as_json({**custom, **dict(added)})} if added else {}
     return {**derived_params, **params, **merged}
