@@ -221,6 +221,7 @@ def tpu_topology_unlisted(cluster: Cluster) -> Iterator[Fault]:
             continue
         try:
             listed = parse_topology(topology) in LISTED[generation.name]
+        # Another rule reports a topology that cannot be read.
         except TopologyError:
             continue
         if not listed:

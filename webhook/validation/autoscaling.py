@@ -280,6 +280,7 @@ def devices_not_counted(cluster: Cluster) -> Iterator[Fault]:
     """
     for group in cluster.groups if cluster.autoscaling else ():
         scale = group.scale
+        # A fixed group is never started for a task, and Ray detects its devices when it starts.
         if scale.min_replicas == scale.max_replicas:
             continue
         listed = {**group.first.requests, **group.first.limits}

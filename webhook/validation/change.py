@@ -135,6 +135,7 @@ def only_queued(kind: str, old: object, new: object) -> bool:
     Kueue changes `suspend` (of a RayService, that of its cluster) and the fields of templates that
     place pods. Kueue has admitted the object by then, and no user receives warnings.
     """
+    # Anyone may change these fields; only of a queued object they are Kueue's.
     if not at(new, "metadata", "labels", names.LABEL_KUEUE_QUEUE):
         return False
     return _suspends(kind, old) != _suspends(kind, new) and same(old, new, _QUEUED[kind])

@@ -295,6 +295,8 @@ def read_cluster(field: Field, meta: Field, settings: RuleSettings, owner: str =
     return Cluster(
         field=field,
         meta=meta,
+        # KubeRay names the RayCluster of a RayJob or RayService after it, with five random
+        # characters.
         name=f"{name}-xxxxx" if owner else name,
         owner=owner or labels.get(names.LABEL_ORIGIN_KIND, ""),
         annotations=annotations,

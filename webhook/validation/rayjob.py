@@ -175,6 +175,7 @@ def job_entrypoint_missing(job: Job) -> Iterator[Fault]:
     own_command = any((first / "command").size for first in islice(containers, 1))
     if job.mode == INTERACTIVE or field.text.strip() or own_command:
         return
+    # A value of another type is reported by the rule of types.
     if field.value is None or field.text == field.value:
         advice = f"write the job's command, or set submissionMode to {INTERACTIVE}"
         yield Fault(field, f"entrypoint is empty: {advice}", REQUIRED)

@@ -109,6 +109,7 @@ def incremental_option_invalid(service: Service) -> Iterator[Fault]:
     for field in (step, surge):
         if field.number is not None and not 0 <= field.number <= _PERCENT_MAX:
             yield Fault(field, f"{field.number}: write a percentage from 0 to {_PERCENT_MAX}")
+    # The CRD's default of maxSurgePercent.
     most = _PERCENT_MAX if surge.number is None else surge.number
     if 0 <= most <= _PERCENT_MAX and most < (step.number or 0) <= _PERCENT_MAX:
         message = f"{step.number}, above maxSurgePercent {most}: lower it, or raise the other"

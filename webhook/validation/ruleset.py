@@ -228,6 +228,8 @@ def _new(old: RayObject, new: RayObject, settings: RuleSettings, find: Find) -> 
             if finding.field.renamed(denial.field)
         ]
         messages = {denial.message for denial in same}
+        # Stored objects stay changeable: their controllers write them, to scale or to remove
+        # finalizers.
         return places[finding.place] <= len(same) or finding.message in messages
 
     return [_downgrade_to_warning(finding) if known(finding) else finding for finding in findings]
@@ -297,6 +299,7 @@ def _run(rules: Iterable[Rule[T]], view: T, settings: RuleSettings) -> Iterator[
             for fault in islice(rule.check(view), FAULTS_MAX):
                 checked = settings.since(max(rule.since, fault.since))
                 if checked is not False:
+                    # KubeRay of an unknown release may accept the value.
                     fault_level = WARN if fault.doubtful or checked is None else level
                     message = fault.message[:MESSAGE_MAX]
                     yield Finding(rule.id, fault_level, fault.field, message, fault.reason)

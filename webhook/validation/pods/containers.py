@@ -94,6 +94,7 @@ def host_ports(listed: Field, pod: Pod) -> Iterator[Fault]:
     host, inits = (pod.spec / "hostNetwork").flag, listed.token == _INITS
     taken: set[tuple[str, str, int]] = set()
     for container in listed.entries():
+        # Init containers run one after the other, so they may use the same host port.
         if inits:
             taken = set()
         for port in (container / "ports").entries():

@@ -76,6 +76,7 @@ def _pod(group: Group, *, forced: bool, account: bool = False) -> Pod:
     """Return the pod of a group. KubeRay sets the restart policy with `forced`, and the service
     account with `account`.
     """
+    # What KubeRay overwrites never reaches the API server, whatever the template has.
     overwritten = ["restartPolicy"] * forced + ["serviceAccountName"] * account
     pod = Pod(_without(group.field / "template", *overwritten))
     pod.never = forced or (pod.spec / "restartPolicy").text == _NEVER
@@ -103,6 +104,7 @@ def _metrics_port(pod: Pod) -> Iterator[Fault]:
     """Report a port that conflicts with the metrics port that KubeRay adds."""
     listed = [(container / "ports").entries() for container in (pod.spec / "containers").entries()]
     ports = [list(entries) for entries in listed]
+    # KubeRay adds its port only if Ray's container has none of this name.
     if ports and any((port / "name").text == _METRICS[0] for port in ports[0]):
         return
     for port in chain.from_iterable(ports):
@@ -122,6 +124,7 @@ def _head_names(head: Pod, cluster: Cluster) -> Iterator[Fault]:
         yield wrong(name, SUBDOMAIN_ADVICE)
     account_name = account.text[-_NAME_KEPT:] if cluster.autoscaling else ""
     if account_name and not account_name[0].isalpha():
+        # As KubeRay's `CheckName` does.
         account_name = f"r{account_name[1:]}"
     if account_name and not is_dns_subdomain(account_name):
         yield wrong(account, SUBDOMAIN_ADVICE)
