@@ -226,7 +226,9 @@ def _is_current(tool: Tool) -> bool:
 
 
 def _crds_are_current() -> bool:
-    return any(crd_directory().glob("*.yaml")) and _stamp(crd_directory()) == _crds_fingerprint()
+    return (
+        bool([*crd_directory().glob("*.yaml")]) and _stamp(crd_directory()) == _crds_fingerprint()
+    )
 
 
 def _crds_fingerprint() -> str:

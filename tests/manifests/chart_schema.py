@@ -1,9 +1,12 @@
 """The schema of the chart's `config`, from the settings."""
 
 import json
+from collections.abc import Mapping
 from copy import deepcopy
 from pathlib import Path
 from typing import Any, Final
+
+import yaml
 
 from webhook.config.configuration import schema
 
@@ -62,4 +65,21 @@ def text() -> str:
     """Return the schema of the chart with that of its `config`."""
     values = json.loads(FILE.read_text())
     values["properties"]["config"] = config()
+    _require(values, yaml.safe_load(FILE.with_name("values.yaml").read_text()))
     return json.dumps(values, indent=2) + "\n"
+
+
+def _require(node: dict[str, Any], defaults: Mapping[str, Any]) -> None:
+    """Require the values that templates read without a default of their own: a null removes one."""
+    required = []
+    for name, default in defaults.items():
+        item = node["properties"][name]
+        if isinstance(default, dict):
+            if item.get("additionalProperties") is False:
+                required.append(name)
+                if name != "config":
+                    _require(item, default)
+        elif default not in ("", []):
+            required.append(name)
+    if required:
+        node["required"] = required

@@ -2,7 +2,7 @@
 
 import copy
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -105,8 +105,17 @@ def _normal(given: Object) -> Object:
     return found
 
 
+class _UniqueKeys(yaml.CSafeLoader):
+    """Refuses a key that a mapping has twice, as Helm does."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002 - as in PyYAML
+        keys = [key.value for key, _ in node.value]
+        assert len(keys) == len(set(keys)), f"{node.start_mark}: {keys}"
+        return super().construct_mapping(node, deep)
+
+
 def _objects(text: str) -> list[Object]:
-    return [document for document in yaml.load_all(text, yaml.CSafeLoader) if document]
+    return [document for document in yaml.load_all(text, _UniqueKeys) if document]
 
 
 @cache

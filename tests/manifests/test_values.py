@@ -4,6 +4,7 @@ import base64
 import json
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -293,10 +294,7 @@ def test_the_controller_has_variables_flags_annotations_and_nodes_of_its_own() -
 
 
 def test_updates_disruptions_and_the_runtime_are_values() -> None:
-    flags = (
-        "strategy.type=Recreate,strategy.rollingUpdate=null,runtimeClassName=gvisor,"
-        "podDisruptionBudget.maxUnavailable=null,podDisruptionBudget.minAvailable=50%"
-    )
+    flags = "strategy.type=Recreate,runtimeClassName=gvisor,podDisruptionBudget.minAvailable=50%"
     objects = helm("--set", flags)
     assert one(objects, "Deployment", "ray-webhook")["spec"]["strategy"] == {"type": "Recreate"}
     for name in ("ray-webhook", "ray-webhook-controller"):
@@ -307,7 +305,106 @@ def test_updates_disruptions_and_the_runtime_are_values() -> None:
     none = helm("--set", "podDisruptionBudget.enabled=false,flowSchema.enabled=true")
     assert "PodDisruptionBudget" not in {found["kind"] for found in none}
     assert one(none, "FlowSchema")
-    assert "podDisruptionBudget" in refusal("--set", "podDisruptionBudget.minAvailable=1")
+    assert "podDisruptionBudget" in refusal("--set", "podDisruptionBudget.minAvailable=half")
+
+
+@pytest.mark.parametrize(
+    ("release", "flag"),
+    [
+        ("my.release", "image.tag=v1"),
+        ("1st", "image.tag=v1"),
+        *[
+            ("x", f"fullnameOverride={name}")
+            for name in ("a.b", "Upper", "1st", "-a", "on", "null", " ")
+        ],
+    ],
+)
+def test_names_that_no_service_can_have_are_refused(release: str, flag: str) -> None:
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        template("--set-string", flag, release=release)
+    assert "set fullnameOverride to a name of small letters" in caught.value.stderr
+
+
+@pytest.mark.parametrize(
+    ("flag", "complaint"),
+    [
+        ("nameOverride=Upper", "nameOverride"),
+        (f"nameOverride={'n' * 64}", "nameOverride"),
+        ("commonLabels.a=b c", "commonLabels/a"),
+        ("monitoring.labels.a=-", "monitoring/labels/a"),
+        ("nodeSelector.a=b c", "nodeSelector/a"),
+        ("webhook.port=8080", "webhook.port and webhook.adminPort are both 8080"),
+        ("resources.limits.memory=", "resources/limits/memory"),
+        *[
+            (f"{value}=null", f"missing property '{value.rpartition('.')[2]}'")
+            for value in (
+                "replicas",
+                "webhook",
+                "webhook.port",
+                "validating.failurePolicy",
+                "serviceAccount.create",
+                "test.namespace",
+                "config",
+            )
+        ],
+    ],
+)
+def test_values_of_which_no_valid_object_comes_are_refused(flag: str, complaint: str) -> None:
+    assert complaint in refusal("--set", flag)
+
+
+TEXTS = {
+    "commonLabels.own": "common",
+    "image.tag": "tag",
+    "monitoring.dashboard.labels.own": "dashboard",
+    "monitoring.labels.own": "monitoring",
+    "networkPolicy.metricsNamespace": "metrics",
+    "nodeSelector.own": "node",
+    "podLabels.own": "pod",
+    "podLabels.yaml": "yaml",
+    "priorityClassName": "priority",
+    "runtimeClassName": "runtime",
+    "serviceAccount.name": "account",
+    "test.namespace": "test",
+    "webhook.clientAuthorities.configMap": "authorities",
+    "webhook.clientAuthorities.key": "key",
+}
+"""Values of texts, to which a test gives numbers."""
+ENABLED = [
+    "evictions",
+    "flowSchema",
+    "monitoring.dashboard",
+    "networkPolicy",
+    "optIn",
+    "repair",
+]
+
+
+def test_texts_that_look_like_numbers_stay_texts() -> None:
+    numbers = {text: f"{number}" for number, text in enumerate(TEXTS.values(), 20_000)}
+    flags = [word for name in ENABLED for word in ("--set", f"{name}.enabled=true")]
+    for name in ("serviceMonitor", "prometheusRule", "podMonitoring"):
+        flags += ["--set", f"monitoring.{name}=true"]
+
+    def rendered(values: dict[str, str], namespace: str) -> str:
+        texts = [word for item in values.items() for word in ("--set-string", "=".join(item))]
+        shown = template(*flags, *texts, release="ray-webhook", namespace=namespace).stdout
+        return json.dumps([found for found in yaml.safe_load_all(shown) if found])
+
+    named = rendered({value: f"as-{text}" for value, text in TEXTS.items()}, "as-namespace")
+    for text, number in {**numbers, "namespace": "10000"}.items():
+        assert f"as-{text}" in named
+        named = named.replace(f"as-{text}", number)
+    values = {value: numbers[text] for value, text in TEXTS.items()}
+    assert json.loads(rendered(values, "10000")) == json.loads(named)
+
+
+def test_labels_that_several_values_have_are_written_once() -> None:
+    flags = "commonLabels.a=all,podLabels.a=pods,monitoring.labels.a=monitoring"
+    objects = helm("--set", f"{flags},monitoring.serviceMonitor=true")
+    assert labels_of(objects)["a"] == "pods"
+    assert one(objects, "ServiceMonitor")["metadata"]["labels"]["a"] == "monitoring"
+    assert one(objects, "Service", "ray-webhook")["metadata"]["labels"]["a"] == "all"
 
 
 def test_without_quotas_no_right_is_given_and_none_is_read() -> None:

@@ -1,9 +1,15 @@
-{{/* The name of every object. It contains the release, as some objects are cluster-scoped. */}}
+{{/*
+The name of every object. It contains the release, as some objects are cluster-scoped. A Service is called so, and YAML reads
+words such as `on` as something else.
+*/}}
 {{- define "ray-webhook.name" -}}
-{{- $chart := .Values.nameOverride | default .Chart.Name -}}
-{{- if .Values.fullnameOverride }}{{ .Values.fullnameOverride | trunc 52 | trimSuffix "-" }}
-{{- else if contains $chart .Release.Name }}{{ .Release.Name | trunc 52 | trimSuffix "-" }}
-{{- else }}{{ printf "%s-%s" .Release.Name $chart | trunc 52 | trimSuffix "-" }}{{ end }}
+{{- $chart := .Values.nameOverride | default (kebabcase .Chart.Name) -}}
+{{- $default := contains $chart .Release.Name | ternary .Release.Name (printf "%s-%s" .Release.Name $chart) -}}
+{{- $name := .Values.fullnameOverride | default $default | trunc 52 | trimSuffix "-" -}}
+{{- if not (and (regexMatch "^[a-z]([-a-z0-9]*[a-z0-9])?$" $name) (kindIs "string" (printf "name: %s" $name | fromYaml).name)) }}
+{{- fail (printf "objects would be called %q: set fullnameOverride to a name of small letters, digits and dashes that begins with a letter" $name) }}
+{{- end }}
+{{- $name }}
 {{- end }}
 
 {{/* The components of the controller, comma-separated; empty if it is not installed. */}}
@@ -18,8 +24,8 @@
 
 {{/* The labels of the installation. */}}
 {{- define "ray-webhook.instance" -}}
-app.kubernetes.io/name: {{ .Values.nameOverride | default .Chart.Name }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ .Values.nameOverride | default .Chart.Name | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
 {{/* The labels that select the pods of a component, as in (list . "controller"); "webhook" answers reviews. */}}
@@ -28,7 +34,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/component: {{ index . 1 }}
 {{- end }}
 
-{{/* The labels of an object with a name, as in (list . "ray-webhook-controller"), which contains its component. */}}
+{{/* The labels of an object with a name, as in (list . "ray-webhook-controller"), which contains its component; further labels may follow. */}}
 {{- define "ray-webhook.labels" -}}
 {{- $root := index . 0 -}}
 {{- $component := index . 1 | trimPrefix (include "ray-webhook.name" $root) | trimPrefix "-" | splitList "-" | first -}}
@@ -36,7 +42,7 @@ app.kubernetes.io/component: {{ index . 1 }}
 app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ $root.Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" }}
-{{- with $root.Values.commonLabels }}
+{{- with merge (dict) (kindIs "map" (last .) | ternary (last .) dict) ($root.Values.commonLabels | default dict) }}
 {{ toYaml . }}
 {{- end }}
 {{- end }}
@@ -53,6 +59,9 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 
 {{/* Variables for other values. They override the file of settings. */}}
 {{- define "ray-webhook.variables" -}}
+{{- if eq (int .Values.webhook.port) (int .Values.webhook.adminPort) }}
+{{- fail (printf "webhook.port and webhook.adminPort are both %v: set one of them to another port" .Values.webhook.port) }}
+{{- end }}
 RAY_WEBHOOK_CONFIG: /etc/ray-webhook/settings/settings.yaml
 {{- if ne (int .Values.webhook.port) 10250 }}
 RAY_WEBHOOK_SERVING__PORT: {{ .Values.webhook.port | quote }}
@@ -65,7 +74,7 @@ RAY_WEBHOOK_LISTEN__ADMIN_PORT: {{ .Values.webhook.adminPort | quote }}
 {{- fail "webhook.clientAuthorities: name a ConfigMap or a Secret, not both" }}
 {{- end }}
 {{- if or .configMap .secret }}
-RAY_WEBHOOK_TLS__CLIENT_CA: /etc/ray-webhook/clients/{{ .key }}
+RAY_WEBHOOK_TLS__CLIENT_CA: {{ printf "/etc/ray-webhook/clients/%s" .key | quote }}
 {{- end }}
 {{- end }}
 {{- if ne (include "ray-webhook.components" .) "events" }}
@@ -119,7 +128,7 @@ namespaceSelector:
       values: ["true"]
     {{- with .Values.namespaceSelector.matchExpressions }}{{ toYaml . | nindent 4 }}{{ end }}
     {{- if .Values.optIn.enabled }}
-    - key: {{ .Values.optIn.label }}
+    - key: {{ .Values.optIn.label | quote }}
       operator: In
       values: ["true"]
     {{- end }}
@@ -147,7 +156,7 @@ metadata:
 {{- $root := index . 0 -}}
 service:
   name: {{ include "ray-webhook.name" $root }}
-  namespace: {{ $root.Release.Namespace }}
+  namespace: {{ $root.Release.Namespace | quote }}
   path: {{ index . 1 }}
   port: 443
 {{- if eq $root.Values.certificates.source "secret" }}

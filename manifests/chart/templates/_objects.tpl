@@ -1,16 +1,16 @@
-{{/* The metadata of a namespaced object with a name, as in (list . "ray-webhook"). */}}
+{{/* The metadata of a namespaced object with a name, as in (list . "ray-webhook"); further labels may follow. */}}
 {{- define "ray-webhook.metadata" -}}
 {{- $root := index . 0 -}}
 metadata:
-  name: {{ index . 1 }}
-  namespace: {{ $root.Release.Namespace }}
-  labels: {{- include "ray-webhook.labels" (list $root (index . 1)) | nindent 4 }}
+  name: {{ index . 1 | quote }}
+  namespace: {{ $root.Release.Namespace | quote }}
+  labels: {{- include "ray-webhook.labels" . | nindent 4 }}
 {{- end }}
 
 {{/* The metadata of a cluster-scoped object with a name. */}}
 {{- define "ray-webhook.clusterMetadata" -}}
 metadata:
-  name: {{ index . 1 }}
+  name: {{ index . 1 | quote }}
   labels: {{- include "ray-webhook.labels" . | nindent 4 }}
 {{- end }}
 
@@ -39,8 +39,8 @@ roleRef:
   name: {{ index . 2 }}
 subjects:
   - kind: ServiceAccount
-    name: {{ index . 3 }}
-    namespace: {{ (index . 1).Release.Namespace }}
+    name: {{ index . 3 | quote }}
+    namespace: {{ (index . 1).Release.Namespace | quote }}
 {{- end }}
 
 {{/* The metadata of a pod template: (list . "controller"). A change of the settings replaces the pods. */}}
@@ -48,8 +48,7 @@ subjects:
 {{- $root := index . 0 -}}
 metadata:
   labels: {{- include "ray-webhook.selector" . | nindent 4 }}
-    {{- with $root.Values.commonLabels }}{{ toYaml . | nindent 4 }}{{ end }}
-    {{- with $root.Values.podLabels }}{{ toYaml . | nindent 4 }}{{ end }}
+    {{- with merge (dict) ($root.Values.podLabels | default dict) ($root.Values.commonLabels | default dict) }}{{ toYaml . | nindent 4 }}{{ end }}
   annotations:
     checksum/settings: {{ include "ray-webhook.settings" $root | sha256sum }}
     {{- with $root.Values.podAnnotations }}{{ toYaml . | nindent 4 }}{{ end }}
@@ -59,10 +58,10 @@ metadata:
 {{- define "ray-webhook.pod" -}}
 {{- $values := (index . 0).Values -}}
 {{- with $values.priorityClassName }}
-priorityClassName: {{ . }}
+priorityClassName: {{ . | quote }}
 {{- end }}
 {{- with $values.runtimeClassName }}
-runtimeClassName: {{ . }}
+runtimeClassName: {{ . | quote }}
 {{- end }}
 {{- with concat ($values.global.imagePullSecrets | default list) $values.imagePullSecrets }}
 imagePullSecrets: {{- toYaml . | nindent 2 }}
