@@ -93,6 +93,7 @@ def hosts_of(text: str, chips_per_host: int) -> int:
         )
         raise TopologyError(msg)
     hosts, rest = divmod(chips, chips_per_host)
+    # Rounded down, as in Google's webhook, a wrong number of hosts would pass.
     if rest or not hosts:
         msg = (
             f"topology {text} has {chips} chips, which do not divide over hosts of "
