@@ -55,6 +55,7 @@ class Nodes:
             path = f"/api/v1/nodes/{quote(name)}"
             return self._keep_labels(await self._api.read(path, Bare, _SECONDS, METADATA)).labels
         except ApiError as error:
+            # Not a denial, with which the pod would get no node.
             _log.warning("labels of Node %s are not passed on: %s", name, error)
             return {}
 
@@ -67,6 +68,7 @@ class Nodes:
 
     def remove(self, uid: str) -> None:
         node = self._nodes.pop(uid, None)
+        # A Node that was recreated has its name already.
         if node is not None and self._uids.get(node.name) == uid:
             del self._uids[node.name]
 

@@ -60,6 +60,8 @@ class _Objects(Generic[V]):
     def put(self, uid: str, value: _Stored[V]) -> None:
         uids = self._uids.setdefault(value.namespace, [])
         if uid not in self._objects:
+            # Anyone who may create ResourceQuotas in a namespace could otherwise fill the memory of
+            # this process.
             if len(uids) >= OBJECTS_MAX:
                 return
             uids.append(uid)

@@ -49,6 +49,7 @@ class PodStore(Store[WorkerPod, GroupKey, Member]):
 
     def _reject(self, key: GroupKey, error: Exception) -> None:
         self.malformed += 1
+        # Any user who may create pods can cause such a line.
         if key in self._logged or len(self._logged) >= _GROUPS_LOGGED:
             return
         self._logged.add(key)
