@@ -151,6 +151,7 @@ def _files(path: str) -> list[str | ManifestError]:
         paths.append(ManifestError(str(error.filename), 0, f"{message}: {_READABLE}"))
 
     for folder, below, files in os.walk(path, onerror=unreadable):
+        # Such as `.git` and `.github`, whose YAML is not for Kubernetes.
         below[:] = [name for name in below if not name.startswith(".")]
         named = (Path(folder, name) for name in files if not name.startswith("."))
         candidates = (str(file) for file in named if file.suffix in SUFFIXES)

@@ -118,6 +118,8 @@ def parser_of(
         sub = commands.add_parser(name, help=summary, description=_sentence(summary))
         if name in wanted:
             used = sub
+            # Completion has the arguments of all commands, also where only some extras are
+            # installed.
             with suppress(ModuleNotFoundError) if len(wanted) > 1 else nullcontext():
                 if name in _PROCESSES:
                     import_module("webhook.cli.process").add_arguments(name, sub)
@@ -146,6 +148,7 @@ def _run(words: list[str], command: str | None, program: str) -> int:
     if rest:
         used.error(f"unrecognized arguments: {' '.join(rest)}")
     status = int(import_module(f"webhook.cli.{parsed.command}").run(parsed))
+    # Here and not at exit, where an error of the output could no longer change the exit status.
     sys.stdout.flush()
     return status
 

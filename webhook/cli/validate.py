@@ -164,6 +164,7 @@ def run(arguments: argparse.Namespace) -> int:
     _say(map(str, (*report.problems, *report.notes, *report.patches)))
     if arguments.output == "text":
         _say([_summary(report)])
+    # Before the findings: what could not be read may contain denials.
     if report.problems:
         return WRONG
     denied = any(entry.level == DENY for entry in report.entries)
