@@ -72,8 +72,10 @@ class RepairRecords:
 
     async def _change(self, *changes: Operation) -> None:
         config_map = await self._read()
+        # A patch whose parent is missing does not apply.
         if config_map.data is None:
             changes = ({"op": "add", "path": "/data", "value": {}}, *changes)
+        # Before the write: if its outcome is unknown, the next use reads what is stored.
         self.discard()
         await self._api.patch(self._path, changes, config_map.metadata.resource_version)
 

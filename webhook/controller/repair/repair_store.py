@@ -65,6 +65,7 @@ class RepairStore:
         name; none if the RayCluster was deleted, recreated, or is unmanaged.
         """
         path = f"/apis/{names.RAY_GROUP}/v1/namespaces/{quote(known.namespace)}/rayclusters"
+        # A list needs no other right than the watch of RayClusters has.
         selection = [("fieldSelector", f"metadata.name={known.name}")]
         clusters = await list_all(self._api, path, selection, LiveCluster)
         cluster = next(
