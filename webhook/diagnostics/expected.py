@@ -119,6 +119,7 @@ class Expected:
                 actual = self.actual(pod, edit)
                 if (
                     actual
+                    # The placeholder of images and templates.
                     and actual != "localhost"
                     and _size(edit.name, actual) != _size(edit.name, str(edit.value))
                 ):
@@ -150,6 +151,7 @@ class Expected:
         variable = variables.get(self.name_of(edit.container), {}).get(edit.name)
         if variable is None:
             return None
+        # Only the kubelet resolves it, so it cannot be shown to differ.
         return str(edit.value) if variable.value_from is not None else variable.value
 
 
@@ -177,6 +179,7 @@ def _template(replica: Replica, policy: Policy) -> Template | None:
             pod.spec,
             containers=containers,
             hostname=None,
+            # Another subdomain is the user's, and part of the expected addresses.
             subdomain=None if pod.spec.subdomain == usual else pod.spec.subdomain,
             affinity=None,
             scheduling_group=None,

@@ -113,6 +113,7 @@ class Table(Generic[T]):
     def put(self, uid: str, value: T) -> None:
         """Add or replace an object."""
         value, old = self._transform(value), self._all.get(uid)
+        # The API server sends every write of an object, also of fields that the transform removes.
         if old is not None and _same(old, value):
             return
         if old is not None:

@@ -87,6 +87,7 @@ def upgrade_stuck(cluster: Cluster) -> Iterator[Symptom]:
     if service is None or service.status.pending_service_status.ray_cluster_name != cluster.name:
         return
     active = service.status.active_service_status.ray_cluster_name
+    # KubeRay sets UpgradeInProgress only beside an active RayCluster.
     kind, status = (_UPGRADE, "True") if active else (_READY, "False")
     condition = find(service.status.conditions, kind)
     if condition is None or condition.status != status:

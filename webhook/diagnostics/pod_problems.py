@@ -464,6 +464,7 @@ def _end(pod: LivePod) -> Fault | None:
     if not pod.ended:
         return None
     status, command = pod.status, describe("pod", pod.metadata.namespace or "", pod.name)
+    # The kubelet writes a reason only if it ended the pod itself, as in an eviction.
     if status.reason:
         message = in_line(
             f"{status.reason}, {status.message}" if status.message.strip() else status.reason

@@ -109,6 +109,7 @@ def replica_missing(group: Group) -> Iterator[Symptom]:
     https://docs.ray.io/en/master/cluster/kubernetes/user-guides/config.html
     """
     cluster, size = group.cluster, group.spec.num_of_hosts
+    # Rounded up: pods without an identity may be those of replicas that seem to be missing.
     lost = -(-len(group.without_identity) // size) if size > 0 else 0
     lacking = group.desired - len({replica.index for replica in group.replicas}) - lost
     if size < 1 or lacking <= 0:
@@ -163,6 +164,7 @@ def autoscaler_at_maximum(group: Group) -> Iterator[Symptom]:
     """
     cluster, spec = group.cluster, group.spec
     most = spec.max_replicas
+    # With equal bounds, the maximum is intended.
     if not cluster.facts.autoscaling or most is None or (spec.min_replicas or 0) >= most:
         return
     if 0 < most <= group.desired:
