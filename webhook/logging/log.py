@@ -36,6 +36,7 @@ class DescriptorOutput:
     def write(self, lines: bytes, /) -> None:
         rest = memoryview(lines)
         try:
+            # A pipe or file may take a part of the lines only.
             while rest:
                 rest = rest[os.write(self._descriptor, rest) :]
         except OSError:
