@@ -67,6 +67,7 @@ def text_of(name: str, data: bytes) -> str:
 
 def _decode_utf8(name: str, data: bytes, before: int) -> str:
     try:
+        # Editors on Windows write a byte order mark.
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = before + data[: error.start].count(b"\n") + 1

@@ -126,6 +126,7 @@ def _expand_document(found: Manifest) -> Iterator[Manifest]:
     kind, items = document.get("kind"), document.get("items")
     if not isinstance(kind, str) or not kind.endswith("List") or not isinstance(items, list):
         yield found
+        # A template within a Ray object is not an object of its own.
         if not found.kind:
             yield from _find_ray_objects(found)
         return
@@ -202,6 +203,7 @@ def _parse_ray_object(part: Manifest, node: ScalarNode) -> Iterator[Manifest]:
         yield Manifest(
             part.file,
             value,
+            # Only the lines of a literal block are lines of the file.
             inner if block else None,
             before,
             (*converter.duplicates,),

@@ -112,6 +112,7 @@ def as_cluster(manifest: Manifest, pods: Sequence[Pod] = ()) -> RayCluster:
     meta = cluster.metadata
     namespace, name = meta.namespace or "default", meta.name or ""
     uid = meta.uid or _owner_uid(pods, namespace, name)
+    # From the name, so that two runs and two files give the same identities.
     uid = uid or str(uuid.uuid5(uuid.NAMESPACE_URL, f"{namespace}/{name}"))
     meta = msgspec.structs.replace(meta, namespace=namespace, name=name, uid=uid)
     return msgspec.structs.replace(cluster, metadata=meta)

@@ -134,6 +134,7 @@ def scalar(tag: str, text: str) -> str | float | bool | None:
 
 def _integer(text: str) -> int | str:
     digits = text.replace("_", "").lstrip("+-")
+    # YAML 1.1, as go-yaml reads it: 0644 is octal, as in the modes of files.
     octal = len(digits) > 1 and digits[0] == "0" and digits[1].isdigit()
     try:
         value = int(digits, 8 if octal else 0)
@@ -351,6 +352,7 @@ class Converter:
             self._path.pop()
         for parent in find_merged_maps(node):
             for name, item in self.value(parent).items():
+                # Own keys win over merged ones: https://yaml.org/type/merge.html
                 entries.setdefault(name, item)
         return entries
 
