@@ -227,6 +227,8 @@ def _refuse_unknown(environ: Mapping[str, str]) -> None:
         f"unknown environment variables {', '.join(close)}; known are "
         f"{', '.join(sorted(variables))}"
     )
+    # Kubernetes sets such variables for a Service `ray-webhook` in the namespace of the pod.
+    # https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables
     if any(name.endswith(("_SERVICE_HOST", "_TCP", "_PORT")) for name in wrong):
         message += (
             "; variables of Kubernetes Services are switched off by `enableServiceLinks: false`"
