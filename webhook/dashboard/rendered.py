@@ -50,6 +50,7 @@ class HtmlDrawer:
     def __init__(self, now: float | None = None) -> None:
         environment = Environment(
             loader=PackageLoader("webhook.dashboard"),
+            # Names and messages in the page are texts of tenants.
             autoescape=True,
             finalize=_printable,
             undefined=StrictUndefined,
@@ -60,6 +61,7 @@ class HtmlDrawer:
         """The static files by name: content and type."""
         digest = sha256(b"".join(body for body, _ in self.assets.values())).hexdigest()[:10]
         environment.filters["time"] = time_of
+        # Browsers keep these files for a year; a new version has another address.
         environment.globals["asset"] = lambda name: f"/static/{name}?v={digest}"
         environment.globals["now"] = text_of(now)
         self._environment = environment

@@ -212,5 +212,6 @@ def _complete_metadata(value: T, manifest: Manifest) -> T:
     if not meta.name:
         raise problem_in(manifest, NAMELESS, ["metadata"])
     namespace = meta.namespace or "default"
+    # Owners and tables refer to objects by uid.
     uid = meta.uid or f"{manifest.document.get('kind')}/{namespace}/{meta.name}"
     return structs.replace(value, metadata=structs.replace(meta, namespace=namespace, uid=uid))
