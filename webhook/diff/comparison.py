@@ -112,6 +112,8 @@ def _merge_three_way(live: Any, last: Any, new: Any) -> Any:  # noqa: ANN401 - a
     """Return a value after an apply: maps, and lists by name, are merged; others replaced."""
     if isinstance(live, dict) and isinstance(new, dict):
         last_fields = last if isinstance(last, dict) else {}
+        # A field that the last apply set and the file omits is removed; one that another manager
+        # set stays.
         live_fields = {
             key: value for key, value in live.items() if key in new or key not in last_fields
         }
@@ -216,9 +218,11 @@ def _hosts(document: Object) -> Hosts | None:
         view = as_cluster(Manifest("live", cluster))
         if view.spec.suspend:
             return {}
+        # A mistyped number of replicas would take minutes and gigabytes.
         if count_pods(view) > MOST_PODS:
             return None
         return dict(_list_host_values(cluster, expand(cluster, view, indexed=True)))
+    # The findings say why; the comparison of fields is still of use.
     except (ManifestError, Denied, ValueError):
         return None
 
