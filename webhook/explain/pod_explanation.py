@@ -145,6 +145,7 @@ def _identities(group: Group, pod: LivePod) -> Iterator[tuple[Replica, int]]:
         for host, pods in replica.pods.items():
             if any(host_pod is pod for host_pod in pods):
                 yield replica, host
+    # Replicas have live pods only, and a pod that is being deleted can be explained, too.
     for identity, leaving_pod in group.leaving:
         if leaving_pod is pod:
             yield (
