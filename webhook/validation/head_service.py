@@ -40,6 +40,7 @@ def head_port_unnamed(ray_object: RayObject) -> Iterator[Fault]:
         return
     ports = cluster.head.first.field / "ports"
     listed = {(port / "name").text for port in ports.entries()}
+    # Without any port, KubeRay adds its five defaults, with their names.
     if not ports.size:
         return
     service_ports = {(port / "name").text for port in _head_service_ports(cluster).entries()}
@@ -101,6 +102,7 @@ def _is_listed(ports: Field) -> bool:
 
 
 def _serves(cluster: Cluster, name: str) -> bool:
+    # Names with the prefix `serve-` count since KubeRay 1.6.
     prefixes = cluster.settings.since(_PREFIXES_SINCE) is not False
     return name == _SERVE or (prefixes and name.startswith(f"{_SERVE}-"))
 

@@ -50,6 +50,7 @@ def image_reference_invalid(ray_object: RayObject) -> Iterator[Fault]:
     """
     for image in _images(ray_object):
         reference = image.text
+        # Another rule reports these with a better remedy.
         reported = reference != reference.strip() or _PLACEHOLDER.search(reference)
         if reference and not reported and not is_image(reference):
             yield Fault(image, f"{shorten(reference, 40)!r} is not an image: {_advice(reference)}")

@@ -157,6 +157,7 @@ def _words(cluster: Cluster, group: Group) -> list[tuple[Field, str]]:
     if not entries or cluster.overwrites_start(group):
         return []
     script = " ".join(word for _, word in entries)
+    # A command that starts Ray itself is meant to be complete: KubeRay then adds none.
     if len(script) > _LONGEST or names.RAY_START_COMMAND in script or _STARTS.search(script):
         return []
     split: list[tuple[Field, str]] = []
@@ -201,6 +202,7 @@ def _foreground(text: str) -> Iterator[str]:
         elif mark.kind == "operator" and depth <= 0:
             waiting.append(text[start : mark.start])
             start = mark.end
+            # A command in the background does not keep `ray start` from running.
             if mark.text == "&":
                 waiting.clear()
             elif mark.text in (";", "\n"):

@@ -72,6 +72,7 @@ def job_runtime_env_in_shell(job: Job) -> Iterator[Fault]:
         parts.append((environment, job.runtime_env.value))
     parts += [(metadata.key(key), {key: value}) for key, value in metadata.map.items()]
     for field, value in parts:
+        # A hostile object may have hundreds of thousands of texts.
         texts = islice(_texts(value), _CHECKED)
         marks = (mark for string in texts for mark in read_expansions(string))
         mark = next((mark for mark in marks if not _is_same(mark, present)), None)

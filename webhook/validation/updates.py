@@ -80,6 +80,7 @@ def group_reordered(update: Update) -> Iterator[Fault]:
     """
     if not update.old.autoscaling or update.service is not None:
         return
+    # Reversed: of several groups with a name, the first counts, as in KubeRay.
     old_indices = {group.name: group.field.token for group in reversed(update.old.groups)}
     for group in update.new.groups:
         if group.name and old_indices.get(group.name, group.field.token) != group.field.token:
@@ -118,6 +119,7 @@ def pods_stay_old(update: Update) -> Iterator[Fault]:
     """
     if not update.in_place:
         return
+    # Kueue itself writes these fields when it admits the RayCluster.
     masks = {"template": QUEUED_TEMPLATE} if update.new.kueue.queued else {}
     for old, new in ((update.old.head, update.new.head), *update.pairs()):
         running = new is update.new.head or old.scale.desired > 0

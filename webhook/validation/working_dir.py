@@ -52,6 +52,7 @@ def _runtime_envs(ray_object: RayObject) -> Iterator[Field]:
 def _problem(text: str, release: Release | None, *, wheels: bool) -> str:
     """Return why Ray refuses an address; empty for a path, and for a text with variables."""
     protocol, separator, rest = text.partition("://")
+    # A path in the image is legal, and a variable may be replaced before Ray reads the text.
     if not separator or "$" in text:
         return ""
     protocols = (*_REMOTE, *(("http",) if release is None or release >= _TARS_SINCE else ()))
