@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.api import MUTATING_WEBHOOKS, PODS, RAY_CLUSTERS, ApiError, Json
+from tests.e2e.api import EVENTS, MUTATING_WEBHOOKS, PODS, RAY_CLUSTERS, ApiError, Json
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import Object, rendered
+from tests.e2e.kuberay import Operator
+from tests.e2e.process import free_port
 from tests.e2e.rays import example
 from tests.e2e.stub_webhook import StubWebhook
 from tests.e2e.waiting import until
@@ -280,3 +282,41 @@ def test_a_worker_that_a_later_webhook_gives_tpus_is_not_reviewed_again(
         reviews = [line for line in webhook.admissions() if line["namespace"] == namespace]
         assert len(reviews) == len(workers)
     remove_all(control_plane, namespace)
+
+
+def test_kuberay_creates_no_pod_of_the_groups_after_one_that_waits_for_the_webhook(
+    control_plane: ControlPlane,
+) -> None:
+    """As docs/concepts.md says, with the policies of the manifests and nothing that answers."""
+    namespace = control_plane.namespace("groups-wait")
+    cluster, (tpus,) = cpu_cluster(), example("tpu-three-replicas")["spec"]["workerGroupSpecs"]
+    (cpus,) = cluster["spec"]["workerGroupSpecs"]
+    cluster["spec"]["workerGroupSpecs"] = [
+        {**group, "groupName": name, "replicas": 1, "minReplicas": 1}
+        for name, group in (("before", cpus), ("tpus", tpus), ("after", cpus))
+    ]
+    nobody = {"url": f"https://127.0.0.1:{free_port()}/"}
+    entries = [{**entry, "clientConfig": nobody} for entry in pod_entries()]
+
+    def count_workers() -> Counter[str]:
+        pods = control_plane.api.list(PODS, namespace, "ray.io/node-type=worker")
+        return Counter(pod["metadata"]["labels"][names.LABEL_GROUP] for pod in pods)
+
+    def refusals() -> list[Json]:
+        events = control_plane.api.list(EVENTS, namespace)
+        return [event for event in events if event["reason"] == "FailedToCreateWorkerPod"]
+
+    with registered(control_plane, "groups-wait", entries):
+        worker = {
+            "metadata": {"name": "p", "labels": WORKER},
+            "spec": {"containers": [container(0, {})]},
+        }
+        until(lambda: create(control_plane, worker, namespace), "the entries are asked")
+        with Operator(control_plane):
+            control_plane.api.create(RAY_CLUSTERS, cluster, namespace)
+            until(refusals, "a worker of TPUs is refused")
+            assert count_workers() == {"before": 1}
+            assert [*control_plane.api.list(PODS, namespace, "ray.io/node-type=head")]
+    with Operator(control_plane):
+        until(lambda: count_workers() == {"before": 1, "tpus": 4, "after": 1}, "all workers exist")
+    control_plane.delete_ray_cluster(cluster["metadata"]["name"], namespace)

@@ -88,13 +88,12 @@ INTRODUCTION = """# Rules
 {written}
 
 {count} rules check RayClusters, RayJobs, RayServices and RayCronJobs, in the webhook and in
-`ray-webhook validate`: {denying} deny and {warning} warn. Columns:
-
-- **action**: what happens unless the [settings](#enforcement) say otherwise.
-- **since**: the first release of KubeRay for which the rule holds.
-- **who else refuses it**: KubeRay, which writes an event and retries; the API server, when the pods
-  are created; Ray, which ends or logs an error. Where it says {no_one_else}, the object starts, and
-  hangs or does something other than written.
+`ray-webhook validate`: {denying} deny, and {warning} **warn**, unless the [settings](#enforcement)
+say otherwise. The page of a rule has the reason, the source, examples, and who else refuses such an
+object: KubeRay, which writes an event and retries; the API server, when the pods are created; Ray,
+which ends or logs an error. Where it says {no_one_else}, the object starts, and hangs or does
+something other than written. [What KubeRay checks](rules/kuberay.md) names the rule for each of its
+checks.
 """
 
 NOTES = """## Enforcement
@@ -115,11 +114,7 @@ validation:
 `validate` reads the same file as `.ray-webhook.yaml`, from its working folder or the nearest one
 above, so that a repository has the levels of its cluster.
 
-To read about a rule:
-
-```sh
-ray-webhook explain rule tpu-topology-mismatch
-```
+`ray-webhook explain rule tpu-topology-mismatch` prints the text of a rule.
 
 In a cluster with existing RayClusters, `ray-webhook validate --cluster -A` shows their errors. To
 start with warnings only, set all rules to `warn` and watch the metric
@@ -152,17 +147,9 @@ the running operator.
 The examples on the pages show only the fields that matter; the rest is a minimal valid object,
 below. `null` removes a field, and every worker group extends the one shown here; `repeat: 3` stands
 for three of them, with different names. All examples are run as tests. A release contains them as
-whole objects with the expected findings, for programs in any language, in `rules.yaml`. That file
-is a list of rules; `too-many-groups` and `raycluster-too-large` have no cases, because their
-objects have 1,000 worker groups or more, and `key-duplicate` none, because parsed objects have no
-such keys:
-
-| field | meaning |
-|---|---|
-| `rule`, `action`, `since`, `refusedBy` | as in the table above |
-| `cases` | each with a `name`, an `object` and the expected `findings` |
-
-Fields of a case that are absent have no value:
+whole objects with the expected findings in `rules.yaml`, a list of rules: `rule`, `action`, `since`
+(the first release of KubeRay with the check), `refusedBy` (who else refuses it) and `cases`. Rules
+about large objects and duplicate keys have no cases. Fields of a case:
 
 | field | meaning |
 |---|---|
@@ -213,18 +200,13 @@ def _index() -> Iterator[str]:
         warning=len(RULES) - denying,
         no_one_else=NO_ONE_ELSE,
     )
-    yield "| rule | action | since | who else refuses it | catches |\n|---|---|---|---|---|"
     for family in FAMILIES:
+        yield f"## {family.title}\n\n| rule | catches |\n|---|---|"
         for rule in family.rules:
             link = f'<a id="{rule.id}"></a>[{rule.id}](rules/{family.name}.md#{rule.id})'
-            what = explained(rule)[0] + _only(rule)
-            since = _shown(rule.since) if rule.since != ALWAYS else "any"
-            yield f"| {link} | {rule.level} | {since} | {rule.by} | {what} |"
-    yield ""
-    yield "A page for each family, with reasons, sources and examples:\n"
-    for family in FAMILIES:
-        yield f"- [{family.title}](rules/{family.name}.md)"
-    yield "- [What KubeRay checks](rules/kuberay.md), and the rule for each of its checks\n"
+            level = ", **warn**" if rule.level == "warn" else ""
+            yield f"| {link}{level} | {explained(rule)[0]}{_only(rule)} |"
+        yield ""
     gates = ", ".join(f"`{name}` {'on' if on else 'off'}" for name, on in GATES.items())
     yield NOTES.format(gates=gates)
     yield _yaml(base("RayCluster"))
