@@ -6,16 +6,19 @@ READY := $(VENV)/.ready
 
 # The tests of the packages that do no I/O.
 FAST := \
-	accelerators \
-	admission \
-	api \
-	controller \
-	diagnostics \
-	groups \
-	manifest \
-	mutation \
-	scenarios \
-	validation
+	webhook/accelerators \
+	webhook/admission \
+	webhook/api \
+	webhook/check \
+	webhook/controller \
+	webhook/diagnostics \
+	webhook/diff \
+	webhook/explain \
+	webhook/groups \
+	webhook/manifest \
+	webhook/mutation \
+	webhook/validation \
+	scenarios
 
 .PHONY: help demo run test test-fast test-manifests browser e2e bench check format generate docs image release clean
 .DEFAULT_GOAL := help
@@ -84,7 +87,7 @@ e2e: $(READY) tools  ## Build a control plane from its Go modules, and run the w
 	$(BIN)/python -m pytest tests/e2e -m e2e $(STORIES)
 
 bench: $(READY)  ## Measure, beside a reference in the same run
-	$(BIN)/python -m tests.bench
+	$(BIN)/python -m tests.lab.bench
 
 ##@ Change
 

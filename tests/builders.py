@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 
 import jsonpatch
 
-from tests.apiserver import pod_review
+from tests.harness.apiserver import pod_review
 from webhook.admission.codec import decode_pod
 from webhook.admission.pod_handler import PodHandler
 from webhook.api import names

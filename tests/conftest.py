@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 
-from tests.apiserver import ApiServer
-from tests.server import Running, serving
+from tests import ROOT
+from tests.harness.apiserver import ApiServer
+from tests.harness.server import Running, serving
 
-ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
 FOUND = DirectoryBasedExampleDatabase(ROOT / ".hypothesis" / "examples")
 """What `make fuzz` found; it tries that first when it runs again."""

@@ -7,17 +7,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from tests.cli import page as commands
-from tests.diagnostics import alerts
-from tests.diagnostics import page as diagnoses
-from tests.groups import annotations_page
+from tests import ROOT
 from tests.manifests import chart_page, chart_schema, install
-from tests.metrics import metrics_page
-from tests.operation import settings_page
+from tests.pages import annotations, commands, diagnoses, metrics, rules, settings
 from tests.scenarios.admitted import SCENARIOS, admission, admitted, text_of
-from tests.validation import page as rules
+from tests.webhook.diagnostics import alerts
 
-ROOT: Final = Path(__file__).parents[1]
 Files = Mapping[Path, str]
 
 
@@ -28,7 +23,7 @@ def _scenarios() -> Files:
 
 GENERATED: Final[Mapping[str, Callable[[], Files]]] = {
     "rules": rules.pages,
-    "annotations": lambda: {annotations_page.PAGE: annotations_page.page()},
+    "annotations": lambda: {annotations.PAGE: annotations.page()},
     "chart schema": lambda: {chart_schema.FILE: chart_schema.text()},
     "chart": lambda: {chart_page.PAGE: chart_page.page()},
     "installation": install.files,
@@ -38,8 +33,8 @@ GENERATED: Final[Mapping[str, Callable[[], Files]]] = {
         diagnoses.SCHEMA: diagnoses.schema_text(),
     },
     "alerts": alerts.files,
-    "metrics": lambda: {metrics_page.PAGE: metrics_page.page()},
-    "settings": lambda: {settings_page.PAGE: settings_page.page()},
+    "metrics": lambda: {metrics.PAGE: metrics.page()},
+    "settings": lambda: {settings.PAGE: settings.page()},
     "scenarios": _scenarios,
 }
 """The files of each subject with their content."""

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.generate import GENERATED, ROOT, stale
+from tests import ROOT
+from tests.generate import GENERATED, stale
 
 
 @pytest.mark.parametrize(

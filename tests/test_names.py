@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests import ROOT
+
 FILES = sorted((ROOT / "webhook").rglob("*.py"))
 GENERIC = {
     *("each", "found", "known", "what", "held", "said", "shown", "given", "wanted", "asked"),

@@ -8,9 +8,9 @@ import pytest
 
 from tests.browser.install import chromium
 from tests.browser.played import Cluster, dashboard
-from tests.dashboard.stage import document_of
-from tests.diagnostics.samples import samples
-from tests.diagnostics.scenes import Scene
+from tests.harness.dashboard_page import document_of
+from tests.harness.scenes import Scene
+from tests.webhook.diagnostics.samples import samples
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

@@ -7,10 +7,11 @@ import shutil
 import subprocess
 import sys
 import tarfile
-from pathlib import Path
 from typing import Final
 
-CACHE: Final = Path(__file__).parents[2] / ".cache" / "browser"
+from tests import ROOT
+
+CACHE: Final = ROOT / ".cache" / "browser"
 AXE: Final = CACHE / "axe.min.js"
 AXE_VERSION: Final = "4.14.1"
 

@@ -10,11 +10,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from tests import ROOT
 from tests.browser.install import chromium
 from tests.browser.played import dashboard_process
-from tests.dashboard.stage import document_of
-from tests.diagnostics.samples import samples
-from tests.diagnostics.scenes import NOW, Scene, llama
+from tests.harness.dashboard_page import document_of
+from tests.harness.scenes import NOW, Scene, llama
+from tests.webhook.diagnostics.samples import samples
 from webhook.api import names
 from webhook.api.times import text_of
 from webhook.dashboard.state_files import STATE_KIND
@@ -22,7 +23,7 @@ from webhook.dashboard.state_files import STATE_KIND
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-FOLDER: Final = Path(__file__).parents[2] / "docs" / "dashboard"
+FOLDER: Final = ROOT / "docs" / "dashboard"
 TEXTS: Final = Path(__file__).with_name("pictures.json")
 WINDOWS: Final[dict[str, Any]] = {
     "page": {"viewport": {"width": 1120, "height": 720}},

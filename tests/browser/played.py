@@ -10,10 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from tests.controller.scheduling_rules import PODGROUPS
-from tests.diagnostics.scenes import Object, Scene
-from tests.diagnostics.served import kubeconfig
-from tests.kubeclient.fake_api import (
+from tests.harness.fake_api import (
     EVENTS,
     NAMESPACES,
     NODES,
@@ -22,6 +19,9 @@ from tests.kubeclient.fake_api import (
     SERVICES,
     FakeApi,
 )
+from tests.harness.scenes import Object, Scene
+from tests.harness.scheduling_rules import PODGROUPS
+from tests.harness.served import kubeconfig
 
 _SECONDS: Final = 30.0
 

@@ -11,10 +11,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from tests.apiserver import ApiServer, object_review
+from tests import ROOT
 from tests.demo import page
-from tests.identities import Held, identity_of, violations
-from tests.server import serving
+from tests.harness.apiserver import ApiServer, object_review
+from tests.harness.identities import Held, identity_of, violations
+from tests.harness.server import serving
 from webhook.api import names
 from webhook.api.objects import RayCluster
 from webhook.cli.files import read_manifests
@@ -25,7 +26,7 @@ from webhook.manifest.views import as_cluster
 
 Object = dict[str, Any]
 
-EXAMPLES: Final = Path(__file__).parents[2] / "examples"
+EXAMPLES: Final = ROOT / "examples"
 BROKEN: Final = Path(__file__).with_name("broken.yaml")
 INDEXED: Final = "kuberay-indexed.yaml"
 STORY: Final = "three-replicas"

@@ -6,17 +6,17 @@ import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any, Final
 
 import httpx
 
+from tests import ROOT
 from webhook.manifest.reader import Manifest
 from webhook.manifest.views import as_cluster
 
 Object = dict[str, Any]
 
-FOLDER: Final = Path(__file__).parents[2] / ".cache" / "demo"
+FOLDER: Final = ROOT / ".cache" / "demo"
 COMMAND: Final = ".venv/bin/ray-webhook dashboard --state .cache/demo"
 _SECONDS: Final = 30
 

@@ -19,16 +19,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests import go
+from tests import ROOT
+from tests.e2e import go
+from tests.e2e.go import CANNOT_BUILD, CannotBuildError
 from tests.e2e.versions import (
     FORMER_KUBERNETES,
     NEWEST,
     PINS,
     chosen,
 )
-from tests.go import CANNOT_BUILD, CannotBuildError
 
-ROOT = Path(__file__).resolve().parents[2]
 CACHE_VARIABLE = "E2E_CACHE"
 ASSETS_VARIABLE = "KUBEBUILDER_ASSETS"
 CRDS_VARIABLE = "E2E_KUBERAY_CRDS"

@@ -6,7 +6,7 @@ from typing import Final
 from tests.e2e import needs
 from tests.e2e.outcomes import Outcomes
 from tests.e2e.versions import NEWEST, OLD, Pair
-from tests.pages import folded
+from tests.pages.markdown import folded
 
 Results = Mapping[Pair, Outcomes | None]
 

@@ -28,8 +28,8 @@ from tests.e2e.api import (
     Json,
 )
 from tests.e2e.credentials import MASTERS, Credentials
+from tests.e2e.go import CannotBuildError
 from tests.e2e.process import Program, accepts_connections, free_port
-from tests.go import CannotBuildError
 
 
 class ControlPlane:

@@ -11,11 +11,11 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import NamedTuple
 
-from tests.dashboard.browser import Element, Tab
 from tests.e2e.api import Json, Objects
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import Object, apply, token_kubeconfig
 from tests.e2e.process import Startable, free_port
+from tests.harness.html_browser import Element, Tab
 
 HOST = "127.0.0.1"
 QUIET_SECONDS = 40

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from functools import partial
 from time import sleep
 
-from tests.bench.reviews_over_https import cpu_seconds
 from tests.e2e.balancer import Balancer
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.process import Program, free_port
 from tests.e2e.webhook_process import Webhook
+from tests.lab.bench.reviews_over_https import cpu_seconds
 
 
 class Fleet(Webhook):

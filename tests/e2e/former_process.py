@@ -8,11 +8,11 @@ from threading import Lock, Thread
 from types import TracebackType
 from typing import Any, Self
 
-from tests import former
 from tests.e2e.api import MUTATING_WEBHOOKS, PODS, Json
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import apply, removed
 from tests.e2e.waiting import until
+from tests.harness import google_webhook
 from webhook.api import names
 from webhook.cli.main import main
 
@@ -129,7 +129,7 @@ class _Server(ThreadingHTTPServer):
                 f"{key}={labels[key]}" for key in (names.LABEL_CLUSTER, names.LABEL_GROUP)
             )
             others = self.plane.api.list(PODS, namespace, selector)
-            patch = former.mutate(pod, others)
+            patch = google_webhook.mutate(pod, others)
         encoded = base64.b64encode(json.dumps(patch).encode()).decode()
         said = {"patchType": "JSONPatch", "patch": encoded} if patch else {}
         return {"uid": request["uid"], "allowed": True, **said}

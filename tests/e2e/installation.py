@@ -12,10 +12,11 @@ from typing import Any
 
 import yaml
 
+from tests import ROOT
 from tests.e2e.api import SERVICE_ACCOUNTS
 from tests.e2e.control_plane import ControlPlane
-from tests.manifests.render import ROOT, helm
-from tests.server import PROGRAM
+from tests.harness.server import PROGRAM
+from tests.manifests.render import helm
 from webhook.controller.repair.repair_store import POLICY
 
 Object = dict[str, Any]

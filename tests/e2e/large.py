@@ -6,7 +6,6 @@ from collections.abc import Callable
 from time import monotonic
 from typing import NamedTuple
 
-from tests.bench.memory import memory_of
 from tests.e2e.api import PODS, RAY_CLUSTERS, Json
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.fleet import Fleet
@@ -20,6 +19,7 @@ from tests.e2e.rays import (
     wrong_identities,
 )
 from tests.e2e.waiting import until
+from tests.lab.bench.memory import memory_of
 
 CLUSTERS = 100
 REPLICAS = 25

@@ -15,8 +15,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from tests.e2e import build
+from tests import ROOT
 from tests.e2e.compatibility import document
+from tests.e2e.go import CANNOT_BUILD
 from tests.e2e.outcomes import Outcomes, read
 from tests.e2e.versions import (
     KUBERAY_VARIABLE,
@@ -24,9 +25,8 @@ from tests.e2e.versions import (
     MATRIX,
     Pair,
 )
-from tests.go import CANNOT_BUILD
 
-DOCUMENT: Final = build.ROOT / "docs" / "compatibility.md"
+DOCUMENT: Final = ROOT / "docs" / "compatibility.md"
 RUNNING: Final = ("webhook", "manifests", "examples", "tests/e2e")
 """Folders of what runs: when they change, every pair is to run again."""
 IGNORED: Final = {
@@ -116,9 +116,9 @@ def state() -> str:
     """Names the code that runs: the webhook, what installs it, and the stories."""
     digest = hashlib.sha256()
     for folder in RUNNING:
-        for path in sorted((build.ROOT / folder).rglob("*")):
+        for path in sorted((ROOT / folder).rglob("*")):
             if path.is_file() and not IGNORED & {*path.parts, path.name}:
-                digest.update(f"{path.relative_to(build.ROOT)}\0".encode() + path.read_bytes())
+                digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
     return digest.hexdigest()[:12]
 
 
@@ -138,7 +138,7 @@ def _run(pair: Pair) -> Outcomes:
     print(f"=== {pair}", flush=True)
     command = [sys.executable, "-m", "tests.e2e.build"]
     built = subprocess.run(
-        command, cwd=build.ROOT, env=environment, stderr=subprocess.PIPE, text=True, check=False
+        command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True, check=False
     )
     if built.returncode:
         print(built.stderr, file=sys.stderr)
@@ -159,7 +159,7 @@ def _run(pair: Pair) -> Outcomes:
             *("-n", PLANES, "--dist", "loadfile"),
             f"--junitxml={report}",
         ]
-        code = subprocess.run(command, cwd=build.ROOT, env=environment, check=False).returncode
+        code = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
         if code not in COMPLETE:
             raise InterruptedRunError(
                 f"{pair}: pytest ended with code {code}; `make matrix` continues with it"

@@ -1,10 +1,10 @@
 """RayClusters that the tests apply, and functions that read their pods."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import yaml
 
+from tests import ROOT
 from tests.e2e.api import (
     PODS,
     RAY_CLUSTERS,
@@ -14,12 +14,12 @@ from tests.e2e.api import (
     Resource,
 )
 from tests.e2e.waiting import until, until_equal
-from tests.identities import identity_of, violations
+from tests.harness.identities import identity_of, violations
 from webhook.manifest.kuberay_pods import expand
 from webhook.manifest.reader import Manifest
 from webhook.manifest.views import as_cluster
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = ROOT / "examples"
 HOSTS = 4
 """Hosts of each replica of `slices`."""
 

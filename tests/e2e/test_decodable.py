@@ -21,7 +21,7 @@ from tests.e2e.installation import applied, rendered
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import HOSTS, slices, wait_for_workers
 from tests.e2e.waiting import until
-from tests.validation.builders import a_job, a_service
+from tests.harness.ray_objects import a_job, a_service
 
 pytestmark = pytest.mark.e2e
 

@@ -14,7 +14,7 @@ from tests.e2e.rays import HOSTS, identities, slices, whole, with_identity, work
 from tests.e2e.scheduling.nodes import bind, present
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
-from tests.identities import identity_of
+from tests.harness.identities import identity_of
 from webhook.api import names
 
 pytestmark = pytest.mark.e2e

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests import ROOT
 from tests.e2e.api import MUTATING_WEBHOOKS, PODS, ApiError
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.process import free_port
@@ -23,7 +24,7 @@ from webhook.httpserver.review_routes import status_of
 pytestmark = pytest.mark.e2e
 
 NAME = "failing"
-PAGE = Path(__file__).parents[2] / "docs" / "troubleshooting.md"
+PAGE = ROOT / "docs" / "troubleshooting.md"
 READ = "Pod team/ray-worker-: a live read failed: 403"
 LATE = "Pod team/ray-worker-: the API server did not answer a live read within 3 s"
 TABLE = "Pod team/ray-worker-: the reservations of group tpu cannot be written: 403"

@@ -28,7 +28,7 @@ from tests.e2e.rays import (
     wrong_identities,
 )
 from tests.e2e.webhook_process import Webhook
-from tests.identities import Held, identity_of
+from tests.harness.identities import Held, identity_of
 from webhook.api import names
 
 pytestmark = pytest.mark.e2e

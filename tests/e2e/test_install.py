@@ -17,8 +17,6 @@ import pytest
 import yaml
 from cryptography import x509
 
-from tests.certs.listener import ask
-from tests.certs.listener import until as wait_until
 from tests.e2e import build, needs
 from tests.e2e.api import (
     MUTATING_WEBHOOKS,
@@ -38,6 +36,9 @@ from tests.e2e.installation import (
     removed,
 )
 from tests.e2e.waiting import SECONDS, until
+from tests.harness.listener import ask
+from tests.harness.listener import until as wait_until
+from tests.harness.server import ready
 from tests.manifests import render
 from tests.manifests.environment import environment
 from tests.manifests.render import (
@@ -47,7 +48,6 @@ from tests.manifests.render import (
     installation,
     one,
 )
-from tests.server import ready
 from webhook.api import names
 from webhook.certs.issue import Pair
 from webhook.certs.self_signed import SelfSigned

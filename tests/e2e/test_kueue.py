@@ -36,7 +36,7 @@ from tests.e2e.scheduling.component import controllers, scheduler
 from tests.e2e.scheduling.nodes import present
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
-from tests.identities import identity_of
+from tests.harness.identities import identity_of
 from webhook.api import names
 from webhook.cli.main import main
 

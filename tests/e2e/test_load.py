@@ -18,7 +18,7 @@ from tests.e2e.rays import (
 )
 from tests.e2e.waiting import until
 from tests.e2e.webhook_process import Webhook
-from tests.identities import identity_of
+from tests.harness.identities import identity_of
 
 pytestmark = pytest.mark.e2e
 

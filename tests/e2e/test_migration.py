@@ -7,7 +7,6 @@ from collections import Counter
 
 import pytest
 
-from tests import former
 from tests.e2e.api import (
     PODS,
     RAY_CLUSTERS,
@@ -26,6 +25,7 @@ from tests.e2e.rays import (
 )
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
+from tests.harness import google_webhook
 from webhook.api import names
 from webhook.cli.main import main
 
@@ -47,7 +47,7 @@ def place(pod: Json) -> tuple[str, int, int]:
     """The RayCluster, replica and host that a pod was told, anyone who told it."""
     labels = pod["metadata"]["labels"]
     _, replica, host = pod["spec"]["hostname"].rsplit("-", 2)
-    assert former.host_of(pod) == int(host)
+    assert google_webhook.host_of(pod) == int(host)
     if names.LABEL_REPLICA_INDEX in labels:
         said = (labels[names.LABEL_REPLICA_INDEX], labels[names.LABEL_HOST_INDEX])
         assert said == (replica, host)

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from tests import ROOT
 from tests.e2e import build, needs
+from tests.e2e.go import CannotBuildError
 from tests.e2e.pin import replacements
 from tests.e2e.versions import (
     KUBERAY_VARIABLE,
@@ -17,9 +19,6 @@ from tests.e2e.versions import (
     Pair,
     chosen,
 )
-from tests.go import CannotBuildError
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture

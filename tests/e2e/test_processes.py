@@ -4,8 +4,8 @@ chaos`.
 
 import pytest
 
-from tests.e2e.chaos import Story, run
 from tests.e2e.control_plane import ControlPlane
+from tests.lab.chaos import Story, run
 
 pytestmark = pytest.mark.e2e
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.e2e.api import PODS, PRIORITY_CLASSES, Api, ApiError, Json, Resource
 from tests.e2e.control_plane import ControlPlane
-from tests.validation.test_quotas import PRIORITIES, clusters, forecast, quotas, ranges
+from tests.webhook.validation.test_quotas import PRIORITIES, clusters, forecast, quotas, ranges
 from webhook.api.objects import RayCluster
 from webhook.manifest.kuberay_pods import expand
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.certs.listener import until as wait_until
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import applied
 from tests.e2e.rays import slices
 from tests.e2e.waiting import SECONDS
+from tests.harness.listener import until as wait_until
 from tests.manifests.render import Object, kustomize
 
 pytestmark = pytest.mark.e2e

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import ROOT
 from tests.e2e import build, needs
 from tests.e2e.api import NODES
 from tests.e2e.control_plane import ControlPlane
@@ -21,7 +22,6 @@ from tests.e2e.kuberay import Operator
 
 pytestmark = pytest.mark.e2e
 
-ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "tutorial.md"
 BLOCKS = re.findall(
     r"^```(sh|text|yaml|python)\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL

@@ -6,7 +6,6 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from tests.apiserver import object_review, pod_review
 from tests.builders import (
     NAMESPACE,
     ClusterBuilder,
@@ -17,10 +16,11 @@ from tests.builders import (
     manifest,
     uid_of,
 )
-from tests.diagnostics.scenes import NOW, Observed, Scene, llama
 from tests.growth.parts import ANY, ENTRY, Part, Path, filled, kind_part, repeated, type_part
 from tests.growth.processes import process_cases
-from tests.growth.work import Build, Call
+from tests.harness.apiserver import object_review, pod_review
+from tests.harness.scenes import NOW, Observed, Scene, llama
+from tests.harness.work import Build, Call
 from webhook.admission.binding_handler import BindingHandler
 from webhook.admission.eviction_handler import EvictionHandler
 from webhook.admission.pod_handler import PodHandler

@@ -14,9 +14,9 @@ from typing import cast
 import httpx
 
 from tests.builders import NAMESPACE, Object, a_cluster
-from tests.dashboard.stage import Stage
-from tests.diagnostics.scenes import Scene, llama
-from tests.growth.work import Build, Call
+from tests.harness.dashboard_page import Stage
+from tests.harness.scenes import Scene, llama
+from tests.harness.work import Build, Call
 from webhook.api import names
 from webhook.cli.main import main
 from webhook.dashboard.page import DashboardSite

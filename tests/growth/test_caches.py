@@ -13,12 +13,12 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from tests.alone import alone
-from tests.apiserver import object_review, pod_review
 from tests.builders import Object, a_cluster, a_pod, uid_of
 from tests.growth.containers import LRU, Container, containers, grown, instances
 from tests.growth.entries import OBJECTS
 from tests.growth.parts import Part, kind_part, sample
+from tests.harness.apiserver import object_review, pod_review
+from tests.harness.own_process import alone
 from webhook.admission.reviewer import Mutation, Validation
 from webhook.api import names
 from webhook.api.objects import RayCluster

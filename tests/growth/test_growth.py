@@ -1,8 +1,8 @@
 """The work of every public entry is linear in every repeated part of its input.
 
 The parts are all lists and maps of the schemas of the kinds, and of the types that are decoded, so
-that a new field is among them. Lines are counted, not time: `python -m tests.bench growth` measures
-what they do not show, the time in C functions.
+that a new field is among them. Lines are counted, not time: `python -m tests.lab.bench growth`
+measures what they do not show, the time in C functions.
 """
 
 from itertools import groupby
@@ -11,7 +11,7 @@ from operator import attrgetter
 import pytest
 
 from tests.growth.entries import cases
-from tests.growth.work import excess, grown
+from tests.harness.work import excess, grown
 
 _CASES = {
     entry: list(found)

@@ -2,7 +2,7 @@
 
 SECONDS ?= 300
 
-.PHONY: lab autoscaler base chaos checksums coverage drain facts fuzz hostile kuberay matrix meeting mutants newest-ray parity pins push-chart ray-and-jax ray-judge ray-readers sbom tools workflows
+.PHONY: lab autoscaler base chaos checksums coverage drain facts fuzz hostile kuberay matrix mutants newest-ray parity pins push-chart ray-and-jax ray-parsers ray-slices rendezvous sbom tools workflows
 
 lab:  #: List these targets
 	@awk -F ':.*#: ' '/^[a-z0-9-]+:.*#: / { printf "  %-15s %s\n", $$1, $$2 }' tests/lab/lab.mk
@@ -15,15 +15,15 @@ coverage: $(READY) tools  #: Fail if the branch coverage of all tests is below i
 	$(BIN)/python -m pytest $(PARALLEL) --quiet --no-header --cov --cov-report=term:skip-covered
 
 fuzz: $(READY)  #: Run the property tests for SECONDS (default 300), and 1,000,000 steps of reservations, with new seeds
-	$(BIN)/python -m tests.fuzz $(SECONDS)
-	$(BIN)/python -m tests.reservation.stories
+	$(BIN)/python -m tests.lab.fuzz $(SECONDS)
+	$(BIN)/python -m tests.webhook.reservation.stories
 
 hostile: $(READY)  #: Attack a server on loopback while other clients use it, and write docs/contributing/hardening.md
-	$(BIN)/python -m tests.hostile
+	$(BIN)/python -m tests.lab.hostile
 
 chaos: $(READY) tools  #: Break processes and the control plane for SECONDS, by SEED; no identity may have two pods
 	$(BIN)/python -m tests.e2e.build
-	$(BIN)/python -m tests.e2e.chaos --seconds $(SECONDS) --seed $(or $(SEED),1)
+	$(BIN)/python -m tests.lab.chaos --seconds $(SECONDS) --seed $(or $(SEED),1)
 
 matrix: $(READY) tools  #: Run the stories on every pair of docs/compatibility.md, and write it; continues after an interruption
 	$(BIN)/python -m tests.e2e.matrix
@@ -31,14 +31,14 @@ matrix: $(READY) tools  #: Run the stories on every pair of docs/compatibility.m
 MUTATED ?= 150
 mutants: $(READY) tools  #: Run the tests on MUTATED mutants of the program; 95 % have to be killed
 	$(PYTHON) -m venv .cache/mutants
-	.cache/mutants/bin/python -m pip install $(PIP) $(VERIFIED) -r tests/mutants/requirements.txt
-	$(BIN)/python -m tests.mutants $(MUTATED)
+	.cache/mutants/bin/python -m pip install $(PIP) $(VERIFIED) -r tests/lab/mutants/requirements.txt
+	$(BIN)/python -m tests.lab.mutants $(MUTATED)
 
 MUTANTS ?= 20000
 parity: $(READY)  #: Compare the rules with KubeRay's own code, of version KUBERAY or all, on MUTANTS broken objects each
-	$(BIN)/python -m tests.parity --mutants $(MUTANTS) $(KUBERAY)
-	$(BIN)/python -m tests.parity.unit_cases $(KUBERAY)
-	$(BIN)/python -m tests.parity.templates
+	$(BIN)/python -m tests.lab.parity --mutants $(MUTANTS) $(KUBERAY)
+	$(BIN)/python -m tests.lab.parity.unit_cases $(KUBERAY)
+	$(BIN)/python -m tests.lab.parity.templates
 
 kuberay: $(READY)  #: Add KubeRay RELEASE to the tables, from its module or SOURCE (its ray-operator), and list what differs
 	$(BIN)/python -m tests.schema.release $(RELEASE) $(SOURCE)
@@ -55,32 +55,32 @@ newest-ray:  #: Install the newest Ray in its own environment
 	.cache/ray/bin/python -m pip install --quiet --disable-pip-version-check --upgrade ray
 
 facts: $(READY) newest-ray  #: Compare the facts copied from KubeRay and Ray with their newest versions
-	$(BIN)/python -m tests.facts
+	$(BIN)/python -m tests.lab.facts
 
-ray-judge: $(READY) newest-ray  #: Check the pods of every TPU slice that the newest Ray supports by its own code
-	$(BIN)/python -m tests.judge
+ray-slices: $(READY) newest-ray  #: Check the pods of every TPU slice that the newest Ray supports by its own code
+	$(BIN)/python -m tests.lab.ray_slices
 
 # The oldest Ray that a rule has facts of: before 2.41 (docs/rules.md, cpu-unknown).
 OLDEST_RAY := 2.40.0
-ray-readers: $(READY) newest-ray  #: Compare the rules with the autoscalers of the newest and the oldest Ray
+ray-parsers: $(READY) newest-ray  #: Compare the rules with the autoscalers of the newest and the oldest Ray
 	$(PYTHON) -m venv .cache/ray-$(OLDEST_RAY)
 	.cache/ray-$(OLDEST_RAY)/bin/python -m pip install --quiet --disable-pip-version-check ray==$(OLDEST_RAY)
-	$(BIN)/python -m tests.readers ray ray-$(OLDEST_RAY)
+	$(BIN)/python -m tests.lab.ray_parsers ray ray-$(OLDEST_RAY)
 
 ray-and-jax: newest-ray  #: Install the newest JAX beside the newest Ray
 	.cache/ray/bin/python -m pip install --quiet --disable-pip-version-check --upgrade jax
 
-meeting: $(READY) ray-and-jax  #: Start real Rays on mutated pods, and connect a JAX program by their variables
-	$(BIN)/python -m tests.meeting
+rendezvous: $(READY) ray-and-jax  #: Start real Rays on mutated pods, and connect a JAX program by their variables
+	$(BIN)/python -m tests.lab.rendezvous
 
 drain: $(READY) newest-ray  #: Delete busy workers of real Rays, and write the lost work into docs/contributing/measurements.md
 	$(PYTHON) -m venv .cache/ray-2.56.1
 	.cache/ray-2.56.1/bin/python -m pip install --quiet --disable-pip-version-check ray==2.56.1
-	$(BIN)/python -m tests.drain
+	$(BIN)/python -m tests.lab.drain
 
 autoscaler: $(READY) newest-ray  #: Scale RayClusters of the e2e control plane by the newest Ray's autoscalers
 	$(BIN)/python -m tests.e2e.build
-	$(BIN)/python -m pytest tests/autoscaler -m e2e
+	$(BIN)/python -m pytest tests/lab/autoscaler -m e2e
 
 # The wheels of constraints.txt. Builds below install only from these.
 .cache/wheels: constraints.txt | $(READY)

@@ -3,14 +3,14 @@
 import json
 from collections.abc import Mapping
 from copy import deepcopy
-from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
+from tests import ROOT
 from webhook.config.configuration import schema
 
-FILE: Final = Path(__file__).parents[2] / "manifests" / "chart" / "values.schema.json"
+FILE: Final = ROOT / "manifests" / "chart" / "values.schema.json"
 
 ELSEWHERE: Final = (
     "apiVersion",

@@ -1,20 +1,20 @@
 """Which pods fail closed, as the condition of `pods.admission.ray.io` says in CEL."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
+from tests import ROOT
 from webhook.api import names
 from webhook.cli.files import read_manifests
 from webhook.manifest.reader import Manifest
 
 Object = dict[str, Any]
 
-TESTS = Path(__file__).parents[1]
+TESTS = ROOT / "tests"
 CORPUS = (
     *sorted(TESTS.glob("scenarios/*/input.yaml")),
     *sorted(TESTS.glob("scenarios/*/state.yaml")),
-    *sorted((TESTS.parent / "examples").glob("*.yaml")),
+    *sorted((ROOT / "examples").glob("*.yaml")),
 )
 
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from tests import ROOT
 from tests.e2e import build
-from tests.manifests.render import ROOT, template
+from tests.manifests.render import template
 
 FILE: Final = ROOT / "manifests" / "install.yaml"
 _NAMESPACE: Final = """\

@@ -4,18 +4,17 @@ import copy
 import subprocess
 from collections.abc import Hashable, Iterable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from tests import ROOT
 from tests.e2e import build
 
 Object = dict[str, Any]
 Identity = tuple[str, str]
 
-ROOT = Path(__file__).parents[2]
 CHART = ROOT / "manifests" / "chart"
 MODES = ("cert-manager", "self-signed")
 REGISTRY = "registry.example.com"

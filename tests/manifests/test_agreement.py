@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from tests import builders
-from tests.certs.registry import registry
-from tests.certs.test_vault import source, with_vault
-from tests.controller.publishing import (
+from tests.harness.fake_api import RAYCLUSTERS, FakeApi
+from tests.harness.following import eventually
+from tests.harness.publishing import (
     a_cluster,
     counts,
     groups_of,
@@ -20,10 +20,10 @@ from tests.controller.publishing import (
     publishing,
     templates,
 )
-from tests.controller.scheduling_rules import PODGROUPS, WORKLOADS
-from tests.diagnostics.scenes import MUTATING
-from tests.kubeclient.fake_api import RAYCLUSTERS, FakeApi
-from tests.kubeclient.following import eventually
+from tests.harness.registry import registry
+from tests.harness.scenes import MUTATING
+from tests.harness.scheduling_rules import PODGROUPS, WORKLOADS
+from tests.harness.server import Running, serving
 from tests.manifests.environment import environment, settings_file, variables
 from tests.manifests.render import (
     MODES,
@@ -37,7 +37,7 @@ from tests.manifests.render import (
     pod_of,
     webhooks,
 )
-from tests.server import Running, serving
+from tests.webhook.certs.test_vault import source, with_vault
 from webhook.api import names
 from webhook.config.configuration import Settings, Tls, known
 from webhook.config.sources import CONFIG, read_settings, variable

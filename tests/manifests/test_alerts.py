@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
+from tests import ROOT
 from tests.e2e.build import binary
-from tests.manifests.render import ROOT
 from tests.release.build import repository
 
 pytestmark = pytest.mark.manifests

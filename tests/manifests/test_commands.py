@@ -7,7 +7,8 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from tests.manifests.render import CHART, KUBE_VERSION, REGISTRY, ROOT, kustomize
+from tests import ROOT
+from tests.manifests.render import CHART, KUBE_VERSION, REGISTRY, kustomize
 from tests.manifests.render import run as program
 from webhook import __version__
 from webhook.cli.main import main
@@ -16,18 +17,18 @@ DOCKER: Final = "needs docker"
 GOOGLE: Final = "needs a project of Google Cloud"
 CLUSTER: Final = "needs a cluster, and no story runs it"
 ELSEWHERE: Final = {
-    "make ": "tests/test_readme.py",
-    ".venv/bin/ray-webhook preview": "tests/test_readme.py",
-    ".venv/bin/ray-webhook validate": "tests/test_readme.py",
+    "make ": "tests/pages/test_readme.py",
+    ".venv/bin/ray-webhook preview": "tests/pages/test_readme.py",
+    ".venv/bin/ray-webhook validate": "tests/pages/test_readme.py",
     ".venv/bin/ray-webhook check --wait": "tests/e2e/test_install.py",
     "ray-webhook check": "tests/e2e/test_install.py",
     "ray-webhook status -A": "tests/e2e/test_status.py",
     "ray-webhook explain pod NAME": "tests/e2e/test_status.py",
     "ray-webhook dashboard -A": "tests/e2e/dashboard_process.py",
-    "ray-webhook settings check": "tests/operation/test_settings.py",
+    "ray-webhook settings check": "tests/webhook/config/test_settings.py",
     "ray-webhook validate manifests/": "tests/release/test_action.py",
-    "helm template RELEASE": "tests/cli/test_validate.py",
-    "kubectl kustomize OVERLAY": "tests/cli/test_validate.py",
+    "helm template RELEASE": "tests/webhook/cli/test_validate.py",
+    "kubectl kustomize OVERLAY": "tests/webhook/cli/test_validate.py",
     "helm rollback": "tests/e2e/test_fail_closed.py",
     "kubectl -n ray-webhook logs": CLUSTER,
     "helm uninstall": "tests/e2e/test_fail_closed.py",

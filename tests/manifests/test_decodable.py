@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.harness.ray_objects import undecodable, with_amount
 from tests.manifests.render import helm, one
 from tests.schema.generate import TABLE
-from tests.validation.builders import undecodable, with_amount
 from webhook.validation.crd import schema_of
 
 pytestmark = pytest.mark.manifests

@@ -5,7 +5,7 @@ import re
 import pytest
 import yaml
 
-from tests.manifests.render import ROOT
+from tests import ROOT
 from webhook.api import names
 from webhook.cli.main import main
 

@@ -5,7 +5,8 @@ import re
 import pytest
 import yaml
 
-from tests.manifests.render import CHART, ROOT, container_of, installation, pod_of
+from tests import ROOT
+from tests.manifests.render import CHART, container_of, installation, pod_of
 from tests.release.image import base_image, stages
 from webhook import __version__
 

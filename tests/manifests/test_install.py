@@ -6,18 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests import ROOT
 from tests.e2e import build
 from tests.manifests.install import FILE, text
-from tests.manifests.render import (
-    ROOT,
-    Identity,
-    Object,
-    by_identity,
-    helm,
-    installation,
-    kustomize,
-    one,
-)
+from tests.manifests.render import Identity, Object, by_identity, helm, installation, kustomize, one
 
 pytestmark = pytest.mark.manifests
 

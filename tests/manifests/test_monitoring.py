@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from tests.manifests.render import ROOT
-from tests.metrics.metrics_page import exposed as exposed_rows
-from tests.metrics.metrics_page import scraped_name
+from tests import ROOT
+from tests.pages.metrics import exposed as exposed_rows
+from tests.pages.metrics import scraped_name
 from webhook.api.review import Answer, Cause
 from webhook.metrics.collector import Metrics
 from webhook.metrics.observers import ReviewCounts

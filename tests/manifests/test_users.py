@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.certs.listener import authority, server_pair, write
+from tests.harness.listener import authority, server_pair, write
 from tests.manifests.render import installation, pod_of
 from webhook.certs.certificate_watcher import CertificateFiles
 from webhook.certs.context import SwappingContext

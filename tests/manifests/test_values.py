@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests import ROOT
 from tests.manifests.environment import environment, variables
 from tests.manifests.render import (
     CHART,
     KUBE_VERSION,
-    ROOT,
     container_of,
     helm,
     labels_of,

@@ -20,13 +20,13 @@ from typing import Final
 
 import yaml
 
+from tests import ROOT
 from tests.manifests.render import IMAGE, REGISTRY, run
 from tests.release.checksums import SUMS, checksums
 from tests.release.image import committed
-from tests.validation.conformance import suite
+from tests.webhook.validation.conformance import suite
 from webhook import __version__
 
-ROOT: Final = Path(__file__).parents[2]
 CHART: Final = ROOT / "manifests" / "chart"
 CHANGELOG: Final = ROOT / "CHANGELOG.md"
 DIST: Final = ROOT / "dist"

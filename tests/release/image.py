@@ -13,9 +13,9 @@ import tempfile
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from tests import ROOT
 from webhook import __version__
 
-ROOT: Final = Path(__file__).parents[2]
 TEXT: Final = (ROOT / "Dockerfile").read_text()
 MEGABYTES: Final = 88
 """Bound of what is installed above the base. That unpacks to some 120 MB without pip, so that

@@ -18,12 +18,13 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Final, NamedTuple
 
-ROOT: Final = Path(__file__).parents[2]
+from tests import ROOT
+
 FILES: Final = (
     ROOT / "constraints.txt",
     ROOT / "tests" / "release" / "sbom.txt",
     ROOT / "tests" / "browser" / "requirements.txt",
-    ROOT / "tests" / "mutants" / "requirements.txt",
+    ROOT / "tests" / "lab" / "mutants" / "requirements.txt",
     ROOT / "docs" / "requirements.txt",
 )
 PYTHONS: Final = ("3.11", "3.12", "3.13", "3.14")

@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from tests import ROOT
 from tests.release.image import base_image
 from tests.release.pins import normal
 from webhook import __version__
 
-ROOT: Final = Path(__file__).parents[2]
 STATIC: Final = ROOT / "webhook" / "dashboard" / "static"
 
 Object = dict[str, Any]

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-ROOT = Path(__file__).parents[2]
+from tests import ROOT
+
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
 VALID = "apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {name: a}\nspec:\n"
 HEAD = "  headGroupSpec: {template: {spec: {containers: [{name: head, image: ray:2.54.0}]}}}\n"

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests import ROOT
 from tests.manifests.render import run
 from tests.release.build import (
     CHART,
     INSTALLED,
-    ROOT,
     build,
     manifests,
     notes,

@@ -7,19 +7,20 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests import ROOT
+
 PARTS = (
     "tests.browser.install",
     "pip",
-    "tests.meeting.hosts",
-    "tests.parity --mutants 20000 1.6.2",
-    "tests.parity --mutants 5000 1.4.2",
-    "tests.parity.templates",
-    "tests.parity.unit_cases",
+    "tests.lab.rendezvous.hosts",
+    "tests.lab.parity --mutants 20000 1.6.2",
+    "tests.lab.parity --mutants 5000 1.4.2",
+    "tests.lab.parity.templates",
+    "tests.lab.parity.unit_cases",
     "tests.e2e.build",
 )
 """The commands, each after `python -m`, that say whether this machine can run a part."""
-ALLOWED = "tests.parity --mutants 5000 1.7.0"
+ALLOWED = "tests.lab.parity --mutants 5000 1.7.0"
 CAN_FAIL = [ALLOWED, *(part for part in PARTS if part != "pip")]
 """pip has one exit code for everything, so what it cannot have counts as missing."""
 
@@ -80,7 +81,7 @@ def test_a_part_of_the_list_may_be_missing_in_ci(tmp_path: Path) -> None:
     assert output.endswith("1 parts did not run:\n- parity with KubeRay 1.7.0\n")
 
 
-@pytest.mark.parametrize("part", [*CAN_FAIL, "check", "test", "e2e", "browser", "meeting"])
+@pytest.mark.parametrize("part", [*CAN_FAIL, "check", "test", "e2e", "browser", "rendezvous"])
 @pytest.mark.parametrize("variables", [{}, {"CI": "true"}], ids=["by hand", "in CI"])
 def test_a_part_that_fails_ends_the_run(
     part: str, variables: dict[str, str], tmp_path: Path

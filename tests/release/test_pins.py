@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
+from tests import ROOT
 from tests.release.pins import (
     FILES,
     PLATFORMS,
     PYTHONS,
-    ROOT,
     Wheel,
     normal,
     read_hashes,

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.release.sbom import ROOT, completed
+from tests import ROOT
+from tests.release.sbom import completed
 from webhook import __version__
 
 DIGEST = "sha256:" + "a" * 64

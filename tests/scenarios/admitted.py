@@ -10,8 +10,8 @@ from tempfile import TemporaryDirectory
 import jsonpatch
 import yaml
 
-from tests.apiserver import ApiServer, Object, pod_review
-from tests.server import serving
+from tests.harness.apiserver import ApiServer, Object, pod_review
+from tests.harness.server import serving
 from webhook.cli.files import read_manifests
 from webhook.manifest.kuberay_pods import expand
 from webhook.manifest.views import as_cluster

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.apiserver import ApiServer, Object
+from tests.harness.apiserver import ApiServer, Object
 from tests.scenarios.admitted import (
     SCENARIOS,
     admission,

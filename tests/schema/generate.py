@@ -12,9 +12,11 @@ from typing import Any
 
 import yaml
 
+from tests import ROOT
+
 Json = dict[str, Any]
 
-TABLE = Path(__file__).parents[2] / "webhook" / "validation" / "crd_table.json"
+TABLE = ROOT / "webhook" / "validation" / "crd_table.json"
 PLAIN = {
     ("string", None): "string",
     ("string", "byte"): "string",

@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from tests import go
-from tests.facts import kuberay, schemas
-from tests.parity.build import MODULE
+from tests import ROOT
+from tests.e2e import go
+from tests.lab.facts import kuberay, schemas
+from tests.lab.parity.build import MODULE
 from tests.schema.generate import TABLE, added
 from webhook.validation import crd, rules
 from webhook.validation.rule_settings import DEFAULT_GATES, GATES, parse_kuberay
 
-ROOT: Final = Path(__file__).parents[2]
 GATE_TABLE: Final = TABLE.with_name("feature_gates.json")
 ELSEWHERE: Final = {
     "metadata", "template", "submitterPodTemplate", "rayClusterSpec", "rayClusterConfig",
@@ -28,7 +28,7 @@ ELSEWHERE: Final = {
 _CHECK: Final = re.compile(r"^func (Validate\w+)\(", re.MULTILINE)
 NEXT: Final = """
 To do by hand:
-- tests/parity/program/{version}: go.mod, go.sum, and operator.go if checks were renamed
+- tests/lab/parity/program/{version}: go.mod, go.sum, and operator.go if checks were renamed
 - python -m tests.e2e.pin kuberay {version}; tests/e2e/versions.py and .ci/run: the new pair
 - rules for checks that differ, with `since={release}`: `make parity KUBERAY={version}` names them
 - make generate, and make test"""

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.facts import kuberay
+from tests.lab.facts import kuberay
 from tests.schema.generate import TABLE, added
 from tests.schema.release import GATE_TABLE, tops, with_gates
 

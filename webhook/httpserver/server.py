@@ -22,7 +22,7 @@ GRACE_SECONDS: Final = 5
 class HttpServer(uvicorn.Server):
     """Serve `app` on a port within limits, over HTTPS if there is a TLS context.
 
-    The hooks of uvicorn's server are not documented API: `tests/httpserver` has tests for each.
+    The hooks of uvicorn's server are not documented API: `tests/webhook/httpserver` tests each.
     """
 
     def __init__(

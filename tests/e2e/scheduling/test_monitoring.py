@@ -15,6 +15,7 @@ from urllib.request import ProxyHandler, Request, build_opener
 import pytest
 import yaml
 
+from tests import ROOT
 from tests.e2e.api import PODS, RAY_CLUSTERS, ApiError
 from tests.e2e.build import binary
 from tests.e2e.control_plane import ControlPlane
@@ -31,7 +32,6 @@ from tests.e2e.rays import (
 )
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
-from tests.manifests.render import ROOT
 
 pytestmark = pytest.mark.e2e
 

@@ -31,7 +31,7 @@ from tests.e2e.scheduling.kwok import LABEL, Kwok
 from tests.e2e.scheduling.nodes import present
 from tests.e2e.waiting import until
 from tests.e2e.webhook_process import Webhook
-from tests.identities import identity_of
+from tests.harness.identities import identity_of
 from webhook.api import names
 
 pytestmark = pytest.mark.e2e

@@ -1,1 +1,0 @@
-"""Work that a worker of a real Ray loses when its pod is deleted: `python -m tests.drain`."""

@@ -1,0 +1,1 @@
+"""Fakes, processes and objects that tests of several packages use."""

@@ -1,1 +1,0 @@
-"""Ray's own code checks the pods of TPU slices that the webhook completed: `make ray-judge`."""

@@ -1,0 +1,1 @@
+"""Programs that run by hand or at night: measurements, and comparisons with other software."""

@@ -1,0 +1,293 @@
+"""Realistic reviews of about 10 KB: TPU worker pods as KubeRay builds them, with managed fields,
+probes and volumes.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from enum import StrEnum
+from itertools import count
+from typing import Any
+
+from tests.harness.apiserver import object_review, pod_review
+from tests.harness.ray_objects import a_cluster
+
+Object = dict[str, Any]
+
+_UID = "705ab4f5-6393-11e8-b7cc-42010a800002"
+_TIME = "2026-11-21T08:00:00Z"
+_VOLUME = "kube-api-access-x7k2p"
+_NAME = "bench-tpu-group-worker-q8w3n"
+_REPLICA = "54321"
+_SUFFIX = "x9z4q"
+_HOST = "77"
+_PODS_A_SECOND = 1000
+_HOSTS = 16
+_NAMED = 10**9
+"""The number of the first named pod: the server takes no two pods for one."""
+
+CLUSTER: Object = {
+    "apiVersion": "ray.io/v1",
+    "kind": "RayCluster",
+    "metadata": {
+        "name": "bench",
+        "namespace": "default",
+        "uid": "2b7c1d5e-0000-4000-8000-00000000cafe",
+    },
+    "spec": {
+        "workerGroupSpecs": [
+            {
+                "groupName": "tpu-group",
+                "replicas": 1000000,
+                "maxReplicas": 1000000,
+                "numOfHosts": 16,
+            }
+        ]
+    },
+}
+
+_FIELDS = {
+    "RAY_CLUSTER_NAME": "metadata.labels['ray.io/cluster']",
+    "RAY_CLUSTER_NAMESPACE": "metadata.namespace",
+    "RAY_CLOUD_INSTANCE_ID": "metadata.name",
+    "RAY_NODE_TYPE_NAME": "metadata.labels['ray.io/group']",
+}
+
+
+def worker_pod() -> Object:
+    """Return a worker pod of the bench cluster's TPU group."""
+    env: list[Object] = [
+        {"name": f"APP_SETTING_{i}", "value": f"value-of-setting-{i}-which-has-some-length"}
+        for i in range(25)
+    ]
+    env += [
+        {"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}}
+        for name, path in _FIELDS.items()
+    ]
+    env += [
+        {"name": "FQ_RAY_IP", "value": "bench-head-svc.default.svc.cluster.local"},
+        {"name": "RAY_PORT", "value": "6379"},
+    ]
+    env += [
+        {
+            "name": "KUBERAY_GEN_RAY_START_CMD",
+            "value": "ray start --address=x:6379 --block --metrics-export-port=8080 " * 2,
+        }
+    ]
+    probe = {
+        "exec": {
+            "command": [
+                "bash",
+                "-c",
+                "wget -T 2 -q -O- http://localhost:52365/api/healthz | grep success",
+            ]
+        },
+        "periodSeconds": 5,
+    }
+    mounts: list[Object] = [{"mountPath": f"/mnt/data-{i}", "name": f"data-{i}"} for i in range(8)]
+    mounts += [
+        {
+            "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount",
+            "name": _VOLUME,
+            "readOnly": True,
+        }
+    ]
+    volumes: list[Object] = [
+        {"name": f"data-{i}", "persistentVolumeClaim": {"claimName": f"claim-{i}"}}
+        for i in range(8)
+    ]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "generateName": "bench-tpu-group-worker-",
+            "namespace": "default",
+            "labels": {
+                "app.kubernetes.io/name": "kuberay",
+                "app.kubernetes.io/created-by": "kuberay-operator",
+                "ray.io/cluster": "bench",
+                "ray.io/group": "tpu-group",
+                "ray.io/identifier": "bench-worker",
+                "ray.io/is-ray-node": "yes",
+                "ray.io/node-type": "worker",
+            },
+            "ownerReferences": [
+                {
+                    "apiVersion": "ray.io/v1",
+                    "kind": "RayCluster",
+                    "name": "bench",
+                    "uid": CLUSTER["metadata"]["uid"],
+                    "controller": True,
+                }
+            ],
+            "managedFields": [managed()],
+        },
+        "spec": {
+            "nodeSelector": {
+                "cloud.google.com/gke-tpu-accelerator": "tpu-v5p-slice",
+                "cloud.google.com/gke-tpu-topology": "4x4x4",
+            },
+            "initContainers": [
+                {
+                    "name": "wait-gcs-ready",
+                    "image": "rayproject/ray:2.54.0",
+                    "env": env[:25],
+                    "volumeMounts": mounts,
+                }
+            ],
+            "containers": [
+                {
+                    "name": "ray-worker",
+                    "image": "rayproject/ray:2.54.0",
+                    "command": ["/bin/bash", "-c", "--"],
+                    "args": ["ulimit -n 65536; ray start --address=x:6379 --block"],
+                    "env": env,
+                    "livenessProbe": probe,
+                    "readinessProbe": probe,
+                    "resources": {
+                        "limits": {"cpu": "8", "memory": "40Gi", "google.com/tpu": "4"},
+                        "requests": {"cpu": "8", "memory": "40Gi", "google.com/tpu": "4"},
+                    },
+                    "volumeMounts": mounts,
+                }
+            ],
+            "volumes": [*volumes, _projected()],
+            "tolerations": [
+                {"key": "google.com/tpu", "operator": "Exists", "effect": "NoSchedule"}
+            ],
+        },
+    }
+
+
+def managed() -> Object:
+    fields: Object = {
+        f'k:{{"name":"APP_SETTING_{i}"}}': {".": {}, "f:name": {}, "f:value": {}} for i in range(15)
+    }
+    spec = {"f:containers": {'k:{"name":"ray-worker"}': {"f:env": fields}}}
+    return {
+        "apiVersion": "v1",
+        "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:spec": spec},
+        "manager": "kuberay-operator",
+        "operation": "Update",
+        "time": _TIME,
+    }
+
+
+def _projected() -> Object:
+    """Return the volume that kube-apiserver adds for the service account."""
+    items = [{"key": "ca.crt", "path": "ca.crt"}]
+    namespace = {
+        "path": "namespace",
+        "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"},
+    }
+    sources = [
+        {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
+        {"configMap": {"name": "kube-root-ca.crt", "items": items}},
+        {"downwardAPI": {"items": [namespace]}},
+    ]
+    return {"name": _VOLUME, "projected": {"sources": sources, "defaultMode": 420}}
+
+
+class Body(StrEnum):
+    """What KubeRay and kube-apiserver made up for a pod before the webhook sees it."""
+
+    LABELLED = "labelled"
+    """The identity labels of KubeRay 1.6 and later."""
+    FRESH = "fresh"
+    """No identity: KubeRay up to 1.5, or a gate that is off."""
+    NAMED = "named"
+    """A name of its own, by which no two are alike."""
+
+
+def review_bodies(kind: Body = Body.FRESH) -> Iterator[bytes]:
+    """Yield the reviews of such pods.
+
+    They differ as those of kube-apiserver do: each has its uid and the name of its token's volume,
+    and all have the second.
+    """
+    pod = worker_pod()
+    labels = pod["metadata"]["labels"]
+    if kind is Body.NAMED:
+        del pod["metadata"]["generateName"]
+        pod["metadata"]["name"] = _NAME
+    if kind is Body.LABELLED:
+        labels["ray.io/replica-host-index"] = _HOST
+        labels["ray.io/worker-group-replica-index"] = _REPLICA
+        labels["ray.io/worker-group-replica-name"] = f"tpu-group-{_SUFFIX}"
+    text = json.dumps(pod_review(pod, uid=_UID), separators=(",", ":")).encode()
+    marks = [_UID, _TIME, _VOLUME, _NAME, f'"{_REPLICA}"', _SUFFIX, f'"{_HOST}"']
+    parts = re.split(f"({'|'.join(marks)})".encode(), text)
+    made_up = parts[1::2]
+    for number in count(_NAMED if kind is Body.NAMED else 0):
+        second, replica = number // _PODS_A_SECOND, number // _HOSTS % 50_000 + 10_000
+        own = {
+            _UID.encode(): b"%0*d" % (len(_UID), number),
+            _TIME.encode(): b"2026-11-21T%02d:%02d:%02dZ"
+            % (second // 3600 % 24, second // 60 % 60, second % 60),
+            _VOLUME.encode(): b"kube-api-access-%05d" % (number % 100_000),
+            _NAME.encode(): b"bench-tpu-group-worker-%d" % number,
+            f'"{_REPLICA}"'.encode(): b'"%d"' % replica,
+            _SUFFIX.encode(): b"%05d" % replica,
+            f'"{_HOST}"'.encode(): b'"%d"' % (number % _HOSTS),
+        }
+        parts[1::2] = [own[part] for part in made_up]
+        yield b"".join(parts)
+
+
+_HEADS = 400
+_LARGE = 69_000
+"""Bytes of a review of a large pod."""
+
+
+def state() -> Object:
+    """Return the RayCluster of workers, and those of heads."""
+    heads = [
+        {**CLUSTER, "metadata": {**CLUSTER["metadata"], "name": f"bench-{n}", "uid": f"{n:036}"}}
+        for n in range(_HEADS)
+    ]
+    return {"apiVersion": "v1", "kind": "List", "items": [CLUSTER, *heads]}
+
+
+def head_bodies() -> Iterator[bytes]:
+    """Yield the reviews of the heads of RayClusters in turn, each with a uid of its own."""
+    pod = worker_pod()
+    pod["metadata"]["labels"] |= {"ray.io/group": "headgroup", "ray.io/node-type": "head"}
+    pod["spec"]["nodeSelector"] = {}
+    (container,) = pod["spec"]["containers"]
+    container["resources"] = {"limits": {"cpu": "8", "memory": "40Gi"}}
+    heads = []
+    for number in range(_HEADS):
+        name = f"bench-{number}"
+        pod["metadata"]["labels"]["ray.io/cluster"] = name
+        pod["metadata"]["generateName"] = f"{name}-head-"
+        pod["metadata"]["ownerReferences"][0] |= {"name": name, "uid": f"{number:036}"}
+        heads.append(_with_uids(pod_review(pod, uid=_UID)))
+    for number in count():
+        yield next(heads[number % _HEADS])
+
+
+def large_bodies() -> Iterator[bytes]:
+    """Yield the reviews of a pod of some 69 KB, most of it variables."""
+    pod = worker_pod()
+    env = pod["spec"]["containers"][0]["env"]
+    while len(json.dumps(pod)) < _LARGE:
+        env.append({"name": f"MORE_{len(env)}", "value": "a value of some length " * 4})
+    return _with_uids(pod_review(pod, uid=_UID))
+
+
+def ray_bodies(groups: int) -> Iterator[bytes]:
+    """Yield the reviews of the creation of a RayCluster with as many worker groups."""
+    cluster = a_cluster()
+    for number in range(groups):
+        cluster.group(f"tpu-{number}", hosts=64, replicas=2).tpu("16x16", 4)
+        for variable in range(6):
+            cluster.env(f"VARIABLE_{variable}", "value")
+    return _with_uids(object_review(cluster.build(), uid=_UID))
+
+
+def _with_uids(review: Object) -> Iterator[bytes]:
+    text = json.dumps(review, separators=(",", ":")).encode()
+    before, after = text.split(_UID.encode(), 1)
+    for number in count():
+        yield b"%b%0*d%b" % (before, len(_UID), number, after)

@@ -1,0 +1,208 @@
+"""Chaos tests on a real control plane: `python -m tests.lab.chaos --seed 1 --seconds 120`. No
+identity may ever be held twice.
+
+Several webhook processes behind a balancer, KubeRay with its gate off, RayClusters that start and
+lose pods, and a failure every few seconds: SIGKILL, SIGSTOP, etcd stopped, both at the same time,
+the API server restarted, a rolling restart.
+"""
+
+import argparse
+import signal
+import sys
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from random import Random
+from threading import Event, Thread
+from time import monotonic, sleep
+from typing import Self
+
+from tests.e2e.api import PODS, RAY_CLUSTERS, ApiError
+from tests.e2e.control_plane import ControlPlane
+from tests.e2e.fleet import Fleet
+from tests.e2e.kuberay import Operator
+from tests.e2e.needs import CLIENT_RATE
+from tests.e2e.process import Program
+from tests.e2e.rays import (
+    HOSTS,
+    slices,
+    wait_for_workers,
+    workers,
+)
+from tests.e2e.versions import chosen
+from tests.harness.identities import identity_of
+
+NAMESPACE = "chaos"
+LOOK_SECONDS = 0.7
+BACK_OFF_SECONDS = 150
+"""After many failures KubeRay waits up to 1000 s before it tries again, unless the RayCluster
+changes.
+"""
+
+
+class Watchman:
+    """Lists the pods again and again, and notes every identity that two live ones hold."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self.looks = 0
+        self.doubles: set[str] = set()
+        self._plane = plane
+        self._end = Event()
+        self._thread = Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        self._thread.join(30)
+
+    def look(self) -> None:
+        """Look once."""
+        held = Counter(
+            identity[:4]
+            for pod in workers(self._plane.api, NAMESPACE)
+            if (identity := identity_of(pod))
+        )
+        self.doubles |= {str(identity) for identity, count in held.items() if count > 1}
+        self.looks += 1
+
+    def _run(self) -> None:
+        while not self._end.wait(LOOK_SECONDS):
+            with suppress(ApiError, OSError):
+                self.look()
+
+
+class Chaos:
+    """What may break, chosen by a seed."""
+
+    def __init__(self, plane: ControlPlane, fleet: Fleet, seed: int) -> None:
+        self.random = Random(seed)  # noqa: S311 - a story, not a secret
+        self.done: Counter[str] = Counter()
+        self._plane = plane
+        self._fleet = fleet
+        # No one else stops it
+        self._etcd = next(program for program in plane._programs if program.name == "etcd")  # noqa: SLF001
+        self._kinds: dict[str, Callable[[], None]] = {
+            "SIGKILL": lambda: fleet.restart(self._any(), at_once=True),
+            "SIGSTOP for 4 s": lambda: fleet.pause(self._any(), 4.0),
+            "etcd stopped for 2 s": self._stop_etcd,
+            "etcd stopped for 2 s, and SIGKILL of all": self._stop_etcd_and_kill,
+            "API server restarted": self._restart_api_server,
+            "rolling restart": self._roll,
+            "pods deleted": self._delete_pods,
+        }
+
+    def strike(self) -> None:
+        """Let one thing break, and be whole again."""
+        kind = self.random.choice(list(self._kinds))
+        self.done[kind] += 1
+        with suppress(ApiError, OSError):
+            self._kinds[kind]()
+
+    def _any(self) -> int:
+        return self.random.randrange(len(self._fleet.members))
+
+    def _stop_etcd(self) -> None:
+        self._paused(self._etcd, 2.0)
+
+    def _stop_etcd_and_kill(self) -> None:
+        Fleet.signal(self._etcd, signal.SIGSTOP)
+        sleep(1.0)
+        for member in self._fleet.members:
+            member.kill()
+            member.start()
+        sleep(1.0)
+        Fleet.signal(self._etcd, signal.SIGCONT)
+
+    def _paused(self, program: Program, seconds: float) -> None:
+        Fleet.signal(program, signal.SIGSTOP)
+        sleep(seconds)
+        Fleet.signal(program, signal.SIGCONT)
+
+    def _restart_api_server(self) -> None:
+        self._plane.stop_api_server()
+        self._plane.start_api_server()
+
+    def _roll(self) -> None:
+        for number in range(len(self._fleet.members)):
+            self._fleet.restart(number, at_once=False)
+
+    def _delete_pods(self) -> None:
+        there = workers(self._plane.api, NAMESPACE)
+        for pod in self.random.sample(there, min(len(there), 8)):
+            self._plane.api.delete(PODS, pod["metadata"]["name"], NAMESPACE, grace=0)
+
+
+@dataclass(frozen=True)
+class Story:
+    """How much of everything."""
+
+    seed: int = 1
+    seconds: float = 120
+    processes: int = 3
+    lag: float = 1.0
+    clusters: int = 10
+    replicas: int = 5
+
+
+def run(plane: ControlPlane, story: Story) -> str:
+    """Return which identities were held twice; nothing when none was. Prints what happened."""
+    plane.namespace(NAMESPACE)
+    names = [f"chaos-{number}" for number in range(story.clusters)]
+    wanted = story.clusters * story.replicas * HOSTS
+    flags = ("--qps=500", "--burst=1000") if CLIENT_RATE.met(chosen()) else ()
+    with (
+        Fleet(plane, story.processes, story.lag) as fleet,
+        Operator(plane, multi_host_indexing=False, reconcile_concurrency=10, flags=flags),
+        Watchman(plane) as watchman,
+    ):
+        for name in names:
+            plane.api.create(RAY_CLUSTERS, slices(name, story.replicas), NAMESPACE)
+        chaos = Chaos(plane, fleet, story.seed)
+        end = monotonic() + story.seconds
+        while monotonic() < end:
+            chaos.strike()
+            sleep(chaos.random.uniform(0.5, 2.0))
+        calm = monotonic()
+        try:
+            pods = wait_for_workers(plane.api, NAMESPACE, wanted, seconds=BACK_OFF_SECONDS)
+        except AssertionError:
+            sys.stdout.write("  KubeRay pauses for long, and is made to look again\n")
+            for name in names:
+                annotation = {"metadata": {"annotations": {"retry": "1"}}}
+                plane.api.patch(RAY_CLUSTERS, name, annotation, NAMESPACE)
+            pods = wait_for_workers(plane.api, NAMESPACE, wanted, seconds=300)
+        took = monotonic() - calm
+        watchman.look()
+        writes, conflicts = (
+            fleet.total("ray_webhook_reservation_writes_total"),
+            fleet.total("ray_webhook_reservation_conflicts_total"),
+        )
+    for name in names:
+        plane.delete_ray_cluster(name, NAMESPACE)
+    sys.stdout.write(f"\n  {story}: {dict(chaos.done)}\n")
+    sys.stdout.write(f"  {len(pods)} pods complete {took:.1f} s after the last; ")
+    sys.stdout.write(f"{watchman.looks} looks; {len(watchman.doubles)} identities held twice\n")
+    sys.stdout.write(
+        f"  since their last starts: {writes:.0f} writes of Leases, {conflicts:.0f} conflicts\n"
+    )
+    return "; ".join(sorted(watchman.doubles))
+
+
+def main() -> int:
+    """Run it; 1 when an identity was held twice."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name, default in asdict(Story()).items():
+        parser.add_argument(f"--{name}", type=type(default), default=default)
+    with ControlPlane() as plane:
+        problem = run(plane, Story(**vars(parser.parse_args())))
+    if problem:
+        sys.stdout.write(f"held twice: {problem}\n")
+    return 1 if problem else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,48 @@
+"""Print the facts copied from KubeRay and Ray that differ from the originals. Exit code 1:
+differences found.
+"""
+
+import os
+import sys
+from collections.abc import Iterable
+
+from tests.e2e import build
+from tests.e2e.versions import KUBERAY_VARIABLE, NEWEST, SCHEMAS_ONLY
+from tests.lab.facts import kuberay, schemas, wheel
+from tests.lab.facts.fact import Fact
+
+
+def main() -> int:
+    """Compares with the newest module of KubeRay, the newest schemas there are, and
+    the newest Ray.
+    """
+    os.environ[KUBERAY_VARIABLE] = NEWEST.kuberay
+    differing = report(f"KubeRay {NEWEST.kuberay}, sources", kuberay.facts(build.module_folder()))
+    given = bool(os.environ.get(build.CRDS_VARIABLE))
+    version = SCHEMAS_ONLY.kuberay if given else NEWEST.kuberay
+    os.environ[KUBERAY_VARIABLE] = version
+    definitions = list(map(build.unpacked, build.crd_sources()))
+    schemata = schemas.facts(definitions, "" if given else kuberay.AHEAD)
+    differing += report(f"KubeRay {version}, CustomResourceDefinitions", schemata)
+    said = wheel.ask()
+    differing += report(f"Ray {said['version']}", wheel.facts(said))
+    return int(differing > 0)
+
+
+def report(source: str, facts: Iterable[Fact]) -> int:
+    """Prints what differs from a source, and gives how many facts that are."""
+    found = list(facts)
+    differing = [fact for fact in found if fact.differs and not fact.ahead]
+    ahead = [fact for fact in found if fact.differs and fact.ahead]
+    print(
+        f"{source}: {len(found) - len(differing) - len(ahead)} facts agree, {len(differing)} differ"
+    )
+    for fact in differing:
+        print(f"  differs: {fact}")
+    for fact in ahead:
+        print(f"  not compared, as {fact.ahead}: {fact}")
+    return len(differing)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

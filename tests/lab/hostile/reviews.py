@@ -1,0 +1,70 @@
+"""Reviews that are expensive to process: each is small and well-formed."""
+
+import json
+from itertools import cycle
+from typing import Final
+
+from tests.harness.apiserver import pod_review
+from tests.harness.pods import Object, worker
+
+_V7X: Final = {
+    "cloud.google.com/gke-tpu-accelerator": "tpu7x",
+    "cloud.google.com/gke-tpu-topology": "16x32x32",
+}
+_V6E: Final = {
+    "cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice",
+    "cloud.google.com/gke-tpu-topology": "3000x3000",
+}
+_START: Final = b"POST /mutate HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+
+
+def large_answers() -> list[bytes]:
+    """Return pods to which 490 MB, 210 MB and 2 MB would be added."""
+    slices = _pod("vast", 60, "4", nodeSelector=_V7X)
+    chips = _pod("chips", 1, "9000000", nodeSelector=_V6E)
+    gpus = _pod("gpus", 3000, "8", "nvidia.com/gpu")
+    return [_request(pod) for pod in (slices, chips, gpus)]
+
+
+def long_digits() -> list[bytes]:
+    """Return numbers of more digits than Python converts, in bodies and in a header."""
+    pod = _pod("vast", 1, "4", nodeSelector=_V7X)
+    pod["spec"]["containers"][0]["env"] = [{"name": "MEGASCALE_NUM_SLICES", "value": "9" * 4301}]
+    length = b"content-length: " + b"0" * 5000 + b"100000\r\n\r\n" + b"x" * 100_000
+    return [_request(pod), _START + length]
+
+
+def one_uid() -> list[bytes]:
+    """Return a review that asks for an identity, under the one uid."""
+    pod = worker("hosts-4")
+    return [_request(pod, uid="705ab4f5-6393-11e8-b7cc-42010a800002", dry_run=False)]
+
+
+BODIES: Final = {
+    "large-answers": large_answers,
+    "long-digits": long_digits,
+    "one-uid": one_uid,
+}
+
+
+def requests(name: str) -> "cycle[bytes]":
+    """Return the requests of an attack, again and again."""
+    return cycle(BODIES[name]())
+
+
+def _pod(
+    group: str, containers: int, amount: str, resource: str = "google.com/tpu", **spec: object
+) -> Object:
+    pod = worker(group, "hostile")
+    limits = {"resources": {"limits": {resource: amount}}}
+    pod["spec"]["containers"] = [
+        {"name": f"c{number}", "image": "ray", **(limits if number == 0 else {})}
+        for number in range(containers)
+    ]
+    pod["spec"] |= spec
+    return pod
+
+
+def _request(pod: Object, *, uid: str | None = None, dry_run: bool = True) -> bytes:
+    body = json.dumps(pod_review(pod, uid=uid, dry_run=dry_run), separators=(",", ":")).encode()
+    return _START + b"content-length: %d\r\n\r\n" % len(body) + body

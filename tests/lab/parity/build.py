@@ -1,0 +1,123 @@
+"""Build the programs that answer with KubeRay's and Kubernetes' own code, and find the CRDs and
+samples of KubeRay's module.
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+
+from tests import ROOT
+from tests.e2e import go
+from tests.e2e.versions import PINS
+from webhook.kubeclient.kuberay_release import release_in
+from webhook.validation.finding import KubeRay
+
+HERE = Path(__file__).resolve().parent
+CACHE = ROOT / ".cache" / "parity"
+MODULE = "github.com/ray-project/kuberay/ray-operator"
+UNPUBLISHED = "1.7.0"
+SOURCE_VARIABLE = "KUBERAY_SOURCE"
+"""The folder `ray-operator` of the sources of `UNPUBLISHED`; no one serves its module."""
+KUBERNETES = ("1.34.4", "1.37.0")
+"""The versions that judge pods: the oldest and the newest of the pairs that the stories run on."""
+
+
+class Built(NamedTuple):
+    """A program, and the folder with the sources of KubeRay that it is built from."""
+
+    program: Path
+    source: Path
+
+    @property
+    def crds(self) -> Path:
+        return self.source / "config" / "crd" / "bases"
+
+    @property
+    def samples(self) -> Path:
+        return self.source / "config" / "samples"
+
+    @property
+    def release(self) -> KubeRay | None:
+        """The release that `serve` takes KubeRay for where these CRDs are stored."""
+        definition = yaml.safe_load((self.crds / "ray.io_rayclusters.yaml").read_bytes())
+        return release_in(json.dumps(definition).encode())
+
+
+def versions() -> list[str]:
+    """Return the versions of KubeRay with a program, the oldest first."""
+    found = [path.parent.name for path in (HERE / "program").glob("*/go.mod")]
+    return sorted(found, key=lambda version: [int(number) for number in version.split(".")])
+
+
+def published() -> list[str]:
+    """Return the versions of KubeRay whose module is published."""
+    return [version for version in versions() if version != UNPUBLISHED]
+
+
+def available() -> list[str]:
+    """Return the versions of KubeRay whose sources a module or a given folder has."""
+    return versions() if os.environ.get(SOURCE_VARIABLE) else published()
+
+
+def build(version: str) -> Built:
+    """Return the program for a version. Raises CannotBuildError."""
+    folder = folder_of(version)
+    source = module_of(folder)
+    # Without paths, it shares Go's cache with what `tests.e2e.build` builds of the same modules
+    go.run(folder, "build", "-trimpath", "-buildvcs=false", "-o", "parity", ".")
+    return Built(folder / "parity", source)
+
+
+def build_judge(version: str) -> Path:
+    """Return the program of a version of Kubernetes. Raises CannotBuildError."""
+    folder = CACHE / f"kubernetes-{version}"
+    folder.mkdir(parents=True, exist_ok=True)
+    for source in (HERE / "apiserver" / "main.go", *(PINS / "kubernetes" / version).glob("go.*")):
+        _copy(source, folder / source.name)
+    go.run(folder, "build", "-trimpath", "-buildvcs=false", "-o", "judge", ".")
+    return folder / "apiserver"
+
+
+def folder_of(version: str) -> Path:
+    folder = CACHE / version
+    folder.mkdir(parents=True, exist_ok=True)
+    programs = HERE / "program"
+    for source in (programs / "main.go", _operator(version), *(programs / version).iterdir()):
+        _copy(source, folder / source.name)
+    if version == UNPUBLISHED:
+        _link_source(folder / "ray-operator")
+    return folder
+
+
+def _link_source(link: Path) -> None:
+    """Link the given sources, which replace the module in go.mod. Raises CannotBuildError."""
+    given = Path(os.environ.get(SOURCE_VARIABLE) or "/nowhere").resolve()
+    if not (given / "go.mod").is_file():
+        raise go.CannotBuildError(
+            f"the module of KubeRay {UNPUBLISHED} is not published, and {SOURCE_VARIABLE} names no "
+            "folder with the sources of ray-operator"
+        )
+    link.unlink(missing_ok=True)
+    link.symlink_to(given)
+
+
+def _operator(version: str) -> Path:
+    """Return the calls of the operator's checks: of this version, or of the last that changed."""
+    upto = versions()[: versions().index(version) + 1]
+    found = (HERE / "program" / each / "operator.go" for each in reversed(upto))
+    return next(each for each in found if each.exists())
+
+
+def module_of(folder: Path) -> Path:
+    """Return where KubeRay's module is that a folder's program is built with."""
+    go.download(folder, MODULE)
+    return Path(go.run(folder, "list", "-m", "-f", "{{.Dir}}", MODULE).strip())
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy what has changed, so that Go builds nothing twice."""
+    if not target.exists() or target.read_bytes() != source.read_bytes():
+        target.write_bytes(source.read_bytes())

@@ -1,0 +1,98 @@
+"""Verdicts that count as faults; the verdicts here replace those of Ray."""
+
+from typing import Any
+
+import pytest
+
+from tests.lab.ray_slices.slices import Slices, listed, variables
+from tests.lab.ray_slices.verdicts import faults
+from webhook.api import names
+
+Json = dict[str, Any]
+
+GROUP = Slices("v5p", "tpu-v5p-slice", "2x2x4", 4)
+PODS = list(GROUP.pods())
+
+
+def verdict(pod: Json) -> Json:
+    """What Ray takes a host for that is told the truth."""
+    told = variables(pod)
+    name, worker, pod_type = (
+        told["TPU_NAME"],
+        int(told["TPU_WORKER_ID"]),
+        told["TPU_ACCELERATOR_TYPE"],
+    )
+    return {
+        "name": name,
+        "worker": worker,
+        "topology": told["TPU_TOPOLOGY"],
+        "pod_type": pod_type,
+        "expected_pod_type": "v5p-32",
+        "valid": True,
+        "workers": 4,
+        "resources": {name: 1, **({f"TPU-{pod_type}-head": 1} if worker == 0 else {})},
+        "labels": {
+            "ray.io/tpu-slice-name": name,
+            "ray.io/tpu-worker-id": str(worker),
+            "ray.io/tpu-topology": "2x2x4",
+            "ray.io/tpu-pod-type": pod_type,
+        },
+        "subslices": {"ray.io/tpu-subslice-2x2x2": str(worker // 2)},
+        "metadata_asked": [],
+    }
+
+
+def test_there_is_nothing_wrong_with_pods_that_are_told_the_truth() -> None:
+    assert len(PODS) == 2 * GROUP.hosts
+    assert list(faults(GROUP, PODS, list(map(verdict, PODS)))) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("worker", 3),
+        ("name", "tpu-group-7"),
+        ("pod_type", "v5p-16"),
+        ("valid", False),
+        ("workers", 2),
+        ("resources", None),
+        ("metadata_asked", ["instance-id"]),
+        ("subslices", {"ray.io/tpu-subslice-2x2x2": "1"}),
+    ],
+)
+def test_one_host_that_is_taken_for_something_else_is_a_fault(name: str, value: object) -> None:
+    verdicts = list(map(verdict, PODS))
+    verdicts[1] = {**verdicts[1], name: value}
+    assert list(faults(GROUP, PODS, verdicts)) != []
+
+
+def test_two_slices_of_one_name_are_a_fault() -> None:
+    verdicts = [{**verdict(pod), "name": "same"} for pod in PODS]
+    assert any("the slices are called" in text for text in faults(GROUP, PODS, verdicts))
+
+
+def test_a_pod_that_is_missing_is_a_fault() -> None:
+    found = list(faults(GROUP, PODS[1:], list(map(verdict, PODS[1:]))))
+    assert found[0] == "7 pods instead of 8"
+
+
+def test_every_label_of_gke_is_judged_with_every_topology_of_its_generation() -> None:
+    said = {
+        "generations": {"a": ("v6e", 1), "b": ("v6e", 1)},
+        "chips_per_host": {"v6e": {"1x1": 1, "4x4": 4}, "v2": {"4x4": 4}},
+    }
+    found = [(group.accelerator, group.topology, group.hosts) for group in listed(said)]
+    assert found == [("a", "1x1", 1), ("a", "4x4", 4), ("b", "1x1", 1), ("b", "4x4", 4)]
+
+
+def test_a_topology_is_judged_as_a_part_of_the_next_larger_one_too() -> None:
+    known = {"2x2": 4, "2x4": 4, "4x4": 4, "2x2x2": 4}
+    said = {"generations": {"a": ("v6e", 1)}, "chips_per_host": {"v6e": known}}
+    parts = [group for group in listed(said) if group.parent]
+    assert [(each.topology, each.parent, each.hosts) for each in parts] == [
+        ("2x2", "2x4", 1),
+        ("2x4", "4x4", 2),
+    ]
+    (pod, *_) = parts[1].pods()
+    assert variables(pod)[names.TPU_TOPOLOGY] == "2x4"
+    assert pod["spec"]["nodeSelector"][names.NODE_TPU_TOPOLOGY] == "4x4"

@@ -1,0 +1,1 @@
+"""Generated pages, and tests of the documents."""

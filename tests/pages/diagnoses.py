@@ -1,0 +1,87 @@
+"""docs/diagnoses.md from the diagnoses and their examples, and the JSON Schema of `status`."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from tests import ROOT
+from tests.pages.markdown import folded
+from tests.webhook.diagnostics.samples import Sample, diagnosis_of, samples
+from webhook.diagnostics.diagnosis import Diagnosis
+from webhook.diagnostics.document import schema
+from webhook.diagnostics.examination import DIAGNOSES, EXPLAINS
+
+PAGE = ROOT / "docs" / "diagnoses.md"
+SCHEMA = PAGE.with_name("status.schema.json")
+
+INTRODUCTION = """# Diagnoses
+
+<!-- Written by `make generate`; a test fails when this page is out of date. -->
+
+`ray-webhook status` compares Ray clusters with their desired state. An **error** does not work, and
+makes `status` exit with 1; a **warning** may stop working; an **info** is intended. Most diagnoses
+are shown only after a delay, because a starting cluster passes through the same states. `status`
+also prints the commands for the fix. The controller writes the [events](status.md#events) in the
+last column.
+
+The examples are about a RayCluster `llama` in the namespace `team`, with two TPU slices of four
+hosts.
+"""
+
+
+def page() -> str:
+    return folded("\n".join(_lines()).rstrip("\n") + "\n")
+
+
+def schema_text() -> str:
+    """Return the text of the JSON Schema of `status -o json`."""
+    return json.dumps(schema(), indent=2) + "\n"
+
+
+def explained(diagnosis: Diagnosis[Any]) -> tuple[str, str, str]:
+    """Return what a diagnosis shows, why it hurts, and the source, from its docstring."""
+    paragraphs = [
+        " ".join(part.split()) for part in (diagnosis.check.__doc__ or "").strip().split("\n\n")
+    ]
+    return paragraphs[0], " ".join(paragraphs[1:-1]), paragraphs[-1]
+
+
+def _lines() -> Iterator[str]:
+    yield INTRODUCTION
+    yield "| diagnosis | level | shown | problem | event |\n|---|---|---|---|---|"
+    for each in DIAGNOSES:
+        cells = (each.level, _counts(each), explained(each)[0].rstrip("."), _event(each))
+        yield f"| [{each.id}](#{each.id}) | {' | '.join(cells)} |"
+    yield ""
+    examples = samples()
+    for diagnosis in DIAGNOSES:
+        own = [each for name, each in examples.items() if diagnosis_of(name) == diagnosis.id]
+        yield from _diagnosis(diagnosis, own)
+
+
+def _diagnosis(diagnosis: Diagnosis[Any], examples: list[Sample]) -> Iterator[str]:
+    _, why, source = explained(diagnosis)
+    yield f"## {diagnosis.id}\n"
+    yield f"{why} ([source]({source}))\n"
+    if consequences := EXPLAINS.get(diagnosis.id):
+        listed = ", ".join(f"[{each}](#{each})" for each in consequences)
+        yield f"Its consequences are not shown: {listed}.\n"
+    for sample in examples:
+        problem = next(
+            each for each in sample.scene().examined().every_problem if each.id == diagnosis.id
+        )
+        yield f"- Example: {problem.message}"
+        yield f"  - Fix: {problem.remedy}"
+        yield f"  - Command: `{problem.command}`"
+    yield ""
+
+
+def _event(diagnosis: Diagnosis[Any]) -> str:
+    if diagnosis.event is None:
+        return ""
+    after = f" after {diagnosis.event.seconds:.0f} s" if diagnosis.event.seconds else ""
+    return f"`{diagnosis.event.reason}`{after}"
+
+
+def _counts(diagnosis: Diagnosis[Any]) -> str:
+    return f"after {diagnosis.seconds:.0f} s" if diagnosis.seconds else "at once"

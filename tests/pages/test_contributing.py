@@ -1,0 +1,208 @@
+"""The targets of the Makefile, the table of CONTRIBUTING.md, the runs of CI and the profiles of
+Hypothesis are consistent.
+"""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
+
+from tests import ROOT
+
+MAKEFILE, LAB_MAKEFILE = ((ROOT / name).read_text() for name in ("Makefile", "tests/lab/lab.mk"))
+PUBLIC = dict(re.findall(r"^([a-z0-9-]+):.*?  ## (.+)$", MAKEFILE, re.MULTILINE))
+LAB = dict(re.findall(r"^([a-z0-9-]+):.*?  #: (.+)$", LAB_MAKEFILE, re.MULTILINE))
+TARGETS = PUBLIC | LAB
+CELLS = [
+    line.strip("| ").split(" | ")
+    for line in (ROOT / "CONTRIBUTING.md").read_text().splitlines()
+    if line.startswith("| `")
+]
+TABLE = {cells[0].strip("`"): cells for cells in CELLS}
+OF_THE_PROFILE = re.compile(
+    r"\b(derandomize|deadline|database|print_blob)=|@seed\(|load_profile\(|uuid4\(|random\.Random\(\)"
+)
+"""What makes a run differ from the one before, or depend on how busy the machine is."""
+MAY_DIFFER = ("tests/conftest.py", "tests/e2e/", "tests/lab/chaos.py", "tests/lab/fuzz.py")
+
+
+def test_the_table_has_the_most_used_targets() -> None:
+    assert len(TABLE) == 12
+    assert set(TABLE) <= set(TARGETS)
+    assert {len(cells) for cells in CELLS} == {3}
+
+
+def test_every_target_but_those_that_make_files_is_phony_and_says_what_it_does() -> None:
+    for text, targets in ((MAKEFILE, PUBLIC), (LAB_MAKEFILE, LAB)):
+        (phony,) = re.findall(r"^\.PHONY: (.+)$", text, re.MULTILINE)
+        assert sorted(phony.split()) == sorted(targets)
+    assert len(PUBLIC) <= 16
+
+
+@pytest.mark.parametrize(("target", "targets"), [("help", PUBLIC), ("lab", LAB)])
+def test_make_help_and_make_lab_list_every_target(target: str, targets: dict[str, str]) -> None:
+    shown = subprocess.run(
+        ["make", target], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
+    ).stdout
+    lines = [line.split(maxsplit=1) for line in shown.splitlines() if line.startswith("  ")]
+    assert lines == [list(each) for each in targets.items()]
+
+
+def test_ci_calls_targets_of_the_makefile() -> None:
+    script = (ROOT / ".ci" / "run").read_text()
+    called = re.findall(r"^(?:.*; then)?\s*make ([a-z0-9-]+)", script, re.MULTILINE)
+    assert {"check", "test", "test-manifests", "e2e", "docs"} <= set(called) <= set(TARGETS)
+
+
+def test_the_workflows_call_targets_of_the_makefile() -> None:
+    found = set()
+    for path in (ROOT / ".github" / "workflows").glob("*.yaml"):
+        text = path.read_text()
+        found |= set(re.findall(r"\bmake ([a-z0-9-]+)", text))
+        found |= set(re.findall(r"^          - ([a-z0-9-]+)$", text, re.MULTILINE))
+    assert {"check", "test", "e2e", "release", "hostile"} <= found
+    assert found <= set(TARGETS)
+
+
+PURE = [
+    module
+    for contract in tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"][
+        "contracts"
+    ]
+    if "no I/O" in contract["name"] and "Packages" in contract["name"]
+    for module in contract["source_modules"]
+]
+"""The packages, and a few modules of others, that do no I/O."""
+
+
+def test_every_package_without_io_is_tested_by_test_fast() -> None:
+    (block,) = re.findall(r"^FAST := ((?:.*\\\n)+.*)$", MAKEFILE, re.MULTILINE)
+    fast = block.replace("\\", "").split()
+    packages = {module.split(".")[1] for module in PURE}
+    assert packages
+    assert {f"webhook/{name}" for name in packages} <= set(fast)
+    assert [folder for folder in fast if not (ROOT / "tests" / folder).is_dir()] == []
+
+
+def test_the_branches_of_these_packages_are_counted() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
+    packages = [module.replace(".", "/") for module in PURE if module.count(".") == 1]
+    assert project["coverage"]["run"]["source"] == packages
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "tests").rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT))
+)
+def test_no_test_chooses_its_own_seed_or_deadline(path: Path) -> None:
+    name = str(path.relative_to(ROOT))
+    if name.startswith(MAY_DIFFER) or path == Path(__file__):
+        return
+    assert OF_THE_PROFILE.findall(path.read_text()) == []
+
+
+def test_a_property_test_draws_the_same_each_time() -> None:
+    drawn: list[int] = []
+
+    @given(st.integers())
+    def draw(number: int) -> None:
+        drawn.append(number)
+
+    draw()
+    first = drawn.copy()
+    drawn.clear()
+    draw()
+    assert len(set(first)) > 10
+    assert drawn == first
+
+
+def test_a_state_machine_draws_the_same_each_time() -> None:
+    drawn: list[int] = []
+
+    class Machine(RuleBasedStateMachine):
+        """Takes down what it is given."""
+
+        @rule(number=st.integers())
+        def take(self, number: int) -> None:
+            drawn.append(number)
+
+    few = settings(max_examples=10, stateful_step_count=10)
+    run_state_machine_as_test(Machine, settings=few)
+    first = drawn.copy()
+    drawn.clear()
+    run_state_machine_as_test(Machine, settings=few)
+    assert len(set(first)) > 10
+    assert drawn == first
+
+
+CONFTEST = """
+from tests.conftest import settings
+
+settings.register_profile("fuzz", settings.get_profile("fuzz"), database=None)
+"""
+PROPERTIES = """
+import pytest
+from hypothesis import given, strategies as st
+
+@given(st.integers())
+def test_small(number):
+    assert number < 1000
+
+runs = []
+
+@pytest.mark.hypothesis
+def test_third_run():
+    runs.append(1)
+    assert len(runs) < 3
+
+def test_plain():
+    raise RuntimeError("not a property")
+"""
+FINE = """
+from hypothesis import given, strategies as st
+
+@given(st.integers())
+def test_whole(number):
+    assert number == int(number)
+"""
+
+
+def fuzz(folder: Path, properties: str, seconds: float) -> subprocess.CompletedProcess[str]:
+    (folder / "conftest.py").write_text(CONFTEST)
+    (folder / "test_properties.py").write_text(properties)
+    command = [
+        sys.executable,
+        "-m",
+        "tests.lab.fuzz",
+        str(seconds),
+        str(folder),
+        "-c",
+        "pyproject.toml",
+        "-p",
+        "no:cacheprovider",
+    ]
+    return subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120
+    )
+
+
+def test_fuzzing_goes_round_until_every_property_has_failed_and_prints_the_blob_of_a_failure(
+    tmp_path: Path,
+) -> None:
+    ended = fuzz(tmp_path, PROPERTIES, seconds=600)
+    assert ended.returncode == pytest.ExitCode.TESTS_FAILED, ended.stdout + ended.stderr
+    assert "@reproduce_failure(" in ended.stdout
+    assert "2 property tests ran 1 to 3 times; 2 failed" in ended.stdout.splitlines()
+
+
+def test_fuzzing_ends_when_the_time_is_over(tmp_path: Path) -> None:
+    ended = fuzz(tmp_path, FINE, seconds=0.5)
+    assert ended.returncode == pytest.ExitCode.OK, ended.stdout + ended.stderr
+    assert re.search(
+        r"^1 property tests ran \d+ to \d+ times; 0 failed$", ended.stdout, re.MULTILINE
+    )

@@ -1,3 +1,0 @@
-"""Comparison of the rules with the parsers of Ray's autoscaler for RayClusters: `make
-ray-readers`.
-"""

@@ -1,0 +1,102 @@
+"""Records of an answer besides the verdict: audit log of the API server, own log and metrics."""
+
+import asyncio
+import json
+from typing import Any
+
+from tests.builders import a_cluster, a_pod, manifest
+from tests.harness.apiserver import object_review, pod_review
+from tests.webhook.logging.test_log import Lines
+from webhook.admission.pod_handler import PodHandler
+from webhook.admission.ray_handler import RayHandler
+from webhook.admission.reviewer import Mutation, Outcome, Validation
+from webhook.logging.log import Log
+from webhook.manifest.standalone import load_state
+from webhook.metrics.collector import Metrics
+from webhook.metrics.observers import ReviewCounts, ReviewObserver
+
+
+def mutated(pod: dict[str, Any]) -> Outcome:
+    """Return the outcome of the review of a pod of a RayCluster `c` with a group `g`
+    of two hosts.
+    """
+    known = load_state([manifest(a_cluster("c").group("g", hosts=2).build())])
+    body = json.dumps(pod_review(pod)).encode()
+    return asyncio.run(Mutation(PodHandler(known.clusters, known.identities)).review(body))
+
+
+def validated(cluster: dict[str, Any]) -> Outcome:
+    body = json.dumps(object_review(cluster)).encode()
+    return asyncio.run(Validation(RayHandler()).review(body))
+
+
+def audited(outcome: Outcome) -> dict[str, str] | None:
+    response: dict[str, Any] = json.loads(outcome.body)["response"]
+    return response.get("auditAnnotations")
+
+
+def line_of(outcome: Outcome) -> dict[str, Any]:
+    lines = Lines()
+    observer = ReviewObserver(Log(lines), ReviewCounts(Metrics("serve")))
+    observer.reviewed(outcome, 0.0)
+    observer.flush()
+    (line,) = lines.read()
+    return line
+
+
+def test_the_identity_of_a_worker_is_audited() -> None:
+    assert audited(mutated(a_pod().of("c").worker("g").build())) == {"identity": "g/0/0"}
+
+
+def test_the_identity_is_audited_with_warnings_too() -> None:
+    pod = a_pod().of("c").worker("g").spec(hostname="mine").build()
+    outcome = mutated(pod)
+    assert outcome.answer.warnings
+    assert audited(outcome) == {"identity": "g/0/0"}
+
+
+def test_a_worker_that_comes_with_its_identity_is_audited_by_that() -> None:
+    assert audited(mutated(a_pod().of("c").worker("g").identity(7, 1, "g-abcde").build())) == {
+        "identity": "g/7/1"
+    }
+
+
+def test_a_head_and_a_pod_that_is_refused_have_no_identity() -> None:
+    assert audited(mutated(a_pod().of("c").head().build())) is None
+    assert audited(mutated(a_pod().of("c").worker("none").build())) is None
+
+
+def test_rules_that_deny_and_that_warn_are_audited() -> None:
+    cluster = a_cluster("c").group("g", replicas=9, minReplicas=0, maxReplicas=3).group("g").build()
+    outcome = validated(cluster)
+    assert "group-name-duplicate" in outcome.answer.rules
+    assert outcome.answer.warned
+    assert audited(outcome) == {"rules": ", ".join((*outcome.answer.rules, *outcome.answer.warned))}
+
+
+def test_the_journal_tells_the_identity() -> None:
+    line = line_of(mutated(a_pod().of("c").worker("g").build()))
+    assert (line["cluster"], line["group"], line["replica"], line["host"]) == ("c", "g", 0, 0)
+
+
+def test_the_journal_tells_the_group_of_a_pod_that_is_refused() -> None:
+    line = line_of(mutated(a_pod().of("c").worker("none").build()))
+    assert (line["cluster"], line["group"]) == ("c", "none")
+    assert "replica" not in line
+
+
+def test_the_journal_tells_the_rules() -> None:
+    outcome = validated(a_cluster("c").group("g").group("g").build())
+    assert "group-name-duplicate" in line_of(outcome)["rules"]
+
+
+def test_warnings_are_counted_by_rule() -> None:
+    metrics = Metrics("serve")
+    observer = ReviewObserver(Log(Lines()), ReviewCounts(metrics))
+    outcome = validated(a_cluster("c").group("g", replicas=9, minReplicas=0, maxReplicas=3).build())
+    observer.reviewed(outcome, 0.0)
+    for rule in outcome.answer.warned:
+        assert (
+            f'ray_webhook_rule_warnings_total{{rule="{rule}"}} 1.0'.encode()
+            in metrics.exposition()[0]
+        )

@@ -1,0 +1,315 @@
+"""Evictions of workers: reviews as bytes, over the state of a fake API server."""
+
+import asyncio
+import json
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from random import Random
+from typing import Any
+
+import pytest
+
+from tests.harness.fake_api import PODS, RAYCLUSTERS, FakeApi, Object
+from tests.harness.following import Following, eventually, following
+from tests.harness.objects import a_pod, a_raycluster, terminating
+from webhook.admission.eviction_handler import UNSEEN_SECONDS, EvictionHandler
+from webhook.admission.ray_handler import RayHandler
+from webhook.admission.reviewer import Validation
+from webhook.api import names
+from webhook.groups.identity import HostIdentity
+
+READY = {
+    "conditions": [{"type": "Initialized", "status": "True"}, {"type": "Ready", "status": "True"}]
+}
+
+
+def review(pod: str, *, dry_run: bool = False, **request: object) -> bytes:
+    """Return the review of an eviction, as the API server sends it for `kubectl drain`."""
+    eviction: Object = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": pod, "namespace": "default"},
+        "deleteOptions": {"dryRun": ["All"]} if dry_run else {},
+    }
+    content = {
+        "uid": "r1",
+        "kind": {"group": "policy", "version": "v1", "kind": "Eviction"},
+        "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "subResource": "eviction",
+        "name": pod,
+        "namespace": "default",
+        "operation": "CREATE",
+        "object": eviction,
+        "oldObject": None,
+        "dryRun": False,
+        **request,
+    }
+    return json.dumps(
+        {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": content}
+    ).encode()
+
+
+class Drains:
+    """Evictions by one process that follows a fake API server; `now` is its clock."""
+
+    def __init__(self, api: FakeApi, followed: Following, default: int | None = None) -> None:
+        self.api, self.followed, self.now = api, followed, 0.0
+        self.handler = EvictionHandler(
+            followed.clusters, followed.members, followed.state.reader, default, lambda: self.now
+        )
+        self._validation = Validation(RayHandler(), self.handler)
+
+    async def response(self, pod: str, **options: Any) -> Object:  # noqa: ANN401 - of a review
+        outcome = await self._validation.review(review(pod, **options))
+        response: Object = json.loads(outcome.body)["response"]
+        return response
+
+    async def allows(self, pod: str, **options: Any) -> bool:  # noqa: ANN401 - of a review
+        return bool((await self.response(pod, **options))["allowed"])
+
+
+def cluster(limit: str = "1", name: str = "ray", **group: Any) -> Object:  # noqa: ANN401 - fields
+    document = a_raycluster(name, **group)
+    document["metadata"]["annotations"][names.ANNOTATION_MAX_DISRUPTED] = limit
+    return document
+
+
+def worker(
+    replica: int, host: int, *, ready: bool = True, of: str = "ray", name: str = ""
+) -> Object:
+    pod = a_pod(
+        name or f"{of}-{replica}-{host}", HostIdentity(replica, host, f"tpu-{replica}"), cluster=of
+    )
+    return pod | {"status": READY if ready else {"conditions": None}}
+
+
+@asynccontextmanager
+async def draining(
+    document: Object, replicas: int = 2, hosts: int = 4, default: int | None = None
+) -> AsyncIterator[Drains]:
+    """Follow a RayCluster whose replicas are ready."""
+    async with FakeApi().serving() as api, following(api) as followed:
+        api.put(RAYCLUSTERS, document)
+        for replica in range(replicas):
+            for host in range(hosts):
+                api.put(PODS, worker(replica, host))
+        await eventually(lambda: len(followed.members) == replicas * hosts)
+        await eventually(lambda: len(followed.clusters) == 1 and api.watching == 2)
+        yield Drains(api, followed, default)
+
+
+async def test_a_second_replica_waits_until_the_first_one_is_whole_again() -> None:
+    async with draining(cluster()) as drains:
+        drains.api.mute()
+        assert await drains.allows("ray-0-0")
+        assert await drains.allows("ray-0-3"), "its replica is disrupted already"
+        status = (await drains.response("ray-1-0"))["status"]
+        assert (status["code"], status["reason"]) == (429, "TooManyRequests")
+        assert "retryAfterSeconds" not in status["details"]
+        assert "1 of at most 1" in status["message"]
+        assert "replica 0" in status["message"]
+        drains.api.put(PODS, terminating(worker(0, 0)))
+        drains.api.put(PODS, terminating(worker(0, 3)))
+        assert not await drains.allows("ray-1-0")
+        for host in (0, 3):
+            drains.api.delete(PODS, f"ray-0-{host}")
+            drains.api.put(PODS, worker(0, host, name=f"new-{host}", ready=False))
+        assert not await drains.allows("ray-1-0")
+        for host in (0, 3):
+            drains.api.put(PODS, worker(0, host, name=f"new-{host}"))
+        assert await drains.allows("ray-1-0"), "a live read shows it before the watch does"
+        assert drains.handler.counts == {"allowed": 3, "refused": 3}
+
+
+async def test_an_allowed_eviction_that_was_not_made_is_forgotten_after_a_while() -> None:
+    async with draining(cluster()) as drains:
+        assert await drains.allows("ray-0-0")
+        drains.now = UNSEEN_SECONDS - 1
+        assert not await drains.allows("ray-1-0")
+        drains.now = UNSEEN_SECONDS
+        assert await drains.allows("ray-1-0")
+
+
+@pytest.mark.parametrize("dry", [{"dry_run": True}, {"dryRun": True}])
+async def test_a_dry_run_is_decided_and_not_remembered(dry: dict[str, Any]) -> None:
+    async with draining(cluster()) as drains:
+        assert await drains.allows("ray-0-0", **dry)
+        assert await drains.allows("ray-1-0")
+        assert not await drains.allows("ray-0-0", **dry)
+
+
+async def test_the_setting_counts_where_the_annotation_is_absent_or_invalid() -> None:
+    for limit, default, allowed in (
+        ("", None, True),
+        ("", 0, False),
+        ("one", 0, False),
+        ("1", 0, True),
+        ("0", 5, False),
+    ):
+        async with draining(cluster(limit), default=default) as drains:
+            assert await drains.allows("ray-0-0") == allowed
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"metadata": {"labels": {names.LABEL_IGNORE: "true"}}},
+        {"metadata": {"deletionTimestamp": "2026-11-21T10:00:00Z"}},
+        {"spec": {"suspend": True}},
+        {"spec": {"workerGroupSpecs": []}},
+    ],
+)
+async def test_a_raycluster_that_ends_or_is_ignored_has_no_budget(change: Object) -> None:
+    document = cluster("0")
+    for part, fields in change.items():
+        document[part] |= fields
+    async with draining(document) as drains:
+        assert await drains.allows("ray-0-0")
+
+
+@pytest.mark.parametrize("hosts", [0, -1, 2_000_000_000])
+async def test_an_invalid_number_of_hosts_has_no_budget(hosts: int) -> None:
+    async with draining(cluster("0", numOfHosts=hosts)) as drains:
+        assert await drains.allows("ray-0-0")
+
+
+async def test_pods_that_are_not_workers_with_an_identity_are_allowed_without_a_read() -> None:
+    async with draining(cluster("0")) as drains:
+        reads = drains.followed.state.reader.reads
+        for pod in ("unknown", "", "ray-0-0 "):
+            assert await drains.allows(pod)
+        assert await drains.allows("ray-0-0", namespace="other")
+        assert await drains.allows("ray-0-0", operation="CONNECT")
+        assert drains.followed.state.reader.reads == reads
+
+
+async def test_an_api_server_that_does_not_answer_leaves_the_known_state() -> None:
+    async with draining(cluster("0")) as drains:
+        drains.api.before = lambda request: 503 if request.verb == "list" else 0
+        assert not await drains.allows("ray-0-0")
+
+
+async def test_an_eviction_by_a_user_of_many_groups_is_decided_too() -> None:
+    async with draining(cluster("0")) as drains:
+        user = {"username": "admin", "groups": [f"group-{number}" for number in range(1000)]}
+        assert not await drains.allows("ray-0-0", userInfo=user)
+
+
+async def test_a_malformed_eviction_is_decided() -> None:
+    async with draining(cluster("1")) as drains:
+        for content in (None, 7, {"deleteOptions": 7}, {"deleteOptions": None}):
+            assert await drains.allows("ray-0-0", object=content)
+
+
+async def test_two_processes_may_each_use_the_budget_until_their_watches_show_it() -> None:
+    async with draining(cluster(replicas=3), replicas=3) as first, following(first.api) as followed:
+        second = Drains(first.api, followed)
+        await eventually(lambda: len(followed.members) == 12 and first.api.watching == 4)
+        await eventually(lambda: len(followed.clusters) == 1)
+        first.api.mute()
+        assert await first.allows("ray-0-0")
+        assert await second.allows("ray-1-0")
+        for drains in (first, second):
+            assert not await drains.allows("ray-2-0")
+        first.api.unmute()
+        for replica in (0, 1):
+            first.api.put(PODS, terminating(worker(replica, 0)))
+        await eventually(lambda: len(followed.members) == 10)
+        second.now = UNSEEN_SECONDS
+        assert not await second.allows("ray-2-0")
+
+
+class Simulated:
+    """A RayCluster whose nodes are drained, as the API server and KubeRay see it."""
+
+    def __init__(self, drains: Drains, number: int, random: Random) -> None:
+        self.drains, self.random = drains, random
+        self.name = f"c{number}"
+        self.hosts, self.replicas = random.choice([1, 2, 4]), random.randint(2, 5)
+        self.limit = random.randint(1, self.replicas)
+        self.pods: dict[tuple[int, int], tuple[str, str]] = {}
+        """Name and state by identity: ready, terminating, gone, starting."""
+        self.created = 0
+        document = cluster(
+            str(self.limit), self.name, numOfHosts=self.hosts, replicas=self.replicas
+        )
+        drains.api.put(RAYCLUSTERS, document)
+        for replica in range(self.replicas):
+            for host in range(self.hosts):
+                self.put((replica, host), "ready")
+        every = [name for name, _ in self.pods.values()]
+        self.waiting = set(random.sample(every, random.randint(1, len(every))))
+        """The pods on the nodes that are drained."""
+
+    def put(self, place: tuple[int, int], state: str, name: str = "") -> None:
+        if not name:
+            self.created += 1
+            name = f"{self.name}-{place[0]}-{place[1]}-{self.created}"
+        pod = worker(*place, ready=state == "ready", of=self.name, name=name)
+        self.drains.api.put(PODS, terminating(pod) if state == "terminating" else pod)
+        self.pods[place] = name, state
+
+    @property
+    def disrupted(self) -> int:
+        whole: defaultdict[int, int] = defaultdict(int)
+        for (replica, _), (_, state) in self.pods.items():
+            whole[replica] += state == "ready"
+        return sum(ready < self.hosts for ready in whole.values())
+
+    async def evict(self) -> None:
+        """Evict the pods of the drained nodes in parallel, as `kubectl drain` does."""
+        await asyncio.gather(*map(self._evict, sorted(self.waiting)))
+
+    async def _evict(self, name: str) -> None:
+        place = next((place for place, pod in self.pods.items() if pod[0] == name), None)
+        if place is None:
+            self.waiting.discard(name)
+            return
+        if not await self.drains.allows(name) or self.pods[place][1] == "terminating":
+            return
+        if self.random.random() < 0.1:
+            return  # a PodDisruptionBudget refuses it
+        self.put(place, "terminating", name)
+        assert self.disrupted <= self.limit
+
+    def proceed(self) -> None:
+        """Delete, create and start pods, one step each."""
+        for place, (name, state) in list(self.pods.items()):
+            if self.random.random() < 0.3:
+                continue
+            if state == "terminating":
+                self.drains.api.delete(PODS, name)
+                self.put(place, "starting")
+            elif state == "starting":
+                self.put(place, "ready", name)
+
+
+ROUNDS = 1000
+"""Attempts of a drain, after which it counts as endless."""
+
+
+@pytest.mark.parametrize("seed", range(10))
+async def test_drains_end_and_never_disrupt_more_replicas_than_the_budget(seed: int) -> None:
+    random = Random(seed)  # noqa: S311 - a simulation
+    async with FakeApi().serving() as api, following(api) as followed:
+        drains = Drains(api, followed)
+        simulated = [Simulated(drains, number, random) for number in range(20)]
+        pods = sum(len(each.pods) for each in simulated)
+        await eventually(lambda: len(followed.members) == pods and api.watching == 2)
+        await eventually(lambda: len(followed.clusters) == 20)
+        store = followed.state.stores[""].pods
+        for step in range(ROUNDS):
+            await asyncio.gather(*(each.evict() for each in simulated))
+            if not any(each.waiting for each in simulated):
+                break
+            for each in simulated:
+                each.proceed()
+            drains.now += 5
+            if step % 4 == 0:
+                api.mute()  # the watch is late
+            elif step % 4 == 3:
+                api.unmute()
+                await eventually(lambda: store.reached >= api.version)
+        assert not any(each.waiting for each in simulated)
+        assert drains.handler.counts["refused"]

@@ -1,0 +1,150 @@
+"""Which pods are managed, which are ignored, and the state after a review."""
+
+import pytest
+
+from tests.builders import (
+    NAMESPACE,
+    ClusterBuilder,
+    Decided,
+    Object,
+    PodBuilder,
+    Undecided,
+    Webhook,
+    a_cluster,
+    a_pod,
+    decide,
+    uid_of,
+)
+from tests.harness.apiserver import pod_review
+from webhook.api import names
+from webhook.api.review import ALLOWED
+from webhook.groups.required_reads import ReadCluster
+
+CLUSTER = a_cluster("c").group("g", hosts=2)
+
+
+def place(decided: Decided) -> tuple[str, str]:
+    labels = decided.pod["metadata"]["labels"]
+    return labels[names.LABEL_REPLICA_INDEX], labels[names.LABEL_HOST_INDEX]
+
+
+def test_pods_take_one_identity_after_another() -> None:
+    webhook = Webhook(CLUSTER.build())
+    found = [place(webhook.admit(a_pod().worker("g").of("c").build())) for _ in range(3)]
+    assert found == [("0", "0"), ("0", "1"), ("1", "0")]
+
+
+def test_a_dry_run_shows_the_next_identity_and_takes_none() -> None:
+    webhook = Webhook(CLUSTER.build())
+    pod = a_pod().worker("g").of("c").build()
+    assert [place(webhook.admit(pod, dry_run=dry)) for dry in (True, True, False, True)] == [
+        ("0", "0"),
+        ("0", "0"),
+        ("0", "0"),
+        ("0", "1"),
+    ]
+
+
+def test_a_refused_pod_takes_no_identity() -> None:
+    webhook = Webhook(CLUSTER.build())
+    assert not webhook.admit(a_pod().worker("g").of("c").tpu("0.5").build()).answer.allowed
+    assert place(webhook.admit(a_pod().worker("g").of("c").build())) == ("0", "0")
+
+
+def test_a_carried_identity_is_taken_for_those_who_come_after() -> None:
+    webhook = Webhook(CLUSTER.build())
+    webhook.admit(a_pod().worker("g").of("c").identity(0, 1, "g-xh3hf").build())
+    webhook.admit(a_pod().worker("g").of("c").build())
+    assert place(webhook.admit(a_pod().worker("g").of("c").build())) == ("1", "0")
+
+
+@pytest.mark.parametrize("node_type", ["head", "redis-cleanup", "", "Worker"])
+def test_a_pod_that_is_no_worker_passes_untouched(node_type: str) -> None:
+    pod = a_pod().worker("g").of("c").tpu(4).orphan().label(names.LABEL_NODE_TYPE, node_type)
+    assert decide(pod, CLUSTER).answer == ALLOWED
+
+
+def test_a_worker_of_a_cluster_that_is_too_large_to_be_read_is_refused_with_its_size() -> None:
+    webhook = Webhook(a_cluster("c").build() | {"unread_bytes": 400_000})
+    refused = webhook.admit(a_pod().worker("g").of("c").build()).answer
+    assert "RayCluster c has 390 KiB, above the maximum of 384 KiB" in refused.causes[0].message
+
+
+def test_a_worker_of_an_ignored_cluster_passes_untouched() -> None:
+    ignored = a_cluster("c").group("g", hosts=2).labelled(names.LABEL_IGNORE, "true")
+    assert decide(a_pod().worker("g").of("c").tpu(4), ignored).answer == ALLOWED
+
+
+@pytest.mark.parametrize(
+    "cluster",
+    [a_cluster("other").group("g"), a_cluster("c").group("g")],
+    ids=["other name", "other uid"],
+)
+def test_a_worker_of_a_ray_cluster_that_is_not_known_is_not_decided(
+    cluster: ClusterBuilder,
+) -> None:
+    pod = a_pod().worker("g").of("c").build()
+    pod["metadata"]["ownerReferences"][0]["uid"] = f"older-than-{uid_of('c')}"
+    with pytest.raises(Undecided) as caught:
+        Webhook(cluster.build()).admit(pod)
+    assert caught.value.read == ReadCluster(NAMESPACE, "c", f"older-than-{uid_of('c')}")
+
+
+REFUSED: list[tuple[str, PodBuilder, list[str]]] = [
+    ("no owner", a_pod().worker("g").of("c").orphan(), ["metadata.ownerReferences"]),
+    ("no group", a_pod().of("c"), [f"metadata.labels[{names.LABEL_GROUP}]"]),
+    ("no containers", a_pod().worker("g").of("c").spec(containers=[]), ["spec.containers"]),
+    ("another group", a_pod().worker("x").of("c"), [f"metadata.labels[{names.LABEL_GROUP}]"]),
+    (
+        "nothing right",
+        a_pod().of("c").orphan().spec(containers=None),
+        [f"metadata.labels[{names.LABEL_GROUP}]", "metadata.ownerReferences", "spec.containers"],
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("pod", "fields"),
+    [(pod, fields) for _, pod, fields in REFUSED],
+    ids=[name for name, _, _ in REFUSED],
+)
+def test_a_worker_that_does_not_say_where_it_belongs_is_refused_with_every_field(
+    pod: PodBuilder, fields: list[str]
+) -> None:
+    assert decide(pod, CLUSTER).fields == fields
+
+
+@pytest.mark.parametrize("label", [names.LABEL_CLUSTER, names.LABEL_GROUP, *names.IDENTITY_LABELS])
+def test_a_denial_repeats_both_ends_of_a_long_label(label: str) -> None:
+    long = f"first-{'x' * 5000}-last"
+    pod = a_pod().worker("g").of("c").tpu("4")
+    if label in names.IDENTITY_LABELS:
+        pod = pod.identity(0, 0, "g-xh3hf")
+    built = pod.build()
+    built["metadata"]["labels"][label] = long
+    (cause,) = Webhook(CLUSTER.build()).admit(built).answer.causes
+    assert cause.field == f"metadata.labels[{label}]"
+    assert len(cause.message) < 200
+    assert "'first-" in cause.message
+    assert "-last'" in cause.message
+
+
+def test_a_deleted_pod_gives_its_identity_back_unless_it_was_a_dry_run() -> None:
+    webhook = Webhook(CLUSTER.build())
+    pod = webhook.admit(a_pod().worker("g").of("c").build()).pod
+    for dry_run, then in ((True, ("0", "1")), (False, ("0", "0"))):
+        assert webhook.review(deletion(pod, dry_run=dry_run)) == ALLOWED
+        assert place(webhook.admit(a_pod().worker("g").of("c").build(), dry_run=True)) == then
+
+
+def deletion(pod: Object, *, dry_run: bool) -> Object:
+    review = pod_review(pod, operation="DELETE", dry_run=dry_run)
+    review["request"] |= {"object": None, "oldObject": pod}
+    return review
+
+
+@pytest.mark.parametrize("operation", ["UPDATE", "CONNECT"])
+def test_other_operations_pass(operation: str) -> None:
+    webhook = Webhook(CLUSTER.build())
+    review = pod_review(a_pod().worker("g").of("c").tpu(4).build(), operation=operation)
+    assert webhook.review(review) == ALLOWED

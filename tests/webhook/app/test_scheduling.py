@@ -1,0 +1,334 @@
+"""`serve` and `controller` with a fake API server: each is ready after discovery, and acts
+according to it.
+"""
+
+import asyncio
+import base64
+import io
+import json
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import httpx
+import pytest
+import yaml
+
+from tests.harness.apiserver import pod_review
+from tests.harness.fake_api import (
+    CRDS,
+    LEASES,
+    LIMIT_RANGES,
+    PODS,
+    QUOTAS,
+    RAYCLUSTERS,
+    FakeApi,
+)
+from tests.harness.following import eventually
+from tests.harness.objects import a_pod
+from tests.harness.publishing import (
+    a_cluster,
+    counts,
+    resyncs,
+    templates,
+)
+from tests.harness.scheduling_rules import PODGROUPS
+from tests.harness.server import SECONDS
+from webhook.app import controller, serve
+from webhook.cli.main import main
+from webhook.config.configuration import (
+    Installation,
+    Listen,
+    Serving,
+    Settings,
+    Tls,
+    Topology,
+)
+from webhook.groups.annotations import REPLICA, WORKER_GROUP
+from webhook.groups.identity import HostIdentity
+from webhook.kubeclient.timeouts import QueueTiming
+
+ASKED = {"", PODS, RAYCLUSTERS, LEASES, CRDS, QUOTAS, LIMIT_RANGES}
+"""What the process that answers reviews reads or writes; the first is what is served."""
+
+
+Object = dict[str, Any]
+T = TypeVar("T")
+
+
+async def polled(read: Callable[[], Awaitable[T]], over: Callable[[T], bool]) -> T:
+    """Return the first answer that is the expected one."""
+    async with asyncio.timeout(SECONDS):
+        while not over(found := await read()):  # noqa: ASYNC110 - over a wire, nothing signals it
+            await asyncio.sleep(0.01)
+    return found
+
+
+def patch_of(response: Object) -> list[Object]:
+    """Return the operations of a response, empty without a patch."""
+    operations: list[Object] = json.loads(base64.b64decode(response.get("patch", "W10=")))
+    return operations
+
+
+class Served(NamedTuple):
+    """A service that answers: clients of its two listeners."""
+
+    reviews: httpx.AsyncClient
+    admin: httpx.AsyncClient
+
+    async def until_ready(self) -> None:
+        """Wait until reviews are answered."""
+        await polled(lambda: self.admin.get("/readyz"), lambda answer: answer.is_success)
+
+    async def post(self, path: str, review: Object) -> Object:
+        """Return the response to a review."""
+        response: Object = (await self.reviews.post(path, json=review)).json()["response"]
+        return response
+
+    async def admit(self) -> tuple[list[str], list[str]]:
+        """Return the warnings for a worker pod that is created, and the paths that its patch
+        changes.
+        """
+        response = await self.post("/mutate", pod_review(a_pod("", group="tpu"), dry_run=True))
+        return response.get("warnings", []), [each["path"] for each in patch_of(response)]
+
+    async def check(self) -> list[str]:
+        """Return the warnings for a RayCluster that asks for a gang, which are those of its
+        scheduling group.
+        """
+        gvk = {"group": "ray.io", "version": "v1"}
+        review = pod_review(a_cluster(WORKER_GROUP), dry_run=True)
+        review["request"] |= {
+            "kind": {**gvk, "kind": "RayCluster"},
+            "resource": {**gvk, "resource": "rayclusters"},
+        }
+        response = await self.post("/validate", review)
+        return [text for text in response.get("warnings", []) if "PodGroups" in text]
+
+
+@asynccontextmanager
+async def serving(
+    api: FakeApi, directory: Path, installation: Installation, topology: Topology | None = None
+) -> AsyncIterator[Served]:
+    """Serve for the cluster of a fake API server, until the end of the block."""
+    settings = configured(api, directory, installation)
+    if topology is not None:
+        settings = settings.model_copy(update={"topology": topology})
+    service = serve.build(settings, io.BytesIO(), discovery=1)
+    port, admin = service.bind()
+    trust = ssl.create_default_context(cafile=str(directory / "ca.crt"))
+    async with (
+        beside(*(runnable.run() for runnable in service.runnables.values())),
+        httpx.AsyncClient(base_url=f"https://127.0.0.1:{port}", verify=trust) as reviews,
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{admin}") as probes,
+    ):
+        yield Served(reviews, probes)
+
+
+@asynccontextmanager
+async def controlling(
+    api: FakeApi, directory: Path, installation: Installation, log: io.BytesIO
+) -> AsyncIterator[httpx.AsyncClient]:
+    """Run the controller for the cluster of a fake API server, until the end of the block; a client
+    of its port.
+    """
+    process = controller.build(
+        configured(api, directory, installation),
+        log,
+        discovery=1,
+        publishing=QueueTiming(resync=1),
+    )
+    (port,) = process.bind()
+    async with (
+        beside(*(runnable.run() for runnable in process.runnables.values())),
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as probes,
+    ):
+        yield probes
+
+
+@asynccontextmanager
+async def beside(*work: Coroutine[None, None, None]) -> AsyncIterator[None]:
+    """Do work that never ends beside the block, and cancel it with the block."""
+    tasks = [asyncio.create_task(each) for each in work]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def configured(api: FakeApi, directory: Path, installation: Installation) -> Settings:
+    """Return the settings that both processes read, for the cluster of a fake API server."""
+    assert main(["certs", "issue", "--dir", str(directory)]) == 0
+    config = directory / "kubeconfig.yaml"
+    named = {
+        "clusters": [{"name": "c", "cluster": {"server": api.url}}],
+        "users": [{"name": "u", "user": {"token": "t"}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+    }
+    config.write_text(
+        yaml.safe_dump({"apiVersion": "v1", "kind": "Config", "current-context": "x", **named})
+    )
+    return Settings(
+        installation=installation,
+        listen=Listen(host="127.0.0.1", admin_port=0),
+        serving=Serving(port=0),
+        tls=Tls(cert_dir=directory),
+        kubeconfig=config,
+    )
+
+
+INSTALLED = Installation(namespace="ray-webhook")
+KEPT = Installation(namespace="ray-webhook", components=["events", "pod-groups"])
+
+
+async def test_pods_get_their_scheduling_group_only_while_the_api_server_serves_pod_groups(
+    tmp_path: Path,
+) -> None:
+    async with FakeApi().serving() as api, serving(api, tmp_path, KEPT) as served:
+        api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
+        await served.until_ready()
+        warnings, paths = await served.admit()
+        assert "the API server serves no PodGroups" in warnings[0]
+        assert "/spec/schedulingGroup" not in paths
+        api.served = {"v1beta1"}
+        _, paths = await polled(served.admit, lambda answer: answer[0] == [])
+        assert "/spec/schedulingGroup" in paths
+        assert await served.check() == []
+        api.served = set()
+        warned = await polled(served.check, bool)
+        assert "the API server serves no PodGroups" in warned[0]
+        warnings, paths = await served.admit()
+        assert "the API server serves no PodGroups" in warnings[0]
+        assert "/spec/schedulingGroup" not in paths
+
+
+async def test_serve_writes_no_pod_groups_and_warns_nobody_where_they_are_kept(
+    tmp_path: Path,
+) -> None:
+    async with (
+        FakeApi(served={"v1beta1"}).serving() as api,
+        serving(api, tmp_path, KEPT) as served,
+    ):
+        api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
+        await served.until_ready()
+        await eventually(lambda: api.watching == 4)
+        warnings, paths = await served.admit()
+        assert warnings == []
+        assert "/spec/schedulingGroup" in paths
+        assert "ray_webhook_scheduling_enabled 1.0" in (await served.admin.get("/metrics")).text
+        assert {request.resource for request in api.requests} == ASKED
+        changes = {
+            request.resource for request in api.requests if request.verb not in {"list", "watch"}
+        }
+        assert changes <= {LEASES}, "its claims, and nothing else"
+
+
+async def test_the_controller_keeps_pod_groups_while_they_are_served_and_says_so(
+    tmp_path: Path,
+) -> None:
+    log = io.BytesIO()
+
+    async with FakeApi().serving() as api, controlling(api, tmp_path, KEPT, log) as probes:
+        api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
+        await polled(lambda: probes.get("/readyz"), lambda answer: answer.is_success)
+        assert (await probes.get("/livez")).text == "ok"
+        assert api.count("list", PODGROUPS) == 0
+        api.served = {"v1beta1"}
+        await eventually(lambda: counts(api) == {"ray-head": 0, "ray-worker-tpu": 8})
+        assert (
+            "[+] leader election: this process leads" in (await probes.get("/readyz?verbose")).text
+        )
+        metrics = (await probes.get("/metrics")).text
+        assert "ray_webhook_leader 1.0" in metrics
+        assert (
+            'ray_webhook_scheduling_objects_total{resource="podgroups",verb="created"} 2.0'
+            in metrics
+        )
+        assert "ray_webhook_scheduling_name_conflicts 0.0" in metrics
+        assert 'ray_webhook_build_info{process="controller",version=' in metrics
+    lines = [json.loads(line) for line in log.getvalue().splitlines()]
+    assert {line["process"] for line in lines} == {"controller"}
+
+
+@pytest.mark.parametrize(
+    ("resource", "condition"),
+    [
+        (PODS, "worker pods"),
+        (RAYCLUSTERS, "RayClusters"),
+        ("", "discovery"),
+        (LEASES, "leader election"),
+    ],
+)
+async def test_the_controller_is_ready_when_everything_it_needs_has_been_answered(
+    resource: str, condition: str, tmp_path: Path
+) -> None:
+    conditions = {"worker pods", "RayClusters", "discovery", "leader election", "not draining"}
+
+    async def lines(probes: httpx.AsyncClient) -> dict[str, set[str]]:
+        found = (await probes.get("/readyz")).text.splitlines()
+        return {
+            state: {line[4:] for line in found if line[:3] == state} for state in ("[+]", "[-]")
+        }
+
+    async def until(probes: httpx.AsyncClient, status: int, missing: set[str]) -> None:
+        wanted = {"[+]": conditions - missing, "[-]": missing}
+        await polled(lambda: lines(probes), lambda found: found == wanted)
+        assert (await probes.get("/readyz")).status_code == status
+
+    api = FakeApi(before=lambda request: 500 if request.resource == resource else 0)
+    async with api.serving(), controlling(api, tmp_path, KEPT, io.BytesIO()) as probes:
+        await until(probes, 503, {condition})
+        api.before = lambda _: 0
+        await until(probes, 200, set())
+
+
+async def test_the_pod_group_of_a_replica_follows_pods_that_are_stored(tmp_path: Path) -> None:
+    async with (
+        FakeApi(served={"v1beta1"}).serving() as api,
+        serving(api, tmp_path, KEPT) as served,
+        controlling(api, tmp_path / "controller", KEPT, io.BytesIO()),
+    ):
+        api.put(RAYCLUSTERS, a_cluster(REPLICA, enableInTreeAutoscaling=True))
+        await eventually(lambda: templates(api) == {"worker-tpu": 4})
+        await served.until_ready()
+        response = await served.post("/mutate", pod_review(a_pod("", group="tpu")))
+        (group,) = (each for each in patch_of(response) if each["path"] == "/spec/schedulingGroup")
+        name = group["value"]["podGroupName"]
+        seen = resyncs(api)
+        await eventually(lambda: resyncs(api) > seen + 1)
+        assert counts(api) == {}
+        replica = name.removeprefix("ray-worker-")
+        api.put(PODS, a_pod("p", HostIdentity(0, 0, replica)))
+        await eventually(lambda: counts(api) == {name: 4})
+
+
+async def test_it_is_not_ready_before_it_knows_what_is_served(tmp_path: Path) -> None:
+    async with FakeApi().serving() as api, serving(api, tmp_path, INSTALLED) as served:
+        api.before = lambda request: 500 if request.resource == "" else 0
+        await eventually(lambda: api.watching == 4)
+        said = await served.admin.get("/readyz")
+        assert said.status_code == httpx.codes.SERVICE_UNAVAILABLE
+        assert "[-] discovery" in said.text
+        assert "[+] worker pods" in said.text
+        api.before = lambda _: 0
+        await served.until_ready()
+
+
+async def test_without_the_setting_nothing_is_published_and_the_pod_is_told_so(
+    tmp_path: Path,
+) -> None:
+    async with (
+        FakeApi(served={"v1beta1"}).serving() as api,
+        serving(api, tmp_path, INSTALLED) as served,
+    ):
+        api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
+        await served.until_ready()
+        await eventually(lambda: api.watching == 4)
+        warnings, paths = await served.admit()
+        assert "until you create this PodGroup" in warnings[0]
+        assert "/spec/schedulingGroup" in paths
+        assert {request.resource for request in api.requests} == ASKED

@@ -1,0 +1,138 @@
+"""Malformed events of a watch: each is handled or ends that watch, never the process, and none
+affects the next valid event.
+"""
+
+import asyncio
+import json
+import random
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from tests.harness.fake_api import Object
+from tests.harness.objects import (
+    KEY,
+    a_pod,
+    a_raycluster,
+    served_by_another,
+)
+from tests.lab.hostile.bodies import changed, damaged
+from webhook.cache.informer import ListWatch
+from webhook.cache.serve_stores import PodStore, RayClusterStore, pods_in, rayclusters_in
+from webhook.cache.store import Store
+from webhook.groups.group_config import ClusterIndex
+from webhook.groups.identity import HostIdentity
+from webhook.groups.identity_index import Member, Membership
+from webhook.kubeclient.timeouts import Clock
+from webhook.kubeclient.wire import Resource
+
+IDENTITY = HostIdentity(1, 2, "tpu-abcde")
+KINDS = ["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
+
+
+def an_event(kind: str, value: Object, uid: str, version: int) -> Object:
+    meta = {**value["metadata"], "uid": uid, "resourceVersion": str(version)}
+    return {"type": kind, "object": {**value, "metadata": meta}}
+
+
+class Over(Exception):  # noqa: N818 - named for what it is
+    """All lines were sent."""
+
+
+class Empty:
+    """An API server without objects, whose watches send lines that are given."""
+
+    def __init__(self, lines: Iterable[bytes]) -> None:
+        self._lines = iter(lines)
+
+    async def get(self, *_arguments: object, **_options: object) -> bytes:
+        return b'{"metadata": {"resourceVersion": "1"}, "items": []}'
+
+    @asynccontextmanager
+    async def stream(
+        self, *_arguments: object, **_options: object
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        yield self._chunks()
+
+    async def _chunks(self) -> AsyncIterator[bytes]:
+        for line in self._lines:
+            yield line + b"\n"
+        raise Over
+
+
+def follow(resource: Resource[Any], store: Store[Any, Any, Any], *lines: bytes) -> None:
+    """Deliver the lines of a watch; an error ends that watch, and the next one goes on."""
+    api: Any = Empty(lines)
+    watch = ListWatch(api, resource, store, time_source=Clock(sleep=partial(asyncio.sleep, 0)))
+    with pytest.raises(Over):
+        asyncio.run(watch.run())
+    for reason in watch.counters.errors:
+        event(reason)
+
+
+LINES = st.lists(
+    st.tuples(st.sampled_from(KINDS), st.randoms(use_true_random=False), st.booleans()), max_size=4
+)
+
+
+def broken(value: Object, kind: str, choose: random.Random, *, bytewise: bool) -> bytes:
+    document = an_event(kind, value, "odd", choose.randrange(1, 90))
+    if bytewise:
+        return damaged(choose, json.dumps(document).encode())
+    return json.dumps(changed(choose, document)).encode(errors="replace")
+
+
+@pytest.mark.parametrize("adopted", [True, False])
+@settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow])
+@given(lines=LINES)
+def test_odd_events_of_pods_leave_the_next_good_one_right(
+    lines: list[tuple[str, random.Random, bool]],
+    *,
+    adopted: bool,
+) -> None:
+    members = Membership()
+    pod = served_by_another(a_pod("a"), "tpu-1", "2") if adopted else a_pod("a", IDENTITY)
+    odd = [broken(pod, kind, choose, bytewise=bytewise) for kind, choose, bytewise in lines]
+    good = json.dumps(an_event("ADDED", a_pod("good", IDENTITY), "good", 100)).encode()
+    follow(pods_in(""), PodStore(members), *odd, good)
+    good_member = members.get("good")
+    assert good_member is not None
+    assert good_member == Member(KEY, IDENTITY, name=good_member.name)
+
+
+def test_variables_that_are_not_utf_8_leave_the_next_pod_right() -> None:
+    members = Membership()
+    odd = an_event("ADDED", served_by_another(a_pod("odd"), "tpu-1", "2"), "odd", 1)
+    good = an_event("ADDED", a_pod("good", IDENTITY), "good", 100)
+    not_text = json.dumps(odd).encode().replace(b'"TPU_WORKER_ID"', b'"\x80"')
+    follow(pods_in(""), PodStore(members), not_text, json.dumps(good).encode())
+    good_member = members.get("good")
+    assert good_member is not None
+    assert good_member == Member(KEY, IDENTITY, name=good_member.name)
+
+
+def test_a_former_webhooks_pod_whose_variables_are_no_text_has_no_identity() -> None:
+    feed = PodStore(Membership())
+    pod = served_by_another(a_pod("a"), "tpu-1", "2")
+    line = json.dumps(an_event("ADDED", pod, "odd", 5)).encode()
+    follow(pods_in(""), feed, line.replace(b'"value": "2"', b'"value": "\x80"'))
+    assert feed.malformed == 1
+
+
+@settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow])
+@given(lines=LINES)
+def test_odd_events_of_rayclusters_leave_the_next_good_one_right(
+    lines: list[tuple[str, random.Random, bool]],
+) -> None:
+    index = ClusterIndex()
+    odd = [broken(a_raycluster(), *drawn[:2], bytewise=drawn[2]) for drawn in lines]
+    good = json.dumps(an_event("ADDED", a_raycluster("last"), "u", 100)).encode()
+    follow(rayclusters_in(""), RayClusterStore(index), *odd, good)
+    facts = index.get("default", "last")
+    assert facts is not None
+    assert facts.groups["tpu"].num_of_hosts == 4

@@ -1,0 +1,225 @@
+"""Before a replica above the desired count is started, the cache is verified with one live read."""
+
+import asyncio
+import base64
+import json
+from collections.abc import Callable
+from itertools import count
+
+import msgspec
+import pytest
+
+from tests.harness.fake_api import (
+    PODS,
+    RAYCLUSTERS,
+    FakeApi,
+    Object,
+)
+from tests.harness.following import eventually, following
+from tests.harness.objects import KEY, a_pod, a_raycluster
+from tests.harness.single_process import Lists
+from webhook.admission.pod_handler import PodHandler
+from webhook.admission.reviewer import ClusterReader, Mutation
+from webhook.api.objects import RayCluster
+from webhook.api.review import ClusterUnreadable
+from webhook.groups.group_config import ClusterIndex, facts_of
+from webhook.groups.identity import HostIdentity
+from webhook.groups.identity_index import Member, Membership
+from webhook.groups.required_reads import Read, ReadCluster, ReadGroup
+from webhook.reservation.allocation import VACANT_SECONDS
+from webhook.reservation.identities import Identities, StandaloneIdentities
+
+_numbers = count()
+
+
+def cluster_of(replicas: int, hosts: int) -> RayCluster:
+    return msgspec.convert(a_raycluster(replicas=replicas, numOfHosts=hosts), RayCluster)
+
+
+class Reader:
+    """A reader that counts, and does what a live read would bring to light."""
+
+    def __init__(self, finds: Callable[[], None] = lambda: None) -> None:
+        self.finds = finds
+        self.groups_read = 0
+        self.clusters_read = 0
+
+    async def read(self, what: Read) -> None:
+        """Read a cluster, or a group."""
+        if isinstance(what, ReadGroup):
+            assert what == ReadGroup("ray", KEY)
+            self.groups_read += 1
+        else:
+            assert what == ReadCluster("default", "ray", "uid-of-ray")
+            self.clusters_read += 1
+        self.finds()
+
+
+class Webhook:
+    """A reviewer over a group `tpu` of a RayCluster `ray`."""
+
+    def __init__(self, replicas: int, hosts: int = 1, reader: ClusterReader | None = None) -> None:
+        self.members, self.clusters = Membership(), ClusterIndex()
+        self.clusters.put(facts_of(cluster_of(replicas, hosts)))
+        self.lists = Lists()
+        identities: Identities = StandaloneIdentities(self.members)
+        if reader:
+            identities = self.lists.identities(self.members)
+        self.mutation = Mutation(PodHandler(self.clusters, identities), reader)
+
+    def holds(self, *identities: HostIdentity) -> None:
+        for identity in identities:
+            self.members.put(f"pod-{identity.replica}-{identity.host}", Member(KEY, identity))
+
+    def create(self, now: float = 0.0, pod: Object | None = None) -> Object:
+        self.lists.time = 1000.0 + now
+        return asyncio.run(create(self.mutation, pod))
+
+    def identity(self, now: float = 0.0, pod: Object | None = None) -> tuple[int, int]:
+        """Return the replica and host index that a new pod gets."""
+        return identity_in(self.create(now, pod))
+
+
+async def create(mutation: Mutation, pod: Object | None = None) -> Object:
+    request = {
+        "uid": f"request-{next(_numbers)}",
+        "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "operation": "CREATE",
+        "namespace": "default",
+        "object": pod or a_pod("new"),
+    }
+    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+    outcome = await mutation.review(msgspec.json.encode(review))
+    answer: Object = json.loads(outcome.body)["response"]
+    return answer
+
+
+def identity_in(answer: Object) -> tuple[int, int]:
+    """Return the indices that a patch writes into the labels."""
+    assert answer["allowed"], answer
+    patch = json.loads(base64.b64decode(answer["patch"]))
+    labels = {operation["path"].rpartition("/")[2]: operation["value"] for operation in patch}
+    return int(labels["ray.io~1worker-group-replica-index"]), int(
+        labels.get("ray.io~1replica-host-index", "0")
+    )
+
+
+def test_a_deletion_that_the_watch_has_not_told_is_found_and_the_identity_reused() -> None:
+    reader = Reader()
+    webhook = Webhook(2, reader=reader)
+    webhook.holds(HostIdentity(0, 0, ""), HostIdentity(1, 0, ""))
+    reader.finds = lambda: webhook.members.remove("pod-0-0")
+    assert webhook.identity() == (0, 0)
+    assert reader.groups_read == 1
+
+
+def test_a_scale_up_that_the_watch_has_not_told_is_found() -> None:
+    reader = Reader()
+    webhook = Webhook(1, reader=reader)
+    webhook.holds(HostIdentity(0, 0, ""))
+    reader.finds = lambda: webhook.clusters.put(facts_of(cluster_of(2, 1)))
+    assert [webhook.identity(), reader.groups_read] == [(1, 0), 1]
+
+
+def test_a_group_that_is_still_full_of_pods_after_the_read_gets_its_extra_replica() -> None:
+    reader = Reader()
+    webhook = Webhook(2, reader=reader)
+    webhook.holds(HostIdentity(0, 0, ""), HostIdentity(1, 0, ""))
+    assert [webhook.identity(), reader.groups_read] == [(2, 0), 1]
+
+
+@pytest.mark.parametrize("hosts", [1, 4])
+def test_identities_of_pods_that_never_appeared_are_waited_for_and_then_given_again(
+    hosts: int,
+) -> None:
+    reader = Reader()
+    webhook = Webhook(1, hosts, reader)
+    name = "tpu-x" if hosts > 1 else ""
+    webhook.holds(*(HostIdentity(0, host, name) for host in range(hosts - 1)))
+    assert webhook.identity(0.0) == (0, hosts - 1)
+    answer = webhook.create(1.0)
+    assert not answer["allowed"]
+    assert answer["status"]["details"]["causes"][0]["reason"] == "FieldValueForbidden"
+    assert reader.groups_read == 1
+    assert webhook.identity(VACANT_SECONDS) == (0, hosts - 1)
+    assert reader.groups_read == 1
+
+
+def test_a_quota_that_lets_half_of_a_slice_pass_never_leaves_two_halves() -> None:
+    """A pod is refused after us, again and again, and then let in: the slice is completed, no
+    second one is begun.
+    """
+    webhook = Webhook(1, 4, Reader())
+    taken: list[tuple[int, int]] = []
+    now = 0.0
+    while len(taken) < 4:
+        answer = webhook.create(now)
+        quota = 2 if now < 100 else 4
+        if answer["allowed"] and len(taken) < quota:
+            replica, host = identity_in(answer)
+            taken.append((replica, host))
+            webhook.holds(HostIdentity(replica, host, "tpu-x"))
+        now += 1.0 + now
+        assert now < 10_000
+    assert sorted(taken) == [(0, 0), (0, 1), (0, 2), (0, 3)]
+
+
+def test_nobody_is_asked_while_a_desired_identity_is_free_or_the_pod_has_its_identity() -> None:
+    reader = Reader()
+    webhook = Webhook(2, 2, reader)
+    webhook.holds(HostIdentity(5, 0, "tpu-x"))
+    assert webhook.identity() == (5, 1)
+    assert webhook.identity() == (0, 0)
+    assert webhook.create(pod=a_pod("new", HostIdentity(9, 0, "tpu-z")))["allowed"]
+    assert reader.groups_read == 0
+
+
+def test_without_a_cluster_to_ask_the_replica_is_opened() -> None:
+    webhook = Webhook(1)
+    assert [webhook.identity(), webhook.identity(), webhook.identity()] == [(0, 0), (1, 0), (2, 0)]
+
+
+def test_a_cluster_that_is_not_known_is_read_and_then_its_group_if_it_looks_full() -> None:
+    reader = Reader()
+    webhook = Webhook(0, reader=reader)
+    full = webhook.clusters
+    webhook.clusters.remove("default", "ray", "uid-of-ray")
+    reader.finds = lambda: full.put(facts_of(cluster_of(0, 1)))
+    assert webhook.identity() == (0, 0)
+    assert [reader.clusters_read, reader.groups_read] == [1, 1]
+
+
+def test_a_cluster_that_cannot_be_asked_is_no_denial_and_nothing_is_recorded() -> None:
+    def fail() -> None:
+        raise ClusterUnreadable
+
+    webhook = Webhook(1, reader=Reader(fail))
+    webhook.holds(HostIdentity(0, 0, ""))
+    with pytest.raises(ClusterUnreadable):
+        webhook.create()
+    webhook.members.remove("pod-0-0")
+    assert webhook.identity() == (0, 0)
+
+
+def test_with_a_watch_that_lags_behind_a_replaced_pod_gets_the_identity_of_the_one_before() -> None:
+    async def story() -> None:
+        async with FakeApi().serving() as api, following(api) as f:
+            handler = PodHandler(f.clusters, Lists().identities(f.members))
+            mutation = Mutation(handler, f.state.reader)
+            api.put(RAYCLUSTERS, a_raycluster(replicas=1, numOfHosts=2))
+            for host in range(2):
+                api.put(PODS, a_pod(f"pod-{host}", HostIdentity(0, host, "tpu-x")))
+            await eventually(
+                lambda: len(f.members) == 2 and len(f.clusters) == 1 and api.watching == 2
+            )
+            api.mute()
+            api.delete(PODS, "pod-1")
+            before = api.count("list")
+            assert identity_in(await create(mutation)) == (0, 1)
+            assert api.count("list") == before + 1
+            answers = await asyncio.gather(*(create(mutation) for _ in range(10)))
+            assert not any(answer["allowed"] for answer in answers)
+            assert api.count("list") == before + 2
+
+    asyncio.run(story())

@@ -1,0 +1,286 @@
+"""A certificate in files: rotation while serving, and rejected pairs."""
+
+import asyncio
+import ssl
+import threading
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import get_args
+
+import httpx
+import pytest
+from cryptography.hazmat.primitives import serialization
+
+from tests.harness.listener import (
+    REFUSED,
+    Listener,
+    ask,
+    authority,
+    serial,
+    server_pair,
+    trusting,
+    until,
+    write,
+)
+from webhook.certs.certificate_watcher import CertificateFiles, CertificateWatcher
+from webhook.certs.context import CIPHERS, CertificateError, SwappingContext
+from webhook.certs.issue import Pair
+from webhook.config.configuration import CipherSuite
+
+VERSIONS = [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]
+
+
+def test_a_new_pair_is_served_without_one_failed_request(tmp_path: Path) -> None:
+    signer = authority()
+    pairs = [server_pair(signer) for _ in range(6)]
+    write(tmp_path, pairs[0])
+    with Listener(tmp_path) as listener:
+        until(lambda: listener.watcher.loads == 1)
+        load = Load(listener.port, signer)
+        for number, pair in enumerate(pairs[1:], 2):
+            write(tmp_path, pair)
+            until(lambda number=number: listener.watcher.loads == number)  # type: ignore[misc]  # a default binds it
+            load.wait_for_more()
+        answered, failures = load.end()
+        assert ask(listener.port, trusting(signer))[0] == serial(pairs[-1])
+    assert failures == []
+    assert answered > 5 * len(pairs)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("name", ["localhost", None])
+def test_every_handshake_gets_the_newest_pair(
+    tmp_path: Path, version: ssl.TLSVersion, name: str | None
+) -> None:
+    signer = authority()
+    first, second = server_pair(signer), server_pair(signer)
+    write(tmp_path, first)
+    with Listener(tmp_path) as listener:
+        until(lambda: listener.watcher.loads)
+        assert ask(listener.port, trusting(signer, version), name=name)[0] == serial(first)
+        write(tmp_path, second)
+        until(lambda: listener.watcher.loads == 2)
+        assert ask(listener.port, trusting(signer, version), name=name)[0] == serial(second)
+
+
+def test_tls_1_1_is_refused(tmp_path: Path) -> None:
+    signer = authority()
+    write(tmp_path, server_pair(signer))
+    context = trusting(signer)
+    context.set_ciphers("DEFAULT:@SECLEVEL=0")
+    with pytest.warns(DeprecationWarning, match="TLSv1_1"):
+        context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_1
+    with Listener(tmp_path) as listener:
+        until(lambda: listener.watcher.loads)
+        with pytest.raises(ssl.SSLError):
+            ask(listener.port, context)
+
+
+def test_the_minimum_version_is_a_setting(tmp_path: Path) -> None:
+    signer = authority()
+    write(tmp_path, server_pair(signer))
+    with Listener(tmp_path, context=SwappingContext(min_version="VersionTLS13")) as listener:
+        until(lambda: listener.watcher.loads)
+        assert ask(listener.port, trusting(signer, ssl.TLSVersion.TLSv1_3))
+        with pytest.raises(ssl.SSLError):
+            ask(listener.port, trusting(signer, ssl.TLSVersion.TLSv1_2))
+
+
+def test_cipher_suites_of_tls_1_2_are_a_setting(tmp_path: Path) -> None:
+    signer = authority()
+    write(tmp_path, server_pair(signer))
+    allowed = SwappingContext(cipher_suites=["TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256"])
+    client = trusting(signer, ssl.TLSVersion.TLSv1_2)
+    with Listener(tmp_path, context=allowed) as listener:
+        until(lambda: listener.watcher.loads)
+        assert ask(listener.port, client)
+        client.set_ciphers("ECDHE-ECDSA-AES128-GCM-SHA256")
+        with pytest.raises(ssl.SSLError):
+            ask(listener.port, client)
+
+
+def test_every_cipher_suite_of_the_settings_has_a_name_of_openssl() -> None:
+    assert set(get_args(CipherSuite)) == set(CIPHERS)
+    names = {each["name"] for each in SwappingContext().listening.get_ciphers()}
+    assert set(CIPHERS.values()) <= names
+
+
+def test_without_a_certificate_handshakes_are_refused_until_one_is_there(tmp_path: Path) -> None:
+    signer = authority()
+    with Listener(tmp_path) as listener:
+        until(lambda: listener.watcher.problem)
+        with pytest.raises(REFUSED):
+            ask(listener.port, trusting(signer))
+        assert not listener.context.valid(0)
+        write(tmp_path, server_pair(signer))
+        until(lambda: listener.watcher.loads)
+        assert ask(listener.port, trusting(signer))[1].startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "mismatched",
+        "truncated certificate",
+        "truncated key",
+        "empty",
+        "missing",
+        "expired",
+        "not valid yet",
+    ],
+)
+def test_an_unusable_pair_is_kept_out_reported_once_and_healed(
+    tmp_path: Path, fault: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    signer = authority()
+    good, other = server_pair(signer), server_pair(signer)
+    write(tmp_path, good)
+    with Listener(tmp_path) as listener:
+        until(lambda: listener.watcher.loads)
+        spoil(tmp_path, fault, other, signer)
+        until(lambda: listener.watcher.problem)
+        for version in VERSIONS:
+            for _ in range(3):
+                assert ask(listener.port, trusting(signer, version))[0] == serial(good)
+        assert str(tmp_path / "tls.crt") in listener.watcher.problem
+        errors = [each.message for each in caplog.records if each.levelname == "ERROR"]
+        assert len(set(errors)) == len(errors) > 0
+        write(tmp_path, good)
+        until(lambda: not listener.watcher.problem)
+        write(tmp_path, other)
+        until(lambda: listener.watcher.loads == 2)
+        assert ask(listener.port, trusting(signer))[0] == serial(other)
+
+
+def spoil(directory: Path, fault: str, other: Pair, signer: Pair) -> None:
+    """Bring the pair in a directory into a state that cannot be served."""
+    if fault == "mismatched":
+        (directory / "tls.crt").write_bytes(other.certificate)
+    elif fault == "truncated certificate":
+        (directory / "tls.crt").write_bytes(other.certificate[:200])
+    elif fault == "truncated key":
+        (directory / "tls.key").write_bytes(other.key[:80])
+    elif fault == "empty":
+        (directory / "tls.crt").write_bytes(b"")
+    elif fault == "missing":
+        (directory / "tls.crt").unlink()
+    elif fault == "expired":
+        write(directory, server_pair(signer, datetime.now(UTC) - timedelta(days=2)))
+    else:
+        write(directory, server_pair(signer, datetime.now(UTC) + timedelta(hours=1)))
+
+
+def test_a_pair_that_is_not_valid_yet_is_served_from_the_first_moment_of_its_time(
+    tmp_path: Path,
+) -> None:
+    signer = authority()
+    now = datetime.now(UTC).replace(microsecond=0)
+    good, later = server_pair(signer), server_pair(signer, now + timedelta(minutes=60))
+    context, clock = SwappingContext(), [now.timestamp()]
+    files = CertificateFiles(tmp_path / "tls.crt", tmp_path / "tls.key")
+    keeper = CertificateWatcher(files, context, clock=lambda: clock[0])
+
+    def poll(pair: Pair, minutes: float) -> None:
+        write(tmp_path, pair)
+        clock[0] = (now + timedelta(minutes=minutes)).timestamp()
+        asyncio.run(keeper.poll())
+
+    poll(good, 0)
+    served = context.expires
+    poll(later, 10)
+    poll(later, 54)  # certificates are valid 5 minutes before they are issued
+    assert (context.expires, keeper.loads) == (served, 1)
+    start = f"{now + timedelta(minutes=55):%Y-%m-%d %H:%M}"
+    assert keeper.problem.endswith(
+        f": the certificate is valid from {start} UTC; it is served then"
+    )
+    poll(later, 56)
+    assert (context.expires > served, keeper.loads) == (True, 2)
+
+
+def test_a_pair_that_is_not_valid_yet_is_not_ready_where_there_is_no_other() -> None:
+    context, now = SwappingContext(), datetime.now(UTC).replace(microsecond=0)
+    context.load(server_pair(authority(), now + timedelta(minutes=60)))
+    minutes = [(now + timedelta(minutes=each)).timestamp() for each in (0, 54, 56)]
+    assert [context.valid(each) for each in minutes] == [False, False, True]
+
+
+def test_an_expired_pair_is_served_when_there_is_no_better_and_is_not_valid(tmp_path: Path) -> None:
+    signer = authority()
+    write(tmp_path, server_pair(signer, datetime.now(UTC) - timedelta(days=2)))
+    with Listener(tmp_path) as listener:
+        until(lambda: listener.watcher.loads)
+        assert not listener.context.valid(datetime.now(UTC).timestamp())
+        with pytest.raises(ssl.SSLCertVerificationError, match="expired"):
+            ask(listener.port, trusting(signer))
+
+
+def test_a_symlink_swap_as_kubelet_does_it_is_seen_as_one_change(tmp_path: Path) -> None:
+    signer = authority()
+    first, second = server_pair(signer), server_pair(signer)
+    mount(tmp_path, "..2026_01", first)
+    for name in ("tls.crt", "tls.key"):
+        (tmp_path / name).symlink_to(Path("..data") / name)
+    with Listener(tmp_path) as listener:
+        until(lambda: listener.watcher.loads)
+        mount(tmp_path, "..2026_02", second)
+        until(lambda: listener.watcher.loads == 2)
+        assert ask(listener.port, trusting(signer))[0] == serial(second)
+        assert listener.watcher.problem == ""
+
+
+def mount(directory: Path, version: str, pair: Pair) -> None:
+    """Write a version of a Secret beside the others, and move `..data` to it."""
+    write(directory / version, pair)
+    (directory / "..data_tmp").symlink_to(version)
+    (directory / "..data_tmp").rename(directory / "..data")
+
+
+def test_an_encrypted_key_is_refused_with_what_to_do() -> None:
+    pair = server_pair(authority())
+    key = serialization.load_pem_private_key(pair.key, None)
+    sealed = serialization.BestAvailableEncryption(b"secret")
+    encrypted = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, sealed
+    )
+    with pytest.raises(CertificateError, match="without a password"):
+        SwappingContext().load(Pair(pair.certificate, encrypted))
+
+
+class Load:
+    """Clients that ask all the time: one on a connection that is kept, one on a new connection each
+    time.
+    """
+
+    def __init__(self, port: int, signer: Pair) -> None:
+        self._url = f"https://localhost:{port}/"
+        self._signer = signer
+        self._answers: list[str] = []  # two threads count: they must not overwrite each other
+        self._failures: list[str] = []
+        self._stop = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._ask, args=[fresh]) for fresh in (False, True)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def wait_for_more(self) -> None:
+        """Wait until some more requests are answered."""
+        wanted = len(self._answers) + 10
+        until(lambda: len(self._answers) >= wanted or self._failures != [])
+
+    def end(self) -> tuple[int, list[str]]:
+        """Stop, and return how many requests were answered and what failed."""
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+        return self._answers.count("ok"), self._failures
+
+    def _ask(self, fresh: bool) -> None:  # noqa: FBT001 - a thread's argument
+        limits = httpx.Limits(max_keepalive_connections=0 if fresh else 1)
+        with httpx.Client(verify=trusting(self._signer), limits=limits) as client:
+            while not self._stop.is_set():
+                try:
+                    self._answers.append(client.get(self._url).text)
+                except httpx.HTTPError as error:
+                    self._failures.append(repr(error))

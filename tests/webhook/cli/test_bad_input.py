@@ -1,0 +1,203 @@
+"""Invalid input: the message names the problem and the fix, and the exit status is 2."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.builders import a_cluster, a_pod
+from tests.harness.running import At, Run, Write
+from tests.harness.scenes import Object, Scene, llama
+from webhook.api import names
+from webhook.manifest.kuberay_pods import MOST_PODS
+
+
+def refused(run: Run, *arguments: object) -> str:
+    """Return the error of a command that ends with 2."""
+    status, out, err = run(*arguments)
+    assert (status, out) == (2, "")
+    return err
+
+
+def an_object(kind: str, spec: object, **meta: object) -> Object:
+    return {
+        "apiVersion": "ray.io/v1",
+        "kind": kind,
+        "metadata": {"name": "x", **meta},
+        "spec": spec,
+    }
+
+
+POD = "apiVersion: v1\nkind: Pod\n"
+CLUSTER = "apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {name: c}\n"
+
+
+def with_group(group: str) -> str:
+    """Return the text of a RayCluster with one worker group, given in YAML."""
+    return f"{CLUSTER}spec:\n  workerGroupSpecs:\n  - {group}\n"
+
+
+@pytest.mark.parametrize(("document", "said"), [
+    (an_object("RayJob", 7), "RayJob x: spec: expected a map, found an integer"),
+    (an_object("RayCronJob", {"jobTemplate": []}),
+     "RayCronJob x: spec.jobTemplate: expected a map, found a list"),
+    (an_object("RayService", {"rayClusterConfig": "text"}),
+     "RayService x: spec.rayClusterConfig: expected a map, found a string"),
+    (an_object("RayJob", {}, labels=5), "metadata.labels: expected a map, found an integer"),
+    (an_object("RayCluster", {}, name=None), "metadata.name: set it"),
+    (f"{POD}metadata:\nspec: {{containers: []}}\n", "given.yaml:3: Pod"),
+    (f"{POD}metadata: word\n", "given.yaml:3: Pod"),
+    (f"{POD}metadata:\n  labels: [a]\n", "given.yaml:4: Pod"),
+    (with_group("{groupName: g, numOfHosts: two}"),
+     "given.yaml:6: RayCluster c: spec.workerGroupSpecs[0].numOfHosts: expected an integer"),
+    (f"{CLUSTER}spec:\n  headGroupSpec: word\n",
+     "given.yaml:5: RayCluster c: spec.headGroupSpec: expected a map"),
+    (with_group("{groupName: g, replicas: 1, template: word}"),
+     "given.yaml:6: RayCluster c: spec.workerGroupSpecs[0].template: expected a map"),
+    (with_group("{template: {spec: {containers: [1]}}}"),
+     "given.yaml:6: RayCluster c: spec.workerGroupSpecs[0].template.spec.containers[0]: "),
+    (with_group("{template: {spec: {containers: [{env: [1]}]}}}"),
+     "given.yaml:6: RayCluster c: spec.workerGroupSpecs[0].template.spec.containers[0].env[0]: "),
+])  # fmt: skip
+def test_an_object_of_a_wrong_shape_is_named_with_line_and_field(
+    document: Object | str, said: str, run: Run, write: Write
+) -> None:
+    error = refused(run, "preview", write(document))
+    assert said in error
+    assert error.count("\n") == 1
+
+
+def test_a_pod_in_the_state_with_a_part_of_an_identity_is_named(run: Run, write: Write) -> None:
+    odd = a_pod().worker("g").of("c").label(names.LABEL_HOST_INDEX, "0").build()
+    odd["metadata"] |= {"name": "odd", "uid": "odd"}
+    state = write(a_cluster("c").group("g", hosts=2).build(), odd, name="state.yaml")
+    pod = write(a_pod().worker("g").of("c").build())
+    error = refused(run, "preview", pod, "--state", state)
+    assert error.startswith(f"ray-webhook preview: {state}:")
+    assert ": Pod odd:" in error
+
+
+@pytest.mark.parametrize("replicas", [2_000_000_000, 10**23])
+def test_more_pods_than_a_cluster_has_are_refused(replicas: int, run: Run, write: Write) -> None:
+    error = refused(run, "preview", write(llama(replicas).build()))
+    assert "RayCluster llama: spec.workerGroupSpecs: 8" in error
+    assert f"at most {MOST_PODS}: lower replicas" in error
+
+
+def test_a_change_to_more_pods_than_a_cluster_has_is_a_change_of_a_field(
+    at: At, write: Write
+) -> None:
+    live = {"/apis/ray.io/v1/namespaces/team/rayclusters/llama": llama().build()}
+    file = write(llama(2_000_000_000).build())
+    ended = at(Scene(), "diff", file, change=lambda server: server.answers.update(live))
+    assert (ended.status, "replicas: 2 -> 2000000000" in ended.out) == (1, True)
+
+
+@pytest.mark.parametrize("command", ["preview", "diff"])
+def test_a_file_has_to_be_named(command: str, run: Run) -> None:
+    assert "name at least one file" in refused(run, command)
+
+
+@pytest.mark.parametrize("name", [None, 5])
+def test_an_object_without_a_name_cannot_be_compared(name: object, run: Run, write: Write) -> None:
+    error = refused(run, "diff", write(an_object("RayJob", {}, name=name)))
+    assert "metadata.name: set it, to find the object in the cluster" in error
+
+
+def test_a_file_without_ray_objects_is_named(run: Run, write: Write) -> None:
+    file = write({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}})
+    error = refused(run, "diff", file)
+    assert f"{file}: no Ray object in it: give one of RayCluster, RayJob" in error
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"a: [1", "cannot be read as a kubeconfig: while parsing a flow sequence"),
+        (b"", "it is not a map of YAML"),
+        (b"text", "it is not a map of YAML"),
+        (b"\xff\xfe\x00", "'utf-8' codec can't decode byte 0xff in position 0"),
+        (None, "Is a directory"),
+    ],
+)
+def test_an_invalid_kubeconfig_is_named(
+    content: bytes | None, said: str, tmp_path: Path, run: Run
+) -> None:
+    file = tmp_path / "kubeconfig"
+    if content is None:
+        file.mkdir()
+    else:
+        file.write_bytes(content)
+    error = refused(run, "status", "--kubeconfig", file)
+    assert said in error
+    assert "name another with --kubeconfig or KUBECONFIG" in error
+
+
+def test_a_kubeconfig_with_a_duplicate_key_is_read_as_by_kubectl(at: At, tmp_path: Path) -> None:
+    def change(_server: object) -> None:
+        file = tmp_path / "kubeconfig"
+        file.write_text(file.read_text().replace('"kind"', '"kind": "Config", "kind"'))
+
+    ended = at(Scene(), "status", change=change)
+    assert (ended.status, ended.err) == (0, "")
+
+
+@pytest.mark.parametrize("port", ["65536", "99999999999", "-1", "x", "1.5"])
+def test_an_invalid_port_is_refused(port: str, run: Run) -> None:
+    error = refused(run, "dashboard", f"--port={port}")
+    assert f"'{port}' is not a port from 0 to 65535" in error
+
+
+@pytest.mark.parametrize("span", ["9" * 400, "9" * 5000, "1d", "soon", ""])
+def test_an_invalid_time_is_refused(span: str, run: Run) -> None:
+    error = refused(run, "check", f"--wait={span}")
+    assert f"{span!r} is not a time: write 90s, 2m or 1h" in error
+
+
+def test_a_baseline_that_is_a_folder_is_named(tmp_path: Path, run: Run, write: Write) -> None:
+    error = refused(run, "validate", write({}), "--baseline", tmp_path)
+    assert f"--baseline {tmp_path}: Is a directory; make one" in error
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("profiles: {f: {A: 5}}", "setting profiles.f.A is 5, and has to be text"),
+        ("profiles: {f: [a]}", "setting profiles.f is ['a'], and has to be a map"),
+        ("devices: {X: nvidia.com/gpu}", "setting devices.X is 'nvidia.com/gpu', and has to be a"),
+        ("devices: {X: [5]}", "setting devices.X.0 is 5, and has to be text"),
+    ],
+)
+def test_a_wrong_type_inside_a_map_of_settings_is_named(
+    setting: str, said: str, run: Run, write: Write
+) -> None:
+    head = {"apiVersion": "config.ray-webhook.dev/v1alpha1", "kind": "Configuration"}
+    assert said in refused(run, "settings", "check", write(head | yaml.safe_load(setting)))
+
+
+def run_with(closed: int, *arguments: object) -> tuple[int, str]:
+    """Return exit status and errors of a process that has a standard stream closed."""
+    script = f"import os, sys; os.close({closed}); os.execv(sys.executable, sys.argv[1:])"
+    program = [sys.executable, "-m", "webhook.cli.main", *map(str, arguments)]
+    ended = subprocess.run(
+        [sys.executable, "-c", script, *program], capture_output=True, text=True, check=False
+    )
+    return ended.returncode, ended.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("explain", "rule", "tpu-topology-mismatch"), ("completion", "bash"), ("validate",)],
+)
+def test_a_closed_output_changes_no_exit_status(arguments: Sequence[str], write: Write) -> None:
+    file = [write(llama().build())] if arguments == ("validate",) else []
+    assert run_with(1, *arguments, *file)[0] == 0
+
+
+@pytest.mark.parametrize("command", ["preview", "diff"])
+def test_a_closed_input_is_an_empty_one(command: str) -> None:
+    status, error = run_with(0, command, "-f", "-")
+    assert (status, "<stdin>: no Ray object" in error) == (2, True)

@@ -1,0 +1,869 @@
+"""`ray-webhook validate`: output, line numbers and exit codes."""
+
+import io
+import json
+import os
+import re
+import sys
+import tracemalloc
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from tests import ROOT
+from tests.harness.own_process import alone
+from tests.harness.ray_objects import a_cluster, a_job, a_service
+from tests.harness.running import At, Run, Write
+from tests.harness.scenes import Scene
+from tests.harness.served import Server
+from webhook.cli.file_checks import CHUNK, check_files
+from webhook.config.configuration import Settings, Validation
+from webhook.config.settings_file import SECTIONS, RulesOfFile
+from webhook.manifest.yaml_values import DuplicateKey
+from webhook.validation.finding import Finding
+from webhook.validation.rule_settings import RuleSettings
+from webhook.validation.rules import RULES
+from webhook.validation.ruleset import check_file
+
+BROKEN = """\
+# A cluster that cannot work.
+apiVersion: ray.io/v1
+kind: RayCluster
+metadata:
+  name: demo
+spec:
+  headGroupSpec:
+    template:
+      spec:
+        containers: [{name: ray, image: "ray:1"}]
+  workerGroupSpecs:
+  - groupName: workers
+    numOfHosts: 0
+    replicas: 99
+    maxReplicas: 10
+    template:
+      spec:
+        containers: [{name: ray, image: "ray:1"}]
+"""
+WARNED = BROKEN.replace("numOfHosts: 0", "numOfHosts: 1")
+CLEAN = WARNED.replace("replicas: 99", "replicas: 9")
+
+GROUP = "spec.workerGroupSpecs[0]"
+SETTINGS = "apiVersion: config.ray-webhook.dev/v1alpha1\nkind: Configuration\n"
+
+
+@pytest.fixture
+def validate(run: Run) -> Run:
+    """Run the command."""
+    return partial(run, "validate")
+
+
+def test_findings_are_printed_with_their_line_and_fail_the_command(
+    validate: Run, write: Write
+) -> None:
+    path = write(BROKEN)
+    status, out, err = validate("-f", path)
+    assert status == 1
+    assert out.splitlines() == [
+        (
+            f"{path}:13: deny num-of-hosts-invalid {GROUP}.numOfHosts: "
+            'worker group "workers": numOfHosts is 0: write 1 to 4096'
+        ),
+        (
+            f"{path}:14: warn replicas-out-of-bounds {GROUP}.replicas: "
+            'worker group "workers": replicas is 99, so KubeRay takes 10: write 0 to 10, '
+            "or change the bounds"
+        ),
+    ]
+    assert err == "1 error, 1 warning in 1 object\n"
+
+
+def test_the_only_allowed_number_of_replicas_is_no_range(validate: Run, write: Write) -> None:
+    fixed = CLEAN.replace("maxReplicas: 10", "minReplicas: 2\n    maxReplicas: 2")
+    said = "replicas is 9, so KubeRay takes 2: write 2, or change the bounds"
+    assert said in validate(write(fixed)).out
+
+
+@pytest.mark.parametrize(("text", "strict", "status"), [
+    (CLEAN, False, 0), (CLEAN, True, 0), (WARNED, False, 0), (WARNED, True, 1), (BROKEN, False, 1),
+])  # fmt: skip
+def test_the_exit_status_tells_denials_and_if_strict_warnings(
+    validate: Run, write: Write, text: str, *, strict: bool, status: int
+) -> None:
+    assert validate(write(text), *["--strict"] * strict).status == status
+
+
+def lines_of(out: str) -> list[int]:
+    """Return the line of each finding."""
+    return [int(line.split(":")[1]) for line in out.splitlines()]
+
+
+def test_other_kinds_are_skipped_and_counted(validate: Run, write: Write) -> None:
+    path = write(f"apiVersion: v1\nkind: Pod\n---\n# nothing\n---\njust: values\n---\n{CLEAN}")
+    said = "0 errors, 0 warnings in 1 object; 2 other objects skipped\n"
+    assert validate(path) == (0, "", said)
+
+
+ITEM = "".join(f"  {line}\n" for line in BROKEN.splitlines()[1:])[2:]
+
+
+@pytest.mark.parametrize(("text", "lines"), [
+    (f"kind: Other\n---\n{BROKEN}---\n{BROKEN}", [15, 16, 34, 35]),
+    (f"apiVersion: v1\nkind: List\nitems:\n- {ITEM}- {ITEM}", [15, 16, 32, 33]),
+    (f"apiVersion: v1\nkind: RayClusterList\nitems:\n- {ITEM}- {ITEM}", [15, 16, 32, 33]),
+], ids=["documents", "List", "RayClusterList"])  # fmt: skip
+def test_findings_have_the_line_in_the_file(
+    validate: Run, write: Write, text: str, lines: list[int]
+) -> None:
+    assert lines_of(validate(write(text)).out) == lines
+
+
+def test_directories_are_searched_for_yaml_and_json(
+    validate: Run, write: Write, tmp_path: Path
+) -> None:
+    found = [
+        write(BROKEN, name="b.yml"),
+        write(json.dumps(yaml.safe_load(BROKEN)), name="s/a.json"),
+    ]
+    for name in ("notes.txt", ".hidden/c.yaml"):
+        write(BROKEN, name=name)
+    status, out, _ = validate(tmp_path)
+    assert status == 1
+    assert {line.split(":")[0] for line in out.splitlines()} == {*map(str, found)}
+
+
+def test_a_pipe_is_read_once(validate: Run) -> None:
+    reader, writer = os.pipe()
+    os.write(writer, BROKEN.encode())
+    os.close(writer)
+    status, out, _ = validate(f"/dev/fd/{reader}")
+    os.close(reader)
+    assert (status, " deny " in out) == (1, True)
+
+
+def test_standard_input_is_read_for_a_dash(validate: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(BROKEN.encode())))
+    status, out, _ = validate("-")
+    assert (status, out.startswith("<stdin>:13: deny")) == (1, True)
+
+
+def test_json_has_lines_too_and_may_have_tabs_and_surrogates(validate: Run, write: Write) -> None:
+    value = yaml.safe_load(BROKEN)
+    value["metadata"]["annotations"] = {"smile": "\U0001f600", "path": "a\\b/c"}
+    path = write(json.dumps(value, indent="\t"), name="cluster.json")
+    (line,) = (n for n, text in enumerate(path.read_text().splitlines(), 1) if "numOfHosts" in text)
+    assert validate(path).out.startswith(f"{path}:{line}: deny num-of-hosts-invalid")
+
+
+def test_a_field_that_is_missing_is_reported_at_what_should_have_it(
+    validate: Run, write: Write
+) -> None:
+    path = write(CLEAN.replace("spec:\n  head", "spec:\n  enableInTreeAutoscaling: yes\n  head"))
+    lines = path.read_text().splitlines()
+    out = validate(path).out.splitlines()
+    assert [line.split(" ")[2] for line in out] == ["cpu-unknown", "cpu-unknown"]
+    for line in out:
+        assert "containers" in lines[int(line.split(":")[1]) - 1]
+
+
+def test_a_field_behind_an_alias_or_a_merge_is_reported_where_it_is_written(
+    validate: Run, write: Write
+) -> None:
+    path = write("""\
+apiVersion: ray.io/v1
+kind: RayCluster
+metadata: {name: demo}
+spec:
+  headGroupSpec: &group
+    rayStartParams:
+      num_cpus: "0"
+    template: &template
+      spec:
+        containers: [{name: ray, image: "ray:1"}]
+  workerGroupSpecs:
+  - <<: *group
+    groupName: merged
+  - groupName: aliased
+    numOfHosts: 0
+    template: *template
+    <<: {rayStartParams: {oops: "1"}, numOfHosts: 7}
+""")
+    assert [
+        line.split(" ")[0].split(":")[1] + " " + line.split(" ")[3]
+        for line in validate(path).out.splitlines()
+    ] == [
+        "7 spec.headGroupSpec.rayStartParams[num_cpus]:",
+        "7 spec.workerGroupSpecs[0].rayStartParams[num_cpus]:",
+        "15 spec.workerGroupSpecs[1].numOfHosts:",
+        "17 spec.workerGroupSpecs[1].rayStartParams[oops]:",
+    ]
+
+
+def test_aliases_that_explode_are_refused(validate: Run, write: Write) -> None:
+    bomb = "a0: &a0 [x]\n" + "".join(
+        f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 40)
+    )
+    assert validate(write(bomb)).status == 2
+
+
+def test_a_file_that_cannot_be_read_keeps_no_other_from_being_checked(
+    validate: Run, write: Write
+) -> None:
+    wrong, other = write("a: [1\n", name="wrong.yaml"), write(BROKEN)
+    status, out, err = validate(wrong, "none.yaml", other)
+    assert status == 2
+    assert [line.partition(": ")[0] for line in err.splitlines()[:2]] == [f"{wrong}:2", "none.yaml"]
+    assert f"{other}:13" in out
+
+
+def test_unknown_rules_and_gates_are_errors(validate: Run, write: Write) -> None:
+    rules = ("--rule", "no-such-rule=off", "--rule", "tpu-topology-mismach=off")
+    gates = ("--gate", "RayClusterMTLS=perhaps", "--gate", "RayClusterMTL=true")
+    status, _, err = validate(write(CLEAN), *rules, *gates)
+    assert (status, len(err.splitlines())) == (2, 4)
+    assert "did you mean tpu-topology-mismatch?" in err
+    assert "did you mean RayClusterMTLS?" in err
+
+
+def test_rules_and_gates_can_be_set(validate: Run, write: Write) -> None:
+    path = write(BROKEN)
+    assert validate(
+        path, "--rule", "num-of-hosts-invalid=off", "--rule", "replicas-out-of-bounds=off"
+    )[:2] == (0, "")
+    gated = write(
+        json.dumps(a_cluster().spec(tlsOptions={"enabled": True}).build()), name="gated.json"
+    )
+    status, out, _ = validate(gated)
+    assert (status, "warn feature-gate-off" in out) == (0, True)
+    assert validate(gated, "--gate", "RayClusterMTLS=false").status == 1
+    status, out, _ = validate(gated, "--gate", "RayClusterMTLS=true")
+    assert (status, "feature-gate-off" in out) == (0, False)
+
+
+def test_json_output_has_every_finding(validate: Run, write: Write) -> None:
+    path = write(BROKEN)
+    first, _ = json.loads(validate(path, "-o", "json").out)
+    assert first == {
+        "file": str(path),
+        "line": 13,
+        "level": "deny",
+        "rule": "num-of-hosts-invalid",
+        "path": f"{GROUP}.numOfHosts",
+        "message": 'worker group "workers": numOfHosts is 0: write 1 to 4096',
+    }
+    assert json.loads(validate(write(CLEAN), "-o", "json").out) == []
+
+
+def test_github_output_is_one_workflow_command_a_finding(validate: Run, write: Write) -> None:
+    path = write(BROKEN, name="50%,a:b.yaml")
+    out = validate(path, "-o", "github").out.splitlines()
+    escaped = str(path).replace("%", "%25").replace(",", "%2C").replace(":", "%3A")
+    assert out[0].startswith(
+        "::error "
+        f"file={escaped},line=13,title=num-of-hosts-invalid::spec.workerGroupSpecs[0].numOfHosts: "
+        'worker group "workers": numOfHosts is 0: '
+    )
+    assert out[1].startswith(f"::warning file={escaped},line=14,title=replicas-out-of-bounds::")
+
+
+def test_sarif_output_is_what_code_scanning_reads(validate: Run, write: Write) -> None:
+    path = write(BROKEN, name="a b.yaml")
+    log: Any = json.loads(validate(path, "-o", "sarif").out)
+    (run_,) = log["runs"]
+    rules = run_["tool"]["driver"]["rules"]
+    assert [rule["id"] for rule in rules] == [rule.id for rule in RULES]
+    assert {rule["defaultConfiguration"]["level"] for rule in rules} == {"error", "warning"}
+    assert all(rule["shortDescription"]["text"] for rule in rules)
+    first = run_["results"][0]
+    assert re.fullmatch("[0-9a-f]{64}", first.pop("partialFingerprints")["fileRulePath/v1"])
+    assert rules[first["ruleIndex"]]["id"] == first["ruleId"] == "num-of-hosts-invalid"
+    where, said = f"{GROUP}.numOfHosts", 'worker group "workers": numOfHosts is 0: write 1 to 4096'
+    place = {
+        "artifactLocation": {"uri": str(path).replace(" ", "%20")},
+        "region": {"startLine": 13},
+    }
+    assert first == {
+        "ruleId": "num-of-hosts-invalid",
+        "ruleIndex": first["ruleIndex"],
+        "level": "error",
+        "message": {"text": f"{where}: {said}"},
+        "locations": [
+            {"physicalLocation": place, "logicalLocations": [{"fullyQualifiedName": where}]}
+        ],
+    }
+
+
+SARIF_SCHEMA = json.loads((Path(__file__).parent / "sarif-2.1.0-rtm.5.json").read_text())
+
+
+def test_sarif_output_is_what_its_schema_says_and_names_files_as_a_repository_does(
+    validate: Run, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    twice = f"{BROKEN}---\n{BROKEN}"
+    status, out, _ = validate(write(twice), write("a: [1\n", name="not.yaml"), "-o", "sarif")
+    log: Any = json.loads(out)
+    jsonschema.Draft4Validator(SARIF_SCHEMA).validate(log)
+    assert status == 2
+    (run_,) = log["runs"]
+    places = [each["locations"][0]["physicalLocation"] for each in run_["results"]]
+    assert {each["artifactLocation"]["uri"] for each in places} == {"given.yaml"}
+    prints = [each["partialFingerprints"]["fileRulePath/v1"] for each in run_["results"]]
+    assert len(set(prints)) == len(prints) == 4
+    assert any("helpUri" in rule for rule in run_["tool"]["driver"]["rules"])
+    (invocation,) = run_["invocations"]
+    assert invocation["executionSuccessful"] is False
+    error, warning = invocation["toolExecutionNotifications"]
+    place = error["locations"][0]["physicalLocation"]
+    assert (error["level"], place["artifactLocation"]["uri"]) == ("error", "not.yaml")
+    assert warning["level"] == "warning", "two objects of one name"
+
+
+def test_a_finding_keeps_its_fingerprint_when_lines_move(validate: Run, write: Write) -> None:
+    def prints(text: str) -> list[str]:
+        results = json.loads(validate(write(text), "-o", "sarif").out)["runs"][0]["results"]
+        return [each["partialFingerprints"]["fileRulePath/v1"] for each in results]
+
+    assert prints(BROKEN) == prints(f"# moved\n\n{BROKEN}")
+
+
+SERVICE = """\
+apiVersion: ray.io/v1
+kind: RayService
+metadata:
+  name: demo
+spec:
+  rayClusterConfig: {headGroupSpec: {template: {spec: {containers: [{name: ray, image: "ray:1"}]}}}}
+  serveConfigV2: @
+    applications:
+    - name: fruit
+
+      import_path: fruit
+"""
+
+
+@pytest.mark.parametrize(("style", "line"), [("|", 11), ("|-", 11), (">", 7)])
+def test_a_finding_within_a_text_has_the_line_in_the_file(
+    validate: Run, write: Write, style: str, line: int
+) -> None:
+    path = write(SERVICE.replace("@", style))
+    status, out, _ = validate(path)
+    assert status == 1
+    if style == ">":
+        assert out.startswith(f"{path}:{line}: deny serve-config-unreadable ")
+    else:
+        where = "spec.serveConfigV2.applications[0].import_path"
+        assert f"{path}:{line}: deny serve-application-invalid {where}: " in out
+
+
+@pytest.mark.parametrize("output", ["json", "github", "sarif"])
+def test_a_file_that_cannot_be_read_is_in_the_report_of_every_format(
+    validate: Run, write: Write, output: str
+) -> None:
+    status, out, _ = validate(write("a: [\n", name="open.yaml"), "-o", output)
+    assert status == 2
+    assert "open.yaml" in out
+    assert "not YAML" in out
+
+
+def test_a_bug_in_a_rule_is_a_finding_and_keeps_no_other_object_from_being_checked(
+    validate: Run, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def check_with_a_bug(
+        kind: str,
+        document: object,
+        settings: RuleSettings,
+        duplicates: Sequence[DuplicateKey],
+    ) -> list[Finding]:
+        if "odd" in str(document):
+            raise RecursionError("a bug")
+        return check_file(kind, document, settings, duplicates)
+
+    monkeypatch.setattr("webhook.cli.file_checks.check_file", check_with_a_bug)
+    odd = write(BROKEN.replace("name: demo", "name: odd"), name="a.yaml")
+    status, out, err = validate(odd, write(BROKEN), "-o", "json")
+    assert status == 2
+    assert {"num-of-hosts-invalid", "unreadable"} <= {each["rule"] for each in json.loads(out)}
+    assert f"{odd}:2: RayCluster default/odd cannot be checked: a bug of ray-webhook" in err
+    assert "RecursionError: a bug" in err
+
+
+def test_findings_of_a_baseline_are_left_out_and_new_ones_are_not(
+    validate: Run, write: Write
+) -> None:
+    baseline = write(validate(write(WARNED), "-o", "json")[1], name="baseline.json")
+    moved = write(f"# moved\n{WARNED}")
+    status, out, err = validate(moved, "--strict", "--baseline", baseline)
+    assert (status, out) == (0, "")
+    assert "1 known from the baseline" in err
+    assert validate(write(BROKEN), "--baseline", baseline).out.count("\n") == 1
+    assert validate(moved, "--baseline", write("{}", name="no.json")).status == 2
+    status, _, err = validate(moved, "--baseline", "nowhere.json")
+    assert (status, err.partition("nowhere")[0]) == (2, "ray-webhook validate: --baseline ")
+
+
+def test_nothing_to_check_is_no_success_where_something_is_required(
+    validate: Run, write: Write
+) -> None:
+    other = write("apiVersion: v1\nkind: Pod\n")
+    assert validate(other).status == 0
+    status, _, err = validate(other, "--require")
+    assert (status, "nothing was checked" in err) == (2, True)
+    assert validate(write(CLEAN), "--require").status == 0
+
+
+def test_two_objects_of_one_name_are_noted_and_strictly_a_failure(
+    validate: Run, write: Write
+) -> None:
+    one, other = write(CLEAN, name="one.yaml"), write(CLEAN, name="other.yaml")
+    status, _, err = validate(one, other)
+    assert status == 0
+    assert f"{other}:4: RayCluster default/demo is in {one} as well" in err
+    assert validate(one, other, "--strict").status == 1
+    apart = write(CLEAN.replace("name: demo", "name: demo\n  namespace: team"), name="other.yaml")
+    assert "as well" not in validate(one, apart)[2]
+
+
+@pytest.mark.parametrize(("scaler", "field"), [
+    ("VerticalPodAutoscaler", "targetRef"), ("HorizontalPodAutoscaler", "scaleTargetRef"),
+    ("ScaledObject", "scaleTargetRef"),
+])  # fmt: skip
+def test_an_autoscaler_of_a_ray_object_is_noted(
+    scaler: str, field: str, validate: Run, write: Write
+) -> None:
+    vpa = (
+        f"apiVersion: autoscaling.k8s.io/v1\nkind: {scaler}\nmetadata: {{name: v}}\n"
+        f"spec:\n  {field}: {{apiVersion: ray.io/v1, kind: RayCluster, name: demo}}\n"
+    )
+    held = write(f"{CLEAN}---\n{vpa}")
+    status, _, err = validate(held)
+    assert status == 0
+    assert f"{scaler} of a RayCluster: no effect" in err
+    assert validate(held, "--strict").status == 1
+    assert "no effect" not in validate(write(vpa.replace("RayCluster", "Deployment")))[2]
+
+
+def test_templates_of_helm_are_named_as_what_they_are(
+    validate: Run, write: Write, tmp_path: Path
+) -> None:
+    write("name: x", name="chart/Chart.yaml")
+    template = CLEAN.replace("name: demo", 'name: "{{ .Release.Name }}"')
+    path = write(template, name="chart/templates/ray/cluster.yaml")
+    status, _, err = validate(tmp_path)
+    assert status == 2
+    assert f"{path}: a template of Helm: render it first, `helm template" in err
+
+
+@pytest.mark.parametrize("name", ["{{ .Release.Name }}", "a\n  {{- with .Values.labels }}"])
+def test_a_template_that_is_in_no_chart_has_to_be_rendered_first_too(
+    validate: Run, write: Write, name: str
+) -> None:
+    status, _, err = validate(write(CLEAN.replace("name: demo", f"name: {name}")))
+    assert status == 2
+    assert "a template, such as Helm's, has to be rendered first" in err
+
+
+def test_objects_of_a_cluster_are_checked(at: At) -> None:
+    scene = Scene()
+    scene.cluster["spec"]["workerGroupSpecs"] *= 2
+    status, out, err = at(scene, "validate", "--cluster")
+    assert status == 1
+    assert "RayCluster team/llama:0: deny group-name-duplicate" in out
+    assert " in 1 object" in err
+
+
+@pytest.mark.parametrize(("minor", "warned"), [("32", True), ("33", False)])
+def test_the_release_of_kubernetes_is_that_of_the_cluster(
+    at: At, minor: str, *, warned: bool
+) -> None:
+    scene = Scene()
+    maxima = {"max-cpu": "99", "max-memory": "999Gi", "resize-timeout": 60}
+    annotation = json.dumps({"groups": {"headgroup": maxima}})
+    scene.cluster["metadata"].setdefault("annotations", {})["ray.io/ippr"] = annotation
+
+    def change(server: Server) -> None:
+        server.answers["/version"] = {"major": "1", "minor": minor}
+
+    _, out, _ = at(scene, "validate", "--cluster", change=change)
+    assert ("Kubernetes 1.32 resizes no pods" in out) is warned
+
+
+RAY_OBJECTS = "/apis/ray.io/v1/namespaces/team/rayclusters"
+
+
+def test_a_request_to_a_busy_api_server_is_repeated_a_few_times(at: At) -> None:
+    busy: dict[str, int] = {}
+
+    def change(server: Server) -> None:
+        nonlocal busy
+        busy = server.busy
+        busy[RAY_OBJECTS] = times
+
+    times = 3
+    ended = at(Scene(), "validate", "--cluster", change=change)
+    assert (ended.status, " in 1 object" in ended.err) == (0, True)
+    times = 100
+    ended = at(Scene(), "validate", "--cluster", change=change)
+    assert (ended.status, "429" in ended.err) == (2, True)
+    assert times - busy[RAY_OBJECTS] < 10
+
+
+def test_either_files_or_a_cluster_have_to_be_named(validate: Run, write: Write) -> None:
+    assert validate(write(CLEAN), "--cluster").status == 2
+    assert validate("--require").status == 2
+
+
+@pytest.mark.parametrize(
+    "flag", [("-n", "x"), ("-A",), ("--context", "x"), ("--kubeconfig", "x")], ids=" ".join
+)
+def test_flags_that_choose_a_cluster_need_one(
+    validate: Run, write: Write, flag: tuple[str, ...]
+) -> None:
+    status, out, err = validate(write(BROKEN), *flag)
+    assert (status, out) == (2, "")
+    assert "add --cluster, or leave them out" in err
+
+
+@pytest.mark.parametrize(
+    ("environment", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)]
+)
+def test_only_a_terminal_that_allows_them_has_colours(
+    validate: Run,
+    write: Write,
+    monkeypatch: pytest.MonkeyPatch,
+    environment: dict[str, str],
+    *,
+    coloured: bool,
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert "\x1b" not in validate(write(BROKEN)).out
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert ("\x1b[31m" in validate(write(BROKEN)).out) is coloured
+
+
+@pytest.mark.parametrize(("value", "coloured"), [("1", True), ("0", False), ("", False)])
+def test_colours_can_be_forced_where_there_is_no_terminal(
+    validate: Run, write: Write, monkeypatch: pytest.MonkeyPatch, value: str, *, coloured: bool
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("FORCE_COLOR", value)
+    assert ("\x1b[31m" in validate(write(BROKEN)).out) is coloured
+
+
+@pytest.mark.parametrize(
+    "example", sorted((ROOT / "examples").glob("*.yaml")), ids=lambda path: path.name
+)
+def test_the_examples_of_this_project_are_clean(validate: Run, example: Path) -> None:
+    assert validate(example)[:2] == (0, "")
+
+
+def test_the_hook_for_other_repositories_runs_this_command() -> None:
+    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    assert hook["entry"].split() == ["ray-webhook", "validate"]
+
+
+def test_a_duplicate_key_and_a_broken_document_hide_no_finding(validate: Run, write: Write) -> None:
+    text = BROKEN.replace("  name: demo\n", "  name: old\n  name: demo\n")
+    path = write(f"a: [\n---\n{text}")
+    status, out, err = validate(path)
+    assert status == 2
+    assert (
+        f"{path}:8: warn key-duplicate metadata.name: duplicate key 'name', first on line 7" in out
+    )
+    assert " deny num-of-hosts-invalid spec.workerGroupSpecs[0].numOfHosts: " in out
+    assert f"{path}:2: not YAML: " in err
+
+
+def test_a_ray_object_in_another_object_is_checked_with_its_path(
+    validate: Run, write: Write
+) -> None:
+    inner = "".join(f"      {line}\n" for line in BROKEN.splitlines())
+    path = write(f"kind: AppWrapper\nspec:\n  components:\n  - template:\n{inner}")
+    status, out, err = validate(path)
+    assert status == 1
+    assert " deny num-of-hosts-invalid spec.components[0].template.spec.workerGroupSpecs[0]" in out
+    assert "1 error, " in err
+
+
+def _service(name: str, **meta: object) -> str:
+    metadata = {"name": name, **meta}
+    return yaml.safe_dump({"apiVersion": "v1", "kind": "Service", "metadata": metadata})
+
+
+@pytest.mark.parametrize("place", ["folder", "folder above", "flag"])
+def test_levels_are_those_of_the_settings_file_of_a_repository(
+    validate: Run, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    broken = write(BROKEN)
+    (rule,) = {line.split()[2] for line in validate(broken).out.splitlines() if " deny " in line}
+    below = tmp_path / "a" / "b"
+    below.mkdir(parents=True)
+    name = "settings.yaml" if place == "flag" else ".ray-webhook.yaml"
+    (tmp_path / name).write_text(f"{SETTINGS}validation: {{levels: {{{rule}: off}}}}\n")
+    monkeypatch.chdir(tmp_path if place == "folder" else below)
+    flags = ["--config", str(tmp_path / name)] if place == "flag" else []
+    assert f" {rule} " not in validate(broken, *flags).out
+    assert f" {rule} " in validate(broken, *flags, "--rule", f"{rule}=warn").out
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("validation: {levels: {nope: off}}", "there is no rule 'nope'"),
+        (
+            "validation: {levels: {tpu-topology-mismatch: on}}",
+            " cannot be 'on': write off, warn or deny",
+        ),
+        ("validation: {level: {}}", "says what to write"),
+        (
+            "validations: {levels: {}}",
+            "there is no section 'validations'; known are ",
+        ),
+        ("validation: {kuberay: '9.9'}", "the rules do not know KubeRay 9.9"),
+        ("validation: {kuberay: new}", "validation.kuberay is 'new': write a release such as 1.6"),
+    ],
+)
+def test_a_wrong_settings_file_is_refused(
+    validate: Run, write: Write, tmp_path: Path, text: str, said: str
+) -> None:
+    (tmp_path / "settings.yaml").write_text(SETTINGS + text)
+    ended = validate(write(BROKEN), "--config", str(tmp_path / "settings.yaml"))
+    assert (ended.status, said in ended.err, "settings.yaml" in ended.err) == (2, True, True)
+
+
+def test_the_settings_file_of_a_repository_has_the_settings_of_all_processes() -> None:
+    assert {*SECTIONS} == {field.alias or name for name, field in Settings.model_fields.items()}
+    assert {*RulesOfFile.__struct_fields__} == {*Validation.model_fields}
+
+
+@pytest.mark.parametrize("release", ["9.9", "1.0", "2.1"])
+def test_a_release_that_the_rules_are_not_for_is_refused_with_the_others(
+    release: str, run: Run
+) -> None:
+    status, _, err = run("validate", "--kuberay", release, "-f", "examples/gpu-2x8.yaml")
+    said = f"the rules do not know KubeRay {release}: write one of 1.1, 1.2, 1.3, 1.4, 1.5, "
+    assert (status, said in err) == (2, True)
+
+
+@pytest.mark.parametrize(("service", "taken"), [
+    (_service("demo-head-svc"), True), (_service("demo-headless"), True),
+    (_service("demo-head-svc", namespace="team"), False), (_service("demo"), False),
+    (_service("demo-head-svc", labels={"ray.io/cluster": "demo"}), False),
+])  # fmt: skip
+def test_a_service_with_the_name_of_kuberays_is_noted(
+    service: str, *, taken: bool, validate: Run, write: Write, tmp_path: Path
+) -> None:
+    (tmp_path / "s.yaml").write_text(service)
+    cluster = yaml.safe_dump(a_cluster().named("demo").group(hosts=2).build())
+    status, out, err = validate(tmp_path / "s.yaml", write(cluster))
+    assert (status, out) == (0, "")
+    text = "has the name that KubeRay needs for RayCluster default/demo"
+    assert (text in err) is taken
+    assert text not in validate(tmp_path / "s.yaml", write(cluster.replace("demo", "other"))).err
+
+
+def test_a_head_service_of_a_name_of_its_own_is_noted(validate: Run, write: Write) -> None:
+    head: dict[str, object] = {"headService": {"metadata": {"name": "own"}}}
+    cluster = yaml.safe_dump(a_cluster().named("demo").head(**head).build())
+    assert "KubeRay needs" in validate(write(f"{cluster}---\n{_service('own')}")).err
+    assert "KubeRay needs" not in validate(write(f"{cluster}---\n{_service('demo-head-svc')}")).err
+
+
+@pytest.mark.parametrize(("name", "taken"), [
+    ("svc-head-svc", True), ("svc-serve-svc", True), ("svc-headless", False),
+])  # fmt: skip
+def test_a_service_that_a_rayservice_takes_over_is_noted(
+    name: str, *, taken: bool, validate: Run, write: Write
+) -> None:
+    service = yaml.safe_dump(a_service().named("svc").build())
+    err = validate(write(f"{service}---\n{_service(name)}")).err
+    assert ("KubeRay replaces ports and selector of this Service" in err) is taken
+
+
+def test_variables_in_an_object_of_another_are_not_judged(validate: Run, write: Write) -> None:
+    built = a_cluster().named("a-${schema.metadata.name}").group(numOfHosts="${spec.hosts}")
+    inner = yaml.safe_dump(built.tpu("4x4", 4).build())
+    indented = "".join(f"      {line}\n" for line in inner.splitlines())
+    graph = f"kind: ResourceGraphDefinition\nspec:\n  resources:\n  - template:\n{indented}"
+    assert validate(write(graph))[:2] == (0, "")
+    assert validate(write(inner)).status == 1
+    manifest = "".join(f"        {line}\n" for line in inner.replace("${", "{{").splitlines())
+    flow = f"kind: Workflow\nspec:\n  templates:\n  - resource:\n      manifest: |\n{manifest}"
+    assert validate(write(flow))[:2] == (0, "")
+
+
+PART = (
+    "apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {name: demo}\nspec: {rayVersion: 2.53.0}\n"
+)
+RIGHT = yaml.safe_dump(a_cluster().named("demo").group().build())
+
+
+QUOTA = """\
+apiVersion: v1
+kind: ResourceQuota
+metadata: {name: team-a}
+spec: {hard: {pods: "4"}}
+---
+"""
+
+
+def test_a_quota_in_another_file(validate: Run, write: Write) -> None:
+    status, out, _ = validate(write(CLEAN, name="demo.yaml"), write(QUOTA, name="quota.yaml"))
+    assert status == 0
+    assert "warn quota-exceeded spec.workerGroupSpecs[0].replicas: " in out
+    assert "need 10 of pods for replicas, but ResourceQuota team-a has 4 left" in out
+
+
+def test_a_quota_in_standard_input(validate: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = CLEAN + "---\n" + QUOTA
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    assert "quota-exceeded" in validate("-")[1]
+
+
+@pytest.mark.parametrize("patches", [
+    "patches: [{path: patches/a.yaml}]",
+    "patches:\n- target: {kind: RayCluster}\n  path: ./patches/a.yaml",
+    "patchesStrategicMerge: [patches/../patches/a.yaml]",
+    "patchesJson6902: [{path: patches/a.yaml}]",
+    "kind: Component\npatches: [{patch: 'a: 1\n'}, {path: patches/a.yaml}]",
+])  # fmt: skip
+@pytest.mark.parametrize("patch", [PART, PART.replace("demo", "other"), "- {op: remove}\n"])
+def test_a_patch_that_a_kustomization_names_is_skipped_and_listed(
+    patches: str, patch: str, tmp_path: Path, validate: Run
+) -> None:
+    (tmp_path / "patches").mkdir()
+    (tmp_path / "patches" / "a.yaml").write_text(patch)
+    (tmp_path / "cluster.yaml").write_text(RIGHT)
+    (tmp_path / "kustomization.yml").write_text(f"resources: [cluster.yaml]\n{patches}\n")
+    status, out, err = validate(tmp_path, "--strict")
+    assert (status, out) == (0, "")
+    notice = (
+        f"{tmp_path / 'patches' / 'a.yaml'}: a patch of {tmp_path / 'kustomization.yml'}, skipped"
+    )
+    assert notice in err
+    assert "0 errors, 0 warnings in 1 object; 1 patch skipped; 1 other object skipped" in err
+
+
+@pytest.mark.parametrize("base", ["a.yaml", "z.yaml"])
+def test_an_object_without_a_head_is_a_patch_of_the_one_of_another_file(
+    base: str, tmp_path: Path, validate: Run
+) -> None:
+    (tmp_path / "k.yaml").write_text(PART.replace("{name: demo}", "{name: demo, namespace: team}"))
+    (tmp_path / base).write_text(RIGHT)
+    status, out, err = validate(tmp_path, "--strict")
+    assert (status, out) == (0, "")
+    assert f"k.yaml:3: a patch of RayCluster team/demo in {tmp_path / base}, skipped" in err
+
+
+def test_an_object_without_a_head_is_checked_if_no_other_file_has_it(
+    tmp_path: Path, validate: Run, write: Write
+) -> None:
+    assert validate(write(PART)).status == 1
+    assert validate(write(f"{RIGHT}---\n{PART}")).status == 1, "one file is no base and patch"
+    (tmp_path / "other.yaml").write_text(RIGHT.replace("name: demo", "name: other"))
+    assert validate(write(PART), tmp_path / "other.yaml").status == 1
+    job = yaml.safe_dump({**a_job().build(), "spec": {"entrypoint": ""}})
+    (tmp_path / "b.yaml").write_text(job)
+    assert validate(write(job, name="a.yaml"), tmp_path / "b.yaml").status == 1
+
+
+def test_no_file_is_kept_once_it_is_checked(tmp_path: Path) -> None:
+    cluster = a_cluster().group("a").group("b").group("c")
+    size = 0
+    for number in range(60):
+        path = tmp_path / f"{number}.yaml"
+        size += path.write_text(yaml.safe_dump(cluster.named(f"cluster-{number}").build()))
+    checked, kept = alone(kept_of, tmp_path)
+    assert checked == 60
+    assert kept < size, "less than the text of the files is kept, let alone what it was read into"
+
+
+def kept_of(folder: Path) -> tuple[int, int]:
+    """Return the number of objects in a folder, and the bytes that a second report takes: the first
+    fills what the process keeps once.
+    """
+    check_files([str(folder)], RuleSettings(), 1)
+    tracemalloc.start()
+    report = check_files([str(folder)], RuleSettings(), 1)
+    return len(report.objects), tracemalloc.get_traced_memory()[0]
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> Path:
+    """A folder with files for several processes, and things that cannot be read among them."""
+    for number in range(4 * CHUNK):
+        (tmp_path / f"{number:03}.yaml").write_text(BROKEN.replace("demo", f"demo-{number}"))
+    (tmp_path / "017.yaml").write_text("a: [\n")
+    (tmp_path / "018.yaml").write_text("kind: Service\napiVersion: v1\n")
+    (tmp_path / "090.yaml").write_text(BROKEN.replace("demo", "demo-1"))
+    return tmp_path
+
+
+def test_several_processes_print_what_one_prints(validate: Run, many: Path) -> None:
+    one = validate(many, "-j", "1")
+    assert validate(many, "-j", "3") == one
+    assert validate(many) == one
+    assert one[0] == 2
+    assert "126 errors, " in one[2]
+    assert "1 other object skipped" in one[2]
+    assert "demo-1 is in" in one[2]
+
+
+@pytest.mark.parametrize(("jobs", "started"), [(1, []), (3, [3]), (200, [4])])
+def test_no_process_is_started_without_files_for_it(
+    many: Path, monkeypatch: pytest.MonkeyPatch, jobs: int, started: list[int]
+) -> None:
+    pools: list[int] = []
+
+    def pool(processes: int, **_: object) -> ThreadPoolExecutor:
+        pools.append(processes)
+        return ThreadPoolExecutor(1)
+
+    monkeypatch.setattr("webhook.cli.file_checks.ProcessPoolExecutor", pool)
+    check_files([str(many)], RuleSettings(), jobs)
+    assert pools == started
+    check_files([str(many / "000.yaml")], RuleSettings(), jobs)
+    assert pools == started, "one file needs no pool, which lacks semaphores in some containers"
+
+
+def test_a_terminal_shows_progress_after_a_second(
+    many: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    times = iter(range(1000))
+    monkeypatch.setattr("webhook.cli.file_checks.time.monotonic", lambda: next(times) / 2)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    check_files([str(many)], RuleSettings(), 1)
+    assert (
+        capsys.readouterr().err
+        == "\r\x1b[K64 of 128 files\r\x1b[K96 of 128 files\r\x1b[K128 of 128 files\r\x1b[K"
+    )
+
+
+def test_a_run_below_a_second_leaves_a_terminal_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    check_files([str(tmp_path)], RuleSettings(), 1)
+    assert capsys.readouterr().err == ""
+
+
+def test_no_progress_is_shown_in_a_file(many: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    check_files([str(many)], RuleSettings(), 1)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("jobs", ["0", "-1", "many"])
+def test_a_number_of_processes_is_1_or_more(validate: Run, jobs: str) -> None:
+    status, _, err = validate("-j", jobs, ".")
+    assert status == 2
+    assert "is not a number of processes from 1 to 256" in err

@@ -1,0 +1,27 @@
+"""The index of the controller has the identities of worker pods, as the admission process has."""
+
+from msgspec import json
+
+from tests.harness.objects import KEY, a_pod
+from webhook.api import names
+from webhook.controller.group_index import GroupIndex
+from webhook.diagnostics.live_objects import LivePod
+from webhook.diagnostics.object_cache import ObjectCache
+from webhook.groups.identity import HostIdentity
+
+
+def test_a_live_pod_keeps_its_identity_when_its_labels_are_removed_or_invalid() -> None:
+    object_cache = ObjectCache()
+    index = GroupIndex(object_cache)
+    pod = a_pod("pod-0", HostIdentity(0, 1, "tpu-x"))
+    labels = pod["metadata"]["labels"]
+    without = {key: text for key, text in labels.items() if key not in names.IDENTITY_LABELS}
+    invalid = labels | {names.LABEL_REPLICA_INDEX: "01"}
+    for version, found in enumerate((labels, without, invalid)):
+        pod["metadata"] |= {"uid": "a", "resourceVersion": str(version), "labels": found}
+        object_cache.pods.put("a", json.decode(json.encode(pod), type=LivePod))
+        assert index.members.group(KEY).replica_names == {"tpu-x"}
+    assert index.malformed == 1
+    pod["metadata"]["labels"] = labels | {names.LABEL_NODE_TYPE: names.NODE_TYPE_HEAD}
+    object_cache.pods.put("a", json.decode(json.encode(pod), type=LivePod))
+    assert not index.members.group(KEY)

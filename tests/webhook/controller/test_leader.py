@@ -1,0 +1,156 @@
+"""Only one of several processes is the leader, and another one takes over soon after it has ended
+for any reason.
+"""
+
+import pytest
+
+from tests.webhook.controller.electing import (
+    Candidate,
+    candidates,
+)
+from webhook.controller.leader import LEASE_SECONDS, POLL_SECONDS, RETRY_SECONDS
+
+
+def working(found: list[Candidate]) -> list[str]:
+    """Return who works; who works leads, and no one else does."""
+    assert [each.identity for each in found if each.leader.leading] == [
+        each.identity for each in found if each.work.working
+    ]
+    return [each.identity for each in found if each.work.working]
+
+
+def knows(candidate: Candidate) -> bool:
+    """Return whether a process has heard who leads."""
+    return candidate.leader.answered
+
+
+async def test_of_many_that_start_at_once_one_works_and_goes_on_working() -> None:
+    async with candidates(5) as (time, lease, found):
+        for each in found:
+            each.start()
+        await time.pass_by(0)
+        (first,) = working(found)
+        for _ in range(120):
+            await time.pass_by(1)
+            assert working(found) == [first]
+        assert lease.holding.holder_identity == first
+        assert lease.holding.lease_duration_seconds == 15
+        assert lease.writes <= 62, "one renewal every two seconds"
+        assert all(each.leader.answered for each in found)
+
+
+async def test_who_is_asked_to_end_stops_working_first_and_another_begins_within_a_second() -> None:
+    async with candidates(2) as (time, lease, found):
+        one, other = found
+        one.start()
+        await time.pass_by(0)
+        other.start()
+        await time.pass_by(7)
+        await one.stop()
+        assert working(found) == []
+        assert lease.holding.holder_identity == ""
+        await time.pass_by(1)
+        assert working(found) == ["b"]
+        assert lease.holding.lease_transitions == 1
+
+
+async def test_after_a_crash_another_begins_when_the_lease_is_over_and_not_before() -> None:
+    async with candidates(2) as (time, lease, found):
+        one, other = found
+        one.start()
+        await time.pass_by(0)
+        other.start()
+        await time.pass_by(60)
+        await one.crash()
+        await time.pass_by(LEASE_SECONDS - RETRY_SECONDS - POLL_SECONDS)
+        assert working(found) == []
+        await time.pass_by(RETRY_SECONDS + 4 * POLL_SECONDS)
+        assert working(found) == ["b"]
+        assert lease.holding.holder_identity == "b"
+
+
+async def test_two_never_work_at_once_while_the_leader_has_lost_the_api_server() -> None:
+    async with candidates(2) as (time, lease, found):
+        one, other = found
+        one.start()
+        await time.pass_by(0)
+        other.start()
+        await time.pass_by(30)
+        one.view.reachable = False
+        seen = []
+        for _ in range(300):
+            await time.pass_by(0.1)
+            seen.append(working(found))
+        assert all(len(each) <= 1 for each in seen)
+        assert seen.index([]) in range(79, 102), "it stops ten seconds after its last renewal"
+        assert seen[-1] == ["b"]
+        one.view.reachable = True
+        await time.pass_by(30)
+        assert working(found) == ["b"]
+        await other.stop()
+        await time.pass_by(1)
+        assert working(found) == ["a"]
+        assert one.work.terms == 2
+        assert lease.holding.lease_transitions == 2
+
+
+async def test_a_leader_that_is_alone_works_again_after_an_outage() -> None:
+    async with candidates(1) as (time, _, found):
+        (one,) = found
+        one.start()
+        await time.pass_by(5)
+        one.view.reachable = False
+        await time.pass_by(8)
+        assert working(found) == ["a"], "a short outage stops nothing"
+        await time.pass_by(60)
+        assert working(found) == []
+        one.view.reachable = True
+        await time.pass_by(1)
+        assert working(found) == ["a"]
+
+
+async def test_a_process_that_takes_the_lease_by_force_is_noticed_at_the_next_renewal() -> None:
+    async with candidates(1) as (time, lease, found):
+        (one,) = found
+        one.start()
+        await time.pass_by(5)
+        taken = lease.holding
+        lease.holding, lease.version = (
+            type(taken)("thief", 15, taken.acquire_time, "now", 7),
+            lease.version + 1,
+        )
+        await time.pass_by(2)
+        assert working(found) == []
+        await time.pass_by(16)
+        assert working(found) == ["a"], "it never renewed it"
+
+
+@pytest.mark.parametrize("bug", ["a bug", ""])
+async def test_a_work_that_ends_ends_the_process_and_gives_the_lease_back(bug: str) -> None:
+    async with candidates(1) as (time, lease, found):
+        (one,) = found
+        one.work.bug = bug
+        one.start()
+        await time.pass_by(0)
+        with pytest.raises(ExceptionGroup) as ended:
+            await one.ended()
+        assert ended.group_contains(RuntimeError, match=bug or "ended by itself")
+        assert lease.holding.holder_identity == ""
+
+
+async def test_it_is_not_known_who_leads_before_the_api_server_has_answered(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with candidates(1) as (time, _, found):
+        (one,) = found
+        one.view.reachable = False
+        one.start()
+        await time.pass_by(30)
+        assert not knows(one)
+        one.view.reachable = True
+        await time.pass_by(1)
+        assert knows(one)
+        assert working(found) == ["a"]
+    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert len(warnings) == 1, warnings
+    assert "no connection to the API server (refused); trying again" in warnings[0]

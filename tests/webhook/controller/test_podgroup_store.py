@@ -1,0 +1,85 @@
+"""The store of Workloads and PodGroups after lists."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+from tests.harness.fake_api import PODS, RAYCLUSTERS, FakeApi
+from tests.harness.following import client_of, eventually, plain
+from tests.harness.objects import a_pod
+from tests.harness.publishing import a_cluster, counts, publishing
+from tests.harness.scheduling_rules import PODGROUPS, WORKLOADS
+from webhook.api import names
+from webhook.api.objects import RayCluster
+from webhook.controller.podgroups.podgroup_store import PodGroupStore
+from webhook.groups.annotations import REPLICA, WORKER_GROUP
+from webhook.groups.group_config import facts_of
+from webhook.groups.identity import HostIdentity
+
+
+def test_objects_are_found_once_however_they_are_looked_for_and_on_as_many_pages_as_it_takes() -> (
+    None
+):
+    async def story() -> None:
+        async with FakeApi(served={"v1beta1"}).serving() as api:
+            for name in ("ray", "other"):
+                api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP, name))
+            async with publishing(api):
+                await eventually(lambda: len(counts(api)) == 4)
+            edited = api.objects(PODGROUPS)["other-head"]
+            api.put(PODGROUPS, {**edited, "metadata": {**edited["metadata"], "labels": {}}})
+            api.page_limit = 1
+            async with client_of(plain(api)) as connection:
+                store = PodGroupStore(connection, "v1beta1")
+                facts = facts_of(msgspec.convert(a_cluster(WORKER_GROUP), RayCluster))
+                by_name = [
+                    (PODGROUPS, "ray-head"),
+                    (WORKLOADS, "ray.gang"),
+                    (WORKLOADS, "other.gang"),
+                    (PODGROUPS, "gone"),
+                ]
+                found = await store.of(facts, by_name)
+                assert sorted(seen.identity.name for seen in found.all) == [
+                    "other.gang",
+                    "ray-head",
+                    "ray-worker-tpu",
+                    "ray.gang",
+                ]
+                everything = await store.all("")
+                assert {place: len(actual.all) for place, actual in everything.items()} == {
+                    ("default", "ray"): 3,
+                    ("default", "other"): 2,
+                }
+                assert not await store.has_head(facts)
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("aware", [False, True])
+def test_a_topology_constraint_that_the_api_server_drops_is_warned_of_once(
+    caplog: pytest.LogCaptureFixture,
+    aware: bool,  # noqa: FBT001
+) -> None:
+    async def story() -> None:
+        async with FakeApi(served={"v1beta1"}, topology_aware=aware).serving() as api:
+            for name in ("ray", "other"):
+                cluster = a_cluster(REPLICA, name)
+                cluster["metadata"]["annotations"][names.ANNOTATION_TOPOLOGY_KEY] = "rack"
+                api.put(RAYCLUSTERS, cluster)
+                identity = HostIdentity(0, 0, "tpu-bcdfg")
+                api.put(PODS, a_pod(f"{name}-0", identity, cluster=name))
+            async with publishing(api):
+                await eventually(lambda: len(counts(api)) == 2 and (aware or warnings(caplog)))
+            for each in api.objects(PODGROUPS).values():
+                assert each["spec"]["disruptionMode"] == {"all": {}}
+                kept = {"topology": [{"key": "rack"}]} if aware else None
+                assert each["spec"].get("schedulingConstraints") == kept
+
+    asyncio.run(story())
+    assert len(warnings(caplog)) == (0 if aware else 1)
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Return the warnings of a dropped topology constraint."""
+    return [each for each in caplog.messages if "dropped its topology constraint" in each]

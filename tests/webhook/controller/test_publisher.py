@@ -1,0 +1,501 @@
+"""The pod group publisher over loopback: the objects that it creates, with concurrent changes by
+others.
+"""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from tests.harness.fake_api import (
+    PODS,
+    RAYCLUSTERS,
+    FakeApi,
+    Fault,
+    Object,
+    Request,
+)
+from tests.harness.following import eventually
+from tests.harness.objects import a_pod
+from tests.harness.publishing import (
+    PACE,
+    Publishing,
+    a_cluster,
+    counts,
+    edit,
+    groups_of,
+    lists,
+    more_resyncs,
+    nothing_but_resyncs,
+    opted_out,
+    publishing,
+    resyncs,
+    templates,
+    writes,
+)
+from tests.harness.scheduling_rules import PODGROUPS, WORKLOADS
+from webhook.api import names
+from webhook.api.objects import RAYCLUSTER_BYTES_MAX
+from webhook.controller.podgroups import podgroup_reconciler
+from webhook.controller.podgroups.lifecycle import Action, Actual, decide
+from webhook.groups.annotations import CLUSTER, REPLICA, WORKER_GROUP
+from webhook.groups.identity import HostIdentity
+from webhook.groups.pod_groups import Desired
+
+BY_GROUP = {"ray-head": 0, "ray-worker-tpu": 8}
+
+
+@pytest.fixture(params=["v1", "v1beta1", "v1alpha2"])
+def version(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def a_head(cluster: str = "ray") -> Object:
+    pod = a_pod(f"{cluster}-head", cluster=cluster, group="headgroup")
+    pod["metadata"]["labels"][names.LABEL_NODE_TYPE] = names.NODE_TYPE_HEAD
+    return pod
+
+
+def pod_group_without_owner(name: str) -> Object:
+    """Return a PodGroup that somebody else has made."""
+    return {
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 77}}},
+    }
+
+
+def known_to_ask(p: Publishing) -> bool:
+    """Return whether the RayCluster `ray` is known to ask for a gang."""
+    facts = p.index.clusters.get("default", "ray")
+    return facts is not None and facts.gang.active
+
+
+async def test_a_workload_and_its_pod_groups_are_made_once_and_bear_owner_and_labels(
+    api: FakeApi,
+    version: str,
+) -> None:
+    api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
+    async with publishing(api, version) as p:
+        await eventually(lambda: counts(api) == BY_GROUP)
+        await eventually(lambda: resyncs(api) > 2)
+        assert p.publisher.done[PODGROUPS, "created"] == 2
+    assert templates(api) == {"head": 0, "worker-tpu": 8}
+    assert writes(api) == [("create", WORKLOADS), ("create", PODGROUPS), ("create", PODGROUPS)]
+    for resource in (WORKLOADS, PODGROUPS):
+        for found in api.objects(resource).values():
+            meta = found["metadata"]
+            assert meta["labels"] == {
+                "ray.io/cluster": "ray",
+                "app.kubernetes.io/managed-by": "ray-webhook",
+            }
+            owner = {
+                "apiVersion": "ray.io/v1",
+                "kind": "RayCluster",
+                "name": "ray",
+                "uid": "uid-of-ray",
+                "controller": True,
+            }
+            assert meta["ownerReferences"] == [owner]
+    assert api.objects(WORKLOADS)["ray.gang"]["spec"]["controllerRef"]["name"] == "ray"
+
+
+@pytest.mark.parametrize(
+    ("version", "place", "reference"),
+    [
+        ("v1beta1", "workloadRef", {"workloadName": "ray.gang", "templateName": "worker-tpu"}),
+        (
+            "v1alpha2",
+            "podGroupTemplateRef",
+            {"workload": {"workloadName": "ray.gang", "podGroupTemplateName": "worker-tpu"}},
+        ),
+    ],
+)
+async def test_pod_groups_name_their_template_as_the_api_version_does(
+    api: FakeApi, version: str, place: str, reference: Object
+) -> None:
+    api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
+    async with publishing(api, version):
+        await eventually(lambda: counts(api) == BY_GROUP)
+    assert api.objects(PODGROUPS)["ray-worker-tpu"]["spec"][place] == reference
+
+
+async def test_a_replica_gets_its_pod_group_with_its_first_pod_and_loses_it_with_its_last(
+    api: FakeApi,
+    version: str,
+) -> None:
+    api.put(RAYCLUSTERS, a_cluster(REPLICA, enableInTreeAutoscaling=True))
+    async with publishing(api, version):
+        await eventually(lambda: templates(api) == {"worker-tpu": 4})
+        assert counts(api) == {}
+        api.put(PODS, a_pod("p", HostIdentity(0, 0, "tpu-bcdfg")))
+        await eventually(lambda: counts(api) == {"ray-worker-tpu-bcdfg": 4})
+        api.put(PODS, a_pod("q", HostIdentity(1, 0, "tpu-hjklm")))
+        await eventually(
+            lambda: counts(api) == {"ray-worker-tpu-bcdfg": 4, "ray-worker-tpu-hjklm": 4}
+        )
+        api.delete(PODS, "p")
+        await eventually(lambda: counts(api) == {"ray-worker-tpu-hjklm": 4})
+
+
+async def test_a_count_follows_the_desired_count_where_it_can_be_patched(api: FakeApi) -> None:
+    api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
+    api.put(PODS, a_pod("p", HostIdentity(0, 0, "tpu-bcdfg")))
+    async with publishing(api):
+        await eventually(lambda: counts(api) == BY_GROUP)
+        uid = api.objects(PODGROUPS)["ray-worker-tpu"]["metadata"]["uid"]
+        api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP, workerGroupSpecs=groups_of(5)))
+        await eventually(lambda: counts(api)["ray-worker-tpu"] == 20)
+        await eventually(lambda: templates(api) == {"head": 0, "worker-tpu": 20})
+        assert api.objects(PODGROUPS)["ray-worker-tpu"]["metadata"]["uid"] == uid
+        api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP, workerGroupSpecs=groups_of(0)))
+        await eventually(lambda: counts(api) == {"ray-head": 0})
+
+
+async def test_a_count_that_cannot_be_patched_waits_until_the_last_pod_is_gone(
+    api: FakeApi,
+) -> None:
+    api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
+    api.put(PODS, a_pod("p", HostIdentity(0, 0, "tpu-bcdfg")))
+    async with publishing(api, "v1alpha2"):
+        await eventually(lambda: counts(api) == BY_GROUP)
+        api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP, workerGroupSpecs=groups_of(5)))
+        seen = lists(api)
+        await eventually(lambda: lists(api) > seen + 2)
+        assert counts(api) == BY_GROUP
+        api.delete(PODS, "p")
+        await eventually(lambda: counts(api) == {"ray-head": 0, "ray-worker-tpu": 20})
+
+
+async def test_a_gang_of_a_whole_cluster_is_not_made_anew_while_its_head_lives(
+    api: FakeApi,
+) -> None:
+    api.put(RAYCLUSTERS, a_cluster(CLUSTER))
+    api.put(PODS, a_head())
+    async with publishing(api, "v1alpha2"):
+        await eventually(lambda: counts(api) == {"ray-all": 9})
+        api.put(RAYCLUSTERS, a_cluster(CLUSTER, workerGroupSpecs=groups_of(5)))
+        seen = lists(api)
+        await eventually(lambda: lists(api) > seen + 2)
+        assert counts(api) == {"ray-all": 9}
+        api.delete(PODS, "ray-head")
+        await eventually(lambda: counts(api) == {"ray-all": 21})
+
+
+@pytest.mark.parametrize("resource", [PODGROUPS, WORKLOADS])
+async def test_what_others_delete_comes_back(api: FakeApi, version: str, resource: str) -> None:
+    api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
+    async with publishing(api, version):
+        await eventually(lambda: counts(api) == BY_GROUP)
+        for name in [*api.objects(resource)]:
+            api.delete(resource, name)
+        await eventually(lambda: counts(api) == BY_GROUP)
+        await eventually(lambda: templates(api) == {"head": 0, "worker-tpu": 8})
+
+
+async def test_what_others_edit_is_put_right(api: FakeApi) -> None:
+    api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
+    async with publishing(api):
+        await eventually(lambda: counts(api) == BY_GROUP)
+        edit(
+            api,
+            PODGROUPS,
+            "ray-worker-tpu",
+            lambda found: found["spec"].update(schedulingPolicy={"gang": {"minCount": 1}}),
+        )
+        await eventually(lambda: counts(api) == BY_GROUP)
+        edit(
+            api,
+            PODGROUPS,
+            "ray-head",
+            lambda found: found["metadata"].update(labels={"mine": "too"}),
+        )
+        await eventually(lambda: len(api.objects(PODGROUPS)["ray-head"]["metadata"]["labels"]) == 3)
+
+
+async def test_a_process_that_starts_again_changes_nothing(api: FakeApi, version: str) -> None:
+    api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
+    async with publishing(api, version):
+        await eventually(lambda: counts(api) == BY_GROUP)
+    before = writes(api)
+    seen = resyncs(api)
+    async with publishing(api, version):
+        await eventually(lambda: resyncs(api) > seen + 2)
+    assert writes(api) == before
+
+
+async def test_two_processes_agree(api: FakeApi, version: str) -> None:
+    for name in ("ray", "b", "c"):
+        api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP, name))
+    async with publishing(api, version) as one, publishing(api, version) as other:
+        await eventually(lambda: len(counts(api)) == 6)
+        opted_out(api, "b")
+        await eventually(lambda: len(counts(api)) == 4 and len(api.objects(WORKLOADS)) == 2)
+        made = one.publisher.done[PODGROUPS, "created"] + other.publisher.done[PODGROUPS, "created"]
+        assert made == 6
+
+
+async def test_a_conflict_is_looked_into_and_done_again(api: FakeApi) -> None:
+    touched: list[str] = []
+
+    def touch(request: Request) -> int:
+        """Let somebody else change a PodGroup or take a name just before we do."""
+        if request.verb == "patch" and request.resource == PODGROUPS and len(touched) < 2:
+            touched.append(request.name)
+            edit(
+                api,
+                PODGROUPS,
+                request.name,
+                lambda found: found["metadata"].update(annotations={"by": str(len(touched))}),
+            )
+        return 0
+
+    api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
+    async with publishing(api) as p:
+        await eventually(lambda: counts(api) == BY_GROUP)
+        api.before = touch
+        api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP, workerGroupSpecs=groups_of(5)))
+        await eventually(lambda: counts(api)["ray-worker-tpu"] == 20)
+        assert len(touched) == 2
+        assert p.publisher.queue.failures == {"conflict": 2}
+
+
+async def test_after_an_outage_everything_is_as_it_should_be(
+    api: FakeApi, version: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
+    async with publishing(api, version) as p:
+        await eventually(lambda: counts(api) == BY_GROUP)
+        await api.down()
+        api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP, "second"))
+        opted_out(api)
+        await eventually(lambda: p.publisher.queue.failures.get("refused", 0) > 3)
+        await api.up()
+        await eventually(lambda: counts(api) == {"second-head": 0, "second-worker-tpu": 8})
+    told = [
+        record.getMessage()
+        for record in caplog.records
+        if record.getMessage().startswith("scheduling groups")
+    ]
+    assert 1 <= len(told) <= 2, told  # a connection may break before others are refused
+
+
+async def test_objects_of_others_are_left_as_they_are_and_told_of_once(
+    api: FakeApi, version: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    api.put(PODGROUPS, pod_group_without_owner("ray-worker-tpu"))
+    api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
+    async with publishing(api, version) as p:
+        await eventually(lambda: counts(api) == {"ray-head": 0, "ray-worker-tpu": 77})
+        await eventually(lambda: p.publisher.taken_names == 1)
+        await eventually(lambda: resyncs(api) > 3)
+        opted_out(api)
+        await eventually(lambda: counts(api) == {"ray-worker-tpu": 77})
+        api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
+        await eventually(lambda: p.publisher.taken_names == 1)
+        api.delete(PODGROUPS, "ray-worker-tpu")
+        await eventually(lambda: counts(api) == BY_GROUP)
+        await eventually(lambda: p.publisher.taken_names == 0)
+    assert api.count("patch", PODGROUPS) == 0
+    told = [text for record in caplog.records if "are not its own" in (text := record.getMessage())]
+    assert len(told) == 2, told  # once for each time that the RayCluster asked for it
+    assert "default/ray: ray-worker-tpu exist" in told[0]
+
+
+async def test_objects_of_a_former_cluster_of_the_same_name_are_not_touched(
+    api: FakeApi, version: str
+) -> None:
+    api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
+    async with publishing(api, version):
+        await eventually(lambda: counts(api) == BY_GROUP)
+        anew = a_cluster(WORKER_GROUP)
+        anew["metadata"]["uid"] = "another-uid"
+        api.delete(RAYCLUSTERS, "ray")
+        before = writes(api)
+        await more_resyncs(api)
+        assert writes(api) == before
+        api.put(RAYCLUSTERS, anew)
+        await more_resyncs(api)
+        assert {verb for verb, _ in writes(api)[len(before) :]} <= {"create"}
+        for name in [*api.objects(PODGROUPS)]:
+            api.delete(PODGROUPS, name)
+        await eventually(lambda: counts(api) == BY_GROUP)
+        owners = {
+            found["metadata"]["ownerReferences"][0]["uid"]
+            for found in api.objects(PODGROUPS).values()
+        }
+        assert owners == {"another-uid"}
+
+
+async def test_opting_out_removes_everything_and_then_nothing_is_asked(
+    api: FakeApi, version: str
+) -> None:
+    api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
+    async with publishing(api, version):
+        await eventually(lambda: counts(api) == BY_GROUP)
+        opted_out(api)
+        await eventually(lambda: not api.objects(PODGROUPS) and not api.objects(WORKLOADS))
+        await nothing_but_resyncs(api)
+
+
+async def test_suspension_removes_pod_groups_and_resuming_brings_them_back(
+    api: FakeApi, version: str
+) -> None:
+    api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
+    async with publishing(api, version):
+        await eventually(lambda: counts(api) == BY_GROUP)
+        workload = api.objects(WORKLOADS)["ray.gang"]
+        api.protected = {"ray-worker-tpu"}
+        api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP, suspend=True))
+        await eventually(lambda: counts(api) == {})
+        assert "ray-worker-tpu" in api.objects(PODGROUPS)
+        api.put(
+            RAYCLUSTERS, a_cluster(WORKER_GROUP)
+        )  # whose pods would keep the former PodGroup, as they name it too
+        await eventually(lambda: counts(api) == BY_GROUP)
+        assert api.objects(WORKLOADS)["ray.gang"] == workload
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"labels": {names.LABEL_IGNORE: "true"}},
+        {"deletionTimestamp": "2026-11-21T10:00:00Z"},
+        {"annotations": {"long": "x" * RAYCLUSTER_BYTES_MAX}},
+    ],
+    ids=["ignored", "being deleted", "too large"],
+)
+async def test_a_cluster_that_is_unmanaged_or_being_deleted_is_left_alone_with_all_that_it_has(
+    api: FakeApi, version: str, metadata: Object
+) -> None:
+    api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
+    async with publishing(api, version) as p:
+        await eventually(lambda: counts(api) == BY_GROUP)
+        left_alone = a_cluster("")
+        left_alone["metadata"] |= metadata
+        api.put(RAYCLUSTERS, left_alone)
+        await eventually(lambda: not known_to_ask(p))
+        await more_resyncs(api)
+        api.delete(PODGROUPS, "ray-head")
+        await more_resyncs(api)
+        assert counts(api) == {"ray-worker-tpu": 8}
+
+
+async def test_a_bug_that_one_cluster_brings_out_keeps_no_other_and_is_told_once(
+    api: FakeApi, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(desired: Desired, actual: Actual, **more: Any) -> list[Action]:  # noqa: ANN401
+        if desired.uid == "uid-of-ray":
+            raise ValueError("a bug")
+        return decide(desired, actual, **more)
+
+    monkeypatch.setattr(podgroup_reconciler, "decide", broken)
+
+    api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
+    api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP, "other"))
+    async with publishing(api) as p:
+        await eventually(lambda: counts(api) == {"other-head": 0, "other-worker-tpu": 8})
+        await more_resyncs(api)
+        await eventually(lambda: p.publisher.queue.failures.get("unexpected", 0) > 6)
+        monkeypatch.undo()
+        await eventually(lambda: counts(api).keys() >= BY_GROUP.keys())
+    (record,) = [each for each in caplog.records if "a bug" in each.getMessage()]
+    text = "scheduling groups of RayCluster default/ray: ValueError: a bug (unexpected)"
+    assert record.getMessage() == text
+    assert record.exc_info
+
+
+@pytest.mark.parametrize(("status", "patient"), [(403, False), (422, False), (500, True)])
+async def test_a_refusal_is_forgotten_as_soon_as_the_cluster_changes_but_an_outage_is_not(
+    api: FakeApi, status: int, *, patient: bool
+) -> None:
+    api.before = lambda request: status if request.verb == "create" else 0
+    api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
+    async with publishing(api, timing=replace(PACE, first_delay=600.0, longest_delay=600.0)) as p:
+        await eventually(lambda: sum(p.publisher.queue.failures.values()) > 0)
+        api.before = lambda _: 0
+        api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP, workerGroupSpecs=groups_of(3)))
+        if patient:
+            await eventually(
+                lambda: any(facts.groups["tpu"].replicas == 3 for facts in p.index.clusters)
+            )
+            await p.rests.more(5)
+            assert counts(api) == {}
+        else:
+            await eventually(lambda: counts(api) == {"ray-head": 0, "ray-worker-tpu": 12})
+
+
+async def test_a_pod_group_that_is_refused_does_not_stop_its_siblings(
+    api: FakeApi, version: str
+) -> None:
+    api.put(RAYCLUSTERS, a_cluster(REPLICA))
+    api.before = lambda request: (
+        403 if request.verb == "create" and request.name.endswith("bbbbb") else 0
+    )
+    for number, name in enumerate(("tpu-bbbbb", "tpu-ccccc", "tpu-ddddd")):
+        api.put(PODS, a_pod(name, HostIdentity(number, 0, name)))
+    async with publishing(api, version) as p:
+        await eventually(
+            lambda: counts(api) == {"ray-worker-tpu-ccccc": 4, "ray-worker-tpu-ddddd": 4}
+        )
+        await eventually(lambda: p.publisher.queue.failures.get("forbidden", 0) > 2)
+        assert api.count("create", WORKLOADS) == 1
+
+
+async def test_the_default_priority_that_the_api_server_fills_in_is_no_difference(
+    api: FakeApi, version: str
+) -> None:
+    api.default_priority = "standard"
+    api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
+    async with publishing(api, version):
+        await eventually(lambda: counts(api) == BY_GROUP)
+        await eventually(lambda: resyncs(api) > 2)
+        assert api.count("delete", PODGROUPS) == 0
+        api.put(
+            RAYCLUSTERS, a_cluster(WORKER_GROUP, workerGroupSpecs=groups_of(2, priority="high"))
+        )
+        await eventually(
+            lambda: (
+                api.objects(PODGROUPS)
+                .get("ray-worker-tpu", {"spec": {}})["spec"]
+                .get("priorityClassName")
+                == "high"
+            )
+        )
+
+
+async def test_nothing_is_asked_before_the_watches_are_synced_or_while_the_api_is_not_served(
+    api: FakeApi,
+) -> None:
+    api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
+    api.always("list", Fault.BROKEN)
+    async with publishing(api) as p:
+        await eventually(lambda: api.count("list", PODS) > 4)
+        assert api.count("list", PODGROUPS) == 0
+        api.always("list", None)
+        await eventually(lambda: counts(api) == BY_GROUP)
+        p.publisher.serve(None)
+        opted_out(api)
+        await eventually(lambda: not known_to_ask(p))
+        for _ in range(2):  # what was under way may still be answered
+            asked = len(writes(api)), api.count("list", PODGROUPS)
+            await p.rests.more(3)
+        assert (len(writes(api)), api.count("list", PODGROUPS)) == asked
+        p.publisher.serve("v1beta1")
+        await eventually(lambda: not api.objects(PODGROUPS))
+
+
+async def test_only_the_namespaces_that_are_watched_are_listed(api: FakeApi) -> None:
+    for namespace in ("default", "elsewhere"):
+        api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP, f"ray-{namespace}", namespace=namespace))
+    async with publishing(api, namespaces=["default"]):
+        await eventually(lambda: resyncs(api) > 2)
+        await eventually(
+            lambda: counts(api) == {"ray-default-head": 0, "ray-default-worker-tpu": 8}
+        )
+
+
+async def test_a_settled_cluster_costs_only_the_sweeps(api: FakeApi, version: str) -> None:
+    api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
+    async with publishing(api, version):
+        await eventually(lambda: counts(api) == BY_GROUP)
+        await nothing_but_resyncs(api)

@@ -1,0 +1,122 @@
+"""Rendering: text of tenants is always escaped, and states are also given in words."""
+
+from itertools import product
+
+import pytest
+
+from tests.harness.html_browser import Element, parsed
+from webhook.dashboard.rendered import HtmlDrawer, assets
+from webhook.dashboard.view import build_list_section, whole
+from webhook.diagnostics import report
+from webhook.diagnostics.diagnosis import Problem
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "' onmouseover='alert(1)",
+    '" hx-swap-oob="delete',
+    "</template></li><hx-partial hx-target='body'>gone</hx-partial>",
+    "{{ 7 * 7 }}{% include 'page.html' %}",
+    "javascript:alert(1)",
+    "\r\ndata: gone\r\n\r\nevent: gone\n\n",
+    "\u2028\x00\x1b[31m",
+)
+ALLOWED = {
+    "id", "class", "href", "title", "tabindex", "type", "aria-hidden", "aria-label",
+    "aria-labelledby", "datetime",
+}  # fmt: skip
+
+
+def hostile(text: str) -> report.Cluster:
+    """Return a RayCluster of which every word is hostile."""
+    hosts = (
+        report.Host(0, "ready", (text,), text, 1.0),
+        report.Host(1, "missing"),
+        report.Host(2, "twice", (text, text)),
+    )
+    replica = report.Replica(0, text, "waits", hosts, 1.0)
+    problem = Problem(
+        "host-missing", "error", text, text, text, text, 1.0, text, text, text, 0, (1,), (text,)
+    )
+    group = report.Group(text, 3, 1, (replica,), (text,))
+    pod_group = report.PodGroup(text, 1, 2, missing=True, waits=True)
+    head = report.Host(0, "ready", (text,))
+    return report.Cluster(text, text, head, (group,), (problem,), True, 1, (pod_group,))  # noqa: FBT003
+
+
+def drawn(text: str) -> list[Element]:
+    """Return such a RayCluster, in the list and on its own page, parsed."""
+    drawer, cluster = HtmlDrawer(), hostile(text)
+    return [
+        parsed(drawer.section(each)) for each in (build_list_section(cluster), whole(cluster, 1))
+    ]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_what_a_tenant_wrote_is_no_element_and_no_attribute(text: str) -> None:
+    plain, found = drawn("plain"), drawn(text)
+    for calm, hot in zip(plain, found, strict=True):
+        assert [each.name for each in hot] == [each.name for each in calm]
+        for element, other in zip(hot, calm, strict=True):
+            assert element.attributes.keys() == other.attributes.keys()
+            assert element.attributes.keys() <= ALLOWED
+            assert element.attributes.get("id") == other.attributes.get("id") or text != "plain"
+            assert element.attributes.get("class") == other.attributes.get("class")
+            href = element.attributes.get("href", "/")
+            assert href.startswith("/")
+            assert not href.startswith("//")
+
+
+def test_ids_are_made_of_digits_and_letters_alone() -> None:
+    for text, piece in product(HOSTILE, range(2)):
+        for element in drawn(text)[piece]:
+            identity = element.attributes.get("id", "x")
+            assert identity.replace("-", "").isalnum()
+            assert identity.isascii()
+
+
+def test_every_state_of_a_host_has_a_shape_and_words_of_its_own() -> None:
+    style = assets()["page.css"][0].decode()
+    labels = set()
+    for state in ("ready", "starting", "pending", "missing", "failed", "twice"):
+        assert f".host.{state} {{" in style
+        host = report.Host(3, state, ("pod",))
+        replica = report.Replica(0, "r", "coming", (host,))
+        group = report.Group("g", 4, 1, (replica,))
+        cluster = report.Cluster("n", "c", report.Host(0, "ready", ("h",)), (group,))
+        (row,) = parsed(HtmlDrawer().section(whole(cluster, 1))).every("li", "row")
+        (cell,) = row.every("a", "host")
+        assert state in cell.classes
+        assert cell.text == "3"
+        labels.add(cell.attributes["title"])
+    assert len(labels) == 6
+
+
+def test_a_host_without_a_pod_leads_to_what_its_next_pod_is_given() -> None:
+    (row,) = parsed(HtmlDrawer().section(build_list_section(hostile("a/b&c")))).every("li", "row")
+    links = [each.attributes["href"] for each in row.every("a")]
+    assert links[0] == "/pod?namespace=a%2Fb%26c&name=a%2Fb%26c"
+    assert (
+        links[1] == "/host?namespace=a%2Fb%26c&cluster=a%2Fb%26c&group=a%2Fb%26c&replica=0&host=1"
+    )
+
+
+def test_replicas_that_should_be_there_and_are_not_lead_nowhere() -> None:
+    replica = report.Replica(None, "", "missing", (report.Host(0, "missing"),))
+    group = report.Group("g", 1, 1, (replica,))
+    cluster = report.Cluster("n", "c", report.Host(0, "missing"), (group,))
+    section = parsed(HtmlDrawer().section(build_list_section(cluster)))
+    (link,) = section.every("a")
+    assert link.attributes["href"] == "/?namespace=n&cluster=c"
+    assert "not created" in section.text
+
+
+def test_nothing_is_asked_of_another_site_and_nothing_is_inline() -> None:
+    for name, (content, kind) in assets().items():
+        text = content.decode()
+        if kind == "text/css":
+            assert "url(" not in text, name
+            assert "@import" not in text, name
+    for element in (each for piece in drawn("plain") for each in piece):
+        assert "style" not in element.attributes
+        assert not [name for name in element.attributes if name.startswith("on")]

@@ -1,0 +1,190 @@
+"""The objects of the dashboard, watched from a fake API server: the report is available
+immediately.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from msgspec import structs
+
+from tests.builders import NAMESPACE
+from tests.harness.fake_api import (
+    EVENTS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    RAYCLUSTERS,
+    SERVICES,
+    WEBHOOKS,
+    FakeApi,
+    Request,
+)
+from tests.harness.following import (
+    QUICK,
+    beside,
+    client_of,
+    eventually,
+    plain,
+)
+from tests.harness.scenes import NOW, Scene
+from tests.harness.scheduling_rules import PODGROUPS
+from tests.webhook.diagnostics.samples import samples
+from webhook.cache.cluster_cache import Observing
+from webhook.diagnostics.examiner import Examiner
+from webhook.diagnostics.object_cache import ObjectCache
+from webhook.diagnostics.report import ClusterReport
+from webhook.kubeclient.client import Api
+
+PATIENT = structs.replace(QUICK, idle=30.0)
+"""Nothing happens in between, and a fake API server sends no bookmarks by itself."""
+
+
+def store(api: FakeApi, scene: Scene) -> None:
+    """Let a fake API server have all that is in a scene."""
+    api.put(RAYCLUSTERS, scene.cluster)
+    for resource, objects in {
+        PODS: list(scene.pods.values()),
+        EVENTS: scene.events,
+        SERVICES: scene.services,
+        NODES: scene.nodes,
+        NAMESPACES: scene.namespaces,
+        WEBHOOKS: scene.webhooks,
+        PODGROUPS: scene.pod_groups,
+    }.items():
+        for each in objects:
+            meta = dict(each["metadata"])
+            if resource == NAMESPACES:
+                del meta["namespace"]
+            api.put(resource, {**each, "metadata": meta})
+
+
+class Followed:
+    """What is known of a fake API server."""
+
+    def __init__(self, api: Api, namespaces: list[str], *, person: bool = False) -> None:
+        self.api = api
+        self.object_cache = ObjectCache()
+        self.examiner = Examiner(self.object_cache)
+        self.observing = Observing(api, self.object_cache, namespaces, PATIENT, person=person)
+
+    @property
+    def cluster_report(self) -> ClusterReport:
+        """The picture, an hour after the scene's start."""
+        self.examiner.catch_up(NOW)
+        return self.examiner.cluster_report(NOW, {})
+
+    @property
+    def ids(self) -> list[str]:
+        return [problem.id for problem in self.cluster_report.every_problem]
+
+    @property
+    def whole(self) -> bool:
+        """Whether all kinds are known, but for Workloads, which are read for users only."""
+        tables = {**vars(self.object_cache), "workloads": None}
+        return all(getattr(table, "known", True) for table in tables.values())
+
+
+@asynccontextmanager
+async def following(
+    fake: FakeApi, namespaces: list[str], *, person: bool = False
+) -> AsyncIterator[Followed]:
+    """Follow a fake API server until the end of the block."""
+    async with client_of(plain(fake)) as api:
+        followed = Followed(api, namespaces, person=person)
+        async with beside(followed.observing.run()):
+            yield followed
+
+
+@pytest.fixture
+async def fake() -> AsyncIterator[FakeApi]:
+    """A fake API server that serves PodGroups."""
+    async with FakeApi(served={"v1beta1"}).serving() as serving:
+        yield serving
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["host-missing", "pod-refused", "podgroup-waits", "second-webhook", "ignored"],
+)
+async def test_what_is_followed_gives_the_picture_that_is_read_at_once(
+    fake: FakeApi, name: str
+) -> None:
+    scene = samples()[name].scene()
+    store(fake, scene)
+    async with following(fake, []) as followed:
+        await eventually(lambda: followed.whole)
+        assert followed.cluster_report == scene.examined()
+        assert followed.observing.unread == {}
+
+
+async def test_changes_of_every_kind_are_seen(fake: FakeApi) -> None:
+    scene = Scene()
+    store(fake, scene)
+    async with following(fake, []) as followed:
+        await eventually(lambda: followed.whole)
+        assert followed.ids == []
+        host = scene.pods["llama-tpu-worker-0-3"]
+        fake.delete(PODS, host["metadata"]["name"], NAMESPACE)
+        await eventually(lambda: followed.ids == ["host-missing"])
+        fake.put(PODS, host)
+        await eventually(lambda: followed.ids == [])
+        fake.delete(SERVICES, "llama-headless", NAMESPACE)
+        await eventually(lambda: followed.ids == ["headless-service-missing"])
+        fake.put(SERVICES, scene.services[0])
+        other = {**scene.nodes[-1], "metadata": dict(scene.nodes[-1]["metadata"], labels={})}
+        fake.put(NODES, other)
+        await eventually(lambda: followed.ids == ["replica-split"])
+        fake.put(NODES, scene.nodes[-1])
+        ignored = {"name": NAMESPACE, "labels": {"admission.ray.io/ignore": "true"}}
+        fake.put(NAMESPACES, {"metadata": ignored})
+        await eventually(lambda: followed.ids == ["ignored"])
+        fake.put(NAMESPACES, {"metadata": {"name": NAMESPACE}})
+        for webhook in samples()["second-webhook"].webhooks:
+            fake.put(WEBHOOKS, webhook)
+        await eventually(lambda: followed.ids == ["second-webhook"])
+
+
+@pytest.mark.parametrize("person", [False, True])
+async def test_of_one_namespace_only_that_is_asked_for(fake: FakeApi, *, person: bool) -> None:
+    def refuse(request: Request) -> int:
+        return 403 if request.resource == "nodes" else 0
+
+    fake.before = refuse
+    store(fake, Scene())
+    elsewhere = Scene().cluster
+    elsewhere["metadata"] |= {"namespace": "elsewhere", "uid": "another"}
+    fake.put(RAYCLUSTERS, elsewhere)
+    fake.put(NAMESPACES, {"metadata": {"name": "elsewhere"}})
+    async with following(fake, [NAMESPACE], person=person) as followed:
+        await eventually(
+            lambda: followed.observing.synced and followed.object_cache.namespaces.known
+        )
+        assert [each.namespace for each in followed.cluster_report.clusters] == [NAMESPACE]
+        await eventually(lambda: followed.observing.unread == {"nodes": "forbidden"})
+        assert followed.observing.problem == ""
+        assert [each.metadata.name for each in followed.object_cache.namespaces.all] == [NAMESPACE]
+        by_name = {each.name for each in fake.requests if each.resource == NAMESPACES}
+        assert by_name == {NAMESPACE if person else ""}, "an account has to list"
+
+
+async def test_pod_groups_that_are_no_longer_served_are_forgotten(fake: FakeApi) -> None:
+    store(fake, samples()["podgroup-waits"].scene())
+    async with following(fake, []) as followed:
+        await eventually(lambda: followed.object_cache.pod_groups.known)
+        assert len(followed.object_cache.pod_groups.all) == 1
+        for listener in followed.observing.discovery._listeners:  # noqa: SLF001
+            listener(None)
+        await eventually(lambda: not followed.object_cache.pod_groups.known)
+        assert not followed.object_cache.pod_groups.all
+
+
+async def test_an_api_server_that_is_gone_is_told(fake: FakeApi) -> None:
+    store(fake, Scene())
+    async with following(fake, []) as followed:
+        await eventually(lambda: followed.observing.synced)
+        assert followed.observing.problem == ""
+        await fake.down()
+        await eventually(lambda: followed.observing.problem in {"refused", "disconnected"})
+        await fake.up()
+        await eventually(lambda: followed.observing.problem == "")

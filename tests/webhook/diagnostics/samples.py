@@ -1,0 +1,74 @@
+"""The examples of the diagnoses: short changes to a scene without problems."""
+
+from pathlib import Path
+
+import yaml
+from msgspec import Struct, convert, field
+
+from tests.harness.scenes import Object, Scene, merged
+
+FILE = Path(__file__).with_name("examples.yaml")
+
+
+class Sample(Struct, forbid_unknown_fields=True):
+    """One example: `copies` of pods by their names, overlays by pod, `told` variables, and `also`
+    diagnoses that follow from it.
+    """
+
+    cluster: Object = field(default_factory=dict)
+    without: list[str] = field(default_factory=list)
+    copies: dict[str, str] = field(default_factory=dict)
+    pods: dict[str, Object] = field(default_factory=dict)
+    told: dict[str, dict[str, str | None]] = field(default_factory=dict)
+    nodes: dict[str, Object] = field(default_factory=dict)
+    namespaces: list[Object] = field(default_factory=list)
+    services: list[str] | None = None
+    events: list[Object] = field(default_factory=list)
+    pod_groups: list[Object] = field(default_factory=list)
+    webhooks: list[Object] = field(default_factory=list)
+    ray_jobs: list[Object] = field(default_factory=list)
+    ray_services: list[Object] = field(default_factory=list)
+    workloads: list[Object] = field(default_factory=list)
+    also: list[str] = field(default_factory=list)
+
+    def scene(self) -> Scene:
+        scene = Scene()
+        scene.cluster = merged(scene.cluster, self.cluster)
+        scene.without(*self.without)
+        for copy, name in self.copies.items():
+            scene.copied(name, copy)
+        for name, overlay in self.pods.items():
+            scene.changed(name, **overlay)
+        for name, variables in self.told.items():
+            scene.told(name, **variables)
+        scene.nodes = [
+            merged(node, self.nodes.get(node["metadata"]["name"], {})) for node in scene.nodes
+        ]
+        if self.namespaces:
+            scene.namespaces = self.namespaces
+        if self.services is not None:
+            scene.services = [
+                each for each in scene.services if each["metadata"]["name"] in self.services
+            ]
+        scene.events += self.events
+        scene.pod_groups += self.pod_groups
+        scene.webhooks += self.webhooks
+        scene.ray_jobs += self.ray_jobs
+        scene.ray_services += self.ray_services
+        scene.workloads += self.workloads
+        return scene
+
+
+def diagnosis_of(name: str) -> str:
+    """Return the diagnosis that an example shows: the part of its name before a slash."""
+    return name.partition("/")[0]
+
+
+def samples() -> dict[str, Sample]:
+    return {name: convert(value, Sample) for name, value in written().items()}
+
+
+def written() -> dict[str, Object]:
+    """Return the examples as they are written, without what only the tests need."""
+    found: dict[str, Object] = yaml.safe_load(FILE.read_text(encoding="utf-8"))
+    return found

@@ -1,0 +1,205 @@
+"""Causes: a problem that another problem explains is not shown separately, and no other is
+hidden.
+"""
+
+import pytest
+
+from tests.harness.scenes import NOW, Object, Scene, instant, llama
+from tests.webhook.diagnostics.samples import samples
+from webhook.diagnostics.examination import DIAGNOSES, EXPLAINS
+
+HOST = "llama-tpu-worker-0-{}"
+EDITED = "2026-11-21T11:30:00Z"
+BEFORE, AFTER = "2026-11-21T11:00:00Z", "2026-11-21T11:45:00Z"
+WITHOUT_IDENTITY = samples()["pod-without-identity"].pods[HOST.format(3)]
+UNNAMED: Object = {"spec": {"hostname": None}}
+
+
+def refused() -> Scene:
+    """Return a scene in which KubeRay is refused the pods of a replica."""
+    return samples()["pod-refused"].scene()
+
+
+@pytest.mark.parametrize(
+    "webhook",
+    ['"pods.admission.ray.io"', '"optional-pods.admission.ray.io"', r"\"pods.admission.ray.io\""],
+)
+def test_pods_that_are_rejected_as_the_webhook_is_unavailable_lead_to_the_check(
+    webhook: str,
+) -> None:
+    scene = refused()
+    (denied,) = scene.examined().clusters[0].problems
+    assert denied.command.startswith("kubectl get raycluster ")
+    scene.events[0] = scene.events[0] | {
+        "message": f"Internal error occurred: failed calling webhook {webhook}: no endpoints "
+        'available for service "ray-webhook"'
+    }
+    (failed,) = scene.examined().clusters[0].problems
+    assert (failed.id, failed.command) == ("pod-refused", "ray-webhook check")
+    assert failed.remedy.startswith("make the webhook answer")
+
+
+def doubled() -> Scene:
+    """Return a scene in which one pod has the index of another one."""
+    labels = {"ray.io/replica-host-index": "2"}
+    return Scene().changed(HOST.format(3), metadata={"labels": labels})
+
+
+CASES: dict[str, tuple[Scene, set[str]]] = {
+    "a pod with the index of another": (doubled(), {"identity-held-twice"}),
+    "and a host that really is missing": (
+        doubled().without(HOST.format(1)),
+        {"identity-held-twice", "host-missing"},
+    ),
+    "and a pod of that replica that was given another place": (
+        doubled().told(HOST.format(0), TPU_WORKER_ID="1"),
+        {"identity-held-twice", "worker-id-differs"},
+    ),
+    "and a host that is missing in another replica": (
+        doubled().without("llama-tpu-worker-1-3"),
+        {"identity-held-twice", "host-missing"},
+    ),
+    "a pod without a place": (
+        Scene().changed(HOST.format(3), **WITHOUT_IDENTITY),
+        {"pod-without-identity"},
+    ),
+    "and one that is missing": (
+        Scene().changed(HOST.format(3), **WITHOUT_IDENTITY).without("llama-tpu-worker-1-0"),
+        {"pod-without-identity", "host-missing"},
+    ),
+    "a pod of a group that there is not": (
+        Scene().changed(HOST.format(3), metadata={"labels": {"ray.io/group": "gone"}}),
+        {"pod-without-group"},
+    ),
+    "a pod that was made without the webhook": (
+        Scene().told(HOST.format(3), TPU_WORKER_ID=None).changed(HOST.format(3), **UNNAMED),
+        {"worker-id-differs"},
+    ),
+    "and another one without a name": (
+        Scene().told(HOST.format(3), TPU_WORKER_ID=None).changed(HOST.format(2), **UNNAMED),
+        {"worker-id-differs", "hostname-differs"},
+    ),
+    "pods that are refused": (refused(), {"pod-refused"}),
+    "and a host": (refused().without(HOST.format(3)), {"pod-refused"}),
+    "and the head": (refused().without("llama-head"), {"pod-refused"}),
+}
+
+
+@pytest.mark.parametrize(("scene", "shown"), CASES.values(), ids=CASES)
+def test_a_cause_is_shown_without_its_consequences_and_nothing_else_is_hidden(
+    scene: Scene, shown: set[str]
+) -> None:
+    assert set(scene.ids()) == shown
+
+
+def test_hosts_that_differ_alike_are_counted_beside_the_first() -> None:
+    scene = Scene()
+    for host in (1, 2, 3):
+        scene.changed(HOST.format(host), **UNNAMED)
+    (found,) = scene.examined().every_problem
+    assert found.id == "hostname-differs"
+    assert ", and 2 more like it: " in found.message
+
+
+def test_a_replica_whose_problem_is_explained_is_still_not_complete() -> None:
+    (cluster,) = refused().without(HOST.format(3)).examined().clusters
+    assert [replica.state for replica in cluster.groups[0].replicas] == ["waits", "missing"]
+
+
+def test_the_table_has_ids_that_exist_and_no_circle() -> None:
+    known = {each.id for each in DIAGNOSES}
+    for cause, consequences in EXPLAINS.items():
+        assert {cause, *consequences} <= known
+        for each in consequences:
+            assert cause not in EXPLAINS.get(each, ())
+
+
+def test_of_one_cluster_the_problem_that_began_first_is_first() -> None:
+    scene = samples()["container-waits"].scene()
+    scene.changed("llama-tpu-worker-1-0", **samples()["pod-ended"].pods[HOST.format(3)])
+    found = scene.examined().every_problem
+    times = [each.since for each in found if each.since is not None]
+    assert len(times) > 1
+    assert times == sorted(times)
+
+
+@pytest.mark.parametrize(("created", "deletes"), [(BEFORE, True), (AFTER, False)])
+def test_a_deletion_is_not_advised_where_the_template_gives_the_number_of_hosts(
+    created: str, *, deletes: bool
+) -> None:
+    scene = Scene(llama(replicas=1))
+    hosts = ",".join(f"tpu-0-{host}.llama-headless" for host in range(8))
+    for name in scene.pods:
+        scene.changed(name, metadata={"creationTimestamp": created})
+        if name != "llama-head":
+            scene.told(name, TPU_WORKER_HOSTNAMES=hosts)
+    scene.cluster["metadata"]["managedFields"] = [
+        {"manager": "kubectl", "operation": "Update", "time": EDITED, "fieldsV1": {"f:spec": {}}}
+    ]
+    (found,) = (each for each in scene.examined().every_problem if each.id == "hosts-changed")
+    assert ("delete" in found.remedy) == deletes
+    assert ("TPU_WORKER_HOSTNAMES from the template" in found.remedy) != deletes
+
+
+QUOTA = (
+    'Failed to create worker Pod team/, pods "llama-tpu-worker-x7k2p" is forbidden: exceeded '
+    "quota: tpus, requested: google.com/tpu=4, used: google.com/tpu=24, limited: google.com/tpu=24"
+)
+
+
+def flapping(seconds: float, hosts: int) -> Scene:
+    """Return a scene in which a quota is full in the second half of replica 1, whose first hosts
+    were created a second ago, and the last rejection was some seconds ago.
+    """
+    scene = Scene()
+    for host in range(4):
+        name = f"llama-tpu-worker-1-{host}"
+        scene.changed(name, metadata={"creationTimestamp": instant(1)}, status={"conditions": []})
+    scene.without(*(f"llama-tpu-worker-1-{host}" for host in range(hosts, 4)))
+    scene.events += [
+        {
+            "metadata": {"name": f"llama.{age}", "namespace": "team"},
+            "involvedObject": {"kind": "RayCluster", "name": "llama", "uid": "uid-of-llama"},
+            "reason": reason,
+            "message": message,
+            "firstTimestamp": instant(age),
+            "lastTimestamp": instant(age),
+        }
+        for age, reason, message in (
+            (900, "FailedToCreateWorkerPod", QUOTA),
+            (seconds, "FailedToCreateWorkerPod", QUOTA),
+            (1, "CreatedWorkerPod", "Created worker Pod team/llama-tpu-worker-1-0"),
+        )
+    ]
+    return scene
+
+
+@pytest.mark.parametrize("seconds", [1, 2, 60, 300])
+@pytest.mark.parametrize("hosts", [0, 1, 2, 3])
+def test_a_quota_that_is_full_within_a_replica_is_the_answer_at_every_moment(
+    seconds: float, hosts: int
+) -> None:
+    (cluster,) = flapping(seconds, hosts).examined().clusters
+    (problem,) = cluster.problems
+    assert (problem.id, problem.since) == ("pod-refused", NOW - 900)
+    assert problem.message.startswith('KubeRay cannot create a pod: pods "llama-tpu-worker-')
+    assert problem.command == "kubectl describe resourcequota -n team"
+    assert [replica.state for replica in cluster.groups[0].replicas] == [
+        "complete",
+        "waits" if hosts else "missing",
+    ]
+
+
+def test_a_rejection_ends_with_pods_that_have_existed_for_two_minutes() -> None:
+    scene = flapping(30, 3)
+    assert "pod-refused" in scene.ids(NOW + 118)
+    assert scene.ids(NOW + 119) == ["host-missing"]
+
+
+def test_a_rejection_ends_with_a_complete_replica() -> None:
+    scene = flapping(30, 4).without("llama-tpu-worker-0-0")
+    assert "pod-refused" in scene.ids()
+    for host in range(4):
+        ready = [{"type": "Ready", "status": "True"}]
+        scene.changed(f"llama-tpu-worker-1-{host}", status={"conditions": ready})
+    assert "pod-refused" not in scene.ids()

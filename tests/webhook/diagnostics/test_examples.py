@@ -1,0 +1,99 @@
+"""Each example is detected by its own diagnosis only, and docs/diagnoses.md has all of them."""
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.harness.scenes import NOW, Scene
+from tests.pages.diagnoses import explained
+from tests.webhook.diagnostics.samples import diagnosis_of, samples
+from webhook.diagnostics.diagnosis import Diagnosis
+from webhook.diagnostics.examination import DIAGNOSES
+
+SAMPLES = samples()
+
+
+def test_nothing_is_wrong_where_all_is_well() -> None:
+    cluster_report = Scene().examined()
+    assert cluster_report.every_problem == []
+    assert not cluster_report.waits
+
+
+def test_every_diagnosis_has_an_id_and_an_example_of_its_own() -> None:
+    own = [name for name in SAMPLES if diagnosis_of(name) == name]
+    assert sorted(own) == sorted(diagnosis.id for diagnosis in DIAGNOSES)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_example_shows_the_diagnosis_alone(name: str) -> None:
+    sample = SAMPLES[name]
+    assert set(sample.scene().ids()) == {diagnosis_of(name), *sample.also}
+
+
+def test_no_two_examples_have_the_same_remedy_and_command() -> None:
+    shown = [
+        (problem.message, problem.remedy, problem.command)
+        for name, sample in SAMPLES.items()
+        for problem in sample.scene().examined().every_problem
+        if problem.id == diagnosis_of(name)
+    ]
+    assert len(set(shown)) == len(shown)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_only_errors_end_status_with_1(name: str) -> None:
+    cluster_report = SAMPLES[name].scene().examined()
+    levels = {problem.level for problem in cluster_report.every_problem}
+    assert cluster_report.waits == ("error" in levels)
+
+
+@pytest.mark.parametrize(
+    "diagnosis",
+    [diagnosis for diagnosis in DIAGNOSES if diagnosis.seconds],
+    ids=lambda diagnosis: diagnosis.id,
+)
+def test_a_diagnosis_does_not_count_before_its_time(diagnosis: Diagnosis[Any]) -> None:
+    scene = SAMPLES[diagnosis.id].scene()
+    problem = next(each for each in scene.examined().every_problem if each.id == diagnosis.id)
+    begin = NOW - 3600 if problem.since is None else problem.since  # with the pods, an hour ago
+    due = begin + diagnosis.seconds
+    assert due < NOW
+    assert diagnosis.id in scene.ids(due)
+    assert diagnosis.id not in scene.ids(due - 1)
+
+
+@pytest.mark.parametrize("diagnosis", DIAGNOSES, ids=lambda diagnosis: diagnosis.id)
+def test_a_problem_says_where_it_is_and_what_to_do(diagnosis: Diagnosis[Any]) -> None:
+    for problem in SAMPLES[diagnosis.id].scene().examined().every_problem:
+        assert problem.remedy
+        assert problem.command.startswith(("kubectl describe ", "kubectl get ", "kubectl logs "))
+        assert problem.change is None or problem.level == "error", "none on a warning"
+        assert problem.page == f"docs/diagnoses.md#{problem.id}"
+        if problem.id != "second-webhook":
+            assert (problem.namespace, problem.cluster) == ("team", "llama")
+
+
+def test_a_deletion_is_marked_and_says_what_it_takes_with_it() -> None:
+    scene = SAMPLES["identity-held-twice"].scene()
+    (found,) = scene.examined().every_problem
+    assert found.command.startswith("kubectl get pod -n team -o wide llama-tpu-worker-0-2 ")
+    assert found.change is not None
+    assert found.change.command.startswith("kubectl delete pod -n team llama-tpu-worker-0-2 ")
+    assert found.change.does == "deletes 2 pods, and ends what runs in them"
+
+
+def test_the_second_webhook_is_migrated_from_and_not_deleted() -> None:
+    (found,) = SAMPLES["second-webhook"].scene().examined().every_problem
+    assert "docs/install.md#migrate-from-googles-tpu-webhook" in found.remedy
+    assert found.change is None
+
+
+@pytest.mark.parametrize("diagnosis", DIAGNOSES, ids=lambda diagnosis: diagnosis.id)
+def test_every_diagnosis_says_what_it_shows_why_it_hurts_and_where_that_comes_from(
+    diagnosis: Diagnosis[Any],
+) -> None:
+    what, why, source = explained(diagnosis)
+    assert what.endswith(".")
+    assert why.endswith(".")
+    assert re.fullmatch(r"https://\S+", source), source

@@ -1,0 +1,151 @@
+"""A RayJob or RayService that fails is a problem of its RayCluster, one that is well is none."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.harness.scenes import NOW, Scene, instant, llama, merged
+from tests.webhook.diagnostics.samples import samples
+from webhook.api.objects import Bare, ObjectMeta
+from webhook.diagnostics.live_objects import (
+    Application,
+    JobStatus,
+    LiveJob,
+    LiveService,
+    ServeStatus,
+    ServiceStatus,
+)
+from webhook.diagnostics.object_cache import ObjectCache
+
+
+def job(**status: Any) -> Scene:  # noqa: ANN401 - JSON
+    """Return a scene with a RayJob of some status."""
+    scene = samples()["job-failed"].scene()
+    scene.ray_jobs[0]["status"] = status
+    return scene
+
+
+def service(**status: Any) -> Scene:  # noqa: ANN401 - JSON
+    """Return a scene with a RayService of some status."""
+    scene = samples()["service-not-serving"].scene()
+    scene.ray_services[0]["status"] = status
+    return scene
+
+
+DEPLOYING = {"applicationStatuses": {"llm": {"status": "DEPLOYING"}}}
+RUNNING = {"rayClusterName": "llama", "applicationStatuses": {"llm": {"status": "RUNNING"}}}
+WELL: dict[str, Scene] = {
+    "a job that has not begun": job(),
+    "a job that runs": job(jobStatus="RUNNING", jobDeploymentStatus="Running"),
+    "a job that succeeded": job(jobStatus="SUCCEEDED", jobDeploymentStatus="Complete"),
+    "a job that a person stopped": job(jobStatus="STOPPED", jobDeploymentStatus="Complete"),
+    "a job that is tried again": job(jobStatus="FAILED", jobDeploymentStatus="Retrying"),
+    "a service that serves": service(activeServiceStatus=RUNNING),
+    "a service that starts": service(
+        pendingServiceStatus=merged(
+            RUNNING, {"applicationStatuses": {"llm": {"status": "DEPLOYING"}}}
+        )
+    ),
+    "an upgrade of this moment": service(
+        conditions=[
+            {"type": "UpgradeInProgress", "status": "True", "lastTransitionTime": instant(60)}
+        ],
+        activeServiceStatus={"rayClusterName": "other"},
+        pendingServiceStatus=RUNNING,
+    ),
+    "a service that fails on another RayCluster": service(
+        activeServiceStatus=merged(
+            RUNNING,
+            {"rayClusterName": "other", "applicationStatuses": {"llm": {"status": "UNHEALTHY"}}},
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize("scene", WELL.values(), ids=WELL)
+def test_an_owner_that_is_well_is_no_problem(scene: Scene) -> None:
+    assert scene.ids() == []
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "remedy"),
+    [
+        (
+            {"jobDeploymentStatus": "Failed", "reason": "SubmissionFailed", "message": "back-off"},
+            "RayJob train has failed: SubmissionFailed: back-off",
+            "check the entrypoint, and that the submitter reaches the head, and create",
+        ),
+        (
+            {"jobDeploymentStatus": "Failed", "reason": "DeadlineExceeded"},
+            "RayJob train has failed: DeadlineExceeded",
+            "raise activeDeadlineSeconds",
+        ),
+        (
+            {"jobDeploymentStatus": "ValidationFailed", "message": "x" * 1000},
+            f"RayJob train has failed: ValidationFailed: {'x' * 282}",
+            "fix the RayJob, and create",
+        ),
+    ],
+)
+def test_a_failed_job_is_an_error_of_its_raycluster(
+    status: dict[str, Any], said: str, remedy: str
+) -> None:
+    cluster_report = job(**status).examined()
+    (problem,) = cluster_report.every_problem
+    assert (problem.id, problem.cluster, problem.message) == ("job-failed", "llama", said)
+    assert problem.remedy.startswith(remedy)
+    assert cluster_report.waits
+
+
+def test_an_upgrade_that_does_not_proceed_names_the_active_raycluster() -> None:
+    scene = samples()["upgrade-stuck"].scene()
+    (problem,) = scene.examined().every_problem
+    assert problem.message == (
+        "RayService chat does not switch to this RayCluster: llm is DEPLOYING; RayCluster "
+        "chat-7xk2p is active"
+    )
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        ({"kueue.x-k8s.io/queue-name": "tpus"}, "by Kueue, and waits in queue tpus"),
+        ({}, "by spec.suspend"),
+    ],
+)
+def test_a_suspended_raycluster_is_a_remark(labels: dict[str, str], said: str) -> None:
+    scene = Scene(llama(suspend=True)).without(*Scene(llama()).pods)
+    scene.cluster = merged(scene.cluster, {"metadata": {"labels": labels}})
+    cluster_report = scene.examined()
+    (problem,) = cluster_report.every_problem
+    assert (problem.id, problem.level, cluster_report.waits) == ("suspended", "info", False)
+    assert problem.message == f"the RayCluster is suspended {said}"
+
+
+def test_a_change_of_a_job_concerns_its_raycluster() -> None:
+    scene = job(jobStatus="RUNNING", jobDeploymentStatus="Running")
+    objects = scene.observed().load(ObjectCache())
+    objects.begin()
+    objects.take_changed()
+    (live,) = objects.ray_jobs.all
+    objects.ray_jobs.put(live.metadata.uid or "", LiveJob(metadata=live.metadata))
+    assert objects.take_changed() == {"uid-of-llama"}
+
+
+def test_owners_that_may_not_be_read_are_not_judged() -> None:
+    scene = samples()["job-failed"].scene()
+    scene.ray_jobs.clear()
+    assert scene.ids(NOW) == []
+
+
+def test_of_owners_only_names_statuses_and_the_shown_part_of_messages_are_stored() -> None:
+    long, objects = "x" * 100_000, ObjectCache()
+    meta = ObjectMeta(name="train", namespace="team", annotations={"a": long}, labels={"b": long})
+    serve = ServeStatus("llama", {"llm": Application("UNHEALTHY", long)})
+    objects.ray_jobs.put("1", LiveJob(meta, JobStatus(job_status="FAILED", message=long)))
+    objects.ray_services.put("2", LiveService(meta, ServiceStatus(None, serve, serve)))
+    objects.services.put("3", Bare(meta))
+    for values in (objects.ray_jobs.all, objects.ray_services.all, objects.services.all):
+        assert all(len(msgspec.json.encode(value)) < 2000 for value in values)
+        assert [value.metadata.name for value in values] == ["train"]

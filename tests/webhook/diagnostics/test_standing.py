@@ -1,0 +1,312 @@
+"""Assigned pods, and the status of hosts and replicas."""
+
+import json
+import sys
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import structs
+
+from tests.builders import a_cluster
+from tests.harness.scenes import NOW, Object, Observed, Scene, instant, llama
+from webhook.api import names
+from webhook.diagnostics.examiner import examine
+from webhook.diagnostics.live_objects import Selector
+from webhook.diagnostics.object_cache import ObjectCache
+from webhook.diagnostics.report import Replica
+
+HOST = "llama-tpu-worker-0-3"
+IDENTITY = dict.fromkeys(names.IDENTITY_LABELS)
+LEGACY = {names.LABEL_LEGACY_REPLICA_INDEX: None}
+COMING: Object = {"phase": "Pending", "conditions": None}
+
+
+def replica(scene: Scene, number: int = 0) -> Replica:
+    """Return a replica of the only group."""
+    return scene.examined().clusters[0].groups[0].replicas[number]
+
+
+def test_all_hosts_of_all_replicas_are_shown_in_order() -> None:
+    group = Scene().examined().clusters[0].groups[0]
+    assert [each.index for each in group.replicas] == [0, 1]
+    assert [[place.index for place in each.hosts] for each in group.replicas] == [[0, 1, 2, 3]] * 2
+    assert {each.state for each in group.replicas} == {"complete"}
+
+
+@pytest.mark.parametrize(
+    ("overlay", "state", "pods", "node"),
+    [
+        ({}, "ready", (HOST,), "node-0-3"),
+        ({"metadata": {"deletionTimestamp": instant(60)}}, "missing", (), ""),
+        ({"status": COMING, "spec": {"nodeName": None}}, "pending", (HOST,), ""),
+        ({"status": COMING}, "starting", (HOST,), "node-0-3"),
+        ({"status": {"phase": "Failed"}}, "failed", (HOST,), "node-0-3"),
+    ],
+)
+def test_a_host_is_shown_with_its_state_pod_and_node(
+    overlay: Object, state: str, pods: tuple[str, ...], node: str
+) -> None:
+    scene = Scene().changed(HOST, **overlay)
+    host = replica(scene).hosts[3]
+    assert (host.state, host.pods, host.node) == (state, pods, node)
+    assert scene.examined().clusters[0].leaving == (state == "missing")
+
+
+def test_a_replica_that_comes_up_is_not_called_waiting() -> None:
+    scene = Scene().without(HOST)
+    for name in scene.pods:
+        scene.changed(name, metadata={"creationTimestamp": instant(5)})
+    assert replica(scene).state == "coming"
+    assert not scene.examined().waits
+    assert scene.examined(NOW + 60).waits
+
+
+def test_a_replica_that_is_missing_is_shown_without_an_index() -> None:
+    scene = Scene().without(*(f"llama-tpu-worker-1-{each}" for each in range(4)))
+    found = replica(scene, 1)
+    assert (found.index, found.state, found.ready, len(found.hosts)) == (None, "missing", 0, 4)
+
+
+@pytest.mark.parametrize(
+    "scene",
+    [
+        Scene(indexed=True),
+        Scene(a_cluster("llama").group("cpu", replicas=3)),
+    ],
+    ids=["identities of KubeRay", "single hosts"],
+)
+def test_nothing_is_wrong_with(scene: Scene) -> None:
+    assert scene.ids() == []
+
+
+def test_the_identities_that_a_former_webhook_gave_count() -> None:
+    scene = Scene()
+    for number in range(4):
+        scene.changed(f"llama-tpu-worker-0-{number}", metadata={"labels": IDENTITY})
+    assert replica(scene).name == "tpu-0"
+    assert scene.ids() == []
+
+
+def test_what_could_not_be_read_is_not_missed() -> None:
+    scene = Scene()
+    scene.services.clear()
+    assert scene.ids() == ["headless-service-missing"]
+    unread = structs.replace(scene.observed(), services=None)
+    assert unread.examined(NOW).every_problem == []
+
+
+def test_a_single_host_without_a_tpu_needs_no_identity() -> None:
+    scene = Scene(a_cluster("llama").group("cpu", replicas=2))
+    for name in [name for name in scene.pods if name != "llama-head"]:
+        scene.changed(name, metadata={"labels": {names.LABEL_REPLICA_INDEX: None}})
+    assert scene.ids() == []
+    assert len(scene.examined().clusters[0].groups[0].without_identity) == 2
+
+
+def a_host_without_identity(amount: str, **spec: object) -> Scene:
+    """Return a single host without an identity, whose Ray container asks for an amount of TPUs."""
+    limits = {names.RESOURCE_TPU: amount} if amount else {}
+    container = {"name": "ray-worker", "resources": {"limits": limits}}
+    template = {"spec": {"containers": [container], **spec}}
+    scene = Scene(a_cluster("llama").group("one", replicas=1, template=template))
+    (name,) = [name for name in scene.pods if name != "llama-head"]
+    labels = {**IDENTITY, names.LABEL_LEGACY_REPLICA_INDEX: None}
+    return scene.changed(name, metadata={"labels": labels})
+
+
+SIDECAR = {
+    "name": "side",
+    "restartPolicy": "Always",
+    "resources": {"limits": {names.RESOURCE_TPU: "4"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("scene", "expected"),
+    [
+        (a_host_without_identity("4"), ["pod-without-identity"]),
+        (a_host_without_identity("0"), []),
+        (a_host_without_identity("", initContainers=[SIDECAR]), ["pod-without-identity"]),
+    ],
+)
+def test_a_single_host_needs_a_identity_if_it_asks_for_tpus(
+    scene: Scene, expected: list[str]
+) -> None:
+    assert scene.ids() == expected
+
+
+def test_a_pod_whose_identity_labels_were_removed_is_said_to_have_had_them() -> None:
+    scene = a_host_without_identity("4")
+    (name,) = [name for name in scene.pods if name != "llama-head"]
+    scene.changed(name, metadata={"annotations": {names.ANNOTATION_HOLDER: "0123456789ab"}})
+    (problem,) = scene.examined().every_problem
+    assert "labels were removed" in problem.message
+
+
+def test_a_raycluster_that_is_being_deleted_says_so_and_does_not_come_up() -> None:
+    scene = Scene().without(HOST, "llama-head")
+    scene.cluster["metadata"]["deletionTimestamp"] = instant(60)
+    cluster_report = scene.examined()
+    (cluster,) = cluster_report.clusters
+    (problem,) = cluster.problems
+    assert (problem.id, problem.level, problem.since) == ("being-deleted", "info", NOW - 60)
+    assert cluster.deleting
+    assert [each.state for each in cluster.groups[0].replicas] == ["leaving"] * 2
+    assert not cluster_report.waits
+    scene.without(*scene.pods)
+    assert scene.ids() == ["being-deleted"]
+    assert scene.examined().clusters[0].groups[0].replicas == ()
+
+
+def test_a_finalizer_that_holds_a_raycluster_for_long_is_named() -> None:
+    scene = Scene()
+    finalizers = ["example.com/audit", "foregroundDeletion"]
+    scene.cluster["metadata"] |= {"deletionTimestamp": instant(300), "finalizers": finalizers}
+    assert scene.ids() == ["being-deleted"]
+    cluster_report = scene.examined(NOW + 300)
+    held = cluster_report.every_problem[0]
+    assert held.message == (
+        "the RayCluster is being deleted, and finalizers block the deletion: example.com/audit, "
+        "foregroundDeletion"
+    )
+    assert cluster_report.waits
+
+
+def test_the_work_of_an_examination_grows_with_the_pods_and_no_faster() -> None:
+    few, many = (calls(Scene(llama(replicas=count)).observed()) for count in (50, 250))
+    assert many < 6 * few
+
+
+def calls(observed: Observed) -> int:
+    """Return how many functions of Python an examination calls, which finds nothing."""
+    objects, count = observed.load(ObjectCache()), 0
+
+    def profile(_frame: object, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(profile)
+    try:
+        cluster_report = examine(objects, NOW)
+    finally:
+        sys.setprofile(None)
+    assert cluster_report.every_problem == []
+    return count
+
+
+def test_a_raycluster_that_asks_for_more_than_there_can_be_is_looked_at_in_no_time() -> None:
+    most = 2**31 - 1
+    overlay = {"replicas": most, "maxReplicas": most, "numOfHosts": most}
+    scene = Scene()
+    (group,) = scene.cluster["spec"]["workerGroupSpecs"]
+    group.update(overlay)
+    (cluster,) = scene.examined().clusters
+    (shown,) = cluster.groups
+    assert shown.desired == most
+    assert sum(len(replica.hosts) for replica in shown.replicas) < 40_000
+    group.update(numOfHosts=0)
+    (cluster,) = scene.examined().clusters
+    assert sum(len(replica.hosts) for replica in cluster.groups[0].replicas) < 40_000
+    assert len(cluster.groups[0].replicas) < 40_000
+
+
+def opted_in(**labels: str) -> Scene:
+    """Return a RayCluster with a pod without an identity, in a namespace with these labels, where
+    the webhook is asked about namespaces that are labelled for it alone.
+    """
+    scene = Scene()
+    scene.changed(HOST, metadata={"labels": IDENTITY | LEGACY})
+    wanted = {"key": "admission.ray.io/enabled", "operator": "In", "values": ["true"]}
+    for webhook in scene.webhooks[0]["webhooks"]:
+        webhook["namespaceSelector"].setdefault("matchExpressions", []).append(wanted)
+    scene.namespaces[0]["metadata"]["labels"] = labels
+    return scene
+
+
+def test_a_namespace_that_the_webhook_is_not_asked_about_is_left_alone() -> None:
+    assert "pod-without-identity" in opted_in(**{"admission.ray.io/enabled": "true"}).ids()
+    (problem,) = opted_in().examined().clusters[0].problems
+    assert problem.id == "ignored"
+    assert "mutatingwebhookconfiguration ray-webhook does not select" in problem.message
+
+
+@pytest.mark.parametrize(
+    ("requirement", "labels", "selected"),
+    [
+        ({"operator": "In", "values": ["a"]}, {"k": "a"}, True),
+        ({"operator": "In", "values": ["a"]}, {}, False),
+        ({"operator": "NotIn", "values": ["a"]}, {}, True),
+        ({"operator": "NotIn", "values": ["a"]}, {"k": "a"}, False),
+        ({"operator": "Exists"}, {"k": ""}, True),
+        ({"operator": "Exists"}, {}, False),
+        ({"operator": "DoesNotExist"}, {}, True),
+        ({"operator": "DoesNotExist"}, {"k": "a"}, False),
+    ],
+)
+def test_a_selector_selects_as_kubernetes_says(
+    requirement: dict[str, Any], labels: dict[str, str], *, selected: bool
+) -> None:
+    text = json.dumps({"matchExpressions": [{"key": "k", **requirement}]})
+    selector = msgspec.json.decode(text, type=Selector)
+    assert selector.selects(labels) is selected
+    assert structs.replace(selector, match_labels={"x": "y"}).selects(labels) is False
+
+
+@pytest.mark.parametrize(
+    ("place", "where"),
+    [({}, " on node node-0-3"), ({"spec": {"nodeName": None}, "status": COMING}, "")],
+)
+def test_a_pod_that_a_finalizer_holds_is_told_with_it(place: Object, where: str) -> None:
+    meta = {"deletionTimestamp": instant(120), "finalizers": ["example.com/held"]}
+    scene = Scene().changed(HOST, metadata=meta, **place)
+    (problem,) = [each for each in scene.examined().every_problem if "stuck" in each.id]
+    assert problem.message == (
+        f"llama-tpu-worker-0-3 is still Terminating{where}, and KubeRay waits for it: "
+        "example.com/held is not removed"
+    )
+    assert problem.command == "kubectl get pod -n team llama-tpu-worker-0-3 -o yaml"
+    scene.changed(HOST, metadata={"deletionTimestamp": instant(-60)})
+    assert "pod-stuck-terminating" not in scene.ids()
+
+
+def test_a_pod_on_a_lost_node_holds_up_the_deletion_of_its_raycluster() -> None:
+    scene = Scene().changed(
+        HOST,
+        metadata={"deletionTimestamp": instant(4000), "deletionGracePeriodSeconds": 30},
+    )
+    finalizers = ["foregroundDeletion"]
+    scene.cluster["metadata"] |= {"deletionTimestamp": instant(5000), "finalizers": finalizers}
+    found = {each.id: each for each in scene.examined().every_problem}
+    assert set(found) == {"pod-stuck-terminating", "deletion-held"}
+    assert "node node-0-3, and the deletion waits" in found["pod-stuck-terminating"].message
+    assert found["deletion-held"].command == "kubectl get pods -n team -l ray.io/cluster=llama"
+    finalizers.append("example.com/held")
+    (problem,) = [each for each in scene.examined().every_problem if each.id == "deletion-held"]
+    assert problem.command == "kubectl get raycluster -n team llama -o yaml"
+
+
+def test_pods_that_have_lost_the_label_of_their_group_are_told_apart() -> None:
+    scene = Scene(llama(replicas=3))
+    for host in range(4):
+        labels = {names.LABEL_GROUP: None if host < 3 else "former"}
+        scene.changed(f"llama-tpu-worker-2-{host}", metadata={"labels": labels})
+    scene.cluster["spec"]["workerGroupSpecs"][0]["replicas"] = 2
+    former, none = scene.examined().every_problem
+    assert former.message.startswith("1 pod of former, which is no worker group of the RayCluster")
+    assert none.message.startswith("3 pods without the label ray.io/group: KubeRay does not manage")
+    assert none.remedy == "delete them"
+    assert none.pods == tuple(f"llama-tpu-worker-2-{host}" for host in range(3))
+
+
+@pytest.mark.parametrize(
+    ("hosts", "what"),
+    [(8, "has TPU_WORKER_HOSTNAMES=tpu-0-0."), (2, "it has hosts 2-3")],
+    ids=["grew", "shrank"],
+)
+def test_replicas_of_a_group_whose_number_of_hosts_changed_are_found(hosts: int, what: str) -> None:
+    scene = Scene(llama(replicas=1))
+    scene.cluster["spec"]["workerGroupSpecs"][0]["numOfHosts"] = hosts
+    (found,) = (each for each in scene.examined().every_problem if each.id == "hosts-changed")
+    assert f"was created with another numOfHosts than {hosts}: " in found.message
+    assert what in found.message

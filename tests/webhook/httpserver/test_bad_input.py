@@ -1,0 +1,267 @@
+"""Any input over HTTPS receives the answer that the design specifies, and never a 500."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.harness.apiserver import ApiServer, pod_review
+from tests.harness.listener import until
+from tests.harness.pods import Object, without, worker
+from tests.harness.server import Running
+
+NODES = "cloud.google.com/gke-tpu-topology"
+CLUSTER, GROUP = "metadata.labels[ray.io/cluster]", "metadata.labels[ray.io/group]"
+INDEX = "metadata.labels[ray.io/worker-group-replica-index]"
+NAME = "metadata.labels[ray.io/worker-group-replica-name]"
+HOST = "metadata.labels[ray.io/replica-host-index]"
+
+
+def a_stray() -> Object:
+    """Return a worker that does not say where it belongs."""
+    pod = without(without(worker("plain"), "ray.io/cluster"), "ray.io/group")
+    pod["metadata"]["ownerReferences"] = []
+    return pod
+
+
+def a_tpu_host(topology: str, chips: object) -> Object:
+    """Return a pod of a group of 4 hosts."""
+    pod = worker("hosts-4")
+    pod["spec"]["nodeSelector"] = {NODES: topology}
+    pod["spec"]["containers"][0]["resources"] = {"limits": {"google.com/tpu": chips}}
+    return pod
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (b"", "not an AdmissionReview in JSON"),
+        (b"hello", "not an AdmissionReview in JSON"),
+        (b"\xff\xfe\x00", "not an AdmissionReview in JSON"),
+        (b'{"kind": "AdmissionReview"', "not an AdmissionReview in JSON"),
+        (b"[1, 2]", "not an AdmissionReview in JSON"),
+        (b'{"hello": "world"}', "expected apiVersion admission.k8s.io/v1"),
+        (b"[" * 200_000, "not an AdmissionReview in JSON"),
+        (b'{"a":' * 200_000, "nested too deeply"),
+        (b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}', "has no request"),
+        (
+            b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":null}',
+            "has no request",
+        ),
+        (b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{}}', "uid"),
+        (
+            b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":"yes"}',
+            "request",
+        ),
+    ],
+)
+def test_a_body_that_is_no_review_is_400_and_says_what_was_expected(
+    api: ApiServer, body: bytes, says: str
+) -> None:
+    answer = api.post("/mutate", body)
+    assert answer.status_code == 400
+    assert says in answer.text
+    assert answer.headers["content-type"].startswith("text/plain")
+
+
+@pytest.mark.parametrize("version", ["admission.k8s.io/v1beta1", "admission.k8s.io/v2", "v1"])
+def test_an_unknown_api_version_is_400(api: ApiServer, version: str) -> None:
+    review = pod_review(worker("plain")) | {"apiVersion": version}
+    answer = api.post("/mutate", json.dumps(review).encode())
+    assert answer.status_code == 400
+    assert "expected apiVersion admission.k8s.io/v1" in answer.text
+    assert version in answer.text
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"resource": {"group": "ray.io", "version": "v1", "resource": "rayclusters"}},
+        {"resource": {"group": "", "version": "v1", "resource": "configmaps"}},
+        {"kind": {"group": "ray.io", "version": "v1", "kind": "RayCluster"}},
+        {"kind": {"group": "apps", "version": "v1", "kind": "Pod"}},
+        {"kind": {"group": "", "version": "v2", "kind": "Pod"}},
+    ],
+)
+def test_kind_and_resource_that_disagree_are_400(api: ApiServer, change: Object) -> None:
+    review = pod_review(worker("plain"))
+    review["request"] |= change
+    answer = api.post("/mutate", json.dumps(review).encode())
+    assert answer.status_code == 400
+    assert "disagree" in answer.text
+
+
+def test_a_create_without_its_object_is_400(api: ApiServer) -> None:
+    review = pod_review(worker("plain"))
+    review["request"]["object"] = None
+    answer = api.post("/mutate", json.dumps(review).encode())
+    assert answer.status_code == 400
+    assert "request.object is missing" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("spec", "containers"), "none"),
+        (("spec",), []),
+        (("metadata", "labels"), ["ray.io/cluster"]),
+        (("metadata", "ownerReferences"), {"uid": 1}),
+    ],
+)
+def test_a_pod_of_impossible_shape_is_400_with_the_place(
+    api: ApiServer, path: tuple[str, ...], value: object
+) -> None:
+    pod: Any = worker("plain")
+    target = pod
+    for key in path[:-1]:
+        target = target[key]
+    target[path[-1]] = value
+    answer = api.post("/mutate", json.dumps(pod_review(pod)).encode())
+    assert answer.status_code == 400
+    assert "malformed" in answer.text
+    assert path[-1] in answer.text
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/yaml", "", "application/jsonp"])
+def test_another_content_type_is_415(api: ApiServer, kind: str) -> None:
+    answer = api.post(
+        "/mutate", json.dumps(pod_review(worker("plain"))).encode(), **{"content-type": kind}
+    )
+    assert answer.status_code == 415
+    assert "application/json" in answer.text
+
+
+def test_a_content_type_with_a_charset_is_fine(api: ApiServer) -> None:
+    body = json.dumps(pod_review(worker("plain"), dry_run=True)).encode()
+    assert (
+        api.post("/mutate", body, **{"content-type": "Application/JSON; charset=utf-8"}).status_code
+        == 200
+    )
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"])
+def test_another_method_is_405_and_says_which_is_allowed(api: ApiServer, method: str) -> None:
+    answer = api.request(method, "/mutate")
+    assert answer.status_code == 405
+    assert answer.headers["allow"] == "POST"
+
+
+def test_another_path_is_404_and_names_the_right_ones(api: ApiServer) -> None:
+    answer = api.post("/mutate/", b"{}")
+    assert answer.status_code == 404
+    assert "/mutate" in answer.text
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_eight_mebibytes_are_413_and_the_connection_lives_on(api: ApiServer, chunked: bool) -> None:  # noqa: FBT001
+    size = 8 * 1024 * 1024
+    review = pod_review(worker("plain"))
+    review["request"]["object"]["metadata"]["annotations"] = {"big": "x" * size}
+    body = json.dumps(review).encode()
+    answer = (
+        api.stream("/mutate", [body[i : i + 65536] for i in range(0, size, 65536)])
+        if chunked
+        else api.post("/mutate", body)
+    )
+    assert answer.status_code == 413
+    assert "7340032" in answer.text
+    assert api.review(pod_review(worker("plain"), dry_run=True))["allowed"]
+
+
+def test_just_under_the_limit_is_a_review(api: ApiServer) -> None:
+    pod = worker("plain")
+    pod["metadata"]["annotations"] = {"big": "x" * (7 * 1024 * 1024 - 8000)}
+    assert api.review(pod_review(pod, dry_run=True))["allowed"]
+
+
+@pytest.mark.parametrize(
+    ("pod", "fields", "says"),
+    [
+        (a_stray(), [CLUSTER, GROUP, "metadata.ownerReferences"], f"3 problems:\n- {CLUSTER}: "),
+        (worker("plane"), [GROUP], "no worker group 'plane'; it has "),
+        (worker("tpu-group", "nobody"), [CLUSTER], "is not known"),
+        (worker("tpu-group", "tpu-v4"), [CLUSTER], "is not known"),
+        (worker("hosts-4", index="0"), [NAME, HOST], "only a part of its identity"),
+        (worker("hosts-4", index="-1", name="a-b", host="4"), [INDEX, HOST], "0 to 3"),
+        (worker("under_score"), [GROUP], "host name"),
+        (worker("huge"), [GROUP], "numOfHosts"),
+        (worker("g" * 64), [GROUP], "64 characters"),
+        (a_tpu_host("2x2x2", "4"), [f"spec.nodeSelector[{NODES}]"], "2 hosts of 4 chips"),
+        (a_tpu_host("4", 4), [f"spec.nodeSelector[{NODES}]"], "is not a TPU topology"),
+        (a_tpu_host("4x4", "1e9999"), ["spec.containers[0].resources[google.com/tpu]"], "1e9999"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_pod_that_cannot_work_is_denied_with_every_field_and_the_reason(
+    api: ApiServer, pod: Object, fields: list[str], says: str
+) -> None:
+    response = api.review(pod_review(pod))
+    assert not response["allowed"]
+    assert "patch" not in response
+    status = response["status"]
+    assert (status["code"], status["reason"], status["status"]) == (422, "Invalid", "Failure")
+    assert status["details"]["kind"] == "Pod"
+    assert [cause["field"] for cause in status["details"]["causes"]] == fields
+    assert says in status["message"]
+
+
+def test_two_containers_of_one_name_are_both_completed(api: ApiServer) -> None:
+    pod = worker("hosts-4")
+    pod["spec"]["containers"] = [
+        {"name": "twin", "resources": {"limits": {"nvidia.com/gpu": "4"}}},
+        {"name": "twin"},
+    ]
+    mutated, _ = api.admit(pod, dry_run=True)
+    for container in mutated["spec"]["containers"]:
+        assert {variable["name"] for variable in container["env"]} == {
+            "NNODES",
+            "NODE_RANK",
+            "MASTER_ADDR",
+            "MASTER_PORT",
+        }
+
+
+@pytest.mark.parametrize("operation", ["UPDATE", "DELETE", "CONNECT", "SOMETHING"])
+def test_other_operations_pass_without_a_patch(api: ApiServer, operation: str) -> None:
+    review = pod_review(worker("hosts-4"), operation=operation)
+    if operation == "DELETE":
+        review["request"] |= {"object": None, "oldObject": worker("hosts-4", index="x")}
+    response = api.review(review)
+    assert response["allowed"]
+    assert "patch" not in response
+
+
+def test_a_connect_to_a_subresource_passes(api: ApiServer) -> None:
+    review = pod_review(
+        {"apiVersion": "v1", "kind": "PodExecOptions", "metadata": {}, "command": "sh"},
+        operation="CONNECT",
+    )
+    review["request"] |= {
+        "kind": {"group": "", "version": "v1", "kind": "PodExecOptions"},
+        "subResource": "exec",
+    }
+    assert api.review(review)["allowed"]
+
+
+def test_kinds_that_are_none_of_ours_pass(api: ApiServer) -> None:
+    review = pod_review(
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"labels": "whatever"},
+            "spec": {"containers": 7},
+        }
+    )
+    review["request"] |= {
+        "kind": {"group": "", "version": "v1", "kind": "ConfigMap"},
+        "resource": {"group": "", "version": "v1", "resource": "configmaps"},
+    }
+    assert api.review(review)["allowed"]
+
+
+def test_the_journal_holds_no_values_of_variables(server: Running, api: ApiServer) -> None:
+    pod = worker("hosts-4")
+    pod["spec"]["containers"][0]["env"] = [{"name": "TOKEN", "value": "a-secret-of-the-user"}]
+    api.admit(pod, dry_run=True)
+    until(lambda: '"dry_run"' in server.log.read_text(), 20)
+    assert "a-secret-of-the-user" not in server.log.read_text()

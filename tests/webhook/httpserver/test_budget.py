@@ -1,0 +1,119 @@
+"""Large bodies share a budget: the largest incomplete body is dropped."""
+
+import socket
+from typing import Any, cast
+
+from tests.harness.listener import until
+from tests.webhook.httpserver.test_limits import answer, asked, served
+from webhook.admission.reviewer import REVIEW_SECONDS, Outcome
+from webhook.api.review import ALLOWED
+from webhook.httpserver.application import Readiness
+from webhook.httpserver.body_budget import BodyBudget
+from webhook.httpserver.review_routes import review_application
+
+POST = b"POST /mutate HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+
+
+class Lengths:
+    """Answers with the length of the body, and counts the refusals."""
+
+    def __init__(self) -> None:
+        self.refusals: list[int] = []
+
+    async def review(
+        self, body: bytes, seconds: float = REVIEW_SECONDS, client: str = ""
+    ) -> Outcome:
+        del seconds, client
+        return Outcome(cast("Any", None), ALLOWED, b"%d" % len(body))
+
+    def reviewed(self, outcome: Outcome, seconds: float) -> None:
+        """Do nothing."""
+
+    def undecided(self, reason: str) -> None:
+        """Do nothing."""
+
+    def refused(self, status: int, _reason: str) -> None:
+        self.refusals.append(status)
+
+    def failed(self, error: Exception) -> None:
+        """Raise it."""
+        raise error
+
+
+def application(lengths: Lengths, gate: Readiness | None = None) -> Any:  # noqa: ANN401 - an application
+    """Return an endpoint whose large bodies have 400,000 bytes together."""
+    return review_application(
+        {"/mutate": lengths}, gate or Readiness(), lengths, BodyBudget(400_000)
+    )
+
+
+def post(connection: socket.socket, length: int, sent: int) -> None:
+    """Send a head that announces a body, and as much of the body."""
+    connection.sendall(POST + b"content-length: %d\r\n\r\n" % length + b"x" * sent)
+
+
+def test_the_largest_incomplete_body_is_503_and_smaller_ones_pass() -> None:
+    lengths = Lengths()
+    with (
+        served(app=application(lengths)) as server,
+        server.clients(*["127.0.0.1"] * 3) as (large, small, good),
+    ):
+        post(large, 300_000, 299_999)
+        post(small, 200_000, 199_999)
+        refused = answer(large)
+        assert refused.startswith(b"HTTP/1.1 503 ")
+        assert b"\r\nretry-after: 1\r\n" in refused
+        post(good, 9, 9)
+        assert answer(good).endswith(b"\r\n\r\n9")
+        assert asked(small, b"x").endswith(b"\r\n\r\n200000")
+        assert lengths.refusals == [503]
+
+
+def test_a_client_that_was_given_up_may_send_its_next_review() -> None:
+    lengths = Lengths()
+    with served(app=application(lengths)) as server, server.client() as connection:
+        post(connection, 900_000, 900_000)
+        assert answer(connection).startswith(b"HTTP/1.1 503 ")
+        post(connection, 300_000, 300_000)
+        assert answer(connection).endswith(b"\r\n\r\n300000")
+
+
+def test_what_was_answered_counts_no_longer() -> None:
+    lengths = Lengths()
+    with served(app=application(lengths)) as server, server.client() as connection:
+        for _ in range(5):
+            post(connection, 300_000, 300_000)
+            assert answer(connection).endswith(b"\r\n\r\n300000")
+        assert lengths.refusals == []
+
+
+def test_what_a_client_left_unfinished_counts_no_longer() -> None:
+    lengths = Lengths()
+    with served(app=application(lengths)) as server:
+        for _ in range(5):
+            with server.client() as gone:
+                post(gone, 300_000, 200_000)
+                until(lambda: server.connections == 1)
+            until(lambda: server.connections == 0)
+        with server.client() as connection:
+            post(connection, 300_000, 300_000)
+            assert answer(connection).endswith(b"\r\n\r\n300000")
+
+
+def test_reviews_are_503_until_the_process_has_been_ready_once() -> None:
+    conditions = {"Leases": False}
+    gate = Readiness({"Leases": lambda: conditions["Leases"]})
+    app = application(Lengths(), gate)
+    with served(app=app) as server, server.clients(*["127.0.0.1"] * 3) as (small, large, later):
+        for connection, length in ((small, 9), (large, 300_000)):
+            post(connection, length, length)
+            head, _, text = answer(connection).partition(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 503 ")
+            assert {b"retry-after: 1", b"connection: close"} <= {*head.split(b"\r\n")}
+            assert text == b"not ready: waiting for Leases; try again"
+        for ready, draining in ((True, False), (False, False), (False, True)):
+            conditions["Leases"], gate.draining = ready, draining
+            post(later, 9, 9)
+            head, _, text = answer(later).partition(b"\r\n\r\n")
+            assert (head[:12], text) == (b"HTTP/1.1 200", b"9")
+            assert (b"connection: close" in head) is draining

@@ -1,0 +1,104 @@
+"""The addresses on which processes listen: all of IPv6 and IPv4 by default."""
+
+import asyncio
+import re
+import socket
+import ssl
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from tests.harness.registry import registry
+from tests.harness.server import PROGRAM
+from webhook.cli.main import main
+from webhook.httpserver.server import HttpServer
+
+FLAGS = {
+    "serve": ["--standalone", "--state=examples", "--port=0", "--admin-port=0"],
+    "controller": ["--port=0", "--installation.namespace=n"],
+}
+
+
+def has_ipv6() -> bool:
+    """Return whether this machine has the loopback address of IPv6."""
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True
+
+
+LOOPBACK = (
+    "127.0.0.1",
+    pytest.param("[::1]", marks=pytest.mark.skipif(not has_ipv6(), reason="needs IPv6")),
+)
+
+
+@contextmanager
+def listening(process: str, folder: Path, *flags: str) -> Iterator[list[str]]:
+    """Run a process, and yield the addresses that it prints."""
+    assert main(["certs", "issue", "--dir", str(folder)]) == 0
+    words = [process, *FLAGS[process], *flags]
+    with registry() as objects:
+        words += (
+            [f"--tls.cert-dir={folder}"]
+            if process == "serve"
+            else [f"--kubeconfig={objects.kubeconfig(folder)}"]
+        )
+        with subprocess.Popen(
+            [sys.executable, *PROGRAM, *words],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as program:
+            try:
+                lines = iter(program.stderr or ())
+                yield next(filter(None, (re.findall(r"https?://[^/ ]+", line) for line in lines)))
+            finally:
+                program.kill()
+
+
+@pytest.mark.parametrize("loopback", LOOPBACK)
+@pytest.mark.parametrize("process", FLAGS)
+def test_each_process_listens_on_all_addresses_of_both_families(
+    process: str, loopback: str, tmp_path: Path
+) -> None:
+    with listening(process, tmp_path) as addresses:
+        trust = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
+        assert len(addresses) == len(FLAGS[process]) // 2
+        for address in addresses:
+            url = address.replace("127.0.0.1", loopback)
+            path = "/mutate" if url.startswith("https") else "/livez"
+            status = httpx.get(f"{url}{path}", verify=trust).status_code
+            assert status == (405 if path == "/mutate" else 200)
+
+
+@pytest.mark.parametrize("loopback", LOOPBACK)
+def test_a_process_with_an_address_listens_on_it_alone(loopback: str, tmp_path: Path) -> None:
+    (other,) = {"127.0.0.1", "[::1]"} - {loopback}
+    with listening("serve", tmp_path, f"--host={loopback.strip('[]')}") as (_, admin):
+        assert loopback in admin
+        assert httpx.get(f"{admin}/livez").status_code == 200
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(f"{admin.replace(loopback, other)}/livez")
+
+
+async def test_a_machine_without_ipv6_gets_listeners_of_ipv4(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: False)
+    server = HttpServer(FastAPI(), "", 0)
+    port = server.bind()
+    serving = asyncio.create_task(server.run())
+    _, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.close()
+    with pytest.raises(OSError, match="::1"):
+        await asyncio.open_connection("::1", port)
+    serving.cancel()
+    await asyncio.gather(serving, return_exceptions=True)

@@ -1,0 +1,159 @@
+"""Discovery: the resources that the API server serves, their effects, and no change during an
+outage.
+"""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from tests.harness.fake_api import FakeApi
+from tests.harness.following import beside, client_of, eventually, plain
+from webhook.kubeclient.discovery import Discovery, KubernetesRelease, PodGroupsServed
+
+OFTEN = 0.02
+
+
+class Asking:
+    """A discovery that runs, and what it told."""
+
+    def __init__(self, discovery: Discovery[str]) -> None:
+        self.discovery = discovery
+        self.told: list[str | None] = []
+        discovery.subscribe(self.told.append)
+
+
+@asynccontextmanager
+async def asking(api: FakeApi) -> AsyncIterator[Asking]:
+    """Ask a fake API server, until the end of the block."""
+    async with client_of(plain(api)) as connection:
+        found = Asking(Discovery(PodGroupsServed(connection), OFTEN))
+        async with beside(found.discovery.run()):
+            yield found
+
+
+@pytest.mark.parametrize(
+    ("served", "found"),
+    [
+        ({"v1beta1", "v1alpha2"}, "v1beta1"),
+        ({"v1beta1"}, "v1beta1"),
+        ({"v1alpha2"}, "v1alpha2"),
+        ({"v1", "v1beta1"}, "v1"),
+        ({"v1alpha3"}, None),
+        (set(), None),
+    ],
+)
+async def test_the_best_version_that_is_served_is_told_once(
+    api: FakeApi, served: set[str], found: str | None
+) -> None:
+    api.served = served
+    async with asking(api) as asked:
+        await eventually(lambda: api.requests and len(api.requests) > 6)
+        assert asked.told == [found]
+        assert (asked.discovery.answered, asked.discovery.found) == (True, found)
+
+
+async def test_a_listener_that_comes_late_is_told_too(api: FakeApi) -> None:
+    api.served = {"v1beta1"}
+    async with asking(api) as asked:
+        await eventually(lambda: asked.told)
+        late: list[str | None] = []
+        asked.discovery.subscribe(late.append)
+        assert late == ["v1beta1"]
+
+
+async def test_an_upgrade_and_a_gate_that_is_turned_off_are_noticed(
+    api: FakeApi,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO", "webhook.kubeclient")
+    api.served = {"v1alpha2"}
+    async with asking(api) as asked:
+        await eventually(lambda: asked.told == ["v1alpha2"])
+        api.served = {"v1beta1"}
+        await eventually(lambda: asked.told == ["v1alpha2", "v1beta1"])
+        api.served = set()
+        await eventually(lambda: asked.told == ["v1alpha2", "v1beta1", None])
+    assert [record.getMessage() for record in caplog.records] == [
+        "scheduling.k8s.io/v1alpha2 is served by the API server",
+        "scheduling.k8s.io/v1beta1 is served by the API server, which is new",
+        "PodGroups are not served by the API server, which is new",
+    ]
+
+
+async def test_an_outage_keeps_the_last_answer_and_is_logged_once(
+    api: FakeApi,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    api.served = {"v1beta1"}
+    async with asking(api) as asked:
+        await eventually(lambda: asked.told)
+        api.before = lambda _: 500
+        seen = len(api.requests)
+        await eventually(lambda: len(api.requests) > seen + 4)
+        assert asked.discovery.found == "v1beta1"
+        api.before = lambda _: 0
+        seen = len(api.requests)
+        await eventually(lambda: len(api.requests) > seen + 2)
+        assert asked.told == ["v1beta1"]
+    assert len([record for record in caplog.records if record.levelname == "WARNING"]) == 1
+
+
+async def test_before_the_first_answer_nothing_is_known(api: FakeApi) -> None:
+    api.before = lambda _: 503
+    api.served = {"v1beta1"}
+    async with asking(api) as asked:
+        await eventually(lambda: len(api.requests) > 3)
+        assert (asked.told, asked.discovery.answered) == ([], False)
+        api.before = lambda _: 0
+        await eventually(lambda: asked.told == ["v1beta1"])
+
+
+async def test_an_account_that_may_not_ask_does_not_keep_the_webhook_from_becoming_ready(
+    api: FakeApi,
+) -> None:
+    api.before = lambda _: 403
+    async with asking(api) as asked:
+        await eventually(lambda: asked.discovery.answered)
+        assert asked.told == [None]
+        api.before = lambda _: 0
+        api.served = {"v1beta1"}
+        await eventually(lambda: asked.told == [None, "v1beta1"])
+        api.before = lambda _: 403
+        seen = len(api.requests)
+        await eventually(lambda: len(api.requests) > seen + 3)
+        assert asked.discovery.found == "v1beta1"
+
+
+@pytest.mark.parametrize(
+    ("minor", "release"), [("37", (1, 37)), ("35+", (1, 35)), ("", None), ("x", None)]
+)
+async def test_the_release_of_the_api_server_is_known_where_it_tells(
+    api: FakeApi, minor: str, release: tuple[int, int] | None
+) -> None:
+    api.minor = minor
+    assert await releases(api, 1) == [release]
+
+
+async def test_another_release_is_told_as_well(api: FakeApi) -> None:
+    api.minor = "34"
+
+    def upgrade(release: tuple[int, int] | None) -> None:
+        api.minor = "35" if release else "34"
+
+    assert await releases(api, 2, upgrade) == [(1, 34), (1, 35)]
+
+
+async def releases(
+    api: FakeApi, count: int, hear: Callable[[tuple[int, int] | None], None] | None = None
+) -> list[tuple[int, int] | None]:
+    """Return the first releases that are told."""
+    async with client_of(plain(api)) as connection:
+        told: list[tuple[int, int] | None] = []
+        discovery = Discovery(KubernetesRelease(connection), OFTEN)
+        discovery.subscribe(told.append)
+        if hear is not None:
+            discovery.subscribe(hear)
+        async with beside(discovery.run()):
+            await eventually(lambda: len(told) >= count)
+    return told

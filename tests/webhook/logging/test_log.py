@@ -1,0 +1,165 @@
+"""The log contains reviews in order, with a short delay, and never blocks them."""
+
+import asyncio
+import json
+import logging
+import os
+
+import pytest
+
+from tests.builders import a_cluster, a_pod, manifest
+from tests.harness.apiserver import pod_review
+from tests.harness.following import eventually
+from webhook.admission.pod_handler import PodHandler
+from webhook.admission.reviewer import Mutation, Outcome
+from webhook.api import names
+from webhook.logging.log import DescriptorOutput, Log, follow_logs
+from webhook.manifest.standalone import load_state
+from webhook.metrics.collector import Metrics
+from webhook.metrics.observers import ReviewCounts, ReviewObserver
+
+
+class Lines:
+    """Keeps what is written."""
+
+    def __init__(self) -> None:
+        self.text = b""
+
+    def write(self, lines: bytes, /) -> None:
+        self.text += lines
+
+    def read(self) -> list[dict[str, object]]:
+        return [json.loads(line) for line in self.text.splitlines()]
+
+
+async def outcomes(*pods: dict[str, object]) -> list[Outcome]:
+    known = load_state([manifest(a_cluster("c").group("g").build())])
+    mutation = Mutation(PodHandler(known.clusters, known.identities))
+    bodies = [
+        json.dumps(pod_review(pod, uid=f"review-{number}")).encode()
+        for number, pod in enumerate(pods)
+    ]
+    return [await mutation.review(body) for body in bodies]
+
+
+async def test_a_review_is_told_a_moment_later_with_its_own_time_and_verdict() -> None:
+    lines, metrics = Lines(), Metrics("serve")
+    observer = ReviewObserver(Log(lines), ReviewCounts(metrics))
+
+    good, bad = a_pod().of("c").worker("g").build(), a_pod().of("c").worker("none").build()
+    for outcome in await outcomes(good, bad):
+        observer.reviewed(outcome, 0.0012)
+    assert lines.read() == []
+    await eventually(lambda: bool(lines.text))
+    first, second = lines.read()
+    assert (first["uid"], first["verdict"], first["level"], first["ms"]) == (
+        "review-0",
+        "patched",
+        "info",
+        1.2,
+    )
+    assert (second["uid"], second["verdict"], second["level"]) == ("review-1", "denied", "warning")
+    assert second["reasons"] == ["metadata.labels[ray.io/group]"]
+    assert str(first["time"]).endswith("Z")
+    assert b'verdict="patched"} 1.0' in metrics.exposition()[0]
+
+
+def test_what_is_left_out_when_quiet_is_counted_all_the_same() -> None:
+    lines, metrics = Lines(), Metrics("serve")
+    observer = ReviewObserver(Log(lines), ReviewCounts(metrics), quiet=True)
+    for outcome in asyncio.run(
+        outcomes(a_pod().of("c").worker("g").build(), a_pod().of("c").worker("none").build())
+    ):
+        observer.reviewed(outcome, 0.0)
+    observer.flush()
+    assert [line["uid"] for line in lines.read()] == ["review-1"]
+    assert b'verdict="patched"} 1.0' in metrics.exposition()[0]
+
+
+async def test_a_refusal_stands_behind_the_reviews_before_it() -> None:
+    lines = Lines()
+    observer = ReviewObserver(Log(lines), ReviewCounts(Metrics("serve")))
+
+    (outcome,) = await outcomes(a_pod().of("c").worker("g").build())
+    observer.reviewed(outcome, 0.0)
+    observer.refused(415, "wrong")
+    assert [line["event"] for line in lines.read()] == ["admission", "refused"]
+
+
+def test_a_line_has_no_fields_that_say_nothing() -> None:
+    lines = Lines()
+    log = Log(lines)
+    log.event("info", "started", "listening")
+    observer = ReviewObserver(log, ReviewCounts(Metrics("serve")))
+    stray = {"metadata": {"name": "a", "namespace": "b"}, "spec": {"containers": []}}
+    for outcome in asyncio.run(outcomes(stray)):
+        observer.reviewed(outcome, 0.0)
+    observer.flush()
+    event, review = lines.read()
+    assert event.keys() == {"time", "level", "process", "event", "message"}
+    always = {"time", "level", "event", "uid", "kind", "namespace", "name", "operation"}
+    assert review.keys() == always | {"verdict", "ms"}
+
+
+async def test_a_full_batch_does_not_wait() -> None:
+    lines = Lines()
+    observer = ReviewObserver(Log(lines), ReviewCounts(Metrics("serve")))
+
+    for outcome in await outcomes(*[a_pod().of("c").worker("g").build()] * 300):
+        observer.reviewed(outcome, 0.0)
+    assert 0 < len(lines.read()) < 300
+    observer.flush()
+    assert [line["uid"] for line in lines.read()] == [f"review-{number}" for number in range(300)]
+
+
+def test_a_reader_that_has_gone_does_not_stop_reviews() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        Log(DescriptorOutput(writer)).event("info", "started", "nobody reads this")
+    finally:
+        os.close(writer)
+
+
+def test_what_uvicorn_and_the_event_loop_say_are_lines_of_ours_with_their_trace() -> None:
+    lines = Lines()
+    followed = ("uvicorn.error", "asyncio", "webhook.cache")
+    follow_logs(Log(lines))
+    logging.getLogger("uvicorn.error").info("Started server process [1]")
+    for name in followed:
+        logging.getLogger(name).warning("%s went wrong\n", "something")
+    try:
+        raise KeyError("x")  # noqa: TRY301 - what is logged has a trace
+    except KeyError:
+        logging.getLogger("uvicorn.error").exception("Exception in ASGI application\n")
+    *plain, traced = lines.read()
+    assert [(line["event"], line["message"]) for line in plain] == [
+        (name, "something went wrong") for name in followed
+    ]
+    assert traced["level"] == "error"
+    assert "KeyError: 'x'" in str(traced["trace"])
+
+
+@pytest.mark.parametrize("start", [1, 2])
+def test_no_test_changes_the_loggers_of_the_next(start: int) -> None:
+    assert logging.getLogger("webhook").propagate, f"test {start}"
+    follow_logs(Log(Lines()))
+
+
+def test_texts_of_any_length_are_shortened() -> None:
+    lines, long = Lines(), "x" * 100_000
+    observer = ReviewObserver(Log(lines), ReviewCounts(Metrics("serve")))
+    pod = a_pod().of("c").worker("g").build()
+    pod["metadata"]["labels"][names.LABEL_GROUP] = long
+    pod["metadata"]["generateName"] = long
+    body = pod_review(pod)
+    body["request"] |= {"name": long, "operation": long}
+    known = load_state([manifest(a_cluster("c").group("g").build())])
+    mutation = Mutation(PodHandler(known.clusters, known.identities))
+    outcome = asyncio.run(mutation.review(json.dumps(body).encode()))
+    observer.reviewed(outcome, 0.0)
+    observer.flush()
+    observer.refused(400, long)
+    Log(lines).event("error", "failed", long, trace=long)
+    assert max(map(len, lines.text.splitlines())) < 25_000
+    assert len(lines.text.splitlines()[0]) < 5000

@@ -1,0 +1,91 @@
+"""Log lines in readable form."""
+
+import asyncio
+import os
+import pty
+
+import pytest
+
+from tests.builders import a_pod
+from tests.webhook.logging.test_log import Lines, outcomes
+from webhook.logging.log import (
+    Admission,
+    DescriptorOutput,
+    Event,
+    Format,
+    Log,
+    as_json,
+    form_of,
+    readable,
+)
+from webhook.metrics.collector import Metrics
+from webhook.metrics.observers import ReviewCounts, ReviewObserver
+
+
+def test_a_review_is_one_line_with_the_identity_that_it_gave() -> None:
+    lines = Lines()
+    observer = ReviewObserver(Log(lines, form=readable), ReviewCounts(Metrics("serve")))
+    good, bad = a_pod().of("c").worker("g").build(), a_pod().of("c").worker("none").build()
+    for outcome in asyncio.run(outcomes(good, bad)):
+        observer.reviewed(outcome, 0.0012)
+    observer.flush()
+    first, second = (line[10:] for line in lines.text.decode().splitlines())
+    assert first == "patched  CREATE Pod team/c-worker-  c/g replica 0 host 0  1.2 ms"
+    assert (
+        second
+        == "denied   CREATE Pod team/c-worker-  c/none  metadata.labels[ray.io/group]  1.2 ms"
+    )
+
+
+def test_an_event_keeps_its_trace() -> None:
+    event = Event(
+        "2026-11-21T12:00:00.000Z",
+        "error",
+        "serve",
+        "failed",
+        "KeyError in a review",
+        500,
+        "Traceback\n",
+    )
+    assert (
+        readable([event]) == b"12:00:00  error    failed 500: KeyError in a review\n  Traceback\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("wanted", "on_terminal"), [("auto", True), ("text", True), ("json", False)]
+)
+def test_lines_are_for_people_on_a_terminal_unless_json_is_asked_for(
+    wanted: Format,
+    on_terminal: bool,  # noqa: FBT001
+) -> None:
+    leader, follower = pty.openpty()
+    try:
+        assert (form_of(wanted, DescriptorOutput(follower)) is readable) == on_terminal
+    finally:
+        os.close(leader)
+        os.close(follower)
+
+
+def test_lines_are_json_where_nobody_reads_along() -> None:
+    reading, writing = os.pipe()
+    try:
+        assert form_of("auto", DescriptorOutput(writing)) is as_json
+        assert form_of("text", DescriptorOutput(writing)) is readable
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
+def test_what_others_wrote_starts_no_line_and_moves_no_cursor() -> None:
+    time, forged = "2026-11-21T12:00:00.000Z", "\x1b[2J\n12:00:00  info     all is well"
+    admission = Admission(
+        time, "info", "review", "1", "Pod", "team", forged, "CREATE", "denied", 1.0, rules=(forged,)
+    )
+    event = Event(time, "error", "serve", f"failed{forged}", forged, 500, f"Traceback\n{forged}\n")
+    text = readable([admission, event]).decode()
+    assert "\x1b" not in text
+    first, second, *trace = text.splitlines()
+    assert "denied" in first
+    assert "failed" in second
+    assert trace == ["  Traceback", "   [2J", "  12:00:00  info     all is well"]

@@ -1,0 +1,460 @@
+"""Properties of every worker pod: the patch contains only documented changes, and a second patch is
+empty.
+"""
+
+import copy
+import json
+import re
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, assume, event, example, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from tests import ROOT
+from tests.builders import (
+    Decided,
+    Object,
+    Webhook,
+    a_cluster,
+    a_pod,
+    manifest,
+)
+from tests.webhook.mutation.pod_resources import RESOURCES, effective, is_guaranteed
+from tests.webhook.mutation.strategies import OTHERS, Case, cases
+from webhook.admission.pod_handler import PodDecision, PodHandler
+from webhook.api import names
+from webhook.api.formats import is_dns_label, is_label_value
+from webhook.api.objects import WAIT_FOR_HEAD_MOST
+from webhook.api.quantity import parse_quantity
+from webhook.api.review import Denied
+from webhook.cli.files import read_manifests
+from webhook.manifest.kuberay_pods import expand
+from webhook.manifest.standalone import load_state
+from webhook.manifest.views import as_cluster, as_pod
+from webhook.mutation.edit import (
+    AddClaim,
+    AppendResizeRule,
+    AppendTerm,
+    Edit,
+    Note,
+    SetAmount,
+    SetAnnotation,
+    SetEnv,
+    SetField,
+    SetLabel,
+    SetPreStop,
+    Warn,
+)
+from webhook.mutation.pipeline import edits
+from webhook.mutation.ray_pod import DEFAULT_POLICY
+from webhook.reservation.stores import at_once
+
+EXAMPLES = ROOT / "examples"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+EMPTY_ONLY = ("hostname", "subdomain", "schedulingGroup")
+"""Fields of `spec` that are only set where they are empty."""
+REFERRING = (
+    names.TPU_DEVICE_PLUGIN_ADDR,
+    names.PET_NNODES,
+    names.PET_MASTER_ADDR,
+    names.PET_MASTER_PORT,
+)
+"""Variables whose value refers to another one, behind which they stand."""
+GRACE = "terminationGracePeriodSeconds"
+"""A field of `spec` that only grows."""
+
+VALUE_OF_AN_EARLIER_ENTRY = Case(
+    a_pod()
+    .of("c")
+    .worker("g")
+    .topology("2x2x1")
+    .tpu(4)
+    .env(names.TPU_WORKER_ID, "0")
+    .env(names.TPU_WORKER_ID, None)
+    .build(),
+    a_cluster("c").group("g", hosts=1).build(),
+)
+"""The last entry of a name counts; here it is empty, and receives the value of the one before."""
+
+
+class Seen:
+    """One pod, admitted once and then again as a later webhook would make the API server ask."""
+
+    def __init__(self, case: Case) -> None:
+        self.before = case.pod
+        self.webhook = Webhook(case.cluster)
+        self.once: Decided = self.webhook.admit(copy.deepcopy(case.pod))
+        self.edits = edits_of(case)
+
+    @property
+    def after(self) -> Object:
+        """The pod after the first patch."""
+        return self.once.pod
+
+
+def edits_of(case: Case) -> list[Edit]:
+    """Return the edits of a pod, as `mutate --explain` prints them; none for one
+    that is refused.
+    """
+    known = load_state([manifest(case.cluster)])
+    handler = PodHandler(known.clusters, known.identities)
+    try:
+        placed = at_once(handler.place(as_pod(manifest(case.pod)), "", "request-0", dry_run=True))
+    except Denied:
+        return []
+    return edits(placed.replica, placed.identity.host) if isinstance(placed, PodDecision) else []
+
+
+def interpret(pod: Object, edits: list[Edit]) -> Object:
+    """Return the pod as the edits claim it to be: written from their docstrings,
+    without a patch.
+    """
+    pod = copy.deepcopy(pod)
+    for edit in edits:
+        if isinstance(edit, SetAmount):
+            amounts = at(pod, edit.container)["resources"][edit.kind]
+            assert parse_quantity(amounts[edit.resource]) < parse_quantity(edit.value)
+            amounts[edit.resource] = edit.value
+        else:
+            _claim(pod, edit)
+    for path in {edit.container for edit in edits if isinstance(edit, SetEnv)}:
+        container = at(pod, path)
+        changes = [edit for edit in edits if isinstance(edit, SetEnv) and edit.container == path]
+        container["env"] = _variables(container.get("env") or [], changes)
+    return pod
+
+
+def _claim(pod: Object, edit: Edit) -> None:
+    """Make one edit of anything but variables."""
+    match edit:
+        case SetLabel(key, value):
+            assert key not in pod["metadata"]["labels"]
+            pod["metadata"]["labels"][key] = value
+        case SetAnnotation(key, value):
+            annotations = pod["metadata"]["annotations"] = pod["metadata"].get("annotations") or {}
+            assert key not in annotations
+            annotations[key] = value
+        case SetField(name, value):
+            had = pod["spec"].get(name)
+            assert value > had if isinstance(value, int) and had else not had
+            pod["spec"][name] = value
+        case AppendTerm(kind, term):
+            affinity = pod["spec"]["affinity"] = pod["spec"].get("affinity") or {}
+            rules = affinity[kind] = affinity.get(kind) or {}
+            rules[REQUIRED] = [*(rules.get(REQUIRED) or []), term]
+        case AppendResizeRule(path, resource):
+            container = at(pod, path)
+            assert container is ray_of(pod)
+            rule = {"resourceName": resource, "restartPolicy": "NotRequired"}
+            container["resizePolicy"] = [*(container.get("resizePolicy") or []), rule]
+        case AddClaim(name, template, paths):
+            claim = {"name": name, "resourceClaimTemplateName": template}
+            pod["spec"]["resourceClaims"] = [*(pod["spec"].get("resourceClaims") or []), claim]
+            for path in paths:
+                resources = at(pod, path)["resources"] = at(pod, path).get("resources") or {}
+                resources["claims"] = [*(resources.get("claims") or []), {"name": name}]
+        case SetPreStop(path, command):
+            present = at(pod, path).get("lifecycle") or {}
+            assert not {"preStop", "postStart"} & present.keys()
+            added = {"preStop": {"exec": {"command": [*command]}}}
+            at(pod, path)["lifecycle"] = present | added
+        case SetEnv() | Warn() | Note():
+            pass
+
+
+def _variables(env: list[Object], changes: list[SetEnv]) -> list[Object]:
+    """Return the entries of one container: new ones first, then the old, each replaced, moved, or
+    followed by what refers to it.
+    """
+    found = [_entry(edit) for edit in changes if edit.slot < 0 and edit.after < 0]
+    for number, old in enumerate(env):
+        replacements = [edit for edit in changes if edit.slot == number]
+        assert [edit.name for edit in replacements] in ([], [old["name"]])
+        if not any(edit.after >= 0 for edit in replacements):
+            found += [_entry(edit) for edit in replacements] or [old]
+        found += [_entry(edit) for edit in changes if edit.after == number]
+    return found
+
+
+def _entry(edit: SetEnv) -> Object:
+    if edit.field_path:
+        return {"name": edit.name, "valueFrom": {"fieldRef": {"fieldPath": edit.field_path}}}
+    return {"name": edit.name, "value": edit.value}
+
+
+def at(pod: Object, path: str) -> Object:
+    """Return the container that a path such as `/spec/containers/0` points at."""
+    _, spec, kind, index = path.split("/")
+    found: Object = pod[spec][kind][int(index)]
+    return found
+
+
+def ray_of(pod: Object) -> Object:
+    """Return the container that KubeRay starts Ray in, or the first."""
+    main: list[Object] = pod["spec"]["containers"]
+    return next(
+        (
+            each
+            for each in main
+            if names.RAY_START_COMMAND in {entry["name"] for entry in each.get("env") or ()}
+        ),
+        main[0],
+    )
+
+
+def containers(pod: Object) -> list[Object]:
+    return [*pod["spec"]["containers"], *(pod["spec"].get("initContainers") or [])]
+
+
+def check(case: Case) -> Seen:
+    """Check everything that holds for any Ray pod."""
+    seen = Seen(case)
+    if not seen.once.answer.allowed:
+        assert seen.once.patch == []
+        return seen
+    assert seen.after == interpret(seen.before, seen.edits)
+    assert sorted(seen.once.answer.warnings) == sorted(
+        edit.text for edit in seen.edits if isinstance(edit, Warn)
+    )
+    _nothing_else_changes(seen.before, seen.after)
+    for resource in RESOURCES:
+        assert effective(seen.after, "requests", resource) == effective(
+            seen.before, "requests", resource
+        )
+    assert is_guaranteed(seen.after) is is_guaranteed(seen.before)
+    _no_name_occurs_more_often(seen.before, seen.after)
+    _the_api_server_accepts(seen.after)
+    _references_resolve(seen.before, seen.after)
+    again = seen.webhook.admit(copy.deepcopy(seen.after))
+    assert again.answer.allowed
+    assert again.answer.patch is None
+    assert set(again.answer.warnings) <= set(seen.once.answer.warnings)
+    return seen
+
+
+def _nothing_else_changes(before: Object, after: Object) -> None:
+    old, new = copy.deepcopy(before), copy.deepcopy(after)
+    rays = ray_of(old), ray_of(new)
+    for label, value in old["metadata"]["labels"].items():
+        assert new["metadata"]["labels"][label] == value
+    assert new["metadata"]["labels"].keys() - old["metadata"]["labels"].keys() <= {
+        *names.IDENTITY_LABELS,
+        names.LABEL_LEGACY_REPLICA_INDEX,
+        names.LABEL_COMPUTE_DOMAIN,
+    }
+    for kind in ("podAffinity", "podAntiAffinity"):
+        kept = ((old["spec"].get("affinity") or {}).get(kind) or {}).get(REQUIRED) or []
+        assert (((new["spec"].get("affinity") or {}).get(kind) or {}).get(REQUIRED) or [])[
+            : len(kept)
+        ] == kept
+    for mine, theirs in zip(containers(old), containers(new), strict=True):
+        _only_placeholders_are_replaced(mine.get("env") or [], theirs.get("env") or [])
+        rules = mine.get("resizePolicy") or []
+        assert (theirs.get("resizePolicy") or [])[: len(rules)] == rules
+        claims = (mine.get("resources") or {}).get("claims") or []
+        assert ((theirs.get("resources") or {}).get("claims") or [])[: len(claims)] == claims
+        for container in (mine, theirs):
+            container.pop("env", None)
+            _drop_claims(container)
+        _drop_amounts(mine, theirs)
+    for container in rays:
+        container.pop("resizePolicy", None)
+    _drop_hook(*rays)
+    for pod in (old, new):
+        del pod["metadata"]["labels"]
+        pod["metadata"].pop("annotations", None)
+        for key in ("affinity", "resourceClaims", GRACE, *EMPTY_ONLY):
+            pod["spec"].pop(key, None)
+    assert new == old
+    assert (after["spec"].get(GRACE) or 0) >= (before["spec"].get(GRACE) or 0)
+    for key in EMPTY_ONLY:
+        if before["spec"].get(key):
+            assert after["spec"][key] == before["spec"][key]
+
+
+def _drop_claims(container: Object) -> None:
+    (container.get("resources") or {}).pop("claims", None)
+    if not container.get("resources"):
+        container.pop("resources", None)
+
+
+def _drop_amounts(old: Object, new: Object) -> None:
+    """Take the amounts that may grow from the container that waits for the head."""
+    for kind in ("requests", "limits") if old["name"] == names.WAIT_FOR_HEAD else ():
+        mine, theirs = (each.get("resources", {}).get(kind, {}) for each in (old, new))
+        assert mine.keys() == theirs.keys()
+        for resource in mine.keys() & {"cpu", "memory"}:
+            low, high = parse_quantity(mine.pop(resource)), parse_quantity(theirs.pop(resource))
+            assert low == high or low < high <= parse_quantity(WAIT_FOR_HEAD_MOST[resource])
+
+
+def _drop_hook(old: Object, new: Object) -> None:
+    """Take the hook from what became of a container that had none."""
+    if not {"preStop", "postStart"} & (old.get("lifecycle") or {}).keys():
+        (new.get("lifecycle") or {}).pop("preStop", None)
+    for container in (old, new):
+        if not container.get("lifecycle"):
+            container.pop("lifecycle", None)
+
+
+def _only_placeholders_are_replaced(old: list[Object], new: list[Object]) -> None:
+    """Check that entries of the user stay in order but for one that refers to another, and that
+    only the last of a name gives way, when it says nothing.
+
+    Entries are told apart by place: a placeholder may receive the very value that an earlier entry
+    of its name has.
+    """
+    last = {entry["name"]: number for number, entry in enumerate(old)}
+    kept = [entry for entry in new if entry["name"] in last]
+    order = [entry["name"] for entry in kept]
+    for name in REFERRING:
+        if name in last and order[last[name]] != name:  # it has moved, and may follow the others
+            at = len(order) - 1 - order[::-1].index(name)
+            assert at > last[name]
+            kept.insert(last[name], kept.pop(at))
+            order.insert(last[name], order.pop(at))
+    for number, (was, now) in enumerate(zip(old, kept, strict=True)):
+        assert now["name"] == was["name"]
+        if now != was:
+            assert last[was["name"]] == number
+            assert "valueFrom" not in was
+            assert was.get("value") in {None, "", "0", "localhost"}
+
+
+def _no_name_occurs_more_often(before: Object, after: Object) -> None:
+    for mine, theirs in zip(containers(before), containers(after), strict=True):
+        old = Counter(entry["name"] for entry in mine.get("env") or [])
+        for name, count in Counter(entry["name"] for entry in theirs.get("env") or []).items():
+            assert count == max(old[name], 1)
+
+
+def _the_api_server_accepts(pod: Object) -> None:
+    for value in pod["metadata"]["labels"].values():
+        assert is_label_value(value)
+    for container in containers(pod):
+        rules = [rule["resourceName"] for rule in container.get("resizePolicy") or []]
+        assert len(set(rules)) == len(rules)
+    for key in ("hostname", "subdomain"):
+        assert not pod["spec"].get(key) or is_dns_label(pod["spec"][key])
+    for container in containers(pod):
+        for entry in container.get("env") or []:
+            assert isinstance(entry.get("value", ""), str)
+            assert not (entry.get("value") and entry.get("valueFrom"))
+
+
+def _references_resolve(before: Object, after: Object) -> None:
+    """Check that each new variable stands before every entry of the user that refers to it, and
+    behind what it refers to.
+
+    Only the device plugin's address may come late to an entry of the user that refers to it: it
+    must follow an address of the host that the user gave.
+    """
+    for mine, theirs in zip(containers(before), containers(after), strict=True):
+        known = {entry["name"] for entry in mine.get("env") or []}
+        order = [entry["name"] for entry in theirs.get("env") or []]
+        late = {names.TPU_DEVICE_PLUGIN_ADDR} if names.TPU_DEVICE_PLUGIN_HOST_IP in known else set()
+        for number, entry in enumerate(theirs.get("env") or []):
+            for name in re.findall(r"\$\((\w+)\)", entry.get("value") or ""):
+                if (
+                    name in order
+                    and name not in late
+                    and (name not in known or entry not in (mine.get("env") or []))
+                ):
+                    assert order.index(name) < number, (
+                        f"{entry['name']} refers to {name}, which comes later"
+                    )
+
+
+@settings(
+    max_examples=200, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+@example(VALUE_OF_AN_EARLIER_ENTRY)
+@given(cases())
+def test_any_ray_pod_is_completed_exactly_once_or_refused_untouched(case: Case) -> None:
+    seen = check(case)
+    event("admitted" if seen.once.answer.allowed else "refused")
+    event(f"{min(len(seen.edits) // 10, 3)}0 edits or more")
+
+
+@settings(
+    max_examples=200, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+@given(case=cases(), others=OTHERS, zones=st.booleans())
+def test_after_the_change_of_another_webhook_a_pod_is_completed_as_if_it_had_come_so(
+    case: Case, others: list[Callable[[Object], None]], *, zones: bool
+) -> None:
+    webhook = Webhook(case.cluster, policy=replace(DEFAULT_POLICY, zones=zones))
+    pod = webhook.admit(copy.deepcopy(case.pod)).pod
+    for change in others:
+        change(pod)
+    once = webhook.admit(copy.deepcopy(pod))
+    twice = webhook.admit(copy.deepcopy(once.pod))
+    assert twice.answer.allowed is once.answer.allowed
+    assert twice.pod == once.pod
+    assert not twice.patch
+    labels = {key: pod["metadata"]["labels"].get(key) for key in names.IDENTITY_LABELS}
+    assert {key: once.pod["metadata"]["labels"].get(key) for key in labels} == labels or not any(
+        labels.values()
+    )
+
+
+@settings(
+    max_examples=60, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
+)
+@given(cases())
+def test_pods_of_one_template_get_identities_of_their_own_and_what_each_would_get_alone(
+    case: Case,
+) -> None:
+    labels = case.pod["metadata"]["labels"]
+    assume(
+        labels[names.LABEL_NODE_TYPE] == names.NODE_TYPE_WORKER
+        and not set(names.IDENTITY_LABELS) & labels.keys()
+    )
+    webhook = Webhook(case.cluster)
+    admitted = [webhook.admit(copy.deepcopy(case.pod)) for _ in range(5)]
+    identities = [
+        tuple(each.pod["metadata"]["labels"].get(label) for label in names.IDENTITY_LABELS)
+        for each in admitted
+        if each.answer.allowed
+    ]
+    assert len(set(identities)) == len(identities)
+    for each in admitted:
+        carried = copy.deepcopy(case.pod)
+        carried["metadata"]["labels"] = each.pod["metadata"]["labels"]
+        assigned = each.pod["metadata"].get("annotations")
+        if assigned is not None:  # it may say whose the identity is, which the labels do not
+            carried["metadata"]["annotations"] = assigned
+        assert Webhook(case.cluster).admit(carried).pod == each.pod
+
+
+@pytest.mark.parametrize(
+    "indexed", [False, True], ids=["without identity labels", "with identity labels"]
+)
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_pod_of_every_example_is_completed_exactly(path: Path, *, indexed: bool) -> None:
+    for each in read_manifests([path]):
+        cluster = as_cluster(each)
+        known = {
+            **each.document,
+            "metadata": {
+                **each.document["metadata"],
+                "namespace": "default",
+                "uid": cluster.metadata.uid,
+            },
+        }
+        pods = list(expand(known, cluster, indexed=indexed))
+        for pod in pods[1:9]:
+            seen = check(Case(json.loads(json.dumps(pod)), known))
+            assert seen.once.answer.allowed
+            assert seen.once.answer.warnings == ()
+            carried = seen.before["metadata"]["labels"].keys() & set(names.IDENTITY_LABELS)
+            assert bool(carried) == indexed
+            assert names.LABEL_REPLICA_INDEX in seen.after["metadata"]["labels"]
+        head = check(Case(json.loads(json.dumps(pods[0])), known))
+        assert head.once.answer.allowed
+        assert head.once.answer.warnings == ()
+        assert not head.after["metadata"]["labels"].keys() & set(names.IDENTITY_LABELS)

@@ -1,0 +1,86 @@
+"""The conformance suite: the examples of all rules as whole objects, for programs in any language.
+
+A release contains it as `rules.yaml`.
+"""
+
+from typing import Any
+
+import yaml
+
+from tests.harness.ray_objects import Json
+from tests.pages.rules import FAMILIES
+from tests.webhook.validation.samples import Sample, assigned, samples
+from webhook.validation.finding import ALWAYS, Finding
+from webhook.validation.rules import Rule
+
+WITHOUT_CASES = {"too-many-groups", "raycluster-too-large", "key-duplicate"}
+"""Rules whose examples are too large for a file that people read, or are no JSON."""
+
+
+class _Dumper(yaml.CSafeDumper):
+    """Writes whole objects: readers in other languages need no anchors."""
+
+    def ignore_aliases(self, _: Any) -> bool:  # noqa: ANN401 - JSON
+        return True
+
+
+def suite() -> str:
+    """Return the suite as YAML: a list of rules with their cases, as docs/rules.md says."""
+    examples = samples()
+    return yaml.dump(
+        [_exported(rule, examples[rule.id]) for family in FAMILIES for rule in family.rules],
+        Dumper=_Dumper,
+        sort_keys=False,
+        width=120,
+        default_flow_style=None,
+    )
+
+
+def findings(found: list[Finding]) -> list[Json]:
+    """Return findings as the suite has them."""
+    return [{"rule": each.rule, "action": each.level, "field": each.path} for each in found]
+
+
+def _given(sample: Sample) -> Json:
+    """Return what a case has beside its object and its findings."""
+    given: Json = {}
+    if sample.kuberay:
+        given["kuberay"] = _release(sample.kuberay)
+    if sample.gates:
+        given["featureGates"] = sample.gates
+    if sample.pod_groups is not None:
+        given["podGroups"] = sample.pod_groups
+    if sample.no_domains:
+        given["noComputeDomains"] = sample.no_domains
+    if sample.node_labels is not None:
+        given["nodeLabels"] = sorted(sample.node_labels)
+    if sample.namespace:
+        given["namespace"] = sample.namespace
+    if sample.file:
+        given["source"] = "file"
+    if sample.old is not None:
+        given["old"] = assigned(sample.old)
+    return given
+
+
+def _exported(rule: Rule[Any], sample: Sample) -> Json:
+    head = {"rule": rule.id, "action": rule.level, "refusedBy": rule.by}
+    if rule.since != ALWAYS:
+        head["since"] = _release(rule.since)
+    if rule.id in WITHOUT_CASES:
+        return {**head, "cases": []}
+    given = _given(sample)
+    cases = [
+        {
+            "name": name,
+            **given,
+            "object": assigned(overlay),
+            "findings": findings(sample.findings(overlay)),
+        }
+        for name, overlay in (("fails", sample.fails), ("passes", sample.passes))
+    ]
+    return {**head, "cases": cases}
+
+
+def _release(release: tuple[int, int]) -> str:
+    return ".".join(map(str, release))

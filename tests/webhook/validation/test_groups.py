@@ -1,0 +1,468 @@
+"""Worker groups, devices and slices: cases in addition to the examples."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.harness.ray_objects import (
+    Built,
+    ClusterBuilder,
+    Json,
+    a_cluster,
+    a_cron_job,
+    a_job,
+    a_service,
+    findings,
+    found,
+    rules,
+)
+from webhook.validation.finding import DENY, WARN
+from webhook.validation.ruleset import check_file
+
+GROUP = "spec.workerGroupSpecs[0]"
+POD = f"{GROUP}.template.spec"
+TOPOLOGY = f"{POD}.nodeSelector[cloud.google.com/gke-tpu-topology]"
+
+
+def test_all_problems_of_a_spec_are_found_at_once() -> None:
+    cluster = (
+        a_cluster("2nd")
+        .group("headgroup", hosts=0)
+        .group("headgroup")
+        .tpu("4x4", 4)
+        .env("RAY_ADDRESS", "elsewhere")
+    )
+    second = "spec.workerGroupSpecs[1]"
+    assert found(cluster) == {
+        ("name-not-dns-label", "metadata.name"),
+        ("group-name-reserved", f"{GROUP}.groupName"),
+        ("group-name-reserved", f"{second}.groupName"),
+        ("group-name-duplicate", f"{second}.groupName"),
+        ("num-of-hosts-invalid", f"{GROUP}.numOfHosts"),
+        ("tpu-topology-mismatch", f"{second}.numOfHosts"),
+        ("variable-replaces-kuberay", f"{second}.template.spec.containers[0].env[0].name"),
+    }
+
+
+def test_the_rules_of_a_cluster_apply_to_a_rayjob_with_its_own_path() -> None:
+    assert found(a_job(a_cluster().group(hosts=0))) == {
+        ("num-of-hosts-invalid", "spec.rayClusterSpec.workerGroupSpecs[0].numOfHosts")
+    }
+
+
+def test_the_rules_of_a_cluster_apply_to_a_rayservice_with_its_own_path_and_annotations() -> None:
+    service = a_service(a_cluster().group(hosts=0)).annotation("ray.io/ippr", "[]")
+    assert found(service) == {
+        ("num-of-hosts-invalid", "spec.rayClusterConfig.workerGroupSpecs[0].numOfHosts"),
+        ("ippr-malformed", "metadata.annotations[ray.io/ippr]"),
+    }
+
+
+def test_the_rules_of_a_cluster_apply_to_the_template_of_a_raycronjob_but_not_its_annotations() -> (
+    None
+):
+    cron = a_cron_job(a_job(a_cluster().group(hosts=0)).spec(backoffLimit=-1)).annotation(
+        "ray.io/ippr", "[]"
+    )
+    assert found(cron) == {
+        ("job-number-not-positive", "spec.jobTemplate.backoffLimit"),
+        ("num-of-hosts-invalid", "spec.jobTemplate.rayClusterSpec.workerGroupSpecs[0].numOfHosts"),
+    }
+
+
+@pytest.mark.parametrize("hosts", [-1, 0, 4097, 2_000_000_000])
+def test_a_replica_needs_a_possible_number_of_hosts(hosts: int) -> None:
+    assert found(a_cluster().group(hosts=hosts)) == {
+        ("num-of-hosts-invalid", f"{GROUP}.numOfHosts")
+    }
+
+
+def test_kuberay_takes_a_single_group_of_one_host_without_a_name() -> None:
+    wrong = {("group-name-invalid", f"{GROUP}.groupName")}
+    assert found(a_cluster().group("")) == set()
+    assert wrong <= found(a_cluster().group("", hosts=2))
+    assert wrong <= found(a_cluster().group("").group("other"))
+
+
+@pytest.mark.parametrize("name", ["a" * 64, "-a", "a-", "a b", "a/b", "ä", "under_score"])
+def test_a_group_name_that_kubernetes_would_refuse(name: str) -> None:
+    assert found(a_cluster().group(name)) == {("group-name-invalid", f"{GROUP}.groupName")}
+
+
+def test_an_underscore_that_kuberay_cuts_out_of_the_pods_name_is_fine() -> None:
+    assert found(a_cluster("c" * 50).group("under_score")) == set()
+
+
+@pytest.mark.parametrize(
+    ("length", "hosts", "replicas", "fits"),
+    [(57, 2, 10, True), (58, 2, 10, False), (57, 11, 101, False), (57, 2, 1001, False)],
+)
+def test_a_multi_host_name_must_fit_with_the_largest_index_that_can_occur(
+    length: int, hosts: int, replicas: int, *, fits: bool
+) -> None:
+    expected = set() if fits else {("group-name-no-host-name", f"{GROUP}.groupName")}
+    assert found(a_cluster().group("a" * length, hosts=hosts, maxReplicas=replicas)) == expected
+
+
+def test_a_dot_is_fine_in_a_label_and_not_in_a_host_name() -> None:
+    assert found(a_cluster().group("v1.2")) == set()
+    assert found(a_cluster().group("v1.2", hosts=2)) == {
+        ("group-name-no-host-name", f"{GROUP}.groupName")
+    }
+
+
+def test_a_generated_name_counts_with_what_the_api_server_adds() -> None:
+    assert found(a_cluster().meta(name=None, generateName="a" * 48)) == set()
+    assert found(a_cluster().meta(name=None, generateName="a" * 49)) == {
+        ("name-too-long", "metadata.generateName")
+    }
+
+
+@pytest.mark.parametrize(
+    "topology", ["", "4", "4X4", "4x4x4x4", "0x4", "4x-1", " 4x4", "4x4 ", "4x4\n"]
+)
+def test_a_topology_that_cannot_be_read_is_reported_where_it_stands(topology: str) -> None:
+    listed = found(a_cluster().group(hosts=4).tpu(topology, 4))
+    rule = "tpu-topology-mismatch" if topology else "tpu-node-selector-missing"
+    # The other rule reports what is no label value
+    assert {each for each, path in listed if path == TOPOLOGY} - {"pod-placement-invalid"} == {rule}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "hosts", "refused"),
+    [
+        ("TPU", "tpu", 2, True),
+        ("g" * 63 + "a", "g" * 63 + "b", 2, True),
+        ("g" * 56 + "a", "g" * 56 + "b", 2, False),
+        ("TPU", "tpu", 1, False),
+    ],
+)
+def test_groups_whose_hosts_would_share_their_names_are_refused(
+    first: str, second: str, hosts: int, *, refused: bool
+) -> None:
+    cluster = a_cluster().group(first, hosts=hosts).group(second, hosts=hosts)
+    assert ("group-host-names-duplicate" in rules(cluster)) == refused
+
+
+def test_chips_that_do_not_divide_over_hosts_are_reported_at_the_topology() -> None:
+    assert found(a_cluster().group(hosts=2).tpu("2x4", 3)) == {("tpu-topology-mismatch", TOPOLOGY)}
+
+
+def test_chips_count_over_all_containers() -> None:
+    cluster = a_cluster().group().tpu("2x4", 4).sidecar(resources={"limits": {"google.com/tpu": 4}})
+    assert found(cluster) == {
+        ("device-outside-first-container", f"{POD}.containers[1].resources.limits[google.com/tpu]")
+    }
+
+
+@pytest.mark.parametrize(("chips", "fields", "fits"), [
+    (4, {}, True),  # it borrows those of the containers
+    (8, {}, False),
+    (4, {"restartPolicy": "Always"}, False),  # a sidecar adds its own
+])  # fmt: skip
+def test_the_chips_of_an_init_container_count_if_it_needs_more_or_stays(
+    chips: int, fields: Json, *, fits: bool
+) -> None:
+    cluster = a_cluster().group(hosts=2).tpu("2x4", 4)
+    cluster.init(resources={"limits": {"google.com/tpu": chips}}, **fields)
+    wrong = {("tpu-topology-mismatch", f"{GROUP}.numOfHosts")}
+    assert found(cluster) == (set() if fits else wrong)
+
+
+@pytest.mark.parametrize(("resources", "rule", "kind"), [
+    ({"limits": {"nvidia.com/gpu": "0.5"}}, "pod-quantity-invalid", "limits"),
+    ({"requests": {"nvidia.com/gpu": 1}}, "pod-limit-invalid", "requests"),
+])  # fmt: skip
+def test_the_devices_of_an_init_container_are_checked_too(
+    resources: Json, rule: str, kind: str
+) -> None:
+    cluster = a_cluster().group().device("nvidia.com/gpu", 2).init(resources=resources)
+    assert found(cluster) == {(rule, f"{POD}.initContainers[0].resources.{kind}[nvidia.com/gpu]")}
+
+
+def test_an_identity_in_an_init_container_is_wrong_too() -> None:
+    cluster = (
+        a_cluster().group(hosts=2).tpu("2x4", 4).init(env=[{"name": "TPU_WORKER_ID", "value": "1"}])
+    )
+    assert found(cluster) == {("identity-by-hand", f"{POD}.initContainers[0].env[0].value")}
+
+
+@pytest.mark.parametrize(("hosts", "warned"), [(1, False), (4, True)])
+def test_a_host_name_in_the_template_of_several_hosts_is_found_before_the_pods_are(
+    hosts: int,
+    *,
+    warned: bool,
+) -> None:
+    cluster = a_cluster().group(hosts=hosts).pod(hostname="mine")
+    assert found(cluster) == ({("identity-by-hand", f"{POD}.hostname")} if warned else set())
+
+
+@pytest.mark.parametrize(("hosts", "number", "profiles", "warned"), [
+    (2, "4", "", True), (2, "2", "", False), (2, "", "", False), (1, "4", "", False),
+    (2, "4", "none", False), (2, "2:4", "", False), (2, "1:2", "", False), (2, "3:4", "", True),
+    (2, "$(HOSTS)", "", False), (2, "two", "", True), (2, "2:", "", False), (2, ":2", "", True),
+])  # fmt: skip
+@pytest.mark.parametrize("name", ["NNODES", "PET_NNODES"])
+@pytest.mark.parametrize("build", [lambda cluster: cluster, a_job, a_service])
+def test_another_number_of_hosts_in_the_template_is_wrong_in_every_kind(
+    build: Callable[[ClusterBuilder], Built],
+    hosts: int,
+    number: str,
+    profiles: str,
+    name: str,
+    *,
+    warned: bool,
+) -> None:
+    cluster = a_cluster().group(hosts=hosts).device("nvidia.com/gpu", 8).env(name, number)
+    built = build(cluster).annotation("admission.ray.io/profiles", profiles)
+    path = ".env[0].value"
+    paths = [finding.path for finding in findings(built, "identity-by-hand")]
+    assert [each.endswith(path) for each in paths] == ([True] if warned else [])
+
+
+@pytest.mark.parametrize(("accelerator", "near"), [
+    ("tpu-v4", "tpu-v4-podslice"), ("tpu_v4_podslice", "tpu-v4-podslice"),
+    ("v6e-slice", "tpu-v6e-slice"), ("TPU-V5P", "tpu-v5p-slice"), ("tpu-v7x", "tpu7x"),
+    ("tpu_7x", "tpu7x"), ("tpu-v9-slice", ""), ("tpu-v6e-slice", ""), ("tpu7x", ""),
+    ("v100", ""),
+])  # fmt: skip
+def test_accelerators_that_are_nearly_one_of_tpus(accelerator: str, near: str) -> None:
+    cluster = a_cluster().group().tpu("2x2", 4, accelerator)
+    messages = [finding.message for finding in findings(cluster, "accelerator-unknown")]
+    assert [message.rpartition(" ")[2] for message in messages] == ([f"{near}?"] if near else [])
+
+
+@pytest.mark.parametrize(("accelerator", "near"), [
+    ("nvidia-h200", "nvidia-h200-141gb"), ("nvidia_l4", "nvidia-l4"), ("nvidia-b200", ""),
+    ("NVIDIA-TESLA-T4", "nvidia-tesla-t4"), ("nvidia-x1", ""), ("mine", ""),
+    ("nvidia-a100", "nvidia-tesla-a100 or nvidia-a100-80gb"), ("tesla-t4", "nvidia-tesla-t4"),
+    ("nvidia-tesla-a100-80gb", "nvidia-a100-80gb"), ("nvidia-a100-40gb", "nvidia-tesla-a100"),
+    ("H100", "nvidia-h100-80gb or nvidia-h100-mega-80gb"), ("nvidia-l40s", ""), ("nvidia", ""),
+    ("nvidia-", ""), ("t", ""),
+])  # fmt: skip
+@pytest.mark.parametrize("build", [lambda cluster: cluster, a_job, a_service])
+def test_accelerators_in_a_required_affinity_are_judged_too(
+    build: Callable[[ClusterBuilder], Built], accelerator: str, near: str
+) -> None:
+    key = "cloud.google.com/gke-accelerator"
+    terms = [{"matchExpressions": [{"key": key, "operator": "In", "values": [accelerator]}]}]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    cluster = a_cluster().group().pod(affinity={"nodeAffinity": required})
+    cluster.device("nvidia.com/gpu", 1)
+    messages = [finding.message for finding in findings(build(cluster), "accelerator-unknown")]
+    meant = [message.partition("did you mean ")[2] for message in messages]
+    assert meant == ([f"{near}?"] if near else [])
+
+
+@pytest.mark.parametrize(("values", "paths"), [
+    (["nvidia-tesla-a100", "nvidia-a100"], []), (["nvidia-h100", "nvidia-h100-mega-80gb"], []),
+    (["nvidia-l4", "nvidia-h100"], ["values[1]"]),
+    (["nvidia-t4", "nvidia_l4"], ["values[0]", "values[1]"]),
+])  # fmt: skip
+def test_a_list_with_the_right_name_of_an_accelerator_is_not_reported(
+    values: list[str], paths: list[str]
+) -> None:
+    key = "cloud.google.com/gke-accelerator"
+    terms = [{"matchExpressions": [{"key": key, "operator": "In", "values": values}]}]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    cluster = a_cluster().group().pod(affinity={"nodeAffinity": required})
+    cluster.device("nvidia.com/gpu", 1)
+    listed = [finding.path for finding in findings(cluster, "accelerator-unknown")]
+    assert [path.rpartition(".")[2] for path in listed] == paths
+
+
+@pytest.mark.parametrize(("hosts", "head", "profiles", "warned"), [
+    (2, 8, "", True), (2, 4, "", False), (1, 8, "", False), (1, 8, "torchrun", True),
+    (2, 8, "none", False),
+])  # fmt: skip
+def test_the_head_is_no_host_of_a_rendezvous(
+    hosts: int, head: int, profiles: str, *, warned: bool
+) -> None:
+    cluster = a_cluster().group(hosts=hosts).device("nvidia.com/gpu", 8)
+    cluster.head_container(resources={"limits": {"nvidia.com/gpu": head}})
+    for built, runs_jobs in ((a_job(cluster), True), (a_service(cluster), False), (cluster, True)):
+        built.annotation("admission.ray.io/profiles", profiles)
+        assert bool(findings(built, "head-not-counted")) is (warned and runs_jobs)
+    serving = cluster.annotation("ray.io/enable-serve-service", "true")
+    assert not findings(serving, "head-not-counted")
+
+
+@pytest.mark.parametrize("fields", [
+    {"rayStartParams": {"num-gpus": "0"}}, {"rayStartParams": {"num-gpus": "0.0"}},
+    {"resources": {"GPU": "0"}},
+])  # fmt: skip
+@pytest.mark.parametrize("is_head", [True, False])
+def test_no_job_runs_where_ray_offers_no_gpus(fields: Json, *, is_head: bool) -> None:
+    cluster = a_cluster().group(hosts=2, **({} if is_head else fields))
+    cluster.device("nvidia.com/gpu", 8)
+    cluster.head_container(resources={"limits": {"nvidia.com/gpu": 8}})
+    built = cluster.head(**fields) if is_head else cluster
+    assert not findings(built, "head-not-counted")
+
+
+@pytest.mark.parametrize("amount", ["0.5", "-1", "500m", -1, 1.5])
+def test_devices_come_whole(amount: str | float) -> None:
+    resources = {"limits": {"google.com/tpu": amount, "cpu": 1}}
+    assert found(a_cluster().group().container(resources=resources)) == {
+        ("pod-quantity-invalid", f"{POD}.containers[0].resources.limits[google.com/tpu]")
+    }
+
+
+def test_identities_are_only_wrong_in_multi_host_groups() -> None:
+    cluster = a_cluster().group().tpu("2x4", 8).env("TPU_WORKER_ID", "0").env("NODE_RANK", "0")
+    assert found(cluster) == set()
+
+
+def test_single_host_slices_need_the_headless_service_that_a_multi_host_group_brings() -> None:
+    alone = a_cluster().group(replicas=2).tpu("2x4", 8).env("MEGASCALE_NUM_SLICES", "2")
+    rule = "multi-slice-unreachable"
+    assert found(alone) == {(rule, f"{POD}.containers[0].env[0].value")}
+    assert found(alone.group("other", hosts=2)) == set()
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [("3", True), ("x", True), ("2", False), ("", False)]
+)
+def test_the_number_of_slices_is_the_number_of_replicas(value: str, *, expected: bool) -> None:
+    cluster = (
+        a_cluster().group(hosts=4, replicas=2).tpu("4x4", 4).env("MEGASCALE_NUM_SLICES", value)
+    )
+    assert bool(found(cluster)) is expected
+
+
+LABELS_OF_PODS = [
+    "ray.io/worker-group-replica-index",
+    "ray.io/worker-group-replica-name",
+    "ray.io/replica-host-index",
+    "replicaIndex",
+    "admission.ray.io/compute-domain",
+    "admission.ray.io/marked-for-deletion",
+]
+OWNERS: dict[str, tuple[Callable[[ClusterBuilder], Built], str]] = {
+    "RayCluster": (lambda cluster: cluster, "spec"),
+    "RayJob": (a_job, "spec.rayClusterSpec"),
+    "RayService": (a_service, "spec.rayClusterConfig"),
+    "RayCronJob": (lambda cluster: a_cron_job(a_job(cluster)), "spec.jobTemplate.rayClusterSpec"),
+}
+
+
+@pytest.mark.parametrize("label", LABELS_OF_PODS)
+@pytest.mark.parametrize("kind", OWNERS)
+@pytest.mark.parametrize("group", ["headGroupSpec", "workerGroupSpecs[0]"])
+@pytest.mark.parametrize("place", ["labels", "template.metadata.labels"])
+def test_no_template_has_a_label_that_pods_get_from_kuberay_or_the_webhook(
+    label: str, kind: str, group: str, place: str
+) -> None:
+    cluster = a_cluster().group()
+    spec = cluster.value["spec"]
+    at = spec["headGroupSpec"] if group == "headGroupSpec" else spec["workerGroupSpecs"][0]
+    if place == "labels":
+        at["labels"] = {label: "x"}
+    else:
+        at["template"].setdefault("metadata", {})["labels"] = {label: "x"}
+    owner, path = OWNERS[kind]
+    assert ("identity-label-in-template", f"{path}.{group}.{place}[{label}]") in found(
+        owner(cluster)
+    )
+
+
+@pytest.mark.parametrize("label", LABELS_OF_PODS)
+@pytest.mark.parametrize("cron", [False, True])
+@pytest.mark.parametrize("mode", ["K8sJobMode", "HTTPMode"])
+def test_no_template_of_a_submitter_has_one(label: str, mode: str, *, cron: bool) -> None:
+    template = {
+        "metadata": {"labels": {label: "x"}},
+        "spec": {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"},
+    }
+    job = a_job(a_cluster().group()).spec(submissionMode=mode, submitterPodTemplate=template)
+    path = "spec.jobTemplate" if cron else "spec"
+    place = f"{path}.submitterPodTemplate.metadata.labels[{label}]"
+    built = a_cron_job(job) if cron else job
+    assert ("identity-label-in-template", place) in found(built)
+
+
+@pytest.mark.parametrize(
+    ("written", "suggested"),
+    [
+        ("num_cpus", "num-cpus"),
+        ("--num-gpus", "num-gpus"),
+        ("objectstore-memory", "object-store-memory"),
+    ],
+)
+def test_a_misspelt_start_parameter_comes_with_the_closest_known_one(
+    written: str, suggested: str
+) -> None:
+    (finding,) = findings(a_cluster().group(rayStartParams={written: "1"}))
+    assert finding.rule == "ray-start-param-unknown"
+    assert finding.message.endswith(f"write {suggested}")
+
+
+@pytest.mark.parametrize(("selector", "hosts", "levels"), [
+    ({}, 1, [WARN, DENY]),
+    ({"cloud.google.com/gke-nodepool": "tpus"}, 1, [WARN, WARN]),
+    ({"cloud.google.com/compute-class": "tpus"}, 1, [WARN, WARN]),
+    ({"cloud.google.com/gke-nodepool": "tpus"}, 2, [WARN, DENY]),
+    ({"cloud.google.com/gke-tpu-topology": "2x2x1"}, 1, [WARN]),
+])  # fmt: skip
+def test_a_tpu_group_that_a_pool_or_class_chooses_is_only_warned(
+    selector: dict[str, str], hosts: int, levels: list[str]
+) -> None:
+    cluster = a_cluster().group(hosts=hosts).device("google.com/tpu", 4).pod(nodeSelector=selector)
+    listed = findings(cluster, "tpu-node-selector-missing")
+    assert sorted(each.level for each in listed) == sorted(levels)
+
+
+@pytest.mark.parametrize(("name", "text", "fine"), [
+    ("num-gpus", "abc", False), ("num-cpus", "0.5", False), ("num-cpus", "4", True),
+    ("num-cpus", '"4"', True), ("num-cpus", "$(nproc)", True), ("num-cpus", "${CPUS}", True),
+    ("memory", "4Gi", False), ("memory", "4294967296", True),
+    ("object-store-memory", "100Mi", False),
+    ("port", "99999999", False), ("port", "6379", True), ("port", "-1", False),
+    ("dashboard-port", "http", False), ("node-manager-port", "0", True),
+    ("resources", '{"x": 1', False), ("resources", "'{\"x\": 1'", False),
+    ("resources", '"[1]"', False), ("resources", '"{\\"x\\": 1.5}"', True),
+    ("resources", "'{\"x\": 1}'", True),
+    ("temp-dir", "/ray", True),
+])  # fmt: skip
+def test_values_that_end_ray_start_are_found(name: str, text: str, *, fine: bool) -> None:
+    cluster = a_cluster().group(rayStartParams={name: text})
+    path = f"spec.workerGroupSpecs[0].rayStartParams[{name}]"
+    assert found(cluster) == (set() if fine else {("ray-start-value-invalid", path)})
+
+
+def test_a_value_that_ends_the_autoscaler_and_ray_start_is_found_once() -> None:
+    params = {"num-gpus": "abc", "resources": "{", "port": "99999999"}
+    cluster = a_cluster().autoscaled().group(rayStartParams=params)
+    assert [each.rule for each in findings(cluster)] == [
+        "param-ends-autoscaler",
+        "ray-start-value-invalid",
+        "param-ends-autoscaler",
+    ]
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", '"127.0.0.1"'])
+def test_kuberay_has_to_reach_the_dashboard_of_what_it_submits_to(host: str) -> None:
+    cluster = a_cluster().head(rayStartParams={"dashboard-host": host}).group()
+    assert found(cluster) == set()
+    for built in (a_job(cluster), a_service(cluster), a_cron_job(a_job(cluster))):
+        assert rules(built) == {"dashboard-host-unreachable"}
+
+
+@pytest.mark.parametrize(
+    ("text", "fine"), [("two", False), ("2", False), ("v2.55.1", True), ("2.55", True), ("", True)]
+)
+def test_a_ray_version_is_a_version(text: str, *, fine: bool) -> None:
+    cluster = a_cluster().spec(rayVersion=text).group()
+    assert found(cluster) == (set() if fine else {("ray-version-unreadable", "spec.rayVersion")})
+
+
+@pytest.mark.parametrize(("scale", "raised"), [
+    ({"replicas": 0, "minReplicas": 2}, True), ({"replicas": 0, "minReplicas": 0}, False),
+    ({"replicas": None, "minReplicas": 2}, False), ({"replicas": 2, "minReplicas": 2}, False),
+    ({"replicas": 0, "minReplicas": 2, "suspend": True}, False),
+])  # fmt: skip
+def test_replicas_of_0_below_the_minimum_are_reported_in_files(scale: Json, raised: bool) -> None:  # noqa: FBT001
+    value = a_cluster().group(**scale).build()
+    assert rules(value) == set()
+    listed = {each.rule for each in check_file("RayCluster", value)} - {"feature-gate-off"}
+    assert ("zero-replicas-raised" in listed) is raised

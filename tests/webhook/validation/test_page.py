@@ -1,0 +1,63 @@
+"""docs/rules.md and the pages below docs/rules describe the rules."""
+
+import re
+
+import pytest
+
+from tests.pages.rules import (
+    FAMILIES,
+    WITHOUT_RULES,
+    explained,
+)
+from webhook.validation.rules import (
+    API_SERVER,
+    KUBERAY,
+    NO_ONE_ELSE,
+    RAY,
+    RULES,
+    Rule,
+)
+
+# The functions of KubeRay 1.7's validation.go that refuse something, and the place outside of it.
+KUBERAY_FUNCTIONS = {
+    "ValidateRayClusterStatus", "ValidateRayClusterMetadata", "ValidateRayClusterUpgradeOptions",
+    "validateRayGroupResources",
+    "validateRayGroupLabels", "ValidateRayClusterSpec", "validateGcsFaultToleranceBackend",
+    "validateNetworkPolicy",
+    "validateTLSOptions", "ValidateRayJobStatus", "ValidateRayJobMetadata", "ValidateRayJobSpec",
+    "ValidateRayServiceMetadata",
+    "validateInitializingTimeout", "ValidateRayServiceSpec", "ValidateClusterUpgradeOptions",
+    "validateDeletionConfiguration",
+    "validateDeletionRules", "validateDeletionCondition", "validateTTLConsistency",
+    "validateLegacyDeletionPolicies",
+    "ValidateRayCronJobSpec", "validateWorkerGroupIdleTimeout", "validateCollectorOptions",
+    "validateWorkerGroupPriority",
+    "rayClusterReconcile",
+}  # fmt: skip
+
+
+def test_every_rule_is_of_one_family() -> None:
+    listed = [rule.id for family in FAMILIES for rule in family.rules]
+    assert sorted(listed) == sorted(rule.id for rule in RULES)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_every_rule_says_what_it_catches_why_it_hurts_and_where_that_comes_from(
+    rule: Rule[object],
+) -> None:
+    what, why, source = explained(rule)
+    assert what.endswith(".")
+    assert why.endswith(".")
+    assert re.match(r"(https://\S+|KubeRay validation\.go)( \(`\w+`(, `\w+`)*\))?$", source), source
+
+
+def test_every_function_of_kuberay_that_refuses_something_is_named() -> None:
+    named = {name for rule in RULES for name in rule.functions}
+    assert named | {where for where, _, _ in WITHOUT_RULES} == KUBERAY_FUNCTIONS
+
+
+def test_every_rule_says_who_else_refuses_the_same() -> None:
+    assert {rule.by for rule in RULES} == {KUBERAY, API_SERVER, RAY, NO_ONE_ELSE}
+    for rule in RULES:
+        assert not rule.functions or (rule.level, rule.by) == ("deny", KUBERAY), rule.id
+        assert rule.by != API_SERVER or "API server" in explained(rule)[1], rule.id

@@ -1,0 +1,358 @@
+"""Templates whose pods the API server would refuse: problem, field, and message."""
+
+from typing import Any
+
+import pytest
+
+from tests import ROOT
+from tests.harness.ray_objects import (
+    Json,
+    a_cluster,
+    a_job,
+    found,
+    with_amount,
+)
+from webhook.api import names
+from webhook.cli.files import read_files
+from webhook.manifest.reader import Manifest
+from webhook.validation.finding import DENY, WARN
+from webhook.validation.ruleset import check, check_file
+
+CORPUS = ROOT / "tests" / "lab" / "parity" / "corpus"
+POD = "spec.workerGroupSpecs[0].template.spec"
+RAY = f"{POD}.containers[0]"
+HEAD = "spec.headGroupSpec.template.spec"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+SHARED = "/dev/shm"  # noqa: S108 - where Ray keeps its objects
+STARTUP = {
+    "shared-memory-above-limit", "volume-medium-unknown", "accelerator-unknown",
+    "head-memory-too-small", "master-address-local",
+}  # fmt: skip
+SPREAD = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+
+
+def in_pod(**fields: object) -> set[tuple[str, str]]:
+    """Return what is found in a worker group whose pods have these fields."""
+    return found(a_cluster().group().pod(**fields))
+
+
+def in_container(**fields: object) -> set[tuple[str, str]]:
+    """Return what is found in a worker group whose Ray container has these fields."""
+    return found(a_cluster().group().container(**fields))
+
+
+@pytest.mark.parametrize(
+    ("fields", "rule", "at"),
+    [
+        ({"dnsPolicy": "clusterFirst"}, "value-unknown", "dnsPolicy"),
+        ({"preemptionPolicy": "never"}, "value-unknown", "preemptionPolicy"),
+        ({"os": {"name": "Linux"}}, "value-unknown", "os.name"),
+        ({"tolerations": [{"operator": "exists"}]}, "placement-invalid", "tolerations[0].operator"),
+        ({"tolerations": [{"key": "a", "effect": "x"}]}, "value-unknown", "tolerations[0].effect"),
+        (
+            {"tolerations": [{"key": "a", "tolerationSeconds": 5}]},
+            "placement-invalid",
+            "tolerations[0].effect",
+        ),
+        ({"nodeSelector": {"a b": "c"}}, "placement-invalid", "nodeSelector[a b]"),
+        ({"nodeSelector": {"a": "b c"}}, "placement-invalid", "nodeSelector[a]"),
+        (
+            {"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": []}}}},
+            "placement-invalid",
+            f"affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms",
+        ),
+        (
+            {"affinity": {"podAffinity": {REQUIRED: [{"topologyKey": ""}]}}},
+            "placement-invalid",
+            f"affinity.podAffinity.{REQUIRED}[0].topologyKey",
+        ),
+        (
+            {
+                "affinity": {
+                    "podAntiAffinity": {
+                        PREFERRED: [{"weight": 101, "podAffinityTerm": {"topologyKey": "zone"}}]
+                    }
+                }
+            },
+            "placement-invalid",
+            f"affinity.podAntiAffinity.{PREFERRED}[0].weight",
+        ),
+        (
+            {"topologySpreadConstraints": [{**SPREAD, "maxSkew": 0}]},
+            "placement-invalid",
+            "topologySpreadConstraints[0].maxSkew",
+        ),
+        ({"schedulingGates": [{"name": "a b"}]}, "placement-invalid", "schedulingGates[0].name"),
+        ({"serviceAccountName": "$KSA_NAME"}, "name-invalid", "serviceAccountName"),
+        ({"priorityClassName": "High"}, "name-invalid", "priorityClassName"),
+        ({"runtimeClassName": ""}, "name-invalid", "runtimeClassName"),
+        ({"hostname": "a.b"}, "name-invalid", "hostname"),
+        ({"subdomain": "My.Service"}, "name-invalid", "subdomain"),
+        ({"hostAliases": [{"ip": "1.2.3"}]}, "name-invalid", "hostAliases[0].ip"),
+        ({"dnsPolicy": "None"}, "name-invalid", "dnsConfig"),
+        ({"activeDeadlineSeconds": 0}, "lifecycle-invalid", "activeDeadlineSeconds"),
+        ({"volumes": [{"name": "A", "emptyDir": {}}]}, "volume-invalid", "volumes[0].name"),
+        (
+            {"volumes": [{"name": "a", "emptyDir": {}, "secret": {"secretName": "s"}}]},
+            "volume-invalid",
+            "volumes[0].secret",
+        ),
+        (
+            {"volumes": [{"name": "a", "emptyDir": {}}, {"name": "a", "emptyDir": {}}]},
+            "volume-invalid",
+            "volumes[1].name",
+        ),
+        (
+            {"volumes": [{"name": "a", "hostPath": {"path": "/a", "type": "directory"}}]},
+            "value-unknown",
+            "volumes[0].hostPath.type",
+        ),
+        (
+            {"volumes": [{"name": "a", "emptyDir": {"sizeLimit": "-1Gi"}}]},
+            "volume-invalid",
+            "volumes[0].emptyDir.sizeLimit",
+        ),
+        ({"securityContext": {"fsGroup": -1}}, "security-invalid", "securityContext.fsGroup"),
+        (
+            {"securityContext": {"seccompProfile": {"type": "Localhost"}}},
+            "security-invalid",
+            "securityContext.seccompProfile.localhostProfile",
+        ),
+        ({"hostUsers": False, "hostPID": True}, "security-invalid", "hostPID"),
+        ({"overhead": {"cpu": "-1"}}, "quantity-invalid", "overhead[cpu]"),
+    ],
+)
+def test_what_is_wrong_with_a_pod_is_found_where_it_stands(
+    fields: Json, rule: str, at: str
+) -> None:
+    assert in_pod(**fields) == {(f"pod-{rule}", f"{POD}.{at}")}
+
+
+@pytest.mark.parametrize(
+    ("fields", "rule", "at"),
+    [
+        ({"imagePullPolicy": "always"}, "value-unknown", "imagePullPolicy"),
+        ({"image": ""}, "image-invalid", "image"),
+        ({"image": "ray:1 "}, "image-invalid", "image"),
+        ({"name": "Ray"}, "name-invalid", "name"),
+        (
+            {"resources": {"limits": {"cpu": 1}, "requests": {"cpu": 2}}},
+            "limit-invalid",
+            "resources.requests[cpu]",
+        ),
+        (
+            {"resources": {"requests": {"vpc.amazonaws.com/efa": 1}}},
+            "limit-invalid",
+            "resources.requests[vpc.amazonaws.com/efa]",
+        ),
+        (
+            {"resources": {"limits": {"rdma/hca": 2}, "requests": {"rdma/hca": 1}}},
+            "limit-invalid",
+            "resources.requests[rdma/hca]",
+        ),
+        ({"resources": {"limits": {"habana.ai/gaudi": "0.5"}}}, "quantity-invalid",
+         "resources.limits[habana.ai/gaudi]"),
+        ({"resources": {"limits": {"memori": "1Gi"}}}, "quantity-invalid",
+         "resources.limits[memori]"),
+        ({"resources": {"limits": {"kubernetes.io/a b": 1}}}, "quantity-invalid",
+         "resources.limits[kubernetes.io/a b]"),
+        ({"resources": {"limits": {"memory": "-1Gi"}}}, "quantity-invalid",
+         "resources.limits[memory]"),
+        ({"resources": {"limits": {"hugepages-2Mi": "4Mi"}}}, "limit-invalid", "resources"),
+        ({"resources": {"limits": {"cpu": 1, "hugepages-2Mi": "3Mi"}}}, "quantity-invalid",
+         "resources.limits[hugepages-2Mi]"),
+        ({"resources": {"claims": [{"name": "gpu"}]}}, "quantity-invalid",
+         "resources.claims[0].name"),
+        ({"env": [{"name": ""}]}, "variable-invalid", "env[0].name"),
+        ({"env": [{"name": "A=B", "value": "c"}]}, "variable-invalid", "env[0].name"),
+        ({"env": [{"name": "A", "valueFrom": {}}]}, "variable-invalid", "env[0].valueFrom"),
+        (
+            {
+                "env": [
+                    {
+                        "name": "A",
+                        "value": "b",
+                        "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}},
+                    }
+                ]
+            },
+            "variable-invalid",
+            "env[0].valueFrom",
+        ),
+        ({"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "$S", "key": "k"}}}]},
+         "variable-invalid", "env[0].valueFrom.secretKeyRef.name"),
+        ({"envFrom": [{}]}, "variable-invalid", "envFrom[0]"),
+        ({"ports": [{"containerPort": 0}]}, "port-invalid", "ports[0].containerPort"),
+        ({"ports": [{"containerPort": 80, "name": "a" * 16}]}, "port-invalid", "ports[0].name"),
+        ({"ports": [{"containerPort": 80, "protocol": "tcp"}]}, "value-unknown",
+         "ports[0].protocol"),
+        (
+            {"ports": [{"containerPort": 1, "name": "a"}, {"containerPort": 2, "name": "a"}]},
+            "port-invalid",
+            "ports[1].name",
+        ),
+        (
+            {"ports": [{"containerPort": 1, "hostPort": 9}, {"containerPort": 2, "hostPort": 9}]},
+            "port-invalid",
+            "ports[1]",
+        ),
+        ({"livenessProbe": {}}, "probe-invalid", "livenessProbe"),
+        ({"readinessProbe": {"tcpSocket": {"port": 0}}}, "probe-invalid",
+         "readinessProbe.tcpSocket.port"),
+        (
+            {"startupProbe": {"tcpSocket": {"port": 1}, "exec": {"command": ["a"]}}},
+            "probe-invalid",
+            "startupProbe",
+        ),
+        ({"lifecycle": {"preStop": {}}}, "lifecycle-invalid", "lifecycle.preStop"),
+        ({"lifecycle": {"preStop": {"sleep": {"seconds": 31}}}}, "lifecycle-invalid",
+         "lifecycle.preStop.sleep.seconds"),
+        ({"volumeMounts": [{"name": "x", "mountPath": "/x"}]}, "mount-invalid",
+         "volumeMounts[0].name"),
+        (
+            {"securityContext": {"privileged": True, "allowPrivilegeEscalation": False}},
+            "security-invalid",
+            "securityContext",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_container_is_found_where_it_stands(
+    fields: Json, rule: str, at: str
+) -> None:
+    assert in_container(**fields) == {(f"pod-{rule}", f"{RAY}.{at}")}
+
+
+@pytest.mark.parametrize(("memory", "small"), [("499Mi", True), ("500Mi", False)])
+def test_a_head_with_less_than_500_mib_does_not_start(memory: str, *, small: bool) -> None:
+    rules = {rule for rule, _ in found(with_amount(memory))}
+    assert ("head-memory-too-small" in rules) == small
+
+
+def test_a_message_names_the_object_the_value_and_what_to_write() -> None:
+    (finding,) = check(
+        "RayCluster", a_cluster().group("tpu").container(imagePullPolicy="always").build()
+    )
+    assert finding.text == (
+        'worker group "tpu", container "ray-worker": imagePullPolicy is "always": write Always'
+    )
+
+
+@pytest.mark.parametrize(
+    ("mounts", "wrong"),
+    [
+        ([{"name": "shared-mem", "mountPath": SHARED}], True),  # KubeRay adds none then
+        ([{"name": "shared-mem", "mountPath": "/data"}], False),
+        ([{"name": "dshm", "mountPath": SHARED}], True),
+    ],
+)
+def test_the_volume_that_kuberay_adds_may_be_mounted_where_it_adds_it(
+    mounts: list[Json], *, wrong: bool
+) -> None:
+    rules = {rule for rule, _ in in_container(volumeMounts=mounts)}
+    assert rules == ({"pod-mount-invalid"} if wrong else set())
+
+
+def test_what_kuberay_overwrites_is_not_reported() -> None:
+    cluster = a_cluster().autoscaled(version="v2").group(maxReplicas=3).pod(restartPolicy="")
+    head = cluster.value["spec"]["headGroupSpec"]["template"]["spec"]
+    head["serviceAccountName"] = "1account"  # it becomes r-account
+    assert found(cluster) == set()
+
+
+def test_the_name_of_a_container_that_kuberay_adds_is_taken() -> None:
+    cluster = a_cluster().autoscaled(version="v2").group(maxReplicas=3)
+    head = cluster.value["spec"]["headGroupSpec"]["template"]["spec"]
+    head["containers"].append({"name": "autoscaler", "image": "a:1"})
+    assert found(cluster) == {("pod-name-invalid", f"{HEAD}.containers[1].name")}
+    cluster.spec(enableInTreeAutoscaling=False, autoscalerOptions=None)
+    assert found(cluster) == set()
+
+
+@pytest.mark.parametrize(
+    ("options", "rule", "at"),
+    [
+        ({"image": ""}, "image-invalid", "image"),
+        ({"imagePullPolicy": "always"}, "value-unknown", "imagePullPolicy"),
+        ({"env": [{"name": "A", "valueFrom": {}}]}, "variable-invalid", "env[0].valueFrom"),
+        ({"envFrom": [{"secretRef": {"name": "A"}}]}, "variable-invalid",
+         "envFrom[0].secretRef.name"),
+        ({"volumeMounts": [{"name": "x", "mountPath": "/x"}]}, "mount-invalid",
+         "volumeMounts[0].name"),
+        ({"resources": {"limits": {"cpu": 1}, "requests": {"cpu": 2}}}, "limit-invalid",
+         "resources.requests[cpu]"),
+        ({"securityContext": {"runAsUser": -1}}, "security-invalid", "securityContext.runAsUser"),
+    ],
+)  # fmt: skip
+def test_the_container_of_the_autoscaler_is_checked_too(
+    options: dict[str, Any], rule: str, at: str
+) -> None:
+    cluster = a_cluster().autoscaled(version="v2", **options).group(maxReplicas=3)
+    assert found(cluster) == {(f"pod-{rule}", f"spec.autoscalerOptions.{at}")}
+
+
+def test_what_only_a_gate_of_kubernetes_keeps_is_no_reason_to_deny() -> None:
+    cluster = a_cluster().group().init(lifecycle={"stopSignal": "SIGTERM"})
+    assert found(cluster.container(lifecycle={"stopSignal": "15"})) == set()
+    cluster = a_cluster().group().container(restartPolicy="always")
+    assert [each.level for each in check("RayCluster", cluster.build())] == [WARN]
+
+
+@pytest.mark.parametrize(
+    ("policy", "fine"),
+    [(None, False), ("Always", False), ("never", False), ("Never", True), ("OnFailure", True)],
+)
+def test_the_submitter_belongs_to_a_job_and_says_when_it_restarts(
+    policy: str | None, *, fine: bool
+) -> None:
+    containers = [{"name": "submit", "image": "ray:1"}]
+    spec = {"containers": containers, **({"restartPolicy": policy} if policy else {})}
+    job = a_job().spec(submitterPodTemplate={"spec": spec})
+    path = "spec.submitterPodTemplate.spec.restartPolicy"
+    assert found(job) == (set() if fine else {("job-submitter-restarts", path)})
+    assert found(job.spec(submissionMode="HTTPMode")) == set()
+
+
+def test_a_template_is_one_finding_however_many_pods_it_makes() -> None:
+    cluster = a_cluster().group(hosts=4, replicas=8).pod(restartPolicy="never")
+    assert len(check("RayCluster", cluster.build())) == 1
+
+
+@pytest.mark.parametrize(
+    "value", [None, 1, "x", [], {}, [None], [1], {"a": None}, {"a": [1]}, True, 1.5]
+)
+@pytest.mark.parametrize(
+    "field",
+    [
+        "containers", "initContainers", "volumes", "affinity", "tolerations", "nodeSelector",
+        "topologySpreadConstraints", "securityContext", "dnsConfig", "hostAliases", "os",
+        "resources", "resourceClaims", "overhead", "schedulingGates", "readinessGates",
+    ],
+)  # fmt: skip
+def test_garbage_is_no_reason_to_fail(field: str, value: object) -> None:
+    in_pod(**{field: value})
+
+
+@pytest.mark.parametrize(
+    "value", [None, 1, "x", [], {}, [None], [1], {"a": None}, {"limits": 1}, True, 1.5]
+)
+@pytest.mark.parametrize(
+    "field",
+    [
+        "env", "envFrom", "ports", "resources", "volumeMounts", "volumeDevices", "livenessProbe",
+        "lifecycle", "securityContext", "resizePolicy", "restartPolicyRules", "image", "name",
+    ],
+)  # fmt: skip
+def test_garbage_in_a_container_is_no_reason_to_fail(field: str, value: object) -> None:
+    in_container(**{field: value})
+
+
+def test_manifests_as_people_write_them_are_not_denied() -> None:
+    found = [each for each in read_files([CORPUS]) if isinstance(each, Manifest)]
+    assert {each.kind for each in found} == set(names.RAY_KINDS)
+    for each in found:
+        findings = check_file(each.kind, each.document)
+        denials = [finding for finding in findings if finding.level == DENY]
+        warned = {finding.rule for finding in findings} & STARTUP
+        assert denials == [], each.file
+        assert warned == set(), each.file

@@ -1,0 +1,181 @@
+"""Clusters in a queue of Kueue: changes by Kueue are allowed, and objects that Kueue would refuse
+are reported first.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.harness.ray_objects import (
+    Built,
+    ClusterBuilder,
+    Json,
+    a_cluster,
+    a_job,
+    a_service,
+    findings,
+    found,
+    found_in_update,
+    rules,
+)
+from webhook.api import names
+from webhook.validation.finding import WARN
+from webhook.validation.ruleset import check, check_update
+
+LEVEL = "cloud.google.com/gce-topology-block"
+
+
+def a_queued(hosts: int = 2, size: str = "2", replicas: int = 1) -> ClusterBuilder:
+    """Return a RayCluster that waits for Kueue, with a group whose replicas it keeps together."""
+    cluster = a_cluster().label(names.LABEL_KUEUE_QUEUE, "tpus").spec(suspend=True)
+    cluster.group(hosts=hosts, replicas=replicas).pod_annotation(names.KUEUE_SLICE_SIZE, size)
+    return cluster.pod_annotation(names.KUEUE_SLICE_REQUIRED_TOPOLOGY, LEVEL)
+
+
+def admitted(value: Json) -> Json:
+    """Write what Kueue writes when it admits an object; of a RayService it suspends the cluster."""
+    spec = value["spec"]
+    cluster = spec.get("rayClusterSpec") or spec.get("rayClusterConfig") or spec
+    (spec if value["kind"] != "RayService" else cluster)["suspend"] = False
+    for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"]):
+        metadata = group["template"].setdefault("metadata", {})
+        metadata.setdefault("labels", {})["kueue.x-k8s.io/podset"] = "workers"
+        metadata.setdefault("annotations", {})["kueue.x-k8s.io/workload"] = "raycluster-demo-12345"
+        pod = group["template"]["spec"]
+        pod["schedulingGates"] = [{"name": names.KUEUE_GATE_TOPOLOGY}]
+        pod["tolerations"] = [{"key": "google.com/tpu", "operator": "Exists"}]
+        pod.setdefault("nodeSelector", {})["pool"] = "tpus"
+    return value
+
+
+@pytest.mark.parametrize("embed", [lambda cluster: cluster, a_job, a_service])
+def test_what_kueue_writes_when_it_admits_or_stops_a_cluster_is_no_news(
+    embed: Callable[[ClusterBuilder], Built],
+) -> None:
+    waiting = embed(a_queued()).label(names.LABEL_KUEUE_QUEUE, "tpus")
+    if waiting.kind != "RayService":
+        waiting.spec(suspend=True)
+    running = admitted(waiting.build())
+    assert check_update(waiting.kind, waiting.build(), running) == []
+    assert check_update(waiting.kind, running, waiting.build()) == []
+
+
+def test_kueue_is_not_denied_even_if_the_nodes_that_it_chose_do_not_add_up() -> None:
+    waiting = a_queued(hosts=4, size="4").device("google.com/tpu", 4)
+    waiting.pod(nodeSelector={names.NODE_TPU_ACCELERATOR: "tpu7x"})
+    running = admitted(waiting.build())
+    pod = running["spec"]["workerGroupSpecs"][0]["template"]["spec"]
+    pod["nodeSelector"][names.NODE_TPU_TOPOLOGY] = "4x4x4"
+    assert found(running) == {("tpu-topology-mismatch", "spec.workerGroupSpecs[0].numOfHosts")}
+    assert found_in_update(waiting, running) == set()
+
+
+def _more_hosts(value: Json) -> None:
+    value["spec"]["workerGroupSpecs"][0]["numOfHosts"] = 0
+
+
+def _without_queue(value: Json) -> None:
+    del value["metadata"]["labels"]
+    _more_hosts(value)
+
+
+def _still_waiting(value: Json) -> None:
+    value["spec"]["suspend"] = True
+    value["spec"]["headGroupSpec"]["template"]["spec"]["containers"] = []
+
+
+def _identified(value: Json) -> None:
+    labels = value["spec"]["workerGroupSpecs"][0]["template"]["metadata"]["labels"]
+    labels[names.LABEL_REPLICA_INDEX] = "0"
+
+
+@pytest.mark.parametrize("change", [_more_hosts, _without_queue, _still_waiting, _identified])
+def test_any_other_change_is_looked_at(change: Callable[[Json], None]) -> None:
+    value = admitted(a_queued().build())
+    change(value)
+    assert {level for level, _, _ in found_in_update(a_queued(), value)} == {"deny"}
+
+
+@pytest.mark.parametrize("old", [
+    None, [], "x", {}, {"spec": 1},
+    {"spec": {"suspend": True, "workerGroupSpecs": [1], "headGroupSpec": "x"}},
+])  # fmt: skip
+def test_an_old_object_may_be_garbage(old: Any) -> None:  # noqa: ANN401 - garbage is of any type
+    assert check_update("RayCluster", old, admitted(a_queued(hosts=0).build()))
+
+
+def test_a_queued_cluster_that_runs_gets_no_word_about_what_kueue_adds_to_its_templates() -> None:
+    running = a_queued().spec(suspend=False)
+    later = running.build()
+    later["spec"]["workerGroupSpecs"][0]["template"]["metadata"]["annotations"][
+        "kueue.x-k8s.io/workload-slice-name"
+    ] = "x"
+    assert found_in_update(running, later) == set()
+    later["spec"]["workerGroupSpecs"][0]["template"]["spec"]["priorityClassName"] = "high"
+    assert {rule for _, rule, _ in found_in_update(running, later)} == {"pods-stay-old"}
+
+
+def test_an_elastic_job_and_its_gate_pass() -> None:
+    gate = [{"name": names.KUEUE_PREFIX + "elastic-job"}]
+    cluster = a_queued().annotation(names.KUEUE_PREFIX + "elastic-job", "true")
+    assert found(cluster.pod(schedulingGates=gate).head_pod(schedulingGates=gate)) == set()
+
+
+@pytest.mark.parametrize("size", ["2", "4", "20"])
+def test_a_slice_of_whole_replicas_passes(size: str) -> None:
+    assert found(a_queued(size=size)) == set()
+
+
+@pytest.mark.parametrize("size", ["0", "1", "3", "-2", "two", "", "9" * 30, " 2"])
+def test_a_slice_that_cuts_a_replica_is_denied(size: str) -> None:
+    field = f"spec.workerGroupSpecs[0].template.metadata.annotations[{names.KUEUE_SLICE_SIZE}]"
+    assert found(a_queued(size=size)) == {("kueue-slice-size", field)}
+
+
+def test_without_a_queue_the_size_of_a_slice_has_no_effect_yet() -> None:
+    cluster = a_cluster().group(hosts=2).pod_annotation(names.KUEUE_SLICE_SIZE, "3")
+    (finding,) = findings(cluster)
+    assert (finding.rule, finding.level) == ("kueue-slice-size", WARN)
+
+
+def test_a_group_of_single_hosts_needs_no_slices() -> None:
+    assert found(a_cluster().label(names.LABEL_KUEUE_QUEUE, "q").group()) == set()
+
+
+def test_a_group_whose_pods_are_all_kept_together_needs_no_slices() -> None:
+    cluster = a_cluster().label(names.LABEL_KUEUE_QUEUE, "q").group(hosts=2)
+    assert rules(cluster) == {"kueue-slices-missing"}
+    assert found(cluster.pod_annotation(names.KUEUE_REQUIRED_TOPOLOGY, LEVEL)) == set()
+
+
+def test_a_group_of_0_replicas_is_not_told_what_kueue_would_refuse() -> None:
+    cluster = a_cluster().label(names.LABEL_KUEUE_QUEUE, "q").group(hosts=2, replicas=0)
+    assert found(cluster) == set()
+
+
+@pytest.mark.parametrize(("size", "wrong"), [("2", {"kueue-replicas-mixed"}), ("4", set())])
+def test_replicas_that_one_domain_holds_are_not_mixed(size: str, wrong: set[str]) -> None:
+    assert rules(a_queued(size=size, replicas=2)) == wrong
+
+
+def test_a_group_may_be_named_head_where_there_is_no_queue() -> None:
+    assert found(a_cluster().group("head")) == set()
+
+
+@pytest.mark.parametrize("embed", [lambda cluster: cluster, a_job, a_service])
+def test_what_multikueue_runs_in_another_cluster_is_a_warning_here(
+    embed: Callable[[ClusterBuilder], Built],
+) -> None:
+    valid, broken = embed(a_cluster().group()), embed(a_cluster().group(hosts=0))
+    elsewhere = broken.spec(managedBy="kueue.x-k8s.io/multikueue").build()
+    assert {each.level for each in check(broken.kind, elsewhere)} == {"warn"}
+    assert "deny" not in {level for level, _, _ in found_in_update(valid, elsewhere)}
+    here = broken.spec(managedBy="ray.io/kuberay-operator").build()
+    assert "deny" in {each.level for each in check(broken.kind, here)}
+
+
+def test_what_stops_kuberay_is_denied_under_multikueue_too() -> None:
+    cluster = a_cluster().group(replicas=10**10).spec(managedBy="kueue.x-k8s.io/multikueue")
+    denied = [each.rule for each in findings(cluster) if each.level == "deny"]
+    assert denied == ["value-not-decodable"]

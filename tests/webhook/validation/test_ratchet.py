@@ -1,0 +1,241 @@
+"""Stored objects that the rules would refuse today can still be edited by users and controllers.
+
+The server reviews them over HTTPS: an update without a new mistake is allowed, and an update with
+one is denied for this mistake only.
+"""
+
+import copy
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import pytest
+
+from tests.harness.apiserver import ApiServer, object_review
+from tests.harness.scenes import merged
+from tests.harness.server import serving
+from tests.lab.parity.mutants import (
+    EXAMPLES,
+    Json,
+    mutants,
+    seeds,
+)
+from webhook.api import names
+from webhook.validation.finding import DENY
+from webhook.validation.rule_settings import DEFAULTS
+from webhook.validation.ruleset import check, check_file
+from webhook.validation.schema import prune_object
+
+COUNT = 500
+CLUSTER_AT = {
+    "RayCluster": (),
+    "RayJob": ("rayClusterSpec",),
+    "RayService": ("rayClusterConfig",),
+    "RayCronJob": ("jobTemplate", "rayClusterSpec"),
+}
+OF_THE_CRD = {"schema-violated", "value-not-decodable"}
+POD = {
+    "spec": {
+        "containers": [
+            {
+                "name": "ray",
+                "image": "example.com/ray:own",
+                "resources": {"limits": {"cpu": "1", "memory": "4Gi"}},
+            }
+        ]
+    }
+}
+
+
+def stored() -> list[Json]:
+    """Return broken objects as an API server without the webhook would have kept them."""
+    found: list[Json] = []
+    for value in mutants(seeds(EXAMPLES), 11):
+        kept = prune_object(value["kind"], value, None)
+        wrong = {each.rule for each in check_file(kept["kind"], kept) if each.level == DENY}
+        if wrong and not wrong & OF_THE_CRD:
+            if names.LABEL_IGNORE in (kept["metadata"].get("labels") or {}):
+                continue  # the server would not look at it
+            kept["metadata"].setdefault("name", "generated-x1")
+            found.append(kept)
+        if len(found) == COUNT:
+            break
+    return found
+
+
+@pytest.fixture(scope="module", name="objects")
+def _objects() -> list[Json]:
+    return stored()
+
+
+@pytest.fixture(scope="module", name="api")
+def _api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    with (
+        serving(tmp_path_factory.mktemp("ratchet"), [], "--log.admissions", "denied") as server,
+        ApiServer(server.url, server.authority) as api,
+    ):
+        yield api
+
+
+def cluster_of(value: Json) -> Json | None:
+    """Return the spec of the RayCluster of an object, if it has one."""
+    held = value.get("spec")
+    for name in CLUSTER_AT[value["kind"]]:
+        held = held.get(name) if isinstance(held, dict) else None
+    return held if isinstance(held, dict) else None
+
+
+def groups_of(value: Json) -> list[Json]:
+    return (cluster_of(value) or {}).get("workerGroupSpecs") or []
+
+
+Edit = Callable[[Json], object]
+
+
+def _overlay(value: Json, overlay: Json) -> None:
+    value |= merged(value, overlay)
+
+
+OWNER = {"apiVersion": "example.com/v1", "kind": "Pipeline", "name": "a", "uid": "1"}
+APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+OVERLAYS: dict[str, Json] = {
+    "finalizer": {"metadata": {"finalizers": ["ray.io/gcs-ft-redis-cleanup-finalizer"]}},
+    "note": {"metadata": {"annotations": {"example.com/note": "x"}}},
+    "label": {"metadata": {"labels": {"team": "a"}}},
+    "owner": {"metadata": {"ownerReferences": [OWNER]}},
+    "apply": {
+        "metadata": {
+            "annotations": {APPLIED: "{}"},
+            "managedFields": [{"manager": "kubectl", "operation": "Update"}],
+        }
+    },
+    "deletion": {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": []}},
+    "status": {"status": {"state": "ready", "observedGeneration": 2}},
+}
+
+
+def _scale(value: Json) -> None:
+    for group in groups_of(value):
+        group["replicas"] = 3
+
+
+def _autoscale(value: Json) -> None:
+    for group in groups_of(value)[:1]:
+        group["replicas"] = 1
+        group["scaleStrategy"] = {"workersToDelete": ["a"]}
+
+
+def _variable(value: Json) -> None:
+    for group in groups_of(value):
+        for container in group.get("template", {}).get("spec", {}).get("containers") or []:
+            container.setdefault("env", []).append({"name": "TEAM", "value": "a"})
+
+
+def _admit(value: Json) -> None:
+    """Let Kueue admit it, or stop it."""
+    spec = value.get("spec")
+    if isinstance(spec, dict) and value["kind"] != "RayCronJob":
+        spec["suspend"] = not spec.get("suspend", False)
+
+
+def _raise(value: Json) -> None:
+    """Let groups grow further, which fixes bounds by a part."""
+    for group in groups_of(value):
+        most = group.get("maxReplicas")
+        if most is not None and most < 2**31 - 1:
+            group["maxReplicas"] = most + 1
+
+
+def _add(value: Json, **fields: object) -> bool:
+    """Add a worker group, with fields of its own."""
+    spec = cluster_of(value)
+    if spec is None or not isinstance(spec.get("workerGroupSpecs"), list):
+        return False
+    group = {"groupName": "added", "minReplicas": 0, "maxReplicas": 1, "rayStartParams": {}}
+    spec["workerGroupSpecs"].append({**group, "template": copy.deepcopy(POD), **fields})
+    return True
+
+
+EDITS: dict[str, Edit] = {
+    **{name: partial(_overlay, overlay=overlay) for name, overlay in OVERLAYS.items()},
+    "raise": _raise,
+    "grow": _add,
+    "scale": _scale,
+    "autoscale": _autoscale,
+    "variable": _variable,
+}
+
+
+def updated(api: ApiServer, old: Json, edit: Edit) -> Json:
+    """Send an update to the server, and return its response."""
+    new = copy.deepcopy(old)
+    edit(new)
+    return api.review(object_review(new, old=old), "/validate")
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edit_that_breaks_nothing_more_passes(
+    edit: str, objects: list[Json], api: ApiServer
+) -> None:
+    assert len(objects) == COUNT
+    for old in objects:
+        response = updated(api, old, EDITS[edit])
+        assert response["allowed"], (response["status"], old)
+
+
+def test_kueue_admits_and_stops_what_waits_in_its_queue(
+    objects: list[Json], api: ApiServer
+) -> None:
+    for value in objects:
+        old = copy.deepcopy(value)
+        old["metadata"].setdefault("labels", {})[names.LABEL_KUEUE_QUEUE] = "queue"
+        response = updated(api, old, _admit)
+        assert response["allowed"], (response["status"], old)
+
+
+def _profile(value: Json) -> bool:
+    """Name a profile that there is not."""
+    value["metadata"].setdefault("annotations", {})[names.ANNOTATION_PROFILES] = "nonsense"
+    return True
+
+
+def _identity(value: Json) -> bool:
+    """Add a group whose template claims an identity."""
+    identity = {"metadata": {"labels": {names.LABEL_REPLICA_INDEX: "0"}}}
+    return _add(value, template={**POD, **identity})
+
+
+def _hosts(value: Json) -> bool:
+    """Add a group without hosts."""
+    return _add(value, numOfHosts=-1)
+
+
+MISTAKES: dict[str, Callable[[Json], bool]] = {
+    "annotation-value-invalid": _profile,
+    "identity-label-in-template": _identity,
+    "num-of-hosts-invalid": _hosts,
+}
+"""Mistakes that can be added to most objects, by the rule that denies them."""
+
+
+@pytest.mark.parametrize("rule", MISTAKES)
+def test_an_edit_that_adds_a_mistake_is_denied_for_that_one_alone(
+    rule: str, objects: list[Json], api: ApiServer
+) -> None:
+    tried = 0
+    for old in objects:
+        new = copy.deepcopy(old)
+        if not MISTAKES[rule](new) or rule in denied_in(old):
+            continue
+        tried += 1
+        response = api.review(object_review(new, old=old), "/validate")
+        assert not response["allowed"], old
+        causes = response["status"]["details"]["causes"]
+        messages = [cause["message"].splitlines()[0] for cause in causes]
+        said = [message.rpartition("[")[2].rstrip("]") for message in messages]
+        assert said == [rule], (causes, old)
+    assert tried > COUNT // 2
+
+
+def denied_in(value: Json) -> set[str]:
+    """Return the rules that would refuse an object that is new."""
+    return {each.rule for each in check(value["kind"], value, DEFAULTS) if each.level == DENY}

@@ -1,0 +1,295 @@
+"""In-place resize and autoscaling: cases in addition to the examples."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.harness.ray_objects import (
+    ClusterBuilder,
+    a_cluster,
+    findings,
+    found,
+    found_in_update,
+    rules,
+)
+from webhook.validation.rule_settings import RuleSettings
+
+ANNOTATION = "metadata.annotations[ray.io/ippr]"
+GROUP = "spec.workerGroupSpecs[0]"
+
+
+def a_resized_cluster(**entry: object) -> ClusterBuilder:
+    """A cluster whose group `workers` may grow, with the annotation's entry changed."""
+    whole: dict[str, object] = {"max-cpu": "8", "max-memory": "16Gi", "resize-timeout": 60}
+    whole.update({key.replace("_", "-"): value for key, value in entry.items()})
+    return _annotated(json.dumps({"groups": {"workers": whole}}))
+
+
+def _annotated(text: str) -> ClusterBuilder:
+    image = "rayproject/ray:2.56.0"
+    cluster = a_cluster().spec(rayVersion="2.56.0").annotation("ray.io/ippr", text)
+    cluster.head_container(image=image, resources={"limits": {"cpu": 1}})
+    return cluster.autoscaled(version="v2").group().container(image=image)
+
+
+@pytest.mark.parametrize("text", [
+    " ", "{", "[]", "1", '"x"', "null", '{"groups": null}', '{"groups": []}',
+    '{"groups": {"workers": 1}}', "[" * 99999,
+])  # fmt: skip
+def test_an_annotation_that_ray_cannot_read(text: str) -> None:
+    assert found(_annotated(text)) == {("ippr-malformed", ANNOTATION)}
+
+
+@pytest.mark.parametrize("value", [
+    "16GB", "1ki", "", " 4", "1_000", "NaN", "-1", "0", 0, -1, True, None, [], 1.5, float("inf"),
+    float("nan"),
+])  # fmt: skip
+def test_a_maximum_of_memory_that_is_no_amount(value: object) -> None:
+    assert found(a_resized_cluster(max_memory=value)) == {("ippr-malformed", ANNOTATION)}
+
+
+@pytest.mark.parametrize(
+    "value", ["17179869184", 17179869184, 17179869184.0, "16Gi", "1e11", "20G"]
+)
+def test_a_maximum_of_memory_as_ray_reads_it(value: object) -> None:
+    assert found(a_resized_cluster(max_memory=value)) == set()
+
+
+@pytest.mark.parametrize("value", ["8", 8, 4.5, "4500m"])
+def test_a_maximum_of_cpu_as_ray_reads_it(value: object) -> None:
+    assert found(a_resized_cluster(max_cpu=value)) == set()
+
+
+@pytest.mark.parametrize(
+    ("value", "rule"),
+    [
+        (60, None),
+        (60.0, None),
+        (0, "ippr-value-too-low"),
+        (-5, "ippr-value-too-low"),
+        ("60", "ippr-malformed"),
+        (1.5, "ippr-malformed"),
+        (True, "ippr-malformed"),
+        (None, "ippr-malformed"),
+    ],
+)
+def test_a_timeout_is_a_positive_integer(value: object, rule: str | None) -> None:
+    assert found(a_resized_cluster(resize_timeout=value)) == (
+        {(rule, ANNOTATION)} if rule else set()
+    )
+
+
+def test_one_maximum_may_equal_the_baseline_and_both_may_not() -> None:
+    assert found(a_resized_cluster(max_cpu="4")) == set()
+    assert found(a_resized_cluster(max_cpu="4000m", max_memory="8192Mi")) == {
+        ("ippr-without-effect", ANNOTATION)
+    }
+
+
+def test_the_baseline_is_the_limit_and_else_the_request() -> None:
+    cluster = a_resized_cluster(max_cpu="2")
+    assert found(cluster) == {("ippr-value-too-low", ANNOTATION)}
+    assert found(cluster.container(resources={"requests": {"cpu": "1", "memory": "8Gi"}})) == set()
+
+
+def test_the_head_may_be_resized_by_its_groups_name() -> None:
+    text = '{"groups": {"headgroup": {"max-cpu": 2, "max-memory": "16Gi", "resize-timeout": 60}}}'
+    requests = "spec.headGroupSpec.template.spec.containers[0].resources.requests"
+    assert found(_annotated(text)) == {
+        ("ippr-group-not-resizable", f"{requests}.cpu"),
+        ("ippr-group-not-resizable", f"{requests}.memory"),
+    }
+
+
+def test_all_reasons_of_a_group_are_found_at_once() -> None:
+    cluster = a_resized_cluster(max_cpu="x", resize_timeout=0).spec(enableInTreeAutoscaling=False)
+    cluster.container(resources={"requests": {"cpu": 1}})
+    assert found(cluster) == {
+        ("ippr-malformed", ANNOTATION),
+        ("ippr-value-too-low", ANNOTATION),
+        (
+            "ippr-group-not-resizable",
+            f"{GROUP}.template.spec.containers[0].resources.requests.memory",
+        ),
+        ("ippr-without-effect", "spec.enableInTreeAutoscaling"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("ray", "paths"),
+    [
+        ("2.46.0", {"spec.autoscalerOptions.version", ANNOTATION}),
+        ("2.47.0", {ANNOTATION}),
+        ("2.57.1", set()),
+    ],
+)
+def test_autoscaler_v2_is_implied_by_the_ray_release(ray: str, paths: set[str]) -> None:
+    cluster = a_resized_cluster().spec(rayVersion=ray, autoscalerOptions=None)
+    cluster.head_container(image="r:1").container(image="r:1")
+    assert found(cluster) == {("ippr-without-effect", path) for path in paths}
+
+
+def _levels(old: ClusterBuilder, new: ClusterBuilder) -> set[str]:
+    return {level for level, rule, _ in found_in_update(old, new) if rule.startswith("ippr-")}
+
+
+BROKEN = ("{", '{"groups": {"workers": {}}}', '{"groups": {"workers": {"max-cpu": 1}}}')
+
+
+@pytest.mark.parametrize("text", BROKEN)
+@pytest.mark.parametrize(
+    "unread",
+    [
+        {"enableInTreeAutoscaling": False},
+        {"autoscalerOptions": {"version": "v1"}},
+        {"rayVersion": "2.55.0"},
+    ],
+)
+def test_an_annotation_that_no_autoscaler_reads_is_a_warning(
+    text: str, unread: dict[str, Any]
+) -> None:
+    read = _annotated(text)
+    assert "deny" in _levels(a_cluster().group(), read)
+    new = _annotated(text).spec(**unread)
+    if "rayVersion" in unread:
+        new.head_container(image="r:1")
+    assert _levels(a_cluster().group(), new) == {"warn"}
+    assert _levels(read, new) == {"warn"}
+
+
+def test_a_group_that_an_annotation_names_can_be_removed() -> None:
+    old = a_resized_cluster().group("kept")
+    new = a_resized_cluster()
+    new.value["spec"]["workerGroupSpecs"][0]["groupName"] = "kept"
+    assert _levels(old, new) == {"warn"}
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "path"),
+    [
+        ("rayStartParams", {"num-cpus": "4"}, "rayStartParams[num-cpus]"),
+        ("rayStartParams", {"memory": "4"}, "rayStartParams[memory]"),
+        ("resources", {"CPU": "4"}, "resources[CPU]"),
+    ],
+)
+def test_a_group_whose_amounts_are_fixed_cannot_be_resized(
+    field: str, value: dict[str, str], path: str
+) -> None:
+    cluster = a_resized_cluster()
+    cluster.value["spec"]["workerGroupSpecs"][0][field] = value
+    assert found(cluster) == {("ippr-group-not-resizable", f"{GROUP}.{path}")}
+
+
+@pytest.mark.parametrize("name", ["num-cpus", "num-gpus", "memory"])
+@pytest.mark.parametrize("value", ["0.5", "4Gi", "", "x", "1e3"])
+def test_amounts_that_end_the_autoscaler(name: str, value: str) -> None:
+    path = f"{GROUP}.rayStartParams[{name}]"
+    assert found(a_cluster().autoscaled().group(rayStartParams={name: value})) == {
+        ("param-ends-autoscaler", path)
+    }
+
+
+@pytest.mark.parametrize("value", ['{"A": 1}', '"{\\"A\\": 1.5}"', '"[1]"', "x", "", '"{}'])
+def test_custom_resources_that_end_the_autoscaler(value: str) -> None:
+    path = f"{GROUP}.rayStartParams[resources]"
+    assert found(a_cluster().autoscaled().group(rayStartParams={"resources": value})) == {
+        ("param-ends-autoscaler", path)
+    }
+
+
+@pytest.mark.parametrize(("resources", "params", "known"), [
+    ({"limits": {"cpu": 1}}, {}, True),
+    ({"requests": {"cpu": 1}}, {}, True),
+    ({}, {"num-cpus": "1"}, True),
+    ({"limits": {"memory": "1Gi"}}, {}, False),
+])  # fmt: skip
+def test_the_autoscaler_must_know_the_cpus_of_a_group(
+    resources: dict[str, Any], params: dict[str, str], *, known: bool
+) -> None:
+    path = f"{GROUP}.template.spec.containers[0].resources.limits.cpu"
+    cluster = a_cluster().autoscaled().group(rayStartParams=params).container(resources=resources)
+    assert found(cluster) == (set() if known else {("cpu-unknown", path)})
+
+
+def test_requests_do_not_count_before_ray_2_41() -> None:
+    cluster = a_cluster().spec(rayVersion="2.40.0").autoscaled().group()
+    cluster.container(image="r:1", resources={"requests": {"cpu": 1}})
+    assert "cpu-unknown" not in rules(cluster), "the image decides, and the head's says 2.55.1"
+    assert "cpu-unknown" in rules(cluster.head_container(image="r:1"))
+
+
+@pytest.mark.parametrize(("version", "policy", "wrong"), [
+    ("v2", "Always", {"restart-policy-with-v2"}),
+    ("v1", "OnFailure", {"restart-policy-not-never"}),
+    (None, "Always", {"restart-policy-not-never"}),
+    (None, "Never", set()),
+    ("v2", None, set()),
+])  # fmt: skip
+def test_autoscaled_pods_do_not_restart(
+    version: str | None, policy: str | None, wrong: set[str]
+) -> None:
+    options = {"version": version} if version else {"idleTimeoutSeconds": 60}
+    assert rules(a_cluster().autoscaled(**options).group().pod(restartPolicy=policy)) == wrong
+
+
+RESTARTS = [{"resourceName": "memory", "restartPolicy": "RestartContainer"}]
+AT_POLICY = f"{GROUP}.template.spec.containers[0].resizePolicy[0].restartPolicy"
+
+
+@pytest.mark.parametrize(("policy", "fine"), [("Never", False), ("Always", True), (None, True)])
+def test_a_pod_that_never_restarts_does_not_restart_for_a_resize(
+    policy: str | None, *, fine: bool
+) -> None:
+    cluster = a_cluster().group().pod(restartPolicy=policy).container(resizePolicy=RESTARTS)
+    assert found(cluster) == (set() if fine else {("pod-lifecycle-invalid", AT_POLICY)})
+
+
+def test_autoscaler_v2_makes_every_pod_one_that_never_restarts() -> None:
+    cluster = a_cluster().autoscaled(version="v2").group()
+    cluster.container(resizePolicy=RESTARTS, resources={"limits": {"cpu": 1}})
+    assert found(cluster) == {("pod-lifecycle-invalid", AT_POLICY)}
+
+
+def test_a_group_that_ray_resizes_has_findings_for_ray_and_for_its_sidecar() -> None:
+    cluster = a_resized_cluster().container(resizePolicy=RESTARTS).sidecar(resizePolicy=RESTARTS)
+    sidecar = AT_POLICY.replace("containers[0]", "containers[1]")
+    assert found(cluster) == {
+        ("ippr-group-not-resizable", AT_POLICY),
+        ("pod-lifecycle-invalid", AT_POLICY),
+        ("pod-lifecycle-invalid", sidecar),
+    }
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("{}", "no group is resized"), ('{"groups": {}}', "no group is resized"),
+    ('{"group": {"workers": {}}}', "Ray ignores 'group': write groups"),
+    ('{"Groups": {}}', "Ray ignores 'Groups': write groups"),
+    ('{"other": 1}', "no group is resized"),
+])  # fmt: skip
+def test_an_annotation_that_names_no_group_has_no_effect(text: str, said: str) -> None:
+    first, *_ = findings(_annotated(text), "ippr-without-effect")
+    assert first.message.startswith(said)
+
+
+@pytest.mark.parametrize(("key", "advice"), [
+    ("max-cpus", "remove it"), ("min-cpu", "remove it"), ("x", "remove it"),
+])  # fmt: skip
+def test_unknown_keys_beside_the_right_ones_have_no_effect(key: str, advice: str) -> None:
+    (finding,) = findings(a_resized_cluster(**{key: 4}))
+    assert finding.rule == "ippr-without-effect"
+    assert finding.message == f"group \"workers\": Ray ignores '{key}': {advice}"
+
+
+@pytest.mark.parametrize(("kuberay", "works"), [((1, 4), False), ((1, 5), True), (None, True)])
+def test_kuberay_permits_a_resize_since_1_5(kuberay: tuple[int, int] | None, works: bool) -> None:  # noqa: FBT001
+    listed = rules(a_resized_cluster(), RuleSettings(kuberay=kuberay))
+    assert ("ippr-without-effect" in listed) is not works
+
+
+@pytest.mark.parametrize(("kubernetes", "works"), [((1, 32), False), ((1, 33), True), (None, True)])
+def test_kubernetes_resizes_pods_since_1_33(
+    kubernetes: tuple[int, int] | None, *, works: bool
+) -> None:
+    settings = RuleSettings(kubernetes=kubernetes)
+    assert ("ippr-without-effect" in rules(a_resized_cluster(), settings)) is not works

@@ -1,0 +1,223 @@
+"""Files are checked against KubeRay's CRD, as by `kubectl apply`."""
+
+import copy
+from typing import Any
+
+import pytest
+
+from tests.harness.ray_objects import (
+    Built,
+    Json,
+    a_cluster,
+    a_job,
+)
+from webhook.validation.finding import DENY, WARN
+from webhook.validation.rule_settings import RuleSettings
+from webhook.validation.ruleset import check_file
+from webhook.validation.schema import prune_object
+
+CONTAINER = "spec.workerGroupSpecs[0].template.spec.containers[0]"
+
+
+_MEANT = ("annotations", "labels", "namespace")
+
+
+def denied(value: Json) -> set[str]:
+    """Return the paths that the CRD refuses."""
+    found = check_file(value["kind"], value)
+    return {each.path for each in found if each.rule == "schema-violated" and each.level == DENY}
+
+
+def with_container(**fields: Any) -> Json:  # noqa: ANN401 - fields of a container
+    """Return a RayCluster whose worker has these fields."""
+    value = a_cluster().group().build()
+    value["spec"]["workerGroupSpecs"][0]["template"]["spec"]["containers"][0] |= fields
+    return value
+
+
+@pytest.mark.parametrize(("fields", "path"), [
+    ({"resources": {"limits": {"cpu": 0.5}}}, "resources.limits[cpu]"),
+    ({"resources": {"limits": {"cpu": "half"}}}, "resources.limits[cpu]"),
+    ({"env": [{"value": "x"}]}, "env[0].name"),
+    ({"env": [{"name": "a"}, {"name": "a"}]}, "env[1]"),
+    ({"ports": [{"containerPort": 1}, {"containerPort": 1, "protocol": "TCP"}]}, "ports[1]"),
+    ({"readinessProbe": {"httpGet": {"path": "/"}}}, "readinessProbe.httpGet.port"),
+    ({"tty": "yes"}, "tty"),
+    ({"command": "ray"}, "command"),
+])  # fmt: skip
+def test_a_container_that_the_crd_refuses(fields: Json, path: str) -> None:
+    assert denied(with_container(**fields)) == {f"{CONTAINER}.{path}"}
+
+
+@pytest.mark.parametrize("fields", [
+    {"resources": {"limits": {"cpu": "500m", "memory": 10**9, "nvidia.com/gpu": None}}},
+    {"env": [{"name": "a"}, {"name": "b", "value": None}]},
+    {"ports": [{"containerPort": 1}, {"containerPort": 1, "protocol": "UDP"}]},
+    {"readinessProbe": {"httpGet": {"port": "http"}}},
+    {"ports": [{"containerPort": 1.0}]},
+])  # fmt: skip
+def test_a_container_that_the_crd_takes(fields: Json) -> None:
+    assert denied(with_container(**fields)) == set()
+
+
+@pytest.mark.parametrize(("built", "path"), [
+    (a_cluster().spec(managedBy="me"), "spec.managedBy"),
+    (a_cluster().spec(headGroupSpec=None), "spec.headGroupSpec"),
+    (a_cluster().meta(name=None), "metadata.name"),
+    (a_cluster().meta(labels={"a b": "c"}), "metadata.labels[a b]"),
+    (a_cluster().meta(labels={"a": "c" * 64}), "metadata.labels[a]"),
+    (a_job().spec(preRunningDeadlineSeconds="x"), "spec.preRunningDeadlineSeconds"),
+    (a_cluster().spec(rayVersion=2.46), "spec.rayVersion"),
+    (a_cluster().spec(workerGroupSpecs={"groupName": "a"}), "spec.workerGroupSpecs"),
+    (a_cluster().spec(workerGroupSpecs=["a"]), "spec.workerGroupSpecs[0]"),
+    (a_cluster().spec(autoscalerOptions=[]), "spec.autoscalerOptions"),
+    (a_cluster().annotation("a", 1), "metadata.annotations[a]"),
+    (a_cluster().meta(annotations=["a"]), "metadata.annotations"),
+    (a_cluster().label("a", 1), "metadata.labels[a]"),
+    (a_cluster().group(numOfHosts="4").tpu("2x4", 4), "spec.workerGroupSpecs[0].numOfHosts"),
+])  # fmt: skip
+def test_an_object_that_the_api_server_refuses(built: Built, path: str) -> None:
+    assert path in denied(built.build())
+
+
+def test_an_unknown_field_is_named_with_the_one_that_is_like_it() -> None:
+    (finding,) = check_file("RayCluster", a_cluster().spec(enableInTreeAutoscalling=True).build())
+    assert (finding.rule, finding.level) == ("field-unknown", DENY)
+    assert "enableInTreeAutoscaling" in finding.message
+
+
+def test_a_misspelt_field_of_metadata_is_unknown_as_one_of_a_template_is() -> None:
+    value = a_cluster().group().build()
+    meta = {"anotations": {"a": "b"}, "lables": {"a": "b"}, "namspace": "t"}
+    value["metadata"] |= {**meta, "ownerReferences": [], "managedFields": []}
+    value["spec"]["workerGroupSpecs"][0]["template"]["metadata"] = meta
+    found = [each for each in check_file("RayCluster", value) if each.rule == "field-unknown"]
+    template = "spec.workerGroupSpecs[0].template.metadata"
+    assert sorted(each.path for each in found) == sorted(
+        f"{path}.{key}" for key in meta for path in ("metadata", template)
+    )
+    for each in found:
+        assert any(f"did you mean {right}?" in each.message for right in _MEANT)
+
+
+def test_fields_that_the_version_does_not_have_are_pruned_before_the_rules_look() -> None:
+    built = a_cluster().spec(upgradeStrategy={"type": "RollingUpdate"}).build()
+    assert any(each.level == DENY for each in check_file("RayCluster", built))
+    built["apiVersion"] = "ray.io/v1alpha1"
+    assert {(each.rule, each.path) for each in check_file("RayCluster", built)} == {
+        ("field-unknown", "spec.upgradeStrategy")
+    }
+
+
+def test_fields_below_others_that_the_version_does_not_have_are_pruned_too() -> None:
+    built = a_cluster().group().build()
+    kept = copy.deepcopy(built)
+    group = built["spec"]["workerGroupSpecs"][0]
+    group["unheardOf"] = {"a": 1}
+    group["template"]["spec"]["containers"][0]["unheardOf"] = True
+    group["template"]["spec"]["nodeSelector"] = {"unheard-of": "b", "none": None}
+    kept["spec"]["workerGroupSpecs"][0]["template"]["spec"]["nodeSelector"] = {"unheard-of": "b"}
+    assert prune_object("RayCluster", built, None) == kept
+
+
+def test_a_status_in_a_file_counts_for_nothing() -> None:
+    built = a_job().build()
+    built["status"] = {"jobDeploymentStatus": "Waiting"}
+    assert check_file("RayJob", built) == []
+
+
+def test_a_field_of_a_newer_kuberay_is_unknown_to_an_older_one() -> None:
+    value = a_cluster().spec(tlsOptions={"enabled": False}).build()
+    older = check_file("RayCluster", value, RuleSettings(kuberay=(1, 6)))
+    assert [each.rule for each in older] == ["field-unknown"]
+
+
+def test_a_kind_that_a_version_does_not_serve_is_refused() -> None:
+    value = {"apiVersion": "ray.io/v1alpha1", "kind": "RayCronJob", "metadata": {"name": "a"}}
+    assert "apiVersion" in denied(value)
+
+
+@pytest.mark.parametrize("garbage", [1, [], {"spec": 1}, {"metadata": 1, "spec": [None]}])
+def test_garbage_is_refused_without_an_exception(garbage: Any) -> None:  # noqa: ANN401 - garbage
+    value = {"apiVersion": "ray.io/v1", **garbage} if isinstance(garbage, dict) else garbage
+    assert isinstance(check_file("RayCluster", value), list)
+
+
+@pytest.mark.parametrize(("meta", "path"), [
+    ({"name": "demo", "generateName": "Upper"}, "metadata.generateName"),
+    ({"generateName": "Upper-"}, "metadata.generateName"),
+    ({"name": "demo", "generateName": "-"}, "metadata.generateName"),
+    ({"name": "demo", "generateName": "right-"}, ""),
+    ({"generateName": "right-"}, ""),
+])  # fmt: skip
+def test_the_beginning_of_a_name_is_checked_beside_a_name_too(meta: Json, path: str) -> None:
+    value = a_cluster().group().build()
+    value["metadata"] = meta
+    found = check_file(value["kind"], value)
+    assert {each.path for each in found if each.level == DENY} == ({path} if path else set())
+
+
+@pytest.mark.parametrize(("name", "level"), [
+    ("maxReplica", DENY), ("max_replicas", DENY), ("MaxReplicas", DENY), ("maxRelpicas", DENY),
+    ("labelRefs", WARN), ("podTemplate", WARN), ("x", WARN),
+])  # fmt: skip
+def test_an_unknown_field_is_denied_if_it_is_misspelt(name: str, level: str) -> None:
+    value = a_cluster().group().build()
+    value["spec"]["workerGroupSpecs"][0][name] = 4
+    (finding,) = check_file("RayCluster", value)
+    assert (finding.rule, finding.level, finding.field.token) == ("field-unknown", level, name)
+
+
+def test_a_field_of_a_newer_release_is_a_warning() -> None:
+    value = a_cluster().group(priority=4).spec(labels={}).build()
+    settings = RuleSettings(kuberay=(1, 4))
+    found = [each for each in check_file("RayCluster", value, settings) if each.level == DENY]
+    assert found == []
+
+
+@pytest.mark.parametrize("hosts", [
+    {"numOfHosts": "2"}, {"numOfHosts": 2.5}, {"numOfHosts": True}, {"numOfHosts": "x"},
+    {"numOfHosts": []}, {"numOfHost": 2}, {"NumOfHosts": 2}, {"num_of_hosts": 4},
+])  # fmt: skip
+def test_rules_say_nothing_about_a_field_whose_value_is_reported(hosts: Json) -> None:
+    value = a_cluster().group().tpu("4x4", 4).build()
+    (group,) = value["spec"]["workerGroupSpecs"]
+    group.pop("numOfHosts", None)
+    group.update(hosts)
+    (finding,) = check_file("RayCluster", value)
+    assert finding.rule in ("schema-violated", "field-unknown")
+    assert finding.field.tokens == ("spec", "workerGroupSpecs", 0, *hosts)
+
+
+@pytest.mark.parametrize(("spec", "path"), [
+    ({"workerGroupSpecs": []}, "spec.headGroupSpec"), ([], "spec"),
+    ({"headGroupSpec": {"template": "x"}}, "spec.headGroupSpec.template"),
+])  # fmt: skip
+def test_rules_say_nothing_about_what_is_inside_a_field_that_is_reported(
+    spec: object, path: str
+) -> None:
+    value = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "a"}}
+    found = check_file("RayCluster", {**value, "spec": spec})
+    assert [(each.rule, each.path) for each in found] == [("schema-violated", path)]
+
+
+def test_rules_about_other_fields_are_applied_beside_a_value_that_is_reported() -> None:
+    value = a_cluster().group(numOfHosts="2").group("b", hosts=2).tpu("4x4", 4).build()
+    value["spec"]["rayVersion"] = "nightly"
+    found = {(each.rule, each.path) for each in check_file("RayCluster", value)}
+    assert found == {
+        ("schema-violated", "spec.workerGroupSpecs[0].numOfHosts"),
+        ("tpu-topology-mismatch", "spec.workerGroupSpecs[1].numOfHosts"),
+        ("ray-version-unreadable", "spec.rayVersion"),
+    }
+
+
+@pytest.mark.parametrize(("spec", "text"), [
+    ({"suspend": "true"}, '"true" is a string: remove the quotes'),
+    ({"suspend": "off"}, '"off" is a string: remove the quotes'),
+    ({"suspend": "x"}, "'x': write true or false"),
+    ({"rayVersion": 2.9}, '2.9 is not a string: quote it, as in "2.9"'),
+])  # fmt: skip
+def test_a_value_of_another_type_is_named_with_what_to_write(spec: Json, text: str) -> None:
+    (finding,) = check_file("RayCluster", a_cluster().spec(**spec).build())
+    assert finding.message == text

@@ -1,0 +1,190 @@
+"""Sub-slices and slices that Kueue forms, as GKE and Ray document them."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.harness.ray_objects import (
+    Built,
+    ClusterBuilder,
+    a_cluster,
+    a_job,
+    a_service,
+    findings,
+    found,
+    found_in_update,
+    rules,
+)
+from webhook.api import names
+from webhook.validation.finding import DENY, WARN
+from webhook.validation.rule_settings import RuleSettings
+
+GROUP = "spec.workerGroupSpecs[0]"
+ANNOTATION = f"{GROUP}.template.metadata.annotations[{names.ANNOTATION_SLICE_TOPOLOGY}]"
+SELECTOR = f"{GROUP}.template.spec.nodeSelector"
+KEY = "cloud.google.com/gce-topology-subblock"
+
+
+def a_part(part: str, whole: str, hosts: int, accelerator: str = "tpu-v6e-slice") -> ClusterBuilder:
+    """Return a cluster with a group of sub-slices whose hosts are kept together."""
+    cluster = a_cluster().annotation(names.ANNOTATION_TOPOLOGY_KEY, KEY).group(hosts=hosts)
+    cluster.tpu(whole, 4, accelerator)
+    return cluster.pod_annotation(names.ANNOTATION_SLICE_TOPOLOGY, part)
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "hosts"),
+    [("2x4", "4x4", 2), ("2x2", "2x4", 1), ("4x4", "4x4", 4), ("4x8", "16x16", 8)],
+)
+def test_a_sub_slice_as_documented_passes(part: str, whole: str, hosts: int) -> None:
+    said = rules(a_part(part, whole, hosts))
+    assert said == (set() if hosts > 1 else {"annotation-without-effect"})
+
+
+def test_the_hosts_of_a_sub_slice_are_those_of_its_own_topology() -> None:
+    assert found(a_part("2x4", "4x4", 4)) == {("tpu-topology-mismatch", f"{GROUP}.numOfHosts")}
+
+
+def test_a_topology_that_cannot_be_read_is_reported_where_it_stands() -> None:
+    assert found(a_part("2x", "4x4", 2)) == {("tpu-topology-mismatch", ANNOTATION)}
+    assert found(a_part("2x4", "4x", 2)) == {
+        ("tpu-subslice-larger", f"{SELECTOR}[{names.NODE_TPU_TOPOLOGY}]")
+    }
+
+
+def test_a_sub_slice_of_one_host_needs_no_word_about_keeping_it_together() -> None:
+    cluster = a_cluster().group().tpu("2x4", 4)
+    assert found(cluster.pod_annotation(names.ANNOTATION_SLICE_TOPOLOGY, "2x2")) == set()
+
+
+def test_heads_and_groups_without_tpus_are_not_concerned() -> None:
+    cluster = a_cluster().group(hosts=2).pod_annotation(names.ANNOTATION_SLICE_TOPOLOGY, "nonsense")
+    assert found(cluster) == set()
+
+
+def test_a_user_who_wants_no_checks_of_topologies_gets_none() -> None:
+    cluster = a_part("4x4", "2x8", 3).pod_annotation(names.ANNOTATION_SKIP_TPU_CHECK, "true")
+    assert found(cluster) == set()
+    without = a_cluster().group().device("google.com/tpu", 4)
+    assert found(without.pod_annotation(names.ANNOTATION_SKIP_TPU_CHECK, "true")) == set()
+
+
+def a_dynamic_slice(hosts: int = 4, replicas: int = 1) -> ClusterBuilder:
+    """Return a cluster with slices of v7x that no node has before Kueue chose the nodes."""
+    cluster = a_cluster().label(names.LABEL_KUEUE_QUEUE, "tpus")
+    cluster.group(hosts=hosts, replicas=replicas).device("google.com/tpu", 4)
+    return cluster.pod(nodeSelector={names.NODE_TPU_ACCELERATOR: "tpu7x"})
+
+
+def test_a_slice_that_kueue_forms_selects_no_topology() -> None:
+    cluster = a_dynamic_slice().pod_annotation(names.KUEUE_SLICE_SIZE, "4")
+    level = "cloud.google.com/gke-tpu-partition-2x2x4-id"
+    assert found(cluster.pod_annotation(names.KUEUE_SLICE_REQUIRED_TOPOLOGY, level)) == set()
+
+
+def test_a_slice_in_a_queue_that_an_annotation_names_selects_no_topology_either() -> None:
+    whole, half = (
+        a_dynamic_slice(hosts).pod_annotation(names.ANNOTATION_SLICE_TOPOLOGY, "2x2x4")
+        for hosts in (4, 2)
+    )
+    assert "tpu-node-selector-missing" not in rules(whole)
+    assert ("tpu-topology-mismatch", f"{GROUP}.numOfHosts") in found(half)
+
+
+@pytest.mark.parametrize("hosts", [1, 4])
+@pytest.mark.parametrize("embed", [lambda cluster: cluster, a_job, a_service])
+def test_what_a_resource_flavor_may_select_is_only_warned_of(
+    embed: Callable[[ClusterBuilder], Built], hosts: int
+) -> None:
+    cluster = a_cluster().group(hosts=hosts).device("google.com/tpu", 4)
+    queued = embed(cluster).label(names.LABEL_KUEUE_QUEUE, "tpus")
+    selectors = findings(queued, "tpu-node-selector-missing")
+    assert [each.level for each in selectors] == [WARN, WARN]
+
+
+def test_without_a_queue_or_a_placer_the_topology_has_to_be_selected() -> None:
+    cluster = a_cluster().group(hosts=4).device("google.com/tpu", 4)
+    assert found(cluster.pod(nodeSelector={names.NODE_TPU_ACCELERATOR: "tpu7x"})) == {
+        ("tpu-node-selector-missing", f"{SELECTOR}[{names.NODE_TPU_TOPOLOGY}]")
+    }
+
+
+@pytest.mark.parametrize(("number", "text"), [("2", ""), ("3", "have 2 replicas in all")])
+def test_groups_that_make_up_a_job_together_are_counted_together(number: str, text: str) -> None:
+    cluster = a_cluster()
+    for name in ("a", "b"):
+        cluster.group(name, hosts=4).tpu("4x4", 4).env("MEGASCALE_NUM_SLICES", number)
+    listed = findings(cluster, "slice-count-mismatch")
+    assert len(listed) == (2 if text else 0)
+    assert all(text in each.message and "groups a to b" in each.message for each in listed)
+
+
+def several(replicas: int, least: int = 0) -> ClusterBuilder:
+    cluster = a_cluster().group(hosts=4, replicas=replicas, minReplicas=least).tpu("4x4", 4)
+    return cluster.env("MEGASCALE_NUM_SLICES", "3")
+
+
+@pytest.mark.parametrize("settings", [RuleSettings(), RuleSettings({"slices-renumbered": DENY})])
+def test_scaling_a_job_over_several_slices_down_is_warned_of_and_never_denied(
+    settings: RuleSettings,
+) -> None:
+    warned = {(WARN, "slices-renumbered", f"{GROUP}.replicas")}
+    assert found_in_update(several(3), several(2), settings) == warned
+
+
+@pytest.mark.parametrize(("old", "new"), [
+    (several(2), several(3)),
+    (several(3), several(0)),
+    (several(3, least=3), several(2, least=3)),
+    (a_cluster().group(replicas=3), a_cluster().group(replicas=2)),
+])  # fmt: skip
+def test_any_other_scale_leaves_no_slice_behind(old: ClusterBuilder, new: ClusterBuilder) -> None:
+    assert found_in_update(old, new) == set()
+
+
+@pytest.mark.parametrize(
+    ("selector", "label", "advice"),
+    [
+        ({"accelerator": "tpu-v6e-slice"}, "topology", "add 2x8 or 4x4"),
+        ({"topology": "2x2x4"}, "accelerator", "add tpu-v4-podslice or tpu-v5p-slice"),
+        ({"topology": "9x9"}, "accelerator", "no value is known for 4 x 4 chips"),
+    ],
+)
+def test_a_missing_selector_offers_what_fits_chips_and_hosts(
+    selector: dict[str, str], label: str, advice: str
+) -> None:
+    labels = {f"cloud.google.com/gke-tpu-{name}": value for name, value in selector.items()}
+    cluster = a_cluster().group(hosts=4).device("google.com/tpu", 4).pod(nodeSelector=labels)
+    (finding,) = findings(cluster, "tpu-node-selector-missing")
+    assert finding.message == f"nodeSelector lacks gke-tpu-{label}: {advice}"
+
+
+@pytest.mark.parametrize(("topology", "hosts", "advice"), [
+    ("2x2", 4, "set it to 1, or use topology 2x8 or 4x4"),
+    ("4x4", 3, "set it to 4, or change the topology"),
+])  # fmt: skip
+def test_a_topology_mismatch_offers_both_sides(topology: str, hosts: int, advice: str) -> None:
+    cluster = a_cluster().group(hosts=hosts).tpu(topology, 4)
+    (finding,) = findings(cluster, "tpu-topology-mismatch")
+    assert finding.message.endswith(advice)
+
+
+def test_a_shape_that_ray_does_not_list_is_no_reason_to_change_it() -> None:
+    cluster = a_cluster().group(hosts=48).tpu("4x4x12", 4, "tpu7x")
+    (finding,) = findings(cluster)
+    assert finding.rule == "tpu-topology-unlisted"
+    assert finding.message == (
+        "slice_placement_group of Ray refuses 4x4x12 of TPU tpu7x, and nothing else does"
+    )
+
+
+def test_neuron_cores_count_where_the_autoscaler_reads_them() -> None:
+    devices = {"limits": {"aws.amazon.com/neuron": "16"}}
+    rule = ("neuron-cores-missing", "spec.workerGroupSpecs[0].resources[neuron_cores]")
+    fixed = {"replicas": 2, "minReplicas": 2, "maxReplicas": 2}
+    for cluster, told in (
+        (a_cluster().group(), False),
+        (a_cluster().autoscaled().group(), True),
+        (a_cluster().autoscaled().group("workers", **fixed), False),
+    ):
+        assert (rule in found(cluster.container(resources=devices))) is told

@@ -1,0 +1,60 @@
+"""Termination of worker pods: cases in addition to the examples."""
+
+import pytest
+
+from tests.harness.ray_objects import Json, a_cluster, found
+from webhook.api import names
+from webhook.validation.ruleset import check_file
+
+RULE = ("grace-too-short", "spec.workerGroupSpecs[0].template.spec.terminationGracePeriodSeconds")
+
+
+@pytest.mark.parametrize(("asked", "own", "grace", "told"), [
+    (None, "200000", 600, True), (None, "200000", None, True), (None, "59.5", 60, True),
+    (None, "50", 60, False), (None, "soon", 60, False), (None, "0", 10, False),
+    ("120", "200000", 600, True), ("120", "200000", None, False), ("120", "200000", 200_030, False),
+    ("120", "0", 60, False), ("120", "30", 60, False), ("120", "40", 60, True),
+])  # fmt: skip
+def test_a_drain_of_the_template_counts_as_ray_reads_it(
+    asked: str | None, own: str, grace: int | None, *, told: bool
+) -> None:
+    cluster = a_cluster().group().env(names.RAY_DRAIN_TIMEOUT, own)
+    if asked:
+        cluster.annotation(names.ANNOTATION_DRAIN_SECONDS, asked)
+    if grace is not None:
+        cluster.pod(terminationGracePeriodSeconds=grace)
+    assert (RULE in found(cluster)) is told
+
+
+def test_a_hook_is_found_once_an_object_in_files_and_not_on_the_head() -> None:
+    hook = {"preStop": {"exec": {"command": ["/bin/sh", "-c", "ray stop"]}}}
+    cluster = a_cluster().group("a").container(lifecycle=hook).group("b").container(lifecycle=hook)
+    cluster.annotation(names.ANNOTATION_DRAIN_SECONDS, "120")
+    head = a_cluster().annotation(names.ANNOTATION_DRAIN_SECONDS, "120")
+    first = head.value["spec"]["headGroupSpec"]["template"]["spec"]["containers"][0]
+    first["lifecycle"] = hook
+    told = [each.path for each in check_file("RayCluster", cluster.build())]
+    assert told == [
+        "spec.workerGroupSpecs[0].template.spec.containers[0].lifecycle.preStop.exec.command"
+    ]
+    assert found(cluster) == set()
+    assert check_file("RayCluster", head.build()) == []
+
+
+@pytest.mark.parametrize(("fields", "pod", "told"), [
+    ({}, {}, False),
+    ({}, {"nodeSelector": {"cloud.google.com/gke-spot": "true"}}, True),
+    ({}, {"nodeSelector": {"cloud.google.com/gke-spot": "false"}}, False),
+    ({}, {"nodeSelector": {"eks.amazonaws.com/capacityType": "SPOT"}}, True),
+    ({}, {"nodeSelector": {"karpenter.sh/capacity-type": "on-demand"}}, False),
+    ({}, {"nodeSelector": {"cloud.google.com/gke-preemptible": "true"}}, True),
+    ({"labels": {"ray.io/market-type": "spot"}}, {}, True),
+])  # fmt: skip
+def test_a_hook_matters_where_pods_drain_or_are_preempted(
+    fields: Json, pod: Json, *, told: bool
+) -> None:
+    hook = {"preStop": {"exec": {"command": ["/bin/sh", "-c", "ray stop"]}}}
+    cluster = a_cluster().group(**fields).container(lifecycle=hook).pod(**pod)
+    assert bool(check_file("RayCluster", cluster.build())) is told
+    own = cluster.env(names.RAY_DRAIN_TIMEOUT, "20")
+    assert check_file("RayCluster", own.build())
