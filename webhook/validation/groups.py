@@ -196,7 +196,7 @@ def group_name_no_host_name(cluster: Cluster) -> Iterator[Fault]:
         elif len(last) > DNS_LABEL_MAX:
             advice = "shorten groupName, or lower maxReplicas"
             message = f"host names such as {last} exceed {DNS_LABEL_MAX} characters: {advice}"
-        elif name and not is_dns_label(last):
+        elif is_dns_subdomain(name.lower()) and not is_dns_label(last):  # else see above
             message = f"{name!r} cannot be part of a host name: use letters, digits and '-' only"
         else:
             continue

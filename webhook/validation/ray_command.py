@@ -91,9 +91,9 @@ def ray_command_syntax(cluster: Cluster) -> Iterator[Fault]:
     (`BuildPod`)
     """
     for group in cluster.everyone:
-        words = _words(cluster, group)
-        if words and (problem := _incomplete(" ".join(word for _, word in words))):
-            last_field, _ = words[-1]
+        entries = _words(cluster, group)
+        if entries and (problem := _incomplete(" ".join(word for _, word in entries))):
+            last_field, _ = entries[-1]
             yield Fault(last_field, problem)
 
 

@@ -1,6 +1,7 @@
 """Rules of RayJobs: the job, its submission, and its cluster."""
 
 import json
+import re
 from collections.abc import Iterator
 from itertools import islice
 from typing import Final
@@ -15,6 +16,11 @@ from webhook.validation.runtime_env import (
 )
 
 INTERACTIVE: Final = "InteractiveMode"
+_HTTP: Final = "HTTPMode"
+_MODES: Final = (K8S_JOB, _HTTP, INTERACTIVE, SIDECAR)
+_SIDECAR_SINCE: Final = (1, 5)
+_OF_SUBMITTER: Final = ("submitterPodTemplate", "submitterConfig")
+_JOB_ID: Final = re.compile(r"[\w.-]{1,200}", re.ASCII)
 _CLUSTER_KEY: Final = "ray.io/cluster"
 _LEAST: Final = {"activeDeadlineSeconds": 1, "preRunningDeadlineSeconds": 1, "backoffLimit": 0}
 _JSON_MAX: Final = 4096
@@ -86,13 +92,65 @@ def job_sidecar_conflict(job: Job) -> Iterator[Fault]:
     if job.selects:
         message = f"clusterSelector is set in {SIDECAR}: remove it, or write K8sJobMode"
         yield Fault(job.selector, message, FORBIDDEN)
-    for name in ("submitterPodTemplate", "submitterConfig"):
+    for name in _OF_SUBMITTER:
         if (job.field / name).given:
             message = f"{name} is set, but {SIDECAR} has no submitter pod: remove it"
             yield Fault(job.field / name, message, FORBIDDEN)
     policy = job.field / "rayClusterSpec" / "headGroupSpec" / "template" / "spec" / "restartPolicy"
     if policy.given and policy.text not in ("", "Never"):
         yield Fault(policy, f"restartPolicy is {policy.text[:20]} in {SIDECAR}: write Never")
+
+
+def job_submission_mode_unknown(job: Job) -> Iterator[Fault]:
+    """A submission mode that KubeRay does not have.
+
+    The CRD accepts any text. KubeRay compares it, case included, and submits the job in none of
+    its modes: the RayJob runs without end. A name that differs in more than its case may be that
+    of a newer release, so it is a warning.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/rayjob_controller.go
+    """
+    field = job.field / "submissionMode"
+    has_sidecar = job.settings.since(_SIDECAR_SINCE) is not False
+    modes = [mode for mode in _MODES if has_sidecar or mode != SIDECAR]
+    if field.text and field.text not in modes:
+        near = next((mode for mode in modes if mode.lower() == field.text.lower()), "")
+        advice = f"write {near or ', '.join(modes)}"
+        message = f"{shorten(field.text, 20)!r} submits no job: {advice}"
+        yield Fault(field, message, NOT_SUPPORTED, doubtful=not near)
+
+
+def job_field_ignored(job: Job) -> Iterator[Fault]:
+    """A part of a RayJob that KubeRay does not read.
+
+    With `clusterSelector` the job runs on the existing cluster, and KubeRay creates none from
+    `rayClusterSpec`. In HTTPMode and InteractiveMode no pod submits the job.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/rayjob_controller.go
+    (`getOrCreateRayClusterInstance`)
+    """
+    if job.selects and (job.field / "rayClusterSpec").given:
+        problem = "no effect, because clusterSelector names an existing cluster"
+        yield Fault(job.field / "rayClusterSpec", f"{problem}: remove one of the two", FORBIDDEN)
+    for name in _OF_SUBMITTER if job.mode in (_HTTP, INTERACTIVE) else ():
+        if (job.field / name).given:
+            message = f"no effect in {job.mode}, which has no submitter pod: remove it"
+            yield Fault(job.field / name, message, FORBIDDEN)
+
+
+def job_id_invalid(job: Job) -> Iterator[Fault]:
+    """A submission id that ends the submitter's command.
+
+    KubeRay writes the id into a command of the submitter's shell without quotes, and Ray uses it as
+    a part of file names.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/job.go
+    (`BuildJobSubmitCommand`)
+    """
+    field = job.field / "jobId"
+    if field.text and job.in_shell and not _JOB_ID.fullmatch(field.text):
+        message = f"{shorten(field.text, 40)!r}: use letters, digits, '-', '_' and '.'"
+        yield Fault(field, message)
 
 
 def job_submitter_without_container(job: Job) -> Iterator[Fault]:

@@ -117,13 +117,52 @@ def field_unknown(ray_object: RayObject) -> Iterator[Fault]:
         if part_fields is None:
             continue
         for key in (field_name for field_name in holder.map if field_name not in part_fields):
-            near = get_close_matches(key, part_fields, n=1)
-            hint = f"did you mean {near[0]}?" if near else "remove it, or look where it belongs"
+            near = misspelt(key, part_fields)
+            place = "" if near else _find_place(schema, root, holder, key)
+            close_keys = [near] if near else get_close_matches(key, part_fields, n=1)
+            hint = "remove it, or look where it belongs"
+            if place:
+                hint = f"write it in {place}"
+            elif close_keys:
+                hint = f"did you mean {close_keys[0]}?"
             newest = schema_of(None)
             later = _part_at(newest, newest.roots.get(_version(ray_object)), holder.tokens)
             newer = later is not None and later.below(key) is not None
             doubtful = newer or not misspelt(key, part_fields)
             yield Fault(holder / key, f"no such field: {hint}", NOT_SUPPORTED, doubtful=doubtful)
+
+
+_DEPTH: Final = 3
+"""The number of fields below a map in which a misplaced field is looked for."""
+
+
+def _find_place(schema: Schema, root: int | None, holder: Field, key: str) -> str:
+    """Return the path of the nearest map that has a field, below a map, else of one that contains
+    it; empty without one.
+    """
+    tokens = holder.tokens
+    start = _part_at(schema, root, tokens)
+    parts = [("", start)] if start is not None else []
+    for _ in range(_DEPTH):
+        parts = [
+            (f"{path}.{name}" if path else name, _entry_part(schema, below))
+            for path, part in parts
+            for name, below in (part.fields or {}).items()
+        ]
+        for path, part in parts:
+            if key in (part.fields or {}):
+                return path
+    for depth in range(len(tokens) - 1, 0, -1):
+        above = _part_at(schema, root, tokens[:depth])
+        if above is not None and key in (above.fields or {}):
+            return ".".join([token for token in tokens[:depth] if isinstance(token, str)][-2:])
+    return ""
+
+
+def _entry_part(schema: Schema, name: str | int) -> Part:
+    """Return a part, or that of its elements."""
+    part = schema.part(name)
+    return part if part.list is None else schema.part(part.list)
 
 
 def misspelt(key: str, known: Iterable[str]) -> str:

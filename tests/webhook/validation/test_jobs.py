@@ -95,7 +95,8 @@ def test_the_submitters_pod_has_a_container_where_there_is_such_a_pod(template: 
     path = "spec.submitterPodTemplate.spec.containers"
     job = a_job().spec(submitterPodTemplate=template)
     assert found(job) == {("job-submitter-without-container", path)}
-    assert found(job.spec(submissionMode="InteractiveMode")) == set()
+    path = "spec.submitterPodTemplate"
+    assert found(job.spec(submissionMode="InteractiveMode")) == {("job-field-ignored", path)}
 
 
 @pytest.mark.parametrize(("text", "fine"), [
@@ -188,3 +189,24 @@ def test_a_runtime_environment_has_keys_and_values_of_ray(
     job = a_job().spec(runtimeEnvYAML=text)
     assert found(job) == wanted
     assert rules(a_cron_job(job)) == {rule for rule, _ in wrong}
+
+
+@pytest.mark.parametrize(("mode", "kuberay", "level"), [
+    ("HttpMode", None, "deny"), ("sidecarmode", None, "deny"), ("Batch", None, "warn"),
+    ("SidecarMode", (1, 4), "warn"), ("SidecarMode", (1, 5), ""), ("", None, ""),
+])  # fmt: skip
+def test_a_mode_that_kuberay_does_not_have_submits_no_job(
+    mode: str, kuberay: tuple[int, int] | None, level: str
+) -> None:
+    settings, job = RuleSettings(kuberay=kuberay), a_job().spec(submissionMode=mode)
+    for built in (job, a_cron_job(job)):
+        listed = findings(built, "job-submission-mode-unknown", settings=settings)
+        assert [each.level for each in listed] == ([level] if level else [])
+
+
+@pytest.mark.parametrize("mode", ["HTTPMode", "InteractiveMode"])
+@pytest.mark.parametrize("name", ["submitterPodTemplate", "submitterConfig"])
+def test_a_mode_without_a_submitter_ignores_its_settings(mode: str, name: str) -> None:
+    job = a_job().spec(submissionMode=mode, **{name: {}})
+    assert [each.path for each in findings(job, "job-field-ignored")] == [f"spec.{name}"]
+    assert not findings(job.spec(submissionMode="K8sJobMode"), "job-field-ignored")

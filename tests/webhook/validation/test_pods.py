@@ -310,7 +310,8 @@ def test_the_submitter_belongs_to_a_job_and_says_when_it_restarts(
     job = a_job().spec(submitterPodTemplate={"spec": spec})
     path = "spec.submitterPodTemplate.spec.restartPolicy"
     assert found(job) == (set() if fine else {("job-submitter-restarts", path)})
-    assert found(job.spec(submissionMode="HTTPMode")) == set()
+    path = "spec.submitterPodTemplate"
+    assert found(job.spec(submissionMode="HTTPMode")) == {("job-field-ignored", path)}
 
 
 def test_a_template_is_one_finding_however_many_pods_it_makes() -> None:

@@ -221,3 +221,24 @@ def test_rules_about_other_fields_are_applied_beside_a_value_that_is_reported() 
 def test_a_value_of_another_type_is_named_with_what_to_write(spec: Json, text: str) -> None:
     (finding,) = check_file("RayCluster", a_cluster().spec(**spec).build())
     assert finding.message == text
+
+
+@pytest.mark.parametrize(("field", "place"), [
+    ("nodeSelector", "template.spec"), ("containers", "template.spec"),
+    ("annotations", "template.metadata"), ("priorityClassName", "template.spec"),
+    ("env", "template.spec.containers"), ("enableInTreeAutoscaling", "spec"),
+])  # fmt: skip
+def test_a_field_of_another_map_is_named_with_its_place(field: str, place: str) -> None:
+    value = a_cluster().group().build()
+    value["spec"]["workerGroupSpecs"][0][field] = "x"
+    (finding,) = check_file("RayCluster", value)
+    assert (finding.rule, finding.message) == (
+        "field-unknown",
+        f"no such field: write it in {place}",
+    )
+
+
+def test_a_field_of_a_pod_in_its_container_is_named_with_its_place() -> None:
+    value = a_cluster().group().container(nodeSelector={"a": "b"}).build()
+    (finding,) = check_file("RayCluster", value)
+    assert finding.message == "no such field: write it in template.spec"
