@@ -5,7 +5,7 @@ back-off.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from msgspec import Struct, structs
@@ -14,7 +14,9 @@ from webhook.api import names
 from webhook.api.objects import ALWAYS
 from webhook.api.times import seconds_of
 from webhook.diagnostics.live_objects import (
+    MESSAGE_MAX,
     ContainerStatus,
+    LiveEvent,
     LivePod,
     Terminated,
     Waiting,
@@ -66,6 +68,20 @@ _IMAGES: Final = (
     (r"no space left", "free the disk of the node, or use nodes with a larger one"),
 )
 """A part of kubelet's message, and the remedy."""
+_EVENT_SECONDS: Final = 360.0
+"""kubelet repeats a failure every two minutes, and its event at least every five."""
+_TIMED_OUT: Final = "Unable to attach or mount volumes"
+"""kubelet's message after it has waited for volumes, whose cause another event has."""
+_ATTACH: Final = "FailedAttachVolume"
+_MOUNT: Final = "fix what the event of the pod names"
+_MOUNTS: Final = (
+    (
+        "Multi-Attach",
+        "delete the pod that uses the volume on another node, or use a claim with ReadWriteMany",
+    ),
+    ("sandbox", "check the network plugin and the container runtime of the node"),
+)
+"""A part of an event, and the remedy."""
 _TEMPLATE: Final = "fix this error in the pod template, or the image or volume that it names"
 _WAITING_NEEDS_MEMORY: Final = (
     "KubeRay adds this container: set startup.raiseWaitGcsReady to true and request more memory "
@@ -135,14 +151,43 @@ def probe_fault(pod: LivePod, fault: Fault, probe: str) -> Fault:
     )
 
 
-def unready_fault(pod: LivePod, words: str, container: str = "") -> Fault:
+def find_start_fault(pod: LivePod, events: Sequence[LiveEvent], now: float) -> Fault | None:
+    """Return why kubelet does not start the containers of a pod, by its `events` about that, which
+    repeat; None if it has started one, or prepared the pod for them.
+    """
+    prepared = pod.condition("PodReadyToStartContainers")
+    statuses = pod.status.every_container
+    started = any(status.state.running or status.state.terminated for status in statuses)
+    last = max((event.last or 0.0 for event in events), default=0.0)
+    first = min((event.first or 0.0 for event in events), default=0.0)
+    until = last + _EVENT_SECONDS
+    if started or pod.ended or until <= now or last - first < _SHORT_SECONDS:
+        return None
+    if prepared is not None and prepared.status == "True":
+        return None
+    event = max(events, key=lambda event: (_TIMED_OUT not in event.message, event.last or 0.0))
+    message = in_line(f"{event.reason}, {event.message}")
+    fault = _absent(pod, event.reason, message)
+    if fault is None:
+        remedy = next((remedy for part, remedy in _MOUNTS if part in message), _MOUNT)
+        claims, namespace = " ".join(pod.volume_claims), pod.metadata.namespace or ""
+        by_claim = bool(claims) and event.reason == _ATTACH
+        subject = ("pvc", namespace, claims) if by_claim else ("pod", namespace, pod.name)
+        fault = Fault(event.reason, message, remedy, describe(*subject))
+    return structs.replace(fault, until=until)
+
+
+def unready_fault(pod: LivePod, words: str, container: str = "", answer: str = "") -> Fault:
     """Return the fault of a pod that starts for too long, because of a container that runs, or for
-    a reason in its events.
+    a reason in its events. `answer` is that of its readiness probe.
     """
     namespace = pod.metadata.namespace or ""
     if not container:
-        remedy = "check the events of the pod, which have the answers of probes"
-        return Fault(words, words, remedy, describe("pod", namespace, pod.name))
+        probed = "probe" in words or bool(answer)
+        events = "have the answers of probes" if probed else "show how far kubelet has come"
+        remedy = f"check the events of the pod, which {events}"
+        message = f"{words}: {in_line(answer, MESSAGE_MAX)}" if answer else words
+        return Fault(words, message, remedy, describe("pod", namespace, pod.name))
     command = f"kubectl logs -n {namespace} {pod.name} -c {container}"
     return Fault(words, words, f"check the end of the log of {container}", command)
 
@@ -260,17 +305,23 @@ def _waiting(pod: LivePod, status: ContainerStatus, waiting: Waiting) -> Fault:
     if "Image" in waiting.reason:
         remedies = (remedy for part, remedy in _IMAGES if re.search(part, message, re.IGNORECASE))
         return Fault(cause, message, next(remedies, _IMAGE), command)
-    if (match := _ABSENT.search(waiting.message)) is not None:
-        remedy = f"create {match[1]} {match[2]}, or change the reference in the pod template"
-        return Fault(
-            f"{cause} {match[2]}", message, remedy, f"kubectl get {match[1]}s -n {namespace}"
-        )
+    if (fault := _absent(pod, cause, message)) is not None:
+        return fault
     if (match := _NO_KEY.search(waiting.message)) is not None:
         remedy = f"add the key to {match[1]} {match[2]}, or change the reference in the template"
         command = describe(match[1].lower(), namespace, match[2])
         return Fault(f"{cause} {match[2]}", message, remedy, command)
     repeats = waiting.reason == _CRASHES
     return Fault(cause, message, _TEMPLATE, command, repeats)
+
+
+def _absent(pod: LivePod, cause: str, message: str) -> Fault | None:
+    """Return the fault of a pod that refers to a Secret or ConfigMap which does not exist."""
+    if (match := _ABSENT.search(message)) is None:
+        return None
+    remedy = f"create {match[1]} {match[2]}, or change the reference in the pod template"
+    command = f"kubectl get {match[1]}s -n {pod.metadata.namespace or ''}"
+    return Fault(f"{cause} {match[2]}", message, remedy, command)
 
 
 def _memory_limit(pod: LivePod, container: str) -> str:

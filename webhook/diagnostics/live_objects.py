@@ -278,9 +278,14 @@ class LiveNode(Bare, frozen=True, gc=False):
     status: Conditions = field(default_factory=Conditions)
 
     @property
+    def readiness(self) -> Condition | None:
+        """The condition `Ready`; None if the node has none yet."""
+        return find(self.status.conditions, "Ready")
+
+    @property
     def unready(self) -> Condition | None:
         """The condition `Ready`, unless it is true or the node has none yet."""
-        ready = find(self.status.conditions, "Ready")
+        ready = self.readiness
         return None if ready is None or ready.status == "True" else ready
 
 
@@ -425,6 +430,7 @@ class EventSeries(Struct, rename="camel", frozen=True, gc=False):
     """`series` of an event."""
 
     last_observed_time: str | None = None
+    count: int = 0
 
 
 class LiveEvent(Struct, rename="camel", frozen=True, gc=False):
@@ -438,6 +444,12 @@ class LiveEvent(Struct, rename="camel", frozen=True, gc=False):
     last_timestamp: str | None = None
     event_time: str | None = None
     series: EventSeries | None = None
+    count: int = 0
+
+    @property
+    def times(self) -> int:
+        """How often it occurred."""
+        return max(self.count, self.series.count if self.series else 0, 1)
 
     @property
     def last(self) -> float | None:

@@ -9,6 +9,7 @@ from msgspec import structs
 from webhook.api import names
 from webhook.api.objects import Bare, ObjectMeta
 from webhook.diagnostics.live_objects import (
+    EventObject,
     LiveCluster,
     LiveEvent,
     LiveJob,
@@ -18,7 +19,9 @@ from webhook.diagnostics.live_objects import (
     LiveService,
     LiveWorkload,
     WebhookConfiguration,
+    find,
 )
+from webhook.diagnostics.readiness import ReadinessHistory, failing_since
 from webhook.diagnostics.transforms import (
     compact_job,
     compact_node,
@@ -48,8 +51,13 @@ _PROBE: Final = re.compile(r"Container (\S+) failed (liveness|startup) probe")
 
 https://github.com/kubernetes/kubernetes/blob/master/pkg/kubelet/kuberuntime/kuberuntime_manager.go
 """
-EVENTS: Final = (*REFUSALS, END)
+STARTS: Final = ("FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox")
+"""Reasons of events for pods on a node whose containers cannot be started yet."""
+PROBES: Final = "Unhealthy"
+"""Reason of kubelet's events for probes that fail."""
+EVENTS: Final = (*REFUSALS, END, *STARTS, PROBES)
 """Reasons of the events that are read."""
+_FAILURE: Final = "ReplicaFailure"
 _NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
 """The label that every namespace has.
 
@@ -206,6 +214,10 @@ class ObjectCache:
             _name, lambda each: self._touch(_name(each)), compact_node
         )
         self.nodes.subscribe(self._node_changed)
+        self._pods_ready = ReadinessHistory()
+        self.pods.subscribe(self._pod_changed)
+        self._nodes_ready = ReadinessHistory()
+        self.clusters.subscribe(self._cluster_changed)
         self.troubled_nodes: set[str] = set()
         """The nodes that are not ready or are cordoned, by name."""
         self.namespaces: Table[Bare] = Table(_name, self._namespace_changed)
@@ -279,14 +291,58 @@ class ObjectCache:
                 return match[1], match[2]
         return "", ""
 
+    def unsteady_pod_since(self, pod: LivePod, now: float) -> float | None:
+        """Return since when a pod has not been ready for a minute, although it was ready in
+        between; None if neither changes that were received nor events show that.
+        """
+        uid, ready = pod.metadata.uid or "", pod.condition("Ready")
+        since = self._pods_ready.unsteady_since(uid, ready, now)
+        return failing_since(self.events.of(uid), ready, now) if since is None else since
+
+    def unsteady_node_since(self, node: LiveNode, now: float) -> float | None:
+        """Return the same for a node, by changes that were received."""
+        return self._nodes_ready.unsteady_since(node.metadata.uid or "", node.readiness, now)
+
     def _event_changed(self, event: LiveEvent) -> None:
-        """Mark the RayCluster of a rejection. The end of a pod counts once the pod is deleted."""
+        """Mark the RayCluster of a rejection or of a pod. The end of a pod counts once the pod is
+        deleted.
+        """
+        pod = self.pods.get(event.involved_object.uid)
         if event.reason in REFUSALS:
             self._mark(_subjects(event))
-        elif self._examined and self.pods.get(event.involved_object.uid) is None:
+        elif event.reason != END:
+            self._mark([owner_of(pod)] if pod is not None else [])
+        elif self._examined and pod is None:
             self._ends.update(_subjects(event))
 
+    def _cluster_changed(self, old: LiveCluster | None, new: LiveCluster | None) -> None:
+        """Store a rejection that KubeRay's condition no longer has, as an event: KubeRay deletes an
+        incomplete replica, which ends the condition, and creates it again.
+        """
+        failed = find(old.status.conditions, _FAILURE) if old is not None else None
+        if old is None or failed is None or failed.status != "True":
+            return
+        meta, uid = old.metadata, f"{_FAILURE} {old.metadata.uid}"
+        still = find(new.status.conditions, _FAILURE) if new is not None else None
+        if new is None:
+            self.events.remove(uid)
+        elif still is None or still.status != "True":
+            about = EventObject(names.RAYCLUSTER_KIND, meta.name or "", meta.uid or "")
+            at = failed.last_transition_time
+            time = still.last_transition_time if still is not None else at
+            place = ObjectMeta(name=uid, namespace=meta.namespace, uid=uid)
+            reason = REFUSALS["Head" in failed.reason]
+            self.events.put(uid, LiveEvent(place, about, reason, failed.message, at, time))
+
+    def _pod_changed(self, old: LivePod | None, new: LivePod | None) -> None:
+        uid = (new or old or LivePod()).metadata.uid or ""
+        before = old.condition("Ready") if old is not None else None
+        self._pods_ready.follow(uid, before, new.condition("Ready") if new is not None else None)
+
     def _node_changed(self, old: LiveNode | None, new: LiveNode | None) -> None:
+        uid = (new or old or LiveNode()).metadata.uid or ""
+        before = old.readiness if old is not None else None
+        self._nodes_ready.follow(uid, before, new.readiness if new is not None else None)
         if old is not None:
             self.troubled_nodes.discard(old.metadata.name or "")
         if new is not None and (new.unready is not None or new.spec.unschedulable):

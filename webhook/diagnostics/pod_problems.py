@@ -14,6 +14,7 @@ from webhook.diagnostics.container_faults import (
     Fault,
     fault_of,
     find_end_fault,
+    find_start_fault,
     is_needed,
     is_ready,
     probe_fault,
@@ -30,8 +31,10 @@ from webhook.diagnostics.diagnosis import (
     earliest,
     latest,
 )
-from webhook.diagnostics.live_objects import ContainerStatus, LivePod
+from webhook.diagnostics.live_objects import Condition, ContainerStatus, LivePod
 from webhook.diagnostics.messages import describe, format_names, hosts, in_line, pluralize
+from webhook.diagnostics.object_cache import STARTS
+from webhook.diagnostics.readiness import STEADY_SECONDS, answer_of, is_true
 from webhook.diagnostics.scheduler_faults import scheduler_fault
 
 _EVICTED: Final = (
@@ -45,6 +48,7 @@ _EVICTED: Final = (
 )
 """A part of kubelet's message or reason, and how another end is prevented."""
 _SCHEDULER: Final = "default-scheduler"
+_UNSTEADY: Final = "it becomes ready and unready again within a minute"
 _STUCK: Final = frozenset({"Deferred", "Infeasible"})
 _WAITING: Final = Event("PodGroupWaiting", shared=True)
 
@@ -212,24 +216,29 @@ def node_lost(party: PodSet) -> Iterator[Symptom]:
 
     kubelet does not report any more, as after a crash or a network failure, or reports that it
     cannot run pods. The state of these pods is unknown, and the other hosts wait for them. After
-    five minutes the pods are deleted, and remain Terminating until the node is back or deleted.
+    five minutes the pods are deleted, and remain Terminating until the node is back or deleted. A
+    node that becomes ready and unready again within a minute is lost too: the controller, the
+    dashboard and `status --watch` know that, and a single `status` does not.
 
     https://kubernetes.io/docs/concepts/architecture/nodes/#node-status
     """
     for node, pod_set in party.sorted_by(lambda pod: lost_node(party.cluster, pod)):
-        live = party.cluster.objects.nodes.one(node)
-        condition = live.unready if live is not None else None
+        objects, now = party.cluster.objects, party.cluster.now
+        live = objects.nodes.one(node)
+        condition = live.readiness if live is not None else None
+        unsteady = objects.unsteady_node_since(live, now) if live is not None else None
         reason = condition.words or "not ready" if condition else "it does not exist any more"
         symptom = pod_set.symptom(
-            f"{pod_set.agreed('runs', 'run')} on node {node}, which is lost: {reason}",
+            f"{pod_set.agreed('runs', 'run')} on node {node}, which is lost: "
+            f"{reason if unsteady is None else _UNSTEADY}",
             "repair the node, or delete it, so that its pods are replaced",
-            [condition.since]
+            [condition.since if unsteady is None else unsteady]
             if condition
             else [_unready_since(pod) for pod in pod_set.pods if not pod.ready],
             f"kubectl describe node {node}" if condition else "kubectl get nodes",
             latest(pod.created for pod in pod_set.pods),
         )
-        yield structs.replace(symptom, cause=node)
+        yield structs.replace(symptom, cause=node, until=_steady_at(condition))
 
 
 def node_drained(party: PodSet) -> Iterator[Symptom]:
@@ -262,30 +271,33 @@ def node_drained(party: PodSet) -> Iterator[Symptom]:
 
 
 def lost_node(cluster: Cluster, pod: LivePod) -> str:
-    """Return the node of a pod if it is not ready or was deleted; otherwise an empty text."""
+    """Return the node of a pod if it is not ready for a minute, or was deleted; otherwise an empty
+    text.
+    """
     objects, name = cluster.objects, pod.spec.node_name or ""
     if pod.ended or not objects.nodes.known:
         return ""
     node = objects.nodes.one(name)
-    return name if node is None or node.unready is not None else ""
+    if node is None or node.unready is not None:
+        return name
+    return "" if objects.unsteady_node_since(node, cluster.now) is None else name
 
 
 def container_waits(party: PodSet) -> Iterator[Symptom]:
     """Pods on a node with a container that does not start, or has ended.
 
-    The image cannot be pulled, a Secret does not exist, the container ends repeatedly, or it has
-    ended and the pod's `restartPolicy` does not restart it. Containers other than Ray's may end
-    with exit code 0, and the one that submits a RayJob with any. A container ends repeatedly, even
-    while it runs, until it has run for longer than the last time, and at least a minute. For such a
-    container the delay begins with the scheduling of its pod, which may have been ready in between;
-    the beginning is not shown.
+    The image cannot be pulled, a Secret does not exist, a volume cannot be attached or mounted, the
+    container ends repeatedly, or it has ended and the pod's `restartPolicy` does not restart it.
+    Containers other than Ray's may end with exit code 0, and the one that submits a RayJob with
+    any. A container ends repeatedly, even while it runs, until it has run for longer than the last
+    time, and at least a minute. For such a container the delay begins with the scheduling of its
+    pod, which may have been ready in between; the beginning is not shown.
 
     https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#container-states
     """
-    now = party.cluster.now
 
     def fault_in(pod: LivePod) -> Fault | None:
-        fault = fault_of(pod, now)
+        fault = _find_fault(party.cluster, pod)
         if fault is None or lost_node(party.cluster, pod):
             return None
         container, probe = party.cluster.objects.failed_probe(pod)
@@ -301,6 +313,16 @@ def container_waits(party: PodSet) -> Iterator[Symptom]:
             earliest(_times(pod_set, "PodScheduled")),
         )
         yield structs.replace(symptom, cause=fault.cause, until=fault.until)
+
+
+def _find_fault(cluster: Cluster, pod: LivePod) -> Fault | None:
+    """Return why the containers of a pod do not run, by their states, otherwise by its events."""
+    fault = fault_of(pod, cluster.now)
+    if fault is not None or pod.ready:
+        return fault
+    events = cluster.objects.events.of(pod.metadata.uid or "")
+    starts = [event for event in events if event.reason in STARTS]
+    return find_start_fault(pod, starts, cluster.now)
 
 
 def pod_ended(party: PodSet) -> Iterator[Symptom]:
@@ -334,17 +356,20 @@ def pod_not_ready(party: PodSet) -> Iterator[Symptom]:
     hanging Ray after ten, so the problem is shown after 15 minutes; for workers, after 15 minutes
     with a ready head. Workers whose `wait-gcs-ready` waits for a head that is not ready are not
     shown, because the head is. Workers of a RayService whose readiness probe fails, as it does
-    without Serve replicas, and pods whose containers beside Ray are done, count as ready.
+    without Serve replicas, and pods whose containers beside Ray are done, count as ready. A pod
+    that becomes ready and unready again within a minute is not ready: a single `status` sees that
+    in the events of its readiness probe, for an hour, and what watches in the changes of the pod.
 
     https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-conditions
     """
     for fault, pod_set in party.by_fault(lambda pod: _unready(party, pod)):
-        yield pod_set.symptom(
+        symptom = pod_set.symptom(
             f"{pod_set.agreed('is', 'are')} not ready: {fault.words}",
             fault.remedy,
             (_late_since(party.cluster, pod) for pod in pod_set.pods),
             fault.command,
         )
+        yield structs.replace(symptom, until=fault.until)
 
 
 def podgroup_missing(party: PodSet) -> Iterator[Symptom]:
@@ -484,10 +509,21 @@ def _find_end_time(pod: LivePod) -> float | None:
 
 def _unready(party: PodSet, pod: LivePod) -> Fault | None:
     """Return why a pod on a node is not ready; None if it is or another diagnosis reports it."""
-    if is_ready(pod) or pod.ended or pod.unscheduled or lost_node(party.cluster, pod):
+    if pod.ended or pod.unscheduled or lost_node(party.cluster, pod):
         return None
-    if fault_of(pod, party.cluster.now) is not None:
+    cluster = party.cluster
+    unsteady = _unsteady_since(cluster, pod)
+    if (is_ready(pod) and unsteady is None) or _find_fault(cluster, pod) is not None:
         return None
+    if unsteady is None:
+        return _start_fault(cluster, pod)
+    answer = answer_of(cluster.objects.events.of(pod.metadata.uid or ""))
+    fault = unready_fault(pod, _UNSTEADY, answer=answer)
+    return structs.replace(fault, until=_steady_at(pod.condition("Ready")))
+
+
+def _start_fault(cluster: Cluster, pod: LivePod) -> Fault | None:
+    """Return why a pod on a node has not become ready; None if it waits for the head."""
     sidecars = {
         container.name
         for container in pod.spec.init_containers or ()
@@ -501,7 +537,7 @@ def _unready(party: PodSet, pod: LivePod) -> Fault | None:
     for init in inits:
         if init.name not in sidecars:
             waits = init.name == names.WAIT_FOR_HEAD and not any(
-                is_ready(head) for head in party.cluster.heads
+                is_ready(head) for head in cluster.heads
             )
             message = f"init container {init.name} has not ended"
             return None if waits else unready_fault(pod, message, init.name)
@@ -510,7 +546,8 @@ def _unready(party: PodSet, pod: LivePod) -> Fault | None:
     # The remaining init containers are sidecars, which the pod's readiness includes.
     for status in (*(pod.status.container_statuses or ()), *inits):
         if not status.ready and is_needed(pod, status):
-            return unready_fault(pod, _words_of(status))
+            answer = answer_of(cluster.objects.events.of(pod.metadata.uid or ""))
+            return unready_fault(pod, _words_of(status), answer=answer)
     condition = pod.condition("Ready")
     message = (condition.words if condition else "") or "kubelet gives no reason"
     return unready_fault(pod, message)
@@ -533,14 +570,27 @@ def _unready_since(pod: LivePod) -> float | None:
     return pod.created if last is None else last
 
 
+def _unsteady_since(cluster: Cluster, pod: LivePod) -> float | None:
+    """Return since when a pod that Ray needs to be ready has not been ready for a minute."""
+    if is_ready(pod) and not pod.ready:
+        return None
+    return cluster.objects.unsteady_pod_since(pod, cluster.now)
+
+
+def _steady_at(ready: Condition | None) -> float | None:
+    """Return when an object that is ready has been ready for a minute."""
+    since = ready.since if ready is not None and is_true(ready) else None
+    return None if since is None else since + STEADY_SECONDS
+
+
 def _late_since(cluster: Cluster, pod: LivePod) -> float | None:
     """Return since when a pod on a node could have become ready: workers wait for the head."""
+    unsteady = _unsteady_since(cluster, pod)
+    begun = _unready_since(pod) if unsteady is None else unsteady
     if is_head(pod):
-        return _unready_since(pod)
+        return begun
     ready = [head.condition("Ready") for head in cluster.heads if head.ready]
-    return latest(
-        (_unready_since(pod), *(condition.since for condition in ready if condition is not None))
-    )
+    return latest((begun, *(condition.since for condition in ready if condition is not None)))
 
 
 def _pod_group(pod: LivePod) -> str:
