@@ -90,11 +90,11 @@ INTRODUCTION = """# Rules
 
 {count} rules check RayClusters, RayJobs, RayServices and RayCronJobs, in the webhook and in
 `ray-webhook validate`: {denying} deny, and {warning} **warn**, unless the [settings](#enforcement)
-say otherwise. The page of a rule has the reason, the source, examples, and who else refuses such an
-object: KubeRay, which writes an event and retries; the API server, when the pods are created; Ray,
-which ends or logs an error. Where it says {no_one_else}, the object starts, and hangs or does
-something other than written. [What KubeRay checks](rules/kuberay.md) names the rule for each of its
-checks.
+say otherwise. The page of a rule has the reason, the source, examples (run as tests, and part of a
+release as a [conformance suite](rules/examples.md)), and who else refuses such an object: KubeRay,
+which writes an event and retries; the API server, when the pods are created; Ray, which ends or
+logs an error. Where it says {no_one_else}, the object starts, and hangs or does something other
+than written. [What KubeRay checks](rules/kuberay.md) names the rule for each of its checks.
 """
 
 NOTES = """## Enforcement
@@ -113,7 +113,7 @@ validation:
 ```
 
 `validate` reads the same file as `.ray-webhook.yaml`, from its working folder or the nearest one
-above, so that a repository has the levels of its cluster.
+above.
 
 `ray-webhook explain rule tpu-topology-mismatch` prints the text of a rule.
 
@@ -125,27 +125,28 @@ start with warnings only, set all rules to `warn` and watch the metric
 
 All findings come in one answer. An update is denied only for findings that the old object did not
 have; the others become warnings. An object that is being deleted, and an update that changes only
-`replicas`, `scaleStrategy` or finalizers, is denied for one thing alone: a value that it did not
-have and that KubeRay cannot decode ([value-not-decodable](#value-not-decodable)), which would stop
-KubeRay for everybody. A finalizer can therefore always be removed.
+`replicas`, `scaleStrategy` or finalizers, is denied only if it adds a value that KubeRay cannot
+decode ([value-not-decodable](#value-not-decodable)), because such a value stops the operator.
 
 The rules depend on the release of KubeRay: `validation.kuberay` names it, `validate` takes
 `--kuberay 1.6`, and `serve` finds it by the stored CRD of RayClusters. A check that came with a
 later KubeRay is left out. Where the release is unknown, the rules are those for the newest, and
 what only that one checks is a warning.
 
-Files are checked against the schemas of KubeRay's CRDs as well. `validate` evaluates no CEL: of the
-rules in `x-kubernetes-validations`, those for `deletionStrategy` and the lists of allowed values
-are rules here; left out are the others, by which `managedBy` and the backend of GCS fault tolerance
-never change. A file does not contain the previous values, and the API server makes that check.
+Files are checked against the schemas of KubeRay's CRDs as well. Of their CEL rules, those for
+`deletionStrategy` and the lists of allowed values are rules here. The API server alone checks that
+`managedBy` and the backend of GCS fault tolerance never change: a file has no previous values.
 
 Rules that depend on feature gates of the KubeRay operator use the defaults of its release, unless
 `validation.gates` differs. Those of KubeRay 1.7: {gates}. `ray-webhook check` compares both with
 the running operator.
+"""
 
-## Examples and conformance suite
+EXAMPLES = """# Rules: Examples and conformance suite
 
-The examples on the pages show only the fields that matter; the rest is a minimal valid object,
+{written}
+
+The examples of the rules show only the fields that matter; the rest is a minimal valid object,
 below. `null` removes a field, and every worker group extends the one shown here; `repeat: 3` stands
 for three of them, with different names. All examples are run as tests. A release contains them as
 whole objects with the expected findings in `rules.yaml`, a list of rules: `rule`, `action`, `since`
@@ -171,15 +172,17 @@ def pages() -> dict[Path, str]:
     examples = samples()
     every = {PAGE: "\n".join(_index())}
     for family in FAMILIES:
-        lines = [f"# Rules: {family.title}\n", f"{_WRITTEN}\n", _BACK]
+        lines = [f"# Rules: {family.title}\n", f"{_WRITTEN}\n", f"{_BACK}\n"]
         for rule in family.rules:
             lines += _rule(rule, examples[rule.id])
         every[FOLDER / f"{family.name}.md"] = "\n".join(lines)
     every[FOLDER / "kuberay.md"] = "\n".join(_parity())
+    minimal = _yaml(base("RayCluster"))
+    every[FOLDER / "examples.md"] = f"{EXAMPLES.format(written=_WRITTEN)}\n{minimal}"
     return {path: folded(text.rstrip("\n") + "\n") for path, text in every.items()}
 
 
-_BACK = "[All rules](../rules.md) as a table, and how they are applied.\n"
+_BACK = "[All rules](../rules.md), and how they are applied; [what examples omit](examples.md)."
 
 # What docstrings call this file, for short.
 VALIDATION_GO = "KubeRay validation.go"
@@ -210,7 +213,6 @@ def _index() -> Iterator[str]:
         yield ""
     gates = ", ".join(f"`{name}` {'on' if on else 'off'}" for name, on in GATES.items())
     yield NOTES.format(gates=gates)
-    yield _yaml(base("RayCluster"))
 
 
 def _only(rule: Rule[Any]) -> str:
