@@ -24,6 +24,11 @@ UNSEEN_SECONDS: Final = 30.0
 PodDisruptionBudget may have refused it after the review.
 """
 
+IN_PROGRESS_SECONDS: Final = 2.0
+"""Time for which an allowed eviction may be in progress: the API server makes or refuses it in some
+milliseconds.
+"""
+
 ReadInTime = Callable[[Awaitable[None]], Awaitable[None]]
 """Limits the time of a read. Raises NotNow."""
 
@@ -78,17 +83,19 @@ class AllowedEvictions:
             if newest <= now - UNSEEN_SECONDS:
                 del self._groups[key]
 
-    def replicas(self, key: GroupKey) -> frozenset[int]:
-        """Return the replicas with such evictions. Drop those of pods that are terminating or do
-        not exist any more, and those that are too old.
+    def replicas(self, key: GroupKey, seconds: float) -> dict[int, bool]:
+        """Return the replicas with such evictions, and whether one was allowed within `seconds`.
+        Drop those of pods that are terminating or do not exist any more, and those that are too
+        old.
         """
-        pods, since = self._groups.get(key, {}), self._clock() - UNSEEN_SECONDS
+        pods, now = self._groups.get(key, {}), self._clock()
         for uid, (_, allowed_at) in list(pods.items()):
-            if allowed_at <= since or self._members.get(uid) is None:
+            if allowed_at <= now - UNSEEN_SECONDS or self._members.get(uid) is None:
                 del pods[uid]
         if not pods:
             self._groups.pop(key, None)
-        return frozenset(replica for replica, _ in pods.values())
+        # The newest eviction of a replica is the last
+        return {replica: allowed_at > now - seconds for replica, allowed_at in pods.values()}
 
 
 class EvictionHandler:
@@ -120,15 +127,17 @@ class EvictionHandler:
         if eviction is None:
             return ALLOWED
         stale = self._reader.contact(eviction.key) < self._reader.now() - SILENCE_SECONDS
-        if stale or self._refusal(eviction):
+        unseen_seconds = UNSEEN_SECONDS
+        if stale or self._refusal(eviction, unseen_seconds):
             # An error would end `kubectl drain`, which repeats only a refusal.
             with suppress(NotNow):
                 await in_time(self._reader.read(ReadGroup(eviction.cluster, eviction.key)))
+                unseen_seconds = IN_PROGRESS_SECONDS  # the read has shown those made before
             eviction = self._eviction(request)
             if eviction is None:
                 return ALLOWED
         # Nothing is awaited below, so that no other eviction is decided in between.
-        refusal = self._refusal(eviction)
+        refusal = self._refusal(eviction, unseen_seconds)
         self.counts["refused" if refusal else "allowed"] += 1
         if refusal:
             return Answer((Cause(DISRUPTION, refusal, ""),))
@@ -154,9 +163,12 @@ class EvictionHandler:
             return None
         return _Eviction(cluster.name, group, member.key, limit, uid, member.identity.replica)
 
-    def _refusal(self, eviction: _Eviction) -> str:
+    def _refusal(self, eviction: _Eviction, seconds: float) -> str:
+        """Return why an eviction is refused, or an empty text. Evictions that were allowed within
+        `seconds` may be in progress.
+        """
         key = eviction.key
-        occupancy, leaving = self._members.group(key), self._allowed.replicas(key)
+        occupancy, leaving = self._members.group(key), self._allowed.replicas(key, seconds)
         return Budget(eviction.group, occupancy, eviction.limit, leaving).refusal(eviction.replica)
 
 

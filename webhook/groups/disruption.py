@@ -3,10 +3,10 @@
 See docs/lifecycle.md#evictions.
 """
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from webhook.api import names
 from webhook.api.objects import WorkerGroup
@@ -18,13 +18,13 @@ _SHOWN: Final = 8
 
 class Budget(Struct, frozen=True, gc=False):
     """The disruption budget of a worker group, and its replicas with an allowed eviction that the
-    watch has not delivered yet.
+    watch has not delivered yet: whether it may still be in progress.
     """
 
     group: WorkerGroup
     occupancy: Occupancy
     limit: int
-    leaving: Collection[int] = ()
+    leaving: Mapping[int, bool] = field(default_factory=dict)
 
     @property
     def disrupted(self) -> int:
@@ -37,12 +37,22 @@ class Budget(Struct, frozen=True, gc=False):
 
     def refusal(self, replica: int) -> str:
         """Return why no pod of a replica may be evicted, or an empty text: if the replica is
-        disrupted already, or the budget allows another one.
+        disrupted already, or the budget allows another one. A process allows one replica at a time,
+        so that several processes exceed the budget by at most one replica for each other process.
         """
         disrupted = self.disrupted  # sets the number of hosts of the occupancy
-        if not self.occupancy.is_whole(replica) or replica in self.leaving:
+        if not self.occupancy.is_whole(replica):
             return ""
-        return "" if disrupted < self.limit else self._describe_refusal(replica, disrupted)
+        # An allowed eviction may not have been made: others may be disrupted since then
+        if disrupted - (replica in self.leaving) >= self.limit:
+            return self._describe_refusal(replica, disrupted)
+        for other, in_progress in self.leaving.items():
+            if in_progress and replica not in self.leaving and self.occupancy.is_whole(other):
+                return (
+                    f"worker group {self.group.group_name}: the eviction of replica {other} is in "
+                    f"progress; that of replica {replica} is possible in a few seconds"
+                )
+        return ""
 
     def _describe_refusal(self, replica: int, disrupted: int) -> str:
         group, annotation = self.group, names.ANNOTATION_MAX_DISRUPTED

@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections import defaultdict
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from random import Random
 from typing import Any
 
@@ -221,20 +221,19 @@ async def test_two_processes_may_each_use_the_budget_until_their_watches_show_it
 
 
 class Simulated:
-    """A RayCluster whose nodes are drained, as the API server and KubeRay see it."""
+    """A RayCluster whose nodes are drained, as the API server and KubeRay see it. Its evictions are
+    reviewed by any of several processes.
+    """
 
-    def __init__(self, drains: Drains, number: int, random: Random) -> None:
-        self.drains, self.random = drains, random
+    def __init__(self, api: FakeApi, processes: list[Drains], number: int, random: Random) -> None:
+        self.api, self.processes, self.random = api, processes, random
         self.name = f"c{number}"
         self.hosts, self.replicas = random.choice([1, 2, 4]), random.randint(2, 5)
         self.limit = random.randint(1, self.replicas)
         self.pods: dict[tuple[int, int], tuple[str, str]] = {}
-        """Name and state by identity: ready, terminating, gone, starting."""
+        """Name and state by identity: ready, failed, terminating, gone, starting."""
         self.created = 0
-        document = cluster(
-            str(self.limit), self.name, numOfHosts=self.hosts, replicas=self.replicas
-        )
-        drains.api.put(RAYCLUSTERS, document)
+        self.desire(self.replicas)
         for replica in range(self.replicas):
             for host in range(self.hosts):
                 self.put((replica, host), "ready")
@@ -242,20 +241,25 @@ class Simulated:
         self.waiting = set(random.sample(every, random.randint(1, len(every))))
         """The pods on the nodes that are drained."""
 
+    def desire(self, replicas: int) -> None:
+        self.replicas = replicas
+        limit, hosts = str(self.limit), self.hosts
+        self.api.put(RAYCLUSTERS, cluster(limit, self.name, numOfHosts=hosts, replicas=replicas))
+
     def put(self, place: tuple[int, int], state: str, name: str = "") -> None:
         if not name:
             self.created += 1
             name = f"{self.name}-{place[0]}-{place[1]}-{self.created}"
         pod = worker(*place, ready=state == "ready", of=self.name, name=name)
-        self.drains.api.put(PODS, terminating(pod) if state == "terminating" else pod)
+        self.api.put(PODS, terminating(pod) if state == "terminating" else pod)
         self.pods[place] = name, state
 
     @property
     def disrupted(self) -> int:
-        whole: defaultdict[int, int] = defaultdict(int)
+        ready: defaultdict[int, int] = defaultdict(int)
         for (replica, _), (_, state) in self.pods.items():
-            whole[replica] += state == "ready"
-        return sum(ready < self.hosts for ready in whole.values())
+            ready[replica] += state == "ready"
+        return self.replicas - sum(number == self.hosts for number in ready.values())
 
     async def evict(self) -> None:
         """Evict the pods of the drained nodes in parallel, as `kubectl drain` does."""
@@ -266,50 +270,71 @@ class Simulated:
         if place is None:
             self.waiting.discard(name)
             return
-        if not await self.drains.allows(name) or self.pods[place][1] == "terminating":
+        allowed = await self.random.choice(self.processes).allows(name)
+        if not allowed or self.pods.get(place, ("", "terminating"))[1] == "terminating":
             return
         if self.random.random() < 0.1:
             return  # a PodDisruptionBudget refuses it
+        before = self.disrupted
         self.put(place, "terminating", name)
-        assert self.disrupted <= self.limit
+        bound = self.limit + len(self.processes) - 1
+        assert self.disrupted <= max(bound, before)
 
-    def proceed(self) -> None:
-        """Delete, create and start pods, one step each."""
+    def proceed(self, *, shown: bool) -> None:
+        """Delete, create and start pods, one step each. If watches show it before the next round,
+        some pods fail, within the budget, and some replicas are scaled down.
+        """
         for place, (name, state) in list(self.pods.items()):
             if self.random.random() < 0.3:
                 continue
             if state == "terminating":
-                self.drains.api.delete(PODS, name)
+                self.api.delete(PODS, name)
                 self.put(place, "starting")
-            elif state == "starting":
+            elif state in ("starting", "failed"):
                 self.put(place, "ready", name)
+            elif shown and self.disrupted < self.limit and self.random.random() < 0.1:
+                self.put(place, "failed", name)
+        if shown and self.replicas > 1 and self.random.random() < 0.1:
+            self.desire(self.replicas - 1)
+            last = max(replica for replica, _ in self.pods)
+            for host in range(self.hosts):
+                self.api.delete(PODS, self.pods.pop((last, host))[0])
 
 
 ROUNDS = 1000
 """Attempts of a drain, after which it counts as endless."""
 
 
+@pytest.mark.parametrize("processes", [1, 2, 3])
 @pytest.mark.parametrize("seed", range(10))
-async def test_drains_end_and_never_disrupt_more_replicas_than_the_budget(seed: int) -> None:
+async def test_drains_end_and_never_disrupt_more_replicas_than_the_budget(
+    seed: int, processes: int
+) -> None:
+    """With several processes, one more for each other process."""
     random = Random(seed)  # noqa: S311 - a simulation
-    async with FakeApi().serving() as api, following(api) as followed:
-        drains = Drains(api, followed)
-        simulated = [Simulated(drains, number, random) for number in range(20)]
+    async with AsyncExitStack() as stack:
+        api = await stack.enter_async_context(FakeApi().serving())
+        followed = [await stack.enter_async_context(following(api)) for _ in range(processes)]
+        drains = [Drains(api, one) for one in followed]
+        simulated = [Simulated(api, drains, number, random) for number in range(20)]
         pods = sum(len(each.pods) for each in simulated)
-        await eventually(lambda: len(followed.members) == pods and api.watching == 2)
-        await eventually(lambda: len(followed.clusters) == 20)
-        store = followed.state.stores[""].pods
+        await eventually(lambda: api.watching == 2 * processes)
+        for one in followed:
+            await eventually(lambda one=one: len(one.members) == pods)  # type: ignore[misc]
+            await eventually(lambda one=one: len(one.clusters) == 20)  # type: ignore[misc]
+        stores = [one.state.stores[""].pods for one in followed]
         for step in range(ROUNDS):
             await asyncio.gather(*(each.evict() for each in simulated))
             if not any(each.waiting for each in simulated):
                 break
             for each in simulated:
-                each.proceed()
-            drains.now += 5
+                each.proceed(shown=step % 4 == 3)
+            for process in drains:
+                process.now += 5
             if step % 4 == 0:
                 api.mute()  # the watch is late
             elif step % 4 == 3:
                 api.unmute()
-                await eventually(lambda: store.reached >= api.version)
+                await eventually(lambda: all(store.reached >= api.version for store in stores))
         assert not any(each.waiting for each in simulated)
-        assert drains.handler.counts["refused"]
+        assert all(process.handler.counts["refused"] for process in drains)

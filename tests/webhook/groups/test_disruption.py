@@ -3,7 +3,7 @@
 import gc
 import tracemalloc
 import uuid
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterable
 
 import msgspec
 import pytest
@@ -41,8 +41,12 @@ class Population:
     def remove(self, replica: int, host: int) -> None:
         self.members.remove(f"{replica}-{host}")
 
-    def budget(self, limit: int, leaving: Collection[int] = ()) -> Budget:
-        return Budget(self.group, self.members.group(KEY), limit, frozenset(leaving))
+    def budget(
+        self, limit: int, leaving: Iterable[int] = (), *, in_progress: bool = False
+    ) -> Budget:
+        return Budget(
+            self.group, self.members.group(KEY), limit, dict.fromkeys(leaving, in_progress)
+        )
 
 
 def test_all_hosts_have_to_be_ready_and_not_terminating_nor_marked() -> None:
@@ -96,8 +100,19 @@ def test_a_replica_with_an_allowed_eviction_counts_before_the_watch_shows_it() -
     population = Population(2)
     assert population.budget(1, [0]).refusal(0) == ""
     assert "replica 0 (4 of 4 ready)" in population.budget(1, [0]).refusal(1)
+    population.remove(1, 0)
+    assert "replica 0" in population.budget(1, [0]).refusal(0), "it may not have been made"
+    population.put(1, 0)
     population.remove(0, 0)
     assert population.budget(1, [0]).disrupted == 1
+
+
+def test_one_eviction_is_in_progress_at_a_time() -> None:
+    population = Population(3)
+    assert population.budget(2, [0]).refusal(1) == ""
+    in_progress = population.budget(2, [0], in_progress=True)
+    assert in_progress.refusal(0) == ""
+    assert "eviction of replica 0 is in progress" in in_progress.refusal(1)
 
 
 def test_nothing_may_go_with_a_budget_of_0_but_what_is_disrupted() -> None:
