@@ -14,6 +14,7 @@ from webhook.api import names
 from webhook.api.review import Answer, Denied
 from webhook.groups.group_config import RayClusterConfig, facts_of
 from webhook.groups.required_reads import Read
+from webhook.kubeclient.wire import Codec
 from webhook.manifest.reader import Manifest
 from webhook.manifest.standalone import load_state
 from webhook.manifest.views import as_cluster
@@ -301,6 +302,11 @@ class Webhook:
             raise Undecided(answer)
         patch: list[Object] = json.loads(answer.patch or b"[]")
         return Decided(jsonpatch.apply_patch(copy.deepcopy(pod), patch), answer, patch)
+
+
+def items_of(codec: Codec[Any], page: Object) -> list[Any]:
+    """Return the objects of a page of a list that can be decoded."""
+    return [item for _, items in codec.portions(json.dumps(page).encode()) for item in items]
 
 
 def decide(

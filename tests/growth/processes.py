@@ -25,7 +25,6 @@ from webhook.dashboard.session import Session
 from webhook.kubeclient.client import JSON, Api, Query
 from webhook.kubeclient.reservation_leases import LeaseStore
 from webhook.kubeclient.timeouts import ServerTime
-from webhook.reservation.stores import at_once
 
 ProcessCase = tuple[str, str, Build, int]
 """An entry, the repeated part, the input, and the limit of the parts."""
@@ -52,7 +51,12 @@ class Leases:
         self.deleted = 0
 
     async def get(
-        self, path: str, _query: Query = (), _deadline: float = 0, _accept: str = JSON
+        self,
+        path: str,
+        _query: Query = (),
+        _deadline: float = 0,
+        _accept: str = JSON,
+        _bytes_max: int = 0,
     ) -> bytes:
         return self._pages[path.rpartition("/")[2]]
 
@@ -74,11 +78,11 @@ def _sweeping(part: str) -> Build:
         leases = [_lease(each, part) for each in range(1 if part == "RayClusters" else number)]
         store = LeaseStore(cast("Api", Leases(leases, rayclusters)), "system")
 
-        def sweep() -> None:
+        async def sweep() -> None:
             for _ in range(2):  # the second sweep deletes what neither can decode
-                at_once(store.clean_up())
+                await store.clean_up()
 
-        return sweep
+        return lambda: asyncio.run(sweep())
 
     return build
 

@@ -386,20 +386,34 @@ class _OutlineAnnotations(Struct, frozen=True, omit_defaults=True):
     shard_count: str = field(default="", name=names.ANNOTATION_SHARD_COUNT)
 
 
-class _OutlineMeta(Struct, rename="camel", frozen=True, omit_defaults=True):
+class OutlineMeta(Struct, rename="camel", frozen=True, omit_defaults=True):
+    """The metadata of any object that is read however large it is."""
+
     name: str = ""
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
+
+
+class Outline(Struct, frozen=True):
+    """The fields of an object that are read however large it is."""
+
+    def values(self) -> dict[str, Any]:
+        """Return them as in JSON."""
+        values: dict[str, Any] = msgspec.to_builtins(self)
+        return values
+
+
+class _RayClusterOutlineMeta(OutlineMeta, rename="camel", frozen=True, omit_defaults=True):
     labels: _OutlineLabels | None = None
     annotations: _OutlineAnnotations | None = None
 
 
-class RayClusterOutline(Struct, frozen=True):
+class RayClusterOutline(Outline, frozen=True):
     """The fields of a RayCluster that are read however large it is: its identity, its exemption,
     and its shard index, which no other RayCluster may get.
     """
 
-    metadata: _OutlineMeta
+    metadata: _RayClusterOutlineMeta

@@ -244,9 +244,8 @@ def decode_event(codec: Codec[T], line: bytes) -> Event[T] | Event[Stub]:
     event: Event[T] | Event[Stub]
     try:
         try:
-            event = codec.events.decode(line) if len(line) <= codec.limit else codec.outlined(line)
-        # The version of an event counts even if its object cannot be decoded: the watch goes on
-        # from it.
+            is_small = len(line) <= codec.limit
+            event = codec.events.decode(line) if is_small else codec.large_event(line)
         except msgspec.ValidationError:
             event = _stubs.decode(line)
         if event.type == "ERROR":

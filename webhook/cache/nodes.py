@@ -20,7 +20,8 @@ _SECONDS: Final = 1.0
 _log: Final = logging.getLogger("webhook.cache")
 
 
-_CODEC: Final = Codec(Bare)
+_CODEC: Final = Codec(Bare, limit=384 * 1024)
+"""Annotations of an object have up to 256 KiB."""
 
 
 class _Kept(Struct, frozen=True, gc=False):

@@ -36,6 +36,8 @@ TEXT_MAX: Final = 16_384
 """Amounts of an object, and characters of their names and values and of its scopes; an object with
 more is not stored.
 """
+_BYTES_MAX: Final = 256 * 1024
+"""Of an object that is read; a change to a larger one is ignored."""
 
 
 class _Stored(Struct, Generic[V], frozen=True):
@@ -145,7 +147,7 @@ def _watch(
         return _Stored(value.metadata.namespace or "", tuple(read(value)))
 
     path = path_of("/api/v1", namespace, plural)
-    resource = Resource(plural, namespace, path, Codec(kind))
+    resource = Resource(plural, namespace, path, Codec(kind, limit=_BYTES_MAX))
     store: Store[T, str, _Stored[V]] = Store(
         objects,
         keep,

@@ -14,7 +14,12 @@ from webhook.cache.store import Store
 from webhook.groups.group_config import ClusterIndex, RayClusterConfig, facts_of
 from webhook.groups.identity import GroupKey
 from webhook.groups.identity_index import Member, Membership
-from webhook.groups.identity_labels import WorkerPod, member_of
+from webhook.groups.identity_labels import (
+    WORKER_POD_BYTES_MAX,
+    WorkerPod,
+    WorkerPodOutline,
+    member_of,
+)
 from webhook.kubeclient.wire import Codec, Resource, path_of
 
 _log: Final = logging.getLogger("webhook.cache")
@@ -24,7 +29,7 @@ Name = tuple[str, str]
 """Namespace and name of a RayCluster."""
 
 
-CODEC: Final = Codec(WorkerPod)
+CODEC: Final = Codec(WorkerPod, WorkerPodOutline, WORKER_POD_BYTES_MAX)
 _RAYCLUSTERS: Final = Codec(RayCluster, RayClusterOutline, RAYCLUSTER_BYTES_MAX)
 
 

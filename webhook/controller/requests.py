@@ -2,11 +2,10 @@
 
 import logging
 from datetime import UTC, datetime
-from functools import cache
 from typing import Final, TypeVar
 
 from webhook.api.failures import UNEXPECTED
-from webhook.kubeclient.client import SECONDS, Api, Query
+from webhook.kubeclient.client import Api, Query
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.wire import Codec, Resource, Watched, read_list
 
@@ -19,13 +18,13 @@ REFUSED: Final = frozenset({"forbidden", "invalid", "status"})
 OWN: Final = OVERTAKEN | REFUSED | {UNEXPECTED}
 """Failures of one RayCluster, unrelated to others; all other ones are those of the API server."""
 _log: Final = logging.getLogger("webhook.controller")
-_codec: Final = cache(Codec)
+_LIST_SECONDS: Final = 30.0
+"""Deadline of a whole list."""
 
 
-async def list_all(api: Api, path: str, selection: Query, kind: type[T]) -> list[T]:
+async def list_all(api: Api, path: str, selection: Query, codec: Codec[T]) -> list[T]:
     """Return all objects of a list. Raises ApiError."""
-    resource = Resource("", "", path, _codec(kind), selection)
-    return (await read_list(api, resource, SECONDS))[0]
+    return (await read_list(api, Resource("", "", path, codec, selection), _LIST_SECONDS))[0]
 
 
 def timestamp(seconds: float) -> str:

@@ -4,14 +4,14 @@ import re
 from collections.abc import Callable
 from functools import partial
 from sys import intern
-from typing import Final
+from typing import Any, Final
 
 import msgspec
-from msgspec import Raw, Struct, field
+from msgspec import Raw, Struct, field, structs
 
 from webhook.api import names
 from webhook.api.formats import LABEL_VALUE, read_mark, shorten
-from webhook.api.objects import ObjectMeta, Pod, PodSpec, Strings
+from webhook.api.objects import ObjectMeta, Outline, OutlineMeta, Pod, PodSpec, Strings
 from webhook.api.review import INVALID, REQUIRED, Cause, Denied
 from webhook.groups.google_labels import read_legacy_identity
 from webhook.groups.identity import MAX_HOSTS, MAX_REPLICAS, GroupKey, HostIdentity
@@ -28,6 +28,9 @@ class _Condition(Struct, frozen=True, gc=False):
     status: str = ""
 
 
+_READY: Final = _Condition("Ready", "True")
+
+
 class WorkerStatus(Struct, frozen=True, gc=False):
     """The fields of the status of a worker pod that are read."""
 
@@ -36,10 +39,7 @@ class WorkerStatus(Struct, frozen=True, gc=False):
     @property
     def ready(self) -> bool:
         """Return whether the pod has the condition Ready."""
-        return any(
-            condition.type == "Ready" and condition.status == "True"
-            for condition in self.conditions or ()
-        )
+        return _READY in (self.conditions or ())
 
 
 class WorkerPod(Struct, frozen=True, gc=False):
@@ -48,6 +48,51 @@ class WorkerPod(Struct, frozen=True, gc=False):
     metadata: ObjectMeta = field(default_factory=ObjectMeta)
     spec: Raw = field(default_factory=Raw)
     status: WorkerStatus | None = None
+
+
+WORKER_POD_BYTES_MAX: Final = 128 * 1024
+"""Of a worker pod that is read whole. Those of Ray have 10 KiB."""
+
+
+class _OutlineLabels(Struct, frozen=True, omit_defaults=True):
+    cluster: str | None = field(default=None, name=names.LABEL_CLUSTER)
+    group: str | None = field(default=None, name=names.LABEL_GROUP)
+    replica_index: str | None = field(default=None, name=names.LABEL_REPLICA_INDEX)
+    replica_name: str | None = field(default=None, name=names.LABEL_REPLICA_NAME)
+    host_index: str | None = field(default=None, name=names.LABEL_HOST_INDEX)
+    mark: str | None = field(default=None, name=names.LABEL_MARKED_FOR_DELETION)
+
+
+class _OutlineAnnotations(Struct, frozen=True, omit_defaults=True):
+    holder: str | None = field(default=None, name=names.ANNOTATION_HOLDER)
+
+
+class _OutlineOwner(Struct, frozen=True):
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+
+
+class _WorkerPodOutlineMeta(OutlineMeta, rename="camel", frozen=True, omit_defaults=True):
+    labels: _OutlineLabels | None = None
+    annotations: _OutlineAnnotations | None = None
+    owner_references: list[_OutlineOwner] | None = None
+
+
+class WorkerPodOutline(Outline, frozen=True):
+    """The fields of a worker pod that are read however large it is: its identity. The variables of
+    the previous webhook are not among them.
+    """
+
+    metadata: _WorkerPodOutlineMeta
+    status: WorkerStatus | None = None
+
+    def values(self) -> dict[str, Any]:
+        meta = self.metadata
+        owners = [owner for owner in meta.owner_references or () if owner.controller]
+        status = WorkerStatus((_READY,)) if self.status and self.status.ready else None
+        meta = structs.replace(meta, owner_references=owners)
+        return Outline.values(WorkerPodOutline(meta, status))
 
 
 def member_of(

@@ -34,11 +34,11 @@ T = TypeVar("T")
 SECONDS: Final = 10.0
 """Deadline of a request that no review depends on."""
 BODY_BYTES: Final = 1 << 26
-"""Limit of the body of a response, after decompression. A page that exceeds it is read
-again in smaller pages.
-"""
+"""Limit of the body of a response, after decompression. Pages of lists have a smaller one."""
 LINE_BYTES: Final = 1 << 24
-"""Limit of a line of a stream. etcd stores objects of up to 1.5 MiB."""
+"""Limit of a line of a stream, and of a page of one object. etcd stores objects of up to 1.5 MiB,
+of which the JSON may be several times as large.
+"""
 
 _CHUNK_BYTES: Final = 1 << 16
 """Bytes of a body that are handled at once, which delays reviews."""
@@ -116,10 +116,16 @@ class Api:
             await session.close()
 
     async def get(
-        self, path: str, query: Query = (), deadline: float = SECONDS, accept: str = JSON
+        self,
+        path: str,
+        query: Query = (),
+        deadline: float = SECONDS,
+        accept: str = JSON,
+        bytes_max: int = BODY_BYTES,
     ) -> bytes:
         """Return the body of a successful GET, within `deadline` seconds."""
-        return await self._answer("GET", _target(path, query), deadline, {"Accept": accept})
+        target, headers = _target(path, query), {"Accept": accept}
+        return await self._answer("GET", target, deadline, headers, bytes_max=bytes_max)
 
     async def read(
         self, path: str, kind: type[T], deadline: float = SECONDS, accept: str = JSON
@@ -195,13 +201,14 @@ class Api:
         deadline: float,
         headers: Mapping[str, str] = {},
         content: object = None,
+        bytes_max: int = BODY_BYTES,
     ) -> bytes:
         with _errors(f"within {deadline:g} s"):
             async with (
                 self.timeout(deadline),
                 await self._open(method, target, deadline, headers, content) as response,
             ):
-                return await _content(response)
+                return await _content(response, bytes_max)
 
     async def _open(
         self,
@@ -238,7 +245,7 @@ class Api:
             if response.status in _SUCCESSES:
                 return response
             async with response:
-                refusal = _refusal(response, await _content(response))
+                refusal = _refusal(response, await _content(response, BODY_BYTES))
             pause = _THROTTLED_SECONDS if refusal.retry_after is None else refusal.retry_after
             if refusal.reason == "unauthorized" and not renewed:
                 renewed = True
@@ -276,13 +283,13 @@ async def _once(
         raise aiohttp.ClientConnectionError(str(error)) from error
 
 
-async def _content(response: aiohttp.ClientResponse) -> bytes:
+async def _content(response: aiohttp.ClientResponse, bytes_max: int) -> bytes:
     parts, size = list[bytes](), 0
     async for part in response.content.iter_chunked(_CHUNK_BYTES):
         parts.append(part)
         size += len(part)
-        if size > BODY_BYTES:
-            message = f"the API server's response is larger than {BODY_BYTES >> 20} MiB"
+        if size > bytes_max:
+            message = f"the API server's response is larger than {bytes_max >> 20} MiB"
             raise ApiError("large", message)
         await asyncio.sleep(0)  # reads of buffered data never suspend
     return b"".join(parts)

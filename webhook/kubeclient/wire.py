@@ -1,14 +1,17 @@
 """Lists of any resource, and the decoders of their pages and of the events of a watch."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Iterator
 from typing import Any, Final, Generic, Protocol, TypeVar
 from urllib.parse import quote
 
 import msgspec
-from msgspec import Raw, Struct, field
+from msgspec import Raw, Struct, field, structs
 
+from webhook.api.objects import Outline
 from webhook.kubeclient.client import JSON, LINE_BYTES, LIST_METADATA, UNREADABLE, Api, Query
 from webhook.kubeclient.errors import ApiError
+from webhook.kubeclient.timeouts import PAGE_ITEMS
 
 
 class Versioned(Protocol):
@@ -34,7 +37,14 @@ class Watched(Protocol):
 T = TypeVar("T", bound=Watched)
 K = TypeVar("K")
 
-_PAGE_ITEMS: Final = 500
+PAGE_BYTES: Final = 1 << 21
+"""Limit of a page of several objects, which is split into objects in one call of 4 ms. Objects of
+the API server have up to 1.5 MiB.
+"""
+PORTION_BYTES: Final = 1 << 16
+"""Objects of a page that are decoded and handled at once. Reviews wait for them."""
+LIST_BYTES_MAX: Final = 1 << 27
+"""Limit of a list whose objects are returned together: 10,000 pods of 12 KiB."""
 
 
 class ListMeta(Struct, rename="camel"):
@@ -43,7 +53,8 @@ class ListMeta(Struct, rename="camel"):
     resource_version: str = ""
     token: str | None = field(default=None, name="continue")
     unreadable: list[str] = []
-    """The uids of items that were omitted, because they could not be decoded."""
+    """The uids of items of a portion that were omitted, because they could not be decoded."""
+    portion_bytes: int = 0
 
 
 class Page(Struct, Generic[K]):
@@ -73,74 +84,74 @@ class Stub(Struct):
 
 _raw_pages: Final = msgspec.json.Decoder(Page[Raw])
 _stubs: Final = msgspec.json.Decoder(Stub)
+_OBJECT: Final = b'"object":'
+"""Before the object of an event, which is its last field."""
 
 
 class Codec(Generic[T]):
-    """Decodes the pages of a resource; `events` decodes an event of its watch. Of an object of more
+    """Decodes the objects of pages, and with `events` an event of a watch. Of an object of more
     than `limit` bytes, only the fields of its `outline` are decoded, and its size becomes
-    `unread_bytes`.
+    `unread_bytes`; without an outline, it counts as one that cannot be decoded.
     """
 
     def __init__(
-        self, kind: type[T], outline: type[Struct] = Struct, limit: int = LINE_BYTES
+        self, kind: type[T], outline: type[Outline] | None = None, limit: int = LINE_BYTES
     ) -> None:
         # mypy does not allow a variable as a type; msgspec does.
-        page: type[Page[T]] = Page[kind]  # type: ignore[valid-type]
         event: type[Event[T]] = Event[kind]  # type: ignore[valid-type]
-        outlined: type[Event[Any]] = Event[outline]  # type: ignore[valid-type]
+        outlined: type[Event[Any]] = Event[outline or Stub]  # type: ignore[assignment, misc]
         self.limit = limit
         self._kind = kind
         self._item = msgspec.json.Decoder(kind)
-        self._page = msgspec.json.Decoder(page)
         self.events = msgspec.json.Decoder(event)
-        self._outline = msgspec.json.Decoder(outline)
+        self._outline = msgspec.json.Decoder[Any](outline or Stub)
         self._outlined_event = msgspec.json.Decoder(outlined)
 
-    def outlined(self, line: bytes) -> Event[T]:
-        """Return an event with an outline. Raises an error of UNREADABLE."""
+    def large_event(self, line: bytes) -> Event[Any]:
+        """Return an event whose line has more than `limit` bytes. Raises an error of UNREADABLE."""
+        size = len(line) - line.find(_OBJECT) - len(_OBJECT) - 1
+        if size <= self.limit:
+            return self.events.decode(line)
         event = self._outlined_event.decode(line)
-        return Event(event.type, self._with_size(event.object, len(line)))
+        return Event(event.type, self._complete(event.object, size))
 
-    def page(self, body: bytes) -> tuple[ListMeta, list[T]]:
-        """Return a page, without the objects that cannot be decoded. Raises ApiError."""
+    def portions(self, body: bytes) -> Iterator[tuple[ListMeta, list[T]]]:
+        """Yield the objects of a page, PORTION_BYTES at a time, without those that cannot be
+        decoded. Raises ApiError.
+        """
         try:
-            if len(body) > self.limit:
-                return self._decode_readable_items(body)
-            try:
-                page = self._page.decode(body)
-            # One object of a wrong type must not hide all others of its page.
-            except msgspec.ValidationError:
-                return self._decode_readable_items(body)
+            page = _raw_pages.decode(body)
+            meta, items = page.metadata, list[T]()
+            for raw in page.items or ():
+                if meta.portion_bytes >= PORTION_BYTES:
+                    yield meta, items
+                    meta, items = structs.replace(meta, unreadable=[], portion_bytes=0), []
+                item = self._decode_item(raw)
+                if isinstance(item, Stub):
+                    meta.unreadable.append(item.metadata.uid)
+                else:
+                    items.append(item)
+                meta.portion_bytes += len(memoryview(raw))
         except UNREADABLE as error:
             raise build_decode_error("list", body) from error
-        return page.metadata, page.items or []
+        yield meta, items
 
-    def _decode_readable_items(self, body: bytes) -> tuple[ListMeta, list[T]]:
-        page, items = _raw_pages.decode(body), list[T]()
-        for raw in page.items or ():
-            try:
-                items.append(self._decode_item(raw))
-            except msgspec.ValidationError:
-                page.metadata.unreadable.append(_uid_of(raw))
-        return page.metadata, items
-
-    def _decode_item(self, raw: Raw) -> T:
+    def _decode_item(self, raw: Raw) -> T | Stub:
         size = len(memoryview(raw))
-        if size <= self.limit:
-            return self._item.decode(raw)
-        return self._with_size(self._outline.decode(raw), size)
+        try:
+            if size <= self.limit:
+                return self._item.decode(raw)
+            return self._complete(self._outline.decode(raw), size)
+        except msgspec.ValidationError:
+            try:
+                return _stubs.decode(raw)
+            except msgspec.ValidationError:
+                return Stub()
 
-    def _with_size(self, outline: Struct, size: int) -> T:
-        read = msgspec.to_builtins(outline)
-        return msgspec.convert({**read, "unread_bytes": size}, self._kind)
-
-
-def _uid_of(raw: Raw) -> str:
-    """Return the uid of an object that cannot be decoded; empty if it has none."""
-    try:
-        return _stubs.decode(raw).metadata.uid
-    except msgspec.ValidationError:
-        return ""
+    def _complete(self, outline: Outline | Stub, size: int) -> T | Stub:
+        if isinstance(outline, Stub):
+            return outline
+        return msgspec.convert({**outline.values(), "unread_bytes": size}, self._kind)
 
 
 class Resource(Struct, Generic[T], frozen=True):
@@ -172,25 +183,27 @@ PAGES_MAX: Final = 10_000
 
 
 async def pages(
-    api: Api, resource: Resource[T], deadline: float, limit: int = _PAGE_ITEMS
+    api: Api, resource: Resource[T], deadline: float, limit: int = PAGE_ITEMS
 ) -> AsyncIterator[tuple[ListMeta, list[T]]]:
-    """Yield the pages of a list, each of up to `limit` objects. After a page that is too large, the
-    next ones have half as many objects. Raises ApiError, also for a list of more than PAGES_MAX
-    pages.
+    """Yield the objects of a list in portions, from pages of up to `limit` objects. After a page
+    that is too large, the next ones have half as many. Between two portions, other tasks run.
+    Raises ApiError, also for a list of more than PAGES_MAX pages.
     """
     continuation: Query = ()
+    accept = LIST_METADATA if resource.metadata_only else JSON
     for _ in range(PAGES_MAX):
         query = [*resource.query, ("limit", str(limit)), *continuation]
         try:
-            accept = LIST_METADATA if resource.metadata_only else JSON
-            body = await api.get(resource.path, query, deadline, accept)
+            bytes_max = PAGE_BYTES if limit > 1 else LINE_BYTES
+            body = await api.get(resource.path, query, deadline, accept, bytes_max)
         except ApiError as error:
             if error.reason != "large" or limit == 1:
                 raise
             limit //= 2
             continue
-        meta, items = resource.codec.page(body)
-        yield meta, items
+        for meta, items in resource.codec.portions(body):
+            yield meta, items
+            await asyncio.sleep(0)
         if not meta.token:
             return
         continuation = [("continue", meta.token)]
@@ -200,17 +213,25 @@ async def pages(
 async def read_list(
     api: Api, resource: Resource[T], deadline: float, *, partial: bool = False
 ) -> tuple[list[T], str]:
-    """Return the objects of a list, and its resourceVersion. Raises ApiError; without `partial`,
-    also for an object that cannot be decoded, which is omitted otherwise.
+    """Return the objects of a list, read within `deadline` seconds, and its resourceVersion. Raises
+    ApiError, also for a list of more than LIST_BYTES_MAX; without `partial`, also for an object
+    that cannot be decoded, which is omitted otherwise.
     """
     objects: list[T] = []
-    version = ""
-    async for meta, items in pages(api, resource, deadline):
-        if not partial:
-            check_complete(meta)
-        # All pages of a list are of the version of the first.
-        version = version or meta.resource_version
-        objects += items
+    version, size = "", 0
+    try:
+        async with api.timeout(deadline):
+            async for meta, items in pages(api, resource, deadline):
+                if not partial:
+                    check_complete(meta)
+                version = version or meta.resource_version
+                objects += items
+                size += meta.portion_bytes
+                if size > LIST_BYTES_MAX:
+                    message = f"a list has more than {LIST_BYTES_MAX >> 20} MiB"
+                    raise ApiError("large", message)
+    except TimeoutError as error:
+        raise ApiError("timeout", f"a list is not complete after {deadline:g} s") from error
     return objects, version
 
 

@@ -1,20 +1,29 @@
-"""RayClusters that are too large to be read: only an outline is decoded, whatever they contain."""
+"""Objects that are too large to be read, of which only an outline is decoded, whatever they have,
+and lists of many objects, of which a part is decoded at a time.
+"""
 
+import asyncio
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from tests.builders import Object
+from tests.builders import Object, a_pod, items_of
 from tests.harness.objects import a_raycluster
 from tests.harness.work import lines
 from webhook.api import names
 from webhook.api.objects import RAYCLUSTER_BYTES_MAX, RayCluster
 from webhook.cache.cluster_cache import RAYCLUSTERS
 from webhook.cache.informer import decode_event
-from webhook.cache.serve_stores import RayClusterStore, rayclusters_in
+from webhook.cache.serve_stores import PodStore, RayClusterStore, pods_in, rayclusters_in
 from webhook.groups.group_config import ClusterIndex, RayClusterConfig, facts_of
-from webhook.kubeclient.wire import Codec
+from webhook.groups.identity import HostIdentity
+from webhook.groups.identity_index import Membership
+from webhook.groups.identity_labels import WORKER_POD_BYTES_MAX
+from webhook.kubeclient import wire
+from webhook.kubeclient.client import Api, Query
+from webhook.kubeclient.errors import ApiError
+from webhook.kubeclient.wire import PAGE_BYTES, PORTION_BYTES, Codec, pages, read_list
 
 AnyCodec = Codec[Any]
 CODECS: list[AnyCodec] = [rayclusters_in("default").codec, RAYCLUSTERS.codec]
@@ -56,7 +65,7 @@ def test_a_large_raycluster_is_read_without_its_groups(codec: AnyCodec, document
     line = _line(document)
     assert len(line) > RAYCLUSTER_BYTES_MAX
     page = {"metadata": {"resourceVersion": "5"}, "items": [a_raycluster(), document]}
-    _, (small, listed) = codec.page(json.dumps(page).encode())
+    small, listed = items_of(codec, page)
     assert small.groups
     assert not small.unread_bytes
     for found in (_decoded(codec, line), listed):
@@ -89,3 +98,133 @@ def test_a_raycluster_that_becomes_large_replaces_its_previous_configuration() -
     before, large, after = (put(_raycluster(number)) for number in (1, 12_000, 2))
     found = [(len(each.groups), each.unread_bytes > 0) for each in (before, large, after) if each]
     assert found == [(1, False), (0, True), (2, False)]
+
+
+def _of_size(size: int) -> Object:
+    document = _raycluster(1)
+    document["metadata"]["annotations"]["x"] = ""
+    missing = size - len(_compact(document))
+    document["metadata"]["annotations"]["x"] = "x" * missing
+    return document
+
+
+def _compact(document: object) -> bytes:
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
+@pytest.mark.parametrize("kind", ["ADDED", "MODIFIED", "DELETED"])
+@pytest.mark.parametrize("excess", [0, 1])
+def test_the_bound_is_the_same_in_a_list_and_in_a_watch(kind: str, excess: int) -> None:
+    document, codec = _of_size(RAYCLUSTER_BYTES_MAX + excess), CODECS[0]
+    watched = _decoded(codec, _compact({"type": kind, "object": document}))
+    page = _compact({"metadata": {}, "items": [document]})
+    [(_, [listed])] = codec.portions(page)
+    assert watched == listed
+    assert watched.unread_bytes == (RAYCLUSTER_BYTES_MAX + excess) * excess
+
+
+def _large_pod(part: str) -> Object:
+    pod = a_pod().of("c").worker("g").identity(1, 2, "g-abcde").build()
+    meta, number = pod["metadata"], WORKER_POD_BYTES_MAX // 4
+    meta |= {"uid": "u", "resourceVersion": "7", "namespace": "default"}
+    if part == "labels":
+        meta["labels"] |= {f"k{each}": "x" for each in range(number)}
+    elif part == "owners":
+        meta["ownerReferences"] += [{"name": "o", "uid": "o"} for _ in range(number)]
+    else:
+        pod["spec"]["args"] = ["x"] * number
+    ready = [{"type": "Ready", "status": "True"}]
+    return {**pod, "status": {"conditions": [{"type": "x"}] * 100 + ready}}
+
+
+@pytest.mark.parametrize("part", ["labels", "owners", "spec"])
+def test_a_large_worker_pod_keeps_its_identity(part: str) -> None:
+    members, document = Membership(), _large_pod(part)
+    codec = pods_in("").codec
+    line = _line(document)
+    assert len(line) > WORKER_POD_BYTES_MAX
+    pod: Any = decode_event(codec, line).object
+    assert len(pod.metadata.labels) < 10
+    assert len(pod.metadata.owner_references) == 1
+    PodStore(members).put(pod)
+    [(_, member)] = members.items()
+    assert member.identity == HostIdentity(1, 2, "g-abcde")
+    assert member.ready
+
+
+class Pages:
+    """An API server with a list of objects; `asked` has the numbers of objects of its pages, and
+    `pause` is the time before each in seconds.
+    """
+
+    def __init__(self, items: list[Object]) -> None:
+        self.items, self.asked = items, list[int]()
+        self.timeout = asyncio.timeout
+        self.pause = 0.0
+
+    async def get(
+        self, _path: str, query: Query, _deadline: float, _accept: str, bytes_max: int
+    ) -> bytes:
+        await asyncio.sleep(self.pause)
+        asked = dict(query)
+        start, number = int(asked.get("continue", 0)), int(asked["limit"])
+        self.asked.append(number)
+        end = start + number
+        meta = {"resourceVersion": "9", "continue": str(end) if end < len(self.items) else ""}
+        body = _compact({"metadata": meta, "items": self.items[start:end]})
+        if len(body) > bytes_max:
+            raise ApiError("large", "it is larger")
+        return body
+
+
+def _api(items: list[Object]) -> tuple[Api, Pages]:
+    server = Pages(items)
+    return cast("Api", server), server
+
+
+async def test_a_page_of_many_rayclusters_is_decoded_in_portions_between_other_tasks() -> None:
+    size = RAYCLUSTER_BYTES_MAX // 6
+    api, server = _api([_of_size(size) for _ in range(100)])
+    turns, portions = 0, 0
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(other())
+    async for meta, items in pages(api, rayclusters_in(""), 5.0):
+        portions += 1
+        assert meta.portion_bytes < PORTION_BYTES + size
+        assert len(items) * size < PORTION_BYTES + size
+    task.cancel()
+    assert portions == 100
+    assert turns >= portions - 1
+    assert server.asked[0] * size > PAGE_BYTES >= server.asked[-1] * size
+
+
+async def test_one_object_may_be_larger_than_a_page_of_several() -> None:
+    api, _ = _api([_of_size(PAGE_BYTES + 1000), _of_size(5000)])
+    found, _ = await read_list(api, rayclusters_in(""), 5.0)
+    assert [each.unread_bytes > 0 for each in found] == [True, False]
+
+
+async def test_a_list_that_is_returned_at_once_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "LIST_BYTES_MAX", 100_000)
+    for number, large in ((9, False), (11, True)):
+        api, _ = _api([_of_size(10_000) for _ in range(number)])
+        reading = read_list(api, rayclusters_in(""), 5.0)
+        if large:
+            with pytest.raises(ApiError, match="more than 0 MiB"):
+                await reading
+        else:
+            assert len((await reading)[0]) == number
+
+
+async def test_a_list_of_slow_pages_ends_with_its_deadline() -> None:
+    api, server = _api([_of_size(2000) for _ in range(300)])
+
+    server.pause = 0.03
+    with pytest.raises(ApiError, match="not complete after"):
+        await read_list(api, rayclusters_in(""), 0.05)

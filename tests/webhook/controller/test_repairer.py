@@ -67,6 +67,7 @@ class Server(Api):
         self.before: Callable[[str, str], Awaitable[None]] = nothing
         """Called with the verb and the path of each request."""
         self.versions = 0
+        self.timeout = asyncio.timeout
         self.add_head("head")
         for host in range(HOSTS):
             self.add(f"p{host}", host, ours=ours)
@@ -96,10 +97,15 @@ class Server(Api):
         return pod
 
     async def get(
-        self, path: str, query: Query = (), deadline: float = 0.0, accept: str = ""
+        self,
+        path: str,
+        query: Query = (),
+        deadline: float = 0.0,
+        accept: str = "",
+        bytes_max: int = 0,
     ) -> bytes:
         """Return a list, or the ConfigMap."""
-        del deadline, accept
+        del deadline, accept, bytes_max
         await self.before("get", path)
         if path == RECORDS:
             if self.records is None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.builders import items_of
 from tests.harness.fake_api import Object
 from tests.harness.own_process import alone
 from tests.harness.scenes import NOW, Observed, Scene, llama
@@ -84,14 +85,14 @@ def kept(codec: Codec[Any], objects: Iterator[Object], put: Callable[[Any], None
     """Return how much memory objects take that come in pages, in KiB each."""
     every = list(objects)
     pages = [
-        json.dumps({"metadata": {"resourceVersion": "9"}, "items": every[start : start + PAGE]})
+        {"metadata": {"resourceVersion": "9"}, "items": every[start : start + PAGE]}
         for start in range(0, COUNT, PAGE)
     ]
     gc.collect()
     tracemalloc.start()
     try:
         for page in pages:
-            for item in codec.page(page.encode())[1]:
+            for item in items_of(codec, page):
                 put(item)
             item = None
         gc.collect()
@@ -168,10 +169,9 @@ def test_a_node_of_which_only_annotations_and_heartbeats_change_has_not_changed(
         meta = {**scene.nodes[0]["metadata"], "uid": "u", "resourceVersion": f"{version}"}
         beat = {"type": "Ready", "status": "True", "lastHeartbeatTime": f"{version}"}
         node = {"status": {"conditions": [beat, {"type": text}]}}
-        page = json.dumps(
-            {"metadata": {}, "items": [node | {"metadata": meta | {"annotations": {"a": text}}}]}
-        )
-        object_cache.nodes.put("u", NODES.page(page.encode())[1][0])
+        listed = node | {"metadata": meta | {"annotations": {"a": text}}}
+        page = {"metadata": {}, "items": [listed]}
+        object_cache.nodes.put("u", items_of(NODES, page)[0])
         assert object_cache.take_changed() == ({"uid-of-llama"} if version == 0 else set())
 
 
@@ -179,7 +179,7 @@ def test_a_node_of_which_only_annotations_and_heartbeats_change_has_not_changed(
 def test_what_is_kept_of_a_pod_is_equal_to_it(scene: Scene) -> None:
     object_cache = ObjectCache()
     for pod in scene.pods.values():
-        given = PODS.codec.page(json.dumps({"metadata": {}, "items": [pod]}).encode())[1][0]
+        given = items_of(PODS.codec, {"metadata": {}, "items": [pod]})[0]
         object_cache.pods.put(given.metadata.uid or "", given)
         assert isinstance(given, LivePod)
         assert object_cache.pods.get(pod["metadata"]["uid"]) == given

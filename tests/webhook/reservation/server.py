@@ -201,9 +201,14 @@ class ServerApi(Api):
         raise NotImplementedError
 
     async def get(
-        self, path: str, query: Query = (), deadline: float = 0.0, accept: str = ""
+        self,
+        path: str,
+        query: Query = (),
+        deadline: float = 0.0,
+        accept: str = "",
+        bytes_max: int = 0,
     ) -> bytes:
-        del accept
+        del accept, bytes_max
         return await self.ask(lambda server: server.get(path, dict(query)), deadline)
 
     async def create(

@@ -7,12 +7,12 @@ from typing import Final
 from urllib.parse import quote
 
 from webhook.api import names
+from webhook.cache.cluster_cache import PODS
 from webhook.controller.podgroups.lifecycle import Action, Create, Delete
 from webhook.controller.podgroups.podgroup_api import POD_GROUPS, Body, metadata
 from webhook.controller.podgroups.podgroup_reconciler import Subject
 from webhook.controller.podgroups.podgroup_store import PodGroupStore
 from webhook.controller.requests import list_all
-from webhook.diagnostics.live_objects import LivePod
 from webhook.groups.annotations import CLUSTER, WORKER_GROUP
 from webhook.groups.compute_domains import domain_name
 from webhook.groups.group_config import RayClusterConfig
@@ -45,7 +45,7 @@ class DomainStore(PodGroupStore):
             return actions
         path = f"/api/v1/namespaces/{quote(facts.namespace)}/pods"
         selection = [("labelSelector", f"{names.LABEL_CLUSTER}={facts.name}")]
-        pods = await list_all(self._api, path, selection, LivePod)
+        pods = await list_all(self._api, path, selection, PODS.codec)
         used = {
             claim.resource_claim_template_name
             for pod in pods

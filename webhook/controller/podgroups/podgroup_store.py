@@ -7,6 +7,7 @@ from typing import Final
 from urllib.parse import quote
 
 from webhook.api import names
+from webhook.api.objects import Bare
 from webhook.controller.podgroups.lifecycle import (
     Action,
     Actual,
@@ -33,7 +34,7 @@ from webhook.controller.work_queue import Key
 from webhook.groups.group_config import RayClusterConfig
 from webhook.groups.pod_groups import Workload
 from webhook.kubeclient.client import Api, decode_response
-from webhook.kubeclient.wire import Stub, path_of
+from webhook.kubeclient.wire import Codec, path_of
 
 Named = tuple[str, str]
 """Resource and name of an object."""
@@ -42,6 +43,8 @@ Selector = tuple[str, str]
 """A selector parameter of a list request."""
 
 _CONSTRAINTS: Final = "schedulingConstraints"
+_BARE: Final = Codec(Bare)
+_OBJECTS: Final = Codec(ReadObject)
 _log: Final = logging.getLogger("webhook.controller")
 
 
@@ -90,7 +93,7 @@ class PodGroupStore:
             f"{names.LABEL_CLUSTER}={facts.name},{names.LABEL_NODE_TYPE}={names.NODE_TYPE_HEAD}"
         )
         path = f"/api/v1/namespaces/{quote(facts.namespace)}/pods"
-        return bool(await list_all(self._api, path, [("labelSelector", selector)], Stub))
+        return bool(await list_all(self._api, path, [("labelSelector", selector)], _BARE))
 
     async def possible(self, facts: RayClusterConfig, actions: list[Action]) -> list[Action]:
         del facts
@@ -122,7 +125,7 @@ class PodGroupStore:
             _log.warning(message, facts.namespace, name)
 
     async def _list(self, resource: str, namespace: str, selector: Selector) -> list[ReadObject]:
-        return await list_all(self._api, self.path(resource, namespace), [selector], ReadObject)
+        return await list_all(self._api, self.path(resource, namespace), [selector], _OBJECTS)
 
     def path(self, resource: str, namespace: str) -> str:
         """Return the path of a collection, in all namespaces if none is given."""

@@ -10,11 +10,12 @@ from webhook.api import names
 from webhook.api.formats import mark, pointer, read_mark
 from webhook.api.objects import Container
 from webhook.api.review import Denied
+from webhook.cache.cluster_cache import PODS, RAYCLUSTERS
 from webhook.controller.repair.plan import DELETE, MARK, Action, Group, Host
 from webhook.controller.repair.repair_records import RepairRecords
 from webhook.controller.requests import list_all
 from webhook.diagnostics.assigned_pods import is_head
-from webhook.diagnostics.live_objects import ContainerStatus, LiveCluster, LivePod
+from webhook.diagnostics.live_objects import ContainerStatus, LivePod
 from webhook.groups.group_config import RayClusterConfig, facts_of
 from webhook.groups.identity import HostIdentity
 from webhook.groups.identity_labels import identity_of
@@ -67,7 +68,7 @@ class RepairStore:
         path = f"/apis/{names.RAY_GROUP}/v1/namespaces/{quote(known.namespace)}/rayclusters"
         # A list needs no other right than the watch of RayClusters has.
         selection = [("fieldSelector", f"metadata.name={known.name}")]
-        clusters = await list_all(self._api, path, selection, LiveCluster)
+        clusters = await list_all(self._api, path, selection, RAYCLUSTERS.codec)
         cluster = next(
             (live_cluster for live_cluster in clusters if live_cluster.metadata.uid == known.uid),
             None,
@@ -78,6 +79,10 @@ class RepairStore:
         if facts.deleting or facts.unmanaged:
             return {}
         pods = await self._pods(known)
+        workers: dict[str, list[LivePod]] = {}
+        for pod in pods:
+            if pod.labels.get(names.LABEL_NODE_TYPE) == names.NODE_TYPE_WORKER:
+                workers.setdefault(pod.labels.get(names.LABEL_GROUP, ""), []).append(pod)
         head = any(is_head(pod) and not pod.leaves and not pod.ended for pod in pods)
         version = f"{cluster.metadata.generation}"
         groups: dict[str, Group] = {}
@@ -88,7 +93,7 @@ class RepairStore:
                     version,
                     hosts,
                     group.desired,
-                    tuple(_hosts_of(pods, name, hosts)),
+                    tuple(_hosts_of(workers.get(name, ()), name, hosts)),
                     head=head,
                     repair=facts.repair,
                     restart=facts.restart,
@@ -116,20 +121,16 @@ class RepairStore:
         path = f"/api/v1/namespaces/{quote(facts.namespace)}/pods"
         return [
             pod
-            for pod in await list_all(self._api, path, [("labelSelector", selector)], LivePod)
+            for pod in await list_all(self._api, path, [("labelSelector", selector)], PODS.codec)
             if pod.controller is not None and pod.controller.uid == facts.uid
         ]
 
 
 def _hosts_of(pods: Sequence[LivePod], group: str, hosts: int) -> Iterator[Host]:
-    """Yield the workers of a group with an identity."""
+    """Yield those with an identity of the workers of a group."""
     for pod in pods:
-        labels = pod.labels
-        worker = labels.get(names.LABEL_NODE_TYPE) == names.NODE_TYPE_WORKER
-        if not worker or labels.get(names.LABEL_GROUP, "") != group:
-            continue
         try:
-            identity = identity_of(group, labels, None, hosts)
+            identity = identity_of(group, pod.labels, None, hosts)
         except Denied:
             continue
         if identity is not None:
