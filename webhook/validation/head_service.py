@@ -17,6 +17,10 @@ _DASHBOARD: Final = "dashboard"
 _DASHBOARD_PORT: Final = 8265
 _SERVE: Final = "serve"
 _SERVE_PORT: Final = 8000
+_HEAD_ONLY: Final = "HeadOnly"
+_DISABLED: Final = "Disabled"
+_EXCLUDES_HEAD: Final = "excludeHeadPodFromServeSvc"
+_LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 _PREFIXES_SINCE: Final = (1, 6)
 """The first release of KubeRay that also serves ports whose names begin with `serve-`."""
 _PORT_MAX: Final = 65535
@@ -47,7 +51,9 @@ def head_port_unnamed(ray_object: RayObject) -> Iterator[Fault]:
     if cluster.owner in _OWNERS and _DASHBOARD not in listed | service_ports:
         yield _build_port_fault(ports, _DASHBOARD, _DASHBOARD_PORT)
     if _needs_serve(ray_object, cluster) and not any(_serves(cluster, name) for name in listed):
-        yield _build_port_fault(ports, _SERVE, _SERVE_PORT)
+        service = ray_object.service
+        port = _read_serve_port(service) if service is not None else None
+        yield _build_port_fault(ports, _SERVE, port or _SERVE_PORT)
 
 
 def head_dashboard_off(cluster: Cluster) -> Iterator[Fault]:
@@ -86,6 +92,66 @@ def head_dashboard_port_mismatch(cluster: Cluster) -> Iterator[Fault]:
         field = place if param or named is None else named / "containerPort"
         problem = f"the dashboard listens on {actual}, but its Service has port {number}"
         yield Fault(field, f"{problem}: make them equal")
+
+
+def serve_port_mismatch(service: Service) -> Iterator[Fault]:
+    """Proxies of Ray Serve that listen on another port than the one that KubeRay checks.
+
+    KubeRay asks the proxy of the head, and those of workers by their readiness probe, at the port
+    with the name `serve` of Ray's container, 8000 without one. If `http_options.port`, 8000 by
+    default, differs, the pods never receive traffic, and the RayService does not become ready.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
+    (`initLivenessAndReadinessProbe`)
+    """
+    actual = _read_serve_port(service)
+    if not actual or service.config.value is None:
+        return
+    head_only = (service.configuration / "proxy_location").text == _HEAD_ONLY
+    cluster = service.cluster
+    for group in (cluster.head,) if head_only else cluster.everyone:
+        container = group.first.field
+        ports = container / "ports"
+        named = next((port for port in ports.entries() if (port / "name").text == _SERVE), None)
+        if group is cluster.head:
+            skipped = ports.size > 0 and named is None  # head-port-unnamed names the port
+        else:
+            skipped = (container / "readinessProbe").given
+        if skipped:
+            continue
+        number = _SERVE_PORT if named is None else (named / "containerPort").number
+        if number and number != actual:
+            field = ports if named is None else named / "containerPort"
+            problem = f"Ray Serve listens on {actual}, but KubeRay checks {number}"
+            advice = f"add containerPort {actual} with the name {_SERVE}"
+            yield Fault(field, f"{problem}: {advice if named is None else 'make them equal'}")
+
+
+def serve_unreachable(service: Service) -> Iterator[Fault]:
+    """Proxies of Ray Serve that no Service reaches.
+
+    The Service for Ray Serve has no endpoints without proxies, without the head where only the head
+    has one, or if proxies listen on the loopback address. The RayService does not become ready.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/rayservice_controller.go
+    (`updateHeadPodServeLabel`)
+    """
+    location = service.configuration / "proxy_location"
+    host = service.configuration / "http_options" / "host"
+    if location.text == _DISABLED:
+        yield Fault(location, f"{_DISABLED}, but KubeRay waits for a proxy: remove it")
+    elif location.text == _HEAD_ONLY and (service.field / _EXCLUDES_HEAD).flag:
+        message = f"{_HEAD_ONLY}, but {_EXCLUDES_HEAD} is true: remove one of the two"
+        yield Fault(location, message)
+    if host.text in _LOOPBACK:
+        yield Fault(host, f"{host.text}, which only the pod itself reaches: write 0.0.0.0")
+
+
+def _read_serve_port(service: Service) -> int | None:
+    """Return the port of Serve's proxies, None if it is not one."""
+    port = service.configuration / "http_options" / "port"
+    number = port.number if port.given else _SERVE_PORT
+    return number if number and 0 < number <= _PORT_MAX else None
 
 
 def _build_port_fault(ports: Field, name: str, number: int) -> Fault:

@@ -286,6 +286,8 @@ SERVICE_RULES: Final = (
     deny(serve_config.serve_application_invalid, by=RAY),
     deny(serve_config.serve_value_invalid, by=RAY),
     warn(serve_config.serve_key_unknown),
+    warn(head_service.serve_port_mismatch),
+    warn(head_service.serve_unreachable),
 )
 CRON_RULES: Final = (
     deny(raycronjob.cron_schedule_invalid, "ValidateRayCronJobSpec"),

@@ -9,6 +9,7 @@ from tests.harness.ray_objects import (
     a_cron_job,
     a_job,
     a_service,
+    findings,
     found,
 )
 from webhook.validation.rule_settings import RuleSettings
@@ -16,6 +17,7 @@ from webhook.validation.rule_settings import RuleSettings
 RULE = "head-port-unnamed"
 PORTS = "headGroupSpec.template.spec.containers[0].ports"
 SERVING = "ray.io/enable-serve-service"
+PORT_NUMBERS = {"dashboard": 8265}
 
 
 def ports(**numbers: int) -> list[Json]:
@@ -57,7 +59,9 @@ def test_a_service_needs_a_port_named_serve(
     names: list[str], kuberay: tuple[int, int] | None, *, fine: bool
 ) -> None:
     settings = RuleSettings(kuberay=kuberay)
-    cluster = with_ports([{"name": name, "containerPort": 8265} for name in names])
+    cluster = with_ports(
+        [{"name": name, "containerPort": PORT_NUMBERS.get(name, 8000)} for name in names]
+    )
     expected = set() if fine else {(RULE, f"spec.rayClusterConfig.{PORTS}")}
     assert found(a_service(cluster), settings) == expected
     alone = set() if fine else {(RULE, f"spec.{PORTS}")}
@@ -96,3 +100,53 @@ def test_the_port_of_the_dashboard(params: dict[str, str], listed: list[Json], a
     expected = {(rule, f"spec.rayClusterSpec.headGroupSpec.{at}")} if at else set()
     assert found(a_job(cluster)) == expected
     assert found(cluster) == set()
+
+
+APPLICATIONS = "applications: [{import_path: 'app:main'}]"
+ON_9000 = f"{{http_options: {{port: 9000}}, {APPLICATIONS}}}"
+
+
+@pytest.mark.parametrize(("options", "head", "worker", "groups"), [
+    ("port: 9000", 9000, 9000, []), ("port: 9000", 9000, None, ["workerGroupSpecs[0]"]),
+    ("port: 9000", 8000, 9000, ["headGroupSpec"]), ("host: 0.0.0.0", None, None, []),
+    ("host: 0.0.0.0", 9000, None, ["headGroupSpec"]), ("port: '9000'", None, None, []),
+])  # fmt: skip
+def test_serve_listens_where_kuberay_checks(
+    options: str, head: int | None, worker: int | None, groups: list[str]
+) -> None:
+    cluster = a_cluster().group()
+    if head is not None:
+        cluster.head_container(ports=ports(dashboard=8265, serve=head))
+    if worker is not None:
+        cluster.container(ports=ports(serve=worker))
+    text = f"{{http_options: {{{options}}}, {APPLICATIONS}}}"
+    listed = findings(a_service(cluster).spec(serveConfigV2=text), "serve-port-mismatch")
+    assert [each.path.split(".")[2] for each in listed] == groups
+
+
+def test_a_port_that_kuberay_does_not_check_is_not_reported() -> None:
+    cluster = a_cluster().head_container(ports=ports(dashboard=8265, serve=9000))
+    cluster.group().container(readinessProbe={"tcpSocket": {"port": 9000}})
+    service = a_service(cluster).spec(serveConfigV2=ON_9000)
+    assert found(service) == set()
+
+
+@pytest.mark.parametrize(("config", "exclude", "path"), [
+    ("proxy_location: Disabled", False, "proxy_location"),
+    ("proxy_location: HeadOnly", True, "proxy_location"), ("proxy_location: HeadOnly", False, ""),
+    ("proxy_location: EveryNode", True, ""), ("http_options: {host: 127.0.0.1}", False, "host"),
+    ("http_options: {host: '::'}", False, ""),
+])  # fmt: skip
+def test_a_service_reaches_the_proxies(config: str, path: str, *, exclude: bool) -> None:
+    service = a_service().spec(
+        serveConfigV2=f"{{{config}, {APPLICATIONS}}}", excludeHeadPodFromServeSvc=exclude
+    )
+    listed = findings(service, "serve-unreachable")
+    assert [each.path.rpartition(".")[2] for each in listed] == ([path] if path else [])
+
+
+def test_a_port_without_a_name_is_that_of_the_configuration() -> None:
+    cluster = a_cluster().head_container(ports=ports(dashboard=8265))
+    service = a_service(cluster).spec(serveConfigV2=ON_9000)
+    (finding,) = findings(service)
+    assert finding.message.endswith("add containerPort 9000 with this name")
