@@ -117,7 +117,8 @@ def _read(file: str) -> Iterator[Manifest | ManifestError]:
     try:
         data = Path(file).read_bytes()
     except OSError as error:
-        raise ManifestError(file, 0, f"{error.strerror or error}: {_ADVICE}") from None
+        advice = _READABLE if isinstance(error, PermissionError) else _ADVICE
+        raise ManifestError(file, 0, f"{error.strerror or error}: {advice}") from None
     chart = _chart_of(file)
     if chart is not None and b"{{" in data:
         message = (

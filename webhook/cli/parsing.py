@@ -6,12 +6,16 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
+from io import TextIOBase
 from pathlib import Path
-from typing import Any, Final, NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TextIO
 
 from webhook.api import names
 from webhook.api.failures import InputError
 from webhook.api.formats import many_lines
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 WRONG: Final = 2
 """The exit status for an invalid command line."""
@@ -32,6 +36,13 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **options: Any) -> None:  # noqa: ANN401 - those of argparse
         options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         super().__init__(**options)
+
+    def _print_message(self, message: str, file: "SupportsWrite[str] | None" = None) -> None:
+        """Write a message at once. Raises OSError, which argparse ignores."""
+        stream = file or sys.stderr
+        stream.write(message)
+        if isinstance(stream, TextIOBase):
+            stream.flush()
 
     def error(self, message: str) -> NoReturn:
         choice, flag = _CHOICE.fullmatch(message), _UNKNOWN.match(message)
@@ -86,7 +97,8 @@ def colourful(stream: TextIO) -> bool:
 
 def refuse(command: str, message: str) -> int:
     """Print why a command cannot run, and return its exit status."""
-    sys.stderr.write(f"ray-webhook {command}: {many_lines(message)}\n")
+    name = " ".join(filter(None, ("ray-webhook", command)))
+    sys.stderr.write(f"{name}: {many_lines(message)}\n")
     return WRONG
 
 

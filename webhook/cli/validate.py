@@ -198,8 +198,14 @@ def _summary(report: Report) -> str:
 
 def _settings(arguments: argparse.Namespace) -> tuple[RuleSettings, list[str]]:
     rules = read_rules(arguments.config or nearest_settings_file())
-    levels = dict(rules.levels) | dict(pair.partition("=")[::2] for pair in arguments.rule)
-    gates, problems = dict(rules.gates), []
+    levels, gates = dict(rules.levels), dict(rules.gates)
+    problems = []
+    for pair in arguments.rule:
+        name, equals, level = pair.partition("=")
+        if equals:
+            levels[name] = level
+        else:
+            problems.append(f"--rule {pair}: write {pair}={OFF}, {pair}={WARN} or {pair}={DENY}")
     for pair in arguments.gate:
         name, _, value = pair.partition("=")
         gates[name] = value.lower() in _ON

@@ -5,6 +5,7 @@ See docs/contributing/decisions/0031-requests-to-the-api-server.md.
 """
 
 import asyncio
+import os
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
@@ -334,7 +335,8 @@ def _failure(error: aiohttp.ClientError | OSError) -> ApiError:
         case aiohttp.ClientHttpProxyError():
             message = f"the proxy answers {error.status} {error.message} to CONNECT"
         case aiohttp.ClientConnectorError():
-            message = f"{error.host}:{error.port}: {message}"
+            number = error.os_error.errno or 0  # negative: of the resolver
+            message = f"{error.host}:{error.port}: {os.strerror(number) if number > 0 else message}"
         case _:
             message = str(error) or type(error).__name__
             return ApiError("disconnected", f"the connection to the API server broke: {message}")

@@ -83,6 +83,19 @@ def _reporting_plugins() -> Iterator[None]:
         raise ConfigException(msg)
 
 
+def _format_problem(error: Exception) -> str:
+    """Return why the package cannot read a kubeconfig."""
+    match error:
+        case TypeError():
+            return "it is not a map of YAML"
+        case UnicodeDecodeError():
+            return "it is not a text file in UTF-8"
+        case OSError():
+            return str(error.strerror or error)
+        case _:
+            return str(error).removeprefix("Invalid kube-config file. ")
+
+
 def namespace_in(path: str, context: str | None) -> str:
     """Return the namespace of a context, of the current one if none is given; empty if it has none.
     Raises ConfigurationError.
@@ -94,10 +107,9 @@ def namespace_in(path: str, context: str | None) -> str:
         namespace = chosen["context"].get("namespace") if chosen is not None else ""
     # The package does not validate the types, or wrap errors of its YAML parser
     except Exception as error:
-        problem = "it is not a map of YAML" if isinstance(error, TypeError) else error
         msg = (
-            f"{path} cannot be read as a kubeconfig: {problem}; name another with --kubeconfig or "
-            "KUBECONFIG"
+            f"{path} cannot be read as a kubeconfig: {_format_problem(error)}; name another with "
+            "--kubeconfig or KUBECONFIG"
         )
         raise ConfigurationError(msg) from error
     if chosen is None:

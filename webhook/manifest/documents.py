@@ -71,7 +71,7 @@ def _decode_utf8(name: str, data: bytes, before: int) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = before + data[: error.start].count(b"\n") + 1
-        raise ManifestError(name, line, "not a text file in UTF-8") from None
+        raise ManifestError(name, line, "not a text file in UTF-8: save it in UTF-8") from None
 
 
 _JSON: Final = re.compile(r"(?:---)?\s*[{\[]")

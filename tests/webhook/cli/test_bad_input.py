@@ -1,5 +1,8 @@
 """Invalid input: the message names the problem and the fix, and the exit status is 2."""
 
+import errno
+import os
+import socket
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -11,6 +14,7 @@ import yaml
 from tests.builders import a_cluster, a_pod
 from tests.harness.running import At, Run, Write
 from tests.harness.scenes import Object, Scene, llama
+from tests.harness.served import kubeconfig
 from webhook.api import names
 from webhook.manifest.kuberay_pods import MOST_PODS
 
@@ -101,6 +105,33 @@ def test_a_file_has_to_be_named(command: str, run: Run) -> None:
     assert "name at least one file" in refused(run, command)
 
 
+def test_a_file_without_permission_says_what_to_change(
+    run: Run, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse_to_read(path: Path) -> bytes:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    file = write(an_object("RayJob", {}))
+    monkeypatch.setattr(Path, "read_bytes", refuse_to_read)  # root may read every file
+    assert f"{file}: Permission denied: make it readable for you" in refused(run, "preview", file)
+
+
+def test_an_api_server_that_does_not_listen_is_named_with_the_reason(
+    run: Run, tmp_path: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    error = refused(run, "status", "--kubeconfig", kubeconfig(tmp_path, port))
+    assert f"127.0.0.1:{port}: Connection refused; is the API server up" in error
+
+
+def test_a_rule_without_a_level_says_what_to_write(run: Run, write: Write) -> None:
+    error = refused(run, "validate", "--rule", "host-port", write(an_object("RayJob", {})))
+    assert error.endswith(
+        "--rule host-port: write host-port=off, host-port=warn or host-port=deny\n"
+    )
+
+
 @pytest.mark.parametrize("name", [None, 5])
 def test_an_object_without_a_name_cannot_be_compared(name: object, run: Run, write: Write) -> None:
     error = refused(run, "diff", write(an_object("RayJob", {}, name=name)))
@@ -119,8 +150,9 @@ def test_a_file_without_ray_objects_is_named(run: Run, write: Write) -> None:
         (b"a: [1", "cannot be read as a kubeconfig: while parsing a flow sequence"),
         (b"", "it is not a map of YAML"),
         (b"text", "it is not a map of YAML"),
-        (b"\xff\xfe\x00", "'utf-8' codec can't decode byte 0xff in position 0"),
-        (None, "Is a directory"),
+        (b"\xff\xfe\x00", "kubeconfig: it is not a text file in UTF-8"),
+        (None, "kubeconfig: Is a directory"),
+        (b"kind: Config", "kubeconfig: Expected key current-context"),
     ],
 )
 def test_an_invalid_kubeconfig_is_named(

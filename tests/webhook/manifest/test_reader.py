@@ -96,7 +96,7 @@ def test_a_broken_document_hides_no_other(text: str, values: list[object]) -> No
 
 def test_a_document_that_is_not_text_hides_no_other() -> None:
     first, second = read("given.yaml", b"a: 1\n\xff: 1\n---\nb: 1\n")
-    assert str(first) == "given.yaml:2: not a text file in UTF-8"
+    assert str(first) == "given.yaml:2: not a text file in UTF-8: save it in UTF-8"
     assert isinstance(second, Manifest)
     assert second.line(("b",)) == 4
 
