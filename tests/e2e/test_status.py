@@ -20,6 +20,7 @@ from tests.e2e.api import (
     NODES,
     PODS,
     RAY_CLUSTERS,
+    RAY_JOBS,
     SERVICES,
     Api,
     ApiError,
@@ -50,6 +51,7 @@ from tests.e2e.rays import (
 from tests.e2e.scheduling.nodes import bind
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
+from tests.harness.ray_objects import a_job
 from webhook.cli.main import main
 
 pytestmark = pytest.mark.e2e
@@ -68,6 +70,8 @@ TOPOLOGY = "cloud.google.com/gke-tpu-topology"
 POOLS = ("one", "other")
 TIMES = 20
 """How often a story asks the same, which has one answer."""
+REPETITIONS = 6
+"""How often what a story asks about is repeated meanwhile at least."""
 POLICIES = Resource(
     "admissionregistration.k8s.io/v1", "validatingadmissionpolicies", namespaced=False
 )
@@ -598,15 +602,118 @@ def test_a_rejection_that_kuberay_repeats_has_one_answer(
     with Operator(control_plane, multi_host_indexing=True):
         api.create(RAY_CLUSTERS, slices("full", 1), NAMESPACE)
         until(lambda: "pod-refused" in stage.problems().get("full", ()), "the quota is full")
-        for _ in range(TIMES):
-            code, cluster_report = stage.status()
-            (problem,) = every_problem(cluster_report)
-            assert (code, problem["id"]) == (1, "pod-refused")
-            assert QUOTA in problem["message"]
-            assert problem["command"] == f"kubectl describe resourcequota -n {NAMESPACE}"
+        created: set[str] = set()
+
+        def repetitions() -> int:
+            created.update(each["metadata"]["uid"] for each in workers(api, NAMESPACE, "full"))
+            return len(created)
+
+        problem = one_answer(stage, "full", "pod-refused", repetitions)
+        assert QUOTA in problem["message"]
+        assert problem["command"] == f"kubectl describe resourcequota -n {NAMESPACE}"
     api.delete(POLICY_BINDINGS, "full")
     api.delete(POLICIES, "full")
     control_plane.delete_ray_cluster("full", NAMESPACE)
+
+
+def one_answer(stage: Stage, cluster: str, wanted: str, repetitions: Callable[[], int]) -> Json:
+    """Ask for the problems of a RayCluster until what repeats has done so, and return the only one
+    that every answer has.
+    """
+    asked, before = 0, repetitions()
+    problems: Objects = []
+
+    def is_over() -> bool:
+        nonlocal asked, problems
+        code, cluster_report = stage.status()
+        problems = [
+            each for each in every_problem(cluster_report) if each.get("cluster") == cluster
+        ]
+        assert (code, [each["id"] for each in problems]) == (1, [wanted]), asked
+        asked += 1
+        return repetitions() >= before + REPETITIONS and asked >= TIMES
+
+    until(is_over, f"{wanted} is asked for while it repeats")
+    return problems[0]
+
+
+def test_a_container_that_ends_again_and_again_has_one_answer(
+    webhook: Webhook, stage: Stage
+) -> None:
+    assert webhook.ready
+    api, plays = stage.api, 0
+    stage.plane.namespace(NAMESPACE)
+    with Operator(stage.plane):
+        api.create(RAY_CLUSTERS, slices("looping", 1), NAMESPACE)
+        wait_for_workers(api, NAMESPACE, HOSTS, "looping")
+        stage.let_run()
+        until(lambda: not stage.problems().get("looping"), "the pods are ready")
+
+        def play() -> int:
+            """Report the next state of the container, as kubelet does."""
+            nonlocal plays
+            report(api, name_of(api, "looping"), looping(plays))
+            plays += 1
+            return plays
+
+        problem = one_answer(stage, "looping", "container-waits", play)
+        assert "ray-worker: Error, exit code 1" in problem["message"]
+    stage.plane.delete_ray_cluster("looping", NAMESPACE)
+
+
+def looping(play: int) -> Json:
+    """A pod whose container starts, ends and is in back-off in turns, twenty seconds each time."""
+    moments = [datetime.fromtimestamp(time.time() - ago, UTC) for ago in (0, 5, 25)]
+    now, finished, started = (f"{moment:%Y-%m-%dT%H:%M:%SZ}" for moment in moments)
+    end = {"terminated": {"reason": "Error", "exitCode": 1}}
+    end["terminated"] |= {"startedAt": started, "finishedAt": finished}
+    states: Objects = [
+        {"running": {"startedAt": now}},
+        end,
+        {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 20s"}},
+    ]
+    ready = play % len(states) == 0
+    container = {"name": "ray-worker", "image": "", "imageID": "", "restartCount": 3 + play // 3}
+    container |= {"state": states[play % len(states)], "lastState": end, "ready": ready}
+    condition = {"type": "Ready", "status": str(ready), "lastTransitionTime": now}
+    return {"phase": "Running", "conditions": [condition], "containerStatuses": [container]}
+
+
+def test_a_rayjob_that_fails_has_one_answer_an_event_and_a_metric(
+    webhook: Webhook, control_plane: ControlPlane, capsys: pytest.CaptureFixture[str]
+) -> None:
+    controller = webhook.controller
+    stage, api = Stage(control_plane, capsys), control_plane.api
+    control_plane.namespace(NAMESPACE)
+    job = a_job().spec(activeDeadlineSeconds=1, shutdownAfterJobFinishes=False).build()
+    name = job["metadata"]["name"]
+    with Operator(control_plane):
+        api.create(RAY_JOBS, job, NAMESPACE)
+        cluster = until(lambda: _cluster_of(api, name), "KubeRay creates the RayCluster")
+        until(lambda: "job-failed" in stage.problems().get(cluster, ()), "its deadline is over")
+        changes = 0
+
+        def repetitions() -> int:
+            """Change the RayJob, so that KubeRay reconciles it."""
+            nonlocal changes
+            changes += 1
+            labels = {"metadata": {"labels": {"change": str(changes)}}}
+            api.patch(RAY_JOBS, name, labels, NAMESPACE)
+            return changes
+
+        problem = one_answer(stage, cluster, "job-failed", repetitions)
+        assert f"RayJob {name} has failed: DeadlineExceeded" in problem["message"]
+        until(lambda: told(api, NAMESPACE, "RayJobFailed"), "the RayCluster is told")
+        until(
+            lambda: "job-failed" in controller.problems(NAMESPACE).get(cluster, ()), "it is counted"
+        )
+        api.delete(RAY_JOBS, name, NAMESPACE)
+    control_plane.delete_ray_cluster(cluster, NAMESPACE)
+
+
+def _cluster_of(api: Api, job: str) -> str:
+    status = api.get(RAY_JOBS, job, NAMESPACE).get("status") or {}
+    return str(status.get("rayClusterName") or "")
 
 
 def full(name: str) -> Json:

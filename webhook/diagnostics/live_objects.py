@@ -322,6 +322,7 @@ class JobStatus(Struct, rename="camel", frozen=True, gc=False):
     job_deployment_status: str = ""
     reason: str = ""
     message: str = ""
+    start_time: str | None = None
     end_time: str | None = None
 
 

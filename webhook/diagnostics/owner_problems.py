@@ -6,11 +6,14 @@ from typing import Final
 from webhook.api import names
 from webhook.api.times import seconds_of
 from webhook.diagnostics.assigned_pods import Cluster
-from webhook.diagnostics.diagnosis import ERROR, INFO, Begin, Diagnosis, Event, Symptom
+from webhook.diagnostics.container_faults import is_ready
+from webhook.diagnostics.diagnosis import ERROR, INFO, Begin, Diagnosis, Event, Symptom, latest
 from webhook.diagnostics.live_objects import LiveJob, LiveService, find
 from webhook.diagnostics.messages import describe, format_names, in_line, show
 
 _FAILED: Final = ("Failed", "ValidationFailed")
+_NOT_STARTED: Final = ("", "PENDING")
+_SUBMITTED: Final = ("Initializing", "Running")
 _NOT_SERVING: Final = ("DEPLOY_FAILED", "UNHEALTHY")
 _UPGRADE, _READY = "UpgradeInProgress", "Ready"
 _RESTORE: Final = ", or restore the previous spec"
@@ -18,6 +21,7 @@ _CAPACITY: Final = ", which may wait for more workers than it has"
 _REMEDIES: Final = {
     "SubmissionFailed": "check the entrypoint, and that the submitter reaches the head",
     "DeadlineExceeded": "raise activeDeadlineSeconds, or find what slows the job",
+    "PreRunningDeadlineExceeded": "raise preRunningDeadlineSeconds, or find what delays the start",
     "ValidationFailed": "fix the RayJob",
 }
 """By the reason of KubeRay.
@@ -46,6 +50,36 @@ def job_failed(cluster: Cluster) -> Iterator[Symptom]:
         f"{remedy}, and create the RayJob again",
         describe("rayjob", cluster.namespace, name),
         Begin(seconds_of(status.end_time)),
+    )
+
+
+def job_not_started(cluster: Cluster) -> Iterator[Symptom]:
+    """A RayCluster that is complete, and whose RayJob does not run.
+
+    The pod that submits the job does not run or does not reach the head, or Ray waits for the
+    resources or the runtime environment of the entrypoint. Meanwhile the pods are idle.
+
+    https://docs.ray.io/en/master/cluster/kubernetes/getting-started/rayjob-quick-start.html
+    """
+    job = _job(cluster)
+    if job is None or job.status.job_deployment_status not in _SUBMITTED:
+        return
+    status, pods = job.status, [*cluster.heads, *cluster.pods]
+    complete = bool(cluster.heads) and not any(
+        replica.missing for group in cluster.groups for replica in group.replicas
+    )
+    if status.job_status not in _NOT_STARTED or not complete or not all(map(is_ready, pods)):
+        return
+    name = job.metadata.name or ""
+    ready = (pod.condition("Ready") for pod in pods)
+    times = (condition.since for condition in ready if condition is not None)
+    yield Symptom(
+        f"RayJob {name} has not started: "
+        f"{'Ray reports its job as PENDING' if status.job_status else 'its job is not submitted'}",
+        "check the pod that submits it, and the resources and runtime environment of its "
+        "entrypoint",
+        describe("job,rayjob", cluster.namespace, name),
+        Begin(latest((seconds_of(status.start_time), *times))),
     )
 
 
@@ -151,6 +185,7 @@ def _service(cluster: Cluster) -> LiveService | None:
 
 OWNERS: Final = (
     Diagnosis(job_failed, ERROR, event=Event("RayJobFailed")),
+    Diagnosis(job_not_started, ERROR, 1800, Event("RayJobNotStarted")),
     Diagnosis(service_not_serving, ERROR, event=Event("ServiceNotServing")),
     Diagnosis(upgrade_stuck, ERROR, 1800, Event("UpgradeStuck")),
     Diagnosis(suspended, INFO),

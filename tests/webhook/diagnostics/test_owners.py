@@ -37,6 +37,7 @@ DEPLOYING = {"applicationStatuses": {"llm": {"status": "DEPLOYING"}}}
 RUNNING = {"rayClusterName": "llama", "applicationStatuses": {"llm": {"status": "RUNNING"}}}
 WELL: dict[str, Scene] = {
     "a job that has not begun": job(),
+    "a job that a person submits": job(jobDeploymentStatus="Waiting", startTime=instant(3000)),
     "a job that runs": job(jobStatus="RUNNING", jobDeploymentStatus="Running"),
     "a job that succeeded": job(jobStatus="SUCCEEDED", jobDeploymentStatus="Complete"),
     "a job that a person stopped": job(jobStatus="STOPPED", jobDeploymentStatus="Complete"),
@@ -96,6 +97,20 @@ def test_a_failed_job_is_an_error_of_its_raycluster(
     assert (problem.id, problem.cluster, problem.message) == ("job-failed", "llama", said)
     assert problem.remedy.startswith(remedy)
     assert cluster_report.waits
+
+
+STARTED = {"jobDeploymentStatus": "Running", "startTime": instant(2000)}
+
+
+def test_a_job_that_starts_late_is_an_error_while_all_pods_are_ready() -> None:
+    scene = job(**STARTED)
+    assert scene.ids() == ["job-not-started"]
+    assert scene.ids(NOW - 300) == []
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": instant(600)}
+    scene.changed("llama-tpu-worker-0-3", status={"conditions": [ready]})
+    assert scene.ids() == []
+    scene.without("llama-tpu-worker-0-3")
+    assert scene.ids() == ["host-missing"]
 
 
 def test_an_upgrade_that_does_not_proceed_names_the_active_raycluster() -> None:

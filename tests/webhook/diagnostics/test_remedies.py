@@ -58,7 +58,7 @@ SHOWN: Final = {
     r"get configmaps|describe configmap": {"ConfigMap"},
     r"(?:get|describe) podgroups?": {"PodGroup"},
     r"describe workloads": {"Workload", "queue", "quota", "event"},
-    r"describe rayjob": {"RayJob", "event"},
+    r"describe (?:job,)?rayjob": {"RayJob", "event"},
     r"describe rayservice": {"RayService", "event"},
     r"describe raycluster": {"event", "RayJob", "RayService", "queue"},
     r"get raycluster .*-o yaml": {"finalizer", "variable", "queue"},
