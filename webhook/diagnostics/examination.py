@@ -30,6 +30,7 @@ EXPLAINS: Final[Mapping[str, tuple[str, ...]]] = {
     "deletion-held": ("being-deleted",),
     "identity-held-twice": ("host-missing", "worker-id-differs", "hostname-differs"),
     "container-waits": ("host-restarted",),
+    "service-not-serving": ("service-without-endpoints",),
     "gate-remains": ("pod-gated",),
     "resize-failed": ("resize-stuck",),
     "worker-id-differs": ("hostname-differs",),

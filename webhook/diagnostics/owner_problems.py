@@ -108,6 +108,30 @@ def service_not_serving(cluster: Cluster) -> Iterator[Symptom]:
                 )
 
 
+def service_without_endpoints(cluster: Cluster) -> Iterator[Symptom]:
+    """A RayCluster whose RayService has no endpoint.
+
+    The Service for Serve has pods whose proxy answers: workers with a replica of an application,
+    and the head unless it is excluded. Applications may be RUNNING while no proxy answers, and a
+    worker is not ready for Serve alone, so that its pod counts as ready.
+
+    https://docs.ray.io/en/master/cluster/kubernetes/troubleshooting/rayservice-troubleshooting.html
+    """
+    service = _service(cluster)
+    if service is None or service.status.active_service_status.ray_cluster_name != cluster.name:
+        return
+    condition = find(service.status.conditions, _READY)
+    if condition is not None and condition.status == "False":
+        name = service.metadata.name or ""
+        yield Symptom(
+            f"RayService {name} is not ready: {condition.words}",
+            "check the applications and their replicas, which the Serve page of the Ray dashboard "
+            "shows",
+            describe("rayservice", cluster.namespace, name),
+            Begin(condition.since),
+        )
+
+
 def upgrade_stuck(cluster: Cluster) -> Iterator[Symptom]:
     """A RayCluster that a RayService does not activate.
 
@@ -187,6 +211,7 @@ OWNERS: Final = (
     Diagnosis(job_failed, ERROR, event=Event("RayJobFailed")),
     Diagnosis(job_not_started, ERROR, 1800, Event("RayJobNotStarted")),
     Diagnosis(service_not_serving, ERROR, event=Event("ServiceNotServing")),
+    Diagnosis(service_without_endpoints, ERROR, 300),
     Diagnosis(upgrade_stuck, ERROR, 1800, Event("UpgradeStuck")),
     Diagnosis(suspended, INFO),
 )
