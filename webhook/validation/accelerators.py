@@ -445,6 +445,8 @@ def head_not_counted(cluster: Cluster) -> Iterator[Fault]:
 
 def _offers_no_gpu(cluster: Cluster, group: Group) -> bool:
     """Return whether Ray starts without GPUs on a group whose pods have some."""
+    if not group.params.get("num-gpus") and not (group.field / "resources").size:
+        return False  # KubeRay takes the number from the container
     capacity = read_capacity(cluster, group)
     return group.has_gpus and capacity is not None and capacity.amount(GPU.name) == 0
 
