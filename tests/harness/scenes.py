@@ -108,6 +108,7 @@ class Scene:
         self.cluster = document
         self.pods: dict[str, Object] = {}
         self.nodes: list[Object] = []
+        self.quotas: list[Object] = []
         self.events: list[Object] = []
         self.pod_groups: list[Object] = []
         self.ray_jobs: list[Object] = []

@@ -51,6 +51,7 @@ class Server(ThreadingHTTPServer):
             "/api/v1/events": scene.events,
             "/api/v1/services": scene.services,
             "/api/v1/nodes": scene.nodes,
+            "/api/v1/resourcequotas": scene.quotas,
             "/api/v1/namespaces": scene.namespaces,
             "/apis/scheduling.k8s.io/v1beta1/podgroups": scene.pod_groups,
             "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations": scene.webhooks,

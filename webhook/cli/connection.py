@@ -14,6 +14,7 @@ from webhook.api import names
 from webhook.api.failures import InputError
 from webhook.cache.cluster_cache import read_cluster
 from webhook.cli.files import certain
+from webhook.cli.missing_pods import read_forecasts, set_forecasts
 from webhook.dashboard.state_files import Stated, is_of_state, objects_in, read_state_metadata
 from webhook.diagnostics.object_cache import ObjectCache
 from webhook.kubeclient.access import load_of, locate, namespace_of
@@ -133,10 +134,12 @@ def state_in(arguments: argparse.Namespace) -> State:
             raise ManifestError(str(path), 0, _NOTHING)
         manifests += path_manifests
     objects = objects_in(manifests, arguments.namespace or "", ignoring=arguments.ignoring)
+    set_forecasts(objects, (manifest.document for manifest in manifests))
     now, unread = read_state_metadata(manifests)
     return State(objects, time.time() if now is None else now, Stated(objects, unread).unread)
 
 
 async def _take(cluster: Cluster) -> State:
     objects, unread = await read_cluster(cluster.api, cluster.namespace, ignoring=cluster.ignoring)
+    await read_forecasts(cluster.api, cluster.namespace, objects)
     return State(objects, time.time(), unread)

@@ -222,6 +222,8 @@ class ObjectCache:
         """The nodes that are not ready or are cordoned, by name."""
         self.namespaces: Table[Bare] = Table(_name, self._namespace_changed)
         self.configurations: Table[WebhookConfiguration] = Table(_name, self._installation_changed)
+        self.forecasts: dict[str, str] = {}
+        """Why missing pods do not fit into quotas, by namespace and name of RayClusters."""
 
     def begin(self) -> None:
         """Start tracking changes; all RayClusters count as changed."""

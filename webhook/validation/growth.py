@@ -39,13 +39,13 @@ class Growth(Struct):
 def read_growth(old: RayObject | None, new: RayObject, *, second: bool = False) -> Growth | None:
     """Return what a new object or an update needs; None if it needs nothing that its old version
     does not, or if the namespace has no limits. For an update that only scales, and for an object
-    that is not updated, `old` is `new`.
+    that is not updated, `old` is `new`: it needs the pods of `replicas`.
     """
     limits = _read_limits(new)
     if limits is None:
         return None
     reader = TemplateReader(limits.limits, raised=new.settings.raise_wait_gcs_ready)
-    templates = reader.read(new)
+    templates = reader.read(new, current=old is new)
     if old is None:
         return Growth(new, limits, templates, [], _count_objects(new, second=False))
     old_templates = templates if old is new else reader.read(old)

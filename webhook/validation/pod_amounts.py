@@ -94,15 +94,15 @@ class TemplateReader:
         self._workers: dict[tuple[object, ...], PodAmounts] = {}
         """Amounts by what they depend on: most groups have the same."""
 
-    def read(self, ray_object: RayObject) -> list[PodTemplate]:
+    def read(self, ray_object: RayObject, *, current: bool = False) -> list[PodTemplate]:
         """Return the pods in the order in which KubeRay creates them: the head, the worker groups,
-        and the pod that submits a RayJob.
+        and the pod that submits a RayJob. `current`: the autoscaler changes no numbers.
         """
         cluster, job = ray_object.cluster, ray_object.job
         templates = []
         if cluster is not None and (job is None or not job.selects):
             templates.append(self._head(cluster, job))
-            autoscaling = cluster.autoscaling
+            autoscaling = cluster.autoscaling and not current
             templates += [self._worker(group, autoscaling) for group in cluster.groups]
         if job is not None and job.has_submitter_pod:
             templates.append(self._submitter(job))

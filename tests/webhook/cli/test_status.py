@@ -243,6 +243,42 @@ def test_a_pod_of_a_raycluster_that_the_state_lacks_is_left_out(run: Run, write:
     assert (ended.status, "no RayClusters" in ended.out) == (0, True)
 
 
+QUOTA = {
+    "apiVersion": "v1",
+    "kind": "ResourceQuota",
+    "metadata": {"name": "team-a", "namespace": "team"},
+    "spec": {"hard": {"pods": "8"}},
+}
+
+
+@pytest.mark.parametrize(("used", "fits"), [("7", True), ("8", False)])
+def test_missing_pods_that_no_quota_has_room_for_have_it_as_their_cause(
+    *, used: str, fits: bool, status: Run, run: Run, write: Write
+) -> None:
+    quota = {**QUOTA, "status": {"hard": {"pods": "8"}, "used": {"pods": used}}}
+    scene = Scene().without(HOST)
+    state = json.loads(status(scene, "-o", "state").out)
+    state["items"].append(quota)
+    scene.quotas.append(quota)
+    for ended in (status(scene), run("status", "--state", write(state))):
+        assert ended.status == 1
+        assert ("✗ pod-refused" in ended.out) == (not fits)
+        assert ("host-missing" in ended.out) == fits
+        text = (
+            "pods are missing: the new pods need 1 of pods for replicas, but ResourceQuota team-a"
+        )
+        assert (text in ended.out) == (not fits)
+        assert ("kubectl describe resourcequota -n team" in ended.out) == (not fits)
+
+
+def test_limits_that_may_not_be_read_are_left_out(status: Run) -> None:
+    scene = Scene().without(HOST)
+    scene.quotas.append(QUOTA)
+    ended = status(scene, refused="/api/v1/namespaces/team/resourcequotas")
+    assert "pod-refused" not in ended.out
+    assert "resourcequotas" not in ended.out
+
+
 def test_an_event_of_a_state_that_is_no_rejection_is_not_taken_for_one(
     status: Run, run: Run, write: Write
 ) -> None:
