@@ -23,9 +23,9 @@ from tests import ROOT
 from tests.e2e import go
 from tests.e2e.go import CANNOT_BUILD, CannotBuildError
 from tests.e2e.versions import (
-    FORMER_KUBERNETES,
     NEWEST,
     PINS,
+    PREVIOUS_KUBERNETES,
     chosen,
 )
 
@@ -36,7 +36,7 @@ CRDS_VARIABLE = "E2E_KUBERAY_CRDS"
 not pinned.
 """
 KUBERAY_MODULE = "github.com/ray-project/kuberay/ray-operator"
-FORMER_KUBECTL = "kubectl-two-minors-back"
+PREVIOUS_KUBECTL = "kubectl-two-minors-back"
 HELM, HELM_4 = "helm", "helm-4"
 CRDS = "crds"
 
@@ -102,7 +102,7 @@ TOOLS = (
         ours=True,
     ),
     Tool("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok", manifests="kustomize/stage/fast"),
-    Tool(FORMER_KUBECTL, f"kubernetes/{FORMER_KUBERNETES}", "k8s.io/kubernetes/cmd/kubectl"),
+    Tool(PREVIOUS_KUBECTL, f"kubernetes/{PREVIOUS_KUBERNETES}", "k8s.io/kubernetes/cmd/kubectl"),
     Tool("actionlint", "actionlint", "github.com/rhysd/actionlint/cmd/actionlint"),
     Tool(HELM, "helm", "helm.sh/helm/v3/cmd/helm"),
     Tool(HELM_4, "helm-4", "helm.sh/helm/v4/cmd/helm"),
@@ -131,7 +131,7 @@ def required() -> tuple[str, ...]:
         *SERVING,
         *operator,
         *scheduling,
-        *((KUEUE, CERT_MANAGER, KWOK, FORMER_KUBECTL, HELM_4) if pair.others else ()),
+        *((KUEUE, CERT_MANAGER, KWOK, PREVIOUS_KUBECTL, HELM_4) if pair.others else ()),
     )
 
 

@@ -108,7 +108,7 @@ def bring_up(
     return run
 
 
-def alone(plane: ControlPlane, _rounds: int) -> None:
+def measure_single_reviews(plane: ControlPlane, _rounds: int) -> None:
     """One pod after the other: how long a review takes, and its CPU. What two processes take more
     for pods without an identity than for pods that carry theirs is the claim's.
     """
@@ -297,12 +297,12 @@ def orphans(plane: ControlPlane, _rounds: int) -> None:
 
     with leases(plane) as fleet:
         run = bring_up(plane, clusters, UNTHROTTLED, fleet, kill_all)
-        told = sorted(_told_of_pods(fleet), key=itemgetter("time"))
+        pod_reviews = sorted(_pod_reviews(fleet), key=itemgetter("time"))
     say(f"200 pods, both processes killed in the middle: all stand after {run.seconds:.1f} s")
-    last = next(each["cluster"] for each in reversed(told) if each["verdict"] == "patched")
+    last = next(each["cluster"] for each in reversed(pod_reviews) if each["verdict"] == "patched")
     tries = [
         f"{datetime.fromisoformat(each['time']).timestamp() - killed_at:.1f} {each['verdict']}"
-        for each in told
+        for each in pod_reviews
         if each.get("cluster") == last
     ]
     say(f"  {last}, seconds after that: {', '.join(tries)}")
@@ -310,10 +310,10 @@ def orphans(plane: ControlPlane, _rounds: int) -> None:
 
 def reviews(fleet: Fleet) -> list[Json]:
     """Return what the processes logged of pods that they completed."""
-    return [each for each in _told_of_pods(fleet) if each["verdict"] == "patched"]
+    return [each for each in _pod_reviews(fleet) if each["verdict"] == "patched"]
 
 
-def _told_of_pods(fleet: Fleet) -> list[Json]:
+def _pod_reviews(fleet: Fleet) -> list[Json]:
     return [each for member in fleet.members for each in admissions_in(member.log, "Pod")]
 
 
@@ -330,7 +330,7 @@ def large_cluster(_plane: ControlPlane, _rounds: int) -> None:
 
 
 PARTS: dict[str, Callable[[ControlPlane, int], None]] = {
-    "alone": alone,
+    "alone": measure_single_reviews,
     "rolling": rolling,
     "crash": crash,
     "orphans": orphans,

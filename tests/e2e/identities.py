@@ -11,6 +11,6 @@ IDENTITY = (
 )
 
 
-def told(api: Api, namespace: str, reason: str) -> Objects:
+def events_of(api: Api, namespace: str, reason: str) -> Objects:
     """Our events of a reason."""
     return [each for each in api.list(EVENTS, namespace) if each["reason"] == reason]

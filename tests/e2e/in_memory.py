@@ -11,7 +11,7 @@ from webhook.kubeclient.client import Api
 from webhook.reservation.stores import MemoryStore
 
 
-class Alone(MemoryStore):
+class UnsharedStore(MemoryStore):
     """A store of one process, which asks no one."""
 
     accepted = True
@@ -25,5 +25,5 @@ class Alone(MemoryStore):
 
 
 if __name__ == "__main__":
-    vars(serve).update(LeaseStore=Alone)
+    vars(serve).update(LeaseStore=UnsharedStore)
     sys.exit(main(sys.argv[1:]))

@@ -100,7 +100,7 @@ SCHEDULER: Final = Need(
     lambda pair: bool(pair.pod_groups),
     "no scheduler of Kubernetes {kubernetes}, which is built where PodGroups are served",
 )
-FORMER_KUBECTL: Final = Need(
+PREVIOUS_KUBECTL: Final = Need(
     lambda pair: pair.others,
     "no kubectl of two minors back, which is tried on the newest pair alone",
 )
@@ -122,6 +122,6 @@ ALL: Final = (
     CERT_MANAGER,
     KWOK,
     SCHEDULER,
-    FORMER_KUBECTL,
+    PREVIOUS_KUBECTL,
     HELM_4,
 )

@@ -126,14 +126,14 @@ def renewed(plane: ControlPlane, cert_manager: CertManager, name: str) -> None:
     until(lambda: secret(plane, name)["tls.crt"] != before, f"{name} is renewed")
 
 
-def signed_anew(plane: ControlPlane, cert_manager: CertManager, former: str) -> str:
-    """Renew the certificate until another authority than the former one has signed it, of which
+def signed_anew(plane: ControlPlane, cert_manager: CertManager, previous: str) -> str:
+    """Renew the certificate until another authority than the previous one has signed it, of which
     cert-manager may hear a little later; return that one.
     """
 
     def signed() -> bool:
         renewed(plane, cert_manager, CERTIFICATE)
-        return authority_of(plane) != former
+        return authority_of(plane) != previous
 
     until(signed, "another authority signs")
     return authority_of(plane)

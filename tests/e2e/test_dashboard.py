@@ -57,12 +57,12 @@ def test_who_may_read_one_namespace_has_a_page_of_it(
         assert names(dashboard.cluster_report()) == {"llama"}
 
 
-def test_a_dashboard_and_a_controller_of_a_namespace_go_by_their_labels_alone_where_told(
+def test_a_dashboard_and_a_controller_of_a_namespace_go_by_their_labels_alone_where_set(
     control_plane: ControlPlane, installed: Webhook
 ) -> None:
     controller = installed.controller
     with Dashboard(control_plane) as dashboard:
-        until(partial(left_alone, partial(dashboard.problems, OWN)), "it is left alone")
+        until(partial(is_ignored, partial(dashboard.problems, OWN)), "it is left alone")
     some = {"RAY_WEBHOOK_NAMESPACES": OWN, "RAY_WEBHOOK_IGNORE__RAYCLUSTERS": "false"}
     controller.stop()
     try:
@@ -81,13 +81,13 @@ def test_a_dashboard_and_a_controller_of_a_namespace_go_by_their_labels_alone_wh
             control_plane.api.patch(NAMESPACES, OWN, {"metadata": {"labels": {IGNORE: "true"}}})
             # A person's dashboard reads the Namespace once a minute
             for problems in both:
-                until(partial(left_alone, problems), "it is said", 120)
+                until(partial(is_ignored, problems), "it is said", 120)
     finally:
         control_plane.api.patch(NAMESPACES, OWN, {"metadata": {"labels": {IGNORE: None}}})
         controller.start()
 
 
-def left_alone(problems: Callable[[], Problems]) -> bool:
+def is_ignored(problems: Callable[[], Problems]) -> bool:
     """Whether the RayCluster is said to be left alone."""
     return "ignored" in problems().get("llama", ())
 

@@ -235,7 +235,7 @@ def test_a_pod_is_reviewed_once_and_once_more_after_a_later_webhook_has_changed_
     indexed: bool,
 ) -> None:
     name = f"{installation.__name__}-{indexed}".lower()
-    alone, beside = (control_plane.namespace(f"{name}-{each}") for each in ("alone", "beside"))
+    single, double = (control_plane.namespace(f"{name}-{each}") for each in ("alone", "beside"))
     with installation(control_plane) as webhook, StubWebhook(tmp_path, sidecar) as stub:
 
         def create_all(namespace: str) -> int:
@@ -250,13 +250,13 @@ def test_a_pod_is_reviewed_once_and_once_more_after_a_later_webhook_has_changed_
                 control_plane.api.create(PODS, pod, namespace)
             return len(pods)
 
-        number = create_all(alone)
-        with called_later(control_plane, stub, beside):
-            assert create_all(beside) == number
+        number = create_all(single)
+        with called_later(control_plane, stub, double):
+            assert create_all(double) == number
         webhook.stop()  # which writes its log
         reviews = Counter(line["namespace"] for line in webhook.admissions())
-        assert (reviews[alone], reviews[beside]) == (number, 2 * number)
-    for namespace in (alone, beside):
+        assert (reviews[single], reviews[double]) == (number, 2 * number)
+    for namespace in (single, double):
         remove_all(control_plane, namespace)
 
 

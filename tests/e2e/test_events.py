@@ -6,7 +6,7 @@ import pytest
 
 from tests.e2e.api import PODS, RAY_CLUSTERS
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.identities import IDENTITY, told
+from tests.e2e.identities import IDENTITY, events_of
 from tests.e2e.installation import WITH_CONTROLLER
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import (
@@ -29,10 +29,10 @@ def installed(control_plane: ControlPlane) -> Iterator[Webhook]:
         yield running
 
 
-def test_a_pod_without_its_identity_is_told_of_as_one_series_whoever_leads(
+def test_a_pod_without_its_identity_is_reported_as_one_series_whoever_leads(
     control_plane: ControlPlane, installed: Webhook
 ) -> None:
-    api, namespace = control_plane.api, control_plane.namespace("told")
+    api, namespace = control_plane.api, control_plane.namespace("events")
     with Operator(control_plane, multi_host_indexing=False) as operator:
         made = api.create(RAY_CLUSTERS, slices("unidentified", 1), namespace)
         wait_for_workers(api, namespace, HOSTS, "unidentified")
@@ -44,8 +44,10 @@ def test_a_pod_without_its_identity_is_told_of_as_one_series_whoever_leads(
             {"metadata": {"labels": dict.fromkeys(IDENTITY)}},
             namespace,
         )
-        until(lambda: told(api, namespace, "PodWithoutIdentity"), "the RayCluster is told")
-        (event,) = told(api, namespace, "PodWithoutIdentity")
+        until(
+            lambda: events_of(api, namespace, "PodWithoutIdentity"), "the RayCluster has its event"
+        )
+        (event,) = events_of(api, namespace, "PodWithoutIdentity")
         assert event["regarding"]["uid"] == made["metadata"]["uid"]
         assert event["type"] == "Warning"
         assert pod["metadata"]["name"] in event["note"]
@@ -58,11 +60,12 @@ def test_a_pod_without_its_identity_is_told_of_as_one_series_whoever_leads(
         installed.controller.start()
         until(
             lambda: (
-                told(api, namespace, "PodWithoutIdentity")[0].get("series", {}).get("count", 1) > 1
+                events_of(api, namespace, "PodWithoutIdentity")[0].get("series", {}).get("count", 1)
+                > 1
             ),
             "the next process continues with the series",
         )
-        assert len(told(api, namespace, "PodWithoutIdentity")) == 1
+        assert len(events_of(api, namespace, "PodWithoutIdentity")) == 1
         place = {
             "raycluster_namespace": namespace,
             "raycluster": "unidentified",
@@ -76,18 +79,18 @@ def test_a_pod_without_its_identity_is_told_of_as_one_series_whoever_leads(
     control_plane.delete_ray_cluster("unidentified", namespace)
 
 
-def test_a_missing_host_is_told_of_after_two_minutes(
+def test_a_missing_host_is_reported_after_two_minutes(
     control_plane: ControlPlane, installed: Webhook
 ) -> None:
     assert installed.ready
-    api, namespace = control_plane.api, control_plane.namespace("told-late")
+    api, namespace = control_plane.api, control_plane.namespace("late-events")
     with Operator(control_plane, multi_host_indexing=False) as operator:
         api.create(RAY_CLUSTERS, slices("lacking", 1), namespace)
         wait_for_workers(api, namespace, HOSTS, "lacking")
         operator.stop()
         pod = with_identity(workers(api, namespace, "lacking"), 0, 3)
         api.delete(PODS, pod["metadata"]["name"], namespace, grace=0)
-        until(lambda: told(api, namespace, "HostMissing"), "the RayCluster is told", 400)
-        (event,) = told(api, namespace, "HostMissing")
+        until(lambda: events_of(api, namespace, "HostMissing"), "the RayCluster has its event", 400)
+        (event,) = events_of(api, namespace, "HostMissing")
         assert "has 3 of 4 hosts: host 3 is missing" in event["note"]
     control_plane.delete_ray_cluster("lacking", namespace)

@@ -36,7 +36,7 @@ NOT_READY: Answer = (503, {"Retry-After": "1"}, b"not ready: waiting for Leases;
 NONE: Answer = (0, {}, b"")
 
 
-def told(text: str) -> Answer:
+def refusal(text: str) -> Answer:
     """Return the answer to a review that cannot be decided."""
     return 503, {"Content-Type": "application/json"}, status_of(text)
 
@@ -51,12 +51,12 @@ CALLS: dict[str, tuple[dict[str, Any], Answer]] = {
     "connection refused": ({"listens": False}, NONE),
     "context deadline exceeded": ({}, NONE),
     "context deadline exceeded after 10 s": ({}, NOT_READY),
-    "Pod NAMESPACE/NAME: a live read failed: ...": ({}, told(READ)),
-    "... the API server did not answer a live read within 3 s": ({}, told(LATE)),
-    "Pod NAMESPACE/NAME: the reservations of group ... cannot be ...": ({}, told(TABLE)),
+    "Pod NAMESPACE/NAME: a live read failed: ...": ({}, refusal(READ)),
+    "... the API server did not answer a live read within 3 s": ({}, refusal(LATE)),
+    "Pod NAMESPACE/NAME: the reservations of group ... cannot be ...": ({}, refusal(TABLE)),
     "Pod NAMESPACE/NAME: the reads and writes that this review needs took more than ... s": (
         {},
-        told(SLOW),
+        refusal(SLOW),
     ),
     "ray-webhook failed to review this object": (
         {},

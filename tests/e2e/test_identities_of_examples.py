@@ -100,31 +100,31 @@ def test_no_identity_is_held_twice_and_none_is_skipped(stored: Stored, stem: str
 
 
 @pytest.mark.parametrize("stem", STEMS)
-def test_what_a_host_is_told_is_where_its_labels_and_its_host_name_say_it_is(
+def test_the_variables_of_a_host_agree_with_its_labels_and_its_host_name(
     stored: Stored, stem: str
 ) -> None:
     for pod in stored.of(example(stem)):
         held, spec = identity(pod), pod["spec"]
         address = f"{spec.get('hostname')}.{spec.get('subdomain')}"
         for container in spec["containers"]:
-            told = {each["name"]: each.get("value", "") for each in container["env"]}
+            env = {each["name"]: each.get("value", "") for each in container["env"]}
             processes = (
                 sum(names.TPU_PROCESS_PORT in str(each.get("env")) for each in spec["containers"])
                 or 1
             )
-            if (number := told.get(names.TPU_WORKER_ID)) is not None:
+            if (number := env.get(names.TPU_WORKER_ID)) is not None:
                 assert int(number) // processes == held.host
-            if (hosts := told.get(names.TPU_WORKER_HOSTNAMES)) is not None:
+            if (hosts := env.get(names.TPU_WORKER_HOSTNAMES)) is not None:
                 assert hosts.split(",")[held.host].startswith(address)
                 assert spec["hostname"] == f"{held.group}-{held.replica}-{held.host}"
-            if (rank := told.get(names.NODE_RANK)) is not None:
-                assert int(rank) == held.host < int(told[names.NNODES])
-                assert told[names.MASTER_ADDR].startswith(
+            if (rank := env.get(names.NODE_RANK)) is not None:
+                assert int(rank) == held.host < int(env[names.NNODES])
+                assert env[names.MASTER_ADDR].startswith(
                     f"{held.group}-{held.replica}-0.{held.cluster}-headless"
                 )
-            if (name := told.get(names.TPU_NAME)) is not None:
+            if (name := env.get(names.TPU_NAME)) is not None:
                 assert name == f"{held.group}-{held.replica}"
-            if (slice_id := told.get(names.MEGASCALE_SLICE_ID)) is not None:
+            if (slice_id := env.get(names.MEGASCALE_SLICE_ID)) is not None:
                 assert int(slice_id) == held.replica
 
 

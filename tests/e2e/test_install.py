@@ -95,13 +95,13 @@ def test_the_account_of_the_self_signed_mode_fills_its_secret_and_both_bundles(
     "way",
     [
         *WAYS,
-        *(way.replace("kubectl", build.FORMER_KUBECTL) for way in WAYS),
+        *(way.replace("kubectl", build.PREVIOUS_KUBECTL) for way in WAYS),
         "helm",
     ],
 )
 def test_an_upgrade_leaves_certificate_and_bundles(control_plane: ControlPlane, way: str) -> None:
-    if way.startswith(build.FORMER_KUBECTL):
-        needs.FORMER_KUBECTL.ask()
+    if way.startswith(build.PREVIOUS_KUBECTL):
+        needs.PREVIOUS_KUBECTL.ask()
     control_plane.namespace(NAMESPACE)
     objects = installation("self-signed")
     with removed(control_plane, objects):

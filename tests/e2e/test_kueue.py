@@ -57,7 +57,7 @@ POD_SET = "kueue.x-k8s.io/podset"
 
 
 @dataclass
-class Stage:
+class Setup:
     """A control plane with Kueue, and KubeRay as a story wants it."""
 
     plane: ControlPlane
@@ -147,18 +147,18 @@ def is_taken(plane: ControlPlane, objects: Sequence[Json]) -> bool:
 
 
 @pytest.fixture(params=["gate on"])
-def stage(
+def setup(
     request: pytest.FixtureRequest, queued_plane: tuple[ControlPlane, Webhook, Kueue]
-) -> Iterator[Stage]:
-    """The stage of one story, with KubeRay's own indexing on or off."""
+) -> Iterator[Setup]:
+    """The setup of one story, with KubeRay's own indexing on or off."""
     plane, webhook, kueue = queued_plane
     operator = Operator(plane, multi_host_indexing=request.param == "gate on")
-    found = Stage(plane, webhook, kueue, operator)
+    found = Setup(plane, webhook, kueue, operator)
     yield found
     found.clear()
 
 
-both_gates = pytest.mark.parametrize("stage", ["gate off", "gate on"], indirect=True)
+both_gates = pytest.mark.parametrize("setup", ["gate off", "gate on"], indirect=True)
 
 
 def queue() -> Sequence[Json]:
@@ -240,9 +240,9 @@ def gates(pod: Json) -> list[str]:
 
 
 @both_gates
-def test_a_group_for_each_replica_keeps_its_hosts_in_one_domain(stage: Stage) -> None:
-    pods = stage.gated(asking(slices("apart", 1, 1)))
-    for pod in stage.api.list(PODS, NAMESPACE):
+def test_a_group_for_each_replica_keeps_its_hosts_in_one_domain(setup: Setup) -> None:
+    pods = setup.gated(asking(slices("apart", 1, 1)))
+    for pod in setup.api.list(PODS, NAMESPACE):
         assert gates(pod) == [names.KUEUE_GATE_TOPOLOGY]
         assert "affinity" not in pod["spec"]
     identities = {pod["metadata"]["name"]: identity_of(pod) for pod in pods}
@@ -250,74 +250,74 @@ def test_a_group_for_each_replica_keeps_its_hosts_in_one_domain(stage: Stage) ->
         assert pod["metadata"]["annotations"][names.KUEUE_SLICE_REQUIRED_TOPOLOGY] == LEVEL
         assert pod["metadata"]["annotations"][names.KUEUE_SLICE_SIZE] == str(HOSTS)
 
-    stage.kueue.start()
-    until_equal(stage.bound, 2 * HOSTS, "all workers are bound")
-    apart = stage.domains()
+    setup.kueue.start()
+    until_equal(setup.bound, 2 * HOSTS, "all workers are bound")
+    apart = setup.domains()
     assert [len(domains) for domains in apart.values()] == [1, 1]
     assert set.union(*apart.values()) == set(DOMAINS)
-    after = workers(stage.api, NAMESPACE)
+    after = workers(setup.api, NAMESPACE)
     assert {pod["metadata"]["name"]: identity_of(pod) for pod in after} == identities
     until(
-        lambda: not any(gates(pod) for pod in stage.api.list(PODS, NAMESPACE)),
+        lambda: not any(gates(pod) for pod in setup.api.list(PODS, NAMESPACE)),
         "the head may be bound too",
     )
 
 
 @both_gates
-def test_a_host_that_is_replaced_comes_back_into_the_domain_of_its_replica(stage: Stage) -> None:
-    gone = stage.gated(slices("replaced", 1, 1))[0]["metadata"]["name"]
-    stage.kueue.start()
-    until_equal(stage.bound, 2 * HOSTS, "all workers are bound")
-    before = stage.domains()
+def test_a_host_that_is_replaced_comes_back_into_the_domain_of_its_replica(setup: Setup) -> None:
+    gone = setup.gated(slices("replaced", 1, 1))[0]["metadata"]["name"]
+    setup.kueue.start()
+    until_equal(setup.bound, 2 * HOSTS, "all workers are bound")
+    before = setup.domains()
 
-    stage.api.delete(PODS, gone, NAMESPACE, grace=0)
-    until(lambda: gone not in names_of(workers(stage.api, NAMESPACE)), "the host is gone")
-    until(stage.whole_again, "all workers are bound again")
-    assert stage.domains() == before
+    setup.api.delete(PODS, gone, NAMESPACE, grace=0)
+    until(lambda: gone not in names_of(workers(setup.api, NAMESPACE)), "the host is gone")
+    until(setup.whole_again, "all workers are bound again")
+    assert setup.domains() == before
 
 
 @both_gates
 def test_hosts_of_two_replicas_of_one_group_change_places_where_kueue_counts_them_so(
-    stage: Stage, capsys: pytest.CaptureFixture[str]
+    setup: Setup, capsys: pytest.CaptureFixture[str]
 ) -> None:
     later = [
         pod["metadata"]["name"]
-        for pod in stage.gated(slices("mixed", 2))
+        for pod in setup.gated(slices("mixed", 2))
         if (held := identity_of(pod)) and held.host == 1
     ]
     for name in later:
-        stage.api.patch(PODS, name, {"metadata": {"labels": {POD_SET: None}}}, NAMESPACE)
-    stage.kueue.start()
-    until_equal(stage.bound, 2, "host 0 of both replicas is bound")
+        setup.api.patch(PODS, name, {"metadata": {"labels": {POD_SET: None}}}, NAMESPACE)
+    setup.kueue.start()
+    until_equal(setup.bound, 2, "host 0 of both replicas is bound")
     for name in later:
-        stage.api.patch(PODS, name, {"metadata": {"labels": {POD_SET: "slices-0"}}}, NAMESPACE)
-    until_equal(stage.bound, 2 * HOSTS, "all workers are bound")
-    assert stage.domains() == {("slices-0", replica): set(DOMAINS) for replica in (0, 1)}
+        setup.api.patch(PODS, name, {"metadata": {"labels": {POD_SET: "slices-0"}}}, NAMESPACE)
+    until_equal(setup.bound, 2 * HOSTS, "all workers are bound")
+    assert setup.domains() == {("slices-0", replica): set(DOMAINS) for replica in (0, 1)}
 
     capsys.readouterr()
-    kubeconfig = str(stage.plane.admin_kubeconfig)
+    kubeconfig = str(setup.plane.admin_kubeconfig)
     assert main(["status", "-n", NAMESPACE, "-o", "json", "--kubeconfig", kubeconfig]) == 1
     (shown,) = json.loads(capsys.readouterr().out)["clusters"]
     split = {each["replica"] for each in shown["problems"] if each["id"] == "replica-split"}
     assert split == {0, 1}
 
 
-def test_affinity_that_is_forced_on_rules_out_the_nodes_that_kueue_chose(stage: Stage) -> None:
+def test_affinity_that_is_forced_on_rules_out_the_nodes_that_kueue_chose(setup: Setup) -> None:
     forced = {names.ANNOTATION_TOPOLOGY_KEY: names.NODE_POOL}
-    pods = stage.gated(slices("forced", 1, 1, **forced))
+    pods = setup.gated(slices("forced", 1, 1, **forced))
     assert all("podAffinity" in pod["spec"]["affinity"] for pod in pods)
-    stage.kueue.start()
-    until_equal(lambda: sorted(refusals(stage)), ["", "", "affinity", "affinity"], "half wait")
-    assert not any(gates(pod) for pod in workers(stage.api, NAMESPACE))
-    assert stage.bound() == 2
+    setup.kueue.start()
+    until_equal(lambda: sorted(refusals(setup)), ["", "", "affinity", "affinity"], "half wait")
+    assert not any(gates(pod) for pod in workers(setup.api, NAMESPACE))
+    assert setup.bound() == 2
 
 
-def refusals(stage: Stage) -> list[str]:
+def refusals(setup: Setup) -> list[str]:
     """Of each worker, what the scheduler has against the Node that Kueue chose: it has a Node, or
     affinity stands in its way, or something else.
     """
     found = []
-    for pod in workers(stage.api, NAMESPACE):
+    for pod in workers(setup.api, NAMESPACE):
         conditions = pod.get("status", {}).get("conditions") or ()
         said = [each.get("message", "") for each in conditions if each["type"] == "PodScheduled"]
         refused = "pod affinity rules" in "".join(said)
@@ -325,19 +325,19 @@ def refusals(stage: Stage) -> list[str]:
     return found
 
 
-def test_what_kueue_writes_when_it_admits_or_stops_a_raycluster_is_no_news(stage: Stage) -> None:
-    stage.gated(asking(slices("stopped", 1, 1)))
-    stage.kueue.start()
-    until_equal(stage.bound, 2 * HOSTS, "all workers are bound")
-    stage.api.patch(CLUSTER_QUEUES, QUEUE, {"spec": {"stopPolicy": "HoldAndDrain"}})
-    until(lambda: not stage.let_go("stopped"), "Kueue stops the RayCluster")
-    (group, _) = stage.api.get(RAY_CLUSTERS, "stopped", NAMESPACE)["spec"]["workerGroupSpecs"]
+def test_what_kueue_writes_when_it_admits_or_stops_a_raycluster_is_no_news(setup: Setup) -> None:
+    setup.gated(asking(slices("stopped", 1, 1)))
+    setup.kueue.start()
+    until_equal(setup.bound, 2 * HOSTS, "all workers are bound")
+    setup.api.patch(CLUSTER_QUEUES, QUEUE, {"spec": {"stopPolicy": "HoldAndDrain"}})
+    until(lambda: not setup.let_go("stopped"), "Kueue stops the RayCluster")
+    (group, _) = setup.api.get(RAY_CLUSTERS, "stopped", NAMESPACE)["spec"]["workerGroupSpecs"]
     assert "schedulingGates" not in group["template"]["spec"]
-    stage.api.patch(CLUSTER_QUEUES, QUEUE, {"spec": {"stopPolicy": "None"}})
-    until(lambda: stage.let_go("stopped"), "Kueue admits it again")
+    setup.api.patch(CLUSTER_QUEUES, QUEUE, {"spec": {"stopPolicy": "None"}})
+    until(lambda: setup.let_go("stopped"), "Kueue admits it again")
 
     # Three writes of Kueue, and more where one had to begin again
-    reviews = until(lambda: at_least(4, stage.webhook, "RayCluster", "stopped"), "the log has all")
+    reviews = until(lambda: at_least(4, setup.webhook, "RayCluster", "stopped"), "the log has all")
     operations = [review["operation"] for review in reviews]
     assert operations[0] == "CREATE"
     assert set(operations[1:]) == {"UPDATE"}
@@ -363,13 +363,13 @@ def at_least(count: int, webhook: Webhook, kind: str, name: str) -> Objects:
     ],
 )
 def test_what_kueue_writes_when_it_admits_a_job_or_service_is_no_news(
-    stage: Stage, resource: Resource, kind: str, key: str, part: Json
+    setup: Setup, resource: Resource, kind: str, key: str, part: Json
 ) -> None:
     body = slices("whole", 1, 1) | {"kind": kind}
     body["spec"] = {key: body["spec"], **part}
-    stage.api.create(resource, body, NAMESPACE)
-    until(lambda: ungated(stage.api, resource, key) == [], "Kueue admits it")
-    reviews = until(lambda: at_least(2, stage.webhook, kind, "whole"), "the log has both writes")
+    setup.api.create(resource, body, NAMESPACE)
+    until(lambda: ungated(setup.api, resource, key) == [], "Kueue admits it")
+    reviews = until(lambda: at_least(2, setup.webhook, kind, "whole"), "the log has both writes")
     assert [review["operation"] for review in reviews][:2] == ["CREATE", "UPDATE"]
     assert {review["operation"] for review in reviews} == {"CREATE", "UPDATE"}
     assert {review["verdict"] for review in reviews} == {"allowed"}

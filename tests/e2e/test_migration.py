@@ -14,7 +14,7 @@ from tests.e2e.api import (
     Objects,
 )
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.former_process import FormerWebhook
+from tests.e2e.google_webhook_process import GoogleWebhook
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import (
     example,
@@ -110,7 +110,7 @@ def test_a_cluster_goes_over_without_a_torn_replica(
         )
         return new
 
-    with Operator(control_plane, multi_host_indexing=False), FormerWebhook(control_plane) as old:
+    with Operator(control_plane, multi_host_indexing=False), GoogleWebhook(control_plane) as old:
         api.create(RAY_CLUSTERS, slices("one", 2), namespace)
         api.create(RAY_CLUSTERS, ironwood(1), namespace)
         first = wait_for_workers(api, namespace, 3 * HOSTS)

@@ -33,11 +33,11 @@ def in_vain(control_plane: ControlPlane) -> Iterator[Webhook]:
 
 
 @pytest.mark.parametrize("granularity", GRANULARITIES)
-def test_who_creates_a_pod_is_told_that_it_is_in_no_group(
+def test_who_creates_a_pod_is_warned_that_it_is_in_no_group(
     control_plane: ControlPlane, in_vain: Webhook, granularity: str
 ) -> None:
     assert in_vain.ready
-    api, namespace = control_plane.api, control_plane.namespace(f"told-{granularity}")
+    api, namespace = control_plane.api, control_plane.namespace(f"warned-{granularity}")
     cluster = api.create(
         RAY_CLUSTERS, grouped("one", {"workers": (1, 2)}, by(granularity)), namespace
     )
@@ -50,9 +50,9 @@ def test_who_creates_a_pod_is_told_that_it_is_in_no_group(
     control_plane.delete_ray_cluster("one", namespace)
 
 
-def test_who_does_not_ask_is_told_nothing(control_plane: ControlPlane, in_vain: Webhook) -> None:
+def test_who_does_not_ask_gets_no_warning(control_plane: ControlPlane, in_vain: Webhook) -> None:
     assert in_vain.ready
-    api, namespace = control_plane.api, control_plane.namespace("told-nothing")
+    api, namespace = control_plane.api, control_plane.namespace("not-warned")
     cluster = api.create(RAY_CLUSTERS, grouped("one", {"workers": (1, 2)}, {}), namespace)
     assert api.request("POST", PODS.path(namespace), worker_of(cluster)).warnings == ()
     control_plane.delete_ray_cluster("one", namespace)

@@ -67,7 +67,7 @@ def test_what_a_pair_needs_is_pinned(pair: Pair, choose: Choose) -> None:
     names = build.required()
     assert ("kuberay-operator" in names) == (pair != SCHEMAS_ONLY)
     assert ("kube-scheduler" in names) == bool(pair.pod_groups and pair.operator)
-    assert ({"kueue", "kwok", build.FORMER_KUBECTL} <= {*names}) == (pair == NEWEST)
+    assert ({"kueue", "kwok", build.PREVIOUS_KUBECTL} <= {*names}) == (pair == NEWEST)
     assert build.missing() == [*names, build.CRDS]
     assert all(build.BY_NAME[name].pins.is_dir() for name in names)
 
@@ -76,7 +76,15 @@ def test_what_a_pair_needs_is_pinned(pair: Pair, choose: Choose) -> None:
 def test_programs_of_other_versions_do_not_lie_where_those_of_the_newest_do(
     pair: Pair, choose: Choose
 ) -> None:
-    shared = ("etcd", "kueue", "kwok", build.FORMER_KUBECTL, build.HELM, build.HELM_4, "kustomize")
+    shared = (
+        "etcd",
+        "kueue",
+        "kwok",
+        build.PREVIOUS_KUBECTL,
+        build.HELM,
+        build.HELM_4,
+        "kustomize",
+    )
     choose(NEWEST)
     newest = {name: build.binary(name) for name in build.BY_NAME}
     choose(pair)

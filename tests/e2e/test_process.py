@@ -8,7 +8,7 @@ import pytest
 from tests.e2e.process import accepts_connections, free_port, lines
 
 
-def test_a_port_is_kept_for_the_program_that_is_told_it() -> None:
+def test_a_port_is_kept_for_the_program_that_receives_it() -> None:
     port = free_port()
     with socket.socket() as other, pytest.raises(OSError, match="in use"):
         other.bind(("127.0.0.1", port))

@@ -67,12 +67,12 @@ def broken(name: str) -> Json:
     return cluster
 
 
-@pytest.mark.parametrize("kubectl", ["kubectl", build.FORMER_KUBECTL])
+@pytest.mark.parametrize("kubectl", ["kubectl", build.PREVIOUS_KUBECTL])
 def test_a_broken_cluster_is_refused_with_all_reasons(
     control_plane: ControlPlane, kubectl: str
 ) -> None:
-    if kubectl == build.FORMER_KUBECTL:
-        needs.FORMER_KUBECTL.ask()
+    if kubectl == build.PREVIOUS_KUBECTL:
+        needs.PREVIOUS_KUBECTL.ask()
     namespace = control_plane.namespace("broken")
 
     done = control_plane.kubectl(

@@ -202,7 +202,7 @@ def test_a_replica_that_lost_a_host_is_replaced_and_the_others_stay(
             (lost,) = replica_names(of_replica(before, 0))
             until(
                 lambda: any(LOST in note and lost in note for note in notes(api, namespace)),
-                "the RayCluster is told",
+                "the RayCluster has its event",
             )
     control_plane.delete_ray_cluster("one", namespace)
 

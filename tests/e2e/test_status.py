@@ -36,7 +36,7 @@ from tests.e2e.dashboard_process import (
     every_problem,
 )
 from tests.e2e.gangs import grouped
-from tests.e2e.identities import told
+from tests.e2e.identities import events_of
 from tests.e2e.installation import WITH_CONTROLLER
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import (
@@ -98,7 +98,7 @@ def webhook(control_plane: ControlPlane) -> Iterator[Webhook]:
 
 
 @dataclass
-class Stage:
+class Setup:
     """The cluster, as a person at a terminal has it."""
 
     plane: ControlPlane
@@ -170,15 +170,15 @@ class Stage:
 
 
 @pytest.fixture
-def stage(
+def setup(
     control_plane: ControlPlane, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Stage]:
-    """The stage, some time later."""
+) -> Iterator[Setup]:
+    """The setup, some time later."""
     clock = time.time
     monkeypatch.setattr(time, "time", lambda: clock() + LATER)
     for pool in POOLS:
         control_plane.api.create(NODES, {"metadata": {"name": pool, "labels": {POOL: pool}}})
-    yield Stage(control_plane, capsys)
+    yield Setup(control_plane, capsys)
     for pool in POOLS:
         control_plane.api.delete(NODES, pool)
 
@@ -490,49 +490,49 @@ PROVOKED: tuple[tuple[Callable[[Api], None], str, set[str]], ...] = (
 
 
 def test_what_is_wrong_is_seen_and_gone_after_its_remedy(
-    refused: Json, webhook: Webhook, stage: Stage
+    refused: Json, webhook: Webhook, setup: Setup
 ) -> None:
     needs.HEADLESS_SERVICE.ask()
     controller = webhook.controller
-    api, replicas = stage.api, {"surplus": 2, "renumbered": 3}
+    api, replicas = setup.api, {"surplus": 2, "renumbered": 3}
     others = {
         "resized": grouped("resized", {"cpu": (1, HOSTS)}, {}),
         "renumbered": multi_slice(3),
     }
     names = [name for _, name, _ in PROVOKED if name]
     with (
-        Operator(stage.plane, multi_host_indexing=False) as operator,
-        Dashboard(stage.plane) as dashboard,
+        Operator(setup.plane, multi_host_indexing=False) as operator,
+        Dashboard(setup.plane) as dashboard,
         dashboard.open_page(NAMESPACE) as page,
     ):
         for name in names:
             usual = slices(name, replicas.get(name, 1))
             api.create(RAY_CLUSTERS, others.get(name, usual), NAMESPACE)
-        left_alone = slices("ignored", 1)
-        left_alone["metadata"]["labels"] = {"admission.ray.io/ignore": "true"}
-        api.create(RAY_CLUSTERS, left_alone, NAMESPACE)
+        ignored_cluster = slices("ignored", 1)
+        ignored_cluster["metadata"]["labels"] = {"admission.ray.io/ignore": "true"}
+        api.create(RAY_CLUSTERS, ignored_cluster, NAMESPACE)
         for name in (*names, "ignored"):
             wait_for_workers(api, NAMESPACE, HOSTS * replicas.get(name, 1), name)
         until(
-            lambda: "pod-refused" in stage.problems().get("refused", ()),
+            lambda: "pod-refused" in setup.problems().get("refused", ()),
             "KubeRay tells of a refusal",
         )
-        stage.let_run()
+        setup.let_run()
         wanted = {"refused": {"pod-refused"}, "ignored": {"ignored"}}
-        until_equal(stage.problems, wanted, "the terminal says so")
+        until_equal(setup.problems, wanted, "the terminal says so")
         until_equal(lambda: page.problems(NAMESPACE), wanted, "the page says so")
 
         operator.stop()
         for provoke, _, _ in PROVOKED:
             provoke(api)
         wanted |= {name: ids for _, name, ids in PROVOKED}
-        until_equal(stage.problems, wanted, "the terminal says all of it")
-        assert [stage.problems() for _ in range(TIMES)] == [wanted] * TIMES
-        assert stage.status()[0] == 1
-        assert stage.run("check") == 1
-        assert "kuberay-tpu-webhook.ray-system.svc (of " in stage.capture.readouterr().out
+        until_equal(setup.problems, wanted, "the terminal says all of it")
+        assert [setup.problems() for _ in range(TIMES)] == [wanted] * TIMES
+        assert setup.status()[0] == 1
+        assert setup.run("check") == 1
+        assert "kuberay-tpu-webhook.ray-system.svc (of " in setup.capture.readouterr().out
 
-        until(lambda: not _untold(api), "each RayCluster is told what has an event", 400)
+        until(lambda: not _missing_events(api), "each RayCluster gets its events", 400)
         until_equal(lambda: page.problems(NAMESPACE), wanted, "the page says all of it")
         until_equal(partial(dashboard.problems, NAMESPACE), wanted, "JSON says all of it")
         named = {name for name, _ in EVENTS[:-1]}
@@ -544,15 +544,15 @@ def test_what_is_wrong_is_seen_and_gone_after_its_remedy(
         operator.start()
         nothing: Problems = {}
         until_equal(
-            partial(_after_remedies, stage), nothing, "every remedy is done and has helped", 400
+            partial(_after_remedies, setup), nothing, "every remedy is done and has helped", 400
         )
-        until(lambda: told(api, NAMESPACE, "ReplicaComplete"), "replicas are complete again")
+        until(lambda: events_of(api, NAMESPACE, "ReplicaComplete"), "replicas are complete again")
         until_equal(lambda: page.problems(NAMESPACE), nothing, "nothing is left on the page")
         until_equal(partial(dashboard.problems, NAMESPACE), nothing, "nor is it in JSON")
         until_equal(lambda: controller.problems(NAMESPACE), nothing, "nothing is left to tell")
-    assert stage.run("check") == 0
+    assert setup.run("check") == 0
     for name in (*names, "ignored", "refused"):
-        stage.plane.delete_ray_cluster(name, NAMESPACE)
+        setup.plane.delete_ray_cluster(name, NAMESPACE)
 
 
 EVENTS: tuple[tuple[str, str], ...] = (
@@ -565,32 +565,32 @@ EVENTS: tuple[tuple[str, str], ...] = (
     ("lacking", "HostMissing"),
     ("nameless", "SecondWebhook"),
 )
-"""RayClusters of the story, and what each is told."""
+"""RayClusters of the story, and the events that each gets."""
 
 
-def _untold(api: Api) -> list[tuple[str, str]]:
-    """The RayClusters that have not been told yet."""
+def _missing_events(api: Api) -> list[tuple[str, str]]:
+    """The RayClusters that lack their event."""
     return [
         (name, reason)
         for name, reason in EVENTS
-        if name not in {each["regarding"]["name"] for each in told(api, NAMESPACE, reason)}
+        if name not in {each["regarding"]["name"] for each in events_of(api, NAMESPACE, reason)}
     ]
 
 
-def _after_remedies(stage: Stage) -> Problems:
+def _after_remedies(setup: Setup) -> Problems:
     """The problems that remain after all remedies, what KubeRay does upon them, and pods
     that come up.
     """
-    stage.heal()
-    stage.let_run()
-    return stage.problems()
+    setup.heal()
+    setup.let_run()
+    return setup.problems()
 
 
 def test_a_rejection_that_kuberay_repeats_has_one_answer(
     webhook: Webhook, control_plane: ControlPlane, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert webhook.ready
-    stage, api = Stage(control_plane, capsys), control_plane.api
+    setup, api = Setup(control_plane, capsys), control_plane.api
     control_plane.namespace(NAMESPACE)
     api.create(POLICIES, full("full"))
     binding = {"policyName": "full", "validationActions": ["Deny"]}
@@ -601,14 +601,14 @@ def test_a_rejection_that_kuberay_repeats_has_one_answer(
     until(lambda: is_refused(api, pod), "the API server enforces the policy")
     with Operator(control_plane, multi_host_indexing=True):
         api.create(RAY_CLUSTERS, slices("full", 1), NAMESPACE)
-        until(lambda: "pod-refused" in stage.problems().get("full", ()), "the quota is full")
+        until(lambda: "pod-refused" in setup.problems().get("full", ()), "the quota is full")
         created: set[str] = set()
 
         def repetitions() -> int:
             created.update(each["metadata"]["uid"] for each in workers(api, NAMESPACE, "full"))
             return len(created)
 
-        problem = one_answer(stage, "full", "pod-refused", repetitions)
+        problem = one_answer(setup, "full", "pod-refused", repetitions)
         assert QUOTA in problem["message"]
         assert problem["command"] == f"kubectl describe resourcequota -n {NAMESPACE}"
     api.delete(POLICY_BINDINGS, "full")
@@ -616,7 +616,7 @@ def test_a_rejection_that_kuberay_repeats_has_one_answer(
     control_plane.delete_ray_cluster("full", NAMESPACE)
 
 
-def one_answer(stage: Stage, cluster: str, wanted: str, repetitions: Callable[[], int]) -> Json:
+def one_answer(setup: Setup, cluster: str, wanted: str, repetitions: Callable[[], int]) -> Json:
     """Ask for the problems of a RayCluster until what repeats has done so, and return the only one
     that every answer has.
     """
@@ -625,7 +625,7 @@ def one_answer(stage: Stage, cluster: str, wanted: str, repetitions: Callable[[]
 
     def is_over() -> bool:
         nonlocal asked, problems
-        code, cluster_report = stage.status()
+        code, cluster_report = setup.status()
         problems = [
             each for each in every_problem(cluster_report) if each.get("cluster") == cluster
         ]
@@ -638,16 +638,16 @@ def one_answer(stage: Stage, cluster: str, wanted: str, repetitions: Callable[[]
 
 
 def test_a_container_that_ends_again_and_again_has_one_answer(
-    webhook: Webhook, stage: Stage
+    webhook: Webhook, setup: Setup
 ) -> None:
     assert webhook.ready
-    api, plays = stage.api, 0
-    stage.plane.namespace(NAMESPACE)
-    with Operator(stage.plane):
+    api, plays = setup.api, 0
+    setup.plane.namespace(NAMESPACE)
+    with Operator(setup.plane):
         api.create(RAY_CLUSTERS, slices("looping", 1), NAMESPACE)
         wait_for_workers(api, NAMESPACE, HOSTS, "looping")
-        stage.let_run()
-        until(lambda: not stage.problems().get("looping"), "the pods are ready")
+        setup.let_run()
+        until(lambda: not setup.problems().get("looping"), "the pods are ready")
 
         def play() -> int:
             """Report the next state of the container, as kubelet does."""
@@ -656,9 +656,9 @@ def test_a_container_that_ends_again_and_again_has_one_answer(
             plays += 1
             return plays
 
-        problem = one_answer(stage, "looping", "container-waits", play)
+        problem = one_answer(setup, "looping", "container-waits", play)
         assert "ray-worker: Error, exit code 1" in problem["message"]
-    stage.plane.delete_ray_cluster("looping", NAMESPACE)
+    setup.plane.delete_ray_cluster("looping", NAMESPACE)
 
 
 def looping(play: int) -> Json:
@@ -683,14 +683,14 @@ def test_a_rayjob_that_fails_has_one_answer_an_event_and_a_metric(
     webhook: Webhook, control_plane: ControlPlane, capsys: pytest.CaptureFixture[str]
 ) -> None:
     controller = webhook.controller
-    stage, api = Stage(control_plane, capsys), control_plane.api
+    setup, api = Setup(control_plane, capsys), control_plane.api
     control_plane.namespace(NAMESPACE)
     job = a_job().spec(activeDeadlineSeconds=1, shutdownAfterJobFinishes=False).build()
     name = job["metadata"]["name"]
     with Operator(control_plane):
         api.create(RAY_JOBS, job, NAMESPACE)
         cluster = until(lambda: _cluster_of(api, name), "KubeRay creates the RayCluster")
-        until(lambda: "job-failed" in stage.problems().get(cluster, ()), "its deadline is over")
+        until(lambda: "job-failed" in setup.problems().get(cluster, ()), "its deadline is over")
         changes = 0
 
         def repetitions() -> int:
@@ -701,9 +701,9 @@ def test_a_rayjob_that_fails_has_one_answer_an_event_and_a_metric(
             api.patch(RAY_JOBS, name, labels, NAMESPACE)
             return changes
 
-        problem = one_answer(stage, cluster, "job-failed", repetitions)
+        problem = one_answer(setup, cluster, "job-failed", repetitions)
         assert f"RayJob {name} has failed: DeadlineExceeded" in problem["message"]
-        until(lambda: told(api, NAMESPACE, "RayJobFailed"), "the RayCluster is told")
+        until(lambda: events_of(api, NAMESPACE, "RayJobFailed"), "the RayCluster is told")
         until(
             lambda: "job-failed" in controller.problems(NAMESPACE).get(cluster, ()), "it is counted"
         )
@@ -743,25 +743,25 @@ def is_refused(api: Api, pod: Json) -> bool:
 
 
 def test_one_pod_is_explained_and_a_file_is_compared(
-    webhook: Webhook, stage: Stage, tmp_path_factory: pytest.TempPathFactory
+    webhook: Webhook, setup: Setup, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     assert webhook.ready
-    api = stage.api
-    stage.plane.namespace(NAMESPACE)
-    with Operator(stage.plane):  # which gives identities itself
-        api.create(RAY_CLUSTERS, slices("told", 1), NAMESPACE)
-        wait_for_workers(api, NAMESPACE, HOSTS, "told")
+    api = setup.api
+    setup.plane.namespace(NAMESPACE)
+    with Operator(setup.plane):  # which gives identities itself
+        api.create(RAY_CLUSTERS, slices("changed", 1), NAMESPACE)
+        wait_for_workers(api, NAMESPACE, HOSTS, "changed")
 
-        assert stage.run("explain", "pod", name_of(api, "told")) == 0
-        out = stage.capture.readouterr().out
+        assert setup.run("explain", "pod", name_of(api, "changed")) == 0
+        out = setup.capture.readouterr().out
         assert "host 3 of replica 0" in out
         assert "✓ TPU_WORKER_ID=3 in ray-worker" in out
         assert "✗ TPU" not in out
 
-        file = tmp_path_factory.mktemp("files") / "told.json"
-        file.write_text(json.dumps(slices("told", 1)))
-        assert stage.run("diff", "-f", str(file)) == 0
-        file.write_text(json.dumps(slices("told", 2)))
-        assert stage.run("diff", "-f", str(file)) == 1
-        assert "tpu-group: hosts that come, 4 hosts" in stage.capture.readouterr().out
-    stage.plane.delete_ray_cluster("told", NAMESPACE)
+        file = tmp_path_factory.mktemp("files") / "changed.json"
+        file.write_text(json.dumps(slices("changed", 1)))
+        assert setup.run("diff", "-f", str(file)) == 0
+        file.write_text(json.dumps(slices("changed", 2)))
+        assert setup.run("diff", "-f", str(file)) == 1
+        assert "tpu-group: hosts that come, 4 hosts" in setup.capture.readouterr().out
+    setup.plane.delete_ray_cluster("changed", NAMESPACE)

@@ -37,8 +37,8 @@ _, pod, _, container, separator, *command = words[1:]
 assert separator == "--", words
 found = json.loads(subprocess.check_output([real, "get", pod, "-o", "json"]))
 (env,) = (each["env"] for each in found["spec"]["containers"] if each["name"] == container)
-told = {{each["name"]: each["value"] for each in env if "value" in each}}
-os.execvpe(command[0], command, {{"PATH": os.environ["PATH"], **told}})
+variables = {{each["name"]: each["value"] for each in env if "value" in each}}
+os.execvpe(command[0], command, {{"PATH": os.environ["PATH"], **variables}})
 """
 """kubectl, whose `exec` runs here, with what is stored of the environment of the container."""
 

@@ -96,7 +96,7 @@ class Pair:
 NEWEST: Final = Pair("1.6.2", "1.37.0")
 """What runs unless something else is asked for."""
 
-FORMER_KUBERNETES: Final = "1.35.4"
+PREVIOUS_KUBERNETES: Final = "1.35.4"
 """Whose kubectl stories of the newest pair use too: two minors back, which many people still have,
 and one more than Kubernetes promises to support.
 """

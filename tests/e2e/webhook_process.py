@@ -158,8 +158,8 @@ class Webhook:
 
     def metric(self, name: str) -> float:
         """The value of one of its metrics without labels."""
-        told = self._admin("/metrics", self._admin_port).splitlines()
-        return next(float(line.split()[1]) for line in told if line.startswith(f"{name} "))
+        lines = self._admin("/metrics", self._admin_port).splitlines()
+        return next(float(line.split()[1]) for line in lines if line.startswith(f"{name} "))
 
     def admissions(self, kind: str = "Pod") -> list[Json]:
         """The reviews of one kind in its log, but for those of a dry run."""

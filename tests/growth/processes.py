@@ -14,7 +14,7 @@ from typing import cast
 import httpx
 
 from tests.builders import NAMESPACE, Object, a_cluster
-from tests.harness.dashboard_page import Stage
+from tests.harness.dashboard_page import Setup
 from tests.harness.scenes import Scene, llama
 from tests.harness.work import Build, Call
 from webhook.api import names
@@ -103,8 +103,8 @@ def _lease(number: int, part: str) -> Object:
 
 def _getting(path: str, part: str) -> Build:
     def build(number: int) -> Call:
-        stage = Stage(_scene(part, number).observed())
-        site = DashboardSite(stage.live, Session(), stage.drawer)
+        setup = Setup(_scene(part, number).observed())
+        site = DashboardSite(setup.live, Session(), setup.drawer)
         headers = {"authorization": f"Bearer {site.session.token}"}
         transport = httpx.ASGITransport(site_application(site))
 

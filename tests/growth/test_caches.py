@@ -18,7 +18,7 @@ from tests.growth.containers import LRU, Container, containers, grown, instances
 from tests.growth.entries import OBJECTS
 from tests.growth.parts import Part, kind_part, sample
 from tests.harness.apiserver import object_review, pod_review
-from tests.harness.own_process import alone
+from tests.harness.own_process import run_in_own_process
 from webhook.admission.reviewer import Mutation, Validation
 from webhook.api import names
 from webhook.api.objects import RayCluster
@@ -175,7 +175,7 @@ def grown_of_serve() -> dict[str, str]:
 
 
 def test_what_serve_remembers_of_reviews_and_events_is_bounded_in_bytes() -> None:
-    assert alone(grown_of_serve) == {}
+    assert run_in_own_process(grown_of_serve) == {}
 
 
 @pytest.mark.parametrize(

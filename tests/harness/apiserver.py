@@ -115,7 +115,7 @@ class ApiServer:
         return stored
 
     def delete(self, pod: Object) -> None:
-        """Delete a stored pod: the webhook is told, as with a rule for DELETE."""
+        """Delete a stored pod: the webhook is called, as with a rule for DELETE."""
         review = pod_review(pod, operation="DELETE")
         review["request"] |= {"object": None, "oldObject": pod, "name": pod["metadata"]["name"]}
         assert self.review(review)["allowed"]

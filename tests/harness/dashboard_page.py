@@ -26,7 +26,7 @@ def renamed(scene: Scene, namespace: str, name: str) -> Observed:
     return msgspec.json.decode(text, type=Observed)
 
 
-class Stage:
+class Setup:
     """What is on the page. Time stands still unless a test moves it."""
 
     def __init__(self, *observed: Observed, ignoring: bool = True) -> None:

@@ -63,7 +63,7 @@ class Fault(Enum):
     GARBAGE = auto()  # a list or a line that is not JSON
     TRUNCATED = auto()  # a watch that ends properly within a line
     CUT = auto()  # a body whose end never comes: the connection is closed within a chunk
-    BRIEF = auto()  # a watch that ends properly as soon as what is there was told
+    BRIEF = auto()  # a watch that ends properly as soon as all events are sent
 
 
 @dataclass
@@ -157,13 +157,15 @@ class FakeApi:
         key = (meta.get("namespace", ""), meta["name"])
         old = self._objects[resource].get(key)
         meta.setdefault("uid", old["metadata"]["uid"] if old else f"uid-{next(self._uids)}")
-        self._objects[resource][key] = self._told("MODIFIED" if old else "ADDED", resource, stored)
+        self._objects[resource][key] = self._publish(
+            "MODIFIED" if old else "ADDED", resource, stored
+        )
         return stored
 
     def delete(self, resource: str, name: str, namespace: str = "default") -> None:
         """Delete an object, and tell the watches."""
         gone = deepcopy(self._objects[resource].pop((namespace, name)))
-        self._told("DELETED", resource, gone)
+        self._publish("DELETED", resource, gone)
 
     def objects(self, resource: str) -> dict[str, Object]:
         """Return what is stored of a resource, by name."""
@@ -221,12 +223,12 @@ class FakeApi:
         self._muted = []
 
     def unmute(self) -> None:
-        """Tell the watches what they were not told."""
+        """Send the watches the events that they lack."""
         muted, self._muted = self._muted or [], None
         for change, queue in itertools.product(muted, self._queues):
             queue.put_nowait(change)
 
-    def _told(self, kind: str, resource: str, obj: Object) -> Object:
+    def _publish(self, kind: str, resource: str, obj: Object) -> Object:
         self.version += 1
         obj["metadata"]["resourceVersion"] = str(self.version)
         change = Change(self.version, resource, kind, obj)

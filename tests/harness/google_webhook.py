@@ -43,7 +43,7 @@ def mutate(pod: Object, others: Iterable[Object]) -> list[Object]:
     peers = [f"{group}-{replica}-{each}.{service}" for each in range(hosts)]
     for ordinal, container in enumerate(asking):
         number = host * len(asking) + ordinal if v7x else host
-        told = {
+        variables = {
             names.TPU_WORKER_HOSTNAMES: ",".join(peers) if hosts > 1 else "",
             names.TPU_PROCESS_ADDRESSES: ",".join(
                 f"{peer}:{8471 + each}" for peer in peers for each in range(len(asking))
@@ -54,7 +54,7 @@ def mutate(pod: Object, others: Iterable[Object]) -> list[Object]:
             names.TPU_WORKER_ID: str(number),
             names.TPU_NAME: f"{group}-{replica}",
         }
-        patch += _told(pod, container, told, ordinal)
+        patch += _set_variables(pod, container, variables, ordinal)
     return patch
 
 
@@ -85,14 +85,16 @@ def _free(group: str, hosts: int, others: Iterable[Object]) -> tuple[int, int]:
     return replica, min(host for host in range(hosts) if host not in held)
 
 
-def _told(pod: Object, container: Object, told: dict[str, str], ordinal: int) -> list[Object]:
+def _set_variables(
+    pod: Object, container: Object, variables: dict[str, str], ordinal: int
+) -> list[Object]:
     """Return the operations that append variables; what the user set stays before them."""
     path = f"/spec/containers/{pod['spec']['containers'].index(container)}/env"
     mine = {each["name"]: each.get("value", "") for each in container.get("env") or ()}
     placeholders = {names.TPU_WORKER_HOSTNAMES: "localhost", names.TPU_WORKER_ID: str(ordinal)}
     lacking = {
         name: value
-        for name, value in told.items()
+        for name, value in variables.items()
         if value and value != mine.get(name) and mine.get(name, "") in ("", placeholders.get(name))
     }
     start = [] if container.get("env") else [_add(path, [])]

@@ -29,7 +29,7 @@ REQUEST = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
 
 
 class Listener:
-    """Serves `ok` with the pair in `directory`, verifying clients when it is told an authority for
+    """Serves `ok` with the pair in `directory`, verifying clients when it has an authority for
     them.
     """
 
@@ -105,7 +105,7 @@ def write(directory: Path, pair: Pair) -> None:
 
 
 def serial(pair: Pair) -> int:
-    """Return the serial number of a certificate, by which it is told apart."""
+    """Return the serial number of a certificate, by which it is distinguished."""
     return x509.load_pem_x509_certificate(pair.certificate).serial_number
 
 

@@ -52,7 +52,7 @@ class Built:
 
 
 class ClusterBuilder(Built):
-    """A RayCluster with a head and, unless told otherwise, no worker group."""
+    """A RayCluster with a head and, unless stated otherwise, no worker group."""
 
     kind = "RayCluster"
 

@@ -136,7 +136,7 @@ class Scene:
         self.pods[name] = merged(self.pods[pod], {"metadata": meta})
         return self
 
-    def told(self, pod: str, **variables: str | None) -> Self:
+    def with_env(self, pod: str, **variables: str | None) -> Self:
         """Give variables of all containers of a pod another value, or none."""
         spec = self.pods[pod]["spec"]
         for container in (*spec["containers"], *spec.get("initContainers", ())):
@@ -225,11 +225,11 @@ def llama_of(template: Object, *replicas: int) -> ClusterBuilder:
     return cluster
 
 
-def job(*replicas: int, told: int = 2) -> Scene:
-    """Return a job over slices whose containers were told their number."""
+def job(*replicas: int, slices: int = 2) -> Scene:
+    """Return a job over slices whose containers have their number."""
     (group,) = llama().build()["spec"]["workerGroupSpecs"]
     (container,) = group["template"]["spec"]["containers"]
-    container["env"] = [{"name": names.MEGASCALE_NUM_SLICES, "value": str(told)}]
+    container["env"] = [{"name": names.MEGASCALE_NUM_SLICES, "value": str(slices)}]
     return Scene(llama_of({"spec": {"containers": [container]}}, *replicas))
 
 

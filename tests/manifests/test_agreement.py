@@ -383,13 +383,13 @@ READ_BY_CONTROLLER = {
     *product(("list", "watch"), ("rayjobs", "rayservices")),
 }
 LEASED = {(verb, "leases") for verb in ("create", "get", "patch")}
-TOLD = {(verb, "events") for verb in ("create", "get", "patch")}
+EVENTS_WRITTEN = {(verb, "events") for verb in ("create", "get", "patch")}
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_the_controller_may_write_events_and_its_lease_and_nothing_else(mode: str) -> None:
     rights = granted(installation(mode), "ray-webhook-controller")
-    assert rights == READ_BY_CONTROLLER | LEASED | TOLD
+    assert rights == READ_BY_CONTROLLER | LEASED | EVENTS_WRITTEN
 
 
 def test_without_events_the_chart_has_no_rights_for_them_and_without_anything_no_controller() -> (

@@ -39,7 +39,7 @@ for it.
 def page() -> str:
     parts = [_HEAD]
     section = None
-    readers = {process: settings_of(process) for process in PROCESSES}
+    settings_by_process = {process: settings_of(process) for process in PROCESSES}
     for name, node in known().items():
         before = name.rpartition(".")[0]
         if before != section:
@@ -53,7 +53,7 @@ def page() -> str:
             f"`{name}`",
             describe_allowed_values(node).replace("|", "\\|"),
             _default(node.get("default")),
-            ", ".join(process for process, names in readers.items() if name in names),
+            ", ".join(process for process, names in settings_by_process.items() if name in names),
             node["description"],
         )
         parts.append(f"| {' | '.join(cells)} |\n")

@@ -133,7 +133,7 @@ def test_the_checksums_cover_the_sbom_and_the_digest_of_the_image(tmp_path: Path
     assert sorted(commands, key=release.index) == commands
 
 
-def test_a_wheel_that_lacks_something_is_told(tmp_path: Path) -> None:
+def test_a_wheel_that_lacks_something_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "ray_webhook-1-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as wheel:
         wheel.writestr("tests/x.py", "")

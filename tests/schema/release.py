@@ -73,11 +73,12 @@ def differences(version: str, source: Path) -> Iterator[str]:
     fields, earlier = (paths(crd.schema_of(each)) for each in (release, before))
     yield from (f"new field: {each}" for each in tops(fields - earlier))
     yield from (f"field is gone: {each}" for each in tops(earlier - fields))
-    gates, former = kuberay.gates(source), DEFAULT_GATES.get(before, {})
-    for name in sorted({*gates, *former}):
-        if gates.get(name) != former.get(name):
+    gates, previous = kuberay.gates(source), DEFAULT_GATES.get(before, {})
+    for name in sorted({*gates, *previous}):
+        if gates.get(name) != previous.get(name):
             mark = ", which rules depend on" if name in GATES else ""
-            yield f"gate {name}{mark}: {former.get(name, 'none')} before, {gates.get(name, 'none')}"
+            states = f"{previous.get(name, 'none')} before, {gates.get(name, 'none')}"
+            yield f"gate {name}{mark}: {states}"
     text = (source / "controllers" / "ray" / "utils" / "validation.go").read_text()
     functions = {name for rule in rules.RULES for name in rule.functions}
     yield from (

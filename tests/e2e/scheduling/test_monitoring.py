@@ -21,7 +21,7 @@ from tests.e2e.build import binary
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.credentials import MASTERS
 from tests.e2e.gangs import GROUPED, counts, grouped
-from tests.e2e.identities import IDENTITY, told
+from tests.e2e.identities import IDENTITY, events_of
 from tests.e2e.kuberay import Operator
 from tests.e2e.process import free_port
 from tests.e2e.rays import (
@@ -134,7 +134,7 @@ def happen(plane: ControlPlane, namespace: str) -> None:
         until(lambda: counts(api, namespace).get("gang-worker-workers"), "a PodGroup")
     pod = workers(api, namespace, "llama")[0]["metadata"]["name"]
     api.patch(PODS, pod, {"metadata": {"labels": dict.fromkeys(IDENTITY)}}, namespace)
-    until(lambda: told(api, namespace, "PodWithoutIdentity"), "an event")
+    until(lambda: events_of(api, namespace, "PodWithoutIdentity"), "an event")
     refused = slices("refused", 1)
     refused["spec"]["workerGroupSpecs"][0]["numOfHosts"] = HOSTS + 1
     with pytest.raises(ApiError):

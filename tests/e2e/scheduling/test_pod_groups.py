@@ -181,7 +181,7 @@ def test_a_cluster_that_asks_for_other_groups_gets_them_for_the_pods_that_come(
     until_equal(
         lambda: "one-worker-workers" in counts(api, namespace),
         wanted=False,
-        what="the former PodGroups go",
+        what="the previous PodGroups go",
     )
     scale(api, "one", namespace, 2)
 

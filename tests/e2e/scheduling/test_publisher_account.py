@@ -18,7 +18,7 @@ from tests.e2e.gangs import (
     unused,
     workloads,
 )
-from tests.e2e.identities import IDENTITY, told
+from tests.e2e.identities import IDENTITY, events_of
 from tests.e2e.installation import (
     CONTROLLER,
     WEBHOOK,
@@ -67,11 +67,11 @@ def lose_identity(plane: ControlPlane, webhook: Webhook, namespace: str) -> None
     api = plane.api
     pod = workers(api, namespace, "one")[0]["metadata"]["name"]
     api.patch(PODS, pod, {"metadata": {"labels": dict.fromkeys(IDENTITY)}}, namespace)
-    until(lambda: told(api, namespace, "PodWithoutIdentity"), "the RayCluster is told")
+    until(lambda: events_of(api, namespace, "PodWithoutIdentity"), "the RayCluster has its event")
     webhook.controller.kill()
     webhook.controller.start()
     until(
-        lambda: told(api, namespace, "PodWithoutIdentity")[0].get("series"),
+        lambda: events_of(api, namespace, "PodWithoutIdentity")[0].get("series"),
         "the next controller continues with it",
     )
 

@@ -12,7 +12,7 @@ from tests.e2e.api import RAY_CLUSTERS
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.dashboard_process import Dashboard, OpenPage
 from tests.e2e.gangs import by, counts, grouped
-from tests.e2e.identities import told
+from tests.e2e.identities import events_of
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import HOSTS, wait_for_workers
 from tests.e2e.scheduling.component import scheduler
@@ -59,7 +59,7 @@ def kuberay(gated_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> Itera
         yield operator
 
 
-def test_pods_that_wait_for_their_podgroup_are_seen_told_of_and_helped(
+def test_pods_that_wait_for_their_podgroup_are_reported_and_helped(
     gated_plane: ControlPlane,
     publisher: Webhook,
     kuberay: Operator,
@@ -86,8 +86,8 @@ def helped(plane: ControlPlane, publisher: Webhook, terminal: Terminal, page: Op
     """The page says what the terminal says, before each remedy and after it."""
     api, namespace, controller = plane.api, "waiting", publisher.controller
     with controller.replica(ONLY_EVENTS):
-        until(lambda: told(api, namespace, "PodGroupWaiting"), "the RayCluster is told")
-    (event,) = told(api, namespace, "PodGroupWaiting")
+        until(lambda: events_of(api, namespace, "PodGroupWaiting"), "the RayCluster has its event")
+    (event,) = events_of(api, namespace, "PodGroupWaiting")
     assert "which does not exist" in event["note"]
     assert counts(api, namespace) == {}
     until_equal(lambda: about_podgroups(page), {MISSING}, "the page says so")

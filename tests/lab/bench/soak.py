@@ -21,7 +21,7 @@ from tests.builders import Object, a_cluster, a_pod
 from tests.growth.containers import instances
 from tests.growth.test_caches import SETTINGS
 from tests.harness.apiserver import object_review, pod_review
-from tests.harness.own_process import alone
+from tests.harness.own_process import run_in_own_process
 from tests.lab.bench.memory import memory_of
 from tests.lab.bench.reviews_over_https import say
 from webhook.admission.reviewer import Mutation, Validation
@@ -160,9 +160,9 @@ def _resident() -> float:
 def main() -> None:
     """Measure and print."""
     for name in _BURSTS:
-        before, after = alone(burst, name)
+        before, after = run_in_own_process(burst, name)
         say(f"{name}: {before:.0f} MiB before, {after:.0f} MiB after")
-    sizes = alone(soak)
+    sizes = run_in_own_process(soak)
     say(f"{_REVIEWS} reviews, {_EVENTS} events, {_REVIEWS // 100} RayClusters; MiB each tenth:")
     say(" ".join(f"{size:.1f}" for size in sizes))
     if sizes[-1] > sizes[0] * _GROWTH_MAX:

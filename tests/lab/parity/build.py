@@ -22,7 +22,7 @@ UNPUBLISHED = "1.7.0"
 SOURCE_VARIABLE = "KUBERAY_SOURCE"
 """The folder `ray-operator` of the sources of `UNPUBLISHED`; no one serves its module."""
 KUBERNETES = ("1.34.4", "1.37.0")
-"""The versions that judge pods: the oldest and the newest of the pairs that the stories run on."""
+"""The versions that check pods: the oldest and the newest of the pairs that the stories run on."""
 
 
 class Built(NamedTuple):
@@ -71,13 +71,13 @@ def build(version: str) -> Built:
     return Built(folder / "parity", source)
 
 
-def build_judge(version: str) -> Path:
+def build_api_server(version: str) -> Path:
     """Return the program of a version of Kubernetes. Raises CannotBuildError."""
     folder = CACHE / f"kubernetes-{version}"
     folder.mkdir(parents=True, exist_ok=True)
     for source in (HERE / "apiserver" / "main.go", *(PINS / "kubernetes" / version).glob("go.*")):
         _copy(source, folder / source.name)
-    go.run(folder, "build", "-trimpath", "-buildvcs=false", "-o", "judge", ".")
+    go.run(folder, "build", "-trimpath", "-buildvcs=false", "-o", "apiserver", ".")
     return folder / "apiserver"
 
 

@@ -47,11 +47,11 @@ type call struct {
 	Gates     map[string]bool `json:"gates"`
 }
 
-func record(check string, judge func() error, arguments ...any) error {
+func record(check string, call func() error, arguments ...any) error {
 	within++
 	defer func() { within-- }()
 	if within > 1 {
-		return judge()
+		return call()
 	}
 	said := call{Test: caller(), Check: check, Arguments: arguments, Gates: map[string]bool{}}
 	for gate := range gates.DefaultMutableFeatureGate.GetAll() {
@@ -61,7 +61,7 @@ func record(check string, judge func() error, arguments ...any) error {
 	if err != nil {
 		panic(err)
 	}
-	found := judge()
+	found := call()
 	if err := json.Unmarshal(raw, &said); err != nil {
 		panic(err)
 	}

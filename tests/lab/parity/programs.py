@@ -80,7 +80,7 @@ class Oracle(Program):
         return self.answer({"object": value, "make": make}, Verdict)
 
 
-class Judge(Program):
+class ApiServer(Program):
     """Kubernetes' checks of Pods and Jobs, of one version."""
 
     def __init__(self, program: Path) -> None:

@@ -20,9 +20,9 @@ from msgspec import Struct, field
 
 from tests import ROOT
 from tests.e2e.go import CANNOT_BUILD, CannotBuildError
-from tests.lab.parity.build import CACHE, HERE, KUBERNETES, build, build_judge, published
+from tests.lab.parity.build import CACHE, HERE, KUBERNETES, build, build_api_server, published
 from tests.lab.parity.mutants import EXAMPLES, Json, mutants
-from tests.lab.parity.programs import Judge, Oracle
+from tests.lab.parity.programs import ApiServer, Oracle
 from tests.lab.parity.template_mutants import template_mutants
 from tests.pages.markdown import folded
 from webhook.api import names
@@ -57,7 +57,7 @@ class Outcome(NamedTuple):
 class Tally(Struct):
     """The outcomes of many objects."""
 
-    judged: int = 0
+    checked: int = 0
     idle: int = 0
     """Objects that never come to pods: the CRD or KubeRay refuses them."""
     runs: int = 0
@@ -75,7 +75,7 @@ class Tally(Struct):
         if outcome is None:
             self.idle += 1
             return
-        self.judged += 1
+        self.checked += 1
         ours = outcome.denied & set(FAMILIES)
         for version, said in outcome.refused.items():
             self.refused[version] += bool(said)
@@ -111,7 +111,7 @@ class Tally(Struct):
         introduction = f"""
 KubeRay {published()[-1]} builds the pods of the examples, of its own samples, of the manifests in
 `tests/lab/parity/corpus`, and of {count} broken copies of them (seed {seed}). The API server's code
-judges each pod, and the Job that submits a RayJob. An object is refused when one of its pods is.
+checks each pod, and the Job that submits a RayJob. An object is refused when one of its pods is.
 """
         running = f"""
 {self.runs} objects run on one of them; rules of pod templates deny {sum(self.wrong.values())}.
@@ -124,7 +124,7 @@ judges each pod, and the Job that submits a RayJob. An object is refused when on
             introduction,
             f"| | {columns} |",
             f"|---|{'---|' * len(KUBERNETES)}",
-            self._row("objects with pods", dict.fromkeys(KUBERNETES, self.judged)),
+            self._row("objects with pods", dict.fromkeys(KUBERNETES, self.checked)),
             self._row("refused", self.refused),
             self._row("refused, and no rule denies the object", self.missed, share=True),
             running,
@@ -150,11 +150,11 @@ judges each pod, and the Job that submits a RayJob. An object is refused when on
 class Bench:
     """The programs of KubeRay and of each Kubernetes, while they run."""
 
-    def __init__(self, oracle: Oracle, judges: dict[str, Judge]) -> None:
-        self._oracle, self._judges = oracle, judges
+    def __init__(self, oracle: Oracle, api_servers: dict[str, ApiServer]) -> None:
+        self._oracle, self._api_servers = oracle, api_servers
         self._settings = RuleSettings(kuberay=parse_kuberay(published()[-1]))
 
-    def judge(self, value: Json) -> Outcome | None:
+    def check(self, value: Json) -> Outcome | None:
         """Return the outcome for an object; None for one that never comes to pods."""
         verdict = self._oracle.ask(value, make=True)
         if not verdict.stored or verdict.refusal or not verdict.children:
@@ -163,9 +163,9 @@ class Bench:
             version: [
                 f"{child.part}: {said}"
                 for child in verdict.children
-                for said in judge.ask(child.object)
+                for said in api_server.ask(child.object)
             ]
-            for version, judge in self._judges.items()
+            for version, api_server in self._api_servers.items()
         }
         found = check_file(value["kind"], value, self._settings)
         return Outcome(refused, frozenset(each.rule for each in found if each.level == DENY))
@@ -178,18 +178,18 @@ def corpus(samples: Path) -> list[Json]:
 
 
 def run(bench: Bench, given: list[Json], count: int, seed: int) -> Tally:
-    """Judge all objects and `count` mutants."""
+    """Check all objects and `count` mutants."""
     tally = Tally()
     broken = chain.from_iterable(
         zip(template_mutants(given, seed), mutants(given, seed), strict=True)
     )
     for value in chain(given, islice(broken, count)):
-        tally.add(bench.judge(value), value)
+        tally.add(bench.check(value), value)
     return tally
 
 
 def _report(tally: Tally) -> Iterator[str]:
-    yield f"  {tally.judged} with pods, {tally.idle} without, {tally.runs} run"
+    yield f"  {tally.checked} with pods, {tally.idle} without, {tally.runs} run"
     for version in KUBERNETES:
         yield f"  {version}: refused {tally.refused[version]}, missed {tally.missed[version]}"
     for title, counted in (
@@ -212,14 +212,14 @@ ALL: Final = 60_000
 
 
 def main() -> int:
-    """Build the programs, judge, and write the page."""
+    """Build the programs, check, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mutants", type=int, default=ALL, help="%(default)s; fewer write no page")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     try:
         built = build(published()[-1])
-        programs = {version: build_judge(version) for version in KUBERNETES}
+        programs = {version: build_api_server(version) for version in KUBERNETES}
     except CannotBuildError as error:
         print(f"cannot build here: {error}", file=sys.stderr)
         return CANNOT_BUILD
@@ -227,8 +227,10 @@ def main() -> int:
     started = time.monotonic()
     with ExitStack() as running:
         oracle = running.enter_context(Oracle(built))
-        judges = {each: running.enter_context(Judge(path)) for each, path in programs.items()}
-        tally = run(Bench(oracle, judges), given, options.mutants, options.seed)
+        api_servers = {
+            each: running.enter_context(ApiServer(path)) for each, path in programs.items()
+        }
+        tally = run(Bench(oracle, api_servers), given, options.mutants, options.seed)
     took = time.monotonic() - started
     print(f"{len(given)} objects and {options.mutants} mutants in {took:.0f} s")
     print("\n".join(_report(tally)))

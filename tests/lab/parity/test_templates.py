@@ -55,7 +55,7 @@ def test_more_than_the_allowed_share_of_missed_objects_is_a_problem() -> None:
 def test_an_object_that_never_comes_to_pods_counts_for_neither_side() -> None:
     tally = tallied((10, True, True), (10, False, False))
     tally.add(None, OBJECT)
-    assert (tally.judged, tally.idle) == (20, 1)
+    assert (tally.checked, tally.idle) == (20, 1)
 
 
 def test_the_page_says_how_many_pass() -> None:

@@ -42,7 +42,7 @@ AUTOSCALER = {
 """The rules by which Ray's autoscaler cannot read the RayCluster."""
 RESIZE = {"ippr-malformed", "ippr-value-too-low", "ippr-group-not-resizable"}
 """The rules by which it cannot read the annotation `ray.io/ippr`."""
-READERS = {"autoscaler": AUTOSCALER, "resize": RESIZE}
+PARSERS = {"autoscaler": AUTOSCALER, "resize": RESIZE}
 
 FIELDS = ("workerGroupSpecs", "groupName", "minReplicas", "maxReplicas", "template", "containers")
 """What else a reader may miss in an object."""
@@ -153,12 +153,12 @@ def compare(environment: str, count: int, seed: int) -> bool:
             for reader, said in json.loads(process.stdout.readline()).items():
                 asked[reader] += 1
                 raised[reader] += bool(said)
-                odd.update(_differences(READERS[reader], found, said))
+                odd.update(_differences(PARSERS[reader], found, said))
         process.stdin.close()
     for reader, number in asked.items():
         shown = ".".join(map(str, release))
         print(f"Ray {shown}, {reader}: {number} RayClusters, {raised[reader]} that it cannot read")
-    for reader in READERS.keys() - asked.keys():
+    for reader in PARSERS.keys() - asked.keys():
         print(f"Ray {installed['ray']}, {reader}: not run: this Ray has none")
     print(f"  not in the table: {sum(odd.values())}")
     for (rule, said, path), number in odd.most_common(SHOWN):
@@ -182,7 +182,7 @@ def _differences(
 
 def main() -> int:
     """Compare with the Ray in each environment."""
-    parser = argparse.ArgumentParser(description="Hold the rules against Ray's readers.")
+    parser = argparse.ArgumentParser(description="Compare the rules with Ray's parsers.")
     parser.add_argument("environments", nargs="+", metavar="ENVIRONMENT")
     parser.add_argument("--clusters", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)

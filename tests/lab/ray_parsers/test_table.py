@@ -15,6 +15,6 @@ def test_the_table_has_at_most_30_entries_that_name_rules_and_reasons() -> None:
         assert each.ours in AUTOSCALER | RESIZE or each.said, "an entry says what it is about"
 
 
-def test_the_rules_that_speak_for_rays_readers_deny() -> None:
+def test_the_rules_that_speak_for_rays_parsers_deny() -> None:
     denying = {rule.id for rule in RULES if rule.level == DENY}
     assert denying >= AUTOSCALER | RESIZE

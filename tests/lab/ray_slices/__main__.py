@@ -15,7 +15,7 @@ from tests.lab.ray_slices.slices import Slices, listed, variables
 from tests.lab.ray_slices.verdicts import faults
 from webhook.api import names
 
-JUDGE: Final = Path(__file__).parent / "inside_ray.py"
+PROGRAM: Final = Path(__file__).parent / "inside_ray.py"
 READ: Final = (names.TPU_WORKER_ID, names.TPU_NAME, names.TPU_TOPOLOGY, names.TPU_ACCELERATOR_TYPE)
 """The variables that Ray reads."""
 Json = dict[str, Any]
@@ -24,21 +24,21 @@ SHOWN: Final = 5
 """Faults of a group that are shown."""
 
 
-class Judge:
+class Checker:
     """Ray's code in a process of its own, which is asked about one group after another."""
 
     def __init__(self) -> None:
-        command = [str(wheel.INTERPRETER), str(JUDGE)]
+        command = [str(wheel.INTERPRETER), str(PROGRAM)]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
     def verdicts(self, group: Slices, pods: Sequence[Json]) -> list[Json]:
-        told = [
+        variable_maps = [
             {name: found for name, found in variables(pod).items() if name in READ} for pod in pods
         ]
         question = {
-            "hosts": told,
+            "hosts": variable_maps,
             "chips": group.chips,
             "topology": group.topology,
             "generation": group.generation,
@@ -56,11 +56,11 @@ class Judge:
 
 
 def main() -> int:
-    said, judge = wheel.ask(), Judge()
+    said, checker = wheel.ask(), Checker()
     groups, hosts, divided, wrong = Counter[str](), Counter[str](), Counter[str](), 0
     for group in listed(said):
         pods = list(group.pods())
-        verdicts = judge.verdicts(group, pods)
+        verdicts = checker.verdicts(group, pods)
         found = list(faults(group, pods, verdicts))
         for text in found[:SHOWN]:
             print(f"{group}: {text}")
@@ -68,7 +68,7 @@ def main() -> int:
         groups[group.accelerator] += 1
         hosts[group.accelerator] += len(pods)
         divided[group.accelerator] += verdicts[0]["subslices"] is not None
-    judge.close()
+    checker.close()
     for accelerator, count in groups.items():
         print(
             f"{accelerator}: {count} topologies, {hosts[accelerator]} hosts; Ray divides "

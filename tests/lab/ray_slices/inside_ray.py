@@ -18,11 +18,11 @@ manager = tpu.TPUAcceleratorManager
 kept = dict(os.environ)
 
 
-def verdict(group: Json, told: dict[str, str]) -> Json:
+def verdict(group: Json, variables: dict[str, str]) -> Json:
     """What Ray takes the host for that is told these variables."""
     os.environ.clear()
     os.environ.update(kept)
-    os.environ.update(told)
+    os.environ.update(variables)
     metadata_asked.clear()
     pod_type = manager.get_current_node_tpu_pod_type()
     topology = manager.get_current_node_tpu_topology()
@@ -60,6 +60,6 @@ def subslices(worker: int | None, topology: str | None) -> dict[str, str] | None
 for line in sys.stdin:
     asked = json.loads(line)
     manager.get_current_node_num_accelerators = staticmethod(lambda chips=asked["chips"]: chips)
-    json.dump([verdict(asked, told) for told in asked["hosts"]], sys.stdout)
+    json.dump([verdict(asked, variables) for variables in asked["hosts"]], sys.stdout)
     sys.stdout.write("\n")
     sys.stdout.flush()

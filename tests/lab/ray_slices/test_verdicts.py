@@ -16,16 +16,16 @@ PODS = list(GROUP.pods())
 
 def verdict(pod: Json) -> Json:
     """What Ray takes a host for that is told the truth."""
-    told = variables(pod)
+    values = variables(pod)
     name, worker, pod_type = (
-        told["TPU_NAME"],
-        int(told["TPU_WORKER_ID"]),
-        told["TPU_ACCELERATOR_TYPE"],
+        values["TPU_NAME"],
+        int(values["TPU_WORKER_ID"]),
+        values["TPU_ACCELERATOR_TYPE"],
     )
     return {
         "name": name,
         "worker": worker,
-        "topology": told["TPU_TOPOLOGY"],
+        "topology": values["TPU_TOPOLOGY"],
         "pod_type": pod_type,
         "expected_pod_type": "v5p-32",
         "valid": True,
@@ -42,7 +42,7 @@ def verdict(pod: Json) -> Json:
     }
 
 
-def test_there_is_nothing_wrong_with_pods_that_are_told_the_truth() -> None:
+def test_there_is_nothing_wrong_with_pods_with_true_variables() -> None:
     assert len(PODS) == 2 * GROUP.hosts
     assert list(faults(GROUP, PODS, list(map(verdict, PODS)))) == []
 
@@ -76,7 +76,7 @@ def test_a_pod_that_is_missing_is_a_fault() -> None:
     assert found[0] == "7 pods instead of 8"
 
 
-def test_every_label_of_gke_is_judged_with_every_topology_of_its_generation() -> None:
+def test_every_label_of_gke_is_checked_with_every_topology_of_its_generation() -> None:
     said = {
         "generations": {"a": ("v6e", 1), "b": ("v6e", 1)},
         "chips_per_host": {"v6e": {"1x1": 1, "4x4": 4}, "v2": {"4x4": 4}},
@@ -85,7 +85,7 @@ def test_every_label_of_gke_is_judged_with_every_topology_of_its_generation() ->
     assert found == [("a", "1x1", 1), ("a", "4x4", 4), ("b", "1x1", 1), ("b", "4x4", 4)]
 
 
-def test_a_topology_is_judged_as_a_part_of_the_next_larger_one_too() -> None:
+def test_a_topology_is_checked_as_a_part_of_the_next_larger_one_too() -> None:
     known = {"2x2": 4, "2x4": 4, "4x4": 4, "2x2x2": 4}
     said = {"generations": {"a": ("v6e", 1)}, "chips_per_host": {"v6e": known}}
     parts = [group for group in listed(said) if group.parent]

@@ -24,19 +24,19 @@ def meet() -> dict[str, Any]:
     from jax._src.clusters import cloud_tpu_cluster as tpu  # noqa: PLC0415
     from jax.experimental import multihost_utils  # noqa: PLC0415
 
-    told = os.environ
-    if "TPU_WORKER_ID" in told:  # as JAX itself reads a slice of GKE
+    variables = os.environ
+    if "TPU_WORKER_ID" in variables:  # as JAX itself reads a slice of GKE
         tpu.get_tpu_env_value_from_metadata = lambda _key: None  # the server for it is Google's
         address = tpu.GkeTpuCluster.get_coordinator_address(SECONDS, None)
         count, number = tpu.GkeTpuCluster.get_process_count(), tpu.GkeTpuCluster.get_process_id()
     else:
-        address = f"{told['MASTER_ADDR']}:{told['MASTER_PORT']}"
-        count, number = int(told["NNODES"]), int(told["NODE_RANK"])
+        address = f"{variables['MASTER_ADDR']}:{variables['MASTER_PORT']}"
+        count, number = int(variables["NNODES"]), int(variables["NODE_RANK"])
     jax.config.update("jax_platforms", "cpu")
     jax.distributed.initialize(address, count, number, initialization_timeout=SECONDS)
     came = multihost_utils.process_allgather(jnp.array(number))
     return {
-        "group": told["RAY_NODE_TYPE_NAME"],
+        "group": variables["RAY_NODE_TYPE_NAME"],
         "host": socket.gethostname(),
         "number": number,
         "came": [int(each) for each in came],

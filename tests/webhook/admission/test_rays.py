@@ -333,7 +333,7 @@ def owned_job() -> Json:
 
 
 @pytest.mark.parametrize("value", [owned("RayJob"), owned("RayService"), owned_job()])
-def test_kuberay_is_only_warned_about_an_object_whose_owner_was_judged(value: Json) -> None:
+def test_kuberay_is_only_warned_about_an_object_whose_owner_was_checked(value: Json) -> None:
     response = asked_by(OPERATOR, value)
     assert response["allowed"]
     assert any("numOfHosts" in text for text in response["warnings"])
@@ -351,7 +351,7 @@ def test_an_owner_alone_and_the_account_alone_soften_nothing(user: str, value: J
     assert not asked_by(user, value)["allowed"]
 
 
-def test_an_update_by_kuberay_is_judged_as_any_update() -> None:
+def test_an_update_by_kuberay_is_checked_as_any_update() -> None:
     assert not asked_by(OPERATOR, owned(), a_cluster().group(hosts=1).build())["allowed"]
 
 

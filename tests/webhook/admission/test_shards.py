@@ -192,7 +192,7 @@ def test_a_name_that_is_to_be_generated_gets_an_index() -> None:
     assert found == ["0", "1"]
 
 
-def test_a_cluster_that_comes_back_with_the_index_it_was_told_keeps_it() -> None:
+def test_a_cluster_that_comes_back_with_the_index_it_received_keeps_it() -> None:
     server = Server()
     assert server.index(a_shard("a")) == "0"
     assert server.ask(a_shard("a", "0").build()).keys() == {"uid", "allowed"}

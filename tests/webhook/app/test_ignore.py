@@ -52,7 +52,7 @@ def test_its_pods_get_their_identities_unless_it_may_leave(asked: tuple[bool, Ap
     assert ("patch" not in response) is leaves
 
 
-def test_it_is_judged_by_the_rules_unless_it_may_leave(asked: tuple[bool, ApiServer]) -> None:
+def test_it_is_checked_by_the_rules_unless_it_may_leave(asked: tuple[bool, ApiServer]) -> None:
     leaves, api = asked
     assert api.review(object_review(a_labelled_cluster()), "/validate")["allowed"] is leaves
 
@@ -62,7 +62,7 @@ def test_it_gets_its_shard_index_unless_it_may_leave(asked: tuple[bool, ApiServe
     assert ("patch" not in api.review(object_review(a_labelled_cluster()))) is leaves
 
 
-def test_whose_label_has_no_effect_is_told_so(asked: tuple[bool, ApiServer]) -> None:
+def test_whose_label_has_no_effect_is_reported(asked: tuple[bool, ApiServer]) -> None:
     leaves, api = asked
     cluster = a_cluster("d").group("g").labelled(names.LABEL_IGNORE, "true").build()
     warnings = api.review(object_review(cluster), "/validate").get("warnings", [])

@@ -123,10 +123,10 @@ def test_a_rolling_restart_of_two_processes_under_load_loses_no_request(tmp_path
                     backends[number],
                 )
                 callers.progress()
-                repeated, told = callers.repeated, time.monotonic()
+                repeated, stopped_at = callers.repeated, time.monotonic()
                 old[number].process.send_signal(signal.SIGTERM)
                 assert old[number].process.wait(SECONDS) == 0
-                assert time.monotonic() - told >= DRAIN_SECONDS
+                assert time.monotonic() - stopped_at >= DRAIN_SECONDS
                 drained.append(callers.repeated - repeated)
             callers.progress()
         finally:

@@ -318,7 +318,7 @@ async def test_it_is_not_ready_before_it_knows_what_is_served(tmp_path: Path) ->
         await served.until_ready()
 
 
-async def test_without_the_setting_nothing_is_published_and_the_pod_is_told_so(
+async def test_without_the_setting_nothing_is_published_and_the_pod_is_warned(
     tmp_path: Path,
 ) -> None:
     async with (

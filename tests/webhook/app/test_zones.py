@@ -28,7 +28,7 @@ from webhook.groups.annotations import WORKER_GROUP
         ("34", "on", True),
     ],
 )
-async def test_ray_is_told_where_the_api_server_knows_it_unless_a_switch_says_otherwise(
+async def test_ray_receives_where_the_api_server_knows_it_unless_a_switch_says_otherwise(
     tmp_path: Path, minor: str, zones: Literal["auto", "on", "off"], *, expected: bool
 ) -> None:
     async with (

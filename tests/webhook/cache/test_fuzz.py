@@ -116,7 +116,7 @@ def test_variables_that_are_not_utf_8_leave_the_next_pod_right() -> None:
     assert good_member == Member(KEY, IDENTITY, name=good_member.name)
 
 
-def test_a_former_webhooks_pod_whose_variables_are_no_text_has_no_identity() -> None:
+def test_a_google_webhook_pod_whose_variables_are_no_text_has_no_identity() -> None:
     feed = PodStore(Membership())
     pod = served_by_another(a_pod("a"), "tpu-1", "2")
     line = json.dumps(an_event("ADDED", pod, "odd", 5)).encode()

@@ -105,7 +105,7 @@ def identity_in(answer: Object) -> tuple[int, int]:
     )
 
 
-def test_a_deletion_that_the_watch_has_not_told_is_found_and_the_identity_reused() -> None:
+def test_a_deletion_that_the_watch_has_not_reported_is_found_and_the_identity_reused() -> None:
     reader = Reader()
     webhook = Webhook(2, reader=reader)
     webhook.holds(HostIdentity(0, 0, ""), HostIdentity(1, 0, ""))
@@ -114,7 +114,7 @@ def test_a_deletion_that_the_watch_has_not_told_is_found_and_the_identity_reused
     assert reader.groups_read == 1
 
 
-def test_a_scale_up_that_the_watch_has_not_told_is_found() -> None:
+def test_a_scale_up_that_the_watch_has_not_reported_is_found() -> None:
     reader = Reader()
     webhook = Webhook(1, reader=reader)
     webhook.holds(HostIdentity(0, 0, ""))

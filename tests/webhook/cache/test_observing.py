@@ -127,7 +127,7 @@ async def test_what_happened_while_the_history_was_lost_is_known_after_the_next_
         assert len(observed.pods) == 8
 
 
-async def test_an_outage_is_told_and_what_is_known_stays(api: FakeApi) -> None:
+async def test_an_outage_is_reported_and_what_is_known_stays(api: FakeApi) -> None:
     async with observing(api) as observed:
         await api.down()
         await eventually(lambda: observed.observing.problem == "refused")

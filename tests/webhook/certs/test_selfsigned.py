@@ -51,8 +51,8 @@ class MemoryVault(SecretStore):
         return True
 
     async def publish(self, bundle: bytes) -> bool:
-        former, self.bundle = self.bundle, bundle
-        return former == bundle
+        replaced, self.bundle = self.bundle, bundle
+        return replaced == bundle
 
 
 class Clock:

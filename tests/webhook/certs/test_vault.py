@@ -119,8 +119,8 @@ def test_the_pair_is_served_without_a_configuration_whose_bundle_is_written_when
         data = objects.objects[SECRET]["data"]
         assert {pair.certificate for pair in pairs} == {base64.b64decode(data["tls.crt"])}
         assert objects.bundles() == {data["ca.crt"]}
-    told = [text for text in caplog.messages if "does not exist" in text]
-    assert [text.partition(" does")[0] for text in told] == [
+    missing = [text for text in caplog.messages if "does not exist" in text]
+    assert [text.partition(" does")[0] for text in missing] == [
         " ".join(path.split("/")[-2:]) for path in absent
     ]
 

@@ -82,7 +82,7 @@ def scene_of_none() -> Scene:
     return Scene(a_cluster("llama").group("tpu", hosts=4, replicas=0))
 
 
-def test_problems_of_the_installation_are_told_in_the_last_line() -> None:
+def test_problems_of_the_installation_are_reported_in_the_last_line() -> None:
     text = drawn(samples()["second-webhook"].scene(), 100)
     assert text.splitlines()[-1].endswith("; 1 problem of the installation")
 

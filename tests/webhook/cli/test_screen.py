@@ -64,7 +64,7 @@ def test_a_picture_that_is_taller_is_there_to_the_last_line() -> None:
 def test_a_watch_draws_what_status_draws_and_cuts_nothing(tmp_path: Path) -> None:
     scene = Scene()
     for number in range(4):
-        scene.told(f"llama-tpu-worker-0-{number}", TPU_WORKER_ID="9")
+        scene.with_env(f"llama-tpu-worker-0-{number}", TPU_WORKER_ID="9")
     with serving(scene, tmp_path) as (_, kubeconfig):
         arguments = ("status", "--watch", "--kubeconfig", str(kubeconfig))
         with terminal(*arguments, width=60, height=8) as watch:

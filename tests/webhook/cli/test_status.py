@@ -204,7 +204,7 @@ def test_the_reason_of_kueue_is_read_from_its_workload(status: Run) -> None:
 
 
 def test_a_state_has_no_values_of_other_variables(status: Run) -> None:
-    scene = Scene().told(HOST, HF_TOKEN="xyzzy-pod")  # noqa: S106
+    scene = Scene().with_env(HOST, HF_TOKEN="xyzzy-pod")  # noqa: S106
     group = scene.cluster["spec"]["workerGroupSpecs"][0]
     (container,) = group["template"]["spec"]["containers"]
     container["env"] = [{"name": "HF_TOKEN", "value": "xyzzy-template"}]

@@ -32,8 +32,8 @@ def check(out: str) -> None:
 
 
 @pytest.mark.parametrize(("scene", "arguments"), [
-    (Scene().told(HOST, TPU_WORKER_ID=EVIL), ("status",)),
-    (Scene().told(HOST, TPU_WORKER_ID=EVIL), ("explain", "pod", HOST)),
+    (Scene().with_env(HOST, TPU_WORKER_ID=EVIL), ("status",)),
+    (Scene().with_env(HOST, TPU_WORKER_ID=EVIL), ("explain", "pod", HOST)),
     (Scene().changed(HOST, status=DOWN), ("status",)),
 ])  # fmt: skip
 def test_values_and_messages_of_pods_are_text(

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from tests import ROOT
-from tests.harness.own_process import alone
+from tests.harness.own_process import run_in_own_process
 from tests.harness.ray_objects import a_cluster, a_job, a_service
 from tests.harness.running import At, Run, Write
 from tests.harness.scenes import Scene
@@ -690,7 +690,7 @@ def test_a_service_that_a_rayservice_takes_over_is_noted(
     assert ("KubeRay replaces ports and selector of this Service" in err) is taken
 
 
-def test_variables_in_an_object_of_another_are_not_judged(validate: Run, write: Write) -> None:
+def test_variables_in_an_object_of_another_are_not_checked(validate: Run, write: Write) -> None:
     built = a_cluster().named("a-${schema.metadata.name}").group(numOfHosts="${spec.hosts}")
     inner = yaml.safe_dump(built.tpu("4x4", 4).build())
     indented = "".join(f"      {line}\n" for line in inner.splitlines())
@@ -783,7 +783,7 @@ def test_no_file_is_kept_once_it_is_checked(tmp_path: Path) -> None:
     for number in range(60):
         path = tmp_path / f"{number}.yaml"
         size += path.write_text(yaml.safe_dump(cluster.named(f"cluster-{number}").build()))
-    checked, kept = alone(kept_of, tmp_path)
+    checked, kept = run_in_own_process(kept_of, tmp_path)
     assert checked == 60
     assert kept < size, "less than the text of the files is kept, let alone what it was read into"
 

@@ -168,7 +168,7 @@ class Stumbling(Api):
         return await super().create(path, body, deadline, query)
 
 
-async def test_a_bug_that_one_notice_brings_out_keeps_no_other_and_is_told_once(
+async def test_a_bug_that_one_notice_brings_out_keeps_no_other_and_is_reported_once(
     api: FakeApi,
     caplog: pytest.LogCaptureFixture,
 ) -> None:

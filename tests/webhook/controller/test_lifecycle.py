@@ -353,7 +353,7 @@ def test_a_pod_group_that_is_being_deleted_is_waited_for(model: Model) -> None:
     assert next_actions(ONE, model) == [("Create", "c-a")]
 
 
-@pytest.mark.parametrize("controller", [UID, "a former RayCluster of the name"])
+@pytest.mark.parametrize("controller", [UID, "a previous RayCluster of the name"])
 def test_a_pod_group_that_pods_keep_from_going_is_let_go_when_another_is_wanted(
     model: Model, controller: str
 ) -> None:
@@ -402,7 +402,7 @@ def test_a_workload_that_is_not_wanted_any_more_stays_while_a_wanted_pod_group_r
     model: Model,
 ) -> None:
     model.settle(ONE)
-    alone = replace(ONE, workload=None)
-    assert next_actions(alone, model) == []
-    model.settle(replace(alone, pod_groups=()))
+    without_workload = replace(ONE, workload=None)
+    assert next_actions(without_workload, model) == []
+    model.settle(replace(without_workload, pod_groups=()))
     assert (set(model.groups), set(model.workloads)) == (set(), set())

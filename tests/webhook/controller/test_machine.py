@@ -87,7 +87,7 @@ class Repair(RuleBasedStateMachine):
         identity = next_identity(self.members, KEY, self.hosts, uid)
         assert identity.name not in self._marked()
         self.pods[uid] = Pod(Host(uid, uid, "1", identity, ours=True))
-        self._told(uid)
+        self._report(uid)
 
     @rule(number=st.integers(0, 20))
     def kubelet(self, number: int) -> None:
@@ -238,7 +238,7 @@ class Repair(RuleBasedStateMachine):
                 for name in step.whole.keys() - self.record.whole.keys():
                     assert name in self.was_whole
                 for name, reason in step.going.items():
-                    self._judge(name, reason, late=late)
+                    self._check_reason(name, reason, late=late)
                 self.record = step
             case Action(kind="mark", host=host):
                 assert self._is_there(step)
@@ -252,7 +252,7 @@ class Repair(RuleBasedStateMachine):
                 assert host.identity.name in self.marked, "a label deletes a pod"
                 self._delete(host.uid)
 
-    def _judge(self, name: str, reason: str, *, late: bool) -> None:
+    def _check_reason(self, name: str, reason: str, *, late: bool) -> None:
         """A replica goes only if it has lost something, or no pod will fill it."""
         if name in self.marked:
             return
@@ -278,13 +278,13 @@ class Repair(RuleBasedStateMachine):
         pod = self.pods[uid]
         pod.version += 1
         pod.host = replace(pod.host, version=str(pod.version), **fields)
-        self._told(uid)
+        self._report(uid)
 
     def _delete(self, uid: str) -> None:
         if not self.pods[uid].host.deleting:
             self._change(uid, deleting=True)
 
-    def _told(self, uid: str) -> None:
+    def _report(self, uid: str) -> None:
         """The watch tells the webhook at once; a pod that is being deleted has no identity."""
         host = self.pods[uid].host
         if host.deleting:

@@ -196,7 +196,7 @@ def test_live_are_the_pod_groups_whose_workers_are_known_and_of_heads_nothing_is
     assert (found.live, found.heads) == (frozenset({"c-all"}), frozenset({"c-all"}))
 
 
-def test_pods_of_a_former_cluster_of_the_same_name_do_not_count() -> None:
+def test_pods_of_a_previous_cluster_of_the_same_name_do_not_count() -> None:
     members = Membership()
     members.put(
         "p", Member(GroupKey(NAMESPACE, "another-uid", "tpu"), HostIdentity(0, 0, "tpu-bcdfg"))

@@ -271,15 +271,15 @@ async def test_after_an_outage_everything_is_as_it_should_be(
         await eventually(lambda: p.publisher.queue.failures.get("refused", 0) > 3)
         await api.up()
         await eventually(lambda: counts(api) == {"second-head": 0, "second-worker-tpu": 8})
-    told = [
+    reports = [
         record.getMessage()
         for record in caplog.records
         if record.getMessage().startswith("scheduling groups")
     ]
-    assert 1 <= len(told) <= 2, told  # a connection may break before others are refused
+    assert 1 <= len(reports) <= 2, reports  # a connection may break before others are refused
 
 
-async def test_objects_of_others_are_left_as_they_are_and_told_of_once(
+async def test_objects_of_others_are_left_as_they_are_and_reported_once(
     api: FakeApi, version: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     api.put(PODGROUPS, pod_group_without_owner("ray-worker-tpu"))
@@ -296,12 +296,14 @@ async def test_objects_of_others_are_left_as_they_are_and_told_of_once(
         await eventually(lambda: counts(api) == BY_GROUP)
         await eventually(lambda: p.publisher.taken_names == 0)
     assert api.count("patch", PODGROUPS) == 0
-    told = [text for record in caplog.records if "are not its own" in (text := record.getMessage())]
-    assert len(told) == 2, told  # once for each time that the RayCluster asked for it
-    assert "default/ray: ray-worker-tpu exist" in told[0]
+    reports = [
+        text for record in caplog.records if "are not its own" in (text := record.getMessage())
+    ]
+    assert len(reports) == 2, reports  # once for each time that the RayCluster asked for it
+    assert "default/ray: ray-worker-tpu exist" in reports[0]
 
 
-async def test_objects_of_a_former_cluster_of_the_same_name_are_not_touched(
+async def test_objects_of_a_previous_cluster_of_the_same_name_are_not_touched(
     api: FakeApi, version: str
 ) -> None:
     api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
@@ -350,7 +352,7 @@ async def test_suspension_removes_pod_groups_and_resuming_brings_them_back(
         assert "ray-worker-tpu" in api.objects(PODGROUPS)
         api.put(
             RAYCLUSTERS, a_cluster(WORKER_GROUP)
-        )  # whose pods would keep the former PodGroup, as they name it too
+        )  # whose pods would keep the previous PodGroup, as they name it too
         await eventually(lambda: counts(api) == BY_GROUP)
         assert api.objects(WORKLOADS)["ray.gang"] == workload
 
@@ -370,9 +372,9 @@ async def test_a_cluster_that_is_unmanaged_or_being_deleted_is_left_alone_with_a
     api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
     async with publishing(api, version) as p:
         await eventually(lambda: counts(api) == BY_GROUP)
-        left_alone = a_cluster("")
-        left_alone["metadata"] |= metadata
-        api.put(RAYCLUSTERS, left_alone)
+        ignored = a_cluster("")
+        ignored["metadata"] |= metadata
+        api.put(RAYCLUSTERS, ignored)
         await eventually(lambda: not known_to_ask(p))
         await more_resyncs(api)
         api.delete(PODGROUPS, "ray-head")
@@ -380,7 +382,7 @@ async def test_a_cluster_that_is_unmanaged_or_being_deleted_is_left_alone_with_a
         assert counts(api) == {"ray-worker-tpu": 8}
 
 
-async def test_a_bug_that_one_cluster_brings_out_keeps_no_other_and_is_told_once(
+async def test_a_bug_that_one_cluster_brings_out_keeps_no_other_and_is_reported_once(
     api: FakeApi, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(desired: Desired, actual: Actual, **more: Any) -> list[Action]:  # noqa: ANN401

@@ -366,9 +366,9 @@ def test_without_the_policy_for_tenants_repair_is_off_and_says_so(
     repairer = looked(server, 0.0, 31.0, 62.0, 100.0)
     assert [*server.pods] == ["p1"]
     assert repairer.queue.failures == {"unprotected": 2}
-    (told,) = [text for text in caplog.messages if "repair is off" in text]
-    assert "ray-webhook-identity-labels" in told
-    assert "kubectl apply -k manifests/policies/tenants" in told
+    (log_text,) = [text for text in caplog.messages if "repair is off" in text]
+    assert "ray-webhook-identity-labels" in log_text
+    assert "kubectl apply -k manifests/policies/tenants" in log_text
     server.policies = known
     looked(server, 0.0, 31.0)
     assert server.pods == {}
@@ -446,7 +446,7 @@ def test_a_label_written_by_hand_deletes_nothing_and_is_removed(count: int) -> N
     assert server.events == []
 
 
-@pytest.mark.parametrize("label", [LOST, mark(LOST, "uid-of-a-former-pod")])
+@pytest.mark.parametrize("label", [LOST, mark(LOST, "uid-of-a-previous-pod")])
 def test_a_label_that_a_pod_template_carries_is_none(label: str) -> None:
     server = Server()
     for pod in server.pods.values():

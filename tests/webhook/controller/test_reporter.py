@@ -62,12 +62,12 @@ async def reporting(api: FakeApi, clock: Clock) -> AsyncIterator[ProblemReporter
 
 
 def run(story: Callable[[FakeApi, Clock], Coroutine[None, None, None]]) -> None:
-    async def told() -> None:
+    async def report() -> None:
         async with FakeApi().serving() as api:
             put(api, Scene())
             await story(api, Clock())
 
-    asyncio.run(told())
+    asyncio.run(report())
 
 
 def reasons(api: FakeApi) -> list[str]:
@@ -156,7 +156,7 @@ def clusters(reporter: ProblemReporter) -> list[str]:
     return [tally.cluster for tally in reporter.last.tallies]
 
 
-def test_a_bug_that_one_cluster_brings_out_keeps_no_other_and_is_told_once(
+def test_a_bug_that_one_cluster_brings_out_keeps_no_other_and_is_reported_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     other = Scene(a_cluster("qwen").group("cpu", hosts=2))

@@ -173,13 +173,13 @@ async def test_a_bug_is_logged_once_and_keeps_no_other_key(
         await time.pass_by(20)
         assert [key for _, key in work.calls].count(OTHER) == 1
         assert queue.failures["unexpected"] > 4
-    told = [each for each in caplog.records if "a bug" in each.getMessage()]
-    assert sorted(each.getMessage() for each in told) == [
+    bug_records = [each for each in caplog.records if "a bug" in each.getMessage()]
+    assert sorted(each.getMessage() for each in bug_records) == [
         f"things of {key}: {error} (unexpected)"
         for key in ("RayCluster team/ray", "all RayClusters")
         for error in ("KeyError: 'a bug'", "ValueError: a bug")
     ]
-    assert all(each.exc_info for each in told)
+    assert all(each.exc_info for each in bug_records)
 
 
 async def test_a_queue_that_does_not_run_keeps_nothing() -> None:

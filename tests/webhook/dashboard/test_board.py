@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from msgspec import structs
 
-from tests.harness.dashboard_page import Stage, renamed
+from tests.harness.dashboard_page import Setup, renamed
 from tests.harness.html_browser import Tab
 from tests.harness.scenes import Object, Scene, llama
 from webhook.dashboard.listing import Shown
@@ -27,15 +27,15 @@ PODS: dict[int, list[Object]] = {
 class Client:
     """A browser, and what it has received."""
 
-    def __init__(self, stage: Stage, query: Query | None = None) -> None:
-        self.stage = stage
+    def __init__(self, setup: Setup, query: Query | None = None) -> None:
+        self.setup = setup
         self.query = query or Query()
         self.received: Shown | None = self.shown()
         self.tab = Tab(f'<div id="clusters">{self.shown().html}</div>')
 
     def shown(self) -> Shown:
         """Return what the page shows now."""
-        return Shown(self.stage.board.find(self.query).shown, {})
+        return Shown(self.setup.board.find(self.query).shown, {})
 
     def messages(self) -> list[str]:
         """Return the messages that it has not received."""
@@ -49,7 +49,7 @@ class Client:
 
     def check(self) -> None:
         """Fail unless the page is as a new one would be."""
-        fresh = Client(self.stage, self.query)
+        fresh = Client(self.setup, self.query)
         assert self.tab.root.shown() == fresh.tab.root.shown()
 
     @property
@@ -63,37 +63,37 @@ class Changes(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.stage = Stage(SCENE.observed(), renamed(Scene(), "other", "qwen"))
+        self.setup = Setup(SCENE.observed(), renamed(Scene(), "other", "qwen"))
         self.clients = [
-            Client(self.stage),
-            Client(self.stage, Query(namespace="other")),
-            Client(self.stage, Query(namespace="team", cluster="llama")),
-            Client(self.stage, Query(q="tpu", state="degraded", sort="name")),
+            Client(self.setup),
+            Client(self.setup, Query(namespace="other")),
+            Client(self.setup, Query(namespace="team", cluster="llama")),
+            Client(self.setup, Query(q="tpu", state="degraded", sort="name")),
         ]
 
     @rule(replica=st.integers(0, 14), hosts=st.sets(st.integers(0, 3), min_size=1))
     def drop(self, replica: int, hosts: set[int]) -> None:
         """Let hosts go."""
-        self.stage.drop_pods(PODS[replica][host] for host in hosts)
+        self.setup.drop_pods(PODS[replica][host] for host in hosts)
 
     @rule(replica=st.integers(0, 14), hosts=st.sets(st.integers(0, 3), min_size=1))
     def restore(self, replica: int, hosts: set[int]) -> None:
         """Let hosts come."""
-        self.stage.put_pods(PODS[replica][host] for host in hosts)
+        self.setup.put_pods(PODS[replica][host] for host in hosts)
 
     @rule(replica=st.integers(0, 14))
     def swap(self, replica: int) -> None:
         """Let a host be in the identity of another."""
         labels = {**PODS[replica][0]["metadata"]["labels"], "ray.io/replica-host-index": "1"}
         meta = {**PODS[replica][0]["metadata"], "labels": labels}
-        self.stage.put_pods([{**PODS[replica][0], "metadata": meta}])
+        self.setup.put_pods([{**PODS[replica][0], "metadata": meta}])
 
     @rule(wanted=st.integers(0, 18))
     def scale(self, wanted: int) -> None:
         """Let another number of replicas be wanted."""
         (group,) = SCENE.cluster["spec"]["workerGroupSpecs"]
         spec = {**SCENE.cluster["spec"], "workerGroupSpecs": [{**group, "replicas": wanted}]}
-        self.stage.put_cluster({**SCENE.cluster, "spec": spec})
+        self.setup.put_cluster({**SCENE.cluster, "spec": spec})
 
     @rule(groups=st.integers(1, 3))
     def regroup(self, groups: int) -> None:
@@ -101,21 +101,21 @@ class Changes(RuleBasedStateMachine):
         (group,) = SCENE.cluster["spec"]["workerGroupSpecs"]
         every = [{**group, "groupName": f"more{number}"} for number in range(groups - 1)]
         spec = {**SCENE.cluster["spec"], "workerGroupSpecs": [*every, group]}
-        self.stage.put_cluster({**SCENE.cluster, "spec": spec})
+        self.setup.put_cluster({**SCENE.cluster, "spec": spec})
 
     @rule(name=st.sampled_from(["alpha", "qwen", "zeta"]), there=st.booleans())
     def another(self, name: str, *, there: bool) -> None:
         """Let another RayCluster come or go."""
         namespace = "third" if name == "zeta" else "other"
         if there:
-            self.stage.load(renamed(Scene(llama(replicas=1)), namespace, name))
+            self.setup.load(renamed(Scene(llama(replicas=1)), namespace, name))
         else:
-            self.stage.object_cache.clusters.remove(f"uid-of-{namespace}-{name}")
+            self.setup.object_cache.clusters.remove(f"uid-of-{namespace}-{name}")
 
     @rule()
     def publish(self) -> None:
         """Let what changed be one version."""
-        self.stage.examine_changed()
+        self.setup.examine_changed()
 
     @rule(number=st.integers(0, 3))
     def follow(self, number: int) -> None:
@@ -144,13 +144,13 @@ class Changes(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Let everybody catch up at last."""
-        self.stage.examine_changed()
+        self.setup.examine_changed()
         for client in self.clients:
             client.catch_up()
             client.check()
-        examiner = self.stage.live.examiner
-        whole = examine(self.stage.object_cache, self.stage.now)
-        assert examiner.cluster_report(self.stage.now, {}) == whole
+        examiner = self.setup.live.examiner
+        whole = examine(self.setup.object_cache, self.setup.now)
+        assert examiner.cluster_report(self.setup.now, {}) == whole
 
 
 TestChanges = Changes.TestCase
@@ -158,12 +158,12 @@ TestChanges.settings = settings(max_examples=8, stateful_step_count=20)
 
 
 def test_one_host_that_goes_is_one_message_about_its_raycluster_alone() -> None:
-    stage = Stage(SCENE.observed(), renamed(Scene(), "other", "qwen"))
-    stage.drop_pods(PODS[3][2:3])
-    stage.examine_changed()
-    client = Client(stage)
-    stage.drop_pods(PODS[7][2:3])
-    stage.examine_changed()
+    setup = Setup(SCENE.observed(), renamed(Scene(), "other", "qwen"))
+    setup.drop_pods(PODS[3][2:3])
+    setup.examine_changed()
+    client = Client(setup)
+    setup.drop_pods(PODS[7][2:3])
+    setup.examine_changed()
     (message,) = client.messages()
     assert "llama" in message
     assert "qwen" not in message
@@ -172,8 +172,8 @@ def test_one_host_that_goes_is_one_message_about_its_raycluster_alone() -> None:
 
 
 def test_a_raycluster_with_a_problem_moves_to_the_top_and_back_when_it_is_solved() -> None:
-    stage = Stage(renamed(Scene(), "other", "qwen"), SCENE.observed())
-    client = Client(stage)
+    setup = Setup(renamed(Scene(), "other", "qwen"), SCENE.observed())
+    client = Client(setup)
 
     def shown() -> list[str]:
         client.catch_up()
@@ -181,61 +181,61 @@ def test_a_raycluster_with_a_problem_moves_to_the_top_and_back_when_it_is_solved
         return client.names
 
     assert shown() == ["other/qwen", "team/llama"]
-    stage.drop_pods(PODS[7][2:3])
-    stage.examine_changed()
+    setup.drop_pods(PODS[7][2:3])
+    setup.examine_changed()
     assert shown() == ["team/llama", "other/qwen"]
-    stage.put_pods(PODS[7][2:3])
-    stage.examine_changed()
+    setup.put_pods(PODS[7][2:3])
+    setup.examine_changed()
     assert shown() == ["other/qwen", "team/llama"]
 
 
 def test_a_page_of_one_namespace_receives_nothing_of_another() -> None:
-    stage = Stage(SCENE.observed(), renamed(Scene(), "other", "qwen"))
-    nowhere, other = (Client(stage, Query(namespace=name)) for name in ("nowhere", "other"))
-    stage.drop_pods(PODS[7])
-    stage.object_cache.clusters.remove("uid-of-other-qwen")
-    stage.examine_changed()
+    setup = Setup(SCENE.observed(), renamed(Scene(), "other", "qwen"))
+    nowhere, other = (Client(setup, Query(namespace=name)) for name in ("nowhere", "other"))
+    setup.drop_pods(PODS[7])
+    setup.object_cache.clusters.remove("uid-of-other-qwen")
+    setup.examine_changed()
     assert nowhere.messages() == []
     assert "llama" not in "".join(other.messages())
 
 
 def test_a_ready_raycluster_is_one_line_and_its_own_page_has_all_replicas() -> None:
-    stage = Stage(SCENE.observed())
-    line = Client(stage).tab.root
+    setup = Setup(SCENE.observed())
+    line = Client(setup).tab.root
     assert line.every("li", "row") == []
     assert "tpu 15 of 15 replicas complete" in line.text
-    whole = Client(stage, Query("team", "llama")).tab.root
+    whole = Client(setup, Query("team", "llama")).tab.root
     assert len(whole.every("li", "row")) == 15
 
 
 def test_a_large_raycluster_has_pages_and_those_with_problems_come_first() -> None:
-    stage = Stage(Scene(llama(replicas=PAGE_HOSTS // 4 + 5)).observed())
+    setup = Setup(Scene(llama(replicas=PAGE_HOSTS // 4 + 5)).observed())
     gone = f"llama-tpu-worker-{PAGE_HOSTS // 4 + 1}-2"
-    stage.object_cache.pods.remove(f"uid-of-{gone}")
-    stage.examine_changed()
-    pages = [Client(stage, Query("team", "llama", page=page)) for page in (1, 2)]
+    setup.object_cache.pods.remove(f"uid-of-{gone}")
+    setup.examine_changed()
+    pages = [Client(setup, Query("team", "llama", page=page)) for page in (1, 2)]
     rows = [page.tab.root.every("li", "row") for page in pages]
     assert [len(each) for each in rows] == [PAGE_HOSTS // 4, 5]
     assert rows[0][0].every("span", "what")[0].text == "host 2 missing"
-    found = stage.board.find(Query("team", "llama", page=99))
+    found = setup.board.find(Query("team", "llama", page=99))
     assert (found.page, found.pages) == (2, 2)
 
 
-def many(count: int) -> Stage:
-    """Return a stage with many RayClusters, of which every tenth lacks a host."""
-    stage = Stage()
+def many(count: int) -> Setup:
+    """Return a setup with many RayClusters, of which every tenth lacks a host."""
+    setup = Setup()
     scene = Scene(llama(replicas=1))
     for number in range(count):
         lacking = scene if number % 10 else Scene(llama(replicas=1)).without(HOST)
-        stage.load(renamed(lacking, f"team-{number % 3}", f"c{number:04}"))
-    stage.examine_changed()
-    return stage
+        setup.load(renamed(lacking, f"team-{number % 3}", f"c{number:04}"))
+    setup.examine_changed()
+    return setup
 
 
 def test_of_many_rayclusters_a_page_has_some_and_a_query_finds_any() -> None:
-    stage = many(3 * LISTED)
-    client = Client(stage)
-    found = stage.board.find(Query())
+    setup = many(3 * LISTED)
+    client = Client(setup)
+    found = setup.board.find(Query())
     assert (found.every, found.pages) == (150, 3)
     assert found.states == {"degraded": 15, "ready": 135}
     assert found.problems == {"host-missing": 15}
@@ -251,34 +251,34 @@ def test_of_many_rayclusters_a_page_has_some_and_a_query_finds_any() -> None:
         (Query(state="degraded", sort="name", namespace="team-1"), None),
         (Query(problem="host-missing", namespace="team-1"), None),
     ):
-        names = Client(stage, query).names
+        names = Client(setup, query).names
         wanted = [f"team-1/c{number:04}" for number in (10, 40, 70, 100, 130)]
         assert names == (wanted if listed is None else listed), query
-    by_name = Client(stage, Query(sort="name", page=3)).names
+    by_name = Client(setup, Query(sort="name", page=3)).names
     assert by_name == sorted(by_name)
     assert len(by_name) == LISTED
 
 
 def test_a_change_draws_one_raycluster_of_many() -> None:
-    stage, drawn = many(3 * LISTED), list[str]()
-    draw = stage.drawer.section
+    setup, drawn = many(3 * LISTED), list[str]()
+    draw = setup.drawer.section
 
     def counting(section: Section) -> str:
         drawn.append(section.cluster.name)
         return draw(section)
 
-    stage.drawer.section = counting  # type: ignore[method-assign]
-    stage.object_cache.pods.remove(f"uid-of-team-1-{HOST.replace('llama', 'c0001')}")
-    stage.examine_changed()
-    client = Client(stage)
+    setup.drawer.section = counting  # type: ignore[method-assign]
+    setup.object_cache.pods.remove(f"uid-of-team-1-{HOST.replace('llama', 'c0001')}")
+    setup.examine_changed()
+    client = Client(setup)
     assert drawn == ["c0001"]
     assert len(client.names) == LISTED
 
 
 def test_age_orders_the_list() -> None:
-    stage = Stage(renamed(Scene(), "other", "qwen"), SCENE.observed())
+    setup = Setup(renamed(Scene(), "other", "qwen"), SCENE.observed())
     for uid, name in (("uid-of-llama", "llama"), ("uid-of-other-qwen", "qwen")):
-        cluster = stage.live.examiner.clusters[uid]
-        stage.board.put(uid, structs.replace(cluster, created=1.0 if name == "llama" else 2.0))
-    assert Client(stage, Query(sort="oldest")).names == ["team/llama", "other/qwen"]
-    assert Client(stage, Query(sort="newest")).names == ["other/qwen", "team/llama"]
+        cluster = setup.live.examiner.clusters[uid]
+        setup.board.put(uid, structs.replace(cluster, created=1.0 if name == "llama" else 2.0))
+    assert Client(setup, Query(sort="oldest")).names == ["team/llama", "other/qwen"]
+    assert Client(setup, Query(sort="newest")).names == ["other/qwen", "team/llama"]

@@ -179,7 +179,7 @@ async def test_pod_groups_that_are_no_longer_served_are_forgotten(fake: FakeApi)
         assert not followed.object_cache.pod_groups.all
 
 
-async def test_an_api_server_that_is_gone_is_told(fake: FakeApi) -> None:
+async def test_an_api_server_that_is_gone_is_reported(fake: FakeApi) -> None:
     store(fake, Scene())
     async with following(fake, []) as followed:
         await eventually(lambda: followed.observing.synced)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness.dashboard_page import Stage, renamed
+from tests.harness.dashboard_page import Setup, renamed
 from tests.harness.scenes import Scene
 from tests.webhook.dashboard.test_board import Client
 from tests.webhook.diagnostics.samples import samples
@@ -42,35 +42,35 @@ BUGS = [
 ]
 
 
-def a_stage() -> Stage:
-    """Return a stage with two RayClusters, of which `llama` waits for a host."""
+def a_setup() -> Setup:
+    """Return a setup with two RayClusters, of which `llama` waits for a host."""
     scene = Scene().without("llama-tpu-worker-0-3")
-    return Stage(renamed(Scene(), "other", "qwen"), scene.observed())
+    return Setup(renamed(Scene(), "other", "qwen"), scene.observed())
 
 
-def look(stage: Stage) -> None:
+def look(setup: Setup) -> None:
     """Look again, when everything is due."""
-    stage.now += QUIET_SECONDS
-    asyncio.run(stage.live.examine_changed())
+    setup.now += QUIET_SECONDS
+    asyncio.run(setup.live.examine_changed())
 
 
-def site_of(stage: Stage) -> DashboardSite:
-    return DashboardSite(stage.live, Session(), stage.drawer)
+def site_of(setup: Setup) -> DashboardSite:
+    return DashboardSite(setup.live, Session(), setup.drawer)
 
 
-def status(stage: Stage) -> dict[str, Any]:
+def status(setup: Setup) -> dict[str, Any]:
     """Return the picture as a program gets it."""
 
     async def read() -> bytes:
-        return b"".join([part async for part in site_of(stage).status_json("")])
+        return b"".join([part async for part in site_of(setup).status_json("")])
 
     found: dict[str, Any] = json.loads(asyncio.run(read()))
     return found
 
 
-def shown(stage: Stage) -> dict[str, str]:
+def shown(setup: Setup) -> dict[str, str]:
     """Return what stands above each RayCluster, as a browser has it that was open all the time."""
-    page = Client(stage).tab.root
+    page = Client(setup).tab.root
     return {top.every("h2")[0].text.split()[1]: top.text for top in page.every("div", "top")}
 
 
@@ -78,17 +78,17 @@ def shown(stage: Stage) -> dict[str, str]:
 def test_a_raycluster_that_brings_out_a_bug_is_shown_as_failed_and_all_others_as_they_are(
     kind: type, name: str, broken: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stage = a_stage()
-    browser = Client(stage)
+    setup = a_setup()
+    browser = Client(setup)
     with monkeypatch.context() as patch:
         patch.setattr(kind, name, broken)
-        stage.drop_pods([Scene().pods["llama-tpu-worker-1-0"]])
+        setup.drop_pods([Scene().pods["llama-tpu-worker-1-0"]])
         for pod in [
-            pod for pod in stage.object_cache.pods.all if pod.name == "qwen-tpu-worker-0-3"
+            pod for pod in setup.object_cache.pods.all if pod.name == "qwen-tpu-worker-0-3"
         ]:
-            stage.object_cache.pods.remove(pod.metadata.uid or "")
-        look(stage)
-        failed, other = status(stage)["clusters"][::-1]
+            setup.object_cache.pods.remove(pod.metadata.uid or "")
+        look(setup)
+        failed, other = status(setup)["clusters"][::-1]
         assert {each["reason"] for each in failed.pop("conditions")} == {"NotExamined"}
         assert failed == {
             "namespace": "team",
@@ -99,42 +99,42 @@ def test_a_raycluster_that_brings_out_a_bug_is_shown_as_failed_and_all_others_as
             "failure": "ValueError",
         }
         assert [each["id"] for each in other["problems"]] == ["host-missing"]
-        assert status(stage)["waits"] is True
-        tops = shown(stage)
+        assert status(setup)["waits"] is True
+        tops = shown(setup)
         assert "cannot be shown" in tops["llama"]
         assert "ValueError" in tops["llama"]
         assert "host-missing" not in tops["llama"], "what was true before may not be any more"
         assert "host-missing" in tops["qwen"]
-        page = site_of(stage).listing.page({})
+        page = site_of(setup).listing.page({})
         assert "2 RayClusters, 1 of them cannot be shown" in page
         browser.catch_up()
         browser.check()
-        look(stage)
+        look(setup)
         browser.catch_up()
         browser.check()
-    look(stage)
-    assert [each["id"] for each in status(stage)["clusters"][1]["problems"]] == ["host-missing"] * 2
+    look(setup)
+    assert [each["id"] for each in status(setup)["clusters"][1]["problems"]] == ["host-missing"] * 2
     browser.catch_up()
     browser.check()
-    assert "cannot be shown" not in site_of(stage).listing.page({})
+    assert "cannot be shown" not in site_of(setup).listing.page({})
 
 
 def test_a_bug_is_logged_once_with_its_traceback(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    stage = a_stage()
+    setup = a_setup()
     with monkeypatch.context() as patch:
         patch.setattr(Examiner, "examine", examine_with_a_bug)
         for _ in range(3):
-            look(stage)
-            asyncio.run(stage.live.examine_changed())  # at which nothing is due
+            look(setup)
+            asyncio.run(setup.live.examine_changed())  # at which nothing is due
     (record,) = caplog.records
     text = "page: RayCluster team/llama cannot be examined: ValueError: a bug (unexpected)"
     assert record.getMessage() == text
     assert record.exc_info
-    look(stage)
+    look(setup)
     monkeypatch.setattr(Examiner, "examine", examine_with_a_bug)
-    look(stage)
+    look(setup)
     assert [each.getMessage() for each in caplog.records] == [text] * 2
 
 
@@ -142,52 +142,52 @@ async def test_rayclusters_appear_while_the_first_examination_runs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("webhook.dashboard.live_updates._SLICE", 0.0)
-    stage = Stage()
+    setup = Setup()
     for name in ("a", "b", "c"):
-        stage.load(renamed(Scene(), "team", name))
+        setup.load(renamed(Scene(), "team", name))
 
-    changed = stage.live.changed
-    looking = asyncio.create_task(stage.live.examine_changed())
+    changed = setup.live.changed
+    looking = asyncio.create_task(setup.live.examine_changed())
     await changed.wait()
-    assert stage.live.examinations == 0
-    assert len(stage.board.find(Query()).shown) == 1
+    assert setup.live.examinations == 0
+    assert len(setup.board.find(Query()).shown) == 1
     await looking
-    assert len(stage.board.find(Query()).shown) == 3
+    assert len(setup.board.find(Query()).shown) == 3
 
 
 def test_a_raycluster_that_goes_while_it_cannot_be_shown_is_gone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    stage = a_stage()
+    setup = a_setup()
     with monkeypatch.context() as patch:
         patch.setattr(Examiner, "examine", examine_with_a_bug)
-        look(stage)
-    stage.object_cache.clusters.remove("uid-of-llama")
-    look(stage)
-    assert shown(stage).keys() == {"qwen"}
+        look(setup)
+    setup.object_cache.clusters.remove("uid-of-llama")
+    look(setup)
+    assert shown(setup).keys() == {"qwen"}
 
 
 def test_an_installation_that_brings_out_a_bug_is_named_and_no_raycluster_is_kept_from_the_page(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    stage = Stage(samples()["second-webhook"].scene().observed())
-    assert [each["id"] for each in status(stage)["problems"]] == ["second-webhook"]
+    setup = Setup(samples()["second-webhook"].scene().observed())
+    assert [each["id"] for each in status(setup)["problems"]] == ["second-webhook"]
 
     def broken(*_: object) -> None:
         raise ValueError("a bug")
 
     with monkeypatch.context() as patch:
         patch.setattr(Webhook, "asked", broken)
-        stage.object_cache.installation = True
-        stage.drop_pods([Scene().pods["llama-tpu-worker-0-3"]])
+        setup.object_cache.installation = True
+        setup.drop_pods([Scene().pods["llama-tpu-worker-0-3"]])
         for _ in range(2):
-            look(stage)
-            assert status(stage)["unread"] == {"installation": "ValueError"}
-            assert status(stage)["problems"] == []
-            assert "installation (ValueError)" in site_of(stage).listing.page({})
-        assert "host-missing" in shown(stage)["llama"]
-    look(stage)
-    assert status(stage)["unread"] == {}
-    assert [each["id"] for each in status(stage)["problems"]] == ["second-webhook"]
+            look(setup)
+            assert status(setup)["unread"] == {"installation": "ValueError"}
+            assert status(setup)["problems"] == []
+            assert "installation (ValueError)" in site_of(setup).listing.page({})
+        assert "host-missing" in shown(setup)["llama"]
+    look(setup)
+    assert status(setup)["unread"] == {}
+    assert [each["id"] for each in status(setup)["problems"]] == ["second-webhook"]
     (message,) = caplog.messages
     assert message.startswith("page: the installation cannot be examined: ValueError: a bug")

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 
-from tests.harness.dashboard_page import Stage, renamed
+from tests.harness.dashboard_page import Setup, renamed
 from tests.harness.html_browser import Tab, parsed
 from tests.harness.scenes import Scene, llama
 from tests.webhook.cli.test_hostile_texts import NEVER
@@ -26,9 +26,9 @@ MISSING = "llama-tpu-worker-0-3"
 
 
 @asynccontextmanager
-async def visited(stage: Stage, *, signed_in: bool = True) -> AsyncIterator[httpx.AsyncClient]:
+async def visited(setup: Setup, *, signed_in: bool = True) -> AsyncIterator[httpx.AsyncClient]:
     """Yield a client, which is signed in by its bearer token."""
-    site = site_of(stage)
+    site = site_of(setup)
     headers = {"authorization": f"Bearer {site.session.token}"} if signed_in else {}
     async with httpx.AsyncClient(
         transport=httpx.ASGITransport(site_application(site)), base_url=LOCAL, headers=headers
@@ -36,17 +36,17 @@ async def visited(stage: Stage, *, signed_in: bool = True) -> AsyncIterator[http
         yield client
 
 
-def site_of(stage: Stage) -> DashboardSite:
-    return DashboardSite(stage.live, Session(), stage.drawer)
+def site_of(setup: Setup) -> DashboardSite:
+    return DashboardSite(setup.live, Session(), setup.drawer)
 
 
-def a_stage() -> Stage:
-    """Return a stage with two namespaces, one of which lacks a host."""
-    return Stage(Scene().without(MISSING).observed(), renamed(Scene(), "other", "qwen"))
+def a_setup() -> Setup:
+    """Return a setup with two namespaces, one of which lacks a host."""
+    return Setup(Scene().without(MISSING).observed(), renamed(Scene(), "other", "qwen"))
 
 
 async def test_nobody_gets_in_without_a_token() -> None:
-    async with visited(a_stage(), signed_in=False) as client:
+    async with visited(a_setup(), signed_in=False) as client:
         page = await client.get("/")
         assert (page.status_code, page.headers["location"]) == (303, "/enter")
         for path in ("/events", "/pod?namespace=team&name=x", "/host", "/diagnosis?id=x"):
@@ -58,7 +58,7 @@ async def test_nobody_gets_in_without_a_token() -> None:
 
 
 async def test_the_printed_address_becomes_a_cookie_that_no_script_and_no_other_site_has() -> None:
-    site = site_of(a_stage())
+    site = site_of(a_setup())
     async with httpx.AsyncClient(
         transport=httpx.ASGITransport(site_application(site)), base_url=LOCAL
     ) as client:
@@ -86,16 +86,16 @@ async def test_the_printed_address_becomes_a_cookie_that_no_script_and_no_other_
     ],
 )
 async def test_a_page_of_another_site_gets_no_answer(origin: str, status: int) -> None:
-    async with visited(a_stage()) as client:
+    async with visited(a_setup()) as client:
         answer = await client.get("/api/v1/status", headers={"origin": origin})
         assert (answer.status_code, "llama" in answer.text) == (status, status == 200)
 
 
 async def test_two_dashboards_on_one_machine_have_cookies_of_their_own() -> None:
-    async with visited(a_stage(), signed_in=False) as client:
+    async with visited(a_setup(), signed_in=False) as client:
         names = []
         for port in (8090, 8091):
-            site = site_of(a_stage())
+            site = site_of(a_setup())
             client._transport = httpx.ASGITransport(site_application(site))  # noqa: SLF001
             await client.get(f"http://localhost:{port}/enter?token={site.session.token}")
             names.append(f"ray-webhook-{port}")
@@ -110,13 +110,13 @@ async def test_two_dashboards_on_one_machine_have_cookies_of_their_own() -> None
     ],
 )
 async def test_only_names_of_loopback_are_served_at_any_port(host: str, status: int) -> None:
-    async with visited(a_stage()) as client:
+    async with visited(a_setup()) as client:
         answer = await client.get("/api/v1/status", headers={"host": host})
         assert (answer.status_code, "llama" in answer.text) == (status, status == 200)
 
 
 async def test_every_answer_has_a_strict_policy_and_is_kept_by_nobody() -> None:
-    async with visited(a_stage()) as client:
+    async with visited(a_setup()) as client:
         for path in ("/", "/enter", "/nowhere", "/api/v1/status", "/openapi.json"):
             headers = (await client.get(path)).headers
             policy = headers["content-security-policy"]
@@ -128,7 +128,7 @@ async def test_every_answer_has_a_strict_policy_and_is_kept_by_nobody() -> None:
 
 
 async def test_the_page_asks_only_for_what_is_served_here_and_has_nothing_inline() -> None:
-    async with visited(a_stage()) as client:
+    async with visited(a_setup()) as client:
         root = parsed((await client.get("/")).text)
         wanted = [each.attributes["src"] for each in root.every("script")]
         assert all(not each.text for each in root.every("script"))
@@ -145,7 +145,7 @@ async def test_the_page_asks_only_for_what_is_served_here_and_has_nothing_inline
 
 
 async def test_an_object_that_does_not_exist_is_404_and_named_in_an_open_page() -> None:
-    async with visited(a_stage()) as client:
+    async with visited(a_setup()) as client:
         for path in (
             "/pod?namespace=team&name=xyzzy",
             "/host?namespace=team&cluster=xyzzy&group=tpu&replica=0&host=3",
@@ -159,13 +159,13 @@ async def test_an_object_that_does_not_exist_is_404_and_named_in_an_open_page() 
 
 
 async def test_the_json_of_a_namespace_has_nothing_of_another() -> None:
-    async with visited(a_stage()) as client:
+    async with visited(a_setup()) as client:
         found = (await client.get("/api/v1/status?namespace=other")).json()
         assert [each["name"] for each in found["clusters"]] == ["qwen"]
 
 
 async def test_the_filter_shows_one_namespace_and_keeps_the_others_to_choose() -> None:
-    async with visited(a_stage()) as client:
+    async with visited(a_setup()) as client:
         root = parsed((await client.get("/?namespace=other&sort=name")).text)
         (clusters,) = root.by_id("clusters")
         assert [each.text for each in clusters.every("h2")] == ["other/ qwen"]
@@ -175,7 +175,7 @@ async def test_the_filter_shows_one_namespace_and_keeps_the_others_to_choose() -
 
 
 async def test_the_headline_and_the_problems_are_filters_which_the_address_keeps() -> None:
-    async with visited(a_stage()) as client:
+    async with visited(a_setup()) as client:
 
         async def shown(path: str) -> tuple[list[str], dict[str, str]]:
             root = parsed((await client.get(path)).text)
@@ -202,7 +202,7 @@ async def test_the_headline_and_the_problems_are_filters_which_the_address_keeps
 
 
 async def test_the_title_counts_the_problems_of_the_page() -> None:
-    async with visited(a_stage()) as client:
+    async with visited(a_setup()) as client:
         for address, title, problems in (
             ("/", "(1) ray-webhook", "1"),
             ("/?namespace=team", "(1) ray-webhook", "1"),
@@ -215,7 +215,7 @@ async def test_the_title_counts_the_problems_of_the_page() -> None:
 
 
 async def test_a_problem_of_the_installation_counts_where_everything_is_seen() -> None:
-    async with visited(Stage(samples()["second-webhook"].scene().observed())) as client:
+    async with visited(Setup(samples()["second-webhook"].scene().observed())) as client:
         page = parsed((await client.get("/")).text)
         (summary,) = page.by_id("summary")
         assert summary.text == "1 RayCluster; 1 problem of the installation 1 ready"
@@ -225,8 +225,8 @@ async def test_a_problem_of_the_installation_counts_where_everything_is_seen() -
 
 
 async def test_pages_and_json_are_compressed_and_the_stream_of_changes_is_not() -> None:
-    stage = a_stage()
-    async with visited(stage) as client:
+    setup = a_setup()
+    async with visited(setup) as client:
         for path in ("/", "/api/v1/status"):
             answer = await client.get(path)
             assert answer.headers["content-encoding"] == "gzip"
@@ -234,12 +234,12 @@ async def test_pages_and_json_are_compressed_and_the_stream_of_changes_is_not() 
             plain = await client.get(path, headers={"accept-encoding": "identity"})
             assert "content-encoding" not in plain.headers
             assert "llama" in plain.text
-        stage.live.close()
+        setup.live.close()
         assert "content-encoding" not in (await client.get("/events")).headers
 
 
 async def test_a_missing_host_is_one_click_from_what_its_next_pod_is_given() -> None:
-    async with visited(a_stage()) as client:
+    async with visited(a_setup()) as client:
         root = parsed((await client.get("/")).text)
         (cell,) = root.every("a", "missing")
         part = (await client.get(cell.attributes["href"], headers={"hx-request": "true"})).text
@@ -254,7 +254,7 @@ async def test_a_missing_host_is_one_click_from_what_its_next_pod_is_given() -> 
 
 
 async def test_a_pod_tells_what_it_was_given_and_whether_it_has_it() -> None:
-    async with visited(Stage(samples()["worker-id-differs"].scene().observed())) as client:
+    async with visited(Setup(samples()["worker-id-differs"].scene().observed())) as client:
         path = f"/pod?namespace=team&name={MISSING}"
         shown = parsed((await client.get(path, headers={"hx-request": "true"})).text)
         assert "host 3 of replica 0" in shown.text
@@ -271,7 +271,7 @@ async def test_a_head_tells_what_it_was_given_and_what_admission_warns_of() -> N
     cluster = llama().annotated(names.ANNOTATION_SHARD_GROUP, "search")
     cluster.annotated(names.ANNOTATION_SCHEDULING_GROUP, "cluster")
 
-    async with visited(Stage(Scene(cluster).observed())) as client:
+    async with visited(Setup(Scene(cluster).observed())) as client:
         path = "/pod?namespace=team&name=llama-head"
         shown = parsed((await client.get(path, headers={"hx-request": "true"})).text)
         assert [each for each in shown.every("li", "has-it") if "schedulingGroup" in each.text]
@@ -283,7 +283,7 @@ async def test_a_head_tells_what_it_was_given_and_what_admission_warns_of() -> N
 
 
 async def test_only_a_command_that_reads_is_beside_a_button_that_copies() -> None:
-    async with visited(Stage(samples()["identity-held-twice"].scene().observed())) as client:
+    async with visited(Setup(samples()["identity-held-twice"].scene().observed())) as client:
         root = parsed((await client.get("/")).text)
         read, change = root.every("div", "command")
         assert [each.text.startswith("kubectl get ") for each in read.every("code")] == [True]
@@ -294,18 +294,18 @@ async def test_only_a_command_that_reads_is_beside_a_button_that_copies() -> Non
 
 
 async def test_a_diagnosis_is_explained() -> None:
-    async with visited(a_stage()) as client:
+    async with visited(a_setup()) as client:
         shown = await client.get("/diagnosis?id=host-missing")
         assert "A replica with missing hosts." in shown.text
         assert (await client.get("/diagnosis?id=xyzzy")).status_code == 404
 
 
 async def test_the_json_is_that_of_the_terminal_and_is_described() -> None:
-    stage = a_stage()
-    async with visited(stage) as client:
+    setup = a_setup()
+    async with visited(setup) as client:
         found = (await client.get("/api/v1/status")).json()
         assert found["waits"] is True
-        assert found == document(stage.live.examiner.cluster_report(stage.now, stage.live.unread))
+        assert found == document(setup.live.examiner.cluster_report(setup.now, setup.live.unread))
         assert [each["name"] for each in found["clusters"]] == ["qwen", "llama"]
         hosts = found["clusters"][1]["groups"][0]["replicas"][0]["hosts"]
         assert [each["state"] for each in hosts] == ["ready"] * 3 + ["missing"]
@@ -320,7 +320,7 @@ async def test_the_json_is_that_of_the_terminal_and_is_described() -> None:
 
 
 async def test_the_number_of_streams_is_bounded() -> None:
-    site = site_of(a_stage())
+    site = site_of(a_setup())
 
     async def opened() -> AsyncGenerator[bytes]:
         stream = site.events({}, "")
@@ -368,9 +368,9 @@ class Feed:
 
 
 @asynccontextmanager
-async def following(stage: Stage) -> AsyncIterator[Feed]:
+async def following(setup: Setup) -> AsyncIterator[Feed]:
     """Yield a feed, which is told of everything at once: it waits for no beat."""
-    site = site_of(stage)
+    site = site_of(setup)
     feed = Feed(site, site.listing.page({}))
     async with asyncio.timeout(BEAT_SECONDS / 2):
         assert [await anext(feed.stream) for _ in range(2)] == [b"retry: 2000\n\n", QUIET]
@@ -379,12 +379,12 @@ async def following(stage: Stage) -> AsyncIterator[Feed]:
 
 async def test_a_host_that_comes_back_is_seen_without_a_reload() -> None:
     scene = Scene()
-    stage = Stage(Scene().without(MISSING).observed())
+    setup = Setup(Scene().without(MISSING).observed())
 
-    async with following(stage) as feed:
+    async with following(setup) as feed:
         assert len(feed.tab.root.every("a", "missing")) == 1
-        stage.put_pods([scene.pods[MISSING]])
-        stage.examine_changed()
+        setup.put_pods([scene.pods[MISSING]])
+        setup.examine_changed()
         await feed.take()
         assert feed.tab.root.every("a", "missing") == []
         assert feed.tab.root.by_id("summary")[0].text == "1 RayCluster 1 ready"
@@ -392,9 +392,9 @@ async def test_a_host_that_comes_back_is_seen_without_a_reload() -> None:
 
 
 async def test_a_page_that_connects_again_receives_everything_only_if_it_has_changed() -> None:
-    stage = a_stage()
+    setup = a_setup()
 
-    site = site_of(stage)
+    site = site_of(setup)
     feed = Feed(site, site.listing.page({}))
     await anext(feed.stream)
     assert await anext(feed.stream) == QUIET
@@ -404,14 +404,14 @@ async def test_a_page_that_connects_again_receives_everything_only_if_it_has_cha
 
 
 async def test_words_of_a_tenant_cannot_end_a_message_of_the_stream() -> None:
-    stage = Stage(Scene().observed())
+    setup = Setup(Scene().observed())
     scene = samples()["container-waits"].scene()
     (waiting,) = scene.pods[MISSING]["status"]["containerStatuses"]
     waiting["name"] = "ray\r\n\r\nevent: gone\rid: 7\n\ndata: <b>"
 
-    async with following(stage) as feed:
-        stage.put_pods([scene.pods[MISSING]])
-        stage.examine_changed()
+    async with following(setup) as feed:
+        setup.put_pods([scene.pods[MISSING]])
+        setup.examine_changed()
         taken = await feed.take()
         assert "event: gone" in "".join(taken)
         assert feed.tab.root.every("b") == []
@@ -419,21 +419,21 @@ async def test_words_of_a_tenant_cannot_end_a_message_of_the_stream() -> None:
 
 
 async def test_every_frame_has_lines_that_the_stream_knows() -> None:
-    stage = Stage(Scene().observed())
+    setup = Setup(Scene().observed())
 
-    async for frame in site_of(stage).events({}, "nonsense"):
+    async for frame in site_of(setup).events({}, "nonsense"):
         text = frame.decode()
         assert text.endswith("\n\n")
         for line in text[:-2].split("\n"):
             assert line.startswith(("data: ", "id: ", "retry: ", ": "))
         if text.startswith("id: "):
-            stage.live.close()
+            setup.live.close()
 
 
 async def test_hostile_texts_of_objects_reach_the_page_escaped() -> None:
     found = hostile_scene()
     pod, cluster = max(found.pods), "/?namespace=team&name=llama"
-    async with visited(Stage(found.observed())) as client:
+    async with visited(Setup(found.observed())) as client:
         paths = ("/", cluster, f"/pod?namespace=team&name={pod}", "/api/v1/status")
         texts = [(await client.get(path)).text for path in paths]
     assert any("stop-commands" in text for text in texts)

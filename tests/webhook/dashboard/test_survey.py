@@ -3,7 +3,7 @@
 import pytest
 from msgspec import structs
 
-from tests.harness.dashboard_page import Stage, renamed
+from tests.harness.dashboard_page import Setup, renamed
 from tests.harness.scenes import NOW, Observed, Scene, instant, job, llama
 from tests.webhook.diagnostics.samples import Sample, samples
 from webhook.diagnostics.examiner import QUIET_SECONDS, RESTLESS_SECONDS
@@ -28,30 +28,30 @@ def test_each_diagnosis_is_found_as_in_one_look_at_everything(sample: Sample) ->
         renamed(BESIDE, "team", "llama2"),
         renamed(scene, "other", "llama"),
     ]
-    stage = Stage(*parts)
+    setup = Setup(*parts)
     whole = together(*parts).examined(NOW)
-    assert stage.live.examiner.cluster_report(NOW, {}) == whole
+    assert setup.live.examiner.cluster_report(NOW, {}) == whole
 
 
 def test_a_host_that_goes_and_comes_is_seen_and_nothing_else_is_looked_at() -> None:
     scene = Scene()
-    stage = Stage(scene.observed(), renamed(Scene(), "other", "qwen"))
-    examiner = stage.live.examiner
+    setup = Setup(scene.observed(), renamed(Scene(), "other", "qwen"))
+    examiner = setup.live.examiner
     host = scene.pods["llama-tpu-worker-0-3"]
-    stage.drop_pods([host])
+    setup.drop_pods([host])
     assert examiner.due(NOW) == ["uid-of-llama"]
     assert examiner.examine("uid-of-llama", NOW)
     assert [one.id for one in examiner.clusters["uid-of-llama"].problems] == ["host-missing"]
-    stage.put_pods([host])
+    setup.put_pods([host])
     assert examiner.due(NOW) == ["uid-of-llama"]
     assert examiner.examine("uid-of-llama", NOW)
     assert not examiner.clusters["uid-of-llama"].problems
 
 
-def test_a_label_that_leaves_nobody_alone_is_not_told() -> None:
+def test_a_label_that_leaves_nobody_alone_is_not_reported() -> None:
     scene = samples()["ignored"].scene().without("llama-tpu-worker-0-3")
-    stage = Stage(scene.observed(), ignoring=False)
-    examiner = stage.live.examiner
+    setup = Setup(scene.observed(), ignoring=False)
+    examiner = setup.live.examiner
     problems = examiner.cluster_report(NOW, {}).every_problem
     assert [each.id for each in problems] == ["host-missing"]
     assigned = examiner.assigned("uid-of-llama", NOW)
@@ -61,11 +61,11 @@ def test_a_label_that_leaves_nobody_alone_is_not_told() -> None:
 
 def test_a_pod_that_only_has_a_new_version_is_no_change() -> None:
     scene = Scene()
-    stage = Stage(scene.observed())
+    setup = Setup(scene.observed())
     again = scene.pods["llama-tpu-worker-0-3"]
     again["metadata"]["resourceVersion"] = "7"
-    stage.put_pods([again])
-    assert stage.live.examiner.due(NOW) == []
+    setup.put_pods([again])
+    assert setup.live.examiner.due(NOW) == []
 
 
 @pytest.mark.parametrize(
@@ -84,32 +84,32 @@ def test_a_change_of_what_pods_use_makes_their_raycluster_due(
     scene.changed("llama-tpu-worker-0-2", spec={"nodeName": "node-0-3"})
     for name in scene.pods:
         scene.changed(name, spec={"subdomain": subdomain})
-    stage = Stage(scene.observed(), renamed(Scene(), "other", "qwen"))
-    getattr(stage.object_cache, kind).remove(uid)
-    assert stage.live.examiner.due(NOW) == ["uid-of-llama"]
+    setup = Setup(scene.observed(), renamed(Scene(), "other", "qwen"))
+    getattr(setup.object_cache, kind).remove(uid)
+    assert setup.live.examiner.due(NOW) == ["uid-of-llama"]
 
 
 def test_what_time_alone_changes_is_examined_when_it_does_and_the_rest_rarely() -> None:
     lacking = Scene(llama(replicas=1)).without("llama-tpu-worker-0-3")
-    stage = Stage()
-    stage.now = NOW - 3599.0
-    stage.load(lacking.observed())
-    stage.load(renamed(Scene(llama(replicas=1)), "other", "qwen"))
-    stage.examine_changed()
-    examiner = stage.live.examiner
+    setup = Setup()
+    setup.now = NOW - 3599.0
+    setup.load(lacking.observed())
+    setup.load(renamed(Scene(llama(replicas=1)), "other", "qwen"))
+    setup.examine_changed()
+    examiner = setup.live.examiner
     assert not examiner.clusters["uid-of-llama"].problems
-    assert examiner.due(stage.now + RESTLESS_SECONDS) == []
-    assert examiner.due(stage.now + 60.0) == ["uid-of-llama"]
-    assert set(examiner.due(stage.now + QUIET_SECONDS)) == {"uid-of-llama", "uid-of-other-qwen"}
-    stage.now += 60.0
-    stage.examine_changed()
+    assert examiner.due(setup.now + RESTLESS_SECONDS) == []
+    assert examiner.due(setup.now + 60.0) == ["uid-of-llama"]
+    assert set(examiner.due(setup.now + QUIET_SECONDS)) == {"uid-of-llama", "uid-of-other-qwen"}
+    setup.now += 60.0
+    setup.examine_changed()
     assert [one.id for one in examiner.clusters["uid-of-llama"].problems] == ["host-missing"]
 
 
 def test_a_refusal_that_grows_old_is_noticed_at_once() -> None:
     scene = samples()["pod-refused"].scene()
     scene.events[0]["lastTimestamp"] = instant(1000)
-    examiner = Stage(scene.observed()).live.examiner
+    examiner = Setup(scene.observed()).live.examiner
     assert examiner.due(NOW + 99) == []
     assert examiner.due(NOW + 100) == ["uid-of-llama"]
 
@@ -118,32 +118,32 @@ def test_an_edit_that_only_changes_the_template_changes_the_remedy() -> None:
     scene = Scene(llama(replicas=1))
     names = ",".join(f"tpu-0-{host}.llama-headless" for host in range(8))
     for name in scene.pods.keys() - {"llama-head"}:
-        scene.told(name, TPU_WORKER_HOSTNAMES=names)
-    stage = Stage(scene.observed())
+        scene.with_env(name, TPU_WORKER_HOSTNAMES=names)
+    setup = Setup(scene.observed())
     for ago, remedy in ((3900, "remove TPU_WORKER_HOSTNAMES"), (60, "delete it")):
         manager = {"manager": "kubectl", "time": instant(ago), "fieldsV1": {"f:spec": {}}}
         scene.cluster["metadata"]["managedFields"] = [manager]
-        stage.put_cluster(scene.cluster)
-        stage.examine_changed()
-        (problem,) = stage.live.examiner.clusters["uid-of-llama"].problems
+        setup.put_cluster(scene.cluster)
+        setup.examine_changed()
+        (problem,) = setup.live.examiner.clusters["uid-of-llama"].problems
         assert (problem,) == tuple(scene.examined().every_problem)
         assert problem.remedy.startswith(remedy)
 
 
 def test_what_follows_from_other_replicas_is_seen_when_they_go() -> None:
     scene = job(3)
-    stage = Stage(scene.observed())
+    setup = Setup(scene.observed())
     scene.cluster["spec"]["workerGroupSpecs"][0]["replicas"] = 2
-    stage.put_cluster(scene.cluster)
-    stage.examine_changed()
-    stage.drop_pods(scene.pods[f"llama-tpu-0-worker-1-{host}"] for host in range(4))
-    stage.examine_changed()
-    (problem,) = stage.live.examiner.clusters["uid-of-llama"].problems
+    setup.put_cluster(scene.cluster)
+    setup.examine_changed()
+    setup.drop_pods(scene.pods[f"llama-tpu-0-worker-1-{host}"] for host in range(4))
+    setup.examine_changed()
+    (problem,) = setup.live.examiner.clusters["uid-of-llama"].problems
     assert (problem.id, problem.replica) == ("slice-left-out", 2)
 
 
 def test_what_could_not_be_examined_says_only_that_and_is_due_soon() -> None:
-    examiner = Stage(Scene().observed(), renamed(Scene(), "other", "qwen")).live.examiner
+    examiner = Setup(Scene().observed(), renamed(Scene(), "other", "qwen")).live.examiner
     assert examiner.fail("uid-of-llama", "ValueError", NOW)
     assert not examiner.fail("uid-of-llama", "ValueError", NOW)
     failed = examiner.clusters["uid-of-llama"]
@@ -159,8 +159,8 @@ def test_what_could_not_be_examined_says_only_that_and_is_due_soon() -> None:
 
 
 def test_a_report_of_a_namespace_has_no_problems_of_the_installation() -> None:
-    stage = Stage(samples()["second-webhook"].scene().observed(), renamed(Scene(), "other", "qwen"))
-    examiner = stage.live.examiner
+    setup = Setup(samples()["second-webhook"].scene().observed(), renamed(Scene(), "other", "qwen"))
+    examiner = setup.live.examiner
     assert [each.name for each in examiner.cluster_report(NOW, {}, "other").clusters] == ["qwen"]
     assert examiner.cluster_report(NOW, {}, "other").problems == ()
     assert [each.id for each in examiner.cluster_report(NOW, {}).problems] == ["second-webhook"]
@@ -168,33 +168,33 @@ def test_a_report_of_a_namespace_has_no_problems_of_the_installation() -> None:
 
 def test_a_namespace_that_the_installation_does_not_select_is_left_alone() -> None:
     scene = samples()["pod-without-identity"].scene()
-    stage = Stage(scene.observed())
-    assert problems(stage) == ["pod-without-identity"]
+    setup = Setup(scene.observed())
+    assert problems(setup) == ["pod-without-identity"]
     for webhook in scene.webhooks[0]["webhooks"]:
         webhook["namespaceSelector"] = {"matchLabels": {"ray": "yes"}}
-    stage.load(scene.observed())
-    assert problems(stage) == ["ignored"] == scene.ids()
+    setup.load(scene.observed())
+    assert problems(setup) == ["ignored"] == scene.ids()
     scene.namespaces[0]["metadata"]["labels"] = {"ray": "yes"}
-    stage.load(scene.observed())
-    assert problems(stage) == ["pod-without-identity"] == scene.ids()
+    setup.load(scene.observed())
+    assert problems(setup) == ["pod-without-identity"] == scene.ids()
 
 
-def problems(stage: Stage) -> list[str]:
+def problems(setup: Setup) -> list[str]:
     """Return the ids of all problems, after a look at what has changed."""
-    stage.live.examiner.catch_up(stage.now)
-    return [each.id for each in stage.live.examiner.cluster_report(stage.now, {}).every_problem]
+    setup.live.examiner.catch_up(setup.now)
+    return [each.id for each in setup.live.examiner.cluster_report(setup.now, {}).every_problem]
 
 
 def test_an_event_is_about_one_raycluster_of_its_namespace() -> None:
     scene = Scene()
-    stage = Stage(scene.observed(), renamed(Scene(), "team", "qwen"))
-    examiner = stage.live.examiner
+    setup = Setup(scene.observed(), renamed(Scene(), "team", "qwen"))
+    examiner = setup.live.examiner
 
     def due(reason: str, name: str, uid: str) -> list[str]:
         about = {"name": name, "uid": uid}
         event = {"reason": reason, "involvedObject": about, "lastTimestamp": instant(720)}
         scene.events.append({"metadata": {"name": uid, "namespace": "team"}, **event})
-        stage.load(scene.observed())
+        setup.load(scene.observed())
         return examiner.due(NOW)
 
     gone = due("Killing", "llama-tpu-worker-x7k2p", "uid-of-a-pod-that-is-gone")
@@ -210,6 +210,6 @@ def test_a_pod_that_lives_has_not_ended_though_a_container_of_it_was() -> None:
         about = {"kind": "Pod", "name": f"llama-tpu-worker-{pod[-1]}", "uid": f"uid-of-{pod}"}
         end = {"reason": "Killing", "involvedObject": about, "lastTimestamp": instant(seconds)}
         scene.events.append({"metadata": {"name": pod, "namespace": "team"}, **end})
-    stage = Stage(scene.observed())
-    (problem,) = stage.live.examiner.cluster_report(NOW, {}).every_problem
+    setup = Setup(scene.observed())
+    (problem,) = setup.live.examiner.cluster_report(NOW, {}).every_problem
     assert problem.since == NOW - 720

@@ -19,7 +19,7 @@ class Sample(Struct, forbid_unknown_fields=True):
     without: list[str] = field(default_factory=list)
     copies: dict[str, str] = field(default_factory=dict)
     pods: dict[str, Object] = field(default_factory=dict)
-    told: dict[str, dict[str, str | None]] = field(default_factory=dict)
+    env: dict[str, dict[str, str | None]] = field(default_factory=dict)
     nodes: dict[str, Object] = field(default_factory=dict)
     namespaces: list[Object] = field(default_factory=list)
     services: list[str] | None = None
@@ -39,8 +39,8 @@ class Sample(Struct, forbid_unknown_fields=True):
             scene.copied(name, copy)
         for name, overlay in self.pods.items():
             scene.changed(name, **overlay)
-        for name, variables in self.told.items():
-            scene.told(name, **variables)
+        for name, variables in self.env.items():
+            scene.with_env(name, **variables)
         scene.nodes = [
             merged(node, self.nodes.get(node["metadata"]["name"], {})) for node in scene.nodes
         ]

@@ -12,7 +12,7 @@ from webhook.manifest.kuberay_pods import expand
 from webhook.manifest.views import as_cluster
 
 
-def a_former_scene() -> Scene:
+def a_google_scene() -> Scene:
     """Return a RayCluster whose workers were created by the other webhook."""
     scene = Scene()
     workers: list[Object] = []
@@ -30,7 +30,7 @@ def a_former_scene() -> Scene:
 
 
 def test_its_pods_are_adopted() -> None:
-    scene = a_former_scene()
+    scene = a_google_scene()
     (group,) = scene.examined().clusters[0].groups
     assert [replica.name for replica in group.replicas] == ["tpu-0", "tpu-1"]
     assert all(len(host.pods) == 1 for host in group.every_host)
@@ -38,7 +38,7 @@ def test_its_pods_are_adopted() -> None:
 
 
 def _two_in_one_identity(scene: Scene) -> None:
-    scene.told("llama-tpu-worker-1", TPU_WORKER_ID="0")
+    scene.with_env("llama-tpu-worker-1", TPU_WORKER_ID="0")
 
 
 def _without_label(scene: Scene) -> None:
@@ -50,7 +50,7 @@ def _other_host_name(scene: Scene) -> None:
 
 
 def _fewer_hosts(scene: Scene) -> None:
-    scene.told("llama-tpu-worker-1", TPU_WORKER_HOSTNAMES="tpu-0-0.llama-headless")
+    scene.with_env("llama-tpu-worker-1", TPU_WORKER_HOSTNAMES="tpu-0-0.llama-headless")
 
 
 @pytest.mark.parametrize(
@@ -65,6 +65,6 @@ def _fewer_hosts(scene: Scene) -> None:
 def test_a_pod_that_cannot_be_adopted_is_a_problem(
     change: Callable[[Scene], None], problem: str
 ) -> None:
-    scene = a_former_scene()
+    scene = a_google_scene()
     change(scene)
     assert problem in scene.ids()

@@ -52,7 +52,7 @@ CASES: dict[str, tuple[Scene, set[str]]] = {
         {"identity-held-twice", "host-missing"},
     ),
     "and a pod of that replica that was given another place": (
-        doubled().told(HOST.format(0), TPU_WORKER_ID="1"),
+        doubled().with_env(HOST.format(0), TPU_WORKER_ID="1"),
         {"identity-held-twice", "worker-id-differs"},
     ),
     "and a host that is missing in another replica": (
@@ -72,11 +72,11 @@ CASES: dict[str, tuple[Scene, set[str]]] = {
         {"pod-without-group"},
     ),
     "a pod that was made without the webhook": (
-        Scene().told(HOST.format(3), TPU_WORKER_ID=None).changed(HOST.format(3), **UNNAMED),
+        Scene().with_env(HOST.format(3), TPU_WORKER_ID=None).changed(HOST.format(3), **UNNAMED),
         {"worker-id-differs"},
     ),
     "and another one without a name": (
-        Scene().told(HOST.format(3), TPU_WORKER_ID=None).changed(HOST.format(2), **UNNAMED),
+        Scene().with_env(HOST.format(3), TPU_WORKER_ID=None).changed(HOST.format(2), **UNNAMED),
         {"worker-id-differs", "hostname-differs"},
     ),
     "pods that are refused": (refused(), {"pod-refused"}),
@@ -132,7 +132,7 @@ def test_a_deletion_is_not_advised_where_the_template_gives_the_number_of_hosts(
     for name in scene.pods:
         scene.changed(name, metadata={"creationTimestamp": created})
         if name != "llama-head":
-            scene.told(name, TPU_WORKER_HOSTNAMES=hosts)
+            scene.with_env(name, TPU_WORKER_HOSTNAMES=hosts)
     scene.cluster["metadata"]["managedFields"] = [
         {"manager": "kubectl", "operation": "Update", "time": EDITED, "fieldsV1": {"f:spec": {}}}
     ]

@@ -10,7 +10,7 @@ import pytest
 
 from tests.builders import items_of
 from tests.harness.fake_api import Object
-from tests.harness.own_process import alone
+from tests.harness.own_process import run_in_own_process
 from tests.harness.scenes import NOW, Observed, Scene, llama
 from tests.lab.bench.reviews import managed
 from webhook.api import names
@@ -126,7 +126,7 @@ def pods_of_serve() -> tuple[float, int]:
 def test_an_object_takes_at_most_so_many_kib(
     measured: Callable[[], tuple[float, int]], most: float
 ) -> None:
-    size, count = alone(measured)
+    size, count = run_in_own_process(measured)
     assert size < most
     assert count == COUNT
 
@@ -142,7 +142,7 @@ def traversed_of_a_report() -> int:
 
 
 def test_the_garbage_collector_has_nothing_to_traverse_in_what_is_kept_and_reported() -> None:
-    assert alone(traversed_of_a_report) < COUNT / 2
+    assert run_in_own_process(traversed_of_a_report) < COUNT / 2
 
 
 def llama_of(pods: int) -> Observed:

@@ -148,7 +148,7 @@ def test_a_change_of_a_job_concerns_its_raycluster() -> None:
     assert objects.take_changed() == {"uid-of-llama"}
 
 
-def test_owners_that_may_not_be_read_are_not_judged() -> None:
+def test_owners_that_may_not_be_read_are_not_checked() -> None:
     scene = samples()["job-failed"].scene()
     scene.ray_jobs.clear()
     assert scene.ids(NOW) == []

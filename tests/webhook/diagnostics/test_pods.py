@@ -420,7 +420,7 @@ def test_a_gcs_that_is_fault_tolerant_loses_nothing(overlay: dict[str, Any]) -> 
 def test_replicas_of_another_number_of_hosts_are_not_complete() -> None:
     hosts = ",".join(f"tpu-0-{host}.llama-headless" for host in range(4))
     scene = Scene(llama(replicas=1)).without("llama-tpu-worker-0-2", HOST)
-    scene.told("llama-tpu-worker-0-0", TPU_WORKER_HOSTNAMES=hosts)
+    scene.with_env("llama-tpu-worker-0-0", TPU_WORKER_HOSTNAMES=hosts)
     scene.cluster["spec"]["workerGroupSpecs"][0]["numOfHosts"] = 2
     cluster_report = scene.examined()
     (problem,) = cluster_report.every_problem
@@ -521,7 +521,7 @@ def test_every_sentence_of_the_scheduler_has_a_remedy(part: str, remedy: str, co
     assert problem.command == command
 
 
-def test_a_cluster_without_nodes_is_told_from_one_that_is_full() -> None:
+def test_a_cluster_without_nodes_is_distinguished_from_one_that_is_full() -> None:
     message = "0/0 nodes are available: . preemption: 0/0 nodes are available."
     (problem,) = without_node(message).examined().every_problem
     assert (problem.remedy, problem.command) == (

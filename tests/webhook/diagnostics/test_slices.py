@@ -23,9 +23,9 @@ def of(scene: Scene, name: str = "slice-left-out") -> list[Problem]:
     return [each for each in scene.examined().every_problem if each.id == name]
 
 
-def test_a_job_whose_slices_were_told_their_number_is_well() -> None:
+def test_a_job_whose_slices_have_their_number_is_well() -> None:
     assert job(2).ids() == []
-    assert job(3, told=3).ids() == []
+    assert job(3, slices=3).ids() == []
 
 
 def test_after_three_become_two_the_replica_whose_id_is_too_high_is_to_go() -> None:
@@ -39,8 +39,8 @@ def test_after_three_become_two_the_replica_whose_id_is_too_high_is_to_go() -> N
     assert found.change.command == f"kubectl delete pod -n team {pods}"
 
 
-def test_slices_that_were_told_another_number_are_all_to_come_up_anew() -> None:
-    found = of(scaled(job(3, told=3), 2, 1))
+def test_slices_that_have_another_number_are_all_to_come_up_anew() -> None:
+    found = of(scaled(job(3, slices=3), 2, 1))
     assert [each.replica for each in found] == [0, 2]
     for each in found:
         assert "has MEGASCALE_NUM_SLICES=3, and its group has 2 replicas" in each.message
@@ -68,7 +68,7 @@ def test_the_slices_of_a_job_are_counted_once_for_all_groups(
         return asks_for_tpu(pod)
 
     monkeypatch.setattr("webhook.diagnostics.replica_problems.asks_for_tpu", asks)
-    assert of(job(*[1] * groups, told=groups)) == []
+    assert of(job(*[1] * groups, slices=groups)) == []
     assert len(read) == 3 * groups
 
 
@@ -79,7 +79,7 @@ def test_groups_that_are_no_job_and_those_that_are_to_go_have_no_slices() -> Non
 
 def test_a_job_over_two_groups_counts_the_slices_of_both() -> None:
     assert of(job(1, 1)) == []
-    assert [(each.group, each.replica) for each in of(job(1, 1, told=3))] == [
+    assert [(each.group, each.replica) for each in of(job(1, 1, slices=3))] == [
         ("tpu-0", 0),
         ("tpu-1", 0),
     ]

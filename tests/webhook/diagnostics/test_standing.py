@@ -80,7 +80,7 @@ def test_nothing_is_wrong_with(scene: Scene) -> None:
     assert scene.ids() == []
 
 
-def test_the_identities_that_a_former_webhook_gave_count() -> None:
+def test_the_identities_that_a_google_webhook_gave_count() -> None:
     scene = Scene()
     for number in range(4):
         scene.changed(f"llama-tpu-worker-0-{number}", metadata={"labels": IDENTITY})
@@ -257,7 +257,7 @@ def test_a_selector_selects_as_kubernetes_says(
     ("place", "where"),
     [({}, " on node node-0-3"), ({"spec": {"nodeName": None}, "status": COMING}, "")],
 )
-def test_a_pod_that_a_finalizer_holds_is_told_with_it(place: Object, where: str) -> None:
+def test_a_pod_that_a_finalizer_holds_is_reported_with_it(place: Object, where: str) -> None:
     meta = {"deletionTimestamp": instant(120), "finalizers": ["example.com/held"]}
     scene = Scene().changed(HOST, metadata=meta, **place)
     (problem,) = [each for each in scene.examined().every_problem if "stuck" in each.id]
@@ -286,14 +286,14 @@ def test_a_pod_on_a_lost_node_holds_up_the_deletion_of_its_raycluster() -> None:
     assert problem.command == "kubectl get raycluster -n team llama -o yaml"
 
 
-def test_pods_that_have_lost_the_label_of_their_group_are_told_apart() -> None:
+def test_pods_that_have_lost_the_label_of_their_group_are_distinguished() -> None:
     scene = Scene(llama(replicas=3))
     for host in range(4):
         labels = {names.LABEL_GROUP: None if host < 3 else "former"}
         scene.changed(f"llama-tpu-worker-2-{host}", metadata={"labels": labels})
     scene.cluster["spec"]["workerGroupSpecs"][0]["replicas"] = 2
-    former, none = scene.examined().every_problem
-    assert former.message.startswith("1 pod of former, which is no worker group of the RayCluster")
+    removed, none = scene.examined().every_problem
+    assert removed.message.startswith("1 pod of former, which is no worker group of the RayCluster")
     assert none.message.startswith("3 pods without the label ray.io/group: KubeRay does not manage")
     assert none.remedy == "delete them"
     assert none.pods == tuple(f"llama-tpu-worker-2-{host}" for host in range(3))

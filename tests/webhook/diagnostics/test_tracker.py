@@ -21,7 +21,7 @@ UNSCHEDULED = {"type": "PodScheduled", "status": "False", "message": "0/9 nodes 
 PENDING = {"phase": "Pending", "conditions": [UNSCHEDULED]}
 
 
-def told(tracker: Tracker, cluster_report: ClusterReport) -> list[tuple[str, str]]:
+def reported(tracker: Tracker, cluster_report: ClusterReport) -> list[tuple[str, str]]:
     return [
         (notice.key.reason, notice.key.place[0]) for notice in tracker.track(cluster_report).notices
     ]
@@ -41,16 +41,16 @@ def test_a_replica_that_goes_with_its_raycluster_is_not_counted_as_incomplete() 
         assert tally.incomplete_since is None
 
 
-def test_nothing_is_told_of_a_raycluster_that_is_well() -> None:
+def test_nothing_is_reported_of_a_raycluster_that_is_well() -> None:
     tracker = Tracker()
     for seconds in (0, 10, 3600):
-        assert told(tracker, Scene().examined(NOW + seconds)) == []
+        assert reported(tracker, Scene().examined(NOW + seconds)) == []
 
 
 @pytest.mark.parametrize(
     "diagnosis", [each for each in DIAGNOSES if each.event], ids=lambda each: each.id
 )
-def test_each_event_is_told_after_its_time(diagnosis: Diagnosis[Any]) -> None:
+def test_each_event_is_reported_after_its_time(diagnosis: Diagnosis[Any]) -> None:
     tracker, scene = Tracker(), samples()[diagnosis.id].scene()
     assert diagnosis.event is not None
     reason, seconds, _ = diagnosis.event
@@ -68,11 +68,11 @@ def test_each_event_is_told_after_its_time(diagnosis: Diagnosis[Any]) -> None:
     assert ". To fix it: " in notice.note
 
 
-def test_a_missing_host_is_not_told_of_when_it_is_back_before() -> None:
+def test_a_missing_host_is_not_reported_when_it_is_back_before() -> None:
     tracker, lacking = Tracker(), Scene().without(HOST)
     tracker.track(lacking.examined(NOW))
     tracker.track(Scene().examined(NOW + 60))
-    assert told(tracker, lacking.examined(NOW + 130)) == []
+    assert reported(tracker, lacking.examined(NOW + 130)) == []
 
 
 def test_a_notice_says_what_is_wrong_and_what_to_do() -> None:
@@ -115,7 +115,7 @@ def test_replicas_of_a_group_that_lack_hosts_at_once_are_one_series_until_all_ar
     assert same.key == tpu.key
     assert later.note.startswith("tpu: replica 45 ")
     assert "replicas" not in later.note
-    assert ("HostMissing", "tpu") not in told(tracker, Scene(cluster).examined(NOW + 330))
+    assert ("HostMissing", "tpu") not in reported(tracker, Scene(cluster).examined(NOW + 330))
 
 
 def test_who_leads_next_goes_on_with_the_series_of_replicas_that_lack_hosts_at_once() -> None:
@@ -137,7 +137,7 @@ def test_which_replicas_are_like_the_first_is_only_said_where_that_is_short() ->
     assert notice.note.endswith(": kubectl describe raycluster -n team llama")
 
 
-def test_a_doubled_identity_is_told_of_with_its_replica() -> None:
+def test_a_doubled_identity_is_reported_with_its_replica() -> None:
     scene = Scene().changed(
         "llama-tpu-worker-1-3",
         metadata={"labels": {"ray.io/replica-host-index": "2"}, "creationTimestamp": instant(60)},
@@ -147,7 +147,7 @@ def test_a_doubled_identity_is_told_of_with_its_replica() -> None:
     assert twice.key.place[1].startswith("tpu-")
 
 
-def test_pods_without_a_identity_are_told_of_and_counted() -> None:
+def test_pods_without_a_identity_are_reported_and_counted() -> None:
     look = Tracker().track(samples()["pod-without-identity"].scene().examined())
     (tally,) = look.tallies
     assert tally.without_identity == 1
@@ -165,29 +165,29 @@ def test_hosts_with_kuberays_labels_and_without_the_rest_are_reported_once_for_a
     scene = Scene()
     pods = [f"llama-tpu-worker-{replica}-{host}" for replica in range(2) for host in range(4)]
     for pod in pods:
-        scene.changed(pod, spec={"hostname": None}).told(pod, **without)
+        scene.changed(pod, spec={"hostname": None}).with_env(pod, **without)
     look = Tracker().track(scene.examined())
     (notice,) = look.notices
     assert (notice.key.reason, notice.key.place[0]) == (reason, "tpu")
 
 
-def test_a_replica_that_becomes_complete_is_told_of_once_and_none_that_was_so_before() -> None:
+def test_a_replica_that_becomes_complete_is_reported_once_and_none_that_was_so_before() -> None:
     tracker, coming = Tracker(), Scene()
     coming.changed(HOST, status={"conditions": [{"type": "Ready", "status": "False"}]})
-    assert told(tracker, coming.examined(NOW)) == []
+    assert reported(tracker, coming.examined(NOW)) == []
     notice = only(tracker, Scene().examined(NOW + 10))
     assert (notice.key.reason, notice.kind) == ("ReplicaComplete", "Normal")
     assert notice.note.startswith("all 4 hosts of replica tpu-")
-    assert told(tracker, Scene().examined(NOW + 20)) == []
+    assert reported(tracker, Scene().examined(NOW + 20)) == []
 
 
-def test_replicas_of_a_group_that_become_complete_at_once_are_told_of_together() -> None:
+def test_replicas_of_a_group_that_become_complete_at_once_are_reported_together() -> None:
     cluster = a_cluster("llama").group("tpu", hosts=2, replicas=50).group("gpu", hosts=2)
     late = ("llama-tpu-worker-3-1", "llama-tpu-worker-7-1")
     coming = Scene(cluster)
     coming.without(*[name for name in coming.pods if name != "llama-head"])
     tracker = Tracker()
-    assert told(tracker, coming.examined(NOW)) == []
+    assert reported(tracker, coming.examined(NOW)) == []
     tpu, gpu = tracker.track(Scene(cluster).without(*late).examined(NOW + 10)).notices
     assert {each.key.reason for each in (gpu, tpu)} == {"ReplicaComplete"}
     assert gpu.note.startswith("all 2 hosts of replica gpu-")
@@ -199,13 +199,13 @@ def test_replicas_of_a_group_that_become_complete_at_once_are_told_of_together()
     assert rest.key != tpu.key
 
 
-def test_a_replica_of_one_host_is_a_pod_and_not_told_of() -> None:
+def test_a_replica_of_one_host_is_a_pod_and_not_reported() -> None:
     scene = Scene(llama(replicas=0).group("cpu", hosts=1, replicas=1))
     tracker, name = Tracker(), "llama-cpu-worker-0-0"
     pod = scene.pods.pop(name)
     tracker.track(scene.examined(NOW))
     scene.pods[name] = pod
-    assert told(tracker, scene.examined(NOW + 10)) == []
+    assert reported(tracker, scene.examined(NOW + 10)) == []
 
 
 def test_replicas_are_tallied_by_state_with_when_the_first_was_incomplete() -> None:
@@ -228,21 +228,21 @@ def test_a_note_is_never_longer_than_an_event_allows(length: int) -> None:
     assert len(note) <= NOTE_MAX
 
 
-def test_a_raycluster_that_is_left_alone_is_told_nothing() -> None:
+def test_a_raycluster_that_is_left_alone_has_no_events() -> None:
     scene = Scene().changed(HOST, spec={"nodeName": None}, status=PENDING)
     tracker = Tracker()
     tracker.track(scene.examined(NOW))
-    assert told(tracker, scene.examined(NOW + 600)) == [("PodPending", "tpu")]
+    assert reported(tracker, scene.examined(NOW + 600)) == [("PodPending", "tpu")]
     scene.namespaces[0]["metadata"]["labels"] = {names.LABEL_IGNORE: "true"}
-    assert told(tracker, scene.examined(NOW + 1200)) == []
+    assert reported(tracker, scene.examined(NOW + 1200)) == []
 
 
-def test_a_raycluster_that_could_not_be_examined_may_be_left_alone_and_is_told_nothing() -> None:
+def test_a_raycluster_that_could_not_be_examined_may_be_left_alone_and_has_no_events() -> None:
     cluster_report = samples()["second-webhook"].scene().examined()
     (cluster,) = cluster_report.clusters
-    assert told(Tracker(), cluster_report) == [("SecondWebhook", "")]
+    assert reported(Tracker(), cluster_report) == [("SecondWebhook", "")]
     failed = structs.replace(cluster, groups=(), problems=(), failure="ValueError")
-    assert told(Tracker(), structs.replace(cluster_report, clusters=(failed,))) == []
+    assert reported(Tracker(), structs.replace(cluster_report, clusters=(failed,))) == []
 
 
 def test_pods_of_a_group_that_have_no_node_are_one_series() -> None:
@@ -251,7 +251,7 @@ def test_pods_of_a_group_that_have_no_node_are_one_series() -> None:
     for name in workers:
         scene.changed(name, spec={"nodeName": None}, status=PENDING)
     tracker = Tracker()
-    assert told(tracker, scene.examined(NOW)) == []
+    assert reported(tracker, scene.examined(NOW)) == []
     cpu, gpu = tracker.track(scene.examined(NOW + 600)).notices
     assert [each.key.place for each in (cpu, gpu)] == [("cpu", ""), ("gpu", "")]
     assert cpu.note.startswith("cpu: llama-cpu-worker-0-0 (replica 0) has no node")
@@ -287,30 +287,30 @@ def test_pods_that_find_a_node_one_after_the_other_do_not_add_up() -> None:
         scene = Scene(a_cluster("llama").group("cpu", replicas=6))
         late = f"llama-cpu-worker-{minutes // 5}-0"
         scene.changed(late, spec={"nodeName": None}, status=PENDING)
-        assert told(tracker, scene.examined(NOW + 60 * minutes)) == []
+        assert reported(tracker, scene.examined(NOW + 60 * minutes)) == []
 
 
 def test_the_end_of_what_was_reported_is_reported_once() -> None:
     tracker, scene = Tracker(), samples()["host-restarted"].scene()
     begin = only(tracker, scene.examined(NOW))
-    assert told(tracker, scene.examined(NOW + 10)) == [("HostRestarted", "tpu")]
+    assert reported(tracker, scene.examined(NOW + 10)) == [("HostRestarted", "tpu")]
     end, complete = tracker.track(Scene().examined(NOW + 20)).notices
     assert complete.key.reason == "ReplicaComplete"
     assert (end.key.reason, end.kind) == ("HostRestartedResolved", "Normal")
     assert end.key.place == begin.key.place
     assert end.note.startswith("resolved: tpu: host 3 of replica 0 ")
     assert "To fix it" not in end.note
-    assert told(tracker, Scene().examined(NOW + 30)) == []
+    assert reported(tracker, Scene().examined(NOW + 30)) == []
 
 
 def test_what_was_not_reported_yet_and_what_goes_with_its_raycluster_has_no_end() -> None:
     tracker, lacking = Tracker(), Scene().without(HOST)
-    assert told(tracker, lacking.examined(NOW)) == []
-    assert told(tracker, Scene().examined(NOW + 10)) == [("ReplicaComplete", "tpu")]
+    assert reported(tracker, lacking.examined(NOW)) == []
+    assert reported(tracker, Scene().examined(NOW + 10)) == [("ReplicaComplete", "tpu")]
     restarted = samples()["host-restarted"].scene()
-    assert told(tracker, restarted.examined(NOW + 20)) == [("HostRestarted", "tpu")]
+    assert reported(tracker, restarted.examined(NOW + 20)) == [("HostRestarted", "tpu")]
     restarted.cluster["metadata"]["deletionTimestamp"] = instant(0)
-    assert told(tracker, restarted.examined(NOW + 30)) == []
+    assert reported(tracker, restarted.examined(NOW + 30)) == []
 
 
 def test_of_too_many_groups_the_incomplete_ones_are_counted() -> None:

@@ -48,7 +48,7 @@ def test_a_pod_has_its_identity_and_its_values_with_reasons(said: Said) -> None:
 
 
 def test_values_that_the_pod_lacks_or_that_differ_are_marked(said: Said) -> None:
-    out = said(Scene().told(WORKER, TPU_WORKER_ID=None, TPU_NAME="mine"))
+    out = said(Scene().with_env(WORKER, TPU_WORKER_ID=None, TPU_NAME="mine"))
     assert "✗ TPU_WORKER_ID=3 in ray-worker, wait-gcs-ready: the pod does not have it" in out
     assert "! TPU_NAME=tpu-0 in ray-worker, wait-gcs-ready: the pod has mine" in out
     assert "✗ worker-id-differs" in out
@@ -124,7 +124,7 @@ def test_the_values_of_a_head_are_explained(
 
 def test_values_that_a_head_lacks_or_that_differ_are_marked(said: Said) -> None:
     scene = Scene(asking(**SHARD, SCHEDULING_GROUP="cluster"))
-    scene.told(HEAD, RAY_SHARD_INDEX="9", RAY_SHARD_COUNT=None)
+    scene.with_env(HEAD, RAY_SHARD_INDEX="9", RAY_SHARD_COUNT=None)
     out = said(scene.changed(HEAD, spec={"schedulingGroup": None}), HEAD)
     assert "! RAY_SHARD_INDEX=3 in ray-head: the pod has 9" in out
     assert "✗ RAY_SHARD_COUNT=8 in ray-head: the pod does not have it" in out
@@ -297,7 +297,7 @@ def test_an_unknown_name_is_refused_with_a_similar_one_or_the_list(
 def test_a_pod_of_a_state_in_a_file_is_explained_as_that_of_its_cluster(
     at: At, run: Run, write: Write
 ) -> None:
-    scene = Scene().told(WORKER, TPU_WORKER_ID="2")
+    scene = Scene().with_env(WORKER, TPU_WORKER_ID="2")
     state = write(at(scene, "status", "-o", "state").out)
     of_cluster = at(scene, "explain", "pod", WORKER)
     assert of_cluster.status == 0

@@ -91,7 +91,7 @@ SHAPES: dict[str, tuple[PodBuilder, int]] = {
 
 
 def made(template: PodBuilder, number: int) -> list[Object]:
-    """Return pods as the former webhook made them, one after the other."""
+    """Return pods as the webhook of Google made them, one after the other."""
     pods: list[Object] = []
     for each in range(number):
         pod = google_webhook.admitted(template.build(), pods)
@@ -180,7 +180,7 @@ def test_a_replica_of_a_single_host_has_no_name_but_to_the_watch_which_knows_no_
         (a_live_pod("5", replicaIndex="g-3"), HostIdentity(3, 5, "g-3")),
         (a_live_pod(**labelled("6")), HostIdentity(3, 6, "g-abcde")),
     ],
-    ids=["by the former webhook", "by its labels"],
+    ids=["by the webhook of Google", "by its labels"],
 )
 def test_a_pod_of_a_time_with_more_hosts_keeps_its_identity_while_it_lives(
     pod: Object, identity: HostIdentity
@@ -205,12 +205,12 @@ def test_an_index_alone_is_a_identity_to_the_watch_and_a_part_of_one_to_who_know
         by_admission(pod, HOSTS)
 
 
-def test_where_only_labels_count_the_former_webhook_gave_no_identity() -> None:
+def test_where_only_labels_count_the_google_webhook_gave_no_identity() -> None:
     assert identity_of("g", {names.LABEL_LEGACY_REPLICA_INDEX: "g-3"}, None, HOSTS) is None
 
 
 @pytest.mark.parametrize(("template", "hosts"), SHAPES.values(), ids=SHAPES)
-def test_everybody_sees_the_identity_that_the_former_webhook_gave(
+def test_everybody_sees_the_identity_that_the_google_webhook_gave(
     template: PodBuilder, hosts: int
 ) -> None:
     pods = made(template, 2 * hosts)

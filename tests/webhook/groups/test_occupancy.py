@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.harness.own_process import alone
+from tests.harness.own_process import run_in_own_process
 from tests.harness.single_process import next_identity
 from webhook.groups.identity import MAX_REPLICAS, GroupKey, HostIdentity
 from webhook.groups.identity_index import Member, Membership, Occupancy
@@ -143,7 +143,7 @@ def memory_of_ten_groups() -> int:
 
 
 def test_a_pod_takes_little_memory_whatever_its_index() -> None:
-    assert alone(memory_of_ten_groups) < 20_000
+    assert run_in_own_process(memory_of_ten_groups) < 20_000
 
 
 @given(st.lists(st.integers(0, 2000) | st.integers(0, MAX_REPLICAS - 1), max_size=60))

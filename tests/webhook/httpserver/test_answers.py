@@ -64,7 +64,7 @@ def test_requests_that_are_sent_at_once_are_answered_in_order(server: Running) -
     ]
 
 
-def test_a_client_that_waits_to_be_told_to_go_on_is_told_so(server: Running) -> None:
+def test_a_client_that_waits_for_100_continue_receives_it(server: Running) -> None:
     request = post(BODY, "expect: 100-continue")
     with connected(server) as connection:
         connection.sendall(request.removesuffix(BODY))

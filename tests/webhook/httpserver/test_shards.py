@@ -37,7 +37,7 @@ def _client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
         yield api
 
 
-def told(client: ApiServer, cluster: Object, old: Object | None = None) -> str:
+def index_of(client: ApiServer, cluster: Object, old: Object | None = None) -> str:
     """Return the index that a RayCluster has after its review."""
     response = client.review(object_review(cluster, old=old))
     patched = jsonpatch.apply_patch(
@@ -51,9 +51,9 @@ def test_each_cluster_gets_its_own_index_and_keeps_it(client: ApiServer) -> None
     clusters = [
         a_cluster(name).group("g").annotated(GROUP, "search").build() for name in ("a", "b", "a")
     ]
-    assert [told(client, cluster) for cluster in clusters] == ["0", "2", "0"]
+    assert [index_of(client, cluster) for cluster in clusters] == ["0", "2", "0"]
     old = a_cluster("a").group("g").annotated(GROUP, "search").annotated(INDEX, "0").build()
-    assert told(client, clusters[0], old) == "0"
+    assert index_of(client, clusters[0], old) == "0"
 
 
 def test_an_index_that_is_taken_is_refused(client: ApiServer) -> None:

@@ -58,7 +58,7 @@ async def test_a_small_review_does_not_wait_for_a_large_one() -> None:
     await large
 
 
-async def test_a_namespace_with_too_many_reviews_is_told_its_place_and_others_are_served() -> None:
+async def test_a_namespace_with_too_many_reviews_receives_its_place_and_others_are_served() -> None:
     threads, gate = ReviewThreads(), threading.Event()
     first = threads("api", body_of("first"), lambda _: gate.wait())
     waiting = [threads("api", body_of("busy"), len) for _ in range(WAITING_MAX)]

@@ -19,8 +19,8 @@ class Asking:
 
     def __init__(self, discovery: Discovery[str]) -> None:
         self.discovery = discovery
-        self.told: list[str | None] = []
-        discovery.subscribe(self.told.append)
+        self.reported: list[str | None] = []
+        discovery.subscribe(self.reported.append)
 
 
 @asynccontextmanager
@@ -43,20 +43,20 @@ async def asking(api: FakeApi) -> AsyncIterator[Asking]:
         (set(), None),
     ],
 )
-async def test_the_best_version_that_is_served_is_told_once(
+async def test_the_best_version_that_is_served_is_reported_once(
     api: FakeApi, served: set[str], found: str | None
 ) -> None:
     api.served = served
     async with asking(api) as asked:
         await eventually(lambda: api.requests and len(api.requests) > 6)
-        assert asked.told == [found]
+        assert asked.reported == [found]
         assert (asked.discovery.answered, asked.discovery.found) == (True, found)
 
 
-async def test_a_listener_that_comes_late_is_told_too(api: FakeApi) -> None:
+async def test_a_late_subscriber_is_notified_too(api: FakeApi) -> None:
     api.served = {"v1beta1"}
     async with asking(api) as asked:
-        await eventually(lambda: asked.told)
+        await eventually(lambda: asked.reported)
         late: list[str | None] = []
         asked.discovery.subscribe(late.append)
         assert late == ["v1beta1"]
@@ -69,11 +69,11 @@ async def test_an_upgrade_and_a_gate_that_is_turned_off_are_noticed(
     caplog.set_level("INFO", "webhook.kubeclient")
     api.served = {"v1alpha2"}
     async with asking(api) as asked:
-        await eventually(lambda: asked.told == ["v1alpha2"])
+        await eventually(lambda: asked.reported == ["v1alpha2"])
         api.served = {"v1beta1"}
-        await eventually(lambda: asked.told == ["v1alpha2", "v1beta1"])
+        await eventually(lambda: asked.reported == ["v1alpha2", "v1beta1"])
         api.served = set()
-        await eventually(lambda: asked.told == ["v1alpha2", "v1beta1", None])
+        await eventually(lambda: asked.reported == ["v1alpha2", "v1beta1", None])
     assert [record.getMessage() for record in caplog.records] == [
         "scheduling.k8s.io/v1alpha2 is served by the API server",
         "scheduling.k8s.io/v1beta1 is served by the API server, which is new",
@@ -87,7 +87,7 @@ async def test_an_outage_keeps_the_last_answer_and_is_logged_once(
 ) -> None:
     api.served = {"v1beta1"}
     async with asking(api) as asked:
-        await eventually(lambda: asked.told)
+        await eventually(lambda: asked.reported)
         api.before = lambda _: 500
         seen = len(api.requests)
         await eventually(lambda: len(api.requests) > seen + 4)
@@ -95,7 +95,7 @@ async def test_an_outage_keeps_the_last_answer_and_is_logged_once(
         api.before = lambda _: 0
         seen = len(api.requests)
         await eventually(lambda: len(api.requests) > seen + 2)
-        assert asked.told == ["v1beta1"]
+        assert asked.reported == ["v1beta1"]
     assert len([record for record in caplog.records if record.levelname == "WARNING"]) == 1
 
 
@@ -104,9 +104,9 @@ async def test_before_the_first_answer_nothing_is_known(api: FakeApi) -> None:
     api.served = {"v1beta1"}
     async with asking(api) as asked:
         await eventually(lambda: len(api.requests) > 3)
-        assert (asked.told, asked.discovery.answered) == ([], False)
+        assert (asked.reported, asked.discovery.answered) == ([], False)
         api.before = lambda _: 0
-        await eventually(lambda: asked.told == ["v1beta1"])
+        await eventually(lambda: asked.reported == ["v1beta1"])
 
 
 async def test_an_account_that_may_not_ask_does_not_keep_the_webhook_from_becoming_ready(
@@ -115,10 +115,10 @@ async def test_an_account_that_may_not_ask_does_not_keep_the_webhook_from_becomi
     api.before = lambda _: 403
     async with asking(api) as asked:
         await eventually(lambda: asked.discovery.answered)
-        assert asked.told == [None]
+        assert asked.reported == [None]
         api.before = lambda _: 0
         api.served = {"v1beta1"}
-        await eventually(lambda: asked.told == [None, "v1beta1"])
+        await eventually(lambda: asked.reported == [None, "v1beta1"])
         api.before = lambda _: 403
         seen = len(api.requests)
         await eventually(lambda: len(api.requests) > seen + 3)
@@ -135,7 +135,7 @@ async def test_the_release_of_the_api_server_is_known_where_it_tells(
     assert await releases(api, 1) == [release]
 
 
-async def test_another_release_is_told_as_well(api: FakeApi) -> None:
+async def test_another_release_is_reported_as_well(api: FakeApi) -> None:
     api.minor = "34"
 
     def upgrade(release: tuple[int, int] | None) -> None:
@@ -149,11 +149,11 @@ async def releases(
 ) -> list[tuple[int, int] | None]:
     """Return the first releases that are told."""
     async with client_of(plain(api)) as connection:
-        told: list[tuple[int, int] | None] = []
+        reported: list[tuple[int, int] | None] = []
         discovery = Discovery(KubernetesRelease(connection), OFTEN)
-        discovery.subscribe(told.append)
+        discovery.subscribe(reported.append)
         if hear is not None:
             discovery.subscribe(hear)
         async with beside(discovery.run()):
-            await eventually(lambda: len(told) >= count)
-    return told
+            await eventually(lambda: len(reported) >= count)
+    return reported

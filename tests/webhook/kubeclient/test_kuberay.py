@@ -59,35 +59,35 @@ def spec_of(crd: Object) -> dict[str, Any]:
 async def asking(api: FakeApi) -> AsyncIterator[list[KubeRay | None]]:
     """Ask a fake API server until the end of the block; yield what was told so far."""
     async with client_of(plain(api)) as connection:
-        told: list[KubeRay | None] = []
+        reported: list[KubeRay | None] = []
         discovery = Discovery(KubeRayStored(connection), OFTEN)
-        discovery.subscribe(told.append)
+        discovery.subscribe(reported.append)
         async with beside(discovery.run()):
-            yield told
+            yield reported
 
 
 @pytest.mark.parametrize("release", releases())
 async def test_each_release_is_known_by_its_fields(api: FakeApi, release: KubeRay) -> None:
     api.definition = definition(release)
-    async with asking(api) as told:
-        await eventually(lambda: told)
-        assert told == [release]
+    async with asking(api) as reported:
+        await eventually(lambda: reported)
+        assert reported == [release]
 
 
 async def test_a_later_release_is_taken_for_the_newest_that_is_known(api: FakeApi) -> None:
     api.definition = definition(releases()[-1])
     spec_of(api.definition)["fieldOfTomorrow"] = {"type": "string"}
-    async with asking(api) as told:
-        await eventually(lambda: told)
-        assert told == [releases()[-1]]
+    async with asking(api) as reported:
+        await eventually(lambda: reported)
+        assert reported == [releases()[-1]]
 
 
 async def test_a_crd_that_lacks_what_every_known_release_has_tells_nothing(api: FakeApi) -> None:
     api.definition = definition(releases()[-1])
     del spec_of(api.definition)["headGroupSpec"]
-    async with asking(api) as told:
-        await eventually(lambda: told)
-        assert told == [None]
+    async with asking(api) as reported:
+        await eventually(lambda: reported)
+        assert reported == [None]
 
 
 async def test_all_of_the_crd_is_read_once_and_again_when_it_changed(api: FakeApi) -> None:
@@ -95,24 +95,24 @@ async def test_all_of_the_crd_is_read_once_and_again_when_it_changed(api: FakeAp
         return api.count("list", CRDS)
 
     api.definition = definition((1, 6))
-    async with asking(api) as told:
+    async with asking(api) as reported:
         await eventually(lambda: asked() > 6)
-        assert (told, api.whole_definitions) == ([(1, 6)], 1)
+        assert (reported, api.whole_definitions) == ([(1, 6)], 1)
         api.definition = definition((1, 7), generation=2)
-        await eventually(lambda: len(told) > 1)
+        await eventually(lambda: len(reported) > 1)
         seen = asked()
         await eventually(lambda: asked() > seen + 4)
-        assert (told, api.whole_definitions) == ([(1, 6), (1, 7)], 2)
+        assert (reported, api.whole_definitions) == ([(1, 6), (1, 7)], 2)
 
 
 async def test_a_crd_that_is_gone_tells_nothing_until_it_is_back(api: FakeApi) -> None:
     api.definition = definition((1, 5))
-    async with asking(api) as told:
-        await eventually(lambda: told == [(1, 5)])
+    async with asking(api) as reported:
+        await eventually(lambda: reported == [(1, 5)])
         held, api.definition = api.definition, None
-        await eventually(lambda: told == [(1, 5), None])
+        await eventually(lambda: reported == [(1, 5), None])
         api.definition = held
-        await eventually(lambda: told == [(1, 5), None, (1, 5)])
+        await eventually(lambda: reported == [(1, 5), None, (1, 5)])
 
 
 @pytest.mark.parametrize(("status", "expected"), [(403, [None]), (500, [])])
@@ -121,8 +121,8 @@ async def test_who_may_not_ask_goes_on_without_and_an_outage_says_nothing(
 ) -> None:
     api.definition = definition((1, 6))
     api.before = lambda request: status if request.resource == CRDS else 0
-    async with asking(api) as told:
+    async with asking(api) as reported:
         await eventually(lambda: api.count("list", CRDS) > 1)
-        assert told == expected
+        assert reported == expected
         api.before = lambda _: 0
-        await eventually(lambda: told[-1:] == [(1, 6)])
+        await eventually(lambda: reported[-1:] == [(1, 6)])

@@ -42,7 +42,7 @@ async def outcomes(*pods: dict[str, object]) -> list[Outcome]:
     return [await mutation.review(body) for body in bodies]
 
 
-async def test_a_review_is_told_a_moment_later_with_its_own_time_and_verdict() -> None:
+async def test_a_review_is_reported_a_moment_later_with_its_own_time_and_verdict() -> None:
     lines, metrics = Lines(), Metrics("serve")
     observer = ReviewObserver(Log(lines), ReviewCounts(metrics))
 

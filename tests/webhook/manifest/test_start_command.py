@@ -85,5 +85,5 @@ def test_own_words_come_before_ray_start() -> None:
         assert command.startswith(f"sh -c pip install x && y && {ULIMIT}ray start ")
     replaced = start_command(own, annotations={"ray.io/overwrite-container-cmd": "True"})
     assert replaced == ("sh -c pip install x && y",) * 2
-    alone = {"command": ["bash", "-c", "ray start --head"]}
-    assert start_command(alone) == ("bash -c ray start --head",) * 2
+    one_command = {"command": ["bash", "-c", "ray start --head"]}
+    assert start_command(one_command) == ("bash -c ray start --head",) * 2

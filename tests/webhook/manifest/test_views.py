@@ -22,7 +22,7 @@ def an_env(value: object) -> Object:
 
 
 @pytest.mark.parametrize(
-    ("document", "told"),
+    ("document", "message"),
     [
         (
             {"metadata": {"namespace": 1}},
@@ -45,10 +45,10 @@ def an_env(value: object) -> Object:
         ),
     ],
 )
-def test_what_lacks_quotes_is_told_with_its_field_and_what_to_write(
-    document: Object, told: str
+def test_what_lacks_quotes_is_reported_with_its_field_and_what_to_write(
+    document: Object, message: str
 ) -> None:
-    assert problem(document) == told
+    assert problem(document) == message
 
 
 def test_null_is_an_unset_field() -> None:

@@ -24,8 +24,8 @@ class GcsClient:
     def __init__(self, address):
         self.address = address
     def drain_node(self, node, reason, message, deadline):
-        with open(os.environ["ASKED"], "a") as told:
-            told.write(json.dumps([self.address, node, reason, deadline]) + "\\n")
+        with open(os.environ["ASKED"], "a") as requests:
+            requests.write(json.dumps([self.address, node, reason, deadline]) + "\\n")
         return True, ""
 """
 

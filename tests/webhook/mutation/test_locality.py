@@ -48,7 +48,7 @@ def test_the_first_container_of_heads_and_workers_knows_zone_and_region(*, head:
     assert names.RAY_NODE_ZONE not in env_of(decided.pod, "sidecar")
 
 
-def test_without_the_policy_no_pod_is_told() -> None:
+def test_without_the_policy_no_pod_gets_it() -> None:
     decided = decide(a_worker(), a_cluster("c").group("g"))
     assert env_names(decided.pod) == []
 

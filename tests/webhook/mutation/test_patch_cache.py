@@ -64,7 +64,7 @@ class Ask(NamedTuple):
         except Denied as denied:
             return str(denied)
 
-    def alone(self) -> Answer | str:
+    def uncached(self) -> Answer | str:
         """Return the answer that is worked out, or why there is none."""
         group = self.cluster.groups[self.group]
         try:
@@ -99,7 +99,7 @@ def warm(
     for number in range(3):
         identity = HostIdentity(number, 0, f"{name}bcdf{number}" if name else "")
         ask = Ask(read(pod), identity, cluster, group, holder)
-        assert ask.cached(cache) == ask.alone()
+        assert ask.cached(cache) == ask.uncached()
     return cache
 
 
@@ -143,7 +143,7 @@ def test_whatever_the_template_a_pod_gets_what_it_would_alone(
             group.group_name,
             "0123456789ab" if assigned else "",
         )
-        assert ask.cached(cache) == ask.alone()
+        assert ask.cached(cache) == ask.uncached()
     event("filled in" if cache.hits else "worked out one by one")
 
 
@@ -156,7 +156,7 @@ def test_what_is_filled_in_is_what_would_be_worked_out(
     cache = warm(tpu_pod(), cluster, holder=holders[0])
     for host, holder in zip((0, 3), holders, strict=True):
         ask = Ask(read(tpu_pod()), HostIdentity(index, host, "g-x7k2p"), cluster, holder=holder)
-        assert ask.cached(cache) == ask.alone()
+        assert ask.cached(cache) == ask.uncached()
     assert (cache.misses, cache.hits) == (1, 4)
 
 
@@ -166,7 +166,7 @@ def test_replicas_that_take_turns_each_get_their_own() -> None:
     one, other, later = (1, "g-x7k2p"), (2, "g-x7k2p"), (1, "g-bcdfg")
     for turn, (index, name) in enumerate([one, one, other, one, later, one, later]):
         ask = Ask(read(tpu_pod()), HostIdentity(index, turn % 4, name), cluster)
-        assert ask.cached(cache) == ask.alone()
+        assert ask.cached(cache) == ask.uncached()
     assert cache.misses == 1
 
 
@@ -177,9 +177,9 @@ def test_two_processes_of_a_host_have_numbers_of_their_own() -> None:
     cluster = facts(TPU_GROUP)
     cache = warm(V7X, cluster)
     ask = Ask(read(V7X), HostIdentity(1, 3, "g-bcdf1"), cluster)
-    assert ask.cached(cache) == ask.alone()
+    assert ask.cached(cache) == ask.uncached()
     assert cache.hits == 3
-    envs = [each["value"] for each in patch(ask.alone()) if each["path"].endswith("/env")]
+    envs = [each["value"] for each in patch(ask.uncached()) if each["path"].endswith("/env")]
     ids = [entry["value"] for env in envs for entry in env if entry["name"] == names.TPU_WORKER_ID]
     assert ids == ["6", "7"]
 
@@ -201,7 +201,7 @@ def test_a_replica_whose_name_is_spelt_otherwise_is_worked_out(name: str) -> Non
     cache = warm(tpu_pod(), cluster, holder="")
     ask = Ask(read(tpu_pod()), HostIdentity(0, 1, name), cluster, holder="")
     hits = cache.hits
-    assert ask.cached(cache) == ask.alone()
+    assert ask.cached(cache) == ask.uncached()
     assert cache.hits == hits
 
 
@@ -279,7 +279,7 @@ def test_a_pod_that_is_not_like_the_ones_before_gets_what_it_would_alone(
     cache = warm(tpu_pod(), cluster)
     for pod in (other, tpu_pod(), other):
         ask = Ask(read(pod), HostIdentity(index, 1, f"g-abcd{index}"), cluster)
-        assert ask.cached(cache) == ask.alone()
+        assert ask.cached(cache) == ask.uncached()
 
 
 def test_a_worker_group_named_like_the_head_is_not_taken_for_it() -> None:
@@ -292,7 +292,7 @@ def test_a_worker_group_named_like_the_head_is_not_taken_for_it() -> None:
         head = read_replica(pod, HEAD_IDENTITY, cluster, HEAD_GROUP, holder="")
         assert cache.answer(pod, HEAD_IDENTITY, cluster, HEAD_GROUP, holder="") == answer(head, 0)
         ask = Ask(pod, HostIdentity(0, 1, "headgroup-bcdfg"), cluster, names.HEAD_GROUP)
-        assert ask.cached(cache) == ask.alone()
+        assert ask.cached(cache) == ask.uncached()
 
 
 def test_new_facts_of_the_raycluster_and_a_new_policy_count_at_once() -> None:
@@ -307,7 +307,7 @@ def test_new_facts_of_the_raycluster_and_a_new_policy_count_at_once() -> None:
     ]
     asks = [Ask(read(tpu_pod()), HostIdentity(0, 1, "g-bcdf0"), cluster) for cluster in gangs]
     for ask in (*asks, *asks, asks[0]._replace(policy=Policy(pod_groups=False))):
-        assert ask.cached(cache) == ask.alone()
+        assert ask.cached(cache) == ask.uncached()
 
 
 def many_groups(namespace: str, number: int) -> RayClusterConfig:

@@ -166,8 +166,10 @@ def test_what_ray_writes_for_each_worker_process_is_left_to_it(name: str) -> Non
     assert name not in torch(a_part())
 
 
-def test_the_former_name_of_the_profiles_is_still_read_and_the_new_one_wins() -> None:
-    former = a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_PROFILES, "torch-tpu")
-    assert names.TORCH_TPU_TOPOLOGY in env_of(decide(a_part(), former).pod)
-    both = former.annotated(names.ANNOTATION_PROFILES, "vllm")
+def test_the_previous_name_of_the_profiles_is_still_read_and_the_new_one_wins() -> None:
+    with_torch = (
+        a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_PROFILES, "torch-tpu")
+    )
+    assert names.TORCH_TPU_TOPOLOGY in env_of(decide(a_part(), with_torch).pod)
+    both = with_torch.annotated(names.ANNOTATION_PROFILES, "vllm")
     assert names.TORCH_TPU_TOPOLOGY not in env_of(decide(a_part(), both).pod)

@@ -98,7 +98,7 @@ async def test_a_write_that_does_not_know_the_newest_version_is_a_conflict() -> 
     ("status", "error"),
     [(403, NotNow), (422, NotNow), (429, UnknownOutcome), (500, UnknownOutcome)],
 )
-async def test_a_write_that_is_refused_for_good_is_told_from_one_of_unknown_outcome(
+async def test_a_write_that_is_refused_for_good_is_distinguished_from_one_of_unknown_outcome(
     status: int, error: type[Exception]
 ) -> None:
     async with stored() as (fake, store):

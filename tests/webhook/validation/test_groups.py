@@ -241,7 +241,7 @@ def test_accelerators_that_are_nearly_one_of_tpus(accelerator: str, near: str) -
     ("nvidia-", ""), ("t", ""),
 ])  # fmt: skip
 @pytest.mark.parametrize("build", [lambda cluster: cluster, a_job, a_service])
-def test_accelerators_in_a_required_affinity_are_judged_too(
+def test_accelerators_in_a_required_affinity_are_checked_too(
     build: Callable[[ClusterBuilder], Built], accelerator: str, near: str
 ) -> None:
     key = "cloud.google.com/gke-accelerator"
@@ -314,10 +314,10 @@ def test_identities_are_only_wrong_in_multi_host_groups() -> None:
 
 
 def test_single_host_slices_need_the_headless_service_that_a_multi_host_group_brings() -> None:
-    alone = a_cluster().group(replicas=2).tpu("2x4", 8).env("MEGASCALE_NUM_SLICES", "2")
+    single = a_cluster().group(replicas=2).tpu("2x4", 8).env("MEGASCALE_NUM_SLICES", "2")
     rule = "multi-slice-unreachable"
-    assert found(alone) == {(rule, f"{POD}.containers[0].env[0].value")}
-    assert found(alone.group("other", hosts=2)) == set()
+    assert found(single) == {(rule, f"{POD}.containers[0].env[0].value")}
+    assert found(single.group("other", hosts=2)) == set()
 
 
 @pytest.mark.parametrize(

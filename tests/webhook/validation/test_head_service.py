@@ -64,9 +64,9 @@ def test_a_service_needs_a_port_named_serve(
     )
     expected = set() if fine else {(RULE, f"spec.rayClusterConfig.{PORTS}")}
     assert found(a_service(cluster), settings) == expected
-    alone = set() if fine else {(RULE, f"spec.{PORTS}")}
+    bare = set() if fine else {(RULE, f"spec.{PORTS}")}
     assert found(cluster, settings) == set()
-    assert found(cluster.annotation(SERVING, "true"), settings) == alone
+    assert found(cluster.annotation(SERVING, "true"), settings) == bare
 
 
 def test_a_serve_service_with_ports_needs_none() -> None:

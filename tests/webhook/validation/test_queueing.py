@@ -149,7 +149,7 @@ def test_a_group_whose_pods_are_all_kept_together_needs_no_slices() -> None:
     assert found(cluster.pod_annotation(names.KUEUE_REQUIRED_TOPOLOGY, LEVEL)) == set()
 
 
-def test_a_group_of_0_replicas_is_not_told_what_kueue_would_refuse() -> None:
+def test_a_group_of_0_replicas_is_not_warned_of_what_kueue_would_refuse() -> None:
     cluster = a_cluster().label(names.LABEL_KUEUE_QUEUE, "q").group(hosts=2, replicas=0)
     assert found(cluster) == set()
 

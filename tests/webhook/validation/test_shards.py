@@ -26,8 +26,8 @@ def shard(group: str | None = "search", index: str | None = None) -> Built:
 
 
 def test_an_index_needs_a_group() -> None:
-    alone = {("annotation-without-effect", AT_INDEX)}
-    assert found(shard(None, "0")) == found(shard("", "0")) == alone
+    without_effect = {("annotation-without-effect", AT_INDEX)}
+    assert found(shard(None, "0")) == found(shard("", "0")) == without_effect
 
 
 @pytest.mark.parametrize("embed", [a_job, a_service])

@@ -182,9 +182,9 @@ def test_neuron_cores_count_where_the_autoscaler_reads_them() -> None:
     devices = {"limits": {"aws.amazon.com/neuron": "16"}}
     rule = ("neuron-cores-missing", "spec.workerGroupSpecs[0].resources[neuron_cores]")
     fixed = {"replicas": 2, "minReplicas": 2, "maxReplicas": 2}
-    for cluster, told in (
+    for cluster, refused in (
         (a_cluster().group(), False),
         (a_cluster().autoscaled().group(), True),
         (a_cluster().autoscaled().group("workers", **fixed), False),
     ):
-        assert (rule in found(cluster.container(resources=devices))) is told
+        assert (rule in found(cluster.container(resources=devices))) is refused

@@ -9,21 +9,21 @@ from webhook.validation.ruleset import check_file
 RULE = ("grace-too-short", "spec.workerGroupSpecs[0].template.spec.terminationGracePeriodSeconds")
 
 
-@pytest.mark.parametrize(("asked", "own", "grace", "told"), [
+@pytest.mark.parametrize(("asked", "own", "grace", "warned"), [
     (None, "200000", 600, True), (None, "200000", None, True), (None, "59.5", 60, True),
     (None, "50", 60, False), (None, "soon", 60, False), (None, "0", 10, False),
     ("120", "200000", 600, True), ("120", "200000", None, False), ("120", "200000", 200_030, False),
     ("120", "0", 60, False), ("120", "30", 60, False), ("120", "40", 60, True),
 ])  # fmt: skip
 def test_a_drain_of_the_template_counts_as_ray_reads_it(
-    asked: str | None, own: str, grace: int | None, *, told: bool
+    asked: str | None, own: str, grace: int | None, *, warned: bool
 ) -> None:
     cluster = a_cluster().group().env(names.RAY_DRAIN_TIMEOUT, own)
     if asked:
         cluster.annotation(names.ANNOTATION_DRAIN_SECONDS, asked)
     if grace is not None:
         cluster.pod(terminationGracePeriodSeconds=grace)
-    assert (RULE in found(cluster)) is told
+    assert (RULE in found(cluster)) is warned
 
 
 def test_a_hook_is_found_once_an_object_in_files_and_not_on_the_head() -> None:
@@ -33,15 +33,15 @@ def test_a_hook_is_found_once_an_object_in_files_and_not_on_the_head() -> None:
     head = a_cluster().annotation(names.ANNOTATION_DRAIN_SECONDS, "120")
     first = head.value["spec"]["headGroupSpec"]["template"]["spec"]["containers"][0]
     first["lifecycle"] = hook
-    told = [each.path for each in check_file("RayCluster", cluster.build())]
-    assert told == [
+    warned = [each.path for each in check_file("RayCluster", cluster.build())]
+    assert warned == [
         "spec.workerGroupSpecs[0].template.spec.containers[0].lifecycle.preStop.exec.command"
     ]
     assert found(cluster) == set()
     assert check_file("RayCluster", head.build()) == []
 
 
-@pytest.mark.parametrize(("fields", "pod", "told"), [
+@pytest.mark.parametrize(("fields", "pod", "warned"), [
     ({}, {}, False),
     ({}, {"nodeSelector": {"cloud.google.com/gke-spot": "true"}}, True),
     ({}, {"nodeSelector": {"cloud.google.com/gke-spot": "false"}}, False),
@@ -51,10 +51,10 @@ def test_a_hook_is_found_once_an_object_in_files_and_not_on_the_head() -> None:
     ({"labels": {"ray.io/market-type": "spot"}}, {}, True),
 ])  # fmt: skip
 def test_a_hook_matters_where_pods_drain_or_are_preempted(
-    fields: Json, pod: Json, *, told: bool
+    fields: Json, pod: Json, *, warned: bool
 ) -> None:
     hook = {"preStop": {"exec": {"command": ["/bin/sh", "-c", "ray stop"]}}}
     cluster = a_cluster().group(**fields).container(lifecycle=hook).pod(**pod)
-    assert bool(check_file("RayCluster", cluster.build())) is told
+    assert bool(check_file("RayCluster", cluster.build())) is warned
     own = cluster.env(names.RAY_DRAIN_TIMEOUT, "20")
     assert check_file("RayCluster", own.build())

@@ -22,12 +22,12 @@ HOST = "127.0.0.1"
 NAME = "kuberay-tpu-webhook"
 
 
-class FormerWebhook:
+class GoogleWebhook:
     """Registered and answering on entry; taken away on exit, as far as it is still there."""
 
     def __init__(self, plane: ControlPlane) -> None:
         self._plane = plane
-        self._folder = plane.folder / "former"
+        self._folder = plane.folder / "google-webhook"
         self._folder.mkdir()
         assert main(["certs", "issue", "--dir", str(self._folder)]) == 0
         self._server = _Server(plane)
