@@ -79,8 +79,6 @@ browser: $(READY)  ## Install chromium, and test the dashboard in it
 # Versions that tests/e2e/tools pins, such as KUBERAY=1.4.2 KUBERNETES=1.34.4. Default: the newest.
 export E2E_KUBERAY ?= $(KUBERAY)
 export E2E_KUBERNETES ?= $(KUBERNETES)
-# A folder with the CustomResourceDefinitions of a KubeRay release whose module is not published.
-export E2E_KUBERAY_CRDS ?= $(KUBERAY_CRDS)
 
 e2e: $(READY) tools  ## Build a control plane from its Go modules, and run the webhook against it
 	$(BIN)/python -m tests.e2e.build

@@ -7,7 +7,6 @@ the newest pair are in `bin/`, others in separate directories.
 
 import argparse
 import fcntl
-import gzip
 import hashlib
 import os
 import shutil
@@ -26,15 +25,14 @@ from tests.e2e.versions import (
     NEWEST,
     PINS,
     PREVIOUS_KUBERNETES,
+    SOURCE_VARIABLE,
+    UNPUBLISHED,
     chosen,
+    source_folder,
 )
 
 CACHE_VARIABLE = "E2E_CACHE"
 ASSETS_VARIABLE = "KUBEBUILDER_ASSETS"
-CRDS_VARIABLE = "E2E_KUBERAY_CRDS"
-"""A folder with the CustomResourceDefinitions (*.yaml or *.yaml.gz) of a KubeRay whose module is
-not pinned.
-"""
 KUBERAY_MODULE = "github.com/ray-project/kuberay/ray-operator"
 PREVIOUS_KUBECTL = "kubectl-two-minors-back"
 HELM, HELM_4 = "helm", "helm-4"
@@ -67,13 +65,20 @@ class Tool:
 
     @property
     def pins(self) -> Path:
-        """The folder of the go.mod that pins it, for the chosen pair."""
+        """The folder of the go.mod that pins it, for the chosen pair, or of its given sources."""
+        if self.is_unpublished:
+            return given_sources()
         folder = PINS / self.module / chosen().of(self.module)
         if not folder.is_dir():
             raise CannotBuildError(
                 f"{self.name}: {folder} is not there; `python -m tests.e2e.pin` makes it"
             )
         return folder
+
+    @property
+    def is_unpublished(self) -> bool:
+        """Whether it is built from given sources, as its module is not published."""
+        return self.module == "kuberay" and chosen().kuberay == UNPUBLISHED.kuberay
 
     @property
     def cache(self) -> Path:
@@ -123,14 +128,10 @@ KWOK = "kwok"
 def required() -> tuple[str, ...]:
     """The programs that the stories of the chosen pair start."""
     pair = chosen()
-    operator, scheduling = (
-        (OPERATOR,) if pair.operator else (),
-        SCHEDULING if pair.operator and pair.pod_groups else (),
-    )
     return (
         *SERVING,
-        *operator,
-        *scheduling,
+        OPERATOR,
+        *(SCHEDULING if pair.pod_groups else ()),
         *((KUEUE, CERT_MANAGER, KWOK, PREVIOUS_KUBECTL, HELM_4) if pair.others else ()),
     )
 
@@ -233,9 +234,7 @@ def _crds_are_current() -> bool:
 
 def _crds_fingerprint() -> str:
     """Changes when what the CRDs are copied from does."""
-    if chosen().operator:
-        return _fingerprint(BY_NAME[OPERATOR])
-    return hashlib.sha256(b"".join(path.read_bytes() for path in _given_crds())).hexdigest()
+    return _fingerprint(BY_NAME[OPERATOR])
 
 
 def _stamp(path: Path) -> str:
@@ -253,6 +252,8 @@ def _version(tool: Tool) -> str:
 
 def _required(tool: Tool) -> tuple[str, str]:
     """The module that `tool.package` belongs to, and the version that go.mod requires of it."""
+    if tool.is_unpublished:
+        return tool.package, UNPUBLISHED.kuberay
     for line in (tool.pins / "go.mod").read_text().splitlines():
         words = line.removeprefix("require ").split()
         if (
@@ -281,13 +282,14 @@ def _arguments(tool: Tool) -> list[str]:
         flags += [
             f"-X k8s.io/component-base/version.{name}={value}" for name, value in values.items()
         ]
-    source = "." if tool.ours else tool.package
+    source = "." if tool.ours or tool.is_unpublished else tool.package
     return ["-trimpath", "-buildvcs=false", f"-ldflags={' '.join(flags)}", source]
 
 
 def _compile(tool: Tool, parallel: int) -> None:
     target = binary(tool.name)
-    go.download(tool.pins, _required(tool)[0])
+    if not tool.is_unpublished:
+        go.download(tool.pins, _required(tool)[0])
     target.parent.mkdir(parents=True, exist_ok=True)
     unfinished = target.with_name(target.name + ".new")
     _go(tool, "build", f"-p={parallel}", "-o", str(unfinished), *_arguments(tool))
@@ -319,35 +321,12 @@ def _copy_crds() -> None:
     shutil.rmtree(crd_directory(), ignore_errors=True)
     crd_directory().mkdir(parents=True)
     for source in sources:  # not copied with its mode: the module cache is read-only
-        (crd_directory() / source.name.removesuffix(".gz")).write_bytes(unpacked(source))
+        (crd_directory() / source.name).write_bytes(source.read_bytes())
     _write_stamp(crd_directory(), _crds_fingerprint())
 
 
 def crd_sources() -> list[Path]:
-    """The files of KubeRay's CustomResourceDefinitions, of its module or given. Raises
-    CannotBuildError.
-    """
-    return _crds_of_module() if chosen().operator else _given_crds()
-
-
-def unpacked(path: Path) -> bytes:
-    """The content of a file that may be compressed."""
-    content = path.read_bytes()
-    return gzip.decompress(content) if path.suffix == ".gz" else content
-
-
-def module_folder() -> Path:
-    """The folder of KubeRay's Go module in the module cache. Raises CannotBuildError."""
-    tool = BY_NAME[OPERATOR]
-    # `go list` gives no folder for a module that is not downloaded
-    go.download(tool.pins, KUBERAY_MODULE)
-    found = _go(tool, "list", "-m", "-f", "{{.Dir}}", KUBERAY_MODULE).strip()
-    if not found:
-        raise RuntimeError(f"go says no folder of the module {KUBERAY_MODULE}")
-    return Path(found)
-
-
-def _crds_of_module() -> list[Path]:
+    """The files of KubeRay's CustomResourceDefinitions. Raises CannotBuildError."""
     folder = module_folder() / "config" / "crd" / "bases"
     found = sorted(folder.glob("*.yaml"))
     if not found:
@@ -355,21 +334,30 @@ def _crds_of_module() -> list[Path]:
     return found
 
 
-def _given_crds() -> list[Path]:
-    """Those of a KubeRay whose module is not pinned."""
-    folder, version = os.environ.get(CRDS_VARIABLE), chosen().kuberay
-    if not folder:
+def given_sources() -> Path:
+    """Return the sources of the unpublished KubeRay. Raises CannotBuildError."""
+    folder = source_folder()
+    if folder is None or not (folder / "go.mod").is_file():
         raise CannotBuildError(
-            f"the module of KubeRay {version} is not pinned in tests/e2e/tools/kuberay, and "
-            f"{CRDS_VARIABLE}"
-            " names no folder with its CustomResourceDefinitions"
+            f"the module of KubeRay {UNPUBLISHED.kuberay} is not published, and {SOURCE_VARIABLE} "
+            "names no folder with the sources of ray-operator"
         )
-    found = sorted([*Path(folder).glob("*.yaml"), *Path(folder).glob("*.yaml.gz")])
+    return folder
+
+
+def module_folder() -> Path:
+    """The folder of KubeRay's Go module in the module cache, or of its given sources. Raises
+    CannotBuildError.
+    """
+    tool = BY_NAME[OPERATOR]
+    if tool.is_unpublished:
+        return given_sources()
+    # `go list` gives no folder for a module that is not downloaded
+    go.download(tool.pins, KUBERAY_MODULE)
+    found = _go(tool, "list", "-m", "-f", "{{.Dir}}", KUBERAY_MODULE).strip()
     if not found:
-        raise CannotBuildError(
-            f"{CRDS_VARIABLE} is {folder}, where there is no *.yaml and no *.yaml.gz"
-        )
-    return found
+        raise RuntimeError(f"go says no folder of the module {KUBERAY_MODULE}")
+    return Path(found)
 
 
 def _go(tool: Tool, *arguments: str) -> str:

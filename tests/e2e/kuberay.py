@@ -39,7 +39,6 @@ class Operator(Peer):
         flags: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        needs.OPERATOR.ask()
         if multi_host_indexing:
             needs.MULTI_HOST_INDEXING.ask()
         health_port = free_port()

@@ -39,11 +39,6 @@ class Need:
             pytest.skip(self.reason(chosen()))
 
 
-OPERATOR: Final = Need(
-    lambda pair: pair.operator,
-    "no operator of KubeRay {kuberay}, whose Go module is not published",
-    "Only its CRDs are tested.",
-)
 MULTI_HOST_INDEXING: Final = Need(
     lambda pair: pair.multi_host_indexing,
     "no gate RayMultiHostIndexing in KubeRay {kuberay}",
@@ -110,7 +105,6 @@ HELM_4: Final = Need(
 )
 
 ALL: Final = (
-    OPERATOR,
     MULTI_HOST_INDEXING,
     CLIENT_RATE,
     HEADLESS_SERVICE,

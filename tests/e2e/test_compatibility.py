@@ -11,7 +11,7 @@ from tests.e2e.outcomes import Outcome, Outcomes, read
 from tests.e2e.versions import (
     NEWEST,
     OLD,
-    SCHEMAS_ONLY,
+    UNPUBLISHED,
     Pair,
 )
 
@@ -50,10 +50,10 @@ def test_the_cases_of_a_story_are_counted_together_and_an_error_is_a_failure() -
 def test_users_see_how_many_tests_of_a_pair_passed_and_no_date() -> None:
     failed = outcomes(OLD, test_bad=Outcome(failed=1, reasons=["assert"]))
     ran = outcomes(NEWEST, test_some=Outcome(passed=2, not_run=1, reasons=["has no gate"]))
-    text = document({NEWEST: ran, OLD: failed, SCHEMAS_ONLY: None}, "now")
+    text = document({NEWEST: ran, OLD: failed, UNPUBLISHED: None}, "now")
     assert f"| {NEWEST.kuberay} | {NEWEST.kubernetes} | 2 passed, 1 not run |" in text
     assert f"| {OLD.kuberay} | {OLD.kubernetes} | 1 failed |" in text
-    assert f"| {SCHEMAS_ONLY.kuberay} | {SCHEMAS_ONLY.kubernetes} | not run |" in text
+    assert f"| {UNPUBLISHED.kuberay} | {UNPUBLISHED.kubernetes} | not run |" in text
     assert "2026" not in text
 
 

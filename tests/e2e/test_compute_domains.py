@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e import needs
 from tests.e2e.api import (
     PODS,
     RAY_CLUSTERS,
@@ -33,7 +32,6 @@ pytestmark = pytest.mark.e2e
 @pytest.fixture(scope="module")
 def plane() -> Iterator[ControlPlane]:
     """A control plane of its own, with NVIDIA's CRD."""
-    needs.OPERATOR.ask()
     with ControlPlane() as running:
         yield running
 

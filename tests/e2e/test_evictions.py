@@ -5,7 +5,6 @@ from contextlib import suppress
 
 import pytest
 
-from tests.e2e import needs
 from tests.e2e.api import MERGE_PATCH, NODES, PODS, RAY_CLUSTERS, Api, ApiError, Json
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.kubelet import Kubelet
@@ -84,7 +83,6 @@ def is_ready(pod: Json) -> bool:
 def test_a_drain_of_three_nodes_disrupts_one_replica_after_the_other(
     control_plane: ControlPlane,
 ) -> None:
-    needs.OPERATOR.ask()
     api, namespace = control_plane.api, control_plane.namespace("drained-one-by-one")
     cluster = slices("one", 2)
     cluster["metadata"]["annotations"] = {names.ANNOTATION_MAX_DISRUPTED: "1"}

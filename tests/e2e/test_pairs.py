@@ -1,6 +1,5 @@
 """The pairs of the test matrix, and the features that each lacks. Needs no control plane."""
 
-import gzip
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,8 @@ from tests.e2e.versions import (
     MATRIX,
     NEWEST,
     OLD,
-    SCHEMAS_ONLY,
+    SOURCE_VARIABLE,
+    UNPUBLISHED,
     Pair,
     chosen,
 )
@@ -26,7 +26,7 @@ def choose(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> "Choose":
     """Chooses a pair, with an empty cache."""
     monkeypatch.setenv(build.CACHE_VARIABLE, str(tmp_path))
     monkeypatch.delenv(build.ASSETS_VARIABLE, raising=False)
-    monkeypatch.delenv(build.CRDS_VARIABLE, raising=False)
+    monkeypatch.delenv(SOURCE_VARIABLE, raising=False)
     return Choose(monkeypatch)
 
 
@@ -40,6 +40,15 @@ class Choose:
         """Puts this one there."""
         self._monkeypatch.setenv(KUBERAY_VARIABLE, pair.kuberay)
         self._monkeypatch.setenv(KUBERNETES_VARIABLE, pair.kubernetes)
+
+
+def write_sources(folder: Path) -> Path:
+    """Write a Go module without a program, and return its folder."""
+    sources = folder / "ray-operator"
+    sources.mkdir()
+    (sources / "go.mod").write_text(f"module {build.KUBERAY_MODULE}\n")
+    (sources / "go.sum").touch()
+    return sources
 
 
 def test_the_newest_pair_runs_unless_another_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,11 +71,15 @@ def test_the_continuous_pairs_have_both_identity_paths_and_the_gap_of_int32() ->
 
 
 @pytest.mark.parametrize("pair", MATRIX, ids=str)
-def test_what_a_pair_needs_is_pinned(pair: Pair, choose: Choose) -> None:
+def test_what_a_pair_needs_is_pinned(
+    pair: Pair, choose: Choose, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     choose(pair)
+    if pair == UNPUBLISHED:
+        monkeypatch.setenv(SOURCE_VARIABLE, str(write_sources(tmp_path)))
     names = build.required()
-    assert ("kuberay-operator" in names) == (pair != SCHEMAS_ONLY)
-    assert ("kube-scheduler" in names) == bool(pair.pod_groups and pair.operator)
+    assert "kuberay-operator" in names
+    assert ("kube-scheduler" in names) == bool(pair.pod_groups)
     assert ({"kueue", "kwok", build.PREVIOUS_KUBECTL} <= {*names}) == (pair == NEWEST)
     assert build.missing() == [*names, build.CRDS]
     assert all(build.BY_NAME[name].pins.is_dir() for name in names)
@@ -99,27 +112,27 @@ def test_a_version_that_is_not_pinned_cannot_be_built(choose: Choose) -> None:
         _ = build.BY_NAME["kubectl"].pins
 
 
-def test_given_schemas_are_unpacked_and_an_empty_folder_is_refused(
+def test_an_unpublished_kuberay_is_built_from_given_sources(
     choose: Choose, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    choose(SCHEMAS_ONLY)
-    with pytest.raises(CannotBuildError, match=f"{build.CRDS_VARIABLE} names no folder"):
+    choose(UNPUBLISHED)
+    with pytest.raises(CannotBuildError, match=f"{SOURCE_VARIABLE} names no folder"):
         build.build()
-    given = tmp_path / "given"
-    given.mkdir()
-    monkeypatch.setenv(build.CRDS_VARIABLE, str(given))
-    with pytest.raises(CannotBuildError, match=r"no \*\.yaml"):
-        build.build()
+    sources = write_sources(tmp_path)
+    monkeypatch.setenv(SOURCE_VARIABLE, str(sources))
     with pytest.raises(CannotBuildError, match="has no CustomResourceDefinitions"):
-        build.definitions()
+        build.build()
 
-    (given / "ray.yaml.gz").write_bytes(gzip.compress(b"kind: Ray"))
-    (given / "etcd").touch()
-    monkeypatch.setenv(build.ASSETS_VARIABLE, str(given))
+    definition = sources / "config" / "crd" / "bases" / "ray.yaml"
+    definition.parent.mkdir(parents=True)
+    definition.write_bytes(b"kind: Ray")
+    (sources / "etcd").touch()
+    monkeypatch.setenv(build.ASSETS_VARIABLE, str(sources))
     assert build.missing(("etcd",)) == [build.CRDS]
     build.build(("etcd",), lambda _: None)
     assert build.missing(("etcd",)) == []
     assert build.definitions() == [b"kind: Ray"]
+    assert build.missing(("kuberay-operator",)) == ["kuberay-operator"]
 
 
 def test_a_pin_replaces_the_staging_modules_of_a_release_and_no_others() -> None:

@@ -61,7 +61,6 @@ RECORDS = CONTROLLER
 @pytest.fixture(scope="module")
 def repair(control_plane: ControlPlane) -> Iterator[Webhook]:
     """The webhook, and beside it the controller, which repairs."""
-    needs.OPERATOR.ask()
     with (
         applied(control_plane, kustomize("manifests/policies/tenants")),
         Webhook(control_plane, [WITH_CONTROLLER, COMPONENT]) as running,

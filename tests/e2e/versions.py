@@ -10,6 +10,8 @@ PINS: Final = Path(__file__).resolve().parent / "tools"
 
 KUBERAY_VARIABLE: Final = "E2E_KUBERAY"
 KUBERNETES_VARIABLE: Final = "E2E_KUBERNETES"
+SOURCE_VARIABLE: Final = "KUBERAY_SOURCE"
+"""The folder `ray-operator` of the sources of `UNPUBLISHED`."""
 
 
 @dataclass(frozen=True)
@@ -25,11 +27,6 @@ class Pair:
     def of(self, module: str) -> str:
         """The version of a module; "" for one that is the same in all pairs."""
         return {"kuberay": self.kuberay, "kubernetes": self.kubernetes}.get(module, "")
-
-    @property
-    def operator(self) -> bool:
-        """Whether the operator of this KubeRay can be built: its module is pinned."""
-        return (PINS / "kuberay" / self.kuberay).is_dir()
 
     @property
     def multi_host_indexing(self) -> bool:
@@ -107,10 +104,8 @@ and an API server that takes numbers beyond int32. It serves no PodGroups, so v1
 Kubernetes 1.36 alone has, runs by `make matrix`.
 """
 
-SCHEMAS_ONLY: Final = Pair("1.7.0", NEWEST.kubernetes)
-"""KubeRay whose Go module is not published: its CustomResourceDefinitions come from a folder, its
-operator does not.
-"""
+UNPUBLISHED: Final = Pair("1.7.0", NEWEST.kubernetes)
+"""KubeRay whose Go module is not published: it runs where `SOURCE_VARIABLE` names its sources."""
 
 MATRIX: Final = (
     NEWEST,
@@ -122,7 +117,7 @@ MATRIX: Final = (
     Pair(NEWEST.kuberay, "1.34.4"),
     Pair(NEWEST.kuberay, "1.30.14"),
     OLD,
-    SCHEMAS_ONLY,
+    UNPUBLISHED,
 )
 
 
@@ -132,6 +127,12 @@ def chosen() -> Pair:
         os.environ.get(KUBERAY_VARIABLE) or NEWEST.kuberay,
         os.environ.get(KUBERNETES_VARIABLE) or NEWEST.kubernetes,
     )
+
+
+def source_folder() -> Path | None:
+    """Return the given sources of the unpublished KubeRay, or None without them."""
+    folder = os.environ.get(SOURCE_VARIABLE)
+    return Path(folder).resolve() if folder else None
 
 
 def _minor(version: str) -> int:

@@ -1,6 +1,7 @@
 """`.ci/run` succeeds only if each part ran, or is allowed to be missing."""
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -72,7 +73,7 @@ def test_a_part_that_this_machine_cannot_run_is_counted_elsewhere(
 ) -> None:
     code, output = ci(tmp_path, part, 2)
     assert code == 0
-    assert "1 parts did not run:\n- " in output or "2 parts did not run:\n- " in output
+    assert re.search(r"^[1-3] parts did not run:\n- ", output, re.MULTILINE)
 
 
 def test_a_part_of_the_list_may_be_missing_in_ci(tmp_path: Path) -> None:

@@ -32,7 +32,6 @@ def gated_plane(account_log: AuditLog) -> Iterator[ControlPlane]:
         "--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
     ]  # as OpenShift has it
     needs.POD_GROUPS.ask()
-    needs.OPERATOR.ask()
     gates, apis = chosen().pod_group_gates, {POD_GROUP_VERSION: True}  # both are off by default
     with ControlPlane(gates, apis, api_server_flags=flags) as plane, controllers(plane):
         yield plane

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable
 
 from tests.e2e import build
-from tests.e2e.versions import KUBERAY_VARIABLE, NEWEST, SCHEMAS_ONLY
+from tests.e2e.versions import KUBERAY_VARIABLE, NEWEST, UNPUBLISHED, source_folder
 from tests.lab.facts import kuberay, schemas, wheel
 from tests.lab.facts.fact import Fact
 
@@ -18,10 +18,10 @@ def main() -> int:
     """
     os.environ[KUBERAY_VARIABLE] = NEWEST.kuberay
     differing = report(f"KubeRay {NEWEST.kuberay}, sources", kuberay.facts(build.module_folder()))
-    given = bool(os.environ.get(build.CRDS_VARIABLE))
-    version = SCHEMAS_ONLY.kuberay if given else NEWEST.kuberay
+    given = source_folder() is not None
+    version = UNPUBLISHED.kuberay if given else NEWEST.kuberay
     os.environ[KUBERAY_VARIABLE] = version
-    definitions = list(map(build.unpacked, build.crd_sources()))
+    definitions = [path.read_bytes() for path in build.crd_sources()]
     schemata = schemas.facts(definitions, "" if given else kuberay.AHEAD)
     differing += report(f"KubeRay {version}, CustomResourceDefinitions", schemata)
     said = wheel.ask()

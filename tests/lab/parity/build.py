@@ -3,7 +3,6 @@ samples of KubeRay's module.
 """
 
 import json
-import os
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,16 +10,14 @@ import yaml
 
 from tests import ROOT
 from tests.e2e import go
-from tests.e2e.versions import PINS
+from tests.e2e.build import given_sources
+from tests.e2e.versions import PINS, UNPUBLISHED, source_folder
 from webhook.kubeclient.kuberay_release import release_in
 from webhook.validation.finding import KubeRay
 
 HERE = Path(__file__).resolve().parent
 CACHE = ROOT / ".cache" / "parity"
 MODULE = "github.com/ray-project/kuberay/ray-operator"
-UNPUBLISHED = "1.7.0"
-SOURCE_VARIABLE = "KUBERAY_SOURCE"
-"""The folder `ray-operator` of the sources of `UNPUBLISHED`; no one serves its module."""
 KUBERNETES = ("1.34.4", "1.37.0")
 """The versions that check pods: the oldest and the newest of the pairs that the stories run on."""
 
@@ -54,12 +51,12 @@ def versions() -> list[str]:
 
 def published() -> list[str]:
     """Return the versions of KubeRay whose module is published."""
-    return [version for version in versions() if version != UNPUBLISHED]
+    return [version for version in versions() if version != UNPUBLISHED.kuberay]
 
 
 def available() -> list[str]:
     """Return the versions of KubeRay whose sources a module or a given folder has."""
-    return versions() if os.environ.get(SOURCE_VARIABLE) else published()
+    return versions() if source_folder() else published()
 
 
 def build(version: str) -> Built:
@@ -87,21 +84,16 @@ def folder_of(version: str) -> Path:
     programs = HERE / "program"
     for source in (programs / "main.go", _operator(version), *(programs / version).iterdir()):
         _copy(source, folder / source.name)
-    if version == UNPUBLISHED:
+    if version == UNPUBLISHED.kuberay:
         _link_source(folder / "ray-operator")
     return folder
 
 
 def _link_source(link: Path) -> None:
     """Link the given sources, which replace the module in go.mod. Raises CannotBuildError."""
-    given = Path(os.environ.get(SOURCE_VARIABLE) or "/nowhere").resolve()
-    if not (given / "go.mod").is_file():
-        raise go.CannotBuildError(
-            f"the module of KubeRay {UNPUBLISHED} is not published, and {SOURCE_VARIABLE} names no "
-            "folder with the sources of ray-operator"
-        )
+    sources = given_sources()
     link.unlink(missing_ok=True)
-    link.symlink_to(given)
+    link.symlink_to(sources)
 
 
 def _operator(version: str) -> Path:
