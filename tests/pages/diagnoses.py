@@ -55,7 +55,11 @@ def _lines() -> Iterator[str]:
     yield ""
     examples = samples()
     for diagnosis in DIAGNOSES:
-        own = [each for name, each in examples.items() if diagnosis_of(name) == diagnosis.id]
+        own = [
+            each
+            for name, each in examples.items()
+            if diagnosis_of(name) == diagnosis.id and each.listed
+        ]
         yield from _diagnosis(diagnosis, own)
 
 

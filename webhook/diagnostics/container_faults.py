@@ -233,12 +233,16 @@ def is_done(pod: LivePod, status: ContainerStatus) -> bool:
 
 
 def _restarts(pod: LivePod, status: ContainerStatus) -> bool:
-    """Return whether kubelet starts a container again: an init container only after a failure."""
+    """Return whether kubelet starts a container again: sidecars always, and init containers only
+    after a failure.
+    """
     end, policy = status.state.terminated, pod.spec.restart_policy
-    inits = (*(pod.spec.init_containers or ()),)
-    once = any(init.name == status.name and init.restart_policy != ALWAYS for init in inits)
+    for init in pod.spec.init_containers or ():
+        if init.name == status.name:
+            usual = _ON_FAILURE if policy == ALWAYS else policy
+            policy = ALWAYS if init.restart_policy == ALWAYS else usual
     failed = bool(end and end.exit_code)
-    return (policy == ALWAYS and not once) or (policy in (ALWAYS, _ON_FAILURE) and failed)
+    return policy == ALWAYS or (policy == _ON_FAILURE and failed)
 
 
 def _find_crash_loop(pod: LivePod, status: ContainerStatus, now: float) -> Fault | None:

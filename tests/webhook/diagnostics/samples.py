@@ -12,7 +12,7 @@ FILE = Path(__file__).with_name("examples.yaml")
 
 class Sample(Struct, forbid_unknown_fields=True):
     """One example: `copies` of pods by their names, overlays by pod, `told` variables, and `also`
-    diagnoses that follow from it.
+    diagnoses that follow from it. One that is not `listed` is only tested.
     """
 
     cluster: Object = field(default_factory=dict)
@@ -30,6 +30,7 @@ class Sample(Struct, forbid_unknown_fields=True):
     ray_services: list[Object] = field(default_factory=list)
     workloads: list[Object] = field(default_factory=list)
     also: list[str] = field(default_factory=list)
+    listed: bool = True
 
     def scene(self) -> Scene:
         scene = Scene()

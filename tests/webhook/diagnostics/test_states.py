@@ -311,6 +311,7 @@ WAITS = PodState(init=Container("unready"), policy="Never")
 @example(State(hosts=(PodState(state="gated"),) * 4))
 @example(State(head=PodState(state="doubled")))
 @example(State(head=PodState(init=Container("ended", restarts=2))))
+@example(State(head=PodState(sidecar=Container("ended"), policy="OnFailure")))
 @example(State(hosts=(PodState(node="absent"),) * 4))
 @given(CLUSTERS)
 def test_a_state_that_lasts_is_an_error_unless_nothing_is_missing(state: State) -> None:
