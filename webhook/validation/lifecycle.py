@@ -14,6 +14,8 @@ from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import RayObject
 
+_IN_BYTES: Final = ("memory", "ephemeral-storage")
+_MEBIBYTE: Final = 2**20
 _PLACEHOLDER: Final = re.compile(r"\$(\{\w+\}|\w+)")
 _FILL_IN: Final = re.compile(r"<[^>]*>|\{\{.*?\}\}|\[[^\]]*\]|\{[^}]*\}")
 _SPOT: Final = re.compile(r"\b(spot|preemptible)\b", re.IGNORECASE)
@@ -107,6 +109,36 @@ def shared_memory_above_limit(cluster: Cluster) -> Iterator[Fault]:
                 limit_text = f"{first.name}'s memory limit {first.limits['memory']}"
                 message = f"sizeLimit is {size.value}, above {limit_text}: lower it, or raise that"
                 yield Fault(size, message)
+
+
+def memory_below_mebibyte(cluster: Cluster) -> Iterator[Fault]:
+    """An amount of memory or storage below 1 MiB, whose unit is missing or `m`.
+
+    The unit `m` is a thousandth of a byte, and a number without a unit is one of bytes. A container
+    with such a limit cannot start, and a request does not reserve what the container uses.
+
+    https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/#meaning-of-memory
+    """
+    for group in cluster.everyone:
+        for container in group.every_container:
+            for kind, listed in (("limits", container.limits), ("requests", container.requests)):
+                for name in _IN_BYTES:
+                    is_same = kind == "requests" and listed.get(name) == container.limits.get(name)
+                    if name in listed and not is_same:
+                        yield from _find_tiny(container.amounts(kind).key(name))
+        for volume in (group.pod / "volumes").entries():
+            yield from _find_tiny(volume / "emptyDir" / "sizeLimit")
+
+
+def _find_tiny(field: Field) -> Iterator[Fault]:
+    """Yield an amount of bytes that is too small for its unit to be meant."""
+    amount = read_quantity(field.value)
+    if amount is not None and 0 < amount < _MEBIBYTE:
+        count = f"{amount.normalize():f}"[:12]
+        unit = "byte" if amount == 1 else "bytes"
+        digits = str(field.value).rstrip("m")[:12]
+        problem = f"{str(field.value)[:20]!r}, which is {count} {unit}"
+        yield Fault(field, f"{problem}: write a unit, such as {digits}Mi")
 
 
 def _in_memory(group: Group, container: Container) -> Iterator[Field]:

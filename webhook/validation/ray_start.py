@@ -1,6 +1,7 @@
 """Rules of the start of Ray: parameters, resources, labels, variables and versions."""
 
 import json
+import shlex
 from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import Final
@@ -10,6 +11,7 @@ from webhook.api.formats import LABEL_VALUE_ADVICE, is_label_value, is_qualified
 from webhook.api.release import format_release, image_release, parse_release, same_release
 from webhook.api.review import FORBIDDEN, NOT_SUPPORTED
 from webhook.groups.annotations import check_reserved_labels
+from webhook.manifest.start_command import start_amounts
 from webhook.validation.cluster import Cluster, Group
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
@@ -141,6 +143,15 @@ def _is_map(text: str) -> bool:
         return False
 
 
+def _is_word(text: str) -> bool:
+    """Return whether a text is one word of a shell that is a JSON map."""
+    try:
+        word, *rest = shlex.split(text)
+        return not rest and isinstance(json.loads(word), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
 _BYTES: Final = (_is_integer, "an integer such as 8589934592, in bytes")
 _VALUES: Final = {
     **dict.fromkeys(_PORTS, (_is_port, f"a port from 0 to {_PORT_MAX}")),
@@ -155,8 +166,8 @@ def ray_start_value_invalid(cluster: Cluster) -> Iterator[Fault]:
     """A value of a start parameter with which `ray start` exits: an invalid number or port, or
     custom resources that are not JSON.
 
-    The container restarts repeatedly. KubeRay inserts the values into a shell command, so a value
-    with a shell variable is not checked.
+    The container restarts repeatedly. KubeRay inserts the values into a shell command, so JSON
+    needs quotes of its own, and a value with a shell variable is not checked.
 
     https://docs.ray.io/en/latest/cluster/cli.html#ray-start
     """
@@ -167,10 +178,26 @@ def ray_start_value_invalid(cluster: Cluster) -> Iterator[Fault]:
             if name not in _VALUES or name in elsewhere:
                 continue
             readable, advice = _VALUES[name]
+            if name == "resources" and _has_own_resources(cluster, group):
+                readable = _is_word
             shell = len(value) > _LONGEST or any(character in value for character in _SHELL)
             if not shell and not readable(value):
                 problem = f"{shorten(value, 40)!r}, which ends ray start"
                 yield Fault(group.param(name), f"{problem}: write {advice}")
+
+
+def _has_own_resources(cluster: Cluster, group: Group) -> bool:
+    """Return whether KubeRay writes the `resources` of a group into a shell command as they are:
+    the group has no command of its own, and KubeRay adds no devices to them.
+    """
+    container = group.first.field
+    entries = [*(container / "command").items(), *(container / "args").items()]
+    if cluster.overwrites_start(group) or any(
+        names.RAY_START_COMMAND in entry.text for entry in entries
+    ):
+        return False
+    params = start_amounts(group.field.map)
+    return params is not None and params.get("resources") == group.params["resources"]
 
 
 def dashboard_host_unreachable(cluster: Cluster) -> Iterator[Fault]:

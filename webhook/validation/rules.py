@@ -158,6 +158,7 @@ CLUSTER_RULES: Final = (
     warn(accelerators.head_not_counted),
     warn(lifecycle.shared_memory_above_limit),
     warn(lifecycle.volume_medium_unknown),
+    warn(lifecycle.memory_below_mebibyte),
     warn(accelerators.accelerator_unknown),
     warn(lifecycle.head_memory_too_small),
     warn(lifecycle.master_address_local),

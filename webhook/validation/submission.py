@@ -111,6 +111,8 @@ def _texts(value: object) -> Iterator[str]:
 def _syntax(text: str, marks: list[Mark]) -> str:
     """Return the problem of a text that ends the submitter's command with a syntax error."""
     for mark in marks:
+        if mark.kind == "operator" and mark.start == 0:
+            return f"{mark.text} at the beginning is a syntax error in the submitter: remove it"
         if mark.kind == "quote":
             return f"the quote {mark.text} is not closed: close it"
         if mark.kind == "comment" and mark.end == len(text):

@@ -70,7 +70,7 @@ SANE: dict[str, Built] = {
     .autoscaled()
     .group(rayStartParams={"resources": "'{\"A\": 1}'"}),
     "custom resources without the autoscaler": a_cluster().group(
-        rayStartParams={"resources": '{"A": 1.5}'}
+        rayStartParams={"resources": "'{\"A\": 1.5}'"}
     ),
     "a head that takes no tasks": a_cluster()
     .autoscaled()

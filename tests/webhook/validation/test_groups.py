@@ -421,13 +421,25 @@ def test_a_tpu_group_that_a_pool_or_class_chooses_is_only_warned(
     ("dashboard-port", "http", False), ("node-manager-port", "0", True),
     ("resources", '{"x": 1', False), ("resources", "'{\"x\": 1'", False),
     ("resources", '"[1]"', False), ("resources", '"{\\"x\\": 1.5}"', True),
-    ("resources", "'{\"x\": 1}'", True),
+    ("resources", "'{\"x\": 1}'", True), ("resources", '{"x": 1}', False),
+    ("resources", '{"x":1}', False), ("resources", '"{"x": 1}"', False),
+    ("resources", '{\\"x\\":1}', True),
     ("temp-dir", "/ray", True),
 ])  # fmt: skip
 def test_values_that_end_ray_start_are_found(name: str, text: str, *, fine: bool) -> None:
     cluster = a_cluster().group(rayStartParams={name: text})
     path = f"spec.workerGroupSpecs[0].rayStartParams[{name}]"
     assert found(cluster) == (set() if fine else {("ray-start-value-invalid", path)})
+
+
+@pytest.mark.parametrize("change", [
+    {"command": ["bash", "-c", "$KUBERAY_GEN_RAY_START_CMD"]},
+    {"command": ["bash", "-c", "ray start --block"]},
+    {"resources": {"limits": {"google.com/tpu": "4"}}},
+])  # fmt: skip
+def test_resources_that_kuberay_does_not_write_into_a_shell_need_no_quotes(change: Json) -> None:
+    cluster = a_cluster().group(rayStartParams={"resources": '{"x":1}'}).container(**change)
+    assert not findings(cluster, "ray-start-value-invalid")
 
 
 def test_a_value_that_ends_the_autoscaler_and_ray_start_is_found_once() -> None:

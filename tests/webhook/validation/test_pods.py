@@ -9,6 +9,7 @@ from tests.harness.ray_objects import (
     Json,
     a_cluster,
     a_job,
+    findings,
     found,
     with_amount,
 )
@@ -227,6 +228,19 @@ def test_what_is_wrong_with_a_container_is_found_where_it_stands(
 def test_a_head_with_less_than_500_mib_does_not_start(memory: str, *, small: bool) -> None:
     rules = {rule for rule, _ in found(with_amount(memory))}
     assert ("head-memory-too-small" in rules) == small
+
+
+@pytest.mark.parametrize(("amount", "text"), [
+    ("400m", "'400m', which is 0.4 bytes: write a unit, such as 400Mi"), ("1Mi", ""), ("0", ""),
+    ("512", "'512', which is 512 bytes: write a unit, such as 512Mi"), (8, "'8', which is 8 bytes"),
+    ("1e6", "'1e6', which is 1000000 bytes"), ("2M", ""),
+])  # fmt: skip
+@pytest.mark.parametrize("kind", ["limits", "requests"])
+def test_an_amount_of_memory_has_a_unit(kind: str, amount: str | int, text: str) -> None:
+    resources = {kind: {"memory": amount, "cpu": 1}}
+    listed = findings(a_cluster().group().container(resources=resources), "memory-below-mebibyte")
+    assert len(listed) == bool(text)
+    assert all(each.message.startswith(text) for each in listed)
 
 
 def test_a_message_names_the_object_the_value_and_what_to_write() -> None:

@@ -34,6 +34,7 @@ def said(job: JobBuilder) -> str:
     ("python t.py > log", "> log redirects"),
     ("python t.py 2>&1 | tee log", "tee log runs"),
     ("python t.py;", "; at the end is a syntax error"),
+    ("| python t.py", "| at the beginning is a syntax error"),
     ("python t.py &", "& at the end is a syntax error"),
     ("python t.py # all", "'# all' hides the end"),
     ("(cd /app; python t.py)", "( is a syntax error"),

@@ -14,6 +14,8 @@ from webhook.validation.pods.inspection import Pod, format_value
 from webhook.validation.pods.value_checks import DNS_LABEL_ADVICE, check_names, suggestion
 
 _STANDARD: Final = ("cpu", "memory", "ephemeral-storage")
+_DEVICES: Final = {"gpu": "nvidia.com/gpu", "tpu": "google.com/tpu"}
+"""Resources of devices by their names without a prefix."""
 _COMPUTE: Final = frozenset(("cpu", "memory"))
 _KINDS: Final = ("limits", "requests")
 _PAGES: Final = "hugepages-"
@@ -65,6 +67,8 @@ def _problem(name: str, value: str | float) -> str:
 def _find_problem(name: str, value: str | float) -> str:
     if not _known(name):
         hint = suggestion(name, _STANDARD, "write cpu, memory or prefix/name")
+        if name.lower() in _DEVICES:
+            hint = f"did you mean {_DEVICES[name.lower()]}?"
         return f"there is no resource {format_value(name)}: {hint}"
     amount = _parse_amount(value)
     if amount is None:
