@@ -33,6 +33,7 @@ from tests.e2e.installation import NAMESPACE
 from tests.e2e.rays import slices, worker_of
 from tests.e2e.waiting import until
 from tests.manifests.render import CHART
+from tests.pages.blocks import kubectl_words
 from tests.release.build import packed
 from webhook import __version__
 
@@ -92,6 +93,12 @@ def refused(plane: ControlPlane, namespace: str, labels: Mapping[str, str] = WOR
     return False
 
 
+def label(plane: ControlPlane, namespace: str, start: str) -> None:
+    """Label a namespace by the command of a page that begins so."""
+    done = plane.kubectl(*kubectl_words(start, NAMESPACE=namespace, TEAM=namespace))
+    assert done.returncode == 0, done.stderr
+
+
 def exists(plane: ControlPlane, kind: Resource, namespace: str | None = None) -> bool:
     """Return whether the object of the installation of this kind exists."""
     return plane.api.ok(kind.path(namespace, "ray-webhook"))
@@ -128,6 +135,13 @@ def test_each_command_of_helm_works_with_the_webhook_and_without_it(
         assert image(plane) != first
 
     until(lambda: refused(plane, team), "nothing answers")
+    label(plane, team, "kubectl label namespace NAMESPACE")
+    until(lambda: not refused(plane, team), "the namespace is exempt")
+    assert plane.kubectl("label", "namespace", team, "admission.ray.io/ignore-").returncode == 0
+    upgrade("optIn.enabled=true")
+    until(lambda: not refused(plane, team), "no namespace has opted in")
+    label(plane, team, "kubectl label namespace TEAM")
+    until(lambda: refused(plane, team), "the namespace has opted in")
     call("rollback", "1")
     assert image(plane) == first
     assert closed(plane) == CLOSED

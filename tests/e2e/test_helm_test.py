@@ -23,6 +23,7 @@ from tests.e2e.installation import NAMESPACE, token_kubeconfig
 from tests.e2e.stub_webhook import HOUR, certificate
 from tests.e2e.waiting import until
 from tests.manifests.render import CHART
+from tests.pages.blocks import kubectl_words
 
 pytestmark = pytest.mark.e2e
 
@@ -137,3 +138,7 @@ def test_helm_test_tells_whether_the_installation_works_and_leaves_no_rights(
         done, printed = test()
         assert done.returncode != 0
         assert "✗" in printed
+        logs = plane.kubectl(*kubectl_words("kubectl -n ray-webhook logs"))
+        assert logs.returncode == 0, logs.stderr
+        first = printed.splitlines()[0]
+        assert f"[pod/{ACCOUNT}/check] {first}\n" in logs.stdout

@@ -48,6 +48,7 @@ from tests.manifests.render import (
     installation,
     one,
 )
+from tests.pages.blocks import kubectl_words
 from webhook.api import names
 from webhook.certs.issue import Pair
 from webhook.certs.self_signed import SelfSigned
@@ -164,6 +165,10 @@ def test_with_the_rights_and_settings_of_the_manifests_the_service_becomes_ready
             ).serial_number
         )
         assert answer.startswith(b"HTTP/1.1 404")
+        words = kubectl_words("kubectl -n ray-webhook patch secret")
+        assert control_plane.kubectl(*words).returncode == 0
+        wait_until(lambda: not {"", bundle} & bundles(control_plane), SECONDS)
+        assert trusted(control_plane)
 
 
 def test_installed_as_argo_cd_does_the_service_is_ready_before_its_configurations_exist(

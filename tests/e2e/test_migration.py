@@ -26,6 +26,7 @@ from tests.e2e.rays import (
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
 from tests.harness import google_webhook
+from tests.pages.blocks import kubectl_words
 from webhook.api import names
 from webhook.cli.main import main
 
@@ -116,6 +117,10 @@ def test_a_cluster_goes_over_without_a_torn_replica(
         first = wait_for_workers(api, namespace, 3 * HOSTS)
         assert places(first) == whole(one=2, ironwood=1)
         assert not any(names.LABEL_REPLICA_INDEX in pod["metadata"]["labels"] for pod in first)
+        shown = control_plane.kubectl(*kubectl_words("kubectl get pods -A")).stdout.splitlines()
+        assert {tuple(line.split()) for line in shown if line.startswith(NAMESPACE)} == {
+            (NAMESPACE, pod["metadata"]["name"], pod["spec"]["subdomain"]) for pod in first
+        }
         with Webhook(control_plane):
             assert problems(control_plane, capsys) == {"second-webhook"}
             for target in (("one", 0, 2), ("ironwood", 0, 1)):

@@ -3,19 +3,19 @@
 import re
 import shlex
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import pytest
 
 from tests import ROOT
 from tests.manifests.render import CHART, KUBE_VERSION, REGISTRY, kustomize
 from tests.manifests.render import run as program
+from tests.pages.blocks import COMMANDS, Command
 from webhook import __version__
 from webhook.cli.main import main
 
 DOCKER: Final = "needs docker"
 GOOGLE: Final = "needs a project of Google Cloud"
-CLUSTER: Final = "needs a cluster, and no story runs it"
 ELSEWHERE: Final = {
     "make ": "tests/pages/test_readme.py",
     ".venv/bin/ray-webhook preview": "tests/pages/test_readme.py",
@@ -30,12 +30,12 @@ ELSEWHERE: Final = {
     "helm template RELEASE": "tests/webhook/cli/test_validate.py",
     "kubectl kustomize OVERLAY": "tests/webhook/cli/test_validate.py",
     "helm rollback": "tests/e2e/test_fail_closed.py",
-    "kubectl -n ray-webhook logs": CLUSTER,
+    "kubectl -n ray-webhook logs": "tests/e2e/test_helm_test.py",
     "helm uninstall": "tests/e2e/test_fail_closed.py",
-    "kubectl label namespace": CLUSTER,
-    "kubectl get pods -A": CLUSTER,
+    "kubectl label namespace": "tests/e2e/test_fail_closed.py",
+    "kubectl get pods -A": "tests/e2e/test_migration.py",
     "kubectl delete mutatingwebhookconfiguration": "tests/e2e/test_install.py",
-    "kubectl -n ray-webhook patch secret": CLUSTER,
+    "kubectl -n ray-webhook patch secret": "tests/e2e/test_install.py",
     "kubectl -n ray-webhook delete secret": "tests/e2e/test_cert_manager.py",
     "kubectl -n ray-webhook wait": "tests/e2e/test_cert_manager.py",
     "cmctl renew": "tests/e2e/cert_manager.py",
@@ -46,43 +46,6 @@ ELSEWHERE: Final = {
 }
 """By the start of a command: the file that runs it or what it does, or what it needs."""
 
-PAGES: Final = [
-    page
-    for page in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *ROOT.glob("*/**/README.md"))
-    if page.name != "tutorial.md" and not {".venv", ".cache"} & {*page.parts}
-]
-"""All pages but the tutorial, which tests/e2e/test_tutorial.py runs from its first to its last
-command.
-"""
-
-
-class Command(NamedTuple):
-    """A command of a page."""
-
-    page: str
-    text: str
-
-    @property
-    def words(self) -> list[str]:
-        return shlex.split(self.text, comments=True)
-
-
-def commands() -> list[Command]:
-    """Return the commands of all pages, each on one line."""
-    found = []
-    for page in PAGES:
-        blocks = re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
-        for text in (block for language, block in blocks if language in ("", "sh")):
-            joined = re.sub(r"\s*\\\n\s*", " ", text)
-            found += [
-                Command(str(page.relative_to(ROOT)), line.strip())
-                for line in joined.splitlines()
-                if line.strip()
-            ]
-    return found
-
-
-COMMANDS: Final = commands()
 HELM: Final = [each for each in COMMANDS if each.text.startswith(("helm install", "helm upgrade"))]
 KUSTOMIZED: Final = [each for each in COMMANDS if re.match(r"kubectl (apply|delete) -k", each.text)]
 EDITED: Final = [each for each in COMMANDS if each.text.startswith("(cd manifests && kustomize")]
@@ -105,7 +68,7 @@ def test_every_command_is_run_here_or_has_a_row() -> None:
 def test_every_row_is_of_a_command_and_names_a_file_that_exists(start: str) -> None:
     assert any(each.text.startswith(start) for each in COMMANDS)
     where = ELSEWHERE[start]
-    assert where in (DOCKER, GOOGLE, CLUSTER) or (ROOT / where).is_file()
+    assert where in (DOCKER, GOOGLE) or (ROOT / where).is_file()
 
 
 @pytest.mark.parametrize("command", WITHOUT_CLUSTER, ids=lambda each: each.text)
