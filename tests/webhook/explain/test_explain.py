@@ -11,7 +11,7 @@ from tests.builders import ClusterBuilder, a_cluster
 from tests.harness.running import At, Run, Write
 from tests.harness.scenes import Scene, llama
 from webhook.accelerators import profiles
-from webhook.accelerators.profiles import PROFILES
+from webhook.accelerators.profiles import PROFILES, RENDEZVOUS
 from webhook.api import names
 from webhook.diagnostics.examination import DIAGNOSES
 from webhook.explain.variables import list_variables
@@ -234,17 +234,12 @@ def test_every_variable_can_be_explained(run: Run) -> None:
         for key, value in vars(names).items()
         if key.startswith(("TPU_", "MEGASCALE_", "PET_", "NCCL_"))
     }
-    given |= {
-        names.NNODES,
-        names.NODE_RANK,
-        names.MASTER_ADDR,
-        names.MASTER_PORT,
-        names.VLLM_HOST_IP,
-    }
     given |= {names.RAY_SHARD_GROUP, names.RAY_SHARD_INDEX, names.RAY_SHARD_COUNT}
     given |= {names.RAY_NODE_ZONE, names.RAY_NODE_REGION}
     given |= {names.RAY_DRAIN_TIMEOUT, names.RAY_OVERRIDE_LABELS, f"{names.NODE_LABEL}0"}
-    given |= {setting.variable for profile in PROFILES for setting in profile.settings}
+    given |= {
+        setting.variable for profile in (RENDEZVOUS, *PROFILES) for setting in profile.settings
+    }
     given -= {names.MEGASCALE_NUM_SLICES}  # the user sets it
     assert set(list_variables()) == given
     for name in given:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 from hypothesis import strategies as st
 
 from tests.builders import NAMESPACE, Object, uid_of
+from webhook.accelerators import profiles
 from webhook.api import names
 
 CLUSTER = "c"
@@ -18,8 +19,8 @@ OURS = [
     names.TPU_WORKER_ID, names.TPU_WORKER_HOSTNAMES, names.TPU_NAME, names.TPU_TOPOLOGY,
     names.TPU_DEVICE_PLUGIN_HOST_IP,
     names.TPU_DEVICE_PLUGIN_ADDR, names.TPU_PROCESS_PORT, names.MEGASCALE_NUM_SLICES,
-    names.MEGASCALE_SLICE_ID, names.NODE_RANK,
-    names.NNODES, names.MASTER_ADDR, names.PET_NNODES, names.PET_MASTER_ADDR,
+    names.MEGASCALE_SLICE_ID, *(setting.variable for setting in profiles.RENDEZVOUS.settings),
+    names.PET_NNODES, names.PET_MASTER_ADDR,
     names.VLLM_HOST_IP, names.RAY_SHARD_INDEX,
     names.RAY_SHARD_GROUP, names.RAY_SHARD_COUNT, names.RAY_DRAIN_TIMEOUT, names.RAY_NODE_ZONE,
     names.RAY_OVERRIDE_LABELS,

@@ -13,7 +13,13 @@ from tests.builders import (
 from webhook.api import names
 
 CLUSTER = a_cluster("c").group("g", hosts=2, replicas=2).group("single")
-RENDEZVOUS = {names.NNODES, names.NODE_RANK, names.MASTER_ADDR, names.MASTER_PORT}
+RENDEZVOUS = {
+    names.NNODES: "2",
+    names.NODE_RANK: "1",
+    names.MASTER_ADDR: "g-1-0.c-headless.team.svc",
+    names.MASTER_PORT: "29500",
+}
+"""The variables of host 1 of replica 1."""
 NEVER = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "CUDA_VISIBLE_DEVICES"}
 TORCHRUN = a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_PROFILES, "torchrun")
 
@@ -40,12 +46,7 @@ def profiled(profiles: str, pod: PodBuilder | None = None) -> dict[str, str]:
 
 
 def test_a_host_knows_its_rank_and_its_master() -> None:
-    assert given(a_host(1, 1)) == {
-        names.NNODES: "2",
-        names.NODE_RANK: "1",
-        names.MASTER_ADDR: "g-1-0.c-headless.team.svc",
-        names.MASTER_PORT: "29500",
-    }
+    assert given(a_host(1, 1)) == RENDEZVOUS
 
 
 @pytest.mark.parametrize(
@@ -65,7 +66,7 @@ def test_a_host_knows_its_rank_and_its_master() -> None:
     ],
 )
 def test_any_gpu_of_several_hosts_counts_and_nothing_else(pod: PodBuilder, *, meets: bool) -> None:
-    assert given(pod).keys() & RENDEZVOUS == (RENDEZVOUS if meets else set())
+    assert given(pod).keys() & RENDEZVOUS.keys() == (RENDEZVOUS.keys() if meets else set())
 
 
 @pytest.mark.parametrize("profiles", ["", "torchrun", "vllm", "mnnvl", "torchrun,vllm,mnnvl"])
@@ -108,7 +109,7 @@ def test_the_variables_of_a_process_are_never_set(profiles: str) -> None:
 )
 def test_a_profile_adds_its_variables(profile: str, expected: dict[str, str]) -> None:
     env = profiled(profile)
-    assert env.keys() >= RENDEZVOUS
+    assert env.keys() >= RENDEZVOUS.keys()
     assert {name: value for name, value in env.items() if name not in RENDEZVOUS} == expected
 
 
