@@ -184,6 +184,33 @@ async def test_pods_that_are_not_workers_with_an_identity_are_allowed_without_a_
         assert drains.followed.state.reader.reads == reads
 
 
+async def test_ended_and_unidentified_pods_and_heads_may_always_go() -> None:
+    async with draining(cluster("0")) as drains:
+        ended = worker(1, 0, name="ray-1-0", ready=False)
+        ended["status"]["phase"] = "Succeeded"
+        drains.api.put(PODS, ended)
+        unidentified = worker(5, 0, name="unidentified")
+        head = worker(6, 0, name="head")
+        for label in names.IDENTITY_LABELS:
+            del unidentified["metadata"]["labels"][label]
+            del head["metadata"]["labels"][label]
+        head["metadata"]["labels"][names.LABEL_NODE_TYPE] = names.NODE_TYPE_HEAD
+        for pod in (unidentified, head):
+            drains.api.put(PODS, pod)
+        for name in ("ray-1-0", "unidentified", "head"):
+            assert await drains.allows(name), name
+        assert not await drains.allows("ray-0-0")
+
+
+async def test_surplus_replicas_of_a_group_that_was_scaled_down_may_go() -> None:
+    async with draining(cluster(replicas=1), replicas=3) as drains:
+        drains.api.mute()
+        for replica in range(2):
+            assert await drains.allows(f"ray-{replica}-0")
+            drains.api.put(PODS, terminating(worker(replica, 0)))
+        assert await drains.allows("ray-2-0")
+
+
 async def test_an_api_server_that_does_not_answer_leaves_the_known_state() -> None:
     async with draining(cluster("0")) as drains:
         drains.api.before = lambda request: 503 if request.verb == "list" else 0
