@@ -95,7 +95,7 @@ def pod_refused(cluster: Cluster) -> Iterator[Symptom]:
         forecast = cluster.objects.forecasts.get(f"{cluster.namespace}/{cluster.name}")
         if forecast:
             remedy, command = _QUOTA
-            message = f"pods are missing: {forecast}"
+            message = f"pods are missing: {in_line(forecast, _REFUSAL_MAX)}"
             yield Symptom(message, remedy, command.format(namespace=cluster.namespace))
         return
     message = refusal.message

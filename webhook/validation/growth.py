@@ -1,6 +1,7 @@
 """The pods and other objects that a Ray object needs beside those that exist."""
 
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Final
 
 from msgspec import Struct
@@ -15,7 +16,7 @@ _WORK_MAX: Final = 200_000
 """Containers times amounts of quotas and LimitRanges; more are not compared."""
 
 
-class Growth(Struct):
+class Growth(Struct, dict=True):
     """The pods and other objects that a Ray object needs in a namespace with limits.
 
     `ending` are existing pods that KubeRay deletes, each template with their number. `second`: a
@@ -29,7 +30,7 @@ class Growth(Struct):
     counts: dict[str, int]
     second: bool = False
 
-    @property
+    @cached_property
     def distinct(self) -> list[PodTemplate]:
         """The first template of each amounts, without those of no pods."""
         templates = {id(pod.amounts): pod for pod in reversed(self.templates) if pod.most}
