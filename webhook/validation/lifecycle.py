@@ -115,16 +115,18 @@ def memory_below_mebibyte(cluster: Cluster) -> Iterator[Fault]:
     """An amount of memory or storage below 1 MiB, whose unit is missing or `m`.
 
     The unit `m` is a thousandth of a byte, and a number without a unit is one of bytes. A container
-    with such a limit cannot start, and a request does not reserve what the container uses.
+    with such a limit cannot start, and a request does not reserve what the container uses. Another
+    rule reports the memory limit of the head.
 
     https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/#meaning-of-memory
     """
     for group in cluster.everyone:
         for container in group.every_container:
             for kind, listed in (("limits", container.limits), ("requests", container.requests)):
-                for name in _IN_BYTES:
-                    is_same = kind == "requests" and listed.get(name) == container.limits.get(name)
-                    if name in listed and not is_same:
+                for name in filter(listed.__contains__, _IN_BYTES):
+                    is_same = kind == "requests" and listed[name] == container.limits.get(name)
+                    is_of_head = container is cluster.head.first and listed is container.limits
+                    if not is_same and not (is_of_head and name == "memory"):
                         yield from _find_tiny(container.amounts(kind).key(name))
         for volume in (group.pod / "volumes").entries():
             yield from _find_tiny(volume / "emptyDir" / "sizeLimit")

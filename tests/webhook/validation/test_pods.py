@@ -230,6 +230,10 @@ def test_a_head_with_less_than_500_mib_does_not_start(memory: str, *, small: boo
     assert ("head-memory-too-small" in rules) == small
 
 
+def test_a_limit_of_the_head_is_reported_once() -> None:
+    assert {rule for rule, _ in found(with_amount("400m"))} == {"head-memory-too-small"}
+
+
 @pytest.mark.parametrize(("amount", "text"), [
     ("400m", "'400m', which is 0.4 bytes: write a unit, such as 400Mi"), ("1Mi", ""), ("0", ""),
     ("512", "'512', which is 512 bytes: write a unit, such as 512Mi"), (8, "'8', which is 8 bytes"),
