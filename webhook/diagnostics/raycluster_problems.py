@@ -80,13 +80,13 @@ _OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecu
 def pod_refused(cluster: Cluster) -> Iterator[Symptom]:
     """A RayCluster with a pod that the API server rejects.
 
-    The message is that of the rejection, by this webhook, another one, or a quota. Before there is
-    one, `status` computes whether missing pods fit into the ResourceQuotas and LimitRanges of the
-    namespace, if you may read them; `--watch`, the dashboard and the controller do not. KubeRay
-    creates no further pod of the RayCluster before this one, and retries with increasing delays. It
-    deletes a replica that it cannot complete and creates it again, so a rejection counts until pods
-    created since have existed for two minutes or their replica is complete. While this webhook is
-    unavailable, workers that cannot run without it are rejected.
+    The message is that of the rejection, by this webhook, another one, or a quota. Before that,
+    `status` without `--watch` computes whether missing pods fit into the ResourceQuotas and
+    LimitRanges that you may read. KubeRay creates no further pod of the RayCluster before this one,
+    and retries with increasing delays. It deletes a replica that it cannot complete and creates it
+    again, so a rejection counts until pods created since have existed for two minutes or their
+    replica is complete. While this webhook is unavailable, workers that cannot run without it are
+    rejected.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/raycluster_controller.go
     """

@@ -37,14 +37,12 @@ def quota_exceeded(growth: Growth) -> Iterator[Fault]:
     KubeRay creates pods one by one until the API server refuses one, so a part of a replica may
     hold its devices and wait. The pods are those that KubeRay creates, with its own containers: for
     minReplicas, or replicas without autoscaling, then for maxReplicas. Services and the other
-    objects that KubeRay creates count too. An update needs only its additional pods, because
-    running pods keep their template, unless the upgrade strategy is Recreate; a RayService that
-    starts a second RayCluster needs all pods again. A quota for cpu or memory refuses every pod
-    with a container without that request or limit. Quotas change and other pods end, so this is a
-    warning. RuntimeClasses and PriorityClasses are not read: their overhead is not counted, and a
-    pod without a priorityClassName counts as one without a priority class, even if there is a
-    default. `validate` takes ResourceQuotas from among its files, and with `--cluster` it reads
-    none.
+    objects that KubeRay creates count too. An update needs only its additional pods: running pods
+    keep their template, unless the upgrade strategy is Recreate. A RayService that starts a second
+    RayCluster needs all pods again. A quota for cpu or memory refuses every pod with a container
+    without that request or limit. Quotas change and other pods end, so this is a warning. Neither
+    the overhead of a RuntimeClass nor a default PriorityClass is counted. `validate` takes
+    ResourceQuotas from among its files, and with `--cluster` it reads none.
 
     https://kubernetes.io/docs/concepts/policy/resource-quotas/
     """
