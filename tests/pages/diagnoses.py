@@ -48,7 +48,7 @@ def explained(diagnosis: Diagnosis[Any]) -> tuple[str, str, str]:
 
 def _lines() -> Iterator[str]:
     yield INTRODUCTION
-    yield "| diagnosis | level | shown | problem | event |\n|---|---|---|---|---|"
+    yield "| diagnosis | level | delay | problem | event |\n|---|---|---|---|---|"
     for each in DIAGNOSES:
         cells = (each.level, _counts(each), explained(each)[0].rstrip("."), _event(each))
         yield f"| [{each.id}](#{each.id}) | {' | '.join(cells)} |"
@@ -88,4 +88,4 @@ def _event(diagnosis: Diagnosis[Any]) -> str:
 
 
 def _counts(diagnosis: Diagnosis[Any]) -> str:
-    return f"after {diagnosis.seconds:.0f} s" if diagnosis.seconds else "at once"
+    return f"{diagnosis.seconds:.0f} s" if diagnosis.seconds else ""
