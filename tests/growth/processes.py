@@ -37,7 +37,7 @@ def process_cases() -> Iterator[ProcessCase]:
     for path in ("/", "/api/v1/status"):
         for part in ("groups", "replicas"):
             yield f"GET {path}", part, _getting(path, part), 500
-    for words in (("validate",), ("preview", "--summary")):
+    for words in (("validate",), ("preview",), ("preview", "--summary")):
         for part in ("groups", "RayClusters", "files"):
             yield f"ray-webhook {' '.join(words)}", part, _command(words, part), 200
 

@@ -3,7 +3,7 @@
 To add an accelerator, add its names to `webhook/api/names.py` and a row to `DEVICES`.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, TypeVar
 
@@ -43,6 +43,14 @@ class Device(Struct, frozen=True, gc=False):
     rendezvous: bool = False
     processes: bool = False
     claims: tuple[str, ...] = ()
+
+    def named_in(self, resources: Collection[str]) -> Iterable[str]:
+        """Return the resources that name the device. Without a prefix or a suffix, there may be
+        tens of thousands of others.
+        """
+        if self.prefix or self.suffix:
+            return filter(self.named_by, resources)
+        return [name for name in self.resources if name in resources]
 
     def named_by(self, resource: str) -> bool:
         return (
@@ -187,9 +195,9 @@ def may_request(device: Device, resources: Resources | None) -> bool:
     """
     if resources is None:
         return False
-    for amounts in (resources.limits, resources.requests):
-        for name, amount in amounts.items() if amounts else ():
-            if device.named_by(name) and amount not in (0, "0"):
+    for amounts in (resources.limits or {}, resources.requests or {}):
+        for name in device.named_in(amounts):
+            if amounts[name] not in (0, "0"):
                 return True
     return False
 

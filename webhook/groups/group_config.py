@@ -166,15 +166,16 @@ def _drop_containers(template: Template) -> Template:
 
 def _slice_group(group: WorkerGroup) -> SliceGroup | None:
     containers = group.template.spec.containers or ()
-    if not any(may_request(TPU, container.resources) for container in containers):
+    lists = [container.env for container in containers if container.env]
+    if not lists or not any(may_request(TPU, container.resources) for container in containers):
         return None
     variables = (
         {
             entry.name: UNKNOWN_ID if entry.value_from is not None else entry.value or ""
-            for entry in container.env or ()
+            for entry in entries
             if entry.name in SLICE_VARIABLES
         }
-        for container in containers
+        for entries in lists
     )
     return slice_group(group.group_name, variables, group.desired)
 

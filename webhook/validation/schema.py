@@ -119,7 +119,7 @@ def field_unknown(ray_object: RayObject) -> Iterator[Fault]:
         for key in (field_name for field_name in holder.map if field_name not in part_fields):
             near = misspelt(key, part_fields)
             place = "" if near else _find_place(schema, root, holder, key)
-            close_keys = [near] if near else get_close_matches(key, part_fields, n=1)
+            close_keys = [near] if near else get_close_matches(key[:64], part_fields, n=1)
             hint = "remove it, or look where it belongs"
             if place:
                 hint = f"write it in {place}"

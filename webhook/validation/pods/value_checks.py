@@ -133,7 +133,7 @@ def check_names(
 
 def suggestion(text: str, known: Iterable[str], otherwise: str) -> str:
     """Return the advice to write the known name that is most similar to a text, if there is one."""
-    near = get_close_matches(text, tuple(known), 1)
+    near = get_close_matches(text[:64], tuple(known), 1)
     return f"did you mean {near[0]}?" if near else otherwise
 
 
