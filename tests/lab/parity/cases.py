@@ -39,7 +39,7 @@ var _ = v1.ObjectMeta{}
 var _ = rayv1.RayCluster{}
 var within = 0
 
-type call struct {
+type recorded struct {
 	Test      string          `json:"test"`
 	Check     string          `json:"check"`
 	Arguments []any           `json:"arguments"`
@@ -53,7 +53,7 @@ func record(check string, call func() error, arguments ...any) error {
 	if within > 1 {
 		return call()
 	}
-	said := call{Test: caller(), Check: check, Arguments: arguments, Gates: map[string]bool{}}
+	said := recorded{Test: caller(), Check: check, Arguments: arguments, Gates: map[string]bool{}}
 	for gate := range gates.DefaultMutableFeatureGate.GetAll() {
 		said.Gates[string(gate)] = gates.DefaultMutableFeatureGate.Enabled(gate)
 	}
