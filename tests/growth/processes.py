@@ -30,11 +30,18 @@ ProcessCase = tuple[str, str, Build, int]
 """An entry, the repeated part, the input, and the limit of the parts."""
 
 
+_OF_A_POD = (
+    "/pod?namespace={namespace}&name={name}",
+    "/host?namespace={namespace}&cluster=llama&group={group}&replica=0&host=0",
+    "/api/v1/pods/{namespace}/{name}",
+)
+
+
 def process_cases() -> Iterator[ProcessCase]:
     """Yield all of them."""
     for part in ("Leases", "RayClusters", "namespaces", "spoiled Leases"):
         yield "sweep Leases", part, _sweeping(part), 2000
-    for path in ("/", "/api/v1/status"):
+    for path in ("/", "/api/v1/status", *_OF_A_POD):
         for part in ("groups", "replicas"):
             yield f"GET {path}", part, _getting(path, part), 500
     for words in (("validate",), ("preview",), ("preview", "--summary")):
@@ -103,7 +110,10 @@ def _lease(number: int, part: str) -> Object:
 
 def _getting(path: str, part: str) -> Build:
     def build(number: int) -> Call:
-        setup = Setup(_scene(part, number).observed())
+        scene = _scene(part, number)
+        pod = next(pod for name, pod in scene.pods.items() if "worker" in name)["metadata"]
+        target = path.format(**pod, group=pod["labels"][names.LABEL_GROUP])
+        setup = Setup(scene.observed())
         site = DashboardSite(setup.live, Session(), setup.drawer)
         headers = {"authorization": f"Bearer {site.session.token}"}
         transport = httpx.ASGITransport(site_application(site))
@@ -112,7 +122,7 @@ def _getting(path: str, part: str) -> Build:
             async with httpx.AsyncClient(
                 transport=transport, base_url="http://localhost", headers=headers
             ) as client:
-                assert (await client.get(path)).status_code == httpx.codes.OK
+                assert (await client.get(target)).status_code == httpx.codes.OK
 
         return lambda: asyncio.run(get())
 
