@@ -4,7 +4,7 @@ commands.
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -12,16 +12,21 @@ from tempfile import mkdtemp
 from typing import cast
 
 import httpx
+import msgspec
 
 from tests.builders import NAMESPACE, Object, a_cluster
 from tests.harness.dashboard_page import Setup
 from tests.harness.scenes import Scene, llama
 from tests.harness.work import Build, Call
 from webhook.api import names
+from webhook.api.objects import RayCluster
 from webhook.cli.main import main
+from webhook.controller.repair.repair_records import RepairRecords
+from webhook.controller.repair.repair_store import RepairStore
 from webhook.dashboard.page import DashboardSite
 from webhook.dashboard.routes import site_application
 from webhook.dashboard.session import Session
+from webhook.groups.group_config import facts_of
 from webhook.kubeclient.client import JSON, Api, Query
 from webhook.kubeclient.reservation_leases import LeaseStore
 from webhook.kubeclient.timeouts import ServerTime
@@ -41,6 +46,8 @@ def process_cases() -> Iterator[ProcessCase]:
     """Yield all of them."""
     for part in ("Leases", "RayClusters", "namespaces", "spoiled Leases"):
         yield "sweep Leases", part, _sweeping(part), 2000
+    for part in ("groups", "replicas"):
+        yield "read groups for repair", part, _reading_groups(part), 1000
     for path in ("/", "/api/v1/status", *_OF_A_POD):
         for part in ("groups", "replicas"):
             yield f"GET {path}", part, _getting(path, part), 500
@@ -49,12 +56,16 @@ def process_cases() -> Iterator[ProcessCase]:
             yield f"ray-webhook {' '.join(words)}", part, _command(words, part), 200
 
 
-class Leases:
-    """An API server with Leases of tables, and RayClusters."""
+class Lists:
+    """An API server with Leases of tables, RayClusters and pods."""
 
-    def __init__(self, leases: list[Object], rayclusters: list[Object]) -> None:
+    def __init__(
+        self, leases: list[Object], rayclusters: list[Object], pods: Iterable[Object] = ()
+    ) -> None:
         self.server_time = ServerTime(lambda: 0.0)
         self._pages = {"leases": _page(leases), "rayclusters": _page(rayclusters)}
+        self._pages["pods"] = _page([*pods])
+        self.timeout = asyncio.timeout
         self.deleted = 0
 
     async def get(
@@ -83,13 +94,29 @@ def _sweeping(part: str) -> Build:
             for each in range(listed)
         ]
         leases = [_lease(each, part) for each in range(1 if part == "RayClusters" else number)]
-        store = LeaseStore(cast("Api", Leases(leases, rayclusters)), "system")
+        store = LeaseStore(cast("Api", Lists(leases, rayclusters)), "system")
 
         async def sweep() -> None:
             for _ in range(2):  # the second sweep deletes what neither can decode
                 await store.clean_up()
 
         return lambda: asyncio.run(sweep())
+
+    return build
+
+
+def _reading_groups(part: str) -> Build:
+    def build(number: int) -> Call:
+        scene = _scene(part, number)
+        config = facts_of(msgspec.convert(scene.cluster, RayCluster))
+        api = cast("Api", Lists([], [scene.cluster], scene.pods.values()))
+        store = RepairStore(api, RepairRecords(api, "system", "repair"))
+
+        def read() -> None:
+            groups = asyncio.run(store.groups(config))
+            assert sum(len(group.pods) for group in groups.values()) >= number
+
+        return read
 
     return build
 
