@@ -162,7 +162,7 @@ async def test_of_one_namespace_only_that_is_asked_for(fake: FakeApi, *, person:
         )
         assert [each.namespace for each in followed.cluster_report.clusters] == [NAMESPACE]
         await eventually(lambda: followed.observing.unread == {"nodes": "forbidden"})
-        assert followed.observing.problem == ""
+        await eventually(lambda: followed.observing.problem == "")
         assert [each.metadata.name for each in followed.object_cache.namespaces.all] == [NAMESPACE]
         by_name = {each.name for each in fake.requests if each.resource == NAMESPACES}
         assert by_name == {NAMESPACE if person else ""}, "an account has to list"
