@@ -2,7 +2,7 @@
 
 SECONDS ?= 300
 
-.PHONY: lab autoscaler base chaos checksums coverage drain facts fuzz hostile kuberay matrix mutants newest-ray parity pins push-chart ray-and-jax ray-parsers ray-slices rendezvous sbom tools workflows
+.PHONY: lab autoscaler base chaos checksums coverage drain facts fuzz hostile kuberay lowest matrix mutants newest-ray parity pins push-chart ray-and-jax ray-parsers ray-slices rendezvous sbom tools workflows
 
 lab:  #: List these targets
 	@awk -F ':.*#: ' '/^[a-z0-9-]+:.*#: / { printf "  %-15s %s\n", $$1, $$2 }' tests/lab/lab.mk
@@ -42,6 +42,17 @@ parity: $(READY)  #: Compare the rules with KubeRay's own code, of version KUBER
 
 kuberay: $(READY)  #: Add KubeRay RELEASE to the tables, from its module or SOURCE (its ray-operator), and list what differs
 	$(BIN)/python -m tests.schema.release $(RELEASE) $(SOURCE)
+
+# Hashes are not checked: these are not the versions of constraints.txt.
+LOWEST := .cache/lowest
+lowest:  #: Run the tests with the lowest versions of the direct dependencies
+	$(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python -m pip install $(PIP) uv
+	$(LOWEST)/bin/uv pip compile --quiet --resolution lowest-direct --all-extras --group dev --python $(LOWEST)/bin/python \
+		--output-file $(LOWEST)/requirements.txt pyproject.toml
+	$(LOWEST)/bin/python -m pip install $(PIP) -r $(LOWEST)/requirements.txt hatchling editables
+	$(LOWEST)/bin/python -m pip install $(PIP) --no-deps --no-build-isolation -e .
+	$(LOWEST)/bin/python -m pytest $(PARALLEL)
 
 pins: $(READY)  #: Write the hashes of all pinned packages after a change of constraints.txt
 	$(BIN)/python -m tests.release.pins

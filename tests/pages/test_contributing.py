@@ -90,6 +90,15 @@ def test_every_package_without_io_is_tested_by_test_fast() -> None:
     assert [folder for folder in fast if not (ROOT / "tests" / folder).is_dir()] == []
 
 
+def test_the_tests_of_a_package_are_in_the_package_of_its_name() -> None:
+    packages, folders, tested = (
+        {path.parent.name for path in (ROOT / folder).glob("*/__init__.py")}
+        for folder in ("webhook", "tests", "tests/webhook")
+    )
+    assert tested == packages
+    assert packages & folders == set()
+
+
 def test_the_branches_of_these_packages_are_counted() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
     packages = [module.replace(".", "/") for module in PURE if module.count(".") == 1]
