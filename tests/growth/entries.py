@@ -114,7 +114,7 @@ def _changes(kind: str) -> Iterator[tuple[str, Change, int]]:
     """Yield the name of each repeated part, objects with as many of them, and the limit."""
     part, document = kind_part(kind), _object(kind)
     for path in _paths(kind):
-        yield _repetition(document, part, path)
+        yield repetition(document, part, path)
     for name, text in TEXTS.items():
         yield name, _annotated(document, *text), _ANNOTATION_BYTES // len(text[1](1000))
     for name, (where, field, entry, start) in YAML.items():
@@ -122,7 +122,9 @@ def _changes(kind: str) -> Iterator[tuple[str, Change, int]]:
             yield name, _embedded(document, field, entry, start), _YAML_BYTES // len(entry(1000))
 
 
-def _repetition(document: Object, part: Part, path: Path) -> tuple[str, Change, int]:
+def repetition(document: Object, part: Part, path: Path) -> tuple[str, Change, int]:
+    """Return the name of a repeated part, objects with as many of them, and the limit."""
+
     def change(number: int) -> Object:
         changed: Object = filled(document, part, path, number)
         return changed
@@ -297,7 +299,7 @@ def _reviews_of_pods() -> Iterator[Case]:
     part = type_part(Pod)
     for path in repeated(part):
         for entry, pod in (("fresh", fresh), ("labelled", labelled)):
-            name, change, limit = _repetition(pod, part, path)
+            name, change, limit = repetition(pod, part, path)
 
             def build(number: int, change: Change = change) -> Call:
                 return _mutation(pod_review(change(number)), _CLUSTER)
@@ -380,7 +382,7 @@ def _watched(
 ) -> Iterator[tuple[str, Build, int]]:
     part, codec = type_part(kind), Codec[Any](kind)
     for path in repeated(part):
-        name, change, limit = _repetition(document, part, path)
+        name, change, limit = repetition(document, part, path)
 
         def build(number: int, change: Change = change) -> Call:
             return _event(codec, change(number), put())

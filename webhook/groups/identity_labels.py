@@ -89,7 +89,7 @@ class WorkerPodOutline(Outline, frozen=True):
 
     def values(self) -> dict[str, Any]:
         meta = self.metadata
-        owners = [owner for owner in meta.owner_references or () if owner.controller]
+        owners = [owner for owner in meta.owner_references or () if owner.controller][:1]
         status = WorkerStatus((_READY,)) if self.status and self.status.ready else None
         meta = structs.replace(meta, owner_references=owners)
         return Outline.values(WorkerPodOutline(meta, status))
