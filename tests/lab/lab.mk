@@ -117,6 +117,6 @@ checksums: $(READY)  #: Write the digest of the pushed IMAGE to dist/, and the c
 
 # The registry of the release workflow, for the chart and for the image of dist/install.yaml. USER_NAME and PASSWORD are its credentials.
 export REGISTRY
-push-chart: tools  #: Push the chart in dist/ to REGISTRY, as OCI
+push-chart: tools  #: Push the chart in dist/ to REGISTRY, as OCI, and write its digest to dist/
 	@printf %s "$$PASSWORD" | .cache/e2e/bin/helm registry login $(firstword $(subst /, ,$(REGISTRY))) --username "$$USER_NAME" --password-stdin
-	.cache/e2e/bin/helm push dist/ray-webhook-[0-9]*.tgz oci://$(REGISTRY)/charts
+	$(BIN)/python -m tests.release.chart dist $(REGISTRY)
