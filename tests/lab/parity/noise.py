@@ -37,7 +37,7 @@ class Noise(NamedTuple):
 
 def read_noise(samples: Path, settings: RuleSettings) -> Noise:
     """Return the findings in the Ray objects of a folder, some of which need a gate."""
-    settings = structs.replace(settings, gates={**settings.gates, "RayJobDeletionPolicy": True})
+    settings = structs.replace(settings, gates=dict.fromkeys(settings.gates, True))
     objects, templates, denied, warned, lines = 0, 0, 0, 0, []
     for manifest in read_files([samples]):
         if not isinstance(manifest, Manifest) or manifest.kind not in names.RAY_KINDS:
